@@ -1,0 +1,41 @@
+# make demo   the main job on the built-in graph      make test   the whole suite
+# make check  lint, types                             make bench  measured speed, in benchmarks/
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test check format build clean
+
+demo: .venv/.base
+	$(BIN)/neupath demo
+
+test: .venv/.dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: .venv/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+build: .venv/.dev
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+
+clean:
+	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.venv/bin/python:
+	@test -n "$(PYTHON)" || { echo "error: no python3.11 or python3 found; install Python 3.11 or newer"; exit 2; }
+	$(PYTHON) -m venv .venv
+
+.venv/.base: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP) -e .
+	@touch $@
+
+.venv/.dev: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP) -e '.[dev]'
+	@touch $@ .venv/.base

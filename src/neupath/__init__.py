@@ -1,0 +1,43 @@
+"""neupath: similarity search in heterogeneous information networks."""
+
+from neupath.datasets import from_networkx, from_pyg, from_tables, from_triples, load, to_networkx, to_pyg, write_folder
+from neupath.errors import NeuPathError
+from neupath.explanation import Explanation, explain
+from neupath.graph import HIN, Edges
+from neupath.measures import DWPC, PCRW, HeteSim, JoinSim, PathCount, PathSim, load_measure
+from neupath.metapath import MetaPath, enumerate_metapaths
+from neupath.nodes import Nodes
+from neupath.schema import Relation, Schema
+from neupath.search import Hit, Hits
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DWPC",
+    "HIN",
+    "PCRW",
+    "Edges",
+    "Explanation",
+    "HeteSim",
+    "Hit",
+    "Hits",
+    "JoinSim",
+    "MetaPath",
+    "NeuPathError",
+    "Nodes",
+    "PathCount",
+    "PathSim",
+    "Relation",
+    "Schema",
+    "enumerate_metapaths",
+    "explain",
+    "from_networkx",
+    "from_pyg",
+    "from_tables",
+    "from_triples",
+    "load",
+    "load_measure",
+    "to_networkx",
+    "to_pyg",
+    "write_folder",
+]

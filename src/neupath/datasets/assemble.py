@@ -1,0 +1,284 @@
+"""From tables of ids to a HIN: ids become rows, edges are checked, and errors say where the bad row stands."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from neupath.errors import GraphError, listed
+from neupath.graph import HIN, Duplicates, Edges, Floats
+from neupath.nodes import Nodes, Rows
+from neupath.schema import Relation
+
+Place = Callable[[int], str]
+"""Says where a row of a table stands, for error messages."""
+
+_INTEGERS = r"^(0|-?[1-9][0-9]{0,17})$"
+_WEIGHT = r"^([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+
+
+@dataclass(frozen=True)
+class NodeTable:
+    """The nodes of one type as given: ids, and names and attributes where there are any."""
+
+    node_type: str
+    ids: pa.Array
+    place: Place
+    names: pa.Array | None = None
+    attributes: pa.Table = field(default_factory=lambda: pa.table({}))
+
+
+@dataclass(frozen=True)
+class EdgeTable:
+    """The edges of one relation as given: the ids at both ends, and weights where there are any."""
+
+    relation: Relation
+    sources: pa.Array
+    targets: pa.Array
+    place: Place
+    weights: pa.Array | None = None
+
+
+@dataclass(frozen=True)
+class TypedTable:
+    """Nodes of all types in one table; ids are unique across types."""
+
+    ids: pa.Array
+    types: pa.Array
+    place: Place
+    names: pa.Array | None = None
+    attributes: pa.Table = field(default_factory=lambda: pa.table({}))
+
+
+@dataclass(frozen=True)
+class TripleTable:
+    """Edges of all relations in one table."""
+
+    sources: pa.Array
+    relations: pa.Array
+    targets: pa.Array
+    place: Place
+    weights: pa.Array | None = None
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a user may choose about a graph, whatever it is read from."""
+
+    duplicates: Duplicates = "count"
+    take: Sequence[str] = ()
+    """Names of the relations to take; none means all."""
+    undirected: Sequence[str] = ()
+    """Names of the relations of a type to itself that have no direction."""
+    abbreviations: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+def assemble(nodes: Iterable[NodeTable], edges: Iterable[EdgeTable], choices: Choices) -> HIN:
+    """Make a graph of one table a node type and one a relation.
+
+    A type without a table has the nodes its edges name, in order of appearance; with a table, every edge must lead to one
+    of its nodes. Ids that all read as integers are integers.
+    """
+    taken = _take([t for t in edges], choices)
+    tables = {table.node_type: table for table in nodes}
+    for node_type in dict.fromkeys(t for e in taken for t in (e.relation.source, e.relation.target)):
+        if node_type not in tables:
+            tables[node_type] = NodeTable(node_type, _ids_in(node_type, taken), lambda row: f"row {row + 1}")
+    all_nodes = {node_type: _to_nodes(table) for node_type, table in tables.items()}
+    rows_of = {
+        node_type: _RowFinder(table.ids, f"node table of {node_type}") for node_type, table in tables.items()
+    }
+    built = [
+        Edges(
+            edge.relation,
+            rows_of[edge.relation.source].rows(edge.sources, edge.relation.source, edge.place),
+            rows_of[edge.relation.target].rows(edge.targets, edge.relation.target, edge.place),
+            _to_weights(edge.weights, edge.place),
+        )
+        for edge in taken
+    ]
+    return _build(all_nodes.values(), built, choices)
+
+
+def assemble_typed(nodes: TypedTable, edges: TripleTable, choices: Choices) -> HIN:
+    """Make a graph of one table of typed nodes and one of named edges.
+
+    A relation's name may stand between several pairs of types: each pair is a relation of its own.
+    """
+    _refuse_repeats(nodes.ids, nodes.place)
+    finder = _RowFinder(nodes.ids, "nodes table")
+    sources = finder.rows(edges.sources, "node", edges.place)
+    targets = finder.rows(edges.targets, "node", edges.place)
+    weights = _to_weights(edges.weights, edges.place)
+    type_names, type_codes = _encode(nodes.types)
+    relation_names, relation_codes = _encode(edges.relations)
+    place_in_type = _positions(type_codes, len(type_names))
+    members = [np.flatnonzero(type_codes == code) for code in range(len(type_names))]
+    parts = [
+        _to_nodes(
+            NodeTable(
+                node_type,
+                nodes.ids.take(pa.array(rows)),
+                nodes.place,
+                None if nodes.names is None else nodes.names.take(pa.array(rows)),
+                nodes.attributes.take(pa.array(rows)),
+            )
+        )
+        for node_type, rows in zip(type_names, members, strict=True)
+    ]
+    shape = (len(relation_names), len(type_names), len(type_names))
+    kinds = np.ravel_multi_index((relation_codes, type_codes[sources], type_codes[targets]), shape)
+    built = []
+    for kind in np.unique(kinds):
+        relation, source, target = np.unravel_index(kind, shape)
+        name = relation_names[relation]
+        if choices.take and name not in choices.take:
+            continue
+        chosen = np.flatnonzero(kinds == kind)
+        directed = not (name in choices.undirected and source == target)
+        built.append(
+            Edges(
+                Relation(type_names[source], name, type_names[target], directed),
+                place_in_type[sources[chosen]],
+                place_in_type[targets[chosen]],
+                None if weights is None else weights[chosen],
+            )
+        )
+    _refuse_unknown_names(choices, relation_names)
+    return _build(parts, built, choices)
+
+
+def _build(nodes: Iterable[Nodes], edges: Iterable[Edges], choices: Choices) -> HIN:
+    return HIN.build(
+        nodes, edges, duplicates=choices.duplicates, abbreviations=choices.abbreviations, notes=choices.notes
+    )
+
+
+def _take(edges: list[EdgeTable], choices: Choices) -> list[EdgeTable]:
+    _refuse_unknown_names(choices, [edge.relation.name for edge in edges])
+    taken = []
+    for edge in edges:
+        old = edge.relation
+        if choices.take and old.name not in choices.take:
+            continue
+        directed = old.directed and old.name not in choices.undirected
+        relation = Relation(old.source, old.name, old.target, directed)
+        taken.append(EdgeTable(relation, edge.sources, edge.targets, edge.place, edge.weights))
+    return taken
+
+
+def _refuse_unknown_names(choices: Choices, names: Sequence[str]) -> None:
+    for name in (*choices.take, *choices.undirected):
+        if name not in names:
+            raise GraphError(f"no relation named {name!r} to take or to read as undirected (there are {listed(names)})")
+
+
+def _ids_in(node_type: str, edges: list[EdgeTable]) -> pa.Array:
+    """List the distinct ids of a type in its edges, in order of appearance."""
+    columns = [
+        ids
+        for edge in edges
+        for end, ids in ((edge.relation.source, edge.sources), (edge.relation.target, edge.targets))
+        if end == node_type
+    ]
+    if len({column.type for column in columns}) > 1:
+        columns = [pc.cast(column, pa.string()) for column in columns]
+    distinct = pc.unique(pa.chunked_array(columns))
+    return distinct.filter(pc.is_valid(distinct))
+
+
+def _to_nodes(table: NodeTable) -> Nodes:
+    _refuse_repeats(table.ids, table.place)
+    return Nodes(table.node_type, _integers_if_all(table.ids), table.names, table.attributes)
+
+
+def _integers_if_all(ids: pa.Array) -> pa.Array:
+    """Return ids as integers where they all read as such and would print the same again; else as they are."""
+    if not pa.types.is_string(ids.type):
+        return ids
+    all_integers = len(ids) > 0 and pc.all(pc.match_substring_regex(ids, _INTEGERS)).as_py()
+    return pc.cast(ids, pa.int64()) if all_integers else ids
+
+
+def _refuse_repeats(ids: pa.Array, place: Place) -> None:
+    for row, value in _first_problem(ids):
+        raise GraphError(f"{place(row)}: {value}")
+
+
+def _first_problem(ids: pa.Array) -> Iterable[tuple[int, str]]:
+    missing = _missing(ids)
+    if len(missing):
+        yield int(missing[0]), "the node has an empty id; every node needs one"
+    _, codes = _encode(ids)
+    first_places = np.unique(codes, return_index=True)[1]
+    if len(first_places) < len(codes):
+        row = int(np.setdiff1d(np.arange(len(codes)), first_places)[0])
+        yield row, f"node id {ids[row].as_py()!r} is given a second time; node ids must be unique"
+
+
+def _missing(ids: pa.Array) -> Rows:
+    empty = pc.is_null(ids)
+    if pa.types.is_string(ids.type):
+        empty = pc.or_(empty, pc.fill_null(pc.equal(ids, ""), True))
+    return np.flatnonzero(empty.to_numpy(zero_copy_only=False)).astype(np.int64)
+
+
+class _RowFinder:
+    """Turns ids into rows; the strings of a table are hashed once a column."""
+
+    def __init__(self, ids: pa.Array, where: str) -> None:
+        self.ids = ids
+        self.where = where
+
+    def rows(self, wanted: pa.Array, node_type: str, place: Place) -> Rows:
+        missing = _missing(wanted)
+        if len(missing):
+            raise GraphError(f"{place(int(missing[0]))}: the edge has an empty {node_type} id")
+        keys = wanted if wanted.type == self.ids.type else pc.cast(wanted, self.ids.type, safe=False)
+        found = pc.index_in(keys, value_set=self.ids)
+        if found.null_count:
+            row = int(np.flatnonzero(pc.is_null(found).to_numpy(zero_copy_only=False))[0])
+            raise GraphError(
+                f"{place(row)}: the edge leads to {node_type} {wanted[row].as_py()!r}, "
+                f"which is not in the {self.where} ({found.null_count:,} such edge ends in all)"
+            )
+        return found.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _to_weights(column: pa.Array | None, place: Place) -> Floats | None:
+    if column is None:
+        return None
+    numbers = column
+    if pa.types.is_string(column.type):
+        texts = pc.fill_null(pc.utf8_trim_whitespace(column), "")
+        wrong = np.flatnonzero(pc.invert(pc.match_substring_regex(texts, _WEIGHT)).to_numpy(zero_copy_only=False))
+        if len(wrong):
+            _refuse_weight(column[int(wrong[0])].as_py(), int(wrong[0]), place)
+        numbers = texts
+    weights = pc.cast(numbers, pa.float64()).to_numpy(zero_copy_only=False)
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        _refuse_weight(column[int(bad[0])].as_py(), int(bad[0]), place)
+    return np.asarray(weights, dtype=np.float64)
+
+
+def _refuse_weight(value: object, row: int, place: Place) -> None:
+    raise GraphError(f"{place(row)}: weight {value!r} is not allowed; weights are finite numbers, 0 or more")
+
+
+def _encode(column: pa.Array) -> tuple[list[str], NDArray[np.int64]]:
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    return encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _positions(codes: NDArray[np.int64], count: int) -> Rows:
+    """Number the members of each group from 0, in order; shape as codes."""
+    order = np.argsort(codes, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=count))[:-1]])
+    positions = np.empty(len(codes), dtype=np.int64)
+    positions[order] = np.arange(len(codes)) - starts[codes[order]]
+    return positions

@@ -1,0 +1,222 @@
+"""Graphs of other libraries: pandas and Arrow tables, NetworkX, PyTorch Geometric, and back out to the last two."""
+
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neupath.datasets.assemble import Choices, EdgeTable, NodeTable, TripleTable, TypedTable, assemble, assemble_typed
+from neupath.errors import GraphError, MissingExtraError, listed
+from neupath.graph import HIN, Duplicates, Edges
+from neupath.nodes import Nodes
+from neupath.schema import Relation
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from torch_geometric.data import HeteroData
+
+Table = Any
+"""A pandas DataFrame, a pyarrow Table, or anything else that Arrow can take in."""
+RelationKey = tuple[str, str] | tuple[str, str, str]
+
+
+def from_tables(tables: Mapping[str | RelationKey, Table], *, duplicates: Duplicates = "count") -> HIN:
+    """Make a graph of tables: a node type for each text key, a relation for each (source, [name,] target) key.
+
+    A node table has the ids in its column `id`, or else its first, names in `name`, attributes in the rest. A relation
+    table has the two ids in its first columns, and weights in `weight`.
+
+    >>> edges = pa.table({"movie": ["m1", "m1"], "actor": [7, 8]})
+    >>> from_tables({("movie", "actor"): edges}).num_nodes("actor")
+    2
+    """
+    nodes = [_node_table(key, _to_arrow(table)) for key, table in tables.items() if isinstance(key, str)]
+    edges = [_edge_table(key, _to_arrow(table)) for key, table in tables.items() if not isinstance(key, str)]
+    return assemble(nodes, edges, Choices(duplicates=duplicates))
+
+
+def from_triples(
+    triples: Table, types: Mapping[str, str] | None = None, *, node_type: str = "entity", duplicates: Duplicates = "count"
+) -> HIN:
+    """Make a graph of a table whose first three columns are head, relation, tail; `types` maps an entity to its type."""
+    table = _to_arrow(triples)
+    if table.num_columns < 3:
+        raise GraphError(f"a table of triples has three columns, and this has {listed(table.column_names)}")
+    head, relation, tail = (_as_ids(table, column, pa.string()) for column in table.column_names[:3])
+    ids = pc.unique(pa.chunked_array([head, tail]))
+    kinds = [(types or {}).get(entity, node_type) for entity in ids.to_pylist()]
+    nodes = TypedTable(ids, pa.array(kinds, pa.string()), lambda row: f"entity number {row + 1}")
+    place = _place("the table of triples")
+    return assemble_typed(nodes, TripleTable(head, relation, tail, place), Choices(duplicates=duplicates))
+
+
+def from_networkx(
+    graph: "nx.Graph[Any]", *, node_type: str = "type", relation: str = "relation", duplicates: Duplicates = "count"
+) -> HIN:
+    """Make a graph of a NetworkX one, whose nodes carry a type and, if they like, `id` and `name`.
+
+    Edges carry a relation name and, if they like, a `weight`. Nodes without a type are of type "node", edges without a
+    relation are called "edge". An edge of an undirected graph points from the type met first to the other.
+    """
+    kinds = {node: str(data.get(node_type, "node")) for node, data in graph.nodes(data=True)}
+    order = {kind: place for place, kind in enumerate(dict.fromkeys(kinds.values()))}
+    members: dict[str, list[Hashable]] = {kind: [n for n, k in kinds.items() if k == kind] for kind in order}
+    rows = {node: row for nodes in members.values() for row, node in enumerate(nodes)}
+    found: dict[Relation, list[tuple[int, int, float]]] = {}
+    for start, end, data in graph.edges(data=True):
+        one_way = graph.is_directed() and data.get("directed", True)
+        if not graph.is_directed() and order[kinds[start]] > order[kinds[end]]:
+            start, end = end, start
+        directed = one_way or kinds[start] != kinds[end]
+        key = Relation(kinds[start], str(data.get(relation, "edge")), kinds[end], directed)
+        found.setdefault(key, []).append((rows[start], rows[end], float(data.get("weight", 1.0))))
+    nodes = [_networkx_nodes(kind, {node: graph.nodes[node] for node in members[kind]}, node_type) for kind in order]
+    edges = []
+    for key, links in found.items():
+        sources, targets, weights = zip(*links, strict=True)
+        edges.append(Edges(key, np.array(sources), np.array(targets), np.array(weights)))
+    return HIN.build(nodes, edges, duplicates=duplicates)
+
+
+def to_networkx(hin: HIN) -> "nx.MultiDiGraph[Any]":
+    """Return the graph as NetworkX has it, with (type, id) as nodes; `from_networkx` reads it back."""
+    try:
+        import networkx as nx
+    except ImportError as error:
+        raise MissingExtraError("networkx", "networkx") from error
+    graph: nx.MultiDiGraph[Any] = nx.MultiDiGraph()
+    for kind, nodes in hin.nodes.items():
+        for row, node_id in enumerate(nodes.ids.to_pylist()):
+            name = nodes.name(row)
+            extra = {column: nodes.attributes[column][row].as_py() for column in nodes.attributes.column_names}
+            graph.add_node((kind, node_id), **(extra | {"type": kind, "id": node_id} | ({"name": name} if name else {})))
+    for relation, matrix in hin.matrices.items():
+        sources, targets = hin.nodes[relation.source].ids.to_pylist(), hin.nodes[relation.target].ids.to_pylist()
+        entries = matrix.tocoo()
+        for row, column, weight in zip(entries.row, entries.col, entries.data.tolist(), strict=True):
+            if relation.directed or row <= column:
+                ends = (relation.source, sources[row]), (relation.target, targets[column])
+                graph.add_edge(*ends, relation=relation.name, weight=weight, directed=relation.directed)
+    return graph
+
+
+def from_pyg(data: "HeteroData", *, duplicates: Duplicates = "count") -> HIN:
+    """Make a graph of a `torch_geometric.data.HeteroData`; ids are row numbers, weights `edge_weight` or a 1-D `edge_attr`.
+
+    A relation that only repeats another one backwards, as `ToUndirected` adds them, is left out.
+    """
+    nodes = [Nodes(kind, pa.array(np.arange(int(data[kind].num_nodes or 0)))) for kind in data.node_types]
+    edges: dict[tuple[str, str, str], Edges] = {}
+    notes = []
+    for kind in data.edge_types:
+        sources, targets = data[kind].edge_index.cpu().numpy().astype(np.int64)
+        weights = data[kind].get("edge_weight", data[kind].get("edge_attr"))
+        values = None if weights is None or weights.numel() != len(sources) else weights.reshape(-1).cpu().numpy()
+        edge = Edges(Relation(*kind), sources, targets, None if values is None else values.astype(np.float64))
+        forward = edges.get((kind[2], kind[1].removeprefix("rev_"), kind[0]))
+        if kind[1].startswith("rev_") and forward is not None and _repeats_backwards(edge, forward):
+            notes.append(f"relation {kind} was left out: it repeats {forward.relation} backwards")
+        else:
+            edges[kind] = edge
+    return HIN.build(nodes, edges.values(), duplicates=duplicates, notes=notes)
+
+
+def to_pyg(hin: HIN) -> "HeteroData":
+    """Return the graph as a `torch_geometric.data.HeteroData`, with `edge_weight` where weights are not all 1."""
+    try:
+        import torch
+        from torch_geometric.data import HeteroData
+    except ImportError as error:
+        raise MissingExtraError("torch_geometric", "neupath[learn]") from error
+    data = HeteroData()
+    for kind, nodes in hin.nodes.items():
+        data[kind].num_nodes = len(nodes)
+    for relation, matrix in hin.matrices.items():
+        entries = matrix.tocoo()
+        store = data[relation.source, relation.name, relation.target]
+        store.edge_index = torch.from_numpy(np.stack([entries.row, entries.col]).astype(np.int64))
+        if np.any(entries.data != 1):
+            store.edge_weight = torch.from_numpy(entries.data.copy())
+    return data
+
+
+def _to_arrow(table: Table) -> pa.Table:
+    if isinstance(table, pa.Table):
+        return table
+    if hasattr(table, "__arrow_c_stream__"):
+        return pa.table(table)
+    try:
+        return pa.Table.from_pandas(table, preserve_index=False)
+    except (AttributeError, TypeError, pa.ArrowInvalid) as error:
+        raise GraphError(f"cannot read a {type(table).__name__} as a table; give a pandas or Arrow table") from error
+
+
+def _place(what: str) -> Any:
+    return lambda row: f"{what}, row {row + 1}"
+
+
+def _node_table(node_type: str, table: pa.Table) -> NodeTable:
+    id_column = "id" if "id" in table.column_names else table.column_names[0]
+    name = "name" if "name" in table.column_names and id_column != "name" else None
+    rest = [column for column in table.column_names if column not in (id_column, name)]
+    names = None if name is None else _as_ids(table, name, pa.string())
+    place = _place(f"the table of {node_type}")
+    return NodeTable(node_type, _as_ids(table, id_column), place, names, table.select(rest).combine_chunks())
+
+
+def _edge_table(key: RelationKey, table: pa.Table) -> EdgeTable:
+    if len(key) not in (2, 3) or not all(isinstance(part, str) for part in key):
+        raise GraphError(f"a relation's key is (source, target) or (source, name, target), and this is {key!r}")
+    if table.num_columns < 2:
+        raise GraphError(f"the table of relation {key} has one column; it needs the ids at both ends")
+    source, target, name = key[0], key[-1], key[1] if len(key) == 3 else "_".join(key)
+    first, second = table.column_names[:2]
+    weights = table["weight"].combine_chunks() if "weight" in table.column_names[2:] else None
+    place = _place(f"the table of relation {key}")
+    return EdgeTable(
+        Relation(source, name, target), _as_ids(table, first), _as_ids(table, second), place, weights
+    )
+
+
+def _as_ids(table: pa.Table, column: str, kind: pa.DataType | None = None) -> pa.Array:
+    values = table[column].combine_chunks()
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if kind is None:
+        kind = pa.int64() if pa.types.is_integer(values.type) else pa.string()
+        if pa.types.is_floating(values.type):
+            raise GraphError(f"column {column!r} holds {values.type} numbers; ids are texts or integers")
+    return pc.cast(values, kind)
+
+
+def _networkx_nodes(kind: str, nodes: Mapping[Hashable, Mapping[str, Any]], node_type: str) -> Nodes:
+    ids = [data.get("id", node) for node, data in nodes.items()]
+    integers = all(isinstance(i, int | np.integer) and not isinstance(i, bool) for i in ids)
+    names = [data.get("name") for data in nodes.values()]
+    others = sorted({key for data in nodes.values() for key in data} - {node_type, "id", "name"})
+    return Nodes(
+        kind,
+        pa.array([int(i) for i in ids] if integers else [str(i) for i in ids], pa.int64() if integers else pa.string()),
+        None if all(name is None for name in names) else pa.array([n if n is None else str(n) for n in names]),
+        pa.table({str(key): _values([data.get(key) for data in nodes.values()]) for key in others}),
+    )
+
+
+def _values(values: list[Any]) -> pa.Array:
+    """Return attribute values as Arrow has them, or as texts where they are of no one kind."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return pa.array([None if value is None else str(value) for value in values])
+
+
+def _repeats_backwards(edge: Edges, forward: Edges) -> bool:
+    if len(edge.sources) != len(forward.sources):
+        return False
+    here, there = np.lexsort((edge.sources, edge.targets)), np.lexsort((forward.targets, forward.sources))
+    return bool(
+        np.array_equal(edge.targets[here], forward.sources[there])
+        and np.array_equal(edge.sources[here], forward.targets[there])
+    )

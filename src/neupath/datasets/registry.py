@@ -1,0 +1,114 @@
+"""load: whatever a graph is given as, a HIN."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from neupath.datasets.config import Config, read_config
+from neupath.datasets.folder import choices_of, read_files, read_folder, refuse_twice
+from neupath.datasets.interop import from_networkx, from_pyg, from_tables, from_triples
+from neupath.datasets.mat import read_mat
+from neupath.datasets.progress import Progress, silent
+from neupath.datasets.public import PUBLIC, fetched_folder
+from neupath.datasets.stdlib import stdlib
+from neupath.datasets.tables import TABLE_SUFFIXES, is_table
+from neupath.datasets.toy import toy
+from neupath.datasets.triples import read_triples
+from neupath.errors import SourceError, did_you_mean, listed
+from neupath.graph import HIN, Duplicates
+
+BUILT_IN: dict[str, tuple[str, Callable[[Progress], HIN]]] = {
+    "toy": ("the worked example of the PathSim paper: authors, papers, venues", lambda progress: toy()),
+    "stdlib": ("Python's own standard library: modules, classes, methods, bases, imports", stdlib),
+}
+
+
+def load(
+    source: Any,
+    *,
+    config: str | Path | None = None,
+    duplicates: Duplicates | None = None,
+    data: str | Path | None = None,
+    progress: Progress = silent,
+) -> HIN:
+    """Read a graph.
+
+    `source` is a built-in name (toy, stdlib); the name of a public graph that lies in the folder `data`, or NEUPATH_DATA,
+    or was fetched; a folder of tables; a list of table files; one file of triples; a .mat file; or an object: a mapping of
+    pandas or Arrow tables, one such table of triples, a NetworkX graph, a PyTorch Geometric HeteroData. `config` is a
+    graph.toml for a folder or file. `duplicates` says what parallel edges mean: "count" (the default), "drop" or "error".
+
+    >>> load("toy").schema.node_types
+    ('author', 'paper', 'venue')
+    """
+    if isinstance(source, HIN):
+        return source
+    if isinstance(source, list | tuple):
+        return _load_files([Path(path) for path in source], config, duplicates)
+    if not isinstance(source, str | os.PathLike):
+        return _load_object(source, duplicates or "count")
+    if source in BUILT_IN:
+        return BUILT_IN[str(source)][1](progress)
+    return _load_path(_locate(Path(source), data), config, duplicates)
+
+
+def _load_object(source: object, duplicates: Duplicates) -> HIN:
+    library = type(source).__module__.split(".")[0]
+    if isinstance(source, Mapping):
+        return from_tables(source, duplicates=duplicates)
+    if library == "networkx":
+        return from_networkx(source, duplicates=duplicates)  # type: ignore[arg-type]
+    if library == "torch_geometric":
+        return from_pyg(source, duplicates=duplicates)  # type: ignore[arg-type]
+    if library in ("pandas", "pyarrow", "polars"):
+        return from_triples(source, duplicates=duplicates)
+    raise SourceError(f"cannot read a graph from a {type(source).__name__}; see help(neupath.load) for what can be read")
+
+
+def _locate(path: Path, data: str | Path | None) -> Path:
+    """Return the path of a graph: as given, or by name in the data folder or among the fetched ones."""
+    if path.exists():
+        return path
+    root = data or os.environ.get("NEUPATH_DATA")
+    places = [Path(root) / path] if root else []
+    places += [fetched_folder(str(path))] if str(path) in PUBLIC else []
+    for place in places:
+        if place.exists():
+            return place
+    if str(path) in PUBLIC:
+        raise SourceError(
+            f"the public graph {str(path)!r} is not here yet; run: neupath datasets get {path} "
+            f"(or set NEUPATH_DATA to a folder that holds it)"
+        )
+    names = [*BUILT_IN, *PUBLIC]
+    raise SourceError(
+        f"no such file or folder: {path} (nor is it a built-in graph: {listed(BUILT_IN)}){did_you_mean(str(path), names)}"
+    )
+
+
+def _load_path(path: Path, config: str | Path | None, duplicates: Duplicates | None) -> HIN:
+    if path.is_dir():
+        matlab = sorted(path.glob("*.mat"))
+        if len(matlab) == 1 and not any(is_table(child) for child in path.iterdir()):
+            return read_mat(matlab[0], duplicates)
+        return read_folder(path, None if config is None else Path(config), duplicates)
+    if path.suffix.lower() == ".mat":
+        return read_mat(path, duplicates)
+    if is_table(path):
+        settings = Config() if config is None else read_config(Path(config))
+        return read_triples([path], path.parent, settings, choices_of(settings, duplicates))
+    raise SourceError(
+        f"{path} is not a graph I can read; give a folder of tables, a file of triples ({', '.join(TABLE_SUFFIXES)}, "
+        f"also gzipped) or a .mat file"
+    )
+
+
+def _load_files(paths: Sequence[Path], config: str | Path | None, duplicates: Duplicates | None) -> HIN:
+    refuse_twice(paths)
+    for path in paths:
+        if not is_table(path):
+            raise SourceError(f"{path} is not a table file" if path.exists() else f"no such file: {path}")
+    settings = Config() if config is None else read_config(Path(config))
+    folder = paths[0].parent if paths else Path()
+    return read_files(paths, folder, settings, duplicates)

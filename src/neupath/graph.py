@@ -1,0 +1,172 @@
+"""HIN: an immutable typed graph, with the nodes of each type and one sparse matrix a relation."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+
+from neupath.errors import GraphError, QueryError
+from neupath.metapath import MetaPath
+from neupath.nodes import Id, Mask, Nodes, Rows
+from neupath.schema import Link, Relation, Schema
+
+Duplicates = Literal["count", "drop", "error"]
+Floats = NDArray[np.float64]
+Csr = csr_array[np.float64]
+
+
+@dataclass(frozen=True)
+class Edges:
+    """The edges of one relation as rows: shape (number of edges,) each. No weights means 1 for every edge."""
+
+    relation: Relation
+    sources: Rows
+    targets: Rows
+    weights: Floats | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class HIN:
+    """A heterogeneous information network: typed nodes and typed, weighted edges. It never changes.
+
+    >>> from neupath.datasets import load
+    >>> hin = load("toy")
+    >>> hin.num_nodes("author"), hin.metapath("APVPA").source
+    (5, 'author')
+    """
+
+    schema: Schema
+    nodes: Mapping[str, Nodes]
+    matrices: Mapping[Relation, Csr]
+    notes: tuple[str, ...] = ()
+    """What the reader of the graph wants its user to know, such as a file it left out."""
+    _transposes: dict[Relation, Csr] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def build(
+        cls,
+        nodes: Iterable[Nodes],
+        edges: Iterable[Edges],
+        *,
+        duplicates: Duplicates = "count",
+        abbreviations: Mapping[str, str] | None = None,
+        notes: Sequence[str] = (),
+    ) -> "HIN":
+        """Make a graph of nodes and edges.
+
+        Parallel edges count as separate path instances (`count`: their weights add up), are kept once (`drop`: the first
+        one's weight), or are refused (`error`). An undirected relation lists each edge once, in either direction.
+        """
+        if duplicates not in ("count", "drop", "error"):
+            raise QueryError(f"duplicates is {duplicates!r}; it can be 'count', 'drop' or 'error'")
+        by_type = {n.node_type: n for n in nodes}
+        all_edges = list(edges)
+        schema = Schema(tuple(by_type), tuple(e.relation for e in all_edges), abbreviations or {})
+        matrices = {e.relation: _to_matrix(e, by_type, duplicates) for e in all_edges}
+        return cls(schema, by_type, matrices, tuple(notes))
+
+    def num_nodes(self, node_type: str) -> int:
+        return len(self.nodes[self.schema.node_type(node_type)])
+
+    def num_edges(self, relation: Relation) -> int:
+        """Count the joined pairs of nodes, those of an undirected relation once."""
+        matrix = self.matrices[relation]
+        if relation.directed:
+            return int(matrix.nnz)
+        loops = int(np.count_nonzero(matrix.diagonal()))
+        return (int(matrix.nnz) - loops) // 2 + loops
+
+    def metapath(self, text: str) -> MetaPath:
+        """Read a meta-path over this graph's schema."""
+        return MetaPath.parse(self.schema, text)
+
+    def matrix(self, link: Link) -> Csr:
+        """Return the weights of a link's edges; shape (nodes of its source type, nodes of its target type)."""
+        if not link.reverse:
+            return self.matrices[link.relation]
+        if link.relation not in self._transposes:
+            self._transposes[link.relation] = freeze(self.matrices[link.relation].T.tocsr())
+        return self._transposes[link.relation]
+
+    def find(self, node_type: str, query: Id) -> int:
+        """Return the row of the node with this id or name."""
+        return self.nodes[self.schema.node_type(node_type)].find(query)
+
+    def candidates(
+        self, node_type: str, *, among: Sequence[Id] | None = None, where: str | Sequence[str] = ()
+    ) -> Mask | None:
+        """Mark the nodes that a filter leaves: given ids or names, and attribute conditions; None means all."""
+        conditions = [where] if isinstance(where, str) else list(where)
+        if among is None and not conditions:
+            return None
+        nodes = self.nodes[self.schema.node_type(node_type)]
+        mask = np.ones(len(nodes), dtype=np.bool_) if among is None else nodes.among(among)
+        for condition in conditions:
+            mask = mask & nodes.where(condition)
+        return mask
+
+
+def freeze(matrix: Csr) -> Csr:
+    """Sort a matrix's indices and make its arrays read-only; returns the same matrix."""
+    matrix.sort_indices()
+    for array in (matrix.data, matrix.indices, matrix.indptr):
+        array.flags.writeable = False
+    return matrix
+
+
+def _to_matrix(edges: Edges, nodes: Mapping[str, Nodes], duplicates: Duplicates) -> Csr:
+    relation = edges.relation
+    sources, targets = nodes[relation.source], nodes[relation.target]
+    weights = np.ones(len(edges.sources)) if edges.weights is None else np.asarray(edges.weights, dtype=np.float64)
+    _check_rows(edges, len(sources), len(targets))
+    _check_weights(relation, weights)
+    rows, columns = edges.sources, edges.targets
+    if not relation.directed:
+        rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
+    if duplicates != "count":
+        first = _first_of_each(rows, columns, len(targets))
+        if duplicates == "error" and len(first) < len(rows):
+            repeat = int(np.setdiff1d(np.arange(len(rows)), first)[0])
+            raise GraphError(
+                f"relation '{relation}' has the edge {sources.id(rows[repeat])!r} to {targets.id(columns[repeat])!r} "
+                f"more than once (edge number {repeat + 1}); use duplicates='count' or 'drop' to allow it"
+            )
+        rows, columns, weights = rows[first], columns[first], weights[first]
+    if not relation.directed:
+        other_way = rows != columns
+        rows, columns = np.concatenate([rows, columns[other_way]]), np.concatenate([columns, rows[other_way]])
+        weights = np.concatenate([weights, weights[other_way]])
+    shape = (len(sources), len(targets))
+    return freeze(coo_array((weights, (rows, columns)), shape=shape).tocsr())
+
+
+def _first_of_each(rows: Rows, columns: Rows, width: int) -> Rows:
+    """Return, ascending, the positions where a (row, column) pair stands for the first time."""
+    pairs = rows.astype(np.int64) * width + columns
+    return np.sort(np.unique(pairs, return_index=True)[1]).astype(np.int64)
+
+
+def _check_rows(edges: Edges, num_sources: int, num_targets: int) -> None:
+    if len(edges.sources) != len(edges.targets):
+        raise GraphError(
+            f"relation '{edges.relation}' has {len(edges.sources):,} sources but {len(edges.targets):,} targets"
+        )
+    for rows, count, node_type in (
+        (edges.sources, num_sources, edges.relation.source),
+        (edges.targets, num_targets, edges.relation.target),
+    ):
+        if len(rows) and (rows.min() < 0 or rows.max() >= count):
+            bad = int(rows.min() if rows.min() < 0 else rows.max())
+            raise GraphError(f"relation '{edges.relation}' names {node_type} row {bad}, but there are {count:,} rows")
+
+
+def _check_weights(relation: Relation, weights: Floats) -> None:
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        raise GraphError(
+            f"relation '{relation}', edge number {bad[0] + 1}: weight {weights[bad[0]]} is not allowed; "
+            f"weights are finite numbers, 0 or more"
+        )

@@ -1,0 +1,121 @@
+"""Sparse chain products along a MetaPath: half-path matrices, their transposes and norms, and the one cache of them."""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar, cast
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from scipy.sparse import csr_array, eye_array
+
+from neupath.graph import HIN, Csr, Floats, freeze
+from neupath.metapath import MetaPath, Step
+
+T = TypeVar("T")
+_cache: WeakKeyDictionary[HIN, dict[Hashable, object]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Factors:
+    """A product M = left·right in two factors, and the squared norms that normalise it.
+
+    `left` has shape (sources, middle) and `right` (middle, targets). `left_norms[x]` is ‖left[x,:]‖² and
+    `right_norms[y]` is ‖right[:,y]‖²: for a path walked out and back, both are the diagonal of M.
+    """
+
+    left: Csr
+    right: Csr
+    left_norms: Floats
+    right_norms: Floats
+
+
+def adjacency(hin: HIN, step: Step) -> Csr:
+    """Return the weights of one step; a step over several relations adds them up."""
+    total = hin.matrix(step.links[0])
+    for link in step.links[1:]:
+        total = total + hin.matrix(link)
+    return freeze(_without_zeros(total))
+
+
+def adjacencies(hin: HIN, metapath: MetaPath) -> list[Csr]:
+    """Return the weights of every step of a meta-path."""
+    return [adjacency(hin, step) for step in metapath.steps]
+
+
+def half_path(hin: HIN, metapath: MetaPath) -> Csr:
+    """Return W = A1·A2·…·Al of a symmetric meta-path, so that path counts are W·Wᵀ; shape (sources, middle)."""
+    half = metapath.half()
+    return cached(hin, ("W", half), lambda: chain_product(adjacencies(hin, half)))
+
+
+def out_and_back(hin: HIN, metapath: MetaPath) -> Factors:
+    """Return the factors of W·Wᵀ for a symmetric meta-path, the same for every measure that uses them."""
+    return cached(hin, ("W·Wᵀ", metapath.half()), lambda: mirrored(half_path(hin, metapath)))
+
+
+def mirrored(left: Csr) -> Factors:
+    """Return the factors of left·leftᵀ."""
+    norms = squared_norms(left)
+    return Factors(left, freeze(left.T.tocsr()), norms, norms)
+
+
+def halved(matrices: Sequence[Csr]) -> Factors:
+    """Return the factors of a chain, cut in its middle."""
+    middle = max(1, len(matrices) // 2)
+    left = chain_product(matrices[:middle])
+    right = matrices[middle:] or [freeze(eye_array(left.shape[1], format="csr"))]
+    return joined(left, chain_product(right))
+
+
+def joined(left: Csr, right: Csr) -> Factors:
+    """Return two matrices as the factors of their product."""
+    return Factors(left, right, squared_norms(left), squared_norms(right.T.tocsr()))
+
+
+def squared_norms(matrix: Csr) -> Floats:
+    """Return ‖matrix[x,:]‖² for every row x."""
+    norms = np.asarray(matrix.multiply(matrix).sum(axis=1), dtype=np.float64).ravel()
+    norms.flags.writeable = False
+    return norms
+
+
+def chain_product(matrices: Sequence[Csr]) -> Csr:
+    """Multiply a chain, always the neighbours next that take the fewest multiplications.
+
+    >>> from scipy.sparse import csr_array
+    >>> wide, tall = csr_array(np.ones((1, 3))), csr_array(np.ones((3, 1)))
+    >>> chain_product([wide, tall, wide]).toarray()
+    array([[3., 3., 3.]])
+    """
+    chain = list(matrices)
+    work = [multiplications(a, b) for a, b in zip(chain, chain[1:], strict=False)]
+    while work:
+        at = int(np.argmin(work))
+        chain[at : at + 2] = [chain[at] @ chain[at + 1]]
+        del work[at]
+        if at > 0:
+            work[at - 1] = multiplications(chain[at - 1], chain[at])
+        if at < len(work):
+            work[at] = multiplications(chain[at], chain[at + 1])
+    return freeze(csr_array(_without_zeros(chain[0])))
+
+
+def multiplications(a: Csr, b: Csr) -> int:
+    """Count the multiplications of a sparse product a·b exactly: Σⱼ nnz(a[:,j])·nnz(b[j,:])."""
+    return int(np.diff(b.indptr).astype(np.int64)[a.indices].sum())
+
+
+def _without_zeros(matrix: Csr) -> Csr:
+    if matrix.data.all():
+        return matrix
+    kept = matrix.copy()
+    kept.eliminate_zeros()
+    return kept
+
+
+def cached(hin: HIN, key: Hashable, build: Callable[[], T]) -> T:
+    """Return what was built for this graph under this key, building it the first time."""
+    entries = _cache.setdefault(hin, {})
+    if key not in entries:
+        entries[key] = build()
+    return cast(T, entries[key])

@@ -1,0 +1,132 @@
+"""Numba kernels: one row of a sparse product, its normalisation and its top K in one pass, without the GIL.
+
+Every exact measure is a normalised product M = left·right (see `halfpath.Factors`); the kernels know three normalisations
+of m = M[x,y] by dx = ‖left[x,:]‖² and dy = ‖right[:,y]‖². Sums run in the order of left's sorted row, so that results
+do not depend on how queries are batched.
+"""
+
+import numpy as np
+from numba import njit
+
+from neupath.normalisation import Normalisation
+
+_NONE, _DICE = int(Normalisation.NONE), int(Normalisation.DICE)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _normalised(normalisation, m, dx, dy):
+    if normalisation == _NONE or m == 0.0:
+        return m
+    if normalisation == _DICE:
+        return 2.0 * m / (dx + dy)
+    return m / np.sqrt(dx * dy)
+
+
+@njit(cache=True, nogil=True)
+def _accumulate(left, right, row, sums, seen, touched):
+    """Add up M[row,:] in `sums`, listing in `touched` the columns met; return how many."""
+    left_indptr, left_indices, left_data = left
+    right_indptr, right_indices, right_data = right
+    count = 0
+    for i in range(left_indptr[row], left_indptr[row + 1]):
+        middle, weight = left_indices[i], left_data[i]
+        for j in range(right_indptr[middle], right_indptr[middle + 1]):
+            column = right_indices[j]
+            if not seen[column]:
+                seen[column] = True
+                touched[count] = column
+                count += 1
+            sums[column] += weight * right_data[j]
+    return count
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _ranks_below(score, row, other_score, other_row):
+    """Whether (score, row) comes after the other: a lower score or, at equal scores, a later row."""
+    return score < other_score or (score == other_score and row > other_row)
+
+
+@njit(cache=True, nogil=True)
+def _sift_down(scores, rows, at, size):
+    """Restore a heap whose root ranks last, below position `at`."""
+    while True:
+        last = at
+        for child in (2 * at + 1, 2 * at + 2):
+            if child < size and _ranks_below(scores[child], rows[child], scores[last], rows[last]):
+                last = child
+        if last == at:
+            return
+        scores[at], scores[last] = scores[last], scores[at]
+        rows[at], rows[last] = rows[last], rows[at]
+        at = last
+
+
+@njit(cache=True, nogil=True)
+def _offer(scores, rows, size, score, row):
+    """Keep the best entries of a stream in a heap of fixed capacity; return its size."""
+    if size < len(rows):
+        at = size
+        scores[at], rows[at] = score, row
+        while at > 0 and _ranks_below(scores[at], rows[at], scores[(at - 1) // 2], rows[(at - 1) // 2]):
+            parent = (at - 1) // 2
+            scores[at], scores[parent] = scores[parent], scores[at]
+            rows[at], rows[parent] = rows[parent], rows[at]
+            at = parent
+        return size + 1
+    if size > 0 and _ranks_below(scores[0], rows[0], score, row):
+        scores[0], rows[0] = score, row
+        _sift_down(scores, rows, 0, size)
+    return size
+
+
+@njit(cache=True, nogil=True)
+def _sort_heap(scores, rows, size):
+    """Turn the heap into a list, best first."""
+    for end in range(size - 1, 0, -1):
+        scores[0], scores[end] = scores[end], scores[0]
+        rows[0], rows[end] = rows[end], rows[0]
+        _sift_down(scores, rows, 0, end)
+
+
+@njit(cache=True, nogil=True)
+def top_k(left, right, left_norms, right_norms, normalisation, queries, skipped, candidates, best_rows, best_scores):
+    """Write each query's best related targets into `best_rows` and `best_scores`; return how many each has.
+
+    `left`, `right`: (indptr, indices, data). `queries`, `skipped`: (q,) rows of left, and the target each leaves out (-1:
+    none). `candidates`: (targets,) booleans, or empty for all. `best_rows`, `best_scores`: (q, k), best first, ties by row.
+    Only targets with a score above 0 count: the others are not related at all.
+    """
+    num_targets = len(right_norms)
+    sums = np.zeros(num_targets)
+    seen = np.zeros(num_targets, dtype=np.bool_)
+    touched = np.empty(num_targets, dtype=np.int64)
+    sizes = np.zeros(len(queries), dtype=np.int64)
+    restricted = len(candidates) > 0
+    for q in range(len(queries)):
+        x = queries[q]
+        size = 0
+        for i in range(_accumulate(left, right, x, sums, seen, touched)):
+            y = touched[i]
+            m = sums[y]
+            sums[y] = 0.0
+            seen[y] = False
+            if m > 0.0 and y != skipped[q] and (not restricted or candidates[y]):
+                score = _normalised(normalisation, m, left_norms[x], right_norms[y])
+                size = _offer(best_scores[q], best_rows[q], size, score, y)
+        _sort_heap(best_scores[q], best_rows[q], size)
+        sizes[q] = size
+    return sizes
+
+
+@njit(cache=True, nogil=True)
+def score_rows(left, right, left_norms, right_norms, normalisation, queries, scores):
+    """Write the score of each query with every target into `scores`, which holds zeros; shape (q, targets)."""
+    num_targets = len(right_norms)
+    seen = np.zeros(num_targets, dtype=np.bool_)
+    touched = np.empty(num_targets, dtype=np.int64)
+    for q in range(len(queries)):
+        x = queries[q]
+        for i in range(_accumulate(left, right, x, scores[q], seen, touched)):
+            y = touched[i]
+            seen[y] = False
+            scores[q, y] = _normalised(normalisation, scores[q, y], left_norms[x], right_norms[y])

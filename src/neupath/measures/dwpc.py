@@ -1,0 +1,43 @@
+"""DWPC, the degree-weighted path count (Himmelstein, Baranzini, PLOS Computational Biology 2015)."""
+
+from neupath.errors import QueryError
+from neupath.graph import HIN, Csr
+from neupath.halfpath import Factors, adjacencies, chain_product, halved, mirrored
+from neupath.measures.path_measure import PathMeasure, scaled
+from neupath.metapath import MetaPath
+from neupath.normalisation import Normalisation
+
+
+class DWPC(PathMeasure):
+    """Count paths, each worth less the more it runs through hubs; any meta-path.
+
+    s(x, y) = (D1·D2·…·Dn)[x,y],  Di[u,v] = Ai[u,v]·(deg u · deg v)^-damping, degrees within the step's relation.
+
+    Every walk along the meta-path counts, also one that meets a node twice; hetnet tools call that the walk count (DWWC)
+    and their DWPC leaves such walks out. The two agree where a path has no room to meet a node twice.
+
+    >>> from neupath import load
+    >>> round(DWPC("author-paper-venue", damping=0.5).fit(load("toy")).score("Mike", "SIGMOD"), 4)
+    0.1543
+    """
+
+    name = "dwpc"
+    normalisation = Normalisation.NONE
+
+    def __init__(self, metapath: str | MetaPath, damping: float = 0.4) -> None:
+        super().__init__(metapath)
+        if not 0 <= damping <= 1:
+            raise QueryError(f"damping is {damping}; it lies between 0 (hubs count in full) and 1")
+        self.damping = damping
+
+    def params(self) -> dict[str, object]:
+        return super().params() | {"damping": self.damping}
+
+    def step_matrices(self, hin: HIN, metapath: MetaPath) -> list[Csr]:
+        return [scaled(matrix, -self.damping, rows=True, columns=True) for matrix in adjacencies(hin, metapath)]
+
+    def factors(self, hin: HIN, metapath: MetaPath) -> Factors:
+        steps = self.step_matrices(hin, metapath)
+        if metapath.is_round_trip:
+            return mirrored(chain_product(steps[: len(steps) // 2]))
+        return halved(steps)

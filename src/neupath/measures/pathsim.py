@@ -1,0 +1,31 @@
+"""PathSim (Sun, Han, Yan, Yu, Wu, VLDB 2011)."""
+
+from neupath.graph import HIN, Csr
+from neupath.halfpath import Factors, adjacencies, out_and_back
+from neupath.measures.path_measure import PathMeasure
+from neupath.metapath import MetaPath
+from neupath.normalisation import Normalisation
+
+
+class PathSim(PathMeasure):
+    """Count the paths between two nodes, relative to how connected each is to itself.
+
+    s(x, y) = 2·M[x,y] / (M[x,x] + M[y,y]),  M = W·Wᵀ,  W the half-path matrix of a symmetric meta-path.
+
+    >>> from neupath import load
+    >>> hits = PathSim("author-paper-venue-paper-author").fit(load("toy")).top_k("Mike", k=3)
+    >>> [(hit.id, round(hit.score, 4)) for hit in hits]
+    [('Bob', 1.0), ('Mary', 0.8), ('Jim', 0.0826)]
+    """
+
+    name = "pathsim"
+    normalisation = Normalisation.DICE
+
+    def check(self, metapath: MetaPath) -> None:
+        metapath.require_round_trip("PathSim")
+
+    def step_matrices(self, hin: HIN, metapath: MetaPath) -> list[Csr]:
+        return adjacencies(hin, metapath)
+
+    def factors(self, hin: HIN, metapath: MetaPath) -> Factors:
+        return out_and_back(hin, metapath)

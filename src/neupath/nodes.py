@@ -1,0 +1,185 @@
+"""Nodes: the ids, names and attributes of one node type, and how to find a node or a set of nodes by them."""
+
+import operator
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from neupath.errors import GraphError, NodeError, QueryError, did_you_mean, listed
+
+Id = str | int
+Rows = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+_SPELLING_POOL = 20_000
+_CONDITION = re.compile(r"^\s*(?P<column>.+?)\s*(?P<operator>==|!=|<=|>=|=|<|>|~)\s*(?P<value>.*?)\s*$")
+_COMPARISONS = {
+    "=": pc.equal,
+    "==": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes of one type, in node order: `ids` are strings or integers, `names` may be missing.
+
+    >>> nodes = Nodes("author", pa.array(["a1", "a2"]), names=pa.array(["Mike", "Jim"]))
+    >>> nodes.find("a2"), nodes.find("Mike")
+    (1, 0)
+    """
+
+    node_type: str
+    ids: pa.Array
+    names: pa.Array | None = None
+    attributes: pa.Table = field(default_factory=lambda: pa.table({}))
+
+    def __post_init__(self) -> None:
+        if not (pa.types.is_string(self.ids.type) or pa.types.is_int64(self.ids.type)):
+            raise GraphError(f"ids of {self.node_type} are of type {self.ids.type}; give strings or integers")
+        if self.ids.null_count:
+            row = int(np.flatnonzero(self.ids.is_null().to_numpy(zero_copy_only=False))[0])
+            raise GraphError(f"{self.node_type} number {row + 1} has no id; every node needs one")
+        for what, column in [("names", self.names), *((n, self.attributes[n]) for n in self.attributes.column_names)]:
+            if column is not None and len(column) != len(self):
+                raise GraphError(f"{len(column):,} {what} are given for {len(self):,} nodes of type {self.node_type}")
+        self._refuse_repeated_ids()
+
+    def _refuse_repeated_ids(self) -> None:
+        codes = self.ids.dictionary_encode()
+        if len(codes.dictionary) == len(self):
+            return
+        counts = np.bincount(codes.indices.to_numpy())
+        repeated = codes.dictionary[int(np.argmax(counts > 1))].as_py()
+        raise GraphError(f"{self.node_type} id {repeated!r} is given {counts.max()} times; node ids must be unique")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def id(self, row: int) -> Id:
+        found: Id = self.ids[int(row)].as_py()
+        return found
+
+    def name(self, row: int) -> str | None:
+        """Return the node's name, or nothing where it has none."""
+        return None if self.names is None else self.names[int(row)].as_py()
+
+    def label(self, row: int) -> str:
+        """Return what to show a person: the name, or the id where there is no name."""
+        return self.name(row) or str(self.id(row))
+
+    def find(self, query: Id) -> int:
+        """Return the row of the node with this id or, if there is none, with this name."""
+        return int(self.find_many([query])[0])
+
+    def find_many(self, queries: Sequence[Id]) -> Rows:
+        """Return the row of each query, an id or an unambiguous name."""
+        keys = pa.array([self._as_id(query) for query in queries], type=self.ids.type)
+        rows = pc.fill_null(pc.index_in(keys, value_set=self.ids, skip_nulls=True), -1).to_numpy().astype(np.int64)
+        for position in np.flatnonzero(rows < 0):
+            rows[position] = self._find_by_name(str(queries[position]))
+        return rows
+
+    def _as_id(self, query: Id) -> Id | None:
+        """Return the query as an id of this type's kind, or nothing if it cannot be one."""
+        if pa.types.is_string(self.ids.type):
+            return str(query)
+        try:
+            value = int(query) if isinstance(query, str) else operator.index(query)
+        except (TypeError, ValueError):
+            return None
+        return value if abs(value) < 2**63 else None
+
+    def _find_by_name(self, query: str) -> int:
+        rows = [] if self.names is None else np.flatnonzero(pc.fill_null(pc.equal(self.names, query), False))
+        if len(rows) == 1:
+            return int(rows[0])
+        if len(rows) > 1:
+            candidates = listed((self._describe(row) for row in rows), limit=6)
+            raise NodeError(f"{len(rows)} nodes of type {self.node_type} are named {query!r}; give an id: {candidates}")
+        what = "id" if self.names is None else "id or name"
+        hint = listed((self._describe(row) for row in self._nearest(query)), limit=3)
+        advice = f"did you mean {hint}?" if hint else f"the ids look like {self._sample()}"
+        raise NodeError(f"no {self.node_type} with the {what} {query!r} among {len(self):,}; {advice}")
+
+    def _describe(self, row: int) -> str:
+        """Show a node by id and name, with its attributes to tell it from others of the same name."""
+        facts = [f"{n} {self.attributes[n][int(row)].as_py()}" for n in self.attributes.column_names[:2]]
+        name = self.name(row)
+        told = f"{self.id(row)!r}" + (f" ({name})" if name and name != self.id(row) else "")
+        return told + (f" [{', '.join(facts)}]" if facts and name else "")
+
+    def _sample(self) -> str:
+        return ", ".join(repr(self.id(row)) for row in range(min(3, len(self)))) or "nothing: there are none"
+
+    def _nearest(self, query: str) -> list[int]:
+        """Return up to 3 rows whose name or id is spelled most like the query."""
+        for labels in (self.names, self.ids if pa.types.is_string(self.ids.type) else None):
+            if labels is None or not query.strip():
+                continue
+            containing = np.flatnonzero(pc.fill_null(pc.match_substring(labels, query, ignore_case=True), False))
+            pool = containing[np.argsort(pc.utf8_length(labels.take(containing)), kind="stable")[:3]]
+            if not len(pool):
+                pool = self._close(query, labels)
+            if len(pool):
+                return [int(row) for row in pool]
+        return []
+
+    @staticmethod
+    def _close(query: str, labels: pa.Array) -> list[int]:
+        lengths = pc.fill_null(pc.utf8_length(labels), 0).to_numpy()
+        near = np.flatnonzero(np.abs(lengths - len(query)) <= max(2, len(query) // 3))[:_SPELLING_POOL]
+        folded = {str(text).casefold(): int(row) for row, text in zip(near, labels.take(near).to_pylist(), strict=True)}
+        return [folded[match] for match in get_close_matches(query.casefold(), folded, n=3)]
+
+    def among(self, ids: Sequence[Id]) -> Mask:
+        """Mark the nodes with the given ids or names; shape (number of nodes,)."""
+        mask = np.zeros(len(self), dtype=np.bool_)
+        mask[self.find_many(ids)] = True
+        return mask
+
+    def where(self, condition: str) -> Mask:
+        """Mark the nodes that meet a condition such as `year >= 2000` or `country ~ korea`; shape (number of nodes,).
+
+        The operators are = != < <= > >=, and ~ for "contains". A node without the attribute never meets it.
+        """
+        parts = _CONDITION.match(condition)
+        columns = [*self.attributes.column_names, *([] if self.names is None else ["name"]), "id"]
+        if parts is None:
+            raise QueryError(
+                f"cannot read the condition {condition!r}; write it as 'attribute operator value', such as 'year >= 2000', "
+                f"with one of {listed(columns)} and one of = != < <= > >= ~"
+            )
+        name, sign, text = parts["column"], parts["operator"], parts["value"]
+        if name not in columns:
+            raise QueryError(
+                f"{self.node_type} has no attribute {name!r} (it has {listed(columns)}){did_you_mean(name, columns)}"
+            )
+        column = {"id": self.ids, "name": self.names}.get(name) if name in ("id", "name") else None
+        values = self.attributes[name] if column is None else column
+        met = _contains(values, text) if sign == "~" else _COMPARISONS[sign](values, _as_scalar(text, name, values.type))
+        return pc.fill_null(met, False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def _contains(values: pa.Array, text: str) -> pa.Array:
+    return pc.match_substring(pc.cast(values, pa.string()), text, ignore_case=True)
+
+
+def _as_scalar(text: str, name: str, wanted: pa.DataType) -> pa.Scalar:
+    bare = text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
+    if pa.types.is_integer(wanted) and re.fullmatch(r"[+-]?\d*\.\d+", bare):
+        wanted = pa.float64()
+    try:
+        return pa.scalar(bare).cast(wanted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise QueryError(f"attribute {name!r} holds values of type {wanted}, and {text!r} is not one") from error

@@ -1,0 +1,155 @@
+"""Scorer: the contract that every measure and model keeps."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar, Self, overload
+
+import numpy as np
+
+from neupath.errors import QueryError, SourceError
+from neupath.files import write_text
+from neupath.graph import HIN, Floats
+from neupath.nodes import Id, Mask, Nodes, Rows
+from neupath.search import Hits, Ranking, check_k, describe_shortfall, labels_of, with_unrelated
+
+FILE = "scorer.json"
+
+
+class Scorer(ABC):
+    """Scores how similar targets are to a query, once fitted to a graph.
+
+    Public methods take and return ids (names work as well where they are unambiguous); methods that begin with an
+    underscore take and return rows.
+    """
+
+    name: ClassVar[str]
+    """What the command line and the JSON call it."""
+    exact: ClassVar[bool]
+    """Whether scores follow a formula (true) or are learned (false)."""
+    hin_: HIN
+    """The graph it was fitted to."""
+
+    @abstractmethod
+    def fit(self, hin: HIN) -> Self:
+        """Prepare to answer queries over a graph; return itself."""
+
+    @property
+    @abstractmethod
+    def source_type(self) -> str:
+        """The node type of queries."""
+
+    @property
+    @abstractmethod
+    def target_type(self) -> str:
+        """The node type of targets."""
+
+    @property
+    @abstractmethod
+    def metapath_text(self) -> str | None:
+        """The meta-path in its canonical spelling, or nothing for a scorer that was not told one."""
+
+    @abstractmethod
+    def params(self) -> dict[str, object]:
+        """Return the constructor's arguments as JSON can hold them."""
+
+    @abstractmethod
+    def _score_rows(self, queries: Rows) -> Floats:
+        """Return the score of each query with every target; shape (queries, targets)."""
+
+    @abstractmethod
+    def _rank_rows(
+        self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None
+    ) -> Ranking:
+        """Return the k best related targets of each query, leaving out the skipped one of each (-1: none)."""
+
+    def score(self, query: Id, target: Id) -> float:
+        """Return the score of one pair."""
+        return float(self.scores(query)[self._targets.find(target)])
+
+    def scores(self, query: Id) -> Floats:
+        """Return the score of a query with every target, in node order; shape (targets,)."""
+        row: Floats = self._score_rows(self._queries.find_many([query]))[0]
+        return row
+
+    @overload
+    def top_k(
+        self, query: Id, k: int = 10, *, include_query: bool = False, zeros: bool = False,
+        among: Sequence[Id] | None = None, where: str | Sequence[str] = (), threads: int | None = None,
+    ) -> Hits: ...  # fmt: skip
+    @overload
+    def top_k(
+        self, query: Sequence[Id], k: int = 10, *, include_query: bool = False, zeros: bool = False,
+        among: Sequence[Id] | None = None, where: str | Sequence[str] = (), threads: int | None = None,
+    ) -> list[Hits]: ...  # fmt: skip
+    def top_k(
+        self, query: Id | Sequence[Id], k: int = 10, *, include_query: bool = False, zeros: bool = False,
+        among: Sequence[Id] | None = None, where: str | Sequence[str] = (), threads: int | None = None,
+    ) -> Hits | list[Hits]:  # fmt: skip
+        """Return the k targets most similar to a query, best first, ties in node order; a list of queries gives a list.
+
+        The query itself is left out unless `include_query`. Targets that no path reaches are left out unless `zeros`.
+        `among` restricts the targets to some ids, `where` by their attributes, such as "year >= 2000".
+        """
+        if isinstance(query, str) or not isinstance(query, Sequence | np.ndarray):
+            return self.top_k([query], k, include_query=include_query, zeros=zeros, among=among, where=where)[0]
+        asked = check_k(k)
+        rows = self._queries.find_many(list(query))
+        keeps_query = include_query or self.source_type != self.target_type
+        skipped = np.full(len(rows), -1, dtype=np.int64) if keeps_query else rows
+        candidates = self.hin_.candidates(self.target_type, among=among, where=where)
+        ranking = self._rank_rows(rows, skipped, asked, candidates, threads)
+        if zeros:
+            ranking = with_unrelated(ranking, skipped, asked, len(self._targets), candidates)
+        eligible = np.full(len(rows), len(self._targets) if candidates is None else int(candidates.sum()))
+        if not keeps_query:
+            eligible -= 1 if candidates is None else candidates[rows]
+        return [self._to_hits(row, ranking, q, asked, int(eligible[q]), zeros) for q, row in enumerate(rows)]
+
+    def _to_hits(self, row: int, ranking: Ranking, q: int, k: int, eligible: int, zeros: bool) -> Hits:
+        size = int(ranking.sizes[q])
+        ids, names = labels_of(self._targets, ranking.rows[q, :size])
+        return Hits(
+            query=self._queries.id(row),
+            metapath=self.metapath_text,
+            measure=self.name,
+            exact=self.exact,
+            ids=ids,
+            names=names,
+            scores=tuple(ranking.scores[q, :size].tolist()),
+            shortfall=describe_shortfall(size, k, eligible, self.target_type, zeros),
+        )
+
+    @property
+    def _queries(self) -> Nodes:
+        return self._fitted().nodes[self.source_type]
+
+    @property
+    def _targets(self) -> Nodes:
+        return self._fitted().nodes[self.target_type]
+
+    def _fitted(self) -> HIN:
+        if not hasattr(self, "hin_"):
+            raise QueryError(f"this {type(self).__name__} has no graph yet; call fit(hin) first")
+        return self.hin_
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the scorer, without its graph, to a folder; `measures.load_measure` reads it back."""
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        content = {"scorer": self.name, "params": self.params()}
+        write_text(target / FILE, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        return target
+
+
+def read_saved(folder: str | Path) -> tuple[str, dict[str, object]]:
+    """Read the name and parameters of a saved scorer."""
+    path = Path(folder) / FILE
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return str(content["scorer"]), dict(content["params"])
+    except FileNotFoundError as error:
+        raise SourceError(f"no saved scorer in {folder}: it has no {FILE}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise SourceError(f"{path} is not a saved scorer: {error}") from error

@@ -1,0 +1,185 @@
+"""Search: the one place that masks, sorts, breaks ties, and turns rows into the ids a user knows."""
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from neupath.errors import QueryError
+from neupath.graph import Csr, Floats
+from neupath.halfpath import Factors
+from neupath.nodes import Id, Mask, Nodes, Rows
+
+_BLOCK = 256
+"""Queries a thread takes at a time."""
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One result of a search."""
+
+    rank: int
+    id: Id
+    name: str | None
+    score: float
+
+
+@dataclass(frozen=True)
+class Hits(Sequence[Hit]):
+    """The most similar targets of one query, best first, ties in node order."""
+
+    query: Id
+    metapath: str | None
+    measure: str
+    exact: bool
+    ids: tuple[Id, ...]
+    names: tuple[str | None, ...]
+    scores: tuple[float, ...]
+    shortfall: str | None = None
+    """Why there are fewer hits than asked for, as a sentence."""
+
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Hit]: ...
+    def __getitem__(self, index: int | slice) -> Hit | list[Hit]:
+        return list(self)[index]
+
+    def __iter__(self) -> Iterator[Hit]:
+        ranked = enumerate(zip(self.ids, self.names, self.scores, strict=True), 1)
+        return (Hit(rank, node_id, name, score) for rank, (node_id, name, score) in ranked)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return what `search --json` prints."""
+        return {
+            "query": self.query,
+            "metapath": self.metapath,
+            "measure": self.measure,
+            "exact": self.exact,
+            "hits": [vars(hit) for hit in self],
+        }
+
+    def to_arrow(self) -> pa.Table:
+        """Return a table with the columns rank, id, name, score."""
+        return pa.table(
+            {
+                "rank": pa.array(range(1, len(self) + 1), pa.int64()),
+                "id": pa.array(self.ids),
+                "name": pa.array(self.names, pa.string()),
+                "score": pa.array(self.scores, pa.float64()),
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The best targets of each query as rows: `rows` and `scores` have shape (queries, k), of which `sizes` are filled."""
+
+    rows: Rows
+    scores: Floats
+    sizes: NDArray[np.int64]
+
+
+def top_k_of_product(
+    factors: Factors,
+    normalisation: int,
+    queries: Rows,
+    skipped: Rows,
+    k: int,
+    candidates: Mask | None = None,
+    threads: int | None = None,
+) -> Ranking:
+    """Rank the related targets of each query by a normalised product, exactly."""
+    from neupath import kernels
+
+    limit = min(k, len(factors.right_norms))
+    rows = np.full((len(queries), limit), -1, dtype=np.int64)
+    scores = np.zeros((len(queries), limit))
+    sizes = np.zeros(len(queries), dtype=np.int64)
+    mask = np.zeros(0, dtype=np.bool_) if candidates is None else candidates
+
+    def search(start: int) -> None:
+        block = slice(start, start + _BLOCK)
+        sizes[block] = kernels.top_k(
+            _arrays(factors.left), _arrays(factors.right), factors.left_norms, factors.right_norms, int(normalisation),
+            queries[block], skipped[block], mask, rows[block], scores[block],
+        )  # fmt: skip
+
+    starts = range(0, len(queries), _BLOCK)
+    workers = min(_count_threads(threads), len(starts))
+    if workers < 2:
+        for start in starts:
+            search(start)
+    else:
+        with ThreadPoolExecutor(workers) as pool:
+            list(pool.map(search, starts))
+    return Ranking(rows, scores, sizes)
+
+
+def score_product(factors: Factors, normalisation: int, queries: Rows) -> Floats:
+    """Return the score of each query with every target; shape (queries, targets)."""
+    from neupath import kernels
+
+    scores = np.zeros((len(queries), len(factors.right_norms)))
+    kernels.score_rows(
+        _arrays(factors.left), _arrays(factors.right), factors.left_norms, factors.right_norms, int(normalisation),
+        queries, scores,
+    )  # fmt: skip
+    return scores
+
+
+def with_unrelated(ranking: Ranking, skipped: Rows, k: int, num_targets: int, candidates: Mask | None) -> Ranking:
+    """Fill a ranking up to k with targets of score 0, in node order."""
+    allowed = np.arange(num_targets) if candidates is None else np.flatnonzero(candidates)
+    rows, scores, sizes = ranking.rows.copy(), ranking.scores.copy(), ranking.sizes.copy()
+    for q, size in enumerate(ranking.sizes):
+        taken = np.append(rows[q, :size], skipped[q])
+        fill = np.setdiff1d(allowed[: k + len(taken)], taken)[: rows.shape[1] - size]
+        rows[q, size : size + len(fill)] = fill
+        scores[q, size : size + len(fill)] = 0.0
+        sizes[q] += len(fill)
+    return Ranking(rows, scores, sizes)
+
+
+def check_k(k: int) -> int:
+    """Refuse a number of hits that makes no sense."""
+    if isinstance(k, bool) or int(k) != k or k < 1:
+        raise QueryError(f"k is {k}; ask for at least 1 hit")
+    return int(k)
+
+
+def describe_shortfall(found: int, k: int, eligible: int, target_type: str, zeros: bool) -> str | None:
+    """Say why a search for k hits found fewer, or nothing where it did not."""
+    if found >= k:
+        return None
+    if eligible < k and (zeros or found == eligible):
+        return f"k = {k:,} is more than the {eligible:,} {target_type} nodes there are to rank; all are listed"
+    return f"{found:,} of {eligible:,} {target_type} nodes are related by this path; the others have score 0"
+
+
+def labels_of(nodes: Nodes, rows: Rows) -> tuple[tuple[Id, ...], tuple[str | None, ...]]:
+    """Turn rows into ids and names."""
+    taken = pa.array(rows)
+    ids = tuple(nodes.ids.take(taken).to_pylist())
+    names = (None,) * len(rows) if nodes.names is None else tuple(nodes.names.take(taken).to_pylist())
+    return ids, names
+
+
+def _arrays(matrix: Csr) -> tuple[NDArray[np.integer], NDArray[np.integer], Floats]:
+    return matrix.indptr, matrix.indices, matrix.data
+
+
+def _count_threads(threads: int | None) -> int:
+    if threads is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if threads < 1:
+        raise QueryError(f"threads is {threads}; use at least 1, or None for one a core")
+    return threads
