@@ -36,8 +36,8 @@ class PathNode:
 class PathInstance:
     """One path from the query to the target.
 
-    `weight` is what it adds to the numerator: the number of parallel edges along it, multiplied, or the product of their
-    weights. `share` is what it adds to the score. `links` are the relations it follows, such as "-writes->".
+    `weight` is what it adds to the numerator: the number of parallel edges along it, multiplied, or the product of
+    their weights. `share` is what it adds to the score. `links` are the relations it follows, such as "-writes->".
     """
 
     nodes: tuple[PathNode, ...]

@@ -22,7 +22,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
         raise SourceError(f"cannot write {path}: {error.strerror or error}") from error
     try:
         write(temporary)
-        os.chmod(temporary, 0o666 & ~_umask())
+        temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
     except OSError as error:
         raise SourceError(f"cannot write {path}: {error.strerror or error}") from error

@@ -57,8 +57,8 @@ class HIN:
     ) -> "HIN":
         """Make a graph of nodes and edges.
 
-        Parallel edges count as separate path instances (`count`: their weights add up), are kept once (`drop`: the first
-        one's weight), or are refused (`error`). An undirected relation lists each edge once, in either direction.
+        Parallel edges count as separate path instances (`count`: their weights add up), are kept once (`drop`: the
+        first one's weight), or are refused (`error`). An undirected relation lists each edge once, in either direction.
         """
         if duplicates not in ("count", "drop", "error"):
             raise QueryError(f"duplicates is {duplicates!r}; it can be 'count', 'drop' or 'error'")
@@ -120,8 +120,8 @@ def freeze(matrix: Csr) -> Csr:
 def _to_matrix(edges: Edges, nodes: Mapping[str, Nodes], duplicates: Duplicates) -> Csr:
     relation = edges.relation
     sources, targets = nodes[relation.source], nodes[relation.target]
-    weights = np.ones(len(edges.sources)) if edges.weights is None else np.asarray(edges.weights, dtype=np.float64)
     _check_rows(edges, len(sources), len(targets))
+    weights = np.ones(len(edges.sources)) if edges.weights is None else np.asarray(edges.weights, dtype=np.float64)
     _check_weights(relation, weights)
     rows, columns = edges.sources, edges.targets
     if not relation.directed:
@@ -153,6 +153,10 @@ def _check_rows(edges: Edges, num_sources: int, num_targets: int) -> None:
     if len(edges.sources) != len(edges.targets):
         raise GraphError(
             f"relation '{edges.relation}' has {len(edges.sources):,} sources but {len(edges.targets):,} targets"
+        )
+    if edges.weights is not None and len(edges.weights) != len(edges.sources):
+        raise GraphError(
+            f"relation '{edges.relation}' has {len(edges.weights):,} weights for {len(edges.sources):,} edges"
         )
     for rows, count, node_type in (
         (edges.sources, num_sources, edges.relation.source),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeVar, cast
 from weakref import WeakKeyDictionary
 
@@ -88,7 +89,7 @@ def chain_product(matrices: Sequence[Csr]) -> Csr:
     array([[3., 3., 3.]])
     """
     chain = list(matrices)
-    work = [multiplications(a, b) for a, b in zip(chain, chain[1:], strict=False)]
+    work = [multiplications(a, b) for a, b in pairwise(chain)]
     while work:
         at = int(np.argmin(work))
         chain[at : at + 2] = [chain[at] @ chain[at + 1]]

@@ -1,8 +1,8 @@
 """Numba kernels: one row of a sparse product, its normalisation and its top K in one pass, without the GIL.
 
-Every exact measure is a normalised product M = left·right (see `halfpath.Factors`); the kernels know three normalisations
-of m = M[x,y] by dx = ‖left[x,:]‖² and dy = ‖right[:,y]‖². Sums run in the order of left's sorted row, so that results
-do not depend on how queries are batched.
+Every exact measure is a normalised product M = left·right (see `halfpath.Factors`); the kernels know three
+normalisations of m = M[x,y] by dx = ‖left[x,:]‖² and dy = ‖right[:,y]‖². Sums run in the order of left's sorted row, so
+that results do not depend on how queries are batched.
 """
 
 import numpy as np
@@ -92,8 +92,9 @@ def _sort_heap(scores, rows, size):
 def top_k(left, right, left_norms, right_norms, normalisation, queries, skipped, candidates, best_rows, best_scores):
     """Write each query's best related targets into `best_rows` and `best_scores`; return how many each has.
 
-    `left`, `right`: (indptr, indices, data). `queries`, `skipped`: (q,) rows of left, and the target each leaves out (-1:
-    none). `candidates`: (targets,) booleans, or empty for all. `best_rows`, `best_scores`: (q, k), best first, ties by row.
+    `left`, `right`: (indptr, indices, data). `queries`, `skipped`: (q,) rows of left, and the target each leaves out
+    (-1: none). `candidates`: (targets,) booleans, or empty for all. `best_rows`, `best_scores`: (q, k), best first,
+    ties by row.
     Only targets with a score above 0 count: the others are not related at all.
     """
     num_targets = len(right_norms)

@@ -35,7 +35,8 @@ class MetaPath:
     the direction: `paper -cites-> paper <-cites- paper`.
 
     >>> from neupath.schema import Relation
-    >>> schema = Schema(("author", "paper"), (Relation("author", "writes", "paper"), Relation("paper", "cites", "paper")))
+    >>> relations = (Relation("author", "writes", "paper"), Relation("paper", "cites", "paper"))
+    >>> schema = Schema(("author", "paper"), relations)
     >>> print(MetaPath.parse(schema, "APA"))
     author-paper-author
     >>> path = MetaPath.parse(schema, "paper-cites->paper")
@@ -127,9 +128,7 @@ class MetaPath:
         ]
 
 
-def enumerate_metapaths(
-    schema: Schema, source: str, max_length: int, *, symmetric: bool = True
-) -> Iterator[MetaPath]:
+def enumerate_metapaths(schema: Schema, source: str, max_length: int, *, symmetric: bool = True) -> Iterator[MetaPath]:
     """List the meta-paths from a node type, shortest first, one relation a step.
 
     Symmetric ones are every half-path of up to `max_length / 2` steps walked out and back.

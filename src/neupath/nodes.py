@@ -85,8 +85,9 @@ class Nodes:
     def find_many(self, queries: Sequence[Id]) -> Rows:
         """Return the row of each query, an id or an unambiguous name."""
         keys = pa.array([self._as_id(query) for query in queries], type=self.ids.type)
-        rows = pc.fill_null(pc.index_in(keys, value_set=self.ids, skip_nulls=True), -1).to_numpy().astype(np.int64)
-        for position in np.flatnonzero(rows < 0):
+        found = pc.fill_null(pc.index_in(keys, value_set=self.ids, skip_nulls=True), -1)
+        rows: Rows = found.to_numpy().astype(np.int64)
+        for position in np.flatnonzero(rows < 0).tolist():
             rows[position] = self._find_by_name(str(queries[position]))
         return rows
 
@@ -101,9 +102,10 @@ class Nodes:
         return value if abs(value) < 2**63 else None
 
     def _find_by_name(self, query: str) -> int:
-        rows = [] if self.names is None else np.flatnonzero(pc.fill_null(pc.equal(self.names, query), False))
+        same = [] if self.names is None else pc.fill_null(pc.equal(self.names, query), False)
+        rows: list[int] = np.flatnonzero(same).tolist()
         if len(rows) == 1:
-            return int(rows[0])
+            return rows[0]
         if len(rows) > 1:
             candidates = listed((self._describe(row) for row in rows), limit=6)
             raise NodeError(f"{len(rows)} nodes of type {self.node_type} are named {query!r}; give an id: {candidates}")
@@ -128,11 +130,10 @@ class Nodes:
             if labels is None or not query.strip():
                 continue
             containing = np.flatnonzero(pc.fill_null(pc.match_substring(labels, query, ignore_case=True), False))
-            pool = containing[np.argsort(pc.utf8_length(labels.take(containing)), kind="stable")[:3]]
-            if not len(pool):
-                pool = self._close(query, labels)
-            if len(pool):
-                return [int(row) for row in pool]
+            shortest_first = np.argsort(pc.utf8_length(labels.take(containing)), kind="stable")
+            found: list[int] = containing[shortest_first[:3]].tolist() or self._close(query, labels)
+            if found:
+                return found
         return []
 
     @staticmethod
@@ -157,8 +158,8 @@ class Nodes:
         columns = [*self.attributes.column_names, *([] if self.names is None else ["name"]), "id"]
         if parts is None:
             raise QueryError(
-                f"cannot read the condition {condition!r}; write it as 'attribute operator value', such as 'year >= 2000', "
-                f"with one of {listed(columns)} and one of = != < <= > >= ~"
+                f"cannot read the condition {condition!r}; write it as 'attribute operator value', such as "
+                f"'year >= 2000', with one of {listed(columns)} and one of = != < <= > >= ~"
             )
         name, sign, text = parts["column"], parts["operator"], parts["value"]
         if name not in columns:
@@ -167,7 +168,9 @@ class Nodes:
             )
         column = {"id": self.ids, "name": self.names}.get(name) if name in ("id", "name") else None
         values = self.attributes[name] if column is None else column
-        met = _contains(values, text) if sign == "~" else _COMPARISONS[sign](values, _as_scalar(text, name, values.type))
+        met = (
+            _contains(values, text) if sign == "~" else _COMPARISONS[sign](values, _as_scalar(text, name, values.type))
+        )
         return pc.fill_null(met, False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import islice
 
 from neupath.errors import MetaPathError, did_you_mean, listed
 from neupath.schema import Link, Schema
@@ -21,7 +21,7 @@ def parse_steps(schema: Schema, text: str) -> list[Links]:
 
 
 def arrow(links: Links) -> str:
-    """Write the relations of a step as the notation has them: `-cites->`, `<-cites-`, or `-likes-` without a direction."""
+    """Write the relations of a step in the notation: `-cites->`, `<-cites-`, or `-likes-` with no direction."""
     names = "|".join(link.relation.name for link in links)
     directions = {link.reverse if link.relation.directed else None for link in links}
     if directions == {False}:
@@ -210,7 +210,9 @@ class _Reader:
         )
         if not set(edge.names) <= {link.relation.name for link in chosen} or not chosen:
             asked = "|".join(edge.names) or "a relation"
-            raise MetaPathError(f"{where}: {asked} does not lead that way from {source} to {target}; possible is {ways}")
+            raise MetaPathError(
+                f"{where}: {asked} does not lead that way from {source} to {target}; possible is {ways}"
+            )
         if edge.reverse is None and source == target and any(link.relation.directed for link in chosen):
             raise MetaPathError(f"{where}: {source} to {target} can be walked in two directions; say which: {ways}")
         return chosen

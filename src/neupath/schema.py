@@ -12,8 +12,8 @@ from neupath.errors import SchemaError, did_you_mean, listed
 class Relation:
     """A kind of edge, from one node type to another (possibly the same).
 
-    A relation of a type to itself is read in two directions unless `directed` is false: then every edge counts both ways
-    and forward and backward are the same.
+    A relation of a type to itself is read in two directions unless `directed` is false: then every edge counts both
+    ways and forward and backward are the same.
     """
 
     source: str
@@ -95,7 +95,8 @@ class Schema:
         if len(folded) == 1:
             return folded[0]
         raise SchemaError(
-            f"no node type {word!r} in this graph (it has {listed(self.node_types)}){did_you_mean(word, self.node_types)}"
+            f"no node type {word!r} in this graph (it has {listed(self.node_types)})"
+            f"{did_you_mean(word, self.node_types)}"
         )
 
     def types_of_letter(self, letter: str) -> tuple[str, ...]:

@@ -4,9 +4,10 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar, Self, overload
+from typing import Any, ClassVar, Self, TypedDict, Unpack, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neupath.errors import QueryError, SourceError
 from neupath.files import write_text
@@ -15,6 +16,17 @@ from neupath.nodes import Id, Mask, Nodes, Rows
 from neupath.search import Hits, Ranking, check_k, describe_shortfall, labels_of, with_unrelated
 
 FILE = "scorer.json"
+Many = list[Id] | list[str] | list[int] | tuple[Id, ...] | NDArray[Any]
+
+
+class SearchOptions(TypedDict, total=False):
+    """What `Scorer.top_k` may be told besides the query and k."""
+
+    include_query: bool
+    zeros: bool
+    among: Sequence[Id] | None
+    where: str | Sequence[str]
+    threads: int | None
 
 
 class Scorer(ABC):
@@ -59,9 +71,7 @@ class Scorer(ABC):
         """Return the score of each query with every target; shape (queries, targets)."""
 
     @abstractmethod
-    def _rank_rows(
-        self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None
-    ) -> Ranking:
+    def _rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
         """Return the k best related targets of each query, leaving out the skipped one of each (-1: none)."""
 
     def score(self, query: Id, target: Id) -> float:
@@ -74,28 +84,33 @@ class Scorer(ABC):
         return row
 
     @overload
-    def top_k(
-        self, query: Id, k: int = 10, *, include_query: bool = False, zeros: bool = False,
-        among: Sequence[Id] | None = None, where: str | Sequence[str] = (), threads: int | None = None,
-    ) -> Hits: ...  # fmt: skip
+    def top_k(self, query: Id, k: int = 10, **options: Unpack[SearchOptions]) -> Hits: ...
     @overload
-    def top_k(
-        self, query: Sequence[Id], k: int = 10, *, include_query: bool = False, zeros: bool = False,
-        among: Sequence[Id] | None = None, where: str | Sequence[str] = (), threads: int | None = None,
-    ) -> list[Hits]: ...  # fmt: skip
-    def top_k(
-        self, query: Id | Sequence[Id], k: int = 10, *, include_query: bool = False, zeros: bool = False,
-        among: Sequence[Id] | None = None, where: str | Sequence[str] = (), threads: int | None = None,
-    ) -> Hits | list[Hits]:  # fmt: skip
+    def top_k(self, query: Many, k: int = 10, **options: Unpack[SearchOptions]) -> list[Hits]: ...
+    def top_k(self, query: Id | Many, k: int = 10, **options: Unpack[SearchOptions]) -> Hits | list[Hits]:
         """Return the k targets most similar to a query, best first, ties in node order; a list of queries gives a list.
 
-        The query itself is left out unless `include_query`. Targets that no path reaches are left out unless `zeros`.
-        `among` restricts the targets to some ids, `where` by their attributes, such as "year >= 2000".
+        Options: `include_query` ranks the query itself, too; `zeros` fills up with targets that no path reaches;
+        `among` restricts the targets to some ids or names; `where` by their attributes, such as "year >= 2000";
+        `threads` is one a core unless said.
         """
-        if isinstance(query, str) or not isinstance(query, Sequence | np.ndarray):
-            return self.top_k([query], k, include_query=include_query, zeros=zeros, among=among, where=where)[0]
+        if isinstance(query, list | tuple | np.ndarray):
+            return self._top_k(list(query), k, **options)
+        return self._top_k([query], k, **options)[0]
+
+    def _top_k(
+        self,
+        queries: list[Id],
+        k: int,
+        *,
+        include_query: bool = False,
+        zeros: bool = False,
+        among: Sequence[Id] | None = None,
+        where: str | Sequence[str] = (),
+        threads: int | None = None,
+    ) -> list[Hits]:
         asked = check_k(k)
-        rows = self._queries.find_many(list(query))
+        rows = self._queries.find_many(queries)
         keeps_query = include_query or self.source_type != self.target_type
         skipped = np.full(len(rows), -1, dtype=np.int64) if keeps_query else rows
         candidates = self.hin_.candidates(self.target_type, among=among, where=where)

@@ -81,7 +81,7 @@ class Hits(Sequence[Hit]):
 
 @dataclass(frozen=True)
 class Ranking:
-    """The best targets of each query as rows: `rows` and `scores` have shape (queries, k), of which `sizes` are filled."""
+    """The best targets of each query: `rows` and `scores` have shape (queries, k), of which `sizes` are filled."""
 
     rows: Rows
     scores: Floats

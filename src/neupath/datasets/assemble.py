@@ -80,18 +80,16 @@ class Choices:
 def assemble(nodes: Iterable[NodeTable], edges: Iterable[EdgeTable], choices: Choices) -> HIN:
     """Make a graph of one table a node type and one a relation.
 
-    A type without a table has the nodes its edges name, in order of appearance; with a table, every edge must lead to one
-    of its nodes. Ids that all read as integers are integers.
+    A type without a table has the nodes its edges name, in order of appearance; with a table, every edge must lead
+    to one of its nodes. Ids that all read as integers are integers.
     """
-    taken = _take([t for t in edges], choices)
+    taken = _take(list(edges), choices)
     tables = {table.node_type: table for table in nodes}
     for node_type in dict.fromkeys(t for e in taken for t in (e.relation.source, e.relation.target)):
         if node_type not in tables:
             tables[node_type] = NodeTable(node_type, _ids_in(node_type, taken), lambda row: f"row {row + 1}")
     all_nodes = {node_type: _to_nodes(table) for node_type, table in tables.items()}
-    rows_of = {
-        node_type: _RowFinder(table.ids, f"node table of {node_type}") for node_type, table in tables.items()
-    }
+    rows_of = {node_type: _RowFinder(table.ids, f"node table of {node_type}") for node_type, table in tables.items()}
     built = [
         Edges(
             edge.relation,
@@ -246,7 +244,8 @@ class _RowFinder:
                 f"{place(row)}: the edge leads to {node_type} {wanted[row].as_py()!r}, "
                 f"which is not in the {self.where} ({found.null_count:,} such edge ends in all)"
             )
-        return found.to_numpy(zero_copy_only=False).astype(np.int64)
+        rows: Rows = found.to_numpy(zero_copy_only=False).astype(np.int64)
+        return rows
 
 
 def _to_weights(column: pa.Array | None, place: Place) -> Floats | None:

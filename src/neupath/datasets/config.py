@@ -156,7 +156,9 @@ def _checked(kind: type[C], table: object, path: Path, where: str, nested: dict[
     known = [f.name for f in fields(kind) if f.name not in (nested or {})]  # type: ignore[arg-type]
     for key, value in table.items():
         if key not in known:
-            raise SourceError(f"{path}: {where} has no key {key!r} (it can have {listed(known)}){did_you_mean(key, known)}")
+            raise SourceError(
+                f"{path}: {where} has no key {key!r} (it can have {listed(known)}){did_you_mean(key, known)}"
+            )
         if not _fits(value, hints[key]):
             raise SourceError(f"{path}: {key} = {value!r} in {where} must be {_in_words(hints[key])}")
     try:

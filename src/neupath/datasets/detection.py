@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from neupath.datasets.tables import TableFile, stem
 
 _GENERIC = {
-    "id", "id1", "id2", "source", "src", "from", "start", "head", "subject", "target", "dst", "dest", "to", "end", "tail",
-    "object", "node", "node1", "node2", "node_id", "identifier", "key",
+    "id", "id1", "id2", "source", "src", "from", "start", "head", "subject", "target", "dst", "dest", "to", "end",
+    "tail", "object", "node", "node1", "node2", "node_id", "identifier", "key",
 }  # fmt: skip
 _ID_COLUMNS = ("id", "node_id", "identifier", "key")
 _NAME_COLUMNS = ("name", "title", "label")
@@ -125,7 +125,9 @@ class _Types:
         for file in files:
             words = _words(stem(file.path))
             if len(file.columns) >= 2 and len(words) >= 2 and self.of_node_file(file) is None:
-                ends = [entity(column) or word for column, word in zip(file.columns, (words[0], words[-1]), strict=False)]
+                ends = [
+                    entity(column) or word for column, word in zip(file.columns, (words[0], words[-1]), strict=False)
+                ]
                 if ends[0].lower() in (words[0].lower(), *singulars(words[0])):
                     self._spelling.setdefault(ends[0].lower(), ends[0])
                     if self._ending(ends[1]) is None:

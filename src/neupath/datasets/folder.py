@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -86,7 +86,7 @@ def refuse_twice(paths: Iterable[Path]) -> None:
             other = seen.setdefault(key, path)
             if other is not path:
                 raise SourceError(
-                    f"{other} and {path} are the same table, given twice; its edges would count double, so leave one out"
+                    f"{other} and {path} are the same table, given twice; leave one out, or its edges count double"
                 )
 
 
@@ -116,10 +116,13 @@ def _read_pair(nodes_path: Path, edges_path: Path, settings: Config, choices: Ch
     node_columns = [c for c in (id_, type_, name) if c is not None]
     table = nodes_file.read([*node_columns, *attributes], _as_text(node_columns))
     edges = edges_file.read([*ends, *([weight] if weight else [])], _as_text([*ends, *([weight] if weight else [])]))
-    notes = [f"{path.name} was left out: the graph is read from {nodes_path.name} and {edges_path.name}" for path in others]
+    notes = [
+        f"{path.name} was left out: the graph is read from {nodes_path.name} and {edges_path.name}" for path in others
+    ]
+    source, relation, target = (one(edges, end) for end in ends)
     return assemble_typed(
         TypedTable(one(table, id_), one(table, type_), nodes_file.place, one(table, name), table.select(attributes)),
-        TripleTable(*(one(edges, end) for end in ends), place=edges_file.place, weights=one(edges, weight)),
+        TripleTable(source, relation, target, edges_file.place, one(edges, weight)),
         replace(choices, notes=notes),
     )
 
@@ -132,7 +135,7 @@ def _pair_column(file: TableFile, wanted: PairConfig, purpose: str) -> str:
     if usual is None:
         raise SourceError(
             f"{file.path} has no column for the {purpose} (it has {listed(file.columns)}); "
-            f"call it {purpose!r}, or name it in graph.toml under [pair] as {purpose} = \"…\""
+            f'call it {purpose!r}, or name it in graph.toml under [pair] as {purpose} = "…"'
         )
     return usual
 
@@ -143,11 +146,13 @@ def _usual_column(file: TableFile, purpose: str, taken: tuple[str, ...]) -> str 
 
 
 def _read_relations(paths: list[Path], folder: Path, settings: Config, choices: Choices) -> HIN:
-    named = {entry.file for entry in (*settings.nodes.values(), *settings.edges)}
+    named = {entry.file for entry in settings.nodes.values()} | {entry.file for entry in settings.edges}
     detected = [TableFile(path, settings.dialect) for path in paths if path.name not in named]
     nodes, relations, left_out = classify(detected)
     nodes += [
-        as_node_file(TableFile(folder / entry.file, settings.dialect), node_type, entry.id, entry.name, entry.attributes)
+        as_node_file(
+            TableFile(folder / entry.file, settings.dialect), node_type, entry.id, entry.name, entry.attributes
+        )
         for node_type, entry in settings.nodes.items()
     ]
     edges = [_read_relation(relation) for relation in relations] + _read_configured(folder, settings)
@@ -167,7 +172,7 @@ def _refuse_two_node_files(nodes: list[NodeFile]) -> None:
         if other is not node:
             raise SourceError(
                 f"{other.file.path.name} and {node.file.path.name} both hold the nodes of type {node.node_type!r}; "
-                f"leave one out with ignore = [\"{node.file.path.name}\"] in graph.toml"
+                f'leave one out with ignore = ["{node.file.path.name}"] in graph.toml'
             )
 
 
@@ -197,7 +202,9 @@ def _read_configured(folder: Path, settings: Config) -> list[EdgeTable]:
         file = TableFile(folder / entry.file, settings.dialect)
         ends = entry.columns or file.columns[:2]
         if len(ends) != 2:
-            raise SourceError(f"relation {entry.name!r} of graph.toml needs two id columns, and has {listed(ends) or 'none'}")
+            raise SourceError(
+                f"relation {entry.name!r} of graph.toml needs two id columns, and has {listed(ends) or 'none'}"
+            )
         first, second = (file.column(column, "edges") for column in ends)
         key = (file.path.resolve(), first, second)
         if key in seen:
@@ -212,7 +219,7 @@ def _read_configured(folder: Path, settings: Config) -> list[EdgeTable]:
     return edges
 
 
-def one(table: pa.Table, column: str | None) -> pa.Array | None:
+def one(table: pa.Table, column: str | None) -> Any:
     """Return a column as one array."""
     return None if column is None else table[column].combine_chunks()
 

@@ -38,9 +38,13 @@ def from_tables(tables: Mapping[str | RelationKey, Table], *, duplicates: Duplic
 
 
 def from_triples(
-    triples: Table, types: Mapping[str, str] | None = None, *, node_type: str = "entity", duplicates: Duplicates = "count"
+    triples: Table,
+    types: Mapping[str, str] | None = None,
+    *,
+    node_type: str = "entity",
+    duplicates: Duplicates = "count",
 ) -> HIN:
-    """Make a graph of a table whose first three columns are head, relation, tail; `types` maps an entity to its type."""
+    """Make a graph of a table with the columns head, relation, tail; `types` maps an entity to its type."""
     table = _to_arrow(triples)
     if table.num_columns < 3:
         raise GraphError(f"a table of triples has three columns, and this has {listed(table.column_names)}")
@@ -65,10 +69,10 @@ def from_networkx(
     members: dict[str, list[Hashable]] = {kind: [n for n, k in kinds.items() if k == kind] for kind in order}
     rows = {node: row for nodes in members.values() for row, node in enumerate(nodes)}
     found: dict[Relation, list[tuple[int, int, float]]] = {}
-    for start, end, data in graph.edges(data=True):
+    for one_end, other_end, data in graph.edges(data=True):
         one_way = graph.is_directed() and data.get("directed", True)
-        if not graph.is_directed() and order[kinds[start]] > order[kinds[end]]:
-            start, end = end, start
+        swap = not graph.is_directed() and order[kinds[one_end]] > order[kinds[other_end]]
+        start, end = (other_end, one_end) if swap else (one_end, other_end)
         directed = one_way or kinds[start] != kinds[end]
         key = Relation(kinds[start], str(data.get(relation, "edge")), kinds[end], directed)
         found.setdefault(key, []).append((rows[start], rows[end], float(data.get("weight", 1.0))))
@@ -91,11 +95,13 @@ def to_networkx(hin: HIN) -> "nx.MultiDiGraph[Any]":
         for row, node_id in enumerate(nodes.ids.to_pylist()):
             name = nodes.name(row)
             extra = {column: nodes.attributes[column][row].as_py() for column in nodes.attributes.column_names}
-            graph.add_node((kind, node_id), **(extra | {"type": kind, "id": node_id} | ({"name": name} if name else {})))
+            graph.add_node(
+                (kind, node_id), **(extra | {"type": kind, "id": node_id} | ({"name": name} if name else {}))
+            )
     for relation, matrix in hin.matrices.items():
         sources, targets = hin.nodes[relation.source].ids.to_pylist(), hin.nodes[relation.target].ids.to_pylist()
         entries = matrix.tocoo()
-        for row, column, weight in zip(entries.row, entries.col, entries.data.tolist(), strict=True):
+        for row, column, weight in zip(entries.row.tolist(), entries.col.tolist(), entries.data.tolist(), strict=True):
             if relation.directed or row <= column:
                 ends = (relation.source, sources[row]), (relation.target, targets[column])
                 graph.add_edge(*ends, relation=relation.name, weight=weight, directed=relation.directed)
@@ -103,7 +109,9 @@ def to_networkx(hin: HIN) -> "nx.MultiDiGraph[Any]":
 
 
 def from_pyg(data: "HeteroData", *, duplicates: Duplicates = "count") -> HIN:
-    """Make a graph of a `torch_geometric.data.HeteroData`; ids are row numbers, weights `edge_weight` or a 1-D `edge_attr`.
+    """Make a graph of a `torch_geometric.data.HeteroData`.
+
+    Ids are row numbers, weights are `edge_weight` or an `edge_attr` of one number an edge.
 
     A relation that only repeats another one backwards, as `ToUndirected` adds them, is left out.
     """
@@ -175,9 +183,7 @@ def _edge_table(key: RelationKey, table: pa.Table) -> EdgeTable:
     first, second = table.column_names[:2]
     weights = table["weight"].combine_chunks() if "weight" in table.column_names[2:] else None
     place = _place(f"the table of relation {key}")
-    return EdgeTable(
-        Relation(source, name, target), _as_ids(table, first), _as_ids(table, second), place, weights
-    )
+    return EdgeTable(Relation(source, name, target), _as_ids(table, first), _as_ids(table, second), place, weights)
 
 
 def _as_ids(table: pa.Table, column: str, kind: pa.DataType | None = None) -> pa.Array:

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import scipy.io
-from scipy.sparse import coo_array, issparse
+from scipy.sparse import coo_array
 
 from neupath.errors import SourceError, listed
 from neupath.graph import HIN, Duplicates, Edges
@@ -30,8 +31,8 @@ def read_mat(path: Path, duplicates: Duplicates | None = None) -> HIN:
     keys = ACM_KEYS if acm else [key for key, value in content.items() if _KEY.match(key) and _is_matrix(value)]
     if not keys:
         raise SourceError(
-            f"{path} has no relation matrices: it needs keys such as PvsA or movie_actor that hold 2-D numeric matrices, "
-            f"and has {listed(content) or 'none'}"
+            f"{path} has no relation matrices: it needs keys such as PvsA or movie_actor that hold 2-D numeric "
+            f"matrices, and has {listed(content) or 'none'}"
         )
     known: Mapping[str, str] = ACM_TYPES if acm else {}
     matrices = {key: _as_coo(path, key, content[key]) for key in keys}
@@ -58,7 +59,7 @@ def read_mat(path: Path, duplicates: Duplicates | None = None) -> HIN:
     )
 
 
-def _load(path: Path) -> dict[str, object]:
+def _load(path: Path) -> dict[str, Any]:
     try:
         content = scipy.io.loadmat(path)
     except FileNotFoundError as error:
@@ -86,13 +87,12 @@ def _is_matrix(value: object) -> bool:
     return len(shape) == 2 and kind in "biuf"
 
 
-def _as_coo(path: Path, key: str, value: object) -> coo_array:
+def _as_coo(path: Path, key: str, value: Any) -> coo_array[np.float64]:
     if not _is_matrix(value):
         raise SourceError(f"{path}: {key} is not a 2-D numeric matrix")
-    matrix = coo_array(value)  # type: ignore[arg-type]
-    if not issparse(value):
-        matrix.eliminate_zeros()
-    return matrix.astype(np.float64)
+    matrix = coo_array(value, dtype=np.float64)
+    matrix.eliminate_zeros()
+    return matrix
 
 
 def _names(value: object, size: int) -> pa.Array | None:

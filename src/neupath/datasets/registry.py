@@ -19,7 +19,7 @@ from neupath.errors import SourceError, did_you_mean, listed
 from neupath.graph import HIN, Duplicates
 
 BUILT_IN: dict[str, tuple[str, Callable[[Progress], HIN]]] = {
-    "toy": ("the worked example of the PathSim paper: authors, papers, venues", lambda progress: toy()),
+    "toy": ("the worked example of the PathSim paper: authors, papers, venues", lambda _: toy()),
     "stdlib": ("Python's own standard library: modules, classes, methods, bases, imports", stdlib),
 }
 
@@ -34,10 +34,10 @@ def load(
 ) -> HIN:
     """Read a graph.
 
-    `source` is a built-in name (toy, stdlib); the name of a public graph that lies in the folder `data`, or NEUPATH_DATA,
-    or was fetched; a folder of tables; a list of table files; one file of triples; a .mat file; or an object: a mapping of
+    `source` is a built-in name (toy, stdlib); the name of a graph that lies in the folder `data` or NEUPATH_DATA, or
+    was fetched; a folder of tables; a list of table files; one file of triples; a .mat file; or an object: a mapping of
     pandas or Arrow tables, one such table of triples, a NetworkX graph, a PyTorch Geometric HeteroData. `config` is a
-    graph.toml for a folder or file. `duplicates` says what parallel edges mean: "count" (the default), "drop" or "error".
+    graph.toml for a folder or file. `duplicates` says what parallel edges mean: "count" (the default), "drop", "error".
 
     >>> load("toy").schema.node_types
     ('author', 'paper', 'venue')
@@ -60,10 +60,12 @@ def _load_object(source: object, duplicates: Duplicates) -> HIN:
     if library == "networkx":
         return from_networkx(source, duplicates=duplicates)  # type: ignore[arg-type]
     if library == "torch_geometric":
-        return from_pyg(source, duplicates=duplicates)  # type: ignore[arg-type]
+        return from_pyg(source, duplicates=duplicates)
     if library in ("pandas", "pyarrow", "polars"):
         return from_triples(source, duplicates=duplicates)
-    raise SourceError(f"cannot read a graph from a {type(source).__name__}; see help(neupath.load) for what can be read")
+    raise SourceError(
+        f"cannot read a graph from a {type(source).__name__}; see help(neupath.load) for what can be read"
+    )
 
 
 def _locate(path: Path, data: str | Path | None) -> Path:
@@ -83,7 +85,8 @@ def _locate(path: Path, data: str | Path | None) -> Path:
         )
     names = [*BUILT_IN, *PUBLIC]
     raise SourceError(
-        f"no such file or folder: {path} (nor is it a built-in graph: {listed(BUILT_IN)}){did_you_mean(str(path), names)}"
+        f"no such file or folder: {path} (and the built-in graphs are {listed(BUILT_IN)})"
+        f"{did_you_mean(str(path), names)}"
     )
 
 

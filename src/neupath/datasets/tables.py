@@ -1,15 +1,16 @@
-"""One table file as an Arrow table: CSV, TSV or Parquet, plain or gzipped, with errors that name the file and the line."""
+"""One table file as an Arrow table: CSV, TSV or Parquet, plain or gzipped; errors name the file and the line."""
 
 import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 import pyarrow.csv
@@ -165,10 +166,8 @@ class TableFile:
                     yield begins, cells
                 begins = reader.line_num + 1
 
-    def _reader(self, lines: Iterator[str]) -> "csv._reader":
-        if self._quote:
-            return csv.reader(lines, delimiter=self._delimiter, quotechar=self._quote)
-        return csv.reader(lines, delimiter=self._delimiter, quoting=csv.QUOTE_NONE)
+    def _reader(self, lines: Iterable[str]) -> Any:
+        return _csv_reader(lines, self._delimiter, self._quote)
 
     @cached_property
     def _compression(self) -> str | None:
@@ -210,8 +209,8 @@ class TableFile:
             return self._given.delimiter
         usual = "\t" if _plain_suffix(self.path) in (".tsv", ".tab", ".sif") else ","
         for delimiter in dict.fromkeys([usual, "\t", ",", ";", "|", " "]):
-            quoting = csv.QUOTE_MINIMAL if delimiter in ",;" else csv.QUOTE_NONE
-            widths = {len(row) for row in csv.reader(self._lines, delimiter=delimiter, quoting=quoting)}
+            reader = _csv_reader(self._lines, delimiter, '"' if delimiter in ",;" else None)
+            widths = {len(row) for row in reader}
             if len(widths) == 1 and widths != {1}:
                 return delimiter
         return usual
@@ -233,13 +232,19 @@ class TableFile:
             raise SourceError(f"{self.path} cannot be read, it may be cut short: {_first_line(error)}") from error
 
 
-def _open(path: Path) -> io.BufferedIOBase:
+def _csv_reader(lines: Iterable[str], delimiter: str, quote: str | None) -> Any:
+    if quote:
+        return csv.reader(lines, delimiter=delimiter, quotechar=quote)
+    return csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+
+
+def _open(path: Path) -> BinaryIO:
     stream = path.open("rb")
     zipped = stream.peek(2)[:2] == _GZIP_MAGIC
     if not zipped:
         return stream
     stream.close()
-    return gzip.open(path, "rb")  # type: ignore[return-value]
+    return cast(BinaryIO, gzip.open(path, "rb"))
 
 
 def _read_start(path: Path) -> bytes:

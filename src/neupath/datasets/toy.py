@@ -10,7 +10,13 @@ from neupath.nodes import Nodes
 from neupath.schema import Relation
 
 VENUES = ("SIGMOD", "VLDB", "ICDE", "KDD")
-PAPERS_AT = {"Mike": (2, 1, 0, 0), "Jim": (50, 20, 0, 0), "Mary": (2, 0, 1, 0), "Bob": (2, 1, 0, 0), "Ann": (0, 0, 1, 1)}
+PAPERS_AT = {
+    "Mike": (2, 1, 0, 0),
+    "Jim": (50, 20, 0, 0),
+    "Mary": (2, 0, 1, 0),
+    "Bob": (2, 1, 0, 0),
+    "Ann": (0, 0, 1, 1),
+}
 """How many papers each author has at each venue; every paper has one author."""
 
 

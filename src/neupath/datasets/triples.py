@@ -43,9 +43,7 @@ def _read_part(path: Path, dialect: Dialect, columns: list[str] | None) -> tuple
         file = TableFile(path, Dialect(dialect.delimiter, dialect.quote, header=False))
     wanted = [file.column(column, "triples") for column in columns] if columns else file.columns[:3]
     if len(wanted) != 3:
-        raise SourceError(
-            f"{path} has {len(file.columns)} columns; a file of triples has three: head, relation, tail"
-        )
+        raise SourceError(f"{path} has {len(file.columns)} columns; a file of triples has three: head, relation, tail")
     table = file.read(wanted, dict.fromkeys(wanted, pa.string()))
     return file, table.select(wanted).rename_columns(["head", "relation", "tail"])
 

@@ -41,4 +41,15 @@ def load_measure(folder: str | Path) -> PathMeasure:
         raise SourceError(f"{folder} holds {name} with parameters it does not take: {listed(params)}") from error
 
 
-__all__ = ["DWPC", "MEASURES", "PCRW", "HeteSim", "JoinSim", "PathCount", "PathMeasure", "PathSim", "load_measure", "measure_named"]
+__all__ = [
+    "DWPC",
+    "MEASURES",
+    "PCRW",
+    "HeteSim",
+    "JoinSim",
+    "PathCount",
+    "PathMeasure",
+    "PathSim",
+    "load_measure",
+    "measure_named",
+]

@@ -13,8 +13,8 @@ class DWPC(PathMeasure):
 
     s(x, y) = (D1·D2·…·Dn)[x,y],  Di[u,v] = Ai[u,v]·(deg u · deg v)^-damping, degrees within the step's relation.
 
-    Every walk along the meta-path counts, also one that meets a node twice; hetnet tools call that the walk count (DWWC)
-    and their DWPC leaves such walks out. The two agree where a path has no room to meet a node twice.
+    Every walk along the meta-path counts, also one that meets a node twice; hetnet tools call that the walk count
+    (DWWC) and their DWPC leaves such walks out. The two agree where a path has no room to meet a node twice.
 
     >>> from neupath import load
     >>> round(DWPC("author-paper-venue", damping=0.5).fit(load("toy")).score("Mike", "SIGMOD"), 4)

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from neupath.graph import HIN, Csr
+from neupath.graph import HIN, Csr, Floats
 from neupath.halfpath import Factors, adjacencies, adjacency, chain_product, joined, mirrored
 from neupath.measures.path_measure import PathMeasure, scaled
 from neupath.metapath import MetaPath
@@ -16,8 +16,8 @@ class HeteSim(PathMeasure):
     s(x, y) = cos(L[x,:], R[:,y]),  L = U1·…·Uk from the query to the middle, R = Vk+1·…·V2k from the middle to the
     target, Ui = Ai with rows, Vi = Ai with columns divided by their sums.
 
-    On a path of odd length the walkers meet on the edges of the middle step: each edge becomes a node of its own. An edge
-    of weight w counts as w parallel edges.
+    On a path of odd length the walkers meet on the edges of the middle step: each edge becomes a node of its own. An
+    edge of weight w counts as w parallel edges.
 
     >>> from neupath import load
     >>> round(HeteSim("author-paper-venue").fit(load("toy")).score("Mike", "SIGMOD"), 4)
@@ -51,10 +51,11 @@ class HeteSim(PathMeasure):
 
 
 def _through_edges(matrix: Csr) -> tuple[Csr, Csr]:
-    """Put a node on every edge: shapes (sources, edges) and (edges, targets), entries √w over the end's total weight."""
+    """Put a node on every edge: shapes (sources, edges) and (edges, targets), √w over the end's total weight."""
     coo = matrix.tocoo()
     edges = np.arange(coo.nnz)
-    row_sums, column_sums = matrix.sum(axis=1), matrix.sum(axis=0)
+    row_sums: Floats = matrix.sum(axis=1)
+    column_sums: Floats = matrix.sum(axis=0)
     weights = np.sqrt(coo.data)
     to_edge = csr_array((weights / row_sums[coo.row], (coo.row, edges)), shape=(matrix.shape[0], coo.nnz))
     from_edge = csr_array((weights / column_sums[coo.col], (edges, coo.col)), shape=(coo.nnz, matrix.shape[1]))

@@ -19,8 +19,8 @@ from neupath.search import Ranking, score_product, top_k_of_product
 class PathMeasure(Scorer):
     """A measure over the instances of one meta-path.
 
-    The score of x and y is the product of the `step_matrices` along the path, read at [x,y] and normalised: so every path
-    instance has its own share of it, the product of the entries it walks over.
+    The score of x and y is the product of the `step_matrices` along the path, read at [x,y] and normalised: so every
+    path instance has its own share of it, the product of the entries it walks over.
     """
 
     exact = True
@@ -72,9 +72,7 @@ class PathMeasure(Scorer):
     def _score_rows(self, queries: Rows) -> Floats:
         return score_product(self.factors_, self.normalisation, queries)
 
-    def _rank_rows(
-        self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None
-    ) -> Ranking:
+    def _rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
         return top_k_of_product(self.factors_, self.normalisation, queries, skipped, k, candidates, threads)
 
 
@@ -82,10 +80,10 @@ def scaled(matrix: Csr, power: float, *, rows: bool = False, columns: bool = Fal
     """Multiply each row, each column, or both by its sum to a power; a sum of 0 stays 0."""
     result = matrix
     if rows:
-        result = diags_array(_power(matrix.sum(axis=1), power)) @ result
+        result = csr_array(diags_array(_power(matrix.sum(axis=1), power)) @ result)
     if columns:
-        result = result @ diags_array(_power(matrix.sum(axis=0), power))
-    return csr_array(result)
+        result = csr_array(result @ diags_array(_power(matrix.sum(axis=0), power)))
+    return result
 
 
 def _power(sums: Floats, power: float) -> Floats:

@@ -1,0 +1,304 @@
+"""The command line: one command a verb; parse, one library call, render."""
+
+import json
+import sys
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from neupath.datasets import BUILT_IN, PUBLIC, fetch, load, public_dataset
+from neupath.description import describe
+from neupath.errors import NeuPathError, QueryError, listed
+from neupath.explanation import explain as explain_pair
+from neupath.graph import HIN
+from neupath.measures import MEASURES, measure_named
+from neupath.metapath import enumerate_metapaths
+from neupath.rendering import ProgressBars, render_description, render_explanation, render_hits
+
+out = Console()
+err = Console(stderr=True)
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="\n\n".join(
+        (
+            "Find the most similar entities in a typed graph, and see why.",
+            "GRAPH is a built-in name (toy, stdlib), a folder of tables (CSV, TSV, Parquet; one file a relation, or "
+            "nodes + edges), a file of triples, or a .mat file.",
+            "A meta-path says what makes two entities similar: [bold]movie-actor-movie[/bold] means sharing actors. "
+            "Initials do where they are clear (MAM). Where the types don't decide, name the relation and its "
+            "direction: [bold]paper -cites-> paper <-cites- paper[/bold].",
+            "Start with:  [bold]neupath demo[/bold]",
+        )
+    ),
+)
+datasets_app = typer.Typer(help="List the built-in and the known public graphs; fetch a public one with 'get'.")
+app.add_typer(datasets_app, name="datasets")
+
+Graph = Annotated[
+    str, typer.Argument(metavar="GRAPH", help="A built-in name, a folder of tables, a file of triples, or a .mat file.")
+]
+MetaPathOption = Annotated[
+    str | None, typer.Option("--path", "-p", help="The meta-path, such as movie-actor-movie or MAM.")
+]
+Measure = Annotated[str, typer.Option("--measure", "-m", help=f"One of {', '.join(MEASURES)}.")]
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", help="A graph.toml for what cannot be detected: columns, types, relations.")
+]
+DuplicatesOption = Annotated[
+    str | None, typer.Option("--duplicates", help="Parallel edges: count (each is a path), drop, or error.")
+]
+Data = Annotated[
+    Path | None, typer.Option("--data", envvar="NEUPATH_DATA", help="A folder in which GRAPH may be named.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        from neupath import __version__
+
+        print(f"neupath {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def demo() -> None:
+    """Run the main job, end to end, on Python's own standard library as a graph."""
+    path, query = "class-method-class", "argparse.ArgumentParser"
+    _say("neupath info stdlib")
+    hin = _load("stdlib")
+    out.print(render_description(describe(hin), "stdlib"))
+    _say(f"neupath search stdlib {query} --path {path}")
+    hits = measure_named("pathsim", path).fit(hin).top_k(query)
+    out.print(render_hits(hits, f"classes most similar to {query} by {path}: they share method names"))
+    _say(f"neupath explain stdlib {query} {hits[0].id} --path {path}")
+    out.print(render_explanation(explain_pair(hin, path, query, hits[0].id, limit=5)))
+    module, imports = "json.decoder", "module-import-module"
+    _say(f"neupath search stdlib {module} --path {imports} -k 5")
+    out.print(
+        render_hits(
+            measure_named("pathsim", imports).fit(hin).top_k(module, k=5), f"modules that import what {module} does"
+        )
+    )
+    out.print("\nNow your own tables: [bold]neupath info FOLDER[/bold], then search and explain as above.")
+
+
+def _say(command: str) -> None:
+    out.print(f"\n[bold green]$[/bold green] [bold]{command}[/bold]\n", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def info(
+    graph: Graph,
+    config: ConfigFile = None,
+    duplicates: DuplicatesOption = None,
+    data: Data = None,
+    as_json: Json = False,
+) -> None:
+    """Describe a graph: types, relations, degrees, and the meta-paths to search with.
+
+    Example:  neupath info stdlib
+    """
+    description = describe(_load(graph, config, duplicates, data))
+    if as_json:
+        _print_json(description.to_dict())
+    else:
+        out.print(render_description(description, graph))
+
+
+@app.command()
+def paths(
+    graph: Graph,
+    node_type: Annotated[
+        str | None, typer.Argument(metavar="TYPE", help="The type to start from; all types if left out.")
+    ] = None,
+    max_length: Annotated[int, typer.Option("--max-length", help="The most steps a path may have.")] = 4,
+    asymmetric: Annotated[bool, typer.Option("--asymmetric", help="List every path, not only symmetric ones.")] = False,
+    limit: Annotated[int, typer.Option("--limit", help="The most paths to list of each type.")] = 1000,
+    config: ConfigFile = None,
+    duplicates: DuplicatesOption = None,
+    data: Data = None,
+    as_json: Json = False,
+) -> None:
+    """List the meta-paths of a graph, shortest first.
+
+    Example:  neupath paths stdlib class --max-length 4
+    """
+    hin = _load(graph, config, duplicates, data)
+    starts = hin.schema.node_types if node_type is None else (hin.schema.node_type(node_type),)
+    found: dict[str, list[str]] = {}
+    for start in starts:
+        every = enumerate_metapaths(hin.schema, start, max_length, symmetric=not asymmetric)
+        found[start] = [str(path) for path in islice(every, limit + 1)]
+    if as_json:
+        _print_json({start: listed_paths[:limit] for start, listed_paths in found.items()})
+    else:
+        for listed_paths in found.values():
+            for path in listed_paths[:limit]:
+                print(path)
+    for start, listed_paths in found.items():
+        if len(listed_paths) > limit:
+            _note(f"only the first {limit:,} meta-paths from {start} are listed; raise --limit to see more")
+
+
+@app.command()
+def search(
+    graph: Graph,
+    query: Annotated[
+        list[str], typer.Argument(metavar="QUERY...", help="An id or a name; several are searched one after the other.")
+    ],
+    path: MetaPathOption = None,
+    k: Annotated[int, typer.Option("-k", help="How many hits.")] = 10,
+    measure: Measure = "pathsim",
+    where: Annotated[
+        list[str] | None, typer.Option("--where", help="Keep targets whose attribute fits, such as 'year >= 2000'.")
+    ] = None,
+    among: Annotated[list[str] | None, typer.Option("--among", help="Keep only this target (repeat for more).")] = None,
+    include_query: Annotated[bool, typer.Option("--include-query", help="Rank the query itself, too.")] = False,
+    zeros: Annotated[bool, typer.Option("--zeros", help="Fill up with targets of score 0.")] = False,
+    config: ConfigFile = None,
+    duplicates: DuplicatesOption = None,
+    data: Data = None,
+    as_json: Json = False,
+) -> None:
+    """Find the entities most similar to QUERY.
+
+    Examples:
+      neupath search toy Mike --path author-paper-venue-paper-author
+
+      neupath search stdlib ArgumentParser --path class-method-class -k 5 --measure joinsim
+
+    With --json, one JSON object a query, one a line.
+
+    """
+    hin = _load(graph, config, duplicates, data)
+    scorer = measure_named(measure, _required_path(hin, path)).fit(hin)
+    _note_relations(scorer.metapath_.all_relations_steps())
+    found = scorer.top_k(query, k, include_query=include_query, zeros=zeros, among=among or None, where=where or ())
+    for asked, hits in zip(query, found, strict=True):
+        if as_json:
+            _print_json(hits.to_dict())
+        elif len(hits):
+            told = f"{asked} ({hits.query})" if str(hits.query) != asked else asked
+            out.print(
+                render_hits(hits, f"{scorer.target_type} nodes most similar to {told} by {hits.metapath}, {measure}")
+            )
+        else:
+            out.print(f"{asked}: nothing found by {hits.metapath}", highlight=False, markup=False)
+        if hits.shortfall:
+            _note(f"{asked}: {hits.shortfall}")
+
+
+@app.command()
+def explain(
+    graph: Graph,
+    query: Annotated[str, typer.Argument(metavar="A", help="An id or a name.")],
+    target: Annotated[str, typer.Argument(metavar="B", help="An id or a name.")],
+    path: MetaPathOption = None,
+    measure: Measure = "pathsim",
+    limit: Annotated[int, typer.Option("--limit", help="How many paths to show.")] = 10,
+    draw: Annotated[Path | None, typer.Option("--draw", help="Draw the paths to this .svg, .png or .pdf file.")] = None,
+    config: ConfigFile = None,
+    duplicates: DuplicatesOption = None,
+    data: Data = None,
+    as_json: Json = False,
+) -> None:
+    """Show the paths that make A and B similar, heaviest first, each with its exact share of the score.
+
+    Example:  neupath explain toy Mike Mary --path author-paper-venue-paper-author --draw why.svg
+    """
+    hin = _load(graph, config, duplicates, data)
+    explanation = explain_pair(hin, _required_path(hin, path), query, target, measure=measure, limit=limit)
+    _note_relations(hin.metapath(explanation.metapath).all_relations_steps())
+    if draw is not None:
+        from neupath.drawing import draw_explanation
+
+        draw_explanation(explanation, draw)
+    if as_json:
+        _print_json(explanation.to_dict())
+    else:
+        out.print(render_explanation(explanation))
+    if draw is not None:
+        _note(f"drawn to {draw}")
+
+
+@datasets_app.callback(invoke_without_command=True)
+def datasets(context: typer.Context, as_json: Json = False) -> None:
+    """List the built-in and the known public graphs; fetch a public one with 'get'."""
+    if context.invoked_subcommand is not None:
+        return
+    built_in = [{"name": name, "about": about, "origin": "built in"} for name, (about, _) in BUILT_IN.items()]
+    if as_json:
+        public = [{"name": d.name, "about": d.about, "origin": d.origin, "licence": d.licence} for d in PUBLIC.values()]
+        _print_json({"built_in": built_in, "public": public})
+        return
+    for entry in built_in:
+        _print_entry(entry["name"], entry["about"], "built in")
+    for dataset in PUBLIC.values():
+        how = f"neupath datasets get {dataset.name}" if dataset.files else dataset.by_hand
+        _print_entry(dataset.name, dataset.about, f"{dataset.origin}; licence: {dataset.licence}; {how}")
+    print("\nAlso: any folder of CSV, TSV or Parquet tables, a file of triples, a .mat file.")
+
+
+def _print_entry(name: str, about: str, origin: str) -> None:
+    out.print(f"[bold]{name:<10}[/bold] {about}", highlight=False, soft_wrap=True)
+    out.print(f"           [dim]{origin}[/dim]", highlight=False, soft_wrap=True)
+
+
+@datasets_app.command()
+def get(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The graph's name, as 'neupath datasets' lists it.")],
+    to: Annotated[Path | None, typer.Option("--to", help="A new folder; by default it goes to the cache.")] = None,
+) -> None:
+    """Fetch a public graph, check its checksum, and keep it, so that its name works as GRAPH."""
+    with ProgressBars(err).download() as bar:
+        folder = fetch(public_dataset(name), bar, to)
+    print(folder)
+
+
+def _load(graph: str, config: Path | None = None, duplicates: str | None = None, data: Path | None = None) -> HIN:
+    choice: Any = duplicates
+    return load(graph, config=config, duplicates=choice, data=data, progress=ProgressBars(err).over)
+
+
+def _required_path(hin: HIN, path: str | None) -> str:
+    if path is not None:
+        return path
+    some = [next(enumerate_metapaths(hin.schema, t, 2)) for t in hin.schema.node_types if hin.schema.neighbours(t)]
+    raise QueryError(
+        f"no meta-path is given; say what makes two nodes similar with --path, such as {listed(map(str, some), 4)}"
+    )
+
+
+def _note_relations(told: list[str]) -> None:
+    for line in told:
+        _note(line)
+
+
+def _note(text: str) -> None:
+    err.print(f"note: {text}", style="dim", highlight=False, markup=False, soft_wrap=True)
+
+
+def _print_json(content: object) -> None:
+    print(json.dumps(content, ensure_ascii=False))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command; an error a user can mend is one line and exit code 2."""
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="neupath")
+    except NeuPathError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()
