@@ -119,12 +119,16 @@ class MetaPath:
 
     def all_relations_steps(self) -> list[str]:
         """Describe the steps that follow several relations at once, because the types alone don't choose one."""
-        several = (step for step in self.steps if len(step.links) > 1 and self._types_decide(step))
+        several = {
+            frozenset((step.source, step.target)): step
+            for step in reversed(self.steps)
+            if len(step.links) > 1 and self._types_decide(step)
+        }
         return [
             f"{step.source}-{step.target} follows any of "
             + ", ".join(sorted(link.relation.name for link in step.links))
             + f" (one alone: '{step.source} {arrow(step.links[:1])} {step.target}')"
-            for step in dict.fromkeys(several)
+            for step in reversed(several.values())
         ]
 
 

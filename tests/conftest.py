@@ -1,0 +1,32 @@
+"""What all tests share: the toy graph, the real graphs where they are at hand, and a cache of our own."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+import neupath as npth
+from neupath import HIN
+
+settings.register_profile("neupath", deadline=None, print_blob=True)
+settings.load_profile("neupath")
+
+
+@pytest.fixture(scope="session")
+def toy() -> HIN:
+    return npth.load("toy")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    os.environ["NEUPATH_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The folder of real graphs; tests that need it are skipped where there is none."""
+    root = os.environ.get("NEUPATH_DATA")
+    if not root or not Path(root).is_dir():
+        pytest.skip("NEUPATH_DATA does not name a folder of real graphs")
+    return Path(root)

@@ -1,0 +1,43 @@
+"""Small random graphs with everything that makes graphs hard, for Hypothesis."""
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from neupath import HIN, Edges, MetaPath, Nodes, Relation, enumerate_metapaths
+
+RELATIONS = (
+    Relation("a", "r", "b"),
+    Relation("a", "s", "b"),  # a second relation between the same types
+    Relation("c", "t", "b"),
+    Relation("a", "cites", "a"),  # a type to itself, with a direction
+    Relation("b", "near", "b", directed=False),  # and without
+)
+
+
+@st.composite
+def hins(draw: st.DrawFn, *, weighted: bool = True) -> HIN:
+    """A graph of up to 5 nodes a type, possibly none, with isolated nodes, loops, parallel edges and weights."""
+    sizes = {node_type: draw(st.integers(0, 5), label=node_type) for node_type in "abc"}
+    edges = []
+    for relation in RELATIONS:
+        pairs = st.tuples(
+            st.integers(0, max(0, sizes[relation.source] - 1)), st.integers(0, max(0, sizes[relation.target] - 1))
+        )
+        possible = sizes[relation.source] and sizes[relation.target]
+        chosen = draw(st.lists(pairs, max_size=8 if possible else 0), label=str(relation))
+        number = st.sampled_from([0.0, 0.25, 0.5, 1.0, 2.0, 3.0]) if weighted else st.just(1.0)
+        weights = draw(st.lists(number, min_size=len(chosen), max_size=len(chosen)))
+        rows = np.array(chosen, dtype=np.int64).reshape(-1, 2)
+        edges.append(Edges(relation, rows[:, 0], rows[:, 1], np.array(weights)))
+    nodes = [Nodes(t, pa.array([f"{t}{i}" for i in range(n)], pa.string())) for t, n in sizes.items()]
+    return HIN.build(nodes, edges)
+
+
+@st.composite
+def hins_with_path(draw: st.DrawFn, *, symmetric: bool, max_length: int = 4) -> tuple[HIN, MetaPath]:
+    hin = draw(hins())
+    start = draw(st.sampled_from("abc"))
+    paths = list(enumerate_metapaths(hin.schema, start, max_length, symmetric=symmetric))
+    paths += [hin.metapath(text) for text in ("a-b-a", "a-b-c-b-a") if start == "a"]  # steps over two relations
+    return hin, draw(st.sampled_from(paths))

@@ -1,0 +1,80 @@
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+
+from neupath import HIN, Edges, Nodes, Relation
+from neupath.errors import GraphError, QueryError
+from tests.graphs import hins
+
+LIKES = Relation("user", "likes", "item")
+KNOWS = Relation("user", "knows", "user", directed=False)
+
+
+def build(sources, targets, weights=None, *, relation=LIKES, **options) -> HIN:
+    edges = Edges(relation, np.array(sources), np.array(targets), None if weights is None else np.array(weights))
+    return HIN.build([Nodes("user", pa.array(["u", "v"])), Nodes("item", pa.array([1, 2, 3]))], [edges], **options)
+
+
+def test_parallel_edges_count_are_dropped_or_refused() -> None:
+    assert build([0, 0, 1], [2, 2, 0]).matrices[LIKES].toarray().tolist() == [[0, 0, 2], [1, 0, 0]]
+    dropped = build([0, 0], [2, 2], [0.5, 4.0], duplicates="drop")
+    assert dropped.matrices[LIKES].toarray().tolist() == [[0, 0, 0.5], [0, 0, 0]]
+    with pytest.raises(GraphError, match=r"has the edge 'u' to 3 more than once \(edge number 2\); use duplicates='count'"):
+        build([0, 0], [2, 2], duplicates="error")
+    with pytest.raises(QueryError, match="duplicates is 'sum'; it can be 'count', 'drop' or 'error'"):
+        build([0], [2], duplicates="sum")
+
+
+def test_an_undirected_relation_is_its_own_reverse() -> None:
+    hin = build([1, 0], [0, 0], relation=KNOWS)
+    assert hin.matrices[KNOWS].toarray().tolist() == [[1, 1], [1, 0]]
+    assert hin.num_edges(KNOWS) == 2
+    listed_both_ways = build([1, 0], [0, 1], relation=KNOWS, duplicates="drop")
+    assert listed_both_ways.matrices[KNOWS].toarray().tolist() == [[0, 1], [1, 0]]
+
+
+@given(hins())
+def test_reverse_is_the_transpose(hin: HIN) -> None:
+    for relation in hin.schema.relations:
+        for link in hin.schema.links(relation.source, relation.target):
+            forward, backward = hin.matrix(link).toarray(), hin.matrix(link.reversed()).toarray()
+            np.testing.assert_array_equal(forward, backward.T)
+
+
+def test_a_graph_cannot_be_changed() -> None:
+    hin = build([0], [2])
+    with pytest.raises(ValueError, match="read-only"):
+        hin.matrices[LIKES].data[0] = 9
+    with pytest.raises(AttributeError):
+        hin.notes = ("x",)  # type: ignore[misc]
+
+
+def test_types_without_nodes_and_isolated_nodes() -> None:
+    hin = HIN.build([Nodes("a", pa.array([], pa.string())), Nodes("b", pa.array(["x"]))], [])
+    assert hin.num_nodes("a") == 0
+    assert hin.num_nodes("B") == 1
+
+
+def test_candidates(toy: HIN) -> None:
+    assert toy.candidates("author") is None
+    mask = toy.candidates("author", among=["Jim", "Ann"], where="id ~ n")
+    assert mask is not None
+    assert mask.tolist() == [False, False, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([0, 1], [2]), "has 2 sources but 1 targets"),
+        (([5], [0]), "names user row 5, but there are 2 rows"),
+        (([0], [-1]), "names item row -1, but there are 3 rows"),
+        (([0], [0], [float("nan")]), "edge number 1: weight nan is not allowed"),
+        (([0, 0], [0, 1], [1.0, -2.0]), "edge number 2: weight -2.0 is not allowed; weights are finite numbers, 0 or more"),
+        (([0], [0], [float("inf")]), "weight inf is not allowed"),
+        (([0], [0], [1.0, 1.0]), "has 2 weights for 1 edges"),
+    ],
+)
+def test_refuses(arguments, message: str) -> None:
+    with pytest.raises(GraphError, match=message):
+        build(*arguments)

@@ -1,0 +1,104 @@
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from neupath import Nodes
+from neupath.errors import GraphError, NodeError, QueryError
+
+MOVIES = Nodes(
+    "movie",
+    pa.array([10, 11, 12, 13]),
+    pa.array(["Avatar", "Heat", "Heat", None]),
+    pa.table({"year": [2009, 1995, 1986, None], "country": ["USA", "USA", "South Korea", "France"]}),
+)
+
+
+def test_finds_by_id_then_by_name() -> None:
+    assert MOVIES.find(10) == 0
+    assert MOVIES.find("11") == 1
+    assert MOVIES.find("Avatar") == 0
+    assert MOVIES.find(np.int64(13)) == 3
+    assert MOVIES.find_many(["Avatar", 12]).tolist() == [0, 2]
+    assert Nodes("t", pa.array(["x", "y"]), pa.array(["y", "z"])).find("y") == 1, "an id goes before a name"
+
+
+def test_labels() -> None:
+    assert MOVIES.label(0) == "Avatar"
+    assert MOVIES.label(3) == "13"
+    assert MOVIES.name(3) is None
+
+
+def test_an_ambiguous_name_lists_the_candidates() -> None:
+    with pytest.raises(NodeError, match=r"2 nodes of type movie are named 'Heat'; give an id: 11 \(Heat\) \[year 1995, .*12 \(Heat\)"):
+        MOVIES.find("Heat")
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("avatar", r"no movie with the id or name 'avatar' among 4; did you mean 10 \(Avatar\)"),
+        ("Avtar", r"did you mean 10 \(Avatar\)"),
+        ("zzzzzz", "the ids look like 10, 11, 12"),
+        (99, "no movie with the id or name '99'"),
+        (1.5, "no movie with the id or name '1.5'"),
+        (None, "no movie with the id or name 'None'"),
+        (2**70, "no movie with"),
+        ("", "no movie with the id or name ''"),
+    ],
+)
+def test_an_unknown_node_suggests_the_nearest(query, message: str) -> None:
+    with pytest.raises(NodeError, match=message):
+        MOVIES.find(query)
+
+
+def test_unicode_ids() -> None:
+    nodes = Nodes("city", pa.array(["Zürich", "東京", "🙂"]))
+    assert nodes.find("東京") == 1
+    with pytest.raises(NodeError, match="no city with the id 'Zurich' among 3; did you mean 'Zürich'"):
+        nodes.find("Zurich")
+
+
+@pytest.mark.parametrize(
+    ("condition", "marked"),
+    [
+        ("year >= 1995", [True, True, False, False]),
+        ("year<1990", [False, False, True, False]),
+        ("year = 2009", [True, False, False, False]),
+        ("year > 1994.5", [True, True, False, False]),
+        ("year != 2009", [False, True, True, False]),
+        ("country ~ korea", [False, False, True, False]),
+        ("country == 'USA'", [True, True, False, False]),
+        ("name = Heat", [False, True, True, False]),
+        ("id <= 11", [True, True, False, False]),
+    ],
+)
+def test_conditions(condition: str, marked: list[bool]) -> None:
+    assert MOVIES.where(condition).tolist() == marked
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("yaer > 3", r"movie has no attribute 'yaer' \(it has year, country, name, id\); did you mean 'year'"),
+        ("year > soon", "attribute 'year' holds values of type int64, and 'soon' is not one"),
+        ("year", "cannot read the condition 'year'; write it as 'attribute operator value'"),
+    ],
+)
+def test_bad_conditions(condition: str, message: str) -> None:
+    with pytest.raises(QueryError, match=message):
+        MOVIES.where(condition)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Nodes("t", pa.array([1, 2, 1])), "t id 1 is given 2 times; node ids must be unique"),
+        (lambda: Nodes("t", pa.array(["a", None])), "t number 2 has no id"),
+        (lambda: Nodes("t", pa.array([1.5])), "ids of t are of type double; give strings or integers"),
+        (lambda: Nodes("t", pa.array([1]), pa.array(["a", "b"])), "2 names are given for 1 nodes of type t"),
+        (lambda: Nodes("t", pa.array([1]), None, pa.table({"x": [1, 2]})), "2 x are given for 1 nodes"),
+    ],
+)
+def test_refuses(make, message: str) -> None:
+    with pytest.raises(GraphError, match=message):
+        make()
