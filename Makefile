@@ -4,7 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check format build clean
+.PHONY: demo test check bench format build clean
 
 demo: .venv/.base
 	$(BIN)/neupath demo
@@ -16,6 +16,9 @@ check: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+bench: .venv/.base
+	$(BIN)/python benchmarks/exact.py
 
 format: .venv/.dev
 	$(BIN)/ruff check --fix .

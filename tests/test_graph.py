@@ -20,7 +20,9 @@ def test_parallel_edges_count_are_dropped_or_refused() -> None:
     assert build([0, 0, 1], [2, 2, 0]).matrices[LIKES].toarray().tolist() == [[0, 0, 2], [1, 0, 0]]
     dropped = build([0, 0], [2, 2], [0.5, 4.0], duplicates="drop")
     assert dropped.matrices[LIKES].toarray().tolist() == [[0, 0, 0.5], [0, 0, 0]]
-    with pytest.raises(GraphError, match=r"has the edge 'u' to 3 more than once \(edge number 2\); use duplicates='count'"):
+    with pytest.raises(
+        GraphError, match=r"has the edge 'u' to 3 more than once \(edge number 2\); use duplicates='count'"
+    ):
         build([0, 0], [2, 2], duplicates="error")
     with pytest.raises(QueryError, match="duplicates is 'sum'; it can be 'count', 'drop' or 'error'"):
         build([0], [2], duplicates="sum")
@@ -47,7 +49,7 @@ def test_a_graph_cannot_be_changed() -> None:
     with pytest.raises(ValueError, match="read-only"):
         hin.matrices[LIKES].data[0] = 9
     with pytest.raises(AttributeError):
-        hin.notes = ("x",)  # type: ignore[misc]
+        hin.notes = ("x",)
 
 
 def test_types_without_nodes_and_isolated_nodes() -> None:
@@ -70,7 +72,10 @@ def test_candidates(toy: HIN) -> None:
         (([5], [0]), "names user row 5, but there are 2 rows"),
         (([0], [-1]), "names item row -1, but there are 3 rows"),
         (([0], [0], [float("nan")]), "edge number 1: weight nan is not allowed"),
-        (([0, 0], [0, 1], [1.0, -2.0]), "edge number 2: weight -2.0 is not allowed; weights are finite numbers, 0 or more"),
+        (
+            ([0, 0], [0, 1], [1.0, -2.0]),
+            "edge number 2: weight -2.0 is not allowed; weights are finite numbers, 0 or more",
+        ),
         (([0], [0], [float("inf")]), "weight inf is not allowed"),
         (([0], [0], [1.0, 1.0]), "has 2 weights for 1 edges"),
     ],

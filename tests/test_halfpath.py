@@ -1,4 +1,5 @@
 import gc
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +15,7 @@ from tests.graphs import hins_with_path
 @given(st.lists(st.integers(1, 6), min_size=2, max_size=6), st.integers(0, 2**32 - 1))
 def test_chain_product_equals_dense(shape: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)
-    chain = [
-        csr_array(random_array((rows, columns), density=0.5, rng=rng))
-        for rows, columns in zip(shape, shape[1:], strict=False)
-    ]
+    chain = [csr_array(random_array((rows, columns), density=0.5, rng=rng)) for rows, columns in pairwise(shape)]
     dense = np.eye(shape[0])
     for matrix in chain:
         dense = dense @ matrix.toarray()

@@ -53,11 +53,17 @@ def test_reads_and_prints(text: str, canonical: str) -> None:
     ("text", "message"),
     [
         ("", "the meta-path is empty"),
-        ("author", "is one type; a meta-path needs at least one step, and one step from author leads to paper, affiliation"),
+        (
+            "author",
+            "is one type; a meta-path needs at least one step, and one step from author leads to paper, affiliation",
+        ),
         ("author-paper-", "step 2: a node type is missing; one step from paper leads to author, paper, venue"),
         ("-paper", "at its start: a node type is missing; it can start at author, paper"),
         ("author-paper-venu", "step 2: no node type 'venu' .* from paper leads to .*; did you mean 'venue'"),
-        ("author-venue", "step 1: no relation joins author and venue; one step from author leads to paper, affiliation"),
+        (
+            "author-venue",
+            "step 1: no relation joins author and venue; one step from author leads to paper, affiliation",
+        ),
         ("paper-paper", "step 1: paper to paper can be walked in two directions; say which: 'paper -cites-> paper' or"),
         ("PP", "can be walked in two directions"),
         ("paper -citez-> paper", "step 1: no relation 'citez' at paper .*; did you mean 'cites'"),
@@ -76,16 +82,24 @@ def test_errors_point_at_the_step(text: str, message: str) -> None:
 
 
 def test_initials_are_read_by_what_is_joined() -> None:
-    relations = (Relation("class", "has", "method"), Relation("class", "in", "module"), Relation("module", "on", "chart"))
+    relations = (
+        Relation("class", "has", "method"),
+        Relation("class", "in", "module"),
+        Relation("module", "on", "chart"),
+    )
     schema = Schema(("class", "method", "module", "chart"), relations)
-    with pytest.raises(MetaPathError, match="could be class-method-class or class-module-class or class-module-chart or"):
+    with pytest.raises(
+        MetaPathError, match="could be class-method-class or class-module-class or class-module-chart or"
+    ):
         MetaPath.parse(schema, "CMC")
     only_one = Schema(("author", "affiliation", "paper"), (Relation("author", "writes", "paper"),))
     assert str(MetaPath.parse(only_one, "APA")) == "author-paper-author"
 
 
 def test_a_long_ambiguous_path_is_answered_at_once() -> None:
-    schema = Schema(("class", "method", "module"), (Relation("class", "has", "method"), Relation("class", "in", "module")))
+    schema = Schema(
+        ("class", "method", "module"), (Relation("class", "has", "method"), Relation("class", "in", "module"))
+    )
     with pytest.raises(MetaPathError, match="could be"):
         MetaPath.parse(schema, "CM" * 60)
 

@@ -29,7 +29,9 @@ def test_labels() -> None:
 
 
 def test_an_ambiguous_name_lists_the_candidates() -> None:
-    with pytest.raises(NodeError, match=r"2 nodes of type movie are named 'Heat'; give an id: 11 \(Heat\) \[year 1995, .*12 \(Heat\)"):
+    with pytest.raises(
+        NodeError, match=r"2 nodes of type movie are named 'Heat'; give an id: 11 \(Heat\) \[year 1995, .*12 \(Heat\)"
+    ):
         MOVIES.find("Heat")
 
 

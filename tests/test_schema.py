@@ -14,7 +14,9 @@ def test_links_go_both_ways_and_an_undirected_relation_goes_one() -> None:
 def test_types_are_found_in_any_case_where_one_fits() -> None:
     schema = Schema(("Gene", "Side Effect"), ())
     assert schema.node_type("side effect") == "Side Effect"
-    with pytest.raises(SchemaError, match=r"no node type 'genes' in this graph \(it has Gene, Side Effect\); did you mean 'Gene'"):
+    with pytest.raises(
+        SchemaError, match=r"no node type 'genes' in this graph \(it has Gene, Side Effect\); did you mean 'Gene'"
+    ):
         schema.node_type("genes")
     with pytest.raises(SchemaError, match="no node type 'X'"):
         Schema(("Xa", "xb"), ()).node_type("X")
@@ -31,7 +33,10 @@ def test_letters() -> None:
     ("make", "message"),
     [
         (lambda: Schema(("a", "a"), ()), "the node type 'a' is given twice"),
-        (lambda: Schema(("a",), (Relation("a", "r", "a"), Relation("a", "r", "a", False))), "'a -r-> a' is given twice"),
+        (
+            lambda: Schema(("a",), (Relation("a", "r", "a"), Relation("a", "r", "a", False))),
+            "'a -r-> a' is given twice",
+        ),
         (lambda: Schema(("a",), (Relation("a", "r", "z"),)), "names the node type 'z', but the graph has a"),
         (lambda: Schema(("a",), (), {"AB": "a"}), "'AB' = 'a' must be one letter for one of the node types a"),
         (lambda: Relation("a", "r", "b", directed=False), "joins two different types, so it cannot be undirected"),

@@ -39,7 +39,9 @@ class Walker:
         found = [Walk((start,), ())]
         for edges in self.edges[steps]:
             found = [
-                Walk((*walk.rows, v), (*walk.weights, w)) for walk in found for v, w in edges.get(walk.rows[-1], {}).items()
+                Walk((*walk.rows, v), (*walk.weights, w))
+                for walk in found
+                for v, w in edges.get(walk.rows[-1], {}).items()
             ]
         return found
 
@@ -108,6 +110,6 @@ class Walker:
         return places
 
 
-def _cosine(a: dict, b: dict) -> float:  # type: ignore[type-arg]
+def _cosine(a: dict, b: dict) -> float:
     norms = sum(v * v for v in a.values()) * sum(v * v for v in b.values())
     return sum(v * b.get(k, 0.0) for k, v in a.items()) / sqrt(norms) if norms else 0.0

@@ -15,13 +15,13 @@ from tests.walks import Walker
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.*:UserWarning")
 
 
-def every_score(name: str, hin: HIN, path: MetaPath) -> np.ndarray:  # type: ignore[type-arg]
+def every_score(name: str, hin: HIN, path: MetaPath) -> np.ndarray:
     scorer = measure_named(name, path).fit(hin)
     rows = np.arange(hin.num_nodes(path.source))
     return scorer._score_rows(rows)
 
 
-def by_walks(name: str, hin: HIN, path: MetaPath) -> np.ndarray:  # type: ignore[type-arg]
+def by_walks(name: str, hin: HIN, path: MetaPath) -> np.ndarray:
     walker = Walker(hin, path)
     formulas = {
         "pathsim": walker.pathsim,
@@ -62,7 +62,7 @@ def test_pathsim_and_hetesim_equal_dense_numpy(case: tuple[HIN, MetaPath]) -> No
     dice = np.divide(2 * m, d[:, None] + d[None, :], out=np.zeros_like(m), where=m > 0)
     np.testing.assert_allclose(every_score("pathsim", hin, path), dice, rtol=1e-9, atol=1e-12)
 
-    def walk(step: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    def walk(step: np.ndarray) -> np.ndarray:
         sums = step.sum(axis=1, keepdims=True)
         return np.divide(step, sums, out=np.zeros_like(step), where=sums > 0)
 

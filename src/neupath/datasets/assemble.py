@@ -183,10 +183,14 @@ def _ids_in(node_type: str, edges: list[EdgeTable]) -> pa.Array:
         for end, ids in ((edge.relation.source, edge.sources), (edge.relation.target, edge.targets))
         if end == node_type
     ]
-    if len({column.type for column in columns}) > 1:
-        columns = [pc.cast(column, pa.string()) for column in columns]
-    distinct = pc.unique(pa.chunked_array(columns))
-    return distinct.filter(pc.is_valid(distinct))
+    return distinct_ids(columns)
+
+
+def distinct_ids(columns: Sequence[pa.Array]) -> pa.Array:
+    """List the distinct ids in some columns, in order of appearance; empty ones are for the check of edges to find."""
+    same = len({column.type for column in columns}) == 1
+    distinct = pc.unique(pa.chunked_array(columns if same else [pc.cast(column, pa.string()) for column in columns]))
+    return pc.array_filter(distinct, pa.array(np.isin(np.arange(len(distinct)), _missing(distinct), invert=True)))
 
 
 def _to_nodes(table: NodeTable) -> Nodes:

@@ -33,10 +33,7 @@ _COLUMN_NAMES = {
 def read_folder(folder: Path, config: Path | None = None, duplicates: Duplicates | None = None) -> HIN:
     """Read a folder of tables, with its graph.toml or another one."""
     settings = _settings(folder, config)
-    try:
-        paths = [path for path in sorted(folder.iterdir()) if is_table(path)]
-    except PermissionError as error:
-        raise SourceError(f"no permission to read the folder {folder}") from error
+    paths = [path for path in sorted(folder.iterdir()) if is_table(path)]
     return read_files(paths, folder, settings, duplicates)
 
 

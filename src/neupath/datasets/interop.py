@@ -7,7 +7,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neupath.datasets.assemble import Choices, EdgeTable, NodeTable, TripleTable, TypedTable, assemble, assemble_typed
+from neupath.datasets.assemble import (
+    Choices,
+    EdgeTable,
+    NodeTable,
+    TripleTable,
+    TypedTable,
+    assemble,
+    assemble_typed,
+    distinct_ids,
+)
 from neupath.errors import GraphError, MissingExtraError, listed
 from neupath.graph import HIN, Duplicates, Edges
 from neupath.nodes import Nodes
@@ -49,7 +58,7 @@ def from_triples(
     if table.num_columns < 3:
         raise GraphError(f"a table of triples has three columns, and this has {listed(table.column_names)}")
     head, relation, tail = (_as_ids(table, column, pa.string()) for column in table.column_names[:3])
-    ids = pc.unique(pa.chunked_array([head, tail]))
+    ids = distinct_ids([head, tail])
     kinds = [(types or {}).get(entity, node_type) for entity in ids.to_pylist()]
     nodes = TypedTable(ids, pa.array(kinds, pa.string()), lambda row: f"entity number {row + 1}")
     place = _place("the table of triples")

@@ -50,7 +50,10 @@ def load(
         return _load_object(source, duplicates or "count")
     if source in BUILT_IN:
         return BUILT_IN[str(source)][1](progress)
-    return _load_path(_locate(Path(source), data), config, duplicates)
+    try:
+        return _load_path(_locate(Path(source), data), config, duplicates)
+    except PermissionError as error:
+        raise SourceError(f"no permission to read {error.filename or source}") from error
 
 
 def _load_object(source: object, duplicates: Duplicates) -> HIN:

@@ -182,5 +182,5 @@ def _to_graph(facts: _Facts) -> HIN:
 
 def _to_nodes(node_type: str, ids: Sequence[str]) -> Nodes:
     """Name classes and bases by their last part, so that ArgumentParser finds argparse.ArgumentParser."""
-    names = pa.array([name.rsplit(".", 1)[-1] for name in ids]) if node_type in ("class", "base") else None
-    return Nodes(node_type, pa.array(ids), names)
+    names = pa.array([name.rsplit(".", 1)[-1] for name in ids], pa.string()) if node_type in ("class", "base") else None
+    return Nodes(node_type, pa.array(ids, pa.string()), names)

@@ -204,14 +204,14 @@ class TableFile:
 
     @cached_property
     def _delimiter(self) -> str:
-        """The delimiter that cuts the first lines into the same number of columns, at least two."""
+        """The delimiter that cuts the first line and at least half of the others into the same number of columns."""
         if self._given.delimiter is not None:
             return self._given.delimiter
         usual = "\t" if _plain_suffix(self.path) in (".tsv", ".tab", ".sif") else ","
         for delimiter in dict.fromkeys([usual, "\t", ",", ";", "|", " "]):
-            reader = _csv_reader(self._lines, delimiter, '"' if delimiter in ",;" else None)
-            widths = {len(row) for row in reader}
-            if len(widths) == 1 and widths != {1}:
+            rows = list(_csv_reader(self._lines, delimiter, '"' if delimiter in ",;" else None))
+            alike = sum(len(row) == len(rows[0]) for row in rows)
+            if len(rows[0]) > 1 and 2 * alike >= len(rows):
                 return delimiter
         return usual
 

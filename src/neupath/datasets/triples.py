@@ -5,9 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from neupath.datasets.assemble import Choices, Place, TripleTable, TypedTable, assemble_typed
+from neupath.datasets.assemble import Choices, Place, TripleTable, TypedTable, assemble_typed, distinct_ids
 from neupath.datasets.config import Config, TriplesConfig
 from neupath.datasets.tables import Dialect, TableFile, stem
 from neupath.errors import SourceError
@@ -32,7 +31,7 @@ def read_triples(paths: Sequence[Path], folder: Path, settings: Config, choices:
     if wanted.types is not None:
         nodes = _read_types(folder / wanted.types, settings.dialect)
     else:
-        ids = pc.unique(pa.chunked_array([head, tail]))
+        ids = distinct_ids([head, tail])
         nodes = TypedTable(ids, pa.array(np.full(len(ids), wanted.type)), places.place)
     return assemble_typed(nodes, TripleTable(head, relation, tail, places.place), choices)
 

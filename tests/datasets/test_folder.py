@@ -1,0 +1,354 @@
+"""Folders of tables: what is detected, what graph.toml adds, and what is said of bad ones."""
+
+import gzip
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+
+import neupath as npth
+from neupath import HIN, NeuPathError, Relation
+from tests.graphs import hins
+
+
+def write(folder: Path, **files: str | bytes) -> Path:
+    """Write files named movie_actor__tsv__gz for movie_actor.tsv.gz."""
+    folder.mkdir(exist_ok=True)
+    for name, content in files.items():
+        path = folder / name.replace("__", ".")
+        raw = content.encode() if isinstance(content, str) else content
+        path.write_bytes(gzip.compress(raw) if path.suffix == ".gz" else raw)
+    return folder
+
+
+def shape(hin: HIN) -> dict[str, int]:
+    return {str(relation): int(matrix.nnz) for relation, matrix in hin.matrices.items()}
+
+
+MOVIES = "movie_id\ttitle\tyear\n1\tAvatar\t2009\n2\tHeat\t\n3\tUp\t2009\n"
+CAST = "movie_id\tactor_id\tbilling\n1\t7\t1\n1\t8\t2\n2\t8\t1\n"
+
+
+def test_one_file_a_relation_with_node_files(tmp_path: Path) -> None:
+    hin = npth.load(
+        write(tmp_path / "g", movies__tsv=MOVIES, movie_actor__tsv__gz=CAST, movie_genre__csv="movie_id,genre\n1,War\n")
+    )
+    assert shape(hin) == {"movie -movie_actor-> actor": 3, "movie -movie_genre-> genre": 1}
+    movies = hin.nodes["movie"]
+    assert movies.ids.to_pylist() == [1, 2, 3]
+    assert movies.names is not None
+    assert movies.names.to_pylist() == ["Avatar", "Heat", "Up"]
+    assert movies.attributes.to_pydict() == {"year": [2009, None, 2009]}
+    assert npth.PathSim("MAM").fit(hin).top_k("Avatar").ids == (2,)
+
+
+def test_nodes_and_edges(tmp_path: Path) -> None:
+    nodes = "id\tname\tkind\nG::1\tABC\tGene\nG::2\tXYZ\tGene\nD::1\tflu\tDisease\n"
+    edges = "source\tmetaedge\ttarget\tscore\nD::1\tDaG\tG::1\t0.5\nG::1\tGiG\tG::2\t1\nD::1\tGiG\tG::2\t1\n"
+    folder = write(tmp_path / "g", nodes__tsv=nodes, edges__tsv=edges, metaedges__tsv="x\ty\n1\t2\n")
+    hin = npth.load(folder)
+    assert shape(hin) == {"Disease -DaG-> Gene": 1, "Disease -GiG-> Gene": 1, "Gene -GiG-> Gene": 1}
+    assert hin.notes == ("metaedges.tsv was left out: the graph is read from nodes.tsv and edges.tsv",)
+    (folder / "graph.toml").write_text('undirected = ["GiG"]\n[pair]\nweight = "score"\n')
+    again = npth.load(folder)
+    assert again.matrices[Relation("Disease", "DaG", "Gene")].data.tolist() == [0.5]
+    assert again.matrices[Relation("Gene", "GiG", "Gene", directed=False)].nnz == 2
+    other = tmp_path / "other.toml"
+    other.write_text('take = ["DaG"]\n')
+    assert shape(npth.load(folder, config=other)) == {"Disease -DaG-> Gene": 1}
+
+
+def test_citations_are_a_relation_of_a_type_to_itself(tmp_path: Path) -> None:
+    papers = "paper_id\tname\n0\tA\n1\tB\n2\tC\n"
+    hin = npth.load(write(tmp_path / "g", paper__tsv=papers, paper_cites__tsv="paper_id\tcited_paper_id\n0\t2\n1\t2\n"))
+    assert shape(hin) == {"paper -cites-> paper": 2}
+    assert npth.PathSim("paper -cites-> paper <-cites- paper").fit(hin).top_k("A").names == ("B",)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "relation"),
+    [
+        ("author_writes_paper.csv", "source,target\na,p\n", "author -writes-> paper"),
+        ("user2item.csv", "user_id,item_id\na,p\n", None),
+        ("user_item.txt", "1 2\n1 3\n", "user -user_item-> item"),
+        ("user-item.tsv", "src\tdst\na\tb\n", "user -user-item-> item"),
+        ("User_Item.csv", "UserID;ItemID\n1;2\n", "User -User_Item-> Item"),
+    ],
+)
+def test_names_that_are_understood(tmp_path: Path, name: str, text: str, relation: str | None) -> None:
+    folder = write(tmp_path / "g", **{name.replace(".", "__"): text})
+    if relation is None:
+        with pytest.raises(NeuPathError, match="no file of .* is a relation: user2item.csv was left out"):
+            npth.load(folder)
+    else:
+        assert list(shape(npth.load(folder))) == [relation]
+
+
+def test_tables_without_header_are_read_by_their_names(tmp_path: Path) -> None:
+    files = {
+        "paper_author__txt": "7\t1\n8\t1\n",
+        "paper_conf__txt": "7\t9\n",
+        "author__txt": "1\tAnn\n2\tBob\n",
+        "conf__txt": "9\tKDD\n",
+    }
+    hin = npth.load(write(tmp_path / "g", **files))
+    assert shape(hin) == {"paper -paper_author-> author": 2, "paper -paper_conf-> conf": 1}
+    names = hin.nodes["author"].names
+    assert names is not None
+    assert names.to_pylist() == ["Ann", "Bob"]
+
+
+def test_generic_id_columns_and_plurals(tmp_path: Path) -> None:
+    files = {"companies__csv": "id,name\nc1,Acme\n", "person_company__csv": "person_id,company_id\np1,c1\n"}
+    hin = npth.load(write(tmp_path / "g", **files))
+    assert hin.schema.node_types == ("company", "person")
+
+
+def test_odd_text_tables(tmp_path: Path) -> None:
+    quoted = b'\xef\xbb\xbfmovie_id,genre\r\n"1","War, ""Cold"""\r\n\r\n"2","A\nB"\r\n'
+    hin = npth.load(write(tmp_path / "g", movie_genre__csv=quoted))
+    assert hin.nodes["genre"].ids.to_pylist() == ['War, "Cold"', "A\nB"]
+    tsv = 'movie_id\tgenre\n1\tsays "hi"\n'
+    assert npth.load(write(tmp_path / "h", movie_genre__tsv=tsv)).nodes["genre"].ids.to_pylist() == ['says "hi"']
+
+
+def test_ids_keep_what_they_are(tmp_path: Path) -> None:
+    hin = npth.load(write(tmp_path / "g", a_b__csv="a_id,b_id\n007,12\n8,-3\n"))
+    assert hin.nodes["a"].ids.to_pylist() == ["007", "8"]
+    assert hin.nodes["b"].ids.to_pylist() == [12, -3]
+    missing_names = write(tmp_path / "h", a__csv="a_id,name\n1,NA\n2,null\n", a_b__csv="a_id,b_id\n1,nan\n")
+    read = npth.load(missing_names)
+    assert read.nodes["a"].names is not None
+    assert read.nodes["a"].names.to_pylist() == ["NA", "null"]
+    assert read.nodes["b"].ids.to_pylist() == ["nan"]
+
+
+def test_parquet_and_weights(tmp_path: Path) -> None:
+    (tmp_path / "g").mkdir()
+    table = pa.table({"user_id": [1, 2], "item_id": ["x", "y"], "weight": [0.5, 2.0]})
+    pq.write_table(table, tmp_path / "g" / "user_item.parquet")
+    hin = npth.load(tmp_path / "g")
+    assert next(iter(hin.matrices.values())).data.tolist() == [0.5, 2.0]
+    assert hin.nodes["user"].ids.to_pylist() == [1, 2]
+
+
+def test_graph_toml_names_what_cannot_be_detected(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path / "g",
+        cast__csv="minutes;who;what\n10;ann;up\n20;bob;up\n",
+        films__csv="title;key;seen\nUp;up;1\n",
+        junk_data__csv="a;b\n1;2\n",
+        graph__toml="""
+            delimiter = ";"
+            ignore = ["junk*"]
+            [abbreviations]
+            F = "movie"
+            [nodes.movie]
+            file = "films.csv"
+            id = "key"
+            name = "title"
+            attributes = []
+            [[edges]]
+            name = "acts_in"
+            file = "cast.csv"
+            source = "actor"
+            target = "movie"
+            columns = ["who", "what"]
+            weight = "minutes"
+        """,
+    )
+    hin = npth.load(folder)
+    assert shape(hin) == {"actor -acts_in-> movie": 2}
+    assert hin.matrices[Relation("actor", "acts_in", "movie")].data.tolist() == [10, 20]
+    assert hin.nodes["movie"].attributes.column_names == []
+    assert str(hin.metapath("AFA")) == "actor-movie-actor"
+
+
+def test_a_list_of_files(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", movies__tsv=MOVIES, movie_actor__tsv=CAST)
+    hin = npth.load([folder / "movies.tsv", folder / "movie_actor.tsv"])
+    assert shape(hin) == {"movie -movie_actor-> actor": 3}
+
+
+@settings(max_examples=30)
+@given(hin=hins())
+def test_what_is_written_reads_back_the_same(hin: HIN, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = npth.write_folder(hin, tmp_path_factory.mktemp("out") / "g")
+    again = npth.load(folder)
+    assert again.schema == hin.schema
+    for node_type, nodes in hin.nodes.items():
+        assert again.nodes[node_type].ids.to_pylist() == nodes.ids.to_pylist()
+    for relation, matrix in hin.matrices.items():
+        assert (again.matrices[relation] != matrix).nnz == 0
+
+
+def test_writing_keeps_names_attributes_and_never_overwrites(tmp_path: Path) -> None:
+    hin = npth.load(write(tmp_path / "g", movies__tsv=MOVIES + "4\tÄ\t1\n", movie_actor__tsv=CAST))
+    folder = npth.write_folder(hin, tmp_path / "out")
+    again = npth.load(folder)
+    assert again.nodes["movie"].attributes.equals(hin.nodes["movie"].attributes)
+    assert again.nodes["movie"].names == hin.nodes["movie"].names
+    with pytest.raises(NeuPathError, match="exists already; give a new folder"):
+        npth.write_folder(hin, folder)
+
+
+BAD = {
+    "no tables": ({"README__md": "hello"}, "holds no tables; put one file a relation there"),
+    "empty file": ({"movie_actor__csv": ""}, "movie_actor.csv is empty; a table has at least a header line"),
+    "blank file": ({"movie_actor__csv": "\n\n"}, "movie_actor.csv has only blank lines"),
+    "too few columns": (
+        {"movie_actor__csv": "movie_id,actor_id\n1,2\n\n3\n4,5\n"},
+        r"movie_actor.csv, line 4: 1 column where 2 are expected \(movie_id, actor_id\)",
+    ),
+    "too many columns": ({"movie_actor__csv": "movie_id,actor_id\n1,2,3\n"}, "line 2: 3 columns where 2 are expected"),
+    "unknown node": (
+        {"movies__tsv": MOVIES, "movie_actor__tsv": CAST + "\n9\t7\t1\n"},
+        r"movie_actor.tsv, line 6: the edge leads to movie '9', which is not in the node table of movie \(1 such",
+    ),
+    "unknown node of a pair": (
+        {"nodes__csv": "id,type\na,x\n", "edges__csv": "source,relation,target\na,r,a\na,r,b\n"},
+        "edges.csv, line 3: the edge leads to node 'b', which is not in the nodes table",
+    ),
+    "duplicate node": (
+        {"movies__tsv": MOVIES + "1\tAgain\t2000\n", "movie_actor__tsv": CAST},
+        "movies.tsv, line 5: node id '1' is given a second time; node ids must be unique",
+    ),
+    "node without id": (
+        {"movies__tsv": "movie_id\ttitle\n\tNone\n", "movie_actor__tsv": CAST},
+        "movies.tsv, line 2: the node has an empty id",
+    ),
+    "edge without id": ({"a_b__csv": "a_id,b_id\nx,\n"}, "a_b.csv, line 2: the edge has an empty b id"),
+    "same file twice": (
+        {"movie_actor__tsv": CAST, "movie_actor__tsv__gz": CAST},
+        "movie_actor.tsv and .*movie_actor.tsv.gz are the same table, given twice",
+    ),
+    "two node files": (
+        {"movie__csv": "movie_id\n1\n", "movies__csv": "movie_id,x\n1,2\n", "movie_actor__tsv": CAST},
+        "movie.csv and movies.csv both hold the nodes of type 'movie'",
+    ),
+    "binary": ({"movie_actor__csv": b"\x00\x01\x02PK"}, "movie_actor.csv is a binary file, not a text table"),
+    "not UTF-8": (
+        {"movie_actor__csv": "movie_id,actor_id\n1,J\xf6rg\n".encode("latin-1")},
+        r"movie_actor.csv is not UTF-8 text \(byte 0xf6\); convert it, for example with iconv",
+    ),
+    "not UTF-8, late": (
+        {"movie_actor__csv": b"movie_id,actor_id\n" + b"1,2\n" * 90_000 + b"1,J\xf6rg\n"},
+        r"movie_actor.csv is not UTF-8 text \(byte 0xf6\)",
+    ),
+    "NaN weight": ({"a_b__csv": "a_id,b_id,weight\nx,y,1\nx,z,NaN\n"}, "a_b.csv, line 3: weight 'NaN' is not allowed"),
+    "negative weight": ({"a_b__csv": "a_id,b_id,weight\nx,y,-1\n"}, "a_b.csv, line 2: weight '-1' is not allowed"),
+    "no weight": ({"a_b__csv": "a_id,b_id,weight\nx,y,\n"}, "a_b.csv, line 2: weight '' is not allowed"),
+    "twin columns": ({"a_b__csv": "x,x\n1,2\n"}, "a_b.csv has 2 columns named 'x'"),
+    "no type column": (
+        {"nodes__csv": "id,name\na,b\n", "edges__csv": "a,b\n1,2\n"},
+        "nodes.csv has no column for the type",
+    ),
+    "not Parquet": ({"a_b__parquet": "hello, I am text"}, "a_b.parquet is named as Parquet but is not"),
+    "nothing understood": (
+        {"stuff__csv": "colour,size\nred,1\n"},
+        "no file of .* is a relation: stuff.csv was left out",
+    ),
+    "broken toml": ({"a_b__csv": "a_id,b_id\n", "graph__toml": "x = ["}, "graph.toml is not valid TOML"),
+    "unknown key": (
+        {"a_b__csv": "a_id,b_id\n", "graph__toml": 'delimeter = ";"'},
+        "the top level has no key 'delimeter' .*; did you mean 'delimiter'",
+    ),
+    "wrong kind": (
+        {"a_b__csv": "a_id,b_id\n", "graph__toml": "take = 3"},
+        "take = 3 in the top level must be a list of texts",
+    ),
+    "lacking key": (
+        {"a_b__csv": "a_id,b_id\n", "graph__toml": '[[edges]]\nname = "r"\nfile = "a_b.csv"'},
+        r"\[\[edges\]\] number 1 lacks source, target",
+    ),
+    "unknown column": (
+        {"a_b__csv": "a_id,b_id\n", "graph__toml": '[nodes.a]\nfile = "a_b.csv"\nid = "aid"'},
+        r"a_b.csv has no column 'aid' for the id \(it has a_id, b_id\); did you mean 'a_id'",
+    ),
+    "unknown relation": (
+        {"a_b__csv": "a_id,b_id\n", "graph__toml": 'take = ["c"]'},
+        r"no relation named 'c' .*\(there are a_b\)",
+    ),
+    "file twice in toml": (
+        {
+            "a_b__csv": "a_id,b_id\n",
+            "graph__toml": '[[edges]]\nname="r"\nfile="a_b.csv"\nsource="a"\ntarget="b"\n'
+            '[[edges]]\nname="s"\nfile="a_b.csv"\nsource="a"\ntarget="b"',
+        },
+        "relations 'r' and 's' of graph.toml are both the columns a_id, b_id of a_b.csv: the same file given twice",
+    ),
+    "missing file in toml": (
+        {"a_b__csv": "a_id,b_id\n", "graph__toml": '[nodes.a]\nfile = "none.csv"'},
+        "no such file: .*none.csv",
+    ),
+    "bad duplicates": ({"a_b__csv": "a_id,b_id\nx,y\n", "graph__toml": 'duplicates = "sum"'}, "duplicates is 'sum'"),
+}
+
+
+@pytest.mark.parametrize("case", list(BAD))
+def test_bad_folders(tmp_path: Path, case: str) -> None:
+    files, message = BAD[case]
+    with pytest.raises(NeuPathError, match=message):
+        npth.load(write(tmp_path / "g", **files))
+
+
+def test_truncated_and_false_gzip(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", movie_actor__tsv__gz=CAST * 500)
+    path = folder / "movie_actor.tsv.gz"
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(NeuPathError, match=r"movie_actor.tsv.gz .*(damaged gzip|cut short)"):
+        npth.load(folder)
+    path.write_bytes(CAST.encode())
+    with pytest.raises(NeuPathError, match=r"movie_actor.tsv.gz is named .gz but is not gzipped"):
+        npth.load(folder)
+
+
+def test_missing_things(tmp_path: Path) -> None:
+    with pytest.raises(
+        NeuPathError, match=r"no such file or folder: .*nowhere \(and the built-in graphs are toy, stdlib\)"
+    ):
+        npth.load(tmp_path / "nowhere")
+    with pytest.raises(NeuPathError, match="did you mean 'stdlib'"):
+        npth.load("stdlb")
+    with pytest.raises(NeuPathError, match="no such file: .*a_b.csv"):
+        npth.load([tmp_path / "a_b.csv"])
+    folder = write(tmp_path / "g", a_b__csv="a_id,b_id\n1,2\n", notes__doc="x")
+    with pytest.raises(NeuPathError, match="are the same table, given twice"):
+        npth.load([folder / "a_b.csv", folder / "a_b.csv"])
+    with pytest.raises(NeuPathError, match="notes.doc is not a graph I can read"):
+        npth.load(folder / "notes.doc")
+    with pytest.raises(NeuPathError, match="no such file: .*none.toml"):
+        npth.load(folder, config=tmp_path / "none.toml")
+    with pytest.raises(NeuPathError, match="cannot read a graph from a int"):
+        npth.load(3)
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """Be a user without rights, as root may read everything."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.mark.parametrize("closed", ["a_b.csv", "."])
+def test_no_read_permission(closed: str) -> None:
+    with TemporaryDirectory() as root:
+        Path(root).chmod(0o755)
+        folder = write(Path(root) / "g", a_b__csv="a_id,b_id\n1,2\n")
+        npth.load(folder)  # what is imported on first use is imported now
+        (folder / closed).chmod(0)
+        with as_nobody(), pytest.raises(NeuPathError, match=f"no permission to read .*g/?{closed.strip('.')}"):
+            npth.load(folder)
+        (folder / closed).chmod(0o755)

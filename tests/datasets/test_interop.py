@@ -1,0 +1,97 @@
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+
+import neupath as npth
+from neupath import HIN, NeuPathError
+from tests.datasets.test_folder import shape
+from tests.graphs import hins
+
+nx = pytest.importorskip("networkx")
+
+
+def test_pandas_and_arrow_tables() -> None:
+    movies = pd.DataFrame({"id": [1, 2], "name": ["Up", "Heat"], "year": [2009, 1995]})
+    acts = pa.table({"movie": [1, 2, 2], "actor": ["x", "x", "y"], "weight": [1.0, 2.0, 1.0]})
+    hin = npth.load({"movie": movies, ("movie", "stars", "actor"): acts})
+    assert shape(hin) == {"movie -stars-> actor": 3}
+    assert npth.PathSim("MAM").fit(hin).top_k("Up", where="year < 2000").ids == (2,)
+    categorical = acts.to_pandas().astype({"actor": "category"})
+    assert shape(npth.from_tables({("movie", "actor"): categorical})) == {"movie -movie_actor-> actor": 3}
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        (
+            {("a", "b"): pd.DataFrame({"x": [1.5], "y": ["b"]})},
+            "column 'x' holds double numbers; ids are texts or integers",
+        ),
+        ({("a", "b"): pd.DataFrame({"x": [1]})}, "has one column; it needs the ids at both ends"),
+        ({("a",): pd.DataFrame({"x": [1], "y": [1]})}, r"a relation's key is \(source, target\) or"),
+        ({"a": pd.DataFrame({"id": ["x", "x"]})}, "the table of a, row 2: node id 'x' is given a second time"),
+        (
+            {"a": pd.DataFrame({"id": ["x"]}), ("a", "b"): pd.DataFrame({"s": ["y"], "t": [1]})},
+            r"the table of relation \('a', 'b'\), row 1: the edge leads to a 'y'",
+        ),
+        ({("a", "b"): pd.DataFrame({"s": ["y"], "t": [1], "weight": [-1.0]})}, "row 1: weight -1.0 is not allowed"),
+        ({"a": 3}, "cannot read a int as a table"),
+    ],
+)
+def test_bad_tables(tables, message: str) -> None:
+    with pytest.raises(NeuPathError, match=message):
+        npth.load(tables)
+
+
+def test_networkx_directed_and_not() -> None:
+    graph = nx.Graph()
+    graph.add_node("p1", type="paper", name="One", year=2001)
+    graph.add_node("p2", type="paper", year=2002)
+    graph.add_node("ann", type="author")
+    graph.add_edge("ann", "p1", relation="writes")
+    graph.add_edge("p2", "ann", relation="writes", weight=2.0)
+    graph.add_edge("p1", "p2", relation="near")
+    hin = npth.load(graph)
+    assert shape(hin) == {"paper -writes-> author": 2, "paper -near- paper": 2}
+    assert hin.nodes["paper"].attributes.to_pydict() == {"year": [2001, 2002]}
+    directed = nx.MultiDiGraph()
+    directed.add_edges_from([(1, 2), (1, 2), (3, 2)])
+    assert next(iter(npth.load(directed).matrices.values())).toarray().tolist() == [[0, 2, 0], [0, 0, 0], [0, 1, 0]]
+
+
+@settings(max_examples=30)
+@given(hins())
+def test_networkx_there_and_back(hin: HIN) -> None:
+    again = npth.from_networkx(npth.to_networkx(hin))
+    for node_type, nodes in hin.nodes.items():
+        if len(nodes):
+            assert again.nodes[node_type].ids.to_pylist() == nodes.ids.to_pylist()
+    for relation, matrix in hin.matrices.items():
+        if matrix.nnz:
+            assert (again.matrices[relation] != matrix).nnz == 0
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.*:UserWarning")
+class TestHeteroData:
+    @pytest.fixture(autouse=True)
+    def _needs_pyg(self) -> None:
+        pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
+
+    @settings(max_examples=20)
+    @given(hin=hins())
+    def test_there_and_back(self, hin: HIN) -> None:
+        again = npth.load(npth.to_pyg(hin))
+        assert again.schema.node_types == hin.schema.node_types
+        for relation, matrix in hin.matrices.items():
+            one_way = npth.Relation(relation.source, relation.name, relation.target)
+            np.testing.assert_array_equal(again.matrices[one_way].toarray(), matrix.toarray())
+
+    def test_reverse_edges_are_left_out(self, toy: HIN) -> None:
+        from torch_geometric.transforms import ToUndirected
+
+        hin = npth.load(ToUndirected()(npth.to_pyg(toy)))
+        assert shape(hin) == shape(toy)
+        assert len(hin.notes) == 2
+        assert npth.PathSim("APVPA").fit(hin).score(0, 1) == npth.PathSim("APVPA").fit(toy).score("Mike", "Jim")

@@ -1,0 +1,109 @@
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import neupath as npth
+from neupath import HIN, Edges, MetaPath, Nodes, Relation, explain
+from neupath.errors import NodeError, QueryError
+from neupath.measures import MEASURES
+from tests.graphs import hins_with_path
+from tests.walks import Walker
+
+
+@given(hins_with_path(symmetric=True), st.sampled_from(sorted(MEASURES)), st.data())
+def test_shares_of_all_paths_sum_to_the_score(case: tuple[HIN, MetaPath], measure: str, data: st.DataObject) -> None:
+    hin, path = case
+    ids = hin.nodes[path.source].ids.to_pylist()
+    if not ids:
+        return
+    a, b = data.draw(st.sampled_from(ids)), data.draw(st.sampled_from(ids))
+    why = explain(hin, path, a, b, measure=measure, limit=100_000)
+    score = npth.measures.measure_named(measure, path).fit(hin).score(a, b)
+    assert why.score == score
+    assert why.num_instances == len(why.instances)
+    assert sum(i.share for i in why.instances) == pytest.approx(score)
+    assert sum(i.weight for i in why.instances) == pytest.approx(why.numerator)
+    weights = [i.weight for i in why.instances]
+    assert weights == sorted(weights, reverse=True) or np.allclose(weights, sorted(weights, reverse=True))
+
+
+@given(hins_with_path(symmetric=True), st.integers(0, 3), st.data())
+def test_the_paths_are_the_walks_heaviest_first(case: tuple[HIN, MetaPath], limit: int, data: st.DataObject) -> None:
+    hin, path = case
+    ids = hin.nodes[path.source].ids.to_pylist()
+    if not ids:
+        return
+    x, y = (data.draw(st.integers(0, len(ids) - 1)) for _ in range(2))
+    walks = [w for w in Walker(hin, path).walks(x) if w.rows[-1] == y]
+    expected = sorted((-float(np.prod(w.weights)), w.rows) for w in walks)[:limit]
+    why = explain(hin, path, ids[x], ids[y], limit=limit)
+    shown = [(-i.weight, tuple(hin.find(n.node_type, n.id) for n in i.nodes)) for i in why.instances]
+    assert shown == expected
+    assert why.num_instances == len(walks)
+    assert why.num_hidden == len(walks) - len(expected)
+    assert sum(i.share for i in why.instances) + why.hidden_share == pytest.approx(why.score)
+    assert sum(i.weight for i in why.instances) + why.hidden_weight == pytest.approx(why.numerator)
+
+
+def test_the_published_example(toy: HIN) -> None:
+    why = explain(toy, "APVPA", "Mike", "Jim", limit=1)
+    assert (why.numerator, why.query_norm, why.target_norm) == (120, 5, 2900)
+    assert why.formula == "2 × 120 / (5 + 2900)"
+    assert why.num_instances == 120
+    assert why.to_dict()["more"] == {"instances": 119, "weight": 119.0, "share": pytest.approx(2 * 119 / 2905)}
+    assert why.instances[0].links == ("-writes->", "-appears_at->", "<-appears_at-", "<-writes-")
+
+
+def test_formulas_of_the_other_normalisations(toy: HIN) -> None:
+    assert explain(toy, "APVPA", "Mike", "Mary", measure="joinsim").formula == "4 / √(5 × 5)"
+    count = explain(toy, "APVPA", "Mike", "Mary", measure="pathcount")
+    assert count.formula == "4"
+    assert count.to_dict()["denominators"] == []
+
+
+def test_nodes_that_no_path_joins(toy: HIN) -> None:
+    why = explain(toy, "APVPA", "Mike", "Ann")
+    assert (why.score, why.numerator, why.instances, why.num_instances) == (0, 0, (), 0)
+
+
+def test_parallel_edges_multiply_the_weight() -> None:
+    relation = Relation("a", "r", "b")
+    nodes = [Nodes("a", pa.array(["x", "y"])), Nodes("b", pa.array(["m", "n"]))]
+    hin = HIN.build(nodes, [Edges(relation, np.array([0, 0, 1, 0, 1]), np.array([0, 0, 0, 1, 1]))])
+    why = explain(hin, "a-b-a", "x", "y")
+    assert [(i.nodes[1].id, i.weight) for i in why.instances] == [("m", 2.0), ("n", 1.0)]
+
+
+def test_a_step_over_several_relations_names_those_that_join() -> None:
+    nodes = [Nodes("a", pa.array(["x", "y"])), Nodes("b", pa.array(["m"]))]
+    one, two = Relation("a", "r", "b"), Relation("a", "s", "b")
+    hin = HIN.build(nodes, [Edges(one, np.array([0, 1]), np.array([0, 0])), Edges(two, np.array([1]), np.array([0]))])
+    why = explain(hin, "a-b-a", "x", "y")
+    assert why.instances[0].links == ("-r->", "<-r|s-")
+    assert why.instances[0].weight == 2
+
+
+def test_millions_of_paths_are_counted_not_listed() -> None:
+    n = 2000
+    nodes = [Nodes("a", pa.array(["x", "y"])), Nodes("b", pa.array(np.arange(n))), Nodes("c", pa.array(["hub"]))]
+    every = np.arange(n)
+    hin = HIN.build(
+        nodes,
+        [
+            Edges(Relation("a", "r", "b"), np.repeat([0, 1], n), np.tile(every, 2)),
+            Edges(Relation("b", "s", "c"), every, np.zeros(n, dtype=np.int64)),
+        ],
+    )
+    why = explain(hin, "a-b-c-b-a", "x", "y", limit=3)
+    assert why.num_instances == n * n
+    assert [[node.id for node in i.nodes] for i in why.instances] == [["x", 0, "hub", i, "y"] for i in range(3)]
+    assert why.score == 1.0
+
+
+def test_bad_input(toy: HIN) -> None:
+    with pytest.raises(QueryError, match="limit is -1; show 0 or more paths"):
+        explain(toy, "APVPA", "Mike", "Jim", limit=-1)
+    with pytest.raises(NodeError, match="no author with the id 'Jimm' among 5; did you mean 'Jim'"):
+        explain(toy, "APVPA", "Mike", "Jimm")

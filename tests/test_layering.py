@@ -1,0 +1,69 @@
+"""A module imports only modules of lower levels; the numbers stand here."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "neupath"
+LEVELS = {
+    "errors": 0,
+    "files": 1,
+    "normalisation": 1,
+    "schema": 1,
+    "parsing": 2,
+    "nodes": 2,
+    "metapath": 3,
+    "graph": 4,
+    "kernels": 5,
+    "datasets": 5,
+    "description": 5,
+    "halfpath": 5,
+    "search": 6,
+    "scorer": 7,
+    "measures": 8,
+    "explanation": 9,
+    "drawing": 10,
+    "rendering": 10,
+    "cli": 11,
+}
+
+
+def room(module: str) -> str:
+    return module.removeprefix("neupath.").split(".")[0]
+
+
+def files() -> list[Path]:
+    return [path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py"]
+
+
+def imported(tree: ast.Module) -> set[str]:
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "neupath":
+            found |= {alias.name for alias in node.names if alias.name in LEVELS}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("neupath."):
+            found.add(room(str(node.module)))
+        elif isinstance(node, ast.Import):
+            found |= {room(alias.name) for alias in node.names if alias.name.startswith("neupath.")}
+    return found
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_down(path: Path) -> None:
+    own = path.relative_to(SOURCE).with_suffix("").parts[0]
+    for other in imported(ast.parse(path.read_text(encoding="utf-8"))) - {own}:
+        assert LEVELS[other] < LEVELS[own], f"{own} (level {LEVELS[own]}) imports {other} (level {LEVELS[other]})"
+
+
+def test_every_module_has_a_level() -> None:
+    assert {path.relative_to(SOURCE).with_suffix("").parts[0] for path in files()} == set(LEVELS)
+
+
+def test_import_is_light() -> None:
+    code = "import sys, neupath; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"torch", "torch_geometric", "fastapi", "dask", "matplotlib", "numba", "networkx", "pandas", "typer"}
+    assert not heavy & set(run.stdout.split())
