@@ -18,7 +18,7 @@ from neupath.explanation import Explanation, PathNode
 from neupath.files import write_whole
 
 FORMATS = (".svg", ".png", ".pdf")
-_COLUMN_WIDTH, _ROW_HEIGHT = 2.4, 0.62  # inches
+_COLUMN_WIDTH, _ROW_HEIGHT = 2.4, 0.5  # inches
 _COLOURS = ("#3b6fb6", "#c4573a", "#3f8f5f", "#8a5fb0", "#b08a2e", "#4f8f96", "#a34f7c", "#6b6b6b")
 
 Spot = tuple[int, PathNode]

@@ -1,0 +1,15 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+EXPECTED = {"own_tables.py": "because of Alien - space - Aliens", "compare_measures.py": "pcrw"}
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_example_runs(path: Path) -> None:
+    done = subprocess.run([sys.executable, "-W", "error", path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert EXPECTED[path.name] in done.stdout

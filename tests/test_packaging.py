@@ -1,0 +1,36 @@
+"""The wheel holds what it needs and works where it is unpacked."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_the_wheel_works_alone(tmp_path: Path) -> None:
+    pytest.importorskip("build", reason="the dev extras are not installed")
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path / "dist", ROOT]
+    subprocess.run(command, check=True, capture_output=True)
+    (wheel,) = (tmp_path / "dist").glob("neupath-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        archive.extractall(tmp_path / "site")
+    assert "neupath/py.typed" in names
+    assert not [name for name in names if name.startswith(("tests", "benchmarks", "examples"))]
+    code = "import neupath, sys; print(neupath.__file__); from neupath.cli import main; main(sys.argv[1:])"
+    arguments = ["search", "toy", "Mike", "--path", "author-paper-venue-paper-author", "--json"]
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "site")}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert str(tmp_path / "site") in done.stdout
+    assert '"id": "Bob"' in done.stdout

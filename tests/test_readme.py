@@ -1,0 +1,55 @@
+"""Every example in the README and the docs runs, and prints what they say it prints."""
+
+import contextlib
+import io
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from neupath.cli import main
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
+def test_python_examples_run(page: Path) -> None:
+    pytest.importorskip("networkx")
+    namespace: dict[str, object] = {}
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        for code in blocks(page, "python"):
+            exec(compile(code, str(page), "exec"), namespace)
+    if page.name == "README.md" and sys.version_info[:2] == (3, 11):  # what it shows is the library of Python 3.11
+        assert printed.getvalue() in blocks(page, "text")
+
+
+def commands() -> list[tuple[str, str]]:
+    found = []
+    for page in PAGES:
+        for block in blocks(page, "console"):
+            for part in re.split(r"^\$ neupath ", block, flags=re.MULTILINE)[1:]:
+                command, _, output = part.partition("\n")
+                found.append((command, output))
+    return found
+
+
+@pytest.mark.parametrize(("command", "output"), commands(), ids=lambda text: text[:40].replace("\n", " "))
+def test_commands_print_what_is_shown(command: str, output: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(shlex.split(command))
+    assert not stop.value.code
+    printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert printed == output.splitlines()
+
+
+def test_there_are_examples() -> None:
+    assert len(commands()) >= 3
+    assert sum(len(blocks(page, "python")) for page in PAGES) >= 3
