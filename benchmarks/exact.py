@@ -49,7 +49,7 @@ def by_scipy(scorer: PathMeasure, queries: np.ndarray) -> Answers:
 
 
 def by_neupath(scorer: PathMeasure, queries: np.ndarray) -> Answers:
-    ranking = scorer._rank_rows(queries, queries, K, None, 1)
+    ranking = scorer.rank_rows(queries, queries, K, None, 1)
     return [
         (ranking.rows[q, :size].tolist(), ranking.scores[q, :size].tolist()) for q, size in enumerate(ranking.sizes)
     ]

@@ -19,8 +19,12 @@ SYMMETRIC = ("pathsim", "joinsim", "hetesim", "pathcount", "dwpc")
 BETWEEN_0_AND_1 = ("pathsim", "joinsim", "hetesim", "pcrw")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def hin() -> HIN:
+    return build()
+
+
+def build() -> HIN:
     rng = np.random.default_rng(3)
     names = pa.array([f"User {i}" for i in range(40)])
     return HIN.build(
@@ -92,13 +96,13 @@ def test_symmetry_and_range(name: str, scorer: Scorer) -> None:
         assert every.max() <= 1 + 1e-12
 
 
-def test_same_scores_again(name: str, scorer: Scorer, hin: HIN) -> None:
-    assert SCORERS[name]().fit(hin).top_k("u1", 40) == scorer.top_k("u1", 40)
+def test_same_scores_on_the_same_graph_built_again(name: str, scorer: Scorer) -> None:
+    assert SCORERS[name]().fit(build()).top_k("u1", 40) == scorer.top_k("u1", 40)
 
 
-def test_save_load_same_scores(scorer: Scorer, hin: HIN, tmp_path: Path) -> None:
+def test_save_load_same_scores(scorer: Scorer, tmp_path: Path) -> None:
     folder = scorer.save(tmp_path / "saved")
-    again = npth.load_measure(folder).fit(hin)
+    again = npth.load_measure(folder).fit(build())
     np.testing.assert_array_equal(again.scores("u2"), scorer.scores("u2"))
     assert again.params() == scorer.params()
 

@@ -14,7 +14,7 @@ def test_counts_of_the_toy_graph(toy: HIN) -> None:
     ]
     writes = told["relations"][0]
     assert (writes["edges"], writes["source_degree_mean"], writes["source_degree_max"]) == (81, 16.2, 70)
-    assert (writes["target_degree_mean"], writes["target_degree_max"], writes["weighted"]) == (1.0, 1, False)
+    assert (writes["target_degree_mean"], writes["target_degree_max"], writes["weight"]) == (1.0, 1, 81.0)
     assert told["metapaths"]["author"] == [
         "author-paper-author",
         "author-paper-author-paper-author",

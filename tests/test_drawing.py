@@ -7,7 +7,7 @@ import pytest
 
 from neupath import HIN, Edges, Nodes, Relation, explain
 from neupath.drawing import draw_explanation
-from neupath.errors import QueryError, SourceError
+from neupath.errors import QueryError, WriteError
 
 
 def test_svg_shows_every_node_and_the_formula(toy: HIN, tmp_path: Path) -> None:
@@ -46,6 +46,6 @@ def test_bad_targets(toy: HIN, tmp_path: Path) -> None:
     why = explain(toy, "APVPA", "Mike", "Mary")
     with pytest.raises(QueryError, match=r"the name must end in .svg, .png, .pdf"):
         draw_explanation(why, tmp_path / "why.txt")
-    with pytest.raises(SourceError, match="cannot write .*No such file or directory"):
+    with pytest.raises(WriteError, match="cannot write .*No such file or directory"):
         draw_explanation(why, tmp_path / "nowhere" / "why.svg")
     assert list(tmp_path.iterdir()) == []

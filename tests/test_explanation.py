@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neupath as npth
-from neupath import HIN, Edges, MetaPath, Nodes, Relation, explain
+from neupath import HIN, Edges, MetaPath, NeuPathError, Nodes, Relation, explain
 from neupath.errors import NodeError, QueryError
 from neupath.measures import MEASURES
 from tests.graphs import hins_with_path
@@ -61,6 +61,16 @@ def test_formulas_of_the_other_normalisations(toy: HIN) -> None:
     count = explain(toy, "APVPA", "Mike", "Mary", measure="pathcount")
     assert count.formula == "4"
     assert count.to_dict()["denominators"] == []
+
+
+def test_a_measure_with_settings_of_its_own(toy: HIN) -> None:
+    measure = npth.DWPC("APVPA", damping=0.9)
+    assert explain(toy, "APVPA", "Mike", "Mary", measure=measure).score == measure.fit(toy).score("Mike", "Mary")
+
+
+def test_more_paths_than_can_be_counted(toy: HIN) -> None:
+    with pytest.raises(NeuPathError, match="more than a float can hold|more paths than can be counted"):
+        explain(toy, "author-" + "paper-author-" * 400 + "paper-author", "Jim", "Jim", measure="hetesim")
 
 
 def test_nodes_that_no_path_joins(toy: HIN) -> None:

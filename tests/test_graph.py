@@ -1,9 +1,11 @@
+import pickle
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from neupath import HIN, Edges, Nodes, Relation
+from neupath import HIN, Edges, Nodes, PathSim, Relation
 from neupath.errors import GraphError, QueryError
 from tests.graphs import hins
 
@@ -48,8 +50,20 @@ def test_a_graph_cannot_be_changed() -> None:
     hin = build([0], [2])
     with pytest.raises(ValueError, match="read-only"):
         hin.matrices[LIKES].data[0] = 9
+    with pytest.raises(TypeError):
+        hin.nodes["x"] = hin.nodes["user"]
+    with pytest.raises(TypeError):
+        hin.matrices[LIKES] = hin.matrices[LIKES]
     with pytest.raises(AttributeError):
         hin.notes = ("x",)
+
+
+def test_a_graph_can_be_sent_to_another_process(toy: HIN) -> None:
+    again = pickle.loads(pickle.dumps(toy))
+    assert again.schema == toy.schema
+    assert PathSim("APVPA").fit(again).top_k("Mike") == PathSim("APVPA").fit(toy).top_k("Mike")
+    with pytest.raises(ValueError, match="read-only"):
+        next(iter(again.matrices.values())).data[0] = 9
 
 
 def test_types_without_nodes_and_isolated_nodes() -> None:
@@ -63,6 +77,11 @@ def test_candidates(toy: HIN) -> None:
     mask = toy.candidates("author", among=["Jim", "Ann"], where="id ~ n")
     assert mask is not None
     assert mask.tolist() == [False, False, False, False, True]
+
+
+def test_a_type_given_twice_is_refused() -> None:
+    with pytest.raises(GraphError, match="nodes of type 'a' are given twice"):
+        HIN.build([Nodes("a", pa.array(["x"])), Nodes("a", pa.array(["y"]))], [])
 
 
 @pytest.mark.parametrize(

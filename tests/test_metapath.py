@@ -73,7 +73,8 @@ def test_reads_and_prints(text: str, canonical: str) -> None:
         ("AXA", "letter 2, 'X', begins no node type"),
         ("VA", "no types with these initials are joined in this order"),
         ("A", "'A' could be author or affiliation; write the one you mean"),
-        ("author > paper", "no node type 'author > paper'|letter 2"),
+        ("author paper", "has no dashes; write node types joined by dashes"),
+        ("A" * 2000, "has no dashes"),
     ],
 )
 def test_errors_point_at_the_step(text: str, message: str) -> None:
@@ -101,7 +102,7 @@ def test_a_long_ambiguous_path_is_answered_at_once() -> None:
         ("class", "method", "module"), (Relation("class", "has", "method"), Relation("class", "in", "module"))
     )
     with pytest.raises(MetaPathError, match="could be"):
-        MetaPath.parse(schema, "CM" * 60)
+        MetaPath.parse(schema, "CM" * 30)
 
 
 def test_reverse_half_and_symmetry() -> None:
@@ -162,6 +163,20 @@ def test_any_text_is_read_or_refused_with_a_sentence(text: str) -> None:
         assert len(str(error)) > 20
     else:
         assert MetaPath.parse(schema, str(path)) == path
+
+
+def test_types_with_dashes_print_with_relations() -> None:
+    schema = Schema(("a", "b", "a-b"), (Relation("a", "r", "b"), Relation("a-b", "s", "a")))
+    for path in enumerate_metapaths(schema, "a", 2, symmetric=False):
+        assert MetaPath.parse(schema, str(path)) == path
+
+
+def test_a_step_over_a_directed_and_an_undirected_relation_reads_back() -> None:
+    schema = Schema(("u",), (Relation("u", "friend", "u", directed=False), Relation("u", "follows", "u")))
+    path = MetaPath.parse(schema, "u -friend|follows-> u")
+    assert str(path) == "u -friend|follows-> u"
+    assert MetaPath.parse(schema, str(path)) == path
+    assert MetaPath.parse(schema, str(path.reversed())) == path.reversed()
 
 
 def test_steps_must_join() -> None:

@@ -28,6 +28,15 @@ def test_labels() -> None:
     assert MOVIES.name(3) is None
 
 
+def test_an_id_that_is_another_nodes_name_is_known() -> None:
+    films = Nodes("movie", pa.array([300, 412]), pa.array(["End of Days", "300"]))
+    assert films.find("300") == 0
+    assert films.also_named("300", 0) == [1]
+    assert films.also_named("412", 1) == []
+    with pytest.raises(NodeError, match="is not valid text"):
+        films.find("\udcff")
+
+
 def test_an_ambiguous_name_lists_the_candidates() -> None:
     with pytest.raises(
         NodeError, match=r"2 nodes of type movie are named 'Heat'; give an id: 11 \(Heat\) \[year 1995, .*12 \(Heat\)"

@@ -1,3 +1,5 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -5,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neupath as npth
-from neupath import HIN, Edges, MetaPath, Nodes, Relation
-from neupath.errors import QueryError
+from neupath import HIN, Edges, MetaPath, Nodes, Relation, halfpath
+from neupath.errors import GraphError, QueryError
 from neupath.measures import MEASURES, measure_named
 from tests.graphs import hins_with_path
 
@@ -52,6 +54,37 @@ def test_any_number_of_threads_and_any_batch_give_the_same(name: str) -> None:
     assert scorer.top_k(701, 10) == one[701]
 
 
+def test_queries_come_in_any_sequence(toy: HIN) -> None:
+    scorer = npth.PathSim("APVPA").fit(toy)
+    expected = scorer.top_k(["Mike", "Jim"])
+    assert scorer.top_k(("Mike", "Jim")) == scorer.top_k(np.array(["Mike", "Jim"])) == expected
+    assert scorer.top_k(toy.nodes["author"].ids.to_pandas()[:2]) == expected
+
+
+@pytest.mark.parametrize("weight", [1e-100, 1e-50, 1e50, 1e70])
+@pytest.mark.parametrize("name", ["pathsim", "joinsim", "hetesim"])
+def test_extreme_weights_keep_twins_at_1(name: str, weight: float) -> None:
+    edges = Edges(Relation("a", "r", "b"), np.array([0, 1]), np.array([0, 0]), np.full(2, weight))
+    hin = HIN.build([Nodes("a", pa.array(["x", "y"])), Nodes("b", pa.array(["m"]))], [edges])
+    assert measure_named(name, "a-b-a").fit(hin).score("x", "y") == pytest.approx(1.0)
+
+
+def test_weights_past_all_bounds_are_refused() -> None:
+    edges = Edges(Relation("a", "r", "b"), np.array([0]), np.array([0]), np.array([1e200]))
+    hin = HIN.build([Nodes("a", pa.array(["x"])), Nodes("b", pa.array(["m"]))], [edges])
+    with pytest.raises(GraphError, match="add up to more than a float can hold; shorten it, or scale"):
+        npth.PathSim("a-b-a").fit(hin)
+
+
+def test_threads_build_a_product_once(monkeypatch) -> None:
+    hin, built = npth.load("toy"), []
+    product = halfpath.chain_product
+    monkeypatch.setattr(halfpath, "chain_product", lambda chain: built.append(1) or product(chain))
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: npth.PathSim("APVPA").fit(hin), range(16)))
+    assert len(built) == 1
+
+
 def test_candidates_restrict_the_targets(toy: HIN) -> None:
     scorer = npth.PathSim("APVPA").fit(toy)
     assert scorer.top_k("Mike", among=["Jim", "Mary", "Ann"]).ids == ("Mary", "Jim")
@@ -77,7 +110,7 @@ def test_says_plainly_when_there_are_fewer_than_k(toy: HIN) -> None:
     )
 
 
-@pytest.mark.parametrize("k", [0, -3, 1.5, True])
+@pytest.mark.parametrize("k", [0, -3, 1.5, True, None, float("nan")])
 def test_refuses_a_k_that_makes_no_sense(toy: HIN, k) -> None:
     with pytest.raises(QueryError, match=f"k is {k}; ask for at least 1 hit"):
         npth.PathSim("APVPA").fit(toy).top_k("Mike", k=k)

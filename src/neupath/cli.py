@@ -1,6 +1,7 @@
 """The command line: one command a verb; parse, one library call, render."""
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from itertools import islice
@@ -17,7 +18,8 @@ from neupath.explanation import explain as explain_pair
 from neupath.graph import HIN
 from neupath.measures import MEASURES, measure_named
 from neupath.metapath import enumerate_metapaths
-from neupath.rendering import ProgressBars, render_description, render_explanation, render_hits
+from neupath.nodes import Id, Nodes
+from neupath.rendering import ProgressBars, printable, render_description, render_explanation, render_hits
 
 out = Console()
 err = Console(stderr=True)
@@ -70,24 +72,26 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
 
 
 @app.command()
-def demo() -> None:
+def demo(as_json: Json = False) -> None:
     """Run the main job, end to end, on Python's own standard library as a graph."""
     path, query = "class-method-class", "argparse.ArgumentParser"
-    _say("neupath info stdlib")
     hin = _load("stdlib")
-    out.print(render_description(describe(hin), "stdlib"))
-    _say(f"neupath search stdlib {query} --path {path}")
+    description = describe(hin)
     hits = measure_named("pathsim", path).fit(hin).top_k(query)
+    why = explain_pair(hin, path, query, hits[0].id, limit=5)
+    imports = measure_named("pathsim", "module-import-module").fit(hin).top_k("json.decoder", k=5)
+    if as_json:
+        searches = [hits.to_dict(), imports.to_dict()]
+        _print_json({"info": description.to_dict(), "search": searches, "explain": why.to_dict()})
+        return
+    _say("neupath info stdlib")
+    out.print(render_description(description, "stdlib"))
+    _say(f"neupath search stdlib {query} --path {path}")
     out.print(render_hits(hits, f"classes most similar to {query} by {path}: they share method names"))
-    _say(f"neupath explain stdlib {query} {hits[0].id} --path {path}")
-    out.print(render_explanation(explain_pair(hin, path, query, hits[0].id, limit=5)))
-    module, imports = "json.decoder", "module-import-module"
-    _say(f"neupath search stdlib {module} --path {imports} -k 5")
-    out.print(
-        render_hits(
-            measure_named("pathsim", imports).fit(hin).top_k(module, k=5), f"modules that import what {module} does"
-        )
-    )
+    _say(f"neupath explain stdlib {query} {hits[0].id} --path {path} --limit 5")
+    out.print(render_explanation(why))
+    _say(f"neupath search stdlib {imports.query} --path {imports.metapath} -k 5")
+    out.print(render_hits(imports, f"modules that import what {imports.query} does"))
     out.print("\nNow your own tables: [bold]neupath info FOLDER[/bold], then search and explain as above.")
 
 
@@ -132,6 +136,8 @@ def paths(
 
     Example:  neupath paths stdlib class --max-length 4
     """
+    if limit < 1:
+        raise QueryError(f"limit is {limit}; list at least 1 meta-path")
     hin = _load(graph, config, duplicates, data)
     starts = hin.schema.node_types if node_type is None else (hin.schema.node_type(node_type),)
     found: dict[str, list[str]] = {}
@@ -187,7 +193,7 @@ def search(
         if as_json:
             _print_json(hits.to_dict())
         elif len(hits):
-            told = f"{asked} ({hits.query})" if str(hits.query) != asked else asked
+            told = _told(scorer.hin_.nodes[scorer.source_type], asked, hits.query)
             out.print(
                 render_hits(hits, f"{scorer.target_type} nodes most similar to {told} by {hits.metapath}, {measure}")
             )
@@ -195,6 +201,16 @@ def search(
             out.print(f"{asked}: nothing found by {hits.metapath}", highlight=False, markup=False)
         if hits.shortfall:
             _note(f"{asked}: {hits.shortfall}")
+
+
+def _told(nodes: Nodes, asked: str, found: Id) -> str:
+    """Say which node a query was understood as, and which others bear its id as their name."""
+    row = nodes.find(found)
+    others = nodes.also_named(asked, row)
+    if others:
+        _note(f"{asked} is read as an id; it is also the name of {listed(map(nodes.describe, others), 3)}")
+    known = str(found) if str(found) != asked else nodes.name(row)
+    return f"{asked} ({known})" if known and known != asked else asked
 
 
 @app.command()
@@ -257,11 +273,15 @@ def _print_entry(name: str, about: str, origin: str) -> None:
 def get(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The graph's name, as 'neupath datasets' lists it.")],
     to: Annotated[Path | None, typer.Option("--to", help="A new folder; by default it goes to the cache.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Fetch a public graph, check its checksum, and keep it, so that its name works as GRAPH."""
     with ProgressBars(err).download() as bar:
         folder = fetch(public_dataset(name), bar, to)
-    print(folder)
+    if as_json:
+        _print_json({"name": name, "folder": str(folder)})
+    else:
+        print(folder)
 
 
 def _load(graph: str, config: Path | None = None, duplicates: str | None = None, data: Path | None = None) -> HIN:
@@ -284,7 +304,7 @@ def _note_relations(told: list[str]) -> None:
 
 
 def _note(text: str) -> None:
-    err.print(f"note: {text}", style="dim", highlight=False, markup=False, soft_wrap=True)
+    err.print(f"note: {printable(text)}", style="dim", highlight=False, markup=False, soft_wrap=True)
 
 
 def _print_json(content: object) -> None:
@@ -293,11 +313,31 @@ def _print_json(content: object) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; an error a user can mend is one line and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show a character still shows the rest
     try:
-        app(args=None if arguments is None else list(arguments), prog_name="neupath")
+        code = app(args=None if arguments is None else list(arguments), prog_name="neupath", standalone_mode=False)
+        sys.stdout.flush()
     except NeuPathError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+        _fail(str(error), 2)
+    except (KeyboardInterrupt, typer.Abort):
+        _fail("interrupted", 130)
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:
+        _fail(f"cannot write the output: {error.strerror or error}", 1)
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # what the command-line parser says of a wrong call
+            raise
+        _fail(f"{error.format_message()} (neupath --help teaches)", 2)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str, code: int) -> None:
+    print(f"error: {printable(message)}", file=sys.stderr)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,8 @@ class RelationDescription:
     target: str
     directed: bool
     edges: int
-    weighted: bool
+    weight: float
+    """All weights together: more than there are edges where parallel ones were counted."""
     source_degree_mean: float
     source_degree_max: int
     target_degree_mean: float
@@ -77,8 +78,11 @@ def _candidates(hin: HIN, node_type: str, max_length: int) -> list[str]:
 def _describe_type(hin: HIN, node_type: str) -> TypeDescription:
     nodes = hin.nodes[node_type]
     degrees = np.zeros(len(nodes), dtype=np.int64)
-    for link in hin.schema.links_from(node_type):
-        degrees += np.diff(hin.matrix(link).indptr)
+    for relation, matrix in hin.matrices.items():
+        if relation.source == node_type:
+            degrees += np.diff(matrix.indptr)
+        if relation.target == node_type:
+            degrees += np.bincount(matrix.indices, minlength=len(nodes))
     isolated = int(np.count_nonzero(degrees == 0))
     return TypeDescription(node_type, len(nodes), isolated, nodes.names is not None, nodes.attributes.column_names)
 
@@ -93,7 +97,7 @@ def _describe_relation(hin: HIN, relation: Relation) -> RelationDescription:
         relation.target,
         relation.directed,
         hin.num_edges(relation),
-        bool(np.any(matrix.data != 1)),
+        float(matrix.sum()) if relation.directed else float((matrix.sum() + matrix.diagonal().sum()) / 2),
         _mean(forward),
         int(forward.max(initial=0)),
         _mean(backward),

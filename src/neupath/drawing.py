@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
@@ -95,7 +96,7 @@ def _edges(explanation: Explanation) -> dict[tuple[Spot, Spot], float]:
     return shares
 
 
-def _draw_edge(axes, start, end, share) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _draw_edge(axes: Axes, start: tuple[float, float], end: tuple[float, float], share: float) -> None:
     (x0, y0), (x1, y1) = start, end
     middle = (x0 + x1) / 2
     curve = Curve([(x0, y0), (middle, y0), (middle, y1), (x1, y1)], [Curve.MOVETO, *[Curve.CURVE4] * 3])

@@ -16,6 +16,10 @@ class SourceError(NeuPathError):
     """A file or folder cannot be read as a graph."""
 
 
+class WriteError(NeuPathError):
+    """A file or folder cannot be written."""
+
+
 class SchemaError(NeuPathError):
     """A node type or relation is not in the schema."""
 

@@ -4,11 +4,13 @@ import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
+from typing import Any
 
 import numpy as np
 
 from neupath.errors import QueryError
 from neupath.graph import HIN, Csr, Floats
+from neupath.halfpath import cached
 from neupath.measures import PathMeasure, measure_named
 from neupath.metapath import MetaPath, Step
 from neupath.nodes import Id
@@ -29,15 +31,16 @@ class PathNode:
         return self.name or str(self.id)
 
     def to_dict(self) -> dict[str, object]:
-        return {"type": self.node_type, "id": self.id, "name": self.name}
+        return {"node_type": self.node_type, "id": self.id, "name": self.name}
 
 
 @dataclass(frozen=True)
 class PathInstance:
     """One path from the query to the target.
 
-    `weight` is what it adds to the numerator: the number of parallel edges along it, multiplied, or the product of
-    their weights. `share` is what it adds to the score. `links` are the relations it follows, such as "-writes->".
+    `weight` is what it adds to the numerator: the product of what the measure gives each step, for path counts the
+    number of parallel edges or their weight. `share` is what it adds to the score. `links` are the relations it
+    follows, such as "-writes->".
     """
 
     nodes: tuple[PathNode, ...]
@@ -114,7 +117,13 @@ class Explanation:
 
 
 def explain(
-    hin: HIN, metapath: str | MetaPath, query: Id, target: Id, *, measure: str = "pathsim", limit: int = 10
+    hin: HIN,
+    metapath: str | MetaPath,
+    query: Id,
+    target: Id,
+    *,
+    measure: str | PathMeasure = "pathsim",
+    limit: int = 10,
 ) -> Explanation:
     """Find the path instances that make two nodes similar, heaviest first, ties in node order.
 
@@ -127,11 +136,16 @@ def explain(
     """
     if limit < 0:
         raise QueryError(f"limit is {limit}; show 0 or more paths")
-    scorer = measure_named(measure, metapath).fit(hin)
+    if isinstance(measure, PathMeasure):  # one with settings of its own, such as DWPC's damping
+        settings: Any = measure.params() | {"metapath": metapath}
+        scorer = type(measure)(**settings).fit(hin)
+    else:
+        scorer = measure_named(measure, metapath).fit(hin)
     path = scorer.metapath_
     start, end = hin.find(path.source, query), hin.find(path.target, target)
-    walks = _Walks(scorer.step_matrices(hin, path), start, end)
-    score = float(scorer._score_rows(np.array([start]))[0, end])
+    key = ("steps", scorer.name, str(scorer.params()), path)
+    walks = _Walks(cached(hin, key, lambda: scorer.step_matrices(hin, path)), start, end)
+    score = float(scorer.score_rows(np.array([start]))[0, end])
     unit = score / walks.total if walks.total else 0.0
     return Explanation(
         query=_node(hin, path.source, start),
@@ -191,6 +205,8 @@ class _Walks:
         for step in reversed(self._steps):
             sums, counts = step @ sums, (step > 0).astype(np.float64) @ counts
             self._best.insert(0, _best_onward(step, self._best[0]))
+        if not np.isfinite([sums[0], counts[0]]).all():
+            raise QueryError("these two nodes are joined by more paths than can be counted; use a shorter meta-path")
         self.total, self.count = float(sums[0]), int(counts[0])
 
     def heaviest(self) -> Iterator[tuple[tuple[int, ...], float]]:

@@ -1,11 +1,11 @@
-"""Writing files so that nobody ever sees half of one: to a temporary name beside it, then renamed."""
+"""Writing files and folders so that nobody ever sees half of one: under a temporary name beside it, then renamed."""
 
-import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from uuid import uuid4
 
-from neupath.errors import SourceError
+from neupath.errors import WriteError
 
 
 def write_text(path: Path, text: str) -> None:
@@ -15,22 +15,29 @@ def write_text(path: Path, text: str) -> None:
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file with the same suffix, then give it its name."""
-    try:
-        with NamedTemporaryFile(dir=path.parent, prefix=".", suffix=path.suffix, delete=False) as made:
-            temporary = Path(made.name)
-    except OSError as error:
-        raise SourceError(f"cannot write {path}: {error.strerror or error}") from error
+    temporary = _temporary(path)
     try:
         write(temporary)
-        temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
     except OSError as error:
-        raise SourceError(f"cannot write {path}: {error.strerror or error}") from error
+        raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
+def write_whole_folder(folder: Path, write: Callable[[Path], object]) -> Path:
+    """Let `write` fill a temporary folder, then give it its name; a folder of that name must not be there yet."""
+    temporary = _temporary(folder)
+    try:
+        temporary.mkdir(parents=True)
+        write(temporary)
+        temporary.rename(folder)
+    except OSError as error:
+        raise WriteError(f"cannot write {folder}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return folder
+
+
+def _temporary(path: Path) -> Path:
+    return path.parent / f".{path.stem}-{uuid4().hex[:8]}{path.suffix}"

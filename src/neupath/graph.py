@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,10 @@ from neupath.schema import Link, Relation, Schema
 
 Duplicates = Literal["count", "drop", "error"]
 Floats = NDArray[np.float64]
-Csr = csr_array[np.float64]
+if TYPE_CHECKING:
+    Csr = csr_array[np.float64]
+else:
+    Csr = csr_array  # older scipy cannot subscript it
 
 
 @dataclass(frozen=True)
@@ -62,11 +66,17 @@ class HIN:
         """
         if duplicates not in ("count", "drop", "error"):
             raise QueryError(f"duplicates is {duplicates!r}; it can be 'count', 'drop' or 'error'")
-        by_type = {n.node_type: n for n in nodes}
+        by_type: dict[str, Nodes] = {}
+        for given in nodes:
+            if by_type.setdefault(given.node_type, given) is not given:
+                raise GraphError(f"nodes of type {given.node_type!r} are given twice; give each type once")
         all_edges = list(edges)
         schema = Schema(tuple(by_type), tuple(e.relation for e in all_edges), abbreviations or {})
         matrices = {e.relation: _to_matrix(e, by_type, duplicates) for e in all_edges}
-        return cls(schema, by_type, matrices, tuple(notes))
+        return cls(schema, MappingProxyType(by_type), MappingProxyType(matrices), tuple(notes))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restore, (self.schema, dict(self.nodes), dict(self.matrices), self.notes)
 
     def num_nodes(self, node_type: str) -> int:
         return len(self.nodes[self.schema.node_type(node_type)])
@@ -99,7 +109,7 @@ class HIN:
         self, node_type: str, *, among: Sequence[Id] | None = None, where: str | Sequence[str] = ()
     ) -> Mask | None:
         """Mark the nodes that a filter leaves: given ids or names, and attribute conditions; None means all."""
-        conditions = [where] if isinstance(where, str) else list(where)
+        conditions = [where] if isinstance(where, str) else list(where or ())
         if among is None and not conditions:
             return None
         nodes = self.nodes[self.schema.node_type(node_type)]
@@ -107,6 +117,12 @@ class HIN:
         for condition in conditions:
             mask = mask & nodes.where(condition)
         return mask
+
+
+def _restore(schema: Schema, nodes: dict[str, Nodes], matrices: dict[Relation, Csr], notes: tuple[str, ...]) -> HIN:
+    """Make a graph again of what was sent to another process."""
+    frozen = {relation: freeze(matrix) for relation, matrix in matrices.items()}
+    return HIN(schema, MappingProxyType(nodes), MappingProxyType(frozen), notes)
 
 
 def freeze(matrix: Csr) -> Csr:
@@ -140,7 +156,9 @@ def _to_matrix(edges: Edges, nodes: Mapping[str, Nodes], duplicates: Duplicates)
         rows, columns = np.concatenate([rows, columns[other_way]]), np.concatenate([columns, rows[other_way]])
         weights = np.concatenate([weights, weights[other_way]])
     shape = (len(sources), len(targets))
-    return freeze(coo_array((weights, (rows, columns)), shape=shape).tocsr())
+    matrix = coo_array((weights, (rows, columns)), shape=shape).tocsr()
+    matrix.eliminate_zeros()  # an edge of weight 0 is no path
+    return freeze(matrix)
 
 
 def _first_of_each(rows: Rows, columns: Rows, width: int) -> Rows:

@@ -3,17 +3,20 @@
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from threading import RLock
 from typing import TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array
 
+from neupath.errors import GraphError
 from neupath.graph import HIN, Csr, Floats, freeze
 from neupath.metapath import MetaPath, Step
 
 T = TypeVar("T")
 _cache: WeakKeyDictionary[HIN, dict[Hashable, object]] = WeakKeyDictionary()
+_building = RLock()
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ def adjacency(hin: HIN, step: Step) -> Csr:
     total = hin.matrix(step.links[0])
     for link in step.links[1:]:
         total = total + hin.matrix(link)
-    return freeze(_without_zeros(total))
+    return freeze(total) if len(step.links) > 1 else total
 
 
 def adjacencies(hin: HIN, metapath: MetaPath) -> list[Csr]:
@@ -70,12 +73,21 @@ def halved(matrices: Sequence[Csr]) -> Factors:
 
 def joined(left: Csr, right: Csr) -> Factors:
     """Return two matrices as the factors of their product."""
-    return Factors(left, right, squared_norms(left), squared_norms(right.T.tocsr()))
+    column_norms: Floats = np.bincount(right.indices, right.data**2, right.shape[1]).astype(np.float64)
+    return Factors(left, right, squared_norms(left), _checked(column_norms))
 
 
 def squared_norms(matrix: Csr) -> Floats:
     """Return ‖matrix[x,:]‖² for every row x."""
     norms = np.asarray(matrix.multiply(matrix).sum(axis=1), dtype=np.float64).ravel()
+    return _checked(norms)
+
+
+def _checked(norms: Floats) -> Floats:
+    if not np.isfinite(norms).all():
+        raise GraphError(
+            "paths along this meta-path add up to more than a float can hold; shorten it, or scale the weights down"
+        )
     norms.flags.writeable = False
     return norms
 
@@ -116,7 +128,11 @@ def _without_zeros(matrix: Csr) -> Csr:
 
 def cached(hin: HIN, key: Hashable, build: Callable[[], T]) -> T:
     """Return what was built for this graph under this key, building it the first time."""
-    entries = _cache.setdefault(hin, {})
-    if key not in entries:
-        entries[key] = build()
-    return cast(T, entries[key])
+    entries = _cache.get(hin)
+    if entries is not None and key in entries:
+        return cast(T, entries[key])
+    with _building:  # two threads that ask for the same build it once
+        entries = _cache.setdefault(hin, {})
+        if key not in entries:
+            entries[key] = build()
+        return cast(T, entries[key])

@@ -5,24 +5,39 @@ normalisations of m = M[x,y] by dx = ‖left[x,:]‖² and dy = ‖right[:,y]‖
 that results do not depend on how queries are batched.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numba import njit
 
 from neupath.normalisation import Normalisation
 
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """Compile a function without the GIL, and keep it on disk where there is a place for it."""
+    try:
+        return njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # no folder to keep it in
+        return njit(nogil=True)(function)
+
+
 _NONE, _DICE = int(Normalisation.NONE), int(Normalisation.DICE)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled
 def _normalised(normalisation, m, dx, dy):
     if normalisation == _NONE or m == 0.0:
         return m
     if normalisation == _DICE:
         return 2.0 * m / (dx + dy)
-    return m / np.sqrt(dx * dy)
+    product = dx * dy
+    if product == 0.0 or np.isinf(product):  # out of a float's range, though the score is not
+        return m / np.sqrt(dx) / np.sqrt(dy)
+    return m / np.sqrt(product)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _accumulate(left, right, row, sums, seen, touched):
     """Add up M[row,:] in `sums`, listing in `touched` the columns met; return how many."""
     left_indptr, left_indices, left_data = left
@@ -40,13 +55,13 @@ def _accumulate(left, right, row, sums, seen, touched):
     return count
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled
 def _ranks_below(score, row, other_score, other_row):
     """Whether (score, row) comes after the other: a lower score or, at equal scores, a later row."""
     return score < other_score or (score == other_score and row > other_row)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sift_down(scores, rows, at, size):
     """Restore a heap whose root ranks last, below position `at`."""
     while True:
@@ -61,7 +76,7 @@ def _sift_down(scores, rows, at, size):
         at = last
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _offer(scores, rows, size, score, row):
     """Keep the best entries of a stream in a heap of fixed capacity; return its size."""
     if size < len(rows):
@@ -79,7 +94,7 @@ def _offer(scores, rows, size, score, row):
     return size
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sort_heap(scores, rows, size):
     """Turn the heap into a list, best first."""
     for end in range(size - 1, 0, -1):
@@ -88,7 +103,7 @@ def _sort_heap(scores, rows, size):
         _sift_down(scores, rows, 0, end)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def top_k(left, right, left_norms, right_norms, normalisation, queries, skipped, candidates, best_rows, best_scores):
     """Write each query's best related targets into `best_rows` and `best_scores`; return how many each has.
 
@@ -119,7 +134,7 @@ def top_k(left, right, left_norms, right_norms, normalisation, queries, skipped,
     return sizes
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def score_rows(left, right, left_norms, right_norms, normalisation, queries, scores):
     """Write the score of each query with every target into `scores`, which holds zeros; shape (q, targets)."""
     num_targets = len(right_norms)

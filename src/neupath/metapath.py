@@ -86,7 +86,8 @@ class MetaPath:
     def _types_decide(self, step: Step) -> bool:
         follows_all = set(step.links) == set(self.schema.links(step.source, step.target))
         has_direction = step.source == step.target and any(link.relation.directed for link in step.links)
-        return follows_all and not has_direction
+        clear = not any("-" in node_type for node_type in self.schema.node_types)
+        return follows_all and not has_direction and clear
 
     def reversed(self) -> "MetaPath":
         return MetaPath(self.schema, tuple(step.reversed() for step in reversed(self.steps)))

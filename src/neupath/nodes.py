@@ -18,6 +18,7 @@ Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 _SPELLING_POOL = 20_000
+_FEW = 8
 _CONDITION = re.compile(r"^\s*(?P<column>.+?)\s*(?P<operator>==|!=|<=|>=|=|<|>|~)\s*(?P<value>.*?)\s*$")
 _COMPARISONS = {
     "=": pc.equal,
@@ -84,12 +85,32 @@ class Nodes:
 
     def find_many(self, queries: Sequence[Id]) -> Rows:
         """Return the row of each query, an id or an unambiguous name."""
-        keys = pa.array([self._as_id(query) for query in queries], type=self.ids.type)
-        found = pc.fill_null(pc.index_in(keys, value_set=self.ids, skip_nulls=True), -1)
-        rows: Rows = found.to_numpy().astype(np.int64)
+        for query in queries:
+            if isinstance(query, str) and not query.isprintable() and any("\ud800" <= c <= "\udfff" for c in query):
+                raise NodeError(f"{query!r} is not valid text, so no {self.node_type} can be called that")
+        keys = [self._as_id(query) for query in queries]
+        if len(keys) <= _FEW:  # a scan of the ids costs less than hashing them all
+            rows = np.array([-1 if key is None else pc.index(self.ids, key).as_py() for key in keys], dtype=np.int64)
+        else:
+            found = pc.index_in(pa.array(keys, type=self.ids.type), value_set=self.ids, skip_nulls=True)
+            rows = pc.fill_null(found, -1).to_numpy().astype(np.int64)
         for position in np.flatnonzero(rows < 0).tolist():
             rows[position] = self._find_by_name(str(queries[position]))
         return rows
+
+    def also_named(self, query: Id, row: int) -> list[int]:
+        """Return the other rows that bear, as their name, the id by which a query was found."""
+        if self.names is None or str(self.id(row)) != str(query):
+            return []
+        same = np.flatnonzero(pc.fill_null(pc.equal(self.names, str(query)), False))
+        return [int(other) for other in same if other != row]
+
+    def describe(self, row: int) -> str:
+        """Show a node by id and name, with its attributes to tell it from others of the same name."""
+        facts = [f"{n} {self.attributes[n][int(row)].as_py()}" for n in self.attributes.column_names[:2]]
+        name = self.name(row)
+        told = f"{self.id(row)!r}" + (f" ({name})" if name and name != self.id(row) else "")
+        return told + (f" [{', '.join(facts)}]" if facts and name else "")
 
     def _as_id(self, query: Id) -> Id | None:
         """Return the query as an id of this type's kind, or nothing if it cannot be one."""
@@ -107,19 +128,12 @@ class Nodes:
         if len(rows) == 1:
             return rows[0]
         if len(rows) > 1:
-            candidates = listed((self._describe(row) for row in rows), limit=6)
+            candidates = listed((self.describe(row) for row in rows), limit=6)
             raise NodeError(f"{len(rows)} nodes of type {self.node_type} are named {query!r}; give an id: {candidates}")
         what = "id" if self.names is None else "id or name"
-        hint = listed((self._describe(row) for row in self._nearest(query)), limit=3)
+        hint = listed((self.describe(row) for row in self._nearest(query)), limit=3)
         advice = f"did you mean {hint}?" if hint else f"the ids look like {self._sample()}"
         raise NodeError(f"no {self.node_type} with the {what} {query!r} among {len(self):,}; {advice}")
-
-    def _describe(self, row: int) -> str:
-        """Show a node by id and name, with its attributes to tell it from others of the same name."""
-        facts = [f"{n} {self.attributes[n][int(row)].as_py()}" for n in self.attributes.column_names[:2]]
-        name = self.name(row)
-        told = f"{self.id(row)!r}" + (f" ({name})" if name and name != self.id(row) else "")
-        return told + (f" [{', '.join(facts)}]" if facts and name else "")
 
     def _sample(self) -> str:
         return ", ".join(repr(self.id(row)) for row in range(min(3, len(self)))) or "nothing: there are none"
@@ -146,7 +160,7 @@ class Nodes:
     def among(self, ids: Sequence[Id]) -> Mask:
         """Mark the nodes with the given ids or names; shape (number of nodes,)."""
         mask = np.zeros(len(self), dtype=np.bool_)
-        mask[self.find_many(ids)] = True
+        mask[self.find_many([ids] if isinstance(ids, str) else list(ids))] = True
         return mask
 
     def where(self, condition: str) -> Mask:
@@ -168,9 +182,12 @@ class Nodes:
             )
         column = {"id": self.ids, "name": self.names}.get(name) if name in ("id", "name") else None
         values = self.attributes[name] if column is None else column
-        met = (
-            _contains(values, text) if sign == "~" else _COMPARISONS[sign](values, _as_scalar(text, name, values.type))
-        )
+        try:
+            met = _contains(values, text) if sign == "~" else _COMPARISONS[sign](values, _as_scalar(text, values.type))
+        except pa.ArrowException as error:
+            raise QueryError(
+                f"attribute {name!r} holds values of type {values.type}, and {text!r} is not one to compare by {sign}"
+            ) from error
         return pc.fill_null(met, False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
@@ -178,11 +195,7 @@ def _contains(values: pa.Array, text: str) -> pa.Array:
     return pc.match_substring(pc.cast(values, pa.string()), text, ignore_case=True)
 
 
-def _as_scalar(text: str, name: str, wanted: pa.DataType) -> pa.Scalar:
+def _as_scalar(text: str, wanted: pa.DataType) -> pa.Scalar:
     bare = text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
-    if pa.types.is_integer(wanted) and re.fullmatch(r"[+-]?\d*\.\d+", bare):
-        wanted = pa.float64()
-    try:
-        return pa.scalar(bare).cast(wanted)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise QueryError(f"attribute {name!r} holds values of type {wanted}, and {text!r} is not one") from error
+    fraction = pa.types.is_integer(wanted) and re.fullmatch(r"[+-]?\d*\.\d+", bare)
+    return pa.scalar(bare).cast(pa.float64() if fraction else wanted)

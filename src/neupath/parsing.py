@@ -23,7 +23,7 @@ def parse_steps(schema: Schema, text: str) -> list[Links]:
 def arrow(links: Links) -> str:
     """Write the relations of a step in the notation: `-cites->`, `<-cites-`, or `-likes-` with no direction."""
     names = "|".join(link.relation.name for link in links)
-    directions = {link.reverse if link.relation.directed else None for link in links}
+    directions = {link.reverse for link in links if link.relation.directed}
     if directions == {False}:
         return f"-{names}->"
     return f"<-{names}-" if directions == {True} else f"-{names}-"
@@ -31,6 +31,10 @@ def arrow(links: Links) -> str:
 
 def _read_initials(schema: Schema, text: str) -> tuple[str, ...]:
     """Find the one sequence of types, joined by relations, that the letters can stand for."""
+    if len(text.split()) > 1 or len(text) > 64:
+        raise MetaPathError(
+            f"meta-path {text!r} has no dashes; write node types joined by dashes, such as author-paper"
+        )
     choices = [schema.types_of_letter(letter) for letter in text]
     for position, (letter, types) in enumerate(zip(text, choices, strict=True), 1):
         if not types:

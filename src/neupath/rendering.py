@@ -29,10 +29,10 @@ def render_hits(hits: Hits, title: str) -> Group:
     table.add_column("")
     best = max(hits.scores, default=0.0)
     for hit in hits:
-        name = [Text(_clean(hit.name or ""))] if show_names else []
+        name = [Text(printable(hit.name or ""))] if show_names else []
         bar = _bar(hit.score / best if best > 0 else 0.0)
-        table.add_row(str(hit.rank), *name, Text(_clean(str(hit.id))), f"{hit.score:.4f}", Text(bar, style="cyan"))
-    return Group(Text(_clean(title), style="bold"), table)
+        table.add_row(str(hit.rank), *name, Text(printable(str(hit.id))), f"{hit.score:.4f}", Text(bar, style="cyan"))
+    return Group(Text(printable(title), style="bold"), table)
 
 
 def _bar(share: float) -> str:
@@ -42,7 +42,7 @@ def _bar(share: float) -> str:
 
 def render_explanation(explanation: Explanation) -> Tree:
     """Show an explanation as a tree: the score, then the paths that make it up."""
-    query, target = _clean(explanation.query.label), _clean(explanation.target.label)
+    query, target = printable(explanation.query.label), printable(explanation.target.label)
     head = Text.assemble(
         (query, "bold"), " and ", (target, "bold"), f": {explanation.measure} = ",
         f"{explanation.formula} = " if explanation.formula != f"{explanation.score:.6g}" else "",
@@ -68,7 +68,7 @@ def _render_instance(instance: PathInstance, explanation: Explanation) -> Text:
         if position:
             link = instance.links[position - 1]
             line.append(f" {link} " if named or "|" in link else " — ", style="dim")
-        line.append(_clean(node.label))
+        line.append(printable(node.label))
     return line
 
 
@@ -88,15 +88,16 @@ def render_description(description: Description, title: str) -> Group:
         types.add_column(column, justify=justify)  # type: ignore[arg-type]
     for kind in description.node_types:
         known = ", ".join(["id", *(["name"] if kind.named else []), *kind.attributes])
-        types.add_row(Text(kind.node_type), f"{kind.nodes:,}", f"{kind.isolated:,}", Text(_clean(known)))
+        types.add_row(Text(kind.node_type), f"{kind.nodes:,}", f"{kind.isolated:,}", Text(printable(known)))
     relations = Table(box=None, padding=(0, 2, 0, 0))
     relations.add_column("relation")
     for column in ("edges", "a source has", "at most", "a target has", "at most"):
         relations.add_column(column, justify="right")
     for r in description.relations:
-        name = f"{r.source} -{r.name}{'->' if r.directed else '-'} {r.target}{' (weighted)' if r.weighted else ''}"
+        name = f"{r.source} -{r.name}{'->' if r.directed else '-'} {r.target}"
+        name += f" (weight {r.weight:,.6g})" if r.weight != r.edges else ""
         relations.add_row(
-            Text(_clean(name)), f"{r.edges:,}", f"{r.source_degree_mean:.1f}", f"{r.source_degree_max:,}",
+            Text(printable(name)), f"{r.edges:,}", f"{r.source_degree_mean:.1f}", f"{r.source_degree_max:,}",
             f"{r.target_degree_mean:.1f}", f"{r.target_degree_max:,}",
         )  # fmt: skip
     paths = Table(box=None, padding=(0, 2, 0, 0))
@@ -104,11 +105,11 @@ def render_description(description: Description, title: str) -> Group:
     paths.add_column("symmetric meta-paths, shortest first")
     for node_type, found in description.metapaths.items():
         paths.add_row(Text(node_type), Text("\n".join(found)))
-    notes = [Text(f"note: {_clean(note)}", style="yellow") for note in description.notes]
-    return Group(Text(_clean(title), style="bold"), types, "", relations, "", paths, *notes)
+    notes = [Text(f"note: {printable(note)}", style="yellow") for note in description.notes]
+    return Group(Text(printable(title), style="bold"), types, "", relations, "", paths, *notes)
 
 
-def _clean(text: str) -> str:
+def printable(text: str) -> str:
     """Replace characters that would move the cursor or ring the bell."""
     return "".join(character if character.isprintable() else "�" for character in text)
 

@@ -22,6 +22,9 @@ class Relation:
     directed: bool = True
 
     def __post_init__(self) -> None:
+        for word in (self.source, self.name, self.target):
+            if not word or word != word.strip():
+                raise SchemaError(f"{word!r} cannot name a node type or relation: it is empty or has spaces around it")
         if not self.directed and self.source != self.target:
             raise SchemaError(
                 f"relation '{self}' joins two different types, so it cannot be undirected; "
@@ -82,7 +85,11 @@ class Schema:
                     f"abbreviation {letter!r} = {node_type!r} must be one letter "
                     f"for one of the node types {listed(self.node_types)}"
                 )
-        object.__setattr__(self, "abbreviations", MappingProxyType(dict(self.abbreviations)))
+        letters = {letter.upper(): node_type for letter, node_type in self.abbreviations.items()}
+        object.__setattr__(self, "abbreviations", MappingProxyType(letters))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Schema, (self.node_types, self.relations, dict(self.abbreviations))
 
     def __hash__(self) -> int:
         return hash((self.node_types, self.relations))

@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypedDict, Unpack, overload
 
@@ -32,8 +32,8 @@ class SearchOptions(TypedDict, total=False):
 class Scorer(ABC):
     """Scores how similar targets are to a query, once fitted to a graph.
 
-    Public methods take and return ids (names work as well where they are unambiguous); methods that begin with an
-    underscore take and return rows.
+    Methods take and return ids, and names work as well where they are unambiguous; `score_rows` and `rank_rows` take
+    and return rows.
     """
 
     name: ClassVar[str]
@@ -67,11 +67,11 @@ class Scorer(ABC):
         """Return the constructor's arguments as JSON can hold them."""
 
     @abstractmethod
-    def _score_rows(self, queries: Rows) -> Floats:
+    def score_rows(self, queries: Rows) -> Floats:
         """Return the score of each query with every target; shape (queries, targets)."""
 
     @abstractmethod
-    def _rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
+    def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
         """Return the k best related targets of each query, leaving out the skipped one of each (-1: none)."""
 
     def score(self, query: Id, target: Id) -> float:
@@ -80,7 +80,7 @@ class Scorer(ABC):
 
     def scores(self, query: Id) -> Floats:
         """Return the score of a query with every target, in node order; shape (targets,)."""
-        row: Floats = self._score_rows(self._queries.find_many([query]))[0]
+        row: Floats = self.score_rows(self._queries.find_many([query]))[0]
         return row
 
     @overload
@@ -94,9 +94,9 @@ class Scorer(ABC):
         `among` restricts the targets to some ids or names; `where` by their attributes, such as "year >= 2000";
         `threads` is one a core unless said.
         """
-        if isinstance(query, list | tuple | np.ndarray):
-            return self._top_k(list(query), k, **options)
-        return self._top_k([query], k, **options)[0]
+        if isinstance(query, str) or not isinstance(query, Iterable):
+            return self._top_k([query], k, **options)[0]
+        return self._top_k(list(query), k, **options)
 
     def _top_k(
         self,
@@ -114,27 +114,21 @@ class Scorer(ABC):
         keeps_query = include_query or self.source_type != self.target_type
         skipped = np.full(len(rows), -1, dtype=np.int64) if keeps_query else rows
         candidates = self.hin_.candidates(self.target_type, among=among, where=where)
-        ranking = self._rank_rows(rows, skipped, asked, candidates, threads)
+        ranking = self.rank_rows(rows, skipped, asked, candidates, threads)
         if zeros:
             ranking = with_unrelated(ranking, skipped, asked, len(self._targets), candidates)
         eligible = np.full(len(rows), len(self._targets) if candidates is None else int(candidates.sum()))
         if not keeps_query:
             eligible -= 1 if candidates is None else candidates[rows]
-        return [self._to_hits(row, ranking, q, asked, int(eligible[q]), zeros) for q, row in enumerate(rows)]
-
-    def _to_hits(self, row: int, ranking: Ranking, q: int, k: int, eligible: int, zeros: bool) -> Hits:
-        size = int(ranking.sizes[q])
-        ids, names = labels_of(self._targets, ranking.rows[q, :size])
-        return Hits(
-            query=self._queries.id(row),
-            metapath=self.metapath_text,
-            measure=self.name,
-            exact=self.exact,
-            ids=ids,
-            names=names,
-            scores=tuple(ranking.scores[q, :size].tolist()),
-            shortfall=describe_shortfall(size, k, eligible, self.target_type, zeros),
-        )
+        metapath, target_type = self.metapath_text, self.target_type
+        found = []
+        for q, row in enumerate(rows):
+            size = int(ranking.sizes[q])
+            ids, names = labels_of(self._targets, ranking.rows[q, :size])
+            scores = tuple(ranking.scores[q, :size].tolist())
+            shortfall = describe_shortfall(size, asked, int(eligible[q]), target_type, zeros)
+            found.append(Hits(self._queries.id(row), metapath, self.name, self.exact, ids, names, scores, shortfall))
+        return found
 
     @property
     def _queries(self) -> Nodes:
@@ -166,5 +160,7 @@ def read_saved(folder: str | Path) -> tuple[str, dict[str, object]]:
         return str(content["scorer"]), dict(content["params"])
     except FileNotFoundError as error:
         raise SourceError(f"no saved scorer in {folder}: it has no {FILE}") from error
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise SourceError(f"{path} is not a saved scorer: {error}") from error

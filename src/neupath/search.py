@@ -1,5 +1,6 @@
 """Search: the one place that masks, sorts, breaks ties, and turns rows into the ids a user knows."""
 
+import operator
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -101,27 +102,40 @@ def top_k_of_product(
     from neupath import kernels
 
     limit = min(k, len(factors.right_norms))
-    rows = np.full((len(queries), limit), -1, dtype=np.int64)
-    scores = np.zeros((len(queries), limit))
-    sizes = np.zeros(len(queries), dtype=np.int64)
-    mask = np.zeros(0, dtype=np.bool_) if candidates is None else candidates
+    mask = np.zeros(0, dtype=np.bool_) if candidates is None else np.array(candidates)
 
-    def search(start: int) -> None:
+    def search(start: int) -> Ranking:
         block = slice(start, start + _BLOCK)
-        sizes[block] = kernels.top_k(
+        rows = np.full((len(queries[block]), limit), -1, dtype=np.int64)
+        scores = np.zeros(rows.shape)
+        sizes = kernels.top_k(
             _arrays(factors.left), _arrays(factors.right), factors.left_norms, factors.right_norms, int(normalisation),
-            queries[block], skipped[block], mask, rows[block], scores[block],
+            queries[block], skipped[block], mask, rows, scores,
         )  # fmt: skip
+        widest = int(sizes.max(initial=0))
+        return Ranking(rows[:, :widest].copy(), scores[:, :widest].copy(), sizes)
 
     starts = range(0, len(queries), _BLOCK)
     workers = min(_count_threads(threads), len(starts))
     if workers < 2:
-        for start in starts:
-            search(start)
-    else:
-        with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(search, starts))
-    return Ranking(rows, scores, sizes)
+        return _stacked([search(start) for start in starts])
+    with ThreadPoolExecutor(workers) as pool:
+        return _stacked(list(pool.map(search, starts)))
+
+
+def _stacked(parts: Sequence[Ranking]) -> Ranking:
+    """Put rankings of blocks of queries below each other."""
+    if len(parts) == 1:
+        return parts[0]
+    widest = max((part.rows.shape[1] for part in parts), default=0)
+    rows = [np.pad(part.rows, ((0, 0), (0, widest - part.rows.shape[1])), constant_values=-1) for part in parts]
+    scores = [np.pad(part.scores, ((0, 0), (0, widest - part.scores.shape[1]))) for part in parts]
+    empty = np.zeros((0, widest))
+    return Ranking(
+        np.concatenate([empty.astype(np.int64), *rows]),
+        np.concatenate([empty, *scores]),
+        np.concatenate([np.zeros(0, dtype=np.int64), *(part.sizes for part in parts)]),
+    )
 
 
 def score_product(factors: Factors, normalisation: int, queries: Rows) -> Floats:
@@ -139,21 +153,28 @@ def score_product(factors: Factors, normalisation: int, queries: Rows) -> Floats
 def with_unrelated(ranking: Ranking, skipped: Rows, k: int, num_targets: int, candidates: Mask | None) -> Ranking:
     """Fill a ranking up to k with targets of score 0, in node order."""
     allowed = np.arange(num_targets) if candidates is None else np.flatnonzero(candidates)
-    rows, scores, sizes = ranking.rows.copy(), ranking.scores.copy(), ranking.sizes.copy()
+    width = min(k, num_targets)
+    rows = np.full((len(skipped), width), -1, dtype=np.int64)
+    scores = np.zeros(rows.shape)
+    sizes = ranking.sizes.copy()
     for q, size in enumerate(ranking.sizes):
+        rows[q, :size], scores[q, :size] = ranking.rows[q, :size], ranking.scores[q, :size]
         taken = np.append(rows[q, :size], skipped[q])
-        fill = np.setdiff1d(allowed[: k + len(taken)], taken)[: rows.shape[1] - size]
+        fill = np.setdiff1d(allowed[: k + len(taken)], taken)[: width - size]
         rows[q, size : size + len(fill)] = fill
-        scores[q, size : size + len(fill)] = 0.0
         sizes[q] += len(fill)
     return Ranking(rows, scores, sizes)
 
 
 def check_k(k: int) -> int:
     """Refuse a number of hits that makes no sense."""
-    if isinstance(k, bool) or int(k) != k or k < 1:
+    try:
+        count = operator.index(k)
+    except TypeError:
+        count = 0
+    if isinstance(k, bool) or count < 1:
         raise QueryError(f"k is {k}; ask for at least 1 hit")
-    return int(k)
+    return count
 
 
 def describe_shortfall(found: int, k: int, eligible: int, target_type: str, zeros: bool) -> str | None:

@@ -44,6 +44,16 @@ def test_stdlib_is_built_once(stdlib: HIN, monkeypatch) -> None:
     assert shape(npth.load("stdlib")) == shape(stdlib)
 
 
+def test_a_damaged_cache_is_built_again(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("NEUPATH_CACHE", str(tmp_path))
+    monkeypatch.setattr(stdlib_module, "_source_files", lambda root: sorted((root / "json").glob("*.py")))
+    npth.load("stdlib")
+    (kept,) = tmp_path.glob("stdlib-*")
+    next(kept.glob("edges-*")).write_bytes(b"damaged")
+    assert npth.load("stdlib").num_nodes("module") == 5
+    assert npth.load(kept).num_nodes("module") == 5
+
+
 def test_stdlib_answers_without_a_cache(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("NEUPATH_CACHE", str(tmp_path / "file" / "cache"))

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -75,19 +76,15 @@ def test_citations_are_a_relation_of_a_type_to_itself(tmp_path: Path) -> None:
     ("name", "text", "relation"),
     [
         ("author_writes_paper.csv", "source,target\na,p\n", "author -writes-> paper"),
-        ("user2item.csv", "user_id,item_id\na,p\n", None),
+        ("user2item.csv", "user_id,item_id\na,p\n", "user -user2item-> item"),
         ("user_item.txt", "1 2\n1 3\n", "user -user_item-> item"),
         ("user-item.tsv", "src\tdst\na\tb\n", "user -user-item-> item"),
         ("User_Item.csv", "UserID;ItemID\n1;2\n", "User -User_Item-> Item"),
     ],
 )
-def test_names_that_are_understood(tmp_path: Path, name: str, text: str, relation: str | None) -> None:
+def test_names_that_are_understood(tmp_path: Path, name: str, text: str, relation: str) -> None:
     folder = write(tmp_path / "g", **{name.replace(".", "__"): text})
-    if relation is None:
-        with pytest.raises(NeuPathError, match="no file of .* is a relation: user2item.csv was left out"):
-            npth.load(folder)
-    else:
-        assert list(shape(npth.load(folder))) == [relation]
+    assert list(shape(npth.load(folder))) == [relation]
 
 
 def test_tables_without_header_are_read_by_their_names(tmp_path: Path) -> None:
@@ -108,6 +105,60 @@ def test_generic_id_columns_and_plurals(tmp_path: Path) -> None:
     files = {"companies__csv": "id,name\nc1,Acme\n", "person_company__csv": "person_id,company_id\np1,c1\n"}
     hin = npth.load(write(tmp_path / "g", **files))
     assert hin.schema.node_types == ("company", "person")
+
+
+def test_headers_are_known_by_their_words(tmp_path: Path) -> None:
+    files = {"movies__tsv": "id\tname\tkind\n1\tname\tx\n", "movie_actor__tsv": "movie\tactor\n1\tmovie\n"}
+    hin = npth.load(write(tmp_path / "g", **files))
+    assert hin.nodes["movie"].ids.to_pylist() == [1]
+    texts = {"author__txt": "a1\tAnn\na2\tBob\n", "paper_author__txt": "p1\ta1\n"}
+    names = npth.load(write(tmp_path / "h", **texts)).nodes["author"].names
+    assert names is not None
+    assert names.to_pylist() == ["Ann", "Bob"]
+
+
+def test_one_file_that_is_clearly_a_relation(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", movie_actor__csv=CAST.replace("\t", ","))
+    assert shape(npth.load(folder / "movie_actor.csv")) == {"movie -movie_actor-> actor": 3}
+
+
+def test_blank_lines_before_the_header(tmp_path: Path) -> None:
+    hin = npth.load(write(tmp_path / "g", movie_actor__csv="\r\n  \nmovie_id,actor_id\r\nm1,a1\r\nm2,a1\r\n"))
+    assert hin.nodes["movie"].ids.to_pylist() == ["m1", "m2"]
+
+
+def test_upper_case_suffixes(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", MOVIES__TSV=MOVIES.replace("movie_id", "MOVIE_ID"), MOVIE_ACTOR__TXT="1\t7\n2\t7\n")
+    (folder / "MOVIE_GENRE.CSV.GZ").write_bytes(gzip.compress(b"movie_id,genre\n1,War\n"))
+    hin = npth.load(folder)
+    assert sorted(shape(hin)) == ["MOVIE -MOVIE_ACTOR-> ACTOR", "MOVIE -MOVIE_GENRE-> genre"]
+    assert hin.nodes["MOVIE"].names is not None
+
+
+def test_two_id_columns_are_a_relation_whatever_the_file_is_called(tmp_path: Path) -> None:
+    ratings = "userId,movieId,rating\n1,10,4.0\n2,10,3.5\n"
+    hin = npth.load(write(tmp_path / "g", ratings__csv=ratings, movies__csv="movieId,title\n10,Up\n"))
+    assert shape(hin) == {"user -ratings-> movie": 2}
+    assert npth.PathSim("user-movie-user").fit(hin).top_k(1).ids == (2,)
+
+
+def test_texts_about_the_data_are_no_tables(tmp_path: Path) -> None:
+    files = {"README__txt": "the data the paper", "LICENSE__txt": "", "movie_actor__tsv": CAST}
+    assert shape(npth.load(write(tmp_path / "g", **files))) == {"movie -movie_actor-> actor": 3}
+
+
+def test_an_edges_table_alone_and_nodes_without_types(tmp_path: Path) -> None:
+    edges = "source,relation,target\na,likes,b\n"
+    assert shape(npth.load(write(tmp_path / "g", edges__csv=edges))) == {"entity -likes-> entity": 1}
+    gephi = {"nodes__csv": "Id,Label\na,Ann\nb,Bob\n", "edges__csv": "Source,Target,Type\na,b,Undirected\n"}
+    hin = npth.load(write(tmp_path / "h", **gephi))
+    assert shape(hin) == {"node -Undirected-> node": 1}
+    assert hin.find("node", "Bob") == 1
+
+
+def test_a_very_long_cell(tmp_path: Path) -> None:
+    hin = npth.load(write(tmp_path / "g", a_b__csv=f"a_id,b_id\nx,{'y' * 200_000}\n"))
+    assert hin.num_nodes("b") == 1
 
 
 def test_odd_text_tables(tmp_path: Path) -> None:
@@ -136,6 +187,16 @@ def test_parquet_and_weights(tmp_path: Path) -> None:
     hin = npth.load(tmp_path / "g")
     assert next(iter(hin.matrices.values())).data.tolist() == [0.5, 2.0]
     assert hin.nodes["user"].ids.to_pylist() == [1, 2]
+
+
+def test_odd_parquet_columns(tmp_path: Path) -> None:
+    (tmp_path / "g").mkdir()
+    table = pa.table({"a_id": pa.array(["x", "y"]).dictionary_encode(), "b_id": pa.array([1, 2], pa.int32())})
+    pq.write_table(table, tmp_path / "g" / "a_b.parquet")
+    assert npth.load(tmp_path / "g").nodes["b"].ids.to_pylist() == [1, 2]
+    pq.write_table(pa.table({"a_id": [["x"]], "b_id": [1]}), tmp_path / "g" / "a_b.parquet")
+    with pytest.raises(NeuPathError, match=r"a_b.parquet cannot be read"):
+        npth.load(tmp_path / "g")
 
 
 def test_graph_toml_names_what_cannot_be_detected(tmp_path: Path) -> None:
@@ -188,6 +249,15 @@ def test_what_is_written_reads_back_the_same(hin: HIN, tmp_path_factory: pytest.
         assert (again.matrices[relation] != matrix).nnz == 0
 
 
+def test_writing_keeps_ids_that_look_like_numbers_and_attributes_that_look_like_names(tmp_path: Path) -> None:
+    nodes = npth.Nodes("a", pa.array(["1", "2"]), None, pa.table({"title": ["x", "y"]}))
+    edges = npth.Edges(Relation("a", "r", "a"), np.array([0]), np.array([1]))
+    again = npth.load(npth.write_folder(HIN.build([nodes], [edges]), str(tmp_path / "out")))
+    assert again.nodes["a"].ids.to_pylist() == ["1", "2"]
+    assert again.nodes["a"].names is None
+    assert again.nodes["a"].attributes.column_names == ["title"]
+
+
 def test_writing_keeps_names_attributes_and_never_overwrites(tmp_path: Path) -> None:
     hin = npth.load(write(tmp_path / "g", movies__tsv=MOVIES + "4\tÄ\t1\n", movie_actor__tsv=CAST))
     folder = npth.write_folder(hin, tmp_path / "out")
@@ -226,7 +296,11 @@ BAD = {
     "edge without id": ({"a_b__csv": "a_id,b_id\nx,\n"}, "a_b.csv, line 2: the edge has an empty b id"),
     "same file twice": (
         {"movie_actor__tsv": CAST, "movie_actor__tsv__gz": CAST},
-        "movie_actor.tsv and .*movie_actor.tsv.gz are the same table, given twice",
+        "movie_actor.tsv and .*movie_actor.tsv.gz are one table, given twice",
+    ),
+    "same content twice": (
+        {"movie_actor__tsv": CAST, "movie_actor_copy__tsv": CAST},
+        "movie_actor.tsv and movie_actor_copy.tsv have the same content: the same table, given twice",
     ),
     "two node files": (
         {"movie__csv": "movie_id\n1\n", "movies__csv": "movie_id,x\n1,2\n", "movie_actor__tsv": CAST},
@@ -245,9 +319,13 @@ BAD = {
     "negative weight": ({"a_b__csv": "a_id,b_id,weight\nx,y,-1\n"}, "a_b.csv, line 2: weight '-1' is not allowed"),
     "no weight": ({"a_b__csv": "a_id,b_id,weight\nx,y,\n"}, "a_b.csv, line 2: weight '' is not allowed"),
     "twin columns": ({"a_b__csv": "x,x\n1,2\n"}, "a_b.csv has 2 columns named 'x'"),
-    "no type column": (
+    "no source column": (
         {"nodes__csv": "id,name\na,b\n", "edges__csv": "a,b\n1,2\n"},
-        "nodes.csv has no column for the type",
+        "edges.csv has no column for the source",
+    ),
+    "empty type": (
+        {"nodes__csv": "id,type\na,\n", "edges__csv": "source,relation,target\n"},
+        "nodes.csv, line 2: the type is empty",
     ),
     "not Parquet": ({"a_b__parquet": "hello, I am text"}, "a_b.parquet is named as Parquet but is not"),
     "nothing understood": (
@@ -266,6 +344,19 @@ BAD = {
     "lacking key": (
         {"a_b__csv": "a_id,b_id\n", "graph__toml": '[[edges]]\nname = "r"\nfile = "a_b.csv"'},
         r"\[\[edges\]\] number 1 lacks source, target",
+    ),
+    "long delimiter": (
+        {"a_b__csv": "a_id,b_id\n", "graph__toml": 'delimiter = ";;"'},
+        "delimiter = ';;' must be one char",
+    ),
+    "no delimiter": ({"a_b__csv": "a_id,b_id\n", "graph__toml": 'delimiter = ""'}, "delimiter = '' must be one char"),
+    "unknown name column of a pair": (
+        {
+            "nodes__csv": "id,type\na,x\n",
+            "edges__csv": "source,relation,target\n",
+            "graph__toml": '[pair]\nname = "nope"',
+        },
+        "nodes.csv has no column 'nope' for the name",
     ),
     "unknown column": (
         {"a_b__csv": "a_id,b_id\n", "graph__toml": '[nodes.a]\nfile = "a_b.csv"\nid = "aid"'},
@@ -319,7 +410,7 @@ def test_missing_things(tmp_path: Path) -> None:
     with pytest.raises(NeuPathError, match="no such file: .*a_b.csv"):
         npth.load([tmp_path / "a_b.csv"])
     folder = write(tmp_path / "g", a_b__csv="a_id,b_id\n1,2\n", notes__doc="x")
-    with pytest.raises(NeuPathError, match="are the same table, given twice"):
+    with pytest.raises(NeuPathError, match="are one table, given twice"):
         npth.load([folder / "a_b.csv", folder / "a_b.csv"])
     with pytest.raises(NeuPathError, match="notes.doc is not a graph I can read"):
         npth.load(folder / "notes.doc")

@@ -38,11 +38,27 @@ def test_pandas_and_arrow_tables() -> None:
         ),
         ({("a", "b"): pd.DataFrame({"s": ["y"], "t": [1], "weight": [-1.0]})}, "row 1: weight -1.0 is not allowed"),
         ({"a": 3}, "cannot read a int as a table"),
+        ({"a": pd.DataFrame()}, "the table of a has no columns"),
+        ({("a", "b"): pa.table({"x": [["l"]], "y": [1]})}, "column 'x' holds values of type list"),
+        ({("a", "b"): pa.table({"x": ["a"], "y": [1], "weight": [["w"]]})}, "weights of type list.* are not numbers"),
     ],
 )
 def test_bad_tables(tables, message: str) -> None:
     with pytest.raises(NeuPathError, match=message):
         npth.load(tables)
+
+
+def test_ids_of_both_kinds_meet_as_texts() -> None:
+    users = pd.DataFrame({"id": [1, 2]})
+    likes = pd.DataFrame({"user": ["1", "2"], "item": ["x", "x"]})
+    assert shape(npth.load({"user": users, ("user", "item"): likes})) == {"user -user_item-> item": 2}
+
+
+def test_networkx_weight_that_is_no_number() -> None:
+    graph = nx.Graph()
+    graph.add_edge("a", "b", weight="heavy")
+    with pytest.raises(NeuPathError, match="the edge from 'a' to 'b' has the weight 'heavy', which is not a number"):
+        npth.load(graph)
 
 
 def test_networkx_directed_and_not() -> None:

@@ -32,15 +32,26 @@ def test_acm_is_known_by_its_keys(tmp_path: Path) -> None:
     assert str(hin.metapath("APCPA")) == "author-paper-conference-paper-author"
     assert hin.nodes["conference"].names is not None
     assert hin.nodes["conference"].names.to_pylist() == ["KDD", "VLDB"]
-    assert hin.notes == ("of ACM.mat, PvsT, C were left out",)
+    assert hin.notes == ("of ACM.mat, PvsT were left out",)
     assert npth.PathSim("PAP").fit(hin).score(0, 1) == 2 * 1 / (2 + 2)
 
 
 def test_any_sparse_or_dense_relation_matrices(tmp_path: Path) -> None:
-    path = save(tmp_path / "g.mat", user_item=np.array([[0.0, 2.5]]), item2tag=csc_matrix([[1], [0]]), note="hello")
+    path = save(
+        tmp_path / "g.mat",
+        user_item=np.array([[0.0, 2.5], [0, 0]]),
+        item2tag=csc_matrix([[1], [0]]),
+        train_idx=np.arange(5),
+    )
     hin = npth.load(path)
     assert shape(hin) == {"user -user_item-> item": 1, "item -item2tag-> tag": 1}
     assert next(iter(hin.matrices.values())).data.tolist() == [2.5]
+    assert hin.notes == ("of g.mat, train_idx were left out",)
+    (tmp_path / "one.toml").write_text('take = ["item2tag"]')
+    assert list(shape(npth.load(path, config=tmp_path / "one.toml"))) == ["item -item2tag-> tag"]
+    (tmp_path / "none.toml").write_text('take = ["tag2tag"]')
+    with pytest.raises(NeuPathError, match=r"no relation matrix 'tag2tag' to take \(it has user_item, item2tag\)"):
+        npth.load(path, config=tmp_path / "none.toml")
 
 
 def test_bad_files(tmp_path: Path) -> None:

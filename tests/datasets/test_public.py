@@ -44,8 +44,8 @@ def test_fetches_checks_and_keeps(server: str, tmp_path: Path) -> None:
     assert npth.load(folder).num_nodes("entity") == 4  # the header repeats, and so is data
     assert heard[-1] == ("train.txt", len(TRIPLES), len(TRIPLES))
     assert len(heard) > 1
-    gone = dataset(f"{server}/gone.txt")
-    assert fetch(gone, lambda *_: None, folder) == folder, "what is there already is kept"
+    with pytest.raises(NeuPathError, match="exists already; give a new folder to fetch small to"):
+        fetch(dataset(f"{server}/train.txt"), lambda *_: None, folder)
 
 
 def nothing_left(tmp_path: Path) -> bool:
@@ -75,7 +75,7 @@ def test_no_network_is_said_plainly(tmp_path: Path) -> None:
 
 
 def test_a_failing_preparation_saves_nothing(server: str, tmp_path: Path) -> None:
-    def fail(_fetched: Path, _folder: Path) -> None:
+    def fail(_folder: Path) -> None:
         raise NeuPathError("cannot")
 
     with pytest.raises(NeuPathError, match="cannot"):
@@ -103,6 +103,8 @@ def test_a_fetched_graph_is_found_by_name(server: str, tmp_path: Path, monkeypat
     monkeypatch.delenv("NEUPATH_DATA", raising=False)
     monkeypatch.setitem(public.PUBLIC, "small", dataset(f"{server}/train.txt"))
     fetch(public.PUBLIC["small"], lambda *_: None)
+    gone = dataset(f"{server}/gone.txt")
+    assert fetch(gone, lambda *_: None) == tmp_path / "cache" / "data" / "small", "what is there already is kept"
     assert npth.load("small").num_nodes("entity") == 4
 
 

@@ -28,6 +28,27 @@ def test_train_valid_test_are_one_graph(tmp_path: Path) -> None:
     }
 
 
+def test_headers_and_weights(tmp_path: Path) -> None:
+    text = "entity1,relation,entity2,weight\na,likes,x,0.5\nb,likes,x,2\n"
+    hin = npth.load(write(tmp_path / "g", kg__csv=text) / "kg.csv")
+    assert shape(hin) == {"entity -likes-> entity": 2}
+    assert next(iter(hin.matrices.values())).data.tolist() == [0.5, 2.0]
+
+
+def test_columns_are_found_by_their_names(tmp_path: Path) -> None:
+    text = "relation,head_id,tail_id\nlikes,a,x\n"
+    hin = npth.load(write(tmp_path / "g", kg__csv=text) / "kg.csv")
+    assert shape(hin) == {"entity -likes-> entity": 1}
+    beside = write(tmp_path / "h", train__txt=FREEBASE, entity2id__txt="/m/1\t0\n")
+    assert len(shape(npth.load(beside))) == 2
+
+
+def test_the_same_file_twice(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", kg__csv="h,r,t\n", graph__toml='[triples]\nfiles = ["kg.csv", "kg.csv"]')
+    with pytest.raises(NeuPathError, match="are one table, given twice"):
+        npth.load(folder)
+
+
 def test_a_type_map(tmp_path: Path) -> None:
     folder = write(
         tmp_path / "g",
@@ -60,7 +81,7 @@ def test_in_python() -> None:
 
 
 def test_bad_triples(tmp_path: Path) -> None:
-    with pytest.raises(NeuPathError, match="two.tsv has 2 columns; a file of triples has three"):
+    with pytest.raises(NeuPathError, match=r"two.tsv has 2 columns for triples \(1, 2\); they have three"):
         npth.load(write(tmp_path / "g", two__tsv="a\tb\n") / "two.tsv")
     with pytest.raises(NeuPathError, match="kg.txt, line 2: 2 columns where 3 are expected"):
         npth.load(write(tmp_path / "g", kg__txt="a\tr\tb\na\tr\n") / "kg.txt")

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*torch.*:UserWarning")
 def every_score(name: str, hin: HIN, path: MetaPath) -> np.ndarray:
     scorer = measure_named(name, path).fit(hin)
     rows = np.arange(hin.num_nodes(path.source))
-    return scorer._score_rows(rows)
+    return scorer.score_rows(rows)
 
 
 def by_walks(name: str, hin: HIN, path: MetaPath) -> np.ndarray:

@@ -1,6 +1,6 @@
 """From tables of ids to a HIN: ids become rows, edges are checked, and errors say where the bad row stands."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,6 +29,8 @@ class NodeTable:
     place: Place
     names: pa.Array | None = None
     attributes: pa.Table = field(default_factory=lambda: pa.table({}))
+    typed: bool = False
+    """Whether the table says itself which ids are integers; those of text tables are read off how they look."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,10 @@ def assemble(nodes: Iterable[NodeTable], edges: Iterable[EdgeTable], choices: Ch
     to one of its nodes. Ids that all read as integers are integers.
     """
     taken = _take(list(edges), choices)
-    tables = {table.node_type: table for table in nodes}
+    tables: dict[str, NodeTable] = {}
+    for table in nodes:
+        if tables.setdefault(table.node_type, table) is not table:
+            raise GraphError(f"nodes of type {table.node_type!r} are given in two tables; give each type once")
     for node_type in dict.fromkeys(t for e in taken for t in (e.relation.source, e.relation.target)):
         if node_type not in tables:
             tables[node_type] = NodeTable(node_type, _ids_in(node_type, taken), lambda row: f"row {row + 1}")
@@ -112,42 +117,49 @@ def assemble_typed(nodes: TypedTable, edges: TripleTable, choices: Choices) -> H
     sources = finder.rows(edges.sources, "node", edges.place)
     targets = finder.rows(edges.targets, "node", edges.place)
     weights = _to_weights(edges.weights, edges.place)
+    for what, column, place in (("type", nodes.types, nodes.place), ("relation", edges.relations, edges.place)):
+        missing = _missing(column)
+        if len(missing):
+            raise GraphError(f"{place(int(missing[0]))}: the {what} is empty; every row needs one")
     type_names, type_codes = _encode(nodes.types)
     relation_names, relation_codes = _encode(edges.relations)
-    place_in_type = _positions(type_codes, len(type_names))
-    members = [np.flatnonzero(type_codes == code) for code in range(len(type_names))]
-    parts = [
-        _to_nodes(
-            NodeTable(
-                node_type,
-                nodes.ids.take(pa.array(rows)),
-                nodes.place,
-                None if nodes.names is None else nodes.names.take(pa.array(rows)),
-                nodes.attributes.take(pa.array(rows)),
-            )
-        )
-        for node_type, rows in zip(type_names, members, strict=True)
-    ]
+    _refuse_unknown_names(choices, relation_names)
+    row_in_type = _positions(type_codes, len(type_names))
     shape = (len(relation_names), len(type_names), len(type_names))
     kinds = np.ravel_multi_index((relation_codes, type_codes[sources], type_codes[targets]), shape)
     built = []
-    for kind in np.unique(kinds):
+    for kind, chosen in _groups(kinds):
         relation, source, target = np.unravel_index(kind, shape)
         name = relation_names[relation]
         if choices.take and name not in choices.take:
             continue
-        chosen = np.flatnonzero(kinds == kind)
         directed = not (name in choices.undirected and source == target)
         built.append(
             Edges(
                 Relation(type_names[source], name, type_names[target], directed),
-                place_in_type[sources[chosen]],
-                place_in_type[targets[chosen]],
+                row_in_type[sources[chosen]],
+                row_in_type[targets[chosen]],
                 None if weights is None else weights[chosen],
             )
         )
-    _refuse_unknown_names(choices, relation_names)
-    return _build(parts, built, choices)
+    return _build(_split_by_type(nodes, type_names, type_codes), built, choices)
+
+
+def _split_by_type(nodes: TypedTable, type_names: list[str], type_codes: NDArray[np.int64]) -> list[Nodes]:
+    parts = []
+    for code, node_type in enumerate(type_names):
+        rows = pa.array(np.flatnonzero(type_codes == code))
+        names = None if nodes.names is None else nodes.names.take(rows)
+        table = NodeTable(node_type, nodes.ids.take(rows), nodes.place, names, nodes.attributes.take(rows))
+        parts.append(_to_nodes(table))
+    return parts
+
+
+def _groups(codes: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Yield each distinct code, ascending, with the positions where it stands, ascending."""
+    order = np.argsort(codes, kind="stable")
+    distinct, starts = np.unique(codes[order], return_index=True)
+    yield from zip(distinct.tolist(), np.split(order, starts[1:]), strict=False)
 
 
 def _build(nodes: Iterable[Nodes], edges: Iterable[Edges], choices: Choices) -> HIN:
@@ -195,7 +207,8 @@ def distinct_ids(columns: Sequence[pa.Array]) -> pa.Array:
 
 def _to_nodes(table: NodeTable) -> Nodes:
     _refuse_repeats(table.ids, table.place)
-    return Nodes(table.node_type, _integers_if_all(table.ids), table.names, table.attributes)
+    ids = table.ids if table.typed else _integers_if_all(table.ids)
+    return Nodes(table.node_type, ids, table.names, table.attributes)
 
 
 def _integers_if_all(ids: pa.Array) -> pa.Array:
@@ -215,10 +228,10 @@ def _first_problem(ids: pa.Array) -> Iterable[tuple[int, str]]:
     missing = _missing(ids)
     if len(missing):
         yield int(missing[0]), "the node has an empty id; every node needs one"
-    _, codes = _encode(ids)
-    first_places = np.unique(codes, return_index=True)[1]
-    if len(first_places) < len(codes):
-        row = int(np.setdiff1d(np.arange(len(codes)), first_places)[0])
+    encoded = ids.dictionary_encode()
+    if len(encoded.dictionary) < len(ids):
+        codes = encoded.indices.to_numpy(zero_copy_only=False)
+        row = int(np.setdiff1d(np.arange(len(codes)), np.unique(codes, return_index=True)[1])[0])
         yield row, f"node id {ids[row].as_py()!r} is given a second time; node ids must be unique"
 
 
@@ -240,8 +253,9 @@ class _RowFinder:
         missing = _missing(wanted)
         if len(missing):
             raise GraphError(f"{place(int(missing[0]))}: the edge has an empty {node_type} id")
-        keys = wanted if wanted.type == self.ids.type else pc.cast(wanted, self.ids.type, safe=False)
-        found = pc.index_in(keys, value_set=self.ids)
+        same = wanted.type == self.ids.type
+        keys, ids = (wanted, self.ids) if same else (pc.cast(wanted, pa.string()), pc.cast(self.ids, pa.string()))
+        found = pc.index_in(keys, value_set=ids)
         if found.null_count:
             row = int(np.flatnonzero(pc.is_null(found).to_numpy(zero_copy_only=False))[0])
             raise GraphError(
@@ -256,13 +270,16 @@ def _to_weights(column: pa.Array | None, place: Place) -> Floats | None:
     if column is None:
         return None
     numbers = column
-    if pa.types.is_string(column.type):
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         texts = pc.fill_null(pc.utf8_trim_whitespace(column), "")
         wrong = np.flatnonzero(pc.invert(pc.match_substring_regex(texts, _WEIGHT)).to_numpy(zero_copy_only=False))
         if len(wrong):
             _refuse_weight(column[int(wrong[0])].as_py(), int(wrong[0]), place)
         numbers = texts
-    weights = pc.cast(numbers, pa.float64()).to_numpy(zero_copy_only=False)
+    try:
+        weights = pc.cast(numbers, pa.float64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowException as error:
+        raise GraphError(f"{place(0)}: weights of type {column.type} are not numbers") from error
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(bad):
         _refuse_weight(column[int(bad[0])].as_py(), int(bad[0]), place)

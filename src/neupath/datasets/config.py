@@ -146,6 +146,9 @@ def read_config(path: Path) -> Config:
     for key, kind in (("pair", PairConfig), ("triples", TriplesConfig)):
         if key in content:
             nested[key] = _checked(kind, content.pop(key), path, f"[{key}]")
+    for key in ("delimiter", "quote"):
+        if len(str(content.get(key, " "))) > 1 or (content.get(key) == "" and key == "delimiter"):
+            raise SourceError(f"{path}: {key} = {content[key]!r} must be one character")
     return _checked(Config, content, path, "the top level", nested)
 
 

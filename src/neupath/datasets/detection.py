@@ -94,8 +94,9 @@ def as_node_file(
     others = [column for column in file.columns if column != id_column]
     wanted = (*_NAME_COLUMNS, f"{node_type}_name".lower())
     usual = [column for column in others if column.lower() in wanted]
+    name_column: str | None
     if name is not None:
-        name_column: str | None = file.column(name, "name")
+        name_column = file.column(name, "name") if name else None
     elif usual:
         name_column = usual[0]
     else:
@@ -103,6 +104,12 @@ def as_node_file(
     rest = [column for column in others if column != name_column]
     chosen = rest if attributes is None else [file.column(column, "attributes") for column in attributes]
     return NodeFile(file, node_type, id_column, name_column, chosen)
+
+
+def is_relation(file: TableFile) -> bool:
+    """Whether a file on its own is clearly one relation: its header names what its first two columns are ids of."""
+    named = file.has_header and len(file.columns) >= 2 and all(entity(column) for column in file.columns[:2])
+    return named and _as_relation(file, _Types([file])) is not None
 
 
 def weight_column(file: TableFile, others: Iterable[str]) -> str | None:
@@ -170,6 +177,10 @@ class _Types:
         return self._ending(word) is not None
 
 
+def _is_id(column: str) -> bool:
+    return bool(re.search(r"(?:_id|Id|ID)$", column))
+
+
 def _as_relation(file: TableFile, types: _Types) -> RelationFile | None:
     if len(file.columns) < 2:
         return None
@@ -186,7 +197,7 @@ def _as_relation(file: TableFile, types: _Types) -> RelationFile | None:
         ends = (source, target)
         middle = [w for w in words[1:] if w.lower() not in (*singulars(target), *_JOINING_WORDS)]
         middle = [w for w in middle if target.lower() not in singulars(w)]
-    elif types.is_known(source) and types.is_known(target):
+    elif (types.is_known(source) and types.is_known(target)) or (_is_id(first) and _is_id(second) and source != target):
         ends, middle = (source, target), []
     else:
         return None

@@ -1,8 +1,11 @@
 """A folder of tables as a HIN: a file a relation, or the pair nodes + edges, or the triples of a knowledge graph."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from filecmp import cmp
 from fnmatch import fnmatch
+from itertools import combinations
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,12 +21,13 @@ from neupath.errors import SourceError, listed
 from neupath.graph import HIN, Duplicates
 from neupath.schema import Relation
 
+_ABOUT = re.compile(r"(readme|licen[cs]e|copying|changelog|notes?|about|citation)\b.*\.txt$", re.IGNORECASE)
 _NODES = ("nodes", "node", "vertices", "entities")
 _EDGES = ("edges", "edge", "links", "relations", "triples")
 _COLUMN_NAMES = {
     "id": ("id", "node_id", "identifier", "entity", "key"),
     "name": ("name", "title", "label"),
-    "type": ("type", "kind", "node_type", "category", "class", "label"),
+    "type": ("type", "kind", "node_type", "category", "class"),
     "source": ("source", "src", "head", "from", "start", "subject", "source_id"),
     "relation": ("relation", "metaedge", "rel", "edge_type", "type", "predicate", "kind", "label"),
     "target": ("target", "dst", "dest", "tail", "to", "end", "object", "target_id"),
@@ -33,7 +37,7 @@ _COLUMN_NAMES = {
 def read_folder(folder: Path, config: Path | None = None, duplicates: Duplicates | None = None) -> HIN:
     """Read a folder of tables, with its graph.toml or another one."""
     settings = _settings(folder, config)
-    paths = [path for path in sorted(folder.iterdir()) if is_table(path)]
+    paths = [path for path in sorted(folder.iterdir()) if is_table(path) and not _ABOUT.match(path.name)]
     return read_files(paths, folder, settings, duplicates)
 
 
@@ -50,8 +54,9 @@ def read_files(paths: Sequence[Path], folder: Path, settings: Config, duplicates
     refuse_twice(kept)
     choices = choices_of(settings, duplicates)
     if settings.triples is not None:
-        files = settings.triples.files or [path.name for path in kept]
-        return read_triples([folder / name for name in files], folder, settings, choices)
+        files = [folder / name for name in settings.triples.files or [path.name for path in kept]]
+        refuse_twice(files)
+        return read_triples(files, folder, settings, choices)
     if not kept:
         raise SourceError(
             f"{folder} holds no tables; put one file a relation there, such as movie_actor.csv, or nodes and edges "
@@ -59,10 +64,27 @@ def read_files(paths: Sequence[Path], folder: Path, settings: Config, duplicates
         )
     pair = _find_pair(kept, folder, settings)
     if pair is not None:
-        return _read_pair(*pair, settings, choices, [path for path in kept if path not in pair])
-    if all(is_split(path) for path in kept):
-        return read_triples(kept, folder, settings, choices)
+        return _read_pair(*pair, settings, replace(choices, notes=_left_out(kept, pair)))
+    triples = _find_triples(kept, settings)
+    if triples:
+        return read_triples(triples, folder, settings, replace(choices, notes=_left_out(kept, triples)))
     return _read_relations(kept, folder, settings, choices)
+
+
+def _find_triples(paths: list[Path], settings: Config) -> list[Path]:
+    """Find the parts of a knowledge graph: train, valid and test, or an edges table that names its relations."""
+    splits = [path for path in paths if is_split(path)]
+    if any(stem(path).lower() == "train" for path in splits) or len(splits) == len(paths):
+        return splits
+    edges = [path for path in paths if _last_word(path) in _EDGES]
+    alone = len(edges) == 1 and not any(_last_word(path) in _NODES for path in paths)
+    return edges if alone and _usual_column(TableFile(edges[0], settings.dialect), "relation", ()) else []
+
+
+def _left_out(paths: list[Path], used: Iterable[Path]) -> list[str]:
+    taken = list(used)
+    names = " and ".join(path.name for path in taken)
+    return [f"{path.name} was left out: the graph is read from {names}" for path in paths if path not in taken]
 
 
 def choices_of(settings: Config, duplicates: Duplicates | None) -> Choices:
@@ -78,13 +100,24 @@ def choices_of(settings: Config, duplicates: Duplicates | None) -> Choices:
 def refuse_twice(paths: Iterable[Path]) -> None:
     """Refuse the same file given twice, under one name or two: its edges would count twice."""
     seen: dict[object, Path] = {}
-    for path in paths:
+    for path in (path for path in paths if path.exists()):
         for key in (path.resolve(), (path.parent.resolve(), stem(path).lower())):
             other = seen.setdefault(key, path)
             if other is not path:
                 raise SourceError(
-                    f"{other} and {path} are the same table, given twice; leave one out, or its edges count double"
+                    f"{other} and {path} are one table, given twice; leave one out, or its edges count double"
                 )
+
+
+def _refuse_copies(relations: Sequence[RelationFile], edges: Sequence[EdgeTable]) -> None:
+    """Refuse a relation that is another one's file under a second name."""
+    filled = [relation.file.path for relation, edge in zip(relations, edges, strict=True) if len(edge.sources)]
+    for path, other in combinations(filled, 2):
+        if path.stat().st_size == other.stat().st_size and cmp(path, other, shallow=False):
+            raise SourceError(
+                f"{path} and {other.name} have the same content: the same table, given twice; "
+                f'leave one out with ignore = ["{other.name}"] in graph.toml'
+            )
 
 
 def _find_pair(paths: list[Path], folder: Path, settings: Config) -> tuple[Path, Path] | None:
@@ -102,25 +135,24 @@ def _last_word(path: Path) -> str:
     return stem(path).lower().replace("-", "_").rsplit("_", 1)[-1]
 
 
-def _read_pair(nodes_path: Path, edges_path: Path, settings: Config, choices: Choices, others: list[Path]) -> HIN:
+def _read_pair(nodes_path: Path, edges_path: Path, settings: Config, choices: Choices) -> HIN:
     wanted = settings.pair or PairConfig()
     nodes_file, edges_file = (TableFile(path, settings.dialect) for path in (nodes_path, edges_path))
-    id_, type_ = (_pair_column(nodes_file, wanted, purpose) for purpose in ("id", "type"))
-    name = wanted.name or _usual_column(nodes_file, "name", (id_, type_))
+    id_ = _pair_column(nodes_file, wanted, "id")
+    type_ = nodes_file.column(wanted.type, "type") if wanted.type else _usual_column(nodes_file, "type", (id_,))
+    usual_name = _usual_column(nodes_file, "name", (id_, type_ or ""))
+    name = nodes_file.column(wanted.name, "name") if wanted.name else usual_name
     attributes = [c for c in nodes_file.columns if c not in (id_, type_, name)]
     ends = [_pair_column(edges_file, wanted, purpose) for purpose in ("source", "relation", "target")]
     weight = edges_file.column(wanted.weight, "weight") if wanted.weight else weight_column(edges_file, ends)
     node_columns = [c for c in (id_, type_, name) if c is not None]
     table = nodes_file.read([*node_columns, *attributes], _as_text(node_columns))
     edges = edges_file.read([*ends, *([weight] if weight else [])], _as_text([*ends, *([weight] if weight else [])]))
-    notes = [
-        f"{path.name} was left out: the graph is read from {nodes_path.name} and {edges_path.name}" for path in others
-    ]
     source, relation, target = (one(edges, end) for end in ends)
     return assemble_typed(
-        TypedTable(one(table, id_), one(table, type_), nodes_file.place, one(table, name), table.select(attributes)),
+        TypedTable(one(table, id_), _types(table, type_), nodes_file.place, one(table, name), table.select(attributes)),
         TripleTable(source, relation, target, edges_file.place, one(edges, weight)),
-        replace(choices, notes=notes),
+        choices,
     )
 
 
@@ -152,7 +184,9 @@ def _read_relations(paths: list[Path], folder: Path, settings: Config, choices: 
         )
         for node_type, entry in settings.nodes.items()
     ]
-    edges = [_read_relation(relation) for relation in relations] + _read_configured(folder, settings)
+    edges = [_read_relation(relation) for relation in relations]
+    _refuse_copies(relations, edges)
+    edges += _read_configured(folder, settings)
     if not edges:
         raise SourceError(
             f"no file of {folder} is a relation: {listed(left_out, 3) or listed(path.name for path in paths)}; "
@@ -177,7 +211,8 @@ def _read_nodes(node: NodeFile) -> NodeTable:
     texts = [node.id, *([node.name] if node.name else [])]
     table = node.file.read([*texts, *node.attributes], _as_text(texts))
     names = one(table, node.name)
-    return NodeTable(node.node_type, one(table, node.id), node.file.place, names, table.select(node.attributes))
+    ids, attributes = one(table, node.id), table.select(node.attributes)
+    return NodeTable(node.node_type, ids, node.file.place, names, attributes, typed=node.file.is_parquet)
 
 
 def _read_relation(found: RelationFile, directed: bool = True) -> EdgeTable:
@@ -214,6 +249,11 @@ def _read_configured(folder: Path, settings: Config) -> list[EdgeTable]:
         found = RelationFile(file, entry.source, entry.name, entry.target, (first, second), weight)
         edges.append(_read_relation(found, directed=not entry.undirected))
     return edges
+
+
+def _types(table: pa.Table, column: str | None) -> pa.Array:
+    """Return the type of each node; without a column for it all are of the type node."""
+    return pa.array(["node"] * len(table), pa.string()) if column is None else one(table, column)
 
 
 def one(table: pa.Table, column: str | None) -> Any:

@@ -84,7 +84,7 @@ def from_networkx(
         start, end = (other_end, one_end) if swap else (one_end, other_end)
         directed = one_way or kinds[start] != kinds[end]
         key = Relation(kinds[start], str(data.get(relation, "edge")), kinds[end], directed)
-        found.setdefault(key, []).append((rows[start], rows[end], float(data.get("weight", 1.0))))
+        found.setdefault(key, []).append((rows[start], rows[end], _as_weight(data.get("weight", 1.0), start, end)))
     nodes = [_networkx_nodes(kind, {node: graph.nodes[node] for node in members[kind]}, node_type) for kind in order]
     edges = []
     for key, links in found.items():
@@ -125,19 +125,24 @@ def from_pyg(data: "HeteroData", *, duplicates: Duplicates = "count") -> HIN:
     A relation that only repeats another one backwards, as `ToUndirected` adds them, is left out.
     """
     nodes = [Nodes(kind, pa.array(np.arange(int(data[kind].num_nodes or 0)))) for kind in data.node_types]
-    edges: dict[tuple[str, str, str], Edges] = {}
+    edges = {kind: _pyg_edges(kind, data[kind]) for kind in data.edge_types}
     notes = []
     for kind in data.edge_types:
-        sources, targets = data[kind].edge_index.cpu().numpy().astype(np.int64)
-        weights = data[kind].get("edge_weight", data[kind].get("edge_attr"))
-        values = None if weights is None or weights.numel() != len(sources) else weights.reshape(-1).cpu().numpy()
-        edge = Edges(Relation(*kind), sources, targets, None if values is None else values.astype(np.float64))
         forward = edges.get((kind[2], kind[1].removeprefix("rev_"), kind[0]))
-        if kind[1].startswith("rev_") and forward is not None and _repeats_backwards(edge, forward):
+        if kind[1].startswith("rev_") and forward is not None and _repeats_backwards(edges[kind], forward):
             notes.append(f"relation {kind} was left out: it repeats {forward.relation} backwards")
-        else:
-            edges[kind] = edge
+            del edges[kind]
     return HIN.build(nodes, edges.values(), duplicates=duplicates, notes=notes)
+
+
+def _pyg_edges(kind: tuple[str, str, str], store: Any) -> Edges:
+    if "edge_index" not in store:
+        raise GraphError(f"the HeteroData's relation {kind} has no edge_index")
+    sources, targets = store.edge_index.cpu().numpy().astype(np.int64)
+    given = store.get("edge_weight", store.get("edge_attr"))
+    one_each = given is not None and given.numel() == len(sources)
+    weights = given.detach().reshape(-1).cpu().double().numpy() if one_each else None
+    return Edges(Relation(*kind), sources, targets, weights)
 
 
 def to_pyg(hin: HIN) -> "HeteroData":
@@ -162,12 +167,13 @@ def to_pyg(hin: HIN) -> "HeteroData":
 def _to_arrow(table: Table) -> pa.Table:
     if isinstance(table, pa.Table):
         return table
-    if hasattr(table, "__arrow_c_stream__"):
-        return pa.table(table)
     try:
-        return pa.Table.from_pandas(table, preserve_index=False)
-    except (AttributeError, TypeError, pa.ArrowInvalid) as error:
-        raise GraphError(f"cannot read a {type(table).__name__} as a table; give a pandas or Arrow table") from error
+        if type(table).__module__.startswith("pandas"):
+            return pa.Table.from_pandas(table, preserve_index=False)
+        return pa.table(table)
+    except (AttributeError, TypeError, ValueError, pa.ArrowException) as error:
+        what = f"cannot read a {type(table).__name__} as a table ({error})"
+        raise GraphError(f"{what}; give a pandas or Arrow table with one kind of values a column") from error
 
 
 def _place(what: str) -> Any:
@@ -175,12 +181,15 @@ def _place(what: str) -> Any:
 
 
 def _node_table(node_type: str, table: pa.Table) -> NodeTable:
+    if not table.column_names:
+        raise GraphError(f"the table of {node_type} has no columns; it needs the ids at least")
     id_column = "id" if "id" in table.column_names else table.column_names[0]
     name = "name" if "name" in table.column_names and id_column != "name" else None
     rest = [column for column in table.column_names if column not in (id_column, name)]
     names = None if name is None else _as_ids(table, name, pa.string())
     place = _place(f"the table of {node_type}")
-    return NodeTable(node_type, _as_ids(table, id_column), place, names, table.select(rest).combine_chunks())
+    attributes = table.select(rest).combine_chunks()
+    return NodeTable(node_type, _as_ids(table, id_column), place, names, attributes, typed=True)
 
 
 def _edge_table(key: RelationKey, table: pa.Table) -> EdgeTable:
@@ -199,11 +208,13 @@ def _as_ids(table: pa.Table, column: str, kind: pa.DataType | None = None) -> pa
     values = table[column].combine_chunks()
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
-    if kind is None:
-        kind = pa.int64() if pa.types.is_integer(values.type) else pa.string()
-        if pa.types.is_floating(values.type):
-            raise GraphError(f"column {column!r} holds {values.type} numbers; ids are texts or integers")
-    return pc.cast(values, kind)
+    if kind is None and pa.types.is_floating(values.type):
+        raise GraphError(f"column {column!r} holds {values.type} numbers; ids are texts or integers")
+    natural = pa.int64() if pa.types.is_integer(values.type) else pa.string()
+    try:
+        return pc.cast(values, kind or natural)
+    except pa.ArrowException as error:
+        raise GraphError(f"column {column!r} holds values of type {values.type}; ids are texts or integers") from error
 
 
 def _networkx_nodes(kind: str, nodes: Mapping[Hashable, Mapping[str, Any]], node_type: str) -> Nodes:
@@ -217,6 +228,15 @@ def _networkx_nodes(kind: str, nodes: Mapping[Hashable, Mapping[str, Any]], node
         None if all(name is None for name in names) else pa.array([n if n is None else str(n) for n in names]),
         pa.table({str(key): _values([data.get(key) for data in nodes.values()]) for key in others}),
     )
+
+
+def _as_weight(value: Any, start: Hashable, end: Hashable) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise GraphError(
+            f"the edge from {start!r} to {end!r} has the weight {value!r}, which is not a number"
+        ) from error
 
 
 def _values(values: list[Any]) -> pa.Array:
@@ -234,4 +254,6 @@ def _repeats_backwards(edge: Edges, forward: Edges) -> bool:
     return bool(
         np.array_equal(edge.targets[here], forward.sources[there])
         and np.array_equal(edge.sources[here], forward.targets[there])
+        and (edge.weights is None) == (forward.weights is None)
+        and (edge.weights is None or np.array_equal(edge.weights[here], forward.weights[there]))  # type: ignore[index]
     )

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import scipy.io
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, issparse
 
+from neupath.datasets.config import Config
 from neupath.errors import SourceError, listed
 from neupath.graph import HIN, Duplicates, Edges
 from neupath.nodes import Nodes
@@ -21,14 +22,18 @@ ACM_TYPES = {"P": "paper", "A": "author", "C": "conference", "F": "affiliation"}
 _KEY = re.compile(r"^(?P<source>[A-Za-z0-9]+?)(?:_?vs_?|_to_|_2_|2|_)(?P<target>[A-Za-z0-9]+)$")
 
 
-def read_mat(path: Path, duplicates: Duplicates | None = None) -> HIN:
+def read_mat(path: Path, settings: Config, duplicates: Duplicates | None = None) -> HIN:
     """Read the relations of a .mat file; a key such as PvsA, movie_actor or user2item names the two types.
 
     `ACM.mat` is known by its keys PvsA, PvsC and AvsF: of it these three are taken, as in the paper.
     """
     content = _load(path)
     acm = all(key in content for key in ACM_KEYS)
-    keys = ACM_KEYS if acm else [key for key, value in content.items() if _KEY.match(key) and _is_matrix(value)]
+    usual = ACM_KEYS if acm else tuple(key for key, value in content.items() if _KEY.match(key) and _is_relation(value))
+    keys = tuple(settings.take) or usual
+    for key in keys:
+        if key not in content or not _KEY.match(key):
+            raise SourceError(f"{path} has no relation matrix {key!r} to take (it has {listed(usual) or 'none'})")
     if not keys:
         raise SourceError(
             f"{path} has no relation matrices: it needs keys such as PvsA or movie_actor that hold 2-D numeric "
@@ -54,14 +59,17 @@ def read_mat(path: Path, duplicates: Duplicates | None = None) -> HIN:
         Edges(Relation(ends[key][0], key, ends[key][1]), m.row.astype(np.int64), m.col.astype(np.int64), m.data)
         for key, m in matrices.items()
     ]
-    return HIN.build(
-        nodes, edges, duplicates=duplicates or "count", abbreviations=known, notes=[_left_out(path, content, keys)]
-    )
+    used = {*keys, *(letters.get(t, t) for t in sizes)}
+    others = [key for key in content if key not in used]
+    notes = [f"of {path.name}, {listed(others)} were left out"] if others else []
+    letters_given = dict(known) | dict(settings.abbreviations)
+    return HIN.build(nodes, edges, duplicates=duplicates or "count", abbreviations=letters_given, notes=notes)
 
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        content = scipy.io.loadmat(path)
+        with path.open("rb") as stream:
+            content = scipy.io.loadmat(stream)  # type: ignore[arg-type]
     except FileNotFoundError as error:
         raise SourceError(f"no such file: {path}") from error
     except PermissionError as error:
@@ -87,7 +95,12 @@ def _is_matrix(value: object) -> bool:
     return len(shape) == 2 and kind in "biuf"
 
 
-def _as_coo(path: Path, key: str, value: Any) -> coo_array[np.float64]:
+def _is_relation(value: object) -> bool:
+    """Whether a value is a matrix and not a plain vector, such as a list of indices."""
+    return _is_matrix(value) and (issparse(value) or 1 not in getattr(value, "shape", ()))
+
+
+def _as_coo(path: Path, key: str, value: Any) -> "coo_array[np.float64]":
     if not _is_matrix(value):
         raise SourceError(f"{path}: {key} is not a 2-D numeric matrix")
     matrix = coo_array(value, dtype=np.float64)
@@ -100,8 +113,3 @@ def _names(value: object, size: int) -> pa.Array | None:
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "OU" or value.size != size:
         return None
     return pa.array([str(np.ravel(cell)[0]) if np.size(cell) else "" for cell in value.ravel()])
-
-
-def _left_out(path: Path, content: Mapping[str, object], taken: object) -> str:
-    others = [key for key in content if key not in set(taken)]  # type: ignore[call-overload]
-    return f"of {path.name}, {listed(others)} were left out" if others else f"all keys of {path.name} were read"

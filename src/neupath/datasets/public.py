@@ -1,6 +1,6 @@
 """Public graphs that are known by name: where they come from, and how to fetch them with a checksum."""
 
-import shutil
+import http.client
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from tempfile import mkdtemp
 
 from neupath.datasets.cache import cache_folder
 from neupath.datasets.imdb import build_imdb
-from neupath.datasets.writing import write_folder
-from neupath.errors import SourceError, did_you_mean, listed
+from neupath.datasets.writing import write_tables
+from neupath.errors import SourceError, WriteError, did_you_mean, listed
+from neupath.files import write_whole_folder
 
 _GITHUB = "https://raw.githubusercontent.com"
 _GITHUB_LARGE = "https://media.githubusercontent.com/media"
@@ -45,14 +45,16 @@ class PublicDataset:
     origin: str
     licence: str
     files: tuple[RemoteFile, ...] = ()
-    prepare: Callable[[Path, Path], object] | None = None
-    """Makes a folder of tables (second) of the folder of fetched files (first); None keeps the files as they are."""
+    prepare: Callable[[Path], object] | None = None
+    """Makes tables of the files that were fetched to a folder, in that folder; None keeps the files as they are."""
     by_hand: str = ""
     """How to get it where no checksum of its files is known."""
 
 
-def _prepare_imdb(fetched: Path, folder: Path) -> None:
-    write_folder(build_imdb(fetched / "movie_metadata.csv"), folder)
+def _prepare_imdb(folder: Path) -> None:
+    raw = folder / "movie_metadata.csv"
+    write_tables(build_imdb(raw), folder)
+    raw.unlink()
 
 
 PUBLIC = {
@@ -125,6 +127,8 @@ def fetched_folder(name: str) -> Path:
 def fetch(dataset: PublicDataset, report: Report, folder: Path | None = None) -> Path:
     """Download a graph, check every file, and put it in its folder whole; what is there already is kept."""
     target = folder or fetched_folder(dataset.name)
+    if target.exists() and folder is not None:
+        raise WriteError(f"{target} exists already; give a new folder to fetch {dataset.name} to")
     if target.exists():
         return target
     if not dataset.files:
@@ -132,23 +136,14 @@ def fetch(dataset: PublicDataset, report: Report, folder: Path | None = None) ->
             f"{dataset.name} cannot be fetched for you, as no checksum of its files is known; "
             f"{dataset.by_hand} ({dataset.origin})"
         )
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(mkdtemp(dir=target.parent, prefix=f".{dataset.name}-"))
-    except OSError as error:
-        raise SourceError(f"cannot write {target}: {error.strerror or error}") from error
-    try:
-        fetched = temporary / "fetched"
-        fetched.mkdir()
+
+    def fill(temporary: Path) -> None:
         for file in dataset.files:
-            _download(file, fetched / file.name, report)
-        if dataset.prepare is None:
-            fetched.rename(target)
-        else:
-            dataset.prepare(fetched, target)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-    return target
+            _download(file, temporary / file.name, report)
+        if dataset.prepare is not None:
+            dataset.prepare(temporary)
+
+    return write_whole_folder(target, fill)
 
 
 def _download(file: RemoteFile, path: Path, report: Report) -> None:
@@ -164,7 +159,7 @@ def _download(file: RemoteFile, path: Path, report: Report) -> None:
                 report(file.name, done, total)
     except urllib.error.HTTPError as error:
         raise SourceError(f"{file.url} answered {error.code} {error.reason}; nothing was saved") from error
-    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+    except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException) as error:
         host = urllib.parse.urlparse(file.url).hostname
         reason = getattr(error, "reason", error)
         raise SourceError(f"cannot reach {host}: {reason}; is there a network? nothing was saved") from error

@@ -6,16 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from neupath.datasets.config import Config, read_config
+from neupath.datasets.detection import is_relation
 from neupath.datasets.folder import choices_of, read_files, read_folder, refuse_twice
 from neupath.datasets.interop import from_networkx, from_pyg, from_tables, from_triples
 from neupath.datasets.mat import read_mat
 from neupath.datasets.progress import Progress, silent
 from neupath.datasets.public import PUBLIC, fetched_folder
 from neupath.datasets.stdlib import stdlib
-from neupath.datasets.tables import TABLE_SUFFIXES, is_table
+from neupath.datasets.tables import TABLE_SUFFIXES, TableFile, is_table
 from neupath.datasets.toy import toy
 from neupath.datasets.triples import read_triples
-from neupath.errors import SourceError, did_you_mean, listed
+from neupath.errors import QueryError, SourceError, did_you_mean, listed
 from neupath.graph import HIN, Duplicates
 
 BUILT_IN: dict[str, tuple[str, Callable[[Progress], HIN]]] = {
@@ -42,18 +43,26 @@ def load(
     >>> load("toy").schema.node_types
     ('author', 'paper', 'venue')
     """
+    if duplicates not in (None, "count", "drop", "error"):
+        raise QueryError(f"duplicates is {duplicates!r}; it can be 'count', 'drop' or 'error'")
     if isinstance(source, HIN):
         return source
     if isinstance(source, list | tuple):
         return _load_files([Path(path) for path in source], config, duplicates)
     if not isinstance(source, str | os.PathLike):
         return _load_object(source, duplicates or "count")
+    if not str(source).strip():
+        raise SourceError(f"no graph is named; give a folder, a file, or a built-in graph: {listed(BUILT_IN)}")
     if source in BUILT_IN:
+        if config is not None:
+            raise SourceError(f"{source} is built in and takes no graph.toml, but {config} was given; leave it out")
         return BUILT_IN[str(source)][1](progress)
     try:
         return _load_path(_locate(Path(source), data), config, duplicates)
     except PermissionError as error:
         raise SourceError(f"no permission to read {error.filename or source}") from error
+    except (OSError, ValueError) as error:
+        raise SourceError(f"cannot read {str(source)[:200]!r}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _load_object(source: object, duplicates: Duplicates) -> HIN:
@@ -62,7 +71,7 @@ def _load_object(source: object, duplicates: Duplicates) -> HIN:
         return from_tables(source, duplicates=duplicates)
     if library == "networkx":
         return from_networkx(source, duplicates=duplicates)  # type: ignore[arg-type]
-    if library == "torch_geometric":
+    if library == "torch_geometric" and hasattr(source, "edge_types"):
         return from_pyg(source, duplicates=duplicates)
     if library in ("pandas", "pyarrow", "polars"):
         return from_triples(source, duplicates=duplicates)
@@ -97,12 +106,14 @@ def _load_path(path: Path, config: str | Path | None, duplicates: Duplicates | N
     if path.is_dir():
         matlab = sorted(path.glob("*.mat"))
         if len(matlab) == 1 and not any(is_table(child) for child in path.iterdir()):
-            return read_mat(matlab[0], duplicates)
+            return read_mat(matlab[0], _settings(config), duplicates)
         return read_folder(path, None if config is None else Path(config), duplicates)
     if path.suffix.lower() == ".mat":
-        return read_mat(path, duplicates)
+        return read_mat(path, _settings(config), duplicates)
     if is_table(path):
-        settings = Config() if config is None else read_config(Path(config))
+        settings = _settings(config)
+        if settings.triples is None and is_relation(TableFile(path, settings.dialect)):
+            return read_files([path], path.parent, settings, duplicates)
         return read_triples([path], path.parent, settings, choices_of(settings, duplicates))
     raise SourceError(
         f"{path} is not a graph I can read; give a folder of tables, a file of triples ({', '.join(TABLE_SUFFIXES)}, "
@@ -110,11 +121,15 @@ def _load_path(path: Path, config: str | Path | None, duplicates: Duplicates | N
     )
 
 
+def _settings(config: str | Path | None) -> Config:
+    return Config() if config is None else read_config(Path(config))
+
+
 def _load_files(paths: Sequence[Path], config: str | Path | None, duplicates: Duplicates | None) -> HIN:
     refuse_twice(paths)
     for path in paths:
         if not is_table(path):
             raise SourceError(f"{path} is not a table file" if path.exists() else f"no such file: {path}")
-    settings = Config() if config is None else read_config(Path(config))
+    settings = _settings(config)
     folder = paths[0].parent if paths else Path()
     return read_files(paths, folder, settings, duplicates)

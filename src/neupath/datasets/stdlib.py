@@ -3,9 +3,11 @@
 import ast
 import builtins
 import platform
+import shutil
 import sys
 import sysconfig
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -17,7 +19,7 @@ from neupath.datasets.cache import cache_folder
 from neupath.datasets.folder import read_folder
 from neupath.datasets.progress import Progress, silent
 from neupath.datasets.writing import write_folder
-from neupath.errors import SourceError
+from neupath.errors import NeuPathError, SourceError, WriteError
 from neupath.graph import HIN, Edges
 from neupath.nodes import Nodes
 from neupath.schema import Relation
@@ -48,13 +50,14 @@ def stdlib(progress: Progress = silent) -> HIN:
     root = Path(sysconfig.get_paths()["stdlib"])
     mark = sha256(f"{root}|{sys.version}|{_FORMAT}".encode()).hexdigest()[:12]
     folder = cache_folder() / f"stdlib-{platform.python_version()}-{mark}"
-    if not (folder / "graph.toml").is_file():
-        hin = build_stdlib(root, progress)
-        try:
-            write_folder(hin, folder)
-        except SourceError:
-            return hin  # a cache that cannot be written costs time, never the answer
-    return read_folder(folder)
+    try:
+        return read_folder(folder)
+    except (NeuPathError, OSError):  # not there yet, or damaged
+        shutil.rmtree(folder, ignore_errors=True)
+    hin = build_stdlib(root, progress)
+    with suppress(WriteError):  # a cache that cannot be written costs time, never the answer
+        write_folder(hin, folder)
+    return hin
 
 
 def build_stdlib(root: Path, progress: Progress = silent) -> HIN:

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,10 @@ TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".sif")
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
 _GZIP_MAGIC, _PARQUET_MAGIC = b"\x1f\x8b", b"PAR1"
 _SAMPLE_LINES = 200
+HEADER_WORDS = {
+    "id", "name", "title", "type", "kind", "weight", "source", "target", "src", "dst", "head", "tail", "subject",
+    "object", "relation", "predicate", "metaedge", "from", "to", "start", "end", "entity", "entity1", "entity2",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -40,12 +45,16 @@ def is_table(path: Path) -> bool:
 
 def stem(path: Path) -> str:
     """Return a table's name without its suffixes: movie_actor for movie_actor.tsv.gz."""
-    name = path.name.removesuffix(".gz")
-    return name.removesuffix(_plain_suffix(path))
+    name = _unzipped(path)
+    return name[: len(name) - len(Path(name).suffix)]
 
 
 def _plain_suffix(path: Path) -> str:
-    return Path(path.name.removesuffix(".gz")).suffix.lower()
+    return Path(_unzipped(path)).suffix.lower()
+
+
+def _unzipped(path: Path) -> str:
+    return path.name[:-3] if path.name.lower().endswith(".gz") else path.name
 
 
 class TableFile:
@@ -84,6 +93,8 @@ class TableFile:
                 names = [name.strip() for name in self._sample[0]]
             else:
                 names = [str(number) for number in range(1, len(self._sample[0]) + 1)]
+        if not names:
+            raise SourceError(f"{self.path} has no columns")
         for name in names:
             if names.count(name) > 1:
                 raise SourceError(f"{self.path} has {names.count(name)} columns named {name!r}; name each differently")
@@ -97,6 +108,10 @@ class TableFile:
         if self._given.header is not None:
             return self._given.header
         first, later = self._sample[0], self._sample[1:]
+        if any(_names_a_column(cell, stem(self.path)) for cell in first):
+            return True
+        if _plain_suffix(self.path) == ".txt":
+            return False
         return not any(
             _is_number(cell) or any(len(row) > at and row[at] == cell for row in later) for at, cell in enumerate(first)
         )
@@ -112,13 +127,13 @@ class TableFile:
 
     def read(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
         """Read some columns; those without a given type get the one their values suggest."""
+        wanted = list(dict.fromkeys(columns))
         with self._explained():
             if self.is_parquet:
-                table = pa.parquet.read_table(self.path, columns=list(columns))
-                kinds = [(field.name, types.get(field.name, field.type)) for field in table.schema]
-                return table.cast(pa.schema(kinds)).combine_chunks()
+                table = pa.parquet.read_table(self.path, columns=wanted)
+                return pa.table({name: _as_wanted(table[name], types.get(name)) for name in wanted}).combine_chunks()
             try:
-                return self._read_text(columns, types).combine_chunks()
+                return self._read_text(wanted, types).combine_chunks()
             except pa.ArrowInvalid as error:
                 raise self._find_fault() or SourceError(f"{self.path}: {_first_line(error)}") from error
 
@@ -126,7 +141,7 @@ class TableFile:
         with pa.input_stream(self.path, compression=self._compression) as stream:
             return pa.csv.read_csv(
                 stream,
-                read_options=pa.csv.ReadOptions(column_names=self.columns, skip_rows=int(self.has_header)),
+                read_options=pa.csv.ReadOptions(column_names=self.columns, skip_rows=self._header_lines),
                 parse_options=pa.csv.ParseOptions(
                     delimiter=self._delimiter, quote_char=self._quote or False, newlines_in_values=bool(self._quote)
                 ),
@@ -173,7 +188,7 @@ class TableFile:
     def _compression(self) -> str | None:
         with self.path.open("rb") as stream:
             zipped = stream.read(2) == _GZIP_MAGIC
-        if not zipped and self.path.name.endswith(".gz"):
+        if not zipped and self.path.name.lower().endswith(".gz"):
             raise SourceError(f"{self.path} is named .gz but is not gzipped")
         return "gzip" if zipped else None
 
@@ -190,6 +205,15 @@ class TableFile:
         if not found:
             raise SourceError(f"{self.path} has only blank lines; a table has at least a header line")
         return found
+
+    @cached_property
+    def _header_lines(self) -> int:
+        """How many lines to skip: the header and the blank lines above it."""
+        if not self.has_header:
+            return 0
+        with _open(self.path) as raw:
+            text = io.TextIOWrapper(raw, encoding="utf-8-sig")
+            return next(number for number, line in enumerate(text, 1) if line.strip())
 
     @cached_property
     def _sample(self) -> list[list[str]]:
@@ -226,13 +250,24 @@ class TableFile:
             raise SourceError(f"no permission to read {self.path}") from error
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise SourceError(f"{self.path} is a damaged gzip file ({error}); make it or fetch it again") from error
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowException, csv.Error) as error:
             raise SourceError(f"{self.path} cannot be read: {_first_line(error)}") from error
         except OSError as error:
             raise SourceError(f"{self.path} cannot be read, it may be cut short: {_first_line(error)}") from error
 
 
+def _as_wanted(column: pa.ChunkedArray, wanted: pa.DataType | None) -> pa.ChunkedArray:
+    """Return a Parquet column as the type wanted; integers that are wanted as text, such as ids, stay integers."""
+    if wanted is None:
+        return column
+    whole = pa.types.is_integer(column.type) or (
+        pa.types.is_dictionary(column.type) and pa.types.is_integer(column.type.value_type)
+    )
+    return column.cast(pa.int64() if whole and pa.types.is_string(wanted) else wanted)
+
+
 def _csv_reader(lines: Iterable[str], delimiter: str, quote: str | None) -> Any:
+    csv.field_size_limit(2**31 - 1)
     if quote:
         return csv.reader(lines, delimiter=delimiter, quotechar=quote)
     return csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
@@ -250,6 +285,13 @@ def _open(path: Path) -> BinaryIO:
 def _read_start(path: Path) -> bytes:
     with _open(path) as stream:
         return stream.read(4096)
+
+
+def _names_a_column(cell: str, name: str) -> bool:
+    """Whether a cell of the first line is a word that headers have: an id, a usual name, or the file's own name."""
+    word = cell.strip().lower()
+    own = {part.removesuffix("s") for part in re.split(r"[_\-\s.]+", name.lower())}
+    return word in HEADER_WORDS or word.endswith("_id") or cell.strip().endswith(("Id", "ID")) or word in own
 
 
 def _is_number(cell: str) -> bool:

@@ -8,12 +8,17 @@ import pyarrow as pa
 
 from neupath.datasets.assemble import Choices, Place, TripleTable, TypedTable, assemble_typed, distinct_ids
 from neupath.datasets.config import Config, TriplesConfig
-from neupath.datasets.tables import Dialect, TableFile, stem
-from neupath.errors import SourceError
+from neupath.datasets.detection import weight_column
+from neupath.datasets.tables import HEADER_WORDS, Dialect, TableFile, stem
+from neupath.errors import SourceError, listed
 from neupath.graph import HIN
 
+_COLUMN_WORDS = (
+    ("head", "source", "subject", "entity1", "from", "src"),
+    ("relation", "predicate", "rel", "type", "metaedge"),
+    ("tail", "target", "object", "entity2", "to", "dst"),
+)
 _SPLITS = {"train", "valid", "validation", "val", "dev", "test"}
-_HEADS = {"head", "h", "source", "src", "subject", "s", "from"}
 
 
 def is_split(path: Path) -> bool:
@@ -26,25 +31,42 @@ def read_triples(paths: Sequence[Path], folder: Path, settings: Config, choices:
     wanted = settings.triples or TriplesConfig()
     parts = [_read_part(path, settings.dialect, wanted.columns) for path in paths]
     places = _Places([(file, len(table)) for file, table in parts])
-    triples = pa.concat_tables([table for _, table in parts]).combine_chunks()
+    triples = pa.concat_tables([table for _, table in parts], promote_options="default").combine_chunks()
     head, relation, tail = (triples[name].combine_chunks() for name in ("head", "relation", "tail"))
     if wanted.types is not None:
         nodes = _read_types(folder / wanted.types, settings.dialect)
     else:
         ids = distinct_ids([head, tail])
         nodes = TypedTable(ids, pa.array(np.full(len(ids), wanted.type)), places.place)
-    return assemble_typed(nodes, TripleTable(head, relation, tail, places.place), choices)
+    weights = triples["weight"].combine_chunks() if "weight" in triples.column_names else None
+    return assemble_typed(nodes, TripleTable(head, relation, tail, places.place, weights), choices)
 
 
 def _read_part(path: Path, dialect: Dialect, columns: list[str] | None) -> tuple[TableFile, pa.Table]:
     file = TableFile(path, dialect)
-    if dialect.header is None and not columns and file.has_header and file.columns[0].lower() not in _HEADS:
+    if (
+        dialect.header is None
+        and not columns
+        and not {c.lower().removesuffix("_id") for c in file.columns} & HEADER_WORDS
+    ):
         file = TableFile(path, Dialect(dialect.delimiter, dialect.quote, header=False))
-    wanted = [file.column(column, "triples") for column in columns] if columns else file.columns[:3]
+    wanted = [file.column(column, "triples") for column in columns] if columns else _usual_columns(file)
     if len(wanted) != 3:
-        raise SourceError(f"{path} has {len(file.columns)} columns; a file of triples has three: head, relation, tail")
-    table = file.read(wanted, dict.fromkeys(wanted, pa.string()))
-    return file, table.select(wanted).rename_columns(["head", "relation", "tail"])
+        raise SourceError(
+            f"{path} has {len(wanted)} columns for triples ({listed(wanted)}); they have three: head, relation, tail"
+        )
+    weight = weight_column(file, wanted)
+    every = [*wanted, weight] if weight else wanted
+    table = file.read(every, dict.fromkeys(every, pa.string())).select(every)
+    texts = [table[column].cast(pa.string()) for column in every]
+    return file, pa.table(dict(zip(("head", "relation", "tail", "weight"), texts, strict=False)))
+
+
+def _usual_columns(file: TableFile) -> list[str]:
+    """Return the columns of head, relation and tail by their names, or else the first three."""
+    by_word = {column.lower().removesuffix("_id"): column for column in file.columns}
+    found = [next((by_word[word] for word in words if word in by_word), None) for words in _COLUMN_WORDS]
+    return [c for c in found if c is not None] if None not in found else file.columns[:3]
 
 
 def _read_types(path: Path, dialect: Dialect) -> TypedTable:

@@ -2,41 +2,35 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
-from tempfile import mkdtemp
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from neupath.errors import SourceError
+from neupath.errors import WriteError
+from neupath.files import write_whole_folder
 from neupath.graph import HIN
 from neupath.schema import Relation
 
 
-def write_folder(hin: HIN, folder: Path) -> Path:
-    """Write one table a node type and one a relation; the folder appears whole or not at all."""
-    if folder.exists():
-        raise SourceError(f"{folder} exists already; give a new folder, or remove it first")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
-    except OSError as error:
-        raise SourceError(f"cannot write {folder}: {error.strerror or error}") from error
-    try:
-        _write_tables(hin, temporary)
-        temporary.chmod(0o755)
-        temporary.rename(folder)
-    except OSError as error:
-        if not folder.is_dir():  # another process may have finished the same folder first
-            raise SourceError(f"cannot write {folder}: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-    return folder
+def write_folder(hin: HIN, folder: str | Path) -> Path:
+    """Write one table a node type and one a relation; the folder appears whole or not at all.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from neupath import load
+    >>> with TemporaryDirectory() as parent:
+    ...     load(write_folder(load("toy"), parent + "/saved")).num_nodes("author")
+    5
+    """
+    target = Path(folder)
+    if target.exists():
+        raise WriteError(f"{target} exists already; give a new folder, or remove it first")
+    return write_whole_folder(target, lambda temporary: write_tables(hin, temporary))
 
 
-def _write_tables(hin: HIN, folder: Path) -> None:
+def write_tables(hin: HIN, folder: Path) -> None:
+    """Write the tables and the graph.toml of a graph into a folder that is there."""
     toml = []
     if hin.schema.abbreviations:
         toml += ["[abbreviations]", *(f"{_quoted(k)} = {_quoted(v)}" for k, v in hin.schema.abbreviations.items()), ""]
@@ -48,7 +42,7 @@ def _write_tables(hin: HIN, folder: Path) -> None:
         columns |= {name: nodes.attributes[name] for name in others}
         pa.parquet.write_table(pa.table(columns), folder / file)
         toml += [f"[nodes.{_quoted(node_type)}]", f'file = "{file}"', f'id = "{id_column}"']
-        toml += [""] if nodes.names is None else [f'name = "{name_column}"', ""]
+        toml += [f'name = "{name_column if nodes.names is not None else ""}"', f"attributes = {json.dumps(others)}", ""]
     for number, relation in enumerate(hin.schema.relations):
         file = f"edges-{number:02d}-{_safe(relation.name)}.parquet"
         pa.parquet.write_table(_edge_table(hin, relation), folder / file)

@@ -28,7 +28,7 @@ class DWPC(PathMeasure):
         super().__init__(metapath)
         if not 0 <= damping <= 1:
             raise QueryError(f"damping is {damping}; it lies between 0 (hubs count in full) and 1")
-        self.damping = damping
+        self.damping = float(damping)
 
     def params(self) -> dict[str, object]:
         return super().params() | {"damping": self.damping}

@@ -32,7 +32,8 @@ class PathMeasure(Scorer):
         self.metapath = metapath
 
     def fit(self, hin: HIN) -> Self:
-        path = hin.metapath(str(self.metapath))
+        given = self.metapath
+        path = given if isinstance(given, MetaPath) and given.schema == hin.schema else hin.metapath(str(given))
         self.check(path)
         self.hin_, self.metapath_ = hin, path
         key = (self.name, json.dumps(self.params()), path)
@@ -69,10 +70,10 @@ class PathMeasure(Scorer):
     def params(self) -> dict[str, object]:
         return {"metapath": str(getattr(self, "metapath_", self.metapath))}
 
-    def _score_rows(self, queries: Rows) -> Floats:
+    def score_rows(self, queries: Rows) -> Floats:
         return score_product(self.factors_, self.normalisation, queries)
 
-    def _rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
+    def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
         return top_k_of_product(self.factors_, self.normalisation, queries, skipped, k, candidates, threads)
 
 
