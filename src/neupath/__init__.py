@@ -1,5 +1,7 @@
 """neupath: similarity search in heterogeneous information networks."""
 
+from typing import Any
+
 from neupath.datasets import from_networkx, from_pyg, from_tables, from_triples, load, to_networkx, to_pyg, write_folder
 from neupath.errors import NeuPathError
 from neupath.explanation import Explanation, explain
@@ -7,8 +9,21 @@ from neupath.graph import HIN, Edges
 from neupath.measures import DWPC, PCRW, HeteSim, JoinSim, PathCount, PathSim, load_measure
 from neupath.metapath import MetaPath, enumerate_metapaths
 from neupath.nodes import Nodes
+from neupath.saved import load_scorer
 from neupath.schema import Relation, Schema
 from neupath.search import Hit, Hits
+
+_LEARNED = ("CountPath", "NeuPath")
+
+
+def __getattr__(name: str) -> Any:
+    """Import the learned models when they are first asked for: they need torch."""
+    if name in _LEARNED:
+        from neupath import models
+
+        return getattr(models, name)
+    raise AttributeError(f"module 'neupath' has no attribute {name!r}")
+
 
 __version__ = "0.1.0"
 
@@ -37,6 +52,7 @@ __all__ = [
     "from_triples",
     "load",
     "load_measure",
+    "load_scorer",
     "to_networkx",
     "to_pyg",
     "write_folder",

@@ -16,10 +16,20 @@ from neupath.description import describe
 from neupath.errors import NeuPathError, QueryError, listed
 from neupath.explanation import explain as explain_pair
 from neupath.graph import HIN
+from neupath.labels import Protocol
 from neupath.measures import MEASURES, measure_named
 from neupath.metapath import enumerate_metapaths
 from neupath.nodes import Id, Nodes
-from neupath.rendering import ProgressBars, printable, render_description, render_explanation, render_hits
+from neupath.rendering import (
+    ProgressBars,
+    printable,
+    render_description,
+    render_evaluation,
+    render_explanation,
+    render_hits,
+)
+from neupath.saved import load_scorer
+from neupath.scorer import Scorer
 
 out = Console()
 err = Console(stderr=True)
@@ -50,6 +60,9 @@ MetaPathOption = Annotated[
     str | None, typer.Option("--path", "-p", help="The meta-path, such as movie-actor-movie or MAM.")
 ]
 Measure = Annotated[str, typer.Option("--measure", "-m", help=f"One of {', '.join(MEASURES)}.")]
+Model = Annotated[
+    Path | None, typer.Option("--model", help="A folder with a saved model or measure, instead of --path.")
+]
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", help="A graph.toml for what cannot be detected: columns, types, relations.")
 ]
@@ -58,6 +71,9 @@ DuplicatesOption = Annotated[
 ]
 Data = Annotated[
     Path | None, typer.Option("--data", envvar="NEUPATH_DATA", help="A folder in which GRAPH may be named.")
+]
+ProtocolOption = Annotated[
+    Protocol, typer.Option("--protocol", help="Labels: strict (5 best, 5 random a query) or paper (the 10 best).")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -164,6 +180,7 @@ def search(
     path: MetaPathOption = None,
     k: Annotated[int, typer.Option("-k", help="How many hits.")] = 10,
     measure: Measure = "pathsim",
+    model: Model = None,
     where: Annotated[
         list[str] | None, typer.Option("--where", help="Keep targets whose attribute fits, such as 'year >= 2000'.")
     ] = None,
@@ -186,19 +203,21 @@ def search(
 
     """
     hin = _load(graph, config, duplicates, data)
-    scorer = measure_named(measure, _required_path(hin, path)).fit(hin)
-    _note_relations(scorer.metapath_.all_relations_steps())
+    if model is not None and path is not None:
+        raise QueryError("a saved model knows what similar means; give either --model or --path")
+    scorer: Scorer = load_scorer(model, hin) if model else measure_named(measure, _required_path(hin, path)).fit(hin)
+    if scorer.metapath_text is not None:
+        _note_relations(hin.metapath(scorer.metapath_text).all_relations_steps())
+    how = scorer.metapath_text + ", " + scorer.name if scorer.metapath_text else f"the {scorer.name} model in {model}"
     found = scorer.top_k(query, k, include_query=include_query, zeros=zeros, among=among or None, where=where or ())
     for asked, hits in zip(query, found, strict=True):
         if as_json:
             _print_json(hits.to_dict())
         elif len(hits):
             told = _told(scorer.hin_.nodes[scorer.source_type], asked, hits.query)
-            out.print(
-                render_hits(hits, f"{scorer.target_type} nodes most similar to {told} by {hits.metapath}, {measure}")
-            )
+            out.print(render_hits(hits, f"{scorer.target_type} nodes most similar to {told} by {how}"))
         else:
-            out.print(f"{asked}: nothing found by {hits.metapath}", highlight=False, markup=False)
+            out.print(f"{asked}: nothing found by {how}", highlight=False, markup=False)
         if hits.shortfall:
             _note(f"{asked}: {hits.shortfall}")
 
@@ -244,6 +263,93 @@ def explain(
         out.print(render_explanation(explanation))
     if draw is not None:
         _note(f"drawn to {draw}")
+
+
+@app.command()
+def train(
+    graph: Graph,
+    out_folder: Annotated[Path, typer.Option("--out", help="The folder to save the model to.")],
+    path: MetaPathOption = None,
+    pairs: Annotated[
+        Path | None, typer.Option("--pairs", help="A CSV file of labels with the header query,target,score.")
+    ] = None,
+    model: Annotated[str, typer.Option("--model", help="neupath, or countpath, which counts paths.")] = "neupath",
+    measure: Measure = "pathsim",
+    protocol: ProtocolOption = "strict",
+    layers: Annotated[int, typer.Option("--layers", help="The longest path it can see (countpath: half of it).")] = 2,
+    paths_kept: Annotated[int, typer.Option("--paths", help="How many path instances NeuPath keeps, T.")] = 2,
+    dim: Annotated[int, typer.Option("--dim", help="The width of NeuPath's embeddings.")] = 256,
+    epochs: Annotated[int, typer.Option("--epochs", help="The most epochs.")] = 30,
+    learning_rate: Annotated[float | None, typer.Option("--learning-rate", help="The first learning rate.")] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Decides the split, the labels and the weights.")] = 0,
+    device: Annotated[str | None, typer.Option("--device", help="cpu or cuda; by default what there is.")] = None,
+    config: ConfigFile = None,
+    duplicates: DuplicatesOption = None,
+    data: Data = None,
+    as_json: Json = False,
+) -> None:
+    """Learn similarity from labelled pairs, or from labels that an exact measure gives for 400 queries.
+
+    The model is never told the meta-path: --path only makes the labels. A run that was interrupted goes on from its
+    last epoch when the same command is given again.
+
+    Examples:
+      neupath train stdlib --path class-method-class --out model
+
+      neupath train my-tables/ --pairs labels.csv --out model
+
+    """
+    if (path is None) == (pairs is None):
+        raise QueryError("give either --path, to draw labels from a measure, or --pairs, a file of labels")
+    hin = _load(graph, config, duplicates, data)
+    from neupath.learning import learn
+
+    settings: dict[str, Any] = {"dim": dim, "paths": paths_kept} if model == "neupath" else {}
+    settings |= {} if learning_rate is None else {"learning_rate": learning_rate}
+    learned = learn(
+        hin, model, path, pairs, out_folder, measure=measure, protocol=protocol, layers=layers, epochs=epochs,
+        seed=seed, device=device, settings=settings, bars=ProgressBars(err),
+    )  # fmt: skip
+    if as_json:
+        _print_json(learned.to_dict())
+        return
+    print(f"saved to {out_folder}: best validation RMSE {learned.validation_rmse:.4f} after {learned.epochs} epochs")
+    for text, weight in learned.metapaths:
+        print(f"it reads as {text} with weight {weight:.3f}")
+
+
+@app.command()
+def evaluate(
+    graph: Graph,
+    model: Annotated[Path, typer.Option("--model", help="A folder with a saved model.")],
+    path: MetaPathOption = None,
+    measure: Measure = "pathsim",
+    protocol: ProtocolOption = "strict",
+    queries: Annotated[int, typer.Option("--queries", help="How many unseen queries to test on.")] = 400,
+    seed: Annotated[int, typer.Option("--seed", help="The split's seed; that of training keeps queries unseen.")] = 0,
+    config: ConfigFile = None,
+    duplicates: DuplicatesOption = None,
+    data: Data = None,
+    as_json: Json = False,
+) -> None:
+    """Compare a saved model with an exact measure, on unseen queries against all targets.
+
+    Example:  neupath evaluate stdlib --model model --path class-method-class
+    """
+    hin = _load(graph, config, duplicates, data)
+    from neupath.evaluation import evaluate as compare
+    from neupath.evaluation import split_queries
+
+    teacher = measure_named(measure, _required_path(hin, path)).fit(hin)
+    scorer = load_scorer(model, hin)
+    test = split_queries(hin.num_nodes(teacher.source_type), (400, 100, queries), seed).test
+    found = compare(scorer, teacher, test, protocol)
+    if as_json:
+        _print_json(found.to_dict())
+    else:
+        out.print(
+            render_evaluation(found, f"{scorer.name} against {measure} on {found.metapath}, {found.queries} queries")
+        )
 
 
 @datasets_app.callback(invoke_without_command=True)

@@ -3,6 +3,7 @@
 import textwrap
 import warnings
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ FORMATS = (".svg", ".png", ".pdf")
 _COLUMN_WIDTH, _ROW_HEIGHT = 2.4, 0.5  # inches
 _COLOURS = ("#3b6fb6", "#c4573a", "#3f8f5f", "#8a5fb0", "#b08a2e", "#4f8f96", "#a34f7c", "#6b6b6b")
 
+_SETTINGS: Any = {"svg.fonttype": "none", "svg.hashsalt": "neupath", "font.size": 9, "text.parse_math": False}
+
 Spot = tuple[int, PathNode]
 """A node at a position: the same node may stand at several."""
 
@@ -31,8 +34,7 @@ def draw_explanation(explanation: Explanation, path: str | Path) -> Path:
     target = Path(path)
     if target.suffix.lower() not in FORMATS:
         raise QueryError(f"cannot draw to {target}; the name must end in {', '.join(FORMATS)}")
-    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "neupath", "font.size": 9, "text.parse_math": False}
-    with rc_context(settings), warnings.catch_warnings():
+    with rc_context(_SETTINGS), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # names come in any script, fonts don't
         figure = _draw(explanation)
         metadata = {"Date": None} if target.suffix.lower() == ".svg" else {}
@@ -118,3 +120,21 @@ def _caption(explanation: Explanation) -> str:
 def _short(text: str) -> str:
     clean = "".join(character if character.isprintable() else " " for character in text)
     return textwrap.shorten(clean, 28, placeholder="…") if " " in clean else clean[:27] + "…" * (len(clean) > 27)
+
+
+def draw_curve(log: Sequence[Mapping[str, float]], path: str | Path) -> Path:
+    """Draw training and validation errors over the epochs of a log to an SVG, PNG or PDF file."""
+    target = Path(path)
+    figure = Figure(figsize=(6, 3.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    epochs = [entry["epoch"] for entry in log]
+    for name, colour in (("train_rmse", _COLOURS[0]), ("validation_rmse", _COLOURS[1])):
+        axes.plot(epochs, [entry[name] for entry in log], color=colour, label=name.replace("_rmse", ""), marker=".")
+    axes.set(xlabel="epoch", ylabel="RMSE", yscale="log")
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    with rc_context(_SETTINGS):
+        metadata: Any = {"Date": None} if target.suffix.lower() == ".svg" else {}
+        write_whole(target, lambda temporary: figure.savefig(temporary, metadata=metadata, dpi=160, facecolor="white"))
+    return target

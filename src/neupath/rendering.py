@@ -1,7 +1,7 @@
 """Rendering: results as a terminal shows them, tables, trees and bars."""
 
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rich.console import Console, Group
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -10,6 +10,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from neupath.description import Description
+from neupath.evaluation import Evaluation
 from neupath.explanation import Explanation, PathInstance
 from neupath.search import Hits
 
@@ -109,6 +110,19 @@ def render_description(description: Description, title: str) -> Group:
     return Group(Text(printable(title), style="bold"), types, "", relations, "", paths, *notes)
 
 
+def render_evaluation(evaluation: Evaluation, title: str) -> Group:
+    """Show how near a scorer comes to an exact measure."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("metric")
+    table.add_column("value", justify="right")
+    for name, value in evaluation.to_dict().items():
+        if isinstance(value, float):
+            table.add_row(name, f"{value:.4f}" if name != "seconds_per_query" else f"{value:.6f}")
+        elif name not in ("metapath", "protocol"):
+            table.add_row(name, "-" if value is None else str(value))
+    return Group(Text(printable(title), style="bold"), table)
+
+
 def printable(text: str) -> str:
     """Replace characters that would move the cursor or ring the bell."""
     return "".join(character if character.isprintable() else "�" for character in text)
@@ -126,6 +140,11 @@ class ProgressBars:
         with self._progress(*columns) as progress:
             yield from progress.track(items, description=title)
 
+    def epochs(self, title: str) -> "EpochBar":
+        """Return a bar for training, to be used with `with`."""
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        return EpochBar(self._progress(*columns), title)
+
     def download(self) -> "DownloadBar":
         """Return a bar for downloads, to be used with `with`."""
         return DownloadBar(self._progress(TextColumn("{task.description}"), BarColumn(), DownloadColumn()))
@@ -134,6 +153,26 @@ class ProgressBars:
         self, *columns: TextColumn | BarColumn | MofNCompleteColumn | TimeRemainingColumn | DownloadColumn
     ) -> Progress:
         return Progress(*columns, console=self._console, transient=True, disable=not self._console.is_terminal)
+
+
+class EpochBar:
+    """A bar over epochs with the errors of the last one."""
+
+    def __init__(self, progress: Progress, title: str) -> None:
+        self._progress = progress
+        self._title = title
+        self._task = progress.add_task(title, total=None)
+
+    def __enter__(self) -> "EpochBar":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._progress.stop()
+
+    def __call__(self, epoch: Any, total: int) -> None:
+        told = f"{self._title}: RMSE {epoch.train_rmse:.4f}, validation {epoch.validation_rmse:.4f}"
+        self._progress.update(self._task, completed=epoch.epoch, total=total, description=told)
 
 
 class DownloadBar:

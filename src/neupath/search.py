@@ -150,6 +150,24 @@ def score_product(factors: Factors, normalisation: int, queries: Rows) -> Floats
     return scores
 
 
+def top_k_of_scores(scores: Floats, skipped: Rows, k: int, candidates: Mask | None = None) -> Ranking:
+    """Rank all targets of each query by given scores; shape of scores (queries, targets)."""
+    count = scores.shape[1]
+    limit = min(k, count)
+    rows = np.full((len(scores), limit), -1, dtype=np.int64)
+    best = np.zeros(rows.shape)
+    sizes = np.zeros(len(scores), dtype=np.int64)
+    for q, row in enumerate(scores):
+        allowed = np.ones(count, dtype=np.bool_) if candidates is None else candidates.copy()
+        if skipped[q] >= 0:
+            allowed[skipped[q]] = False
+        targets = np.flatnonzero(allowed)
+        order = targets[np.lexsort((targets, -row[targets]))[:limit]]
+        sizes[q] = len(order)
+        rows[q, : len(order)], best[q, : len(order)] = order, row[order]
+    return Ranking(rows, best, sizes)
+
+
 def with_unrelated(ranking: Ranking, skipped: Rows, k: int, num_targets: int, candidates: Mask | None) -> Ranking:
     """Fill a ranking up to k with targets of score 0, in node order."""
     allowed = np.arange(num_targets) if candidates is None else np.flatnonzero(candidates)

@@ -1,0 +1,339 @@
+"""NeuPath (Xiao, Zhao, Zheng, Song, CIKM 2021): PathSim learned from labelled pairs, with no meta-path given."""
+
+import copy
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, cast
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from neupath.errors import QueryError, SchemaError, SourceError
+from neupath.files import write_whole
+from neupath.graph import HIN, Floats
+from neupath.labels import Pairs, Protocol, draw_pairs, read_pairs
+from neupath.models.batches import Batch, build_batch
+from neupath.models.classes import ClassTable, FlatGraph, Ints, edge_kinds
+from neupath.models.encoder import Decoder, Encoder, Pooling
+from neupath.models.training import Epoch, Recipe, Watch, fingerprint_of, train
+from neupath.nodes import Mask, Rows
+from neupath.schema import Schema
+from neupath.scorer import Scorer, read_saved
+from neupath.search import Ranking, top_k_of_scores
+
+WEIGHTS = "weights.safetensors"
+_CLASSES_AT_ONCE = 20_000
+_QUERIES_AT_ONCE = 64
+_POOLINGS = ("tmax", "max", "mean", "sum")
+
+
+@dataclass(frozen=True)
+class _Labelled:
+    """A batch of classes and the labels of its pairs."""
+
+    batch: Batch
+    which: Tensor  # (pairs,) the class of each pair's target
+    scores: Tensor  # (pairs,)
+
+
+class NeuPath(Scorer):
+    """Score pairs by an encoder that finds the T best path instances for each target and a decoder that weighs them.
+
+    `layers` is the length of the paths it can see, `paths` how many (T), `dim` the width. See `models/encoder.py` for
+    the formulas. `node_types`, `edge_types` and `pooling` are for ablations.
+
+    >>> import neupath as npth
+    >>> hin = npth.load("toy")
+    >>> labels = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0), ("Mary", "Ann", 0.3)]
+    >>> model = NeuPath(dim=16, layers=4, paths=2, epochs=2, seed=0).fit(hin, labels)
+    >>> len(model.top_k("Jim", k=2))
+    2
+    """
+
+    name = "neupath"
+    exact = False
+
+    def __init__(
+        self,
+        dim: int = 256,
+        layers: int = 2,
+        paths: int = 2,
+        *,
+        pooling: Pooling = "tmax",
+        node_types: bool = True,
+        edge_types: bool = True,
+        epochs: int = 30,
+        batch_size: int = 8,
+        learning_rate: float = 5e-4,
+        seed: int = 0,
+        device: str | None = None,
+    ) -> None:
+        for what, value in (("dim", dim), ("layers", layers), ("paths", paths), ("batch_size", batch_size)):
+            if value < (2 if what == "dim" else 1):
+                raise QueryError(f"{what} is {value}; it must be at least {2 if what == 'dim' else 1}")
+        if pooling not in _POOLINGS:
+            raise QueryError(f"pooling is {pooling!r}; it can be {', '.join(_POOLINGS)}")
+        self.dim, self.layers, self.pooling = dim, layers, pooling
+        self.paths = paths if pooling == "tmax" else 1
+        self.node_types, self.edge_types = node_types, edge_types
+        self.epochs, self.batch_size, self.learning_rate, self.seed = epochs, batch_size, learning_rate, seed
+        self.device = choose_device(device)
+        self.log_: list[Epoch] = []
+
+    def params(self) -> dict[str, object]:
+        names = (
+            "dim",
+            "layers",
+            "paths",
+            "pooling",
+            "node_types",
+            "edge_types",
+            "epochs",
+            "batch_size",
+            "learning_rate",
+        )
+        return {name: getattr(self, name) for name in (*names, "seed")}
+
+    @property
+    def source_type(self) -> str:
+        self._fitted()
+        return self.node_type_
+
+    @property
+    def target_type(self) -> str:
+        return self.source_type
+
+    @property
+    def metapath_text(self) -> None:
+        return None
+
+    def fit(
+        self,
+        hin: HIN,
+        pairs: Any = None,
+        *,
+        teacher: Scorer | None = None,
+        queries: Rows | None = None,
+        protocol: Protocol = "strict",
+        validation: Rows | None = None,
+        folder: str | Path | None = None,
+        watch: Watch = lambda *_: None,
+    ) -> Self:
+        """Learn from labelled pairs, or from labels drawn from an exact measure, the `teacher`, for some queries.
+
+        `pairs` is a CSV file, a table, or tuples of (query, target, score). One query in five is kept for choosing the
+        best epoch, unless `validation` names such queries for the teacher. With a `folder`, an interrupted run goes on
+        where it stopped.
+        """
+        learn, check = split_labels(hin, pairs, teacher, queries, protocol, validation, self.seed)
+        torch.manual_seed(self.seed)
+        self.node_type_ = learn.node_type
+        self._set_graph(hin)
+        self.network_ = self._make_network(hin)
+        recipe = Recipe(epochs=self.epochs, learning_rate=self.learning_rate, seed=self.seed)
+        batches, held_out = self._batches(learn), self._batches(check)
+        keep = None if folder is None else Path(folder)
+        fingerprint = fingerprint_of(learn, self.params())
+        self.log_ = train(self.network_, self._loss, batches, held_out, recipe, keep, watch, fingerprint=fingerprint)
+        return self
+
+    def _make_network(self, hin: HIN) -> nn.ModuleDict:
+        num_types = len(hin.schema.node_types) if self.node_types else 1
+        num_kinds = len(edge_kinds(hin.schema)) if self.edge_types else 1
+        encoder = Encoder(self.dim, self.layers, self.paths, num_types, max(1, num_kinds), self.pooling)
+        return nn.ModuleDict({"encoder": encoder, "decoder": Decoder(self.dim, self.paths)}).to(self.device)
+
+    def _set_graph(self, hin: HIN) -> None:
+        """Number the nodes of a graph and find its background, the classes of nodes without a query."""
+        graph = FlatGraph.of(hin)
+        types = graph.types if self.node_types else np.zeros_like(graph.types)
+        kinds = graph.kinds if self.edge_types else np.zeros_like(graph.kinds)
+        self.hin_ = hin
+        self.graph_ = FlatGraph(graph.start, types, graph.indptr, graph.sources, kinds)
+        cap = {"tmax": self.paths, "max": 1}.get(self.pooling, 0)
+        self.table_ = ClassTable(len(hin.schema.node_types) if self.node_types else 1, self.layers, cap)
+        self.background_ = self.table_.background(self.graph_)
+
+    @property
+    def _first(self) -> int:
+        return int(self.graph_.start[self.hin_.schema.node_types.index(self.node_type_)])
+
+    def _batches(self, pairs: Pairs) -> list[_Labelled]:
+        """Cut pairs into batches of some queries each, with the classes their targets depend on."""
+        queries = np.unique(pairs.queries)
+        found = []
+        for start in range(0, len(queries), self.batch_size):
+            part = pairs.of_queries(queries[start : start + self.batch_size])
+            classes = np.empty(len(part), dtype=np.int64)
+            for query in np.unique(part.queries):
+                own = part.queries == query
+                targets = self._first + part.targets[own]
+                reach = self.table_.reach(self.graph_, targets)
+                classes[own] = self.table_.classes_of(self.graph_, self.background_, self._first + int(query), reach)[
+                    targets
+                ]
+            distinct, which = np.unique(classes, return_inverse=True)
+            batch = build_batch(self.table_, distinct, self.paths).to(self.device)
+            scores = torch.tensor(part.scores, dtype=torch.float32, device=self.device)
+            found.append(_Labelled(batch, torch.from_numpy(which).to(self.device), scores))
+        return found
+
+    def _loss(self, labelled: object) -> Tensor:
+        part = cast(_Labelled, labelled)
+        scores = self._score_classes(part.batch)[part.which]
+        return ((scores - part.scores) ** 2).mean()
+
+    def _score_classes(self, batch: Batch) -> Tensor:
+        scores: Tensor = self.network_["decoder"](self.network_["encoder"](batch))
+        return scores
+
+    def score_rows(self, queries: Rows) -> Floats:
+        """Return the score of each query with every target; shape (queries, targets)."""
+        self._fitted()
+        count = len(self.hin_.nodes[self.node_type_])
+        scores = np.empty((len(queries), count))
+        reach = self.table_.reach(self.graph_, np.arange(self._first, self._first + count))
+        for start in range(0, len(queries), _QUERIES_AT_ONCE):
+            block = slice(start, start + _QUERIES_AT_ONCE)
+            scores[block] = self._score_block(queries[block], reach, count)
+        return scores
+
+    def _score_block(self, queries: Rows, reach: list[Mask], count: int) -> Floats:
+        table = self.table_.fork()  # what these queries add is forgotten again
+        targets = slice(self._first, self._first + count)
+        classes: Ints = np.stack(
+            [table.classes_of(self.graph_, self.background_, self._first + int(q), reach)[targets] for q in queries]
+        )
+        distinct, which = np.unique(classes, return_inverse=True)
+        found = np.empty(len(distinct))
+        with torch.no_grad():
+            for start in range(0, len(distinct), _CLASSES_AT_ONCE):
+                block = slice(start, start + _CLASSES_AT_ONCE)
+                batch = build_batch(table, distinct[block], self.paths).to(self.device)
+                found[block] = self._score_classes(batch).cpu().numpy()
+        return found[which.reshape(classes.shape)]
+
+    def rank_rows(
+        self,
+        queries: Rows,
+        skipped: Rows,
+        k: int,
+        candidates: Mask | None,
+        threads: int | None,  # noqa: ARG002
+    ) -> Ranking:
+        """Return the k best targets of each query; those outside its ball have the score of the background."""
+        return top_k_of_scores(self.score_rows(queries), skipped, k, candidates)
+
+    def bind(self, hin: HIN) -> "NeuPath":
+        """Return the same model over another graph with the same schema: new nodes, new edges, or all new."""
+        self._fitted()
+        mine, theirs = self.hin_.schema, hin.schema
+        if (mine.node_types, mine.relations) != (theirs.node_types, theirs.relations):
+            raise SchemaError(schema_difference(schema_summary(mine), schema_summary(theirs)))
+        bound = copy.copy(self)
+        bound._set_graph(hin)
+        return bound
+
+    def save(self, folder: str | Path) -> Path:
+        """Write scorer.json, with the schema, and weights.safetensors to a folder."""
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        tensors = {name: tensor.cpu().contiguous() for name, tensor in self.network_.state_dict().items()}
+        about = {"node_type": self.node_type_, "schema": json.dumps(schema_summary(self._fitted().schema))}
+        write_whole(target / WEIGHTS, lambda temporary: save_file(tensors, temporary, metadata=about))
+        return super().save(target)
+
+
+def split_labels(
+    hin: HIN,
+    pairs: Any,
+    teacher: Scorer | None,
+    queries: Rows | None,
+    protocol: Protocol,
+    validation: Rows | None,
+    seed: int,
+) -> tuple[Pairs, Pairs]:
+    """Return the labels to learn from and those to choose the best epoch by, a fifth of the queries unless given."""
+    if (pairs is None) == (teacher is None):
+        raise QueryError("give either labelled pairs or a teacher to draw labels from")
+    if teacher is None:
+        every = read_pairs(hin, pairs)
+    else:
+        if queries is None:
+            raise QueryError("a teacher needs the queries to draw labels for, as rows")
+        every = draw_pairs(teacher, queries, protocol, seed=seed)
+        if validation is not None:
+            return every, draw_pairs(teacher, validation, protocol, seed=seed + 1)
+    distinct = np.random.default_rng(seed).permutation(np.unique(every.queries))
+    cut = len(distinct) // 5
+    return every.of_queries(distinct[cut:]), every.of_queries(distinct[:cut])
+
+
+def load_neupath(folder: str | Path, hin: HIN, device: str | None = None) -> NeuPath:
+    """Read a saved model and bind it to a graph with the schema it was trained on."""
+    name, params = read_saved(folder)
+    if name != NeuPath.name:
+        raise SourceError(f"{folder} holds a {name}, not a NeuPath model")
+    path = Path(folder) / WEIGHTS
+    settings: Any = params
+    try:
+        model = NeuPath(**settings, device=device)
+        about, tensors = read_weights(path)
+        wanted = json.loads(about["schema"])
+    except (SafetensorError, KeyError, ValueError, TypeError, OSError) as error:
+        raise SourceError(f"{path} is not a NeuPath model that can be read: {error}") from error
+    if wanted != schema_summary(hin.schema):
+        raise SchemaError(schema_difference(wanted, schema_summary(hin.schema)))
+    model.node_type_ = about["node_type"]
+    model._set_graph(hin)
+    model.network_ = model._make_network(hin)
+    try:
+        model.network_.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise SourceError(f"{path} does not hold the weights that {folder}/scorer.json describes") from error
+    return model
+
+
+def read_weights(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """Read the notes and tensors of a file of weights."""
+    with safe_open(path, framework="pt") as file:
+        return file.metadata() or {}, load_file(path)
+
+
+def choose_device(device: str | None) -> torch.device:
+    """Return the device asked for, or CUDA where there is one, or the CPU."""
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+    except RuntimeError as error:
+        raise QueryError(f"device is {device!r}; it can be 'cpu' or 'cuda'") from error
+    if chosen.type == "cuda" and not torch.cuda.is_available():
+        raise QueryError(f"device is {device!r}, but no CUDA device is available here; use 'cpu'")
+    return chosen
+
+
+def schema_summary(schema: Schema) -> dict[str, list[str]]:
+    """Return what two graphs must share for one model to fit both."""
+    return {"node_types": list(schema.node_types), "relations": [str(relation) for relation in schema.relations]}
+
+
+def schema_difference(trained: dict[str, list[str]], given: dict[str, list[str]]) -> str:
+    """Say what a graph lacks, or has too much, for a model."""
+    missing = _differences(trained, given)
+    extra = _differences(given, trained)
+    told = "; ".join(
+        f"{what} {', '.join(parts)}" for what, parts in (("missing:", missing), ("unknown:", extra)) if parts
+    )
+    return (
+        f"the graph does not have the schema the model was trained on ({told or 'another order of types or relations'})"
+    )
+
+
+def _differences(one: dict[str, list[str]], other: dict[str, list[str]]) -> Iterable[str]:
+    return [part for key in one for part in one[key] if part not in other[key]]

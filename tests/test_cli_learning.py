@@ -1,0 +1,71 @@
+"""train, evaluate and search --model as a user types them."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="the learn extra is not installed")
+
+from tests.test_cli import Run, run  # noqa: F401
+
+PATH = "class-method-class"
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("models")
+
+
+def test_train_evaluate_search_with_countpath(run: Run, tmp_path: Path) -> None:  # noqa: F811
+    folder = tmp_path / "model"
+    trained = run("train", "stdlib", "--path", PATH, "--model", "countpath", "--out", folder, "--device", "cpu")
+    assert trained.code == 0
+    assert "it reads as class-method-class with weight 1.000" in trained.out
+    assert {path.name for path in folder.iterdir()} == {"scorer.json", "weights.safetensors", "log.jsonl", "curve.svg"}
+    told = run("evaluate", "stdlib", "--model", folder, "--path", PATH, "--queries", 50, "--json").json
+    assert told["ndcg@20"] == pytest.approx(1.0)
+    assert set(told) >= {"metapath", "protocol", "rmse_top", "rmse_all", "rmse_nonzero", "ndcg_released", "recall@20"}
+    found = run("search", "stdlib", "argparse.ArgumentParser", "--model", folder, "-k", 3, "--json").json
+    assert (found["measure"], found["exact"], found["metapath"]) == ("countpath", False, None)
+    exact = run("search", "stdlib", "argparse.ArgumentParser", "--path", PATH, "-k", 3, "--json").json
+    assert [hit["id"] for hit in found["hits"]] == [hit["id"] for hit in exact["hits"]]
+
+
+def test_train_evaluate_search_with_neupath(run: Run, tmp_path: Path) -> None:  # noqa: F811
+    folder = tmp_path / "model"
+    arguments = ["--layers", 4, "--dim", 16, "--epochs", 3, "--device", "cpu"]
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("query,target,score\nMike,Bob,1\nMike,Mary,0.8\nJim,Mike,0.0826\nMary,Ann,0.2857\nBob,Ann,0\n")
+    trained = run("train", "toy", "--pairs", pairs, "--out", folder, *arguments, "--json")
+    assert trained.json["epochs"] == 3
+    shown = run("evaluate", "toy", "--model", folder, "--path", "APVPA", "--queries", 2)
+    assert shown.code == 2, "five authors are too few for a split"
+    searched = run("search", "toy", "Mike", "--model", folder)
+    assert re.search(r"most similar to Mike by the neupath model in ", searched.out)
+    assert len((folder / "log.jsonl").read_text().splitlines()) == 3
+    assert json.loads((folder / "scorer.json").read_text())["params"]["dim"] == 16
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("train", "toy", "--out", "m"), "give either --path, to draw labels from a measure, or --pairs"),
+        (("train", "toy", "--out", "m", "--path", "APVPA", "--pairs", "x.csv"), "give either --path"),
+        (("train", "toy", "--out", "m", "--pairs", "nowhere.csv"), "no such file: nowhere.csv"),
+        (("train", "toy", "--out", "m", "--path", "APVPA", "--model", "neupaht"), "no model 'neupaht'"),
+        (("train", "toy", "--out", "m", "--path", "APVPA"), "5 nodes are too few to split"),
+        (("train", "toy", "--out", "m", "--path", "APVPA", "--dim", 0), "dim is 0"),
+        (("evaluate", "toy", "--model", "nowhere", "--path", "APVPA"), "no saved scorer in nowhere"),
+        (("search", "toy", "Mike", "--model", "nowhere"), "no saved scorer in nowhere"),
+        (("search", "toy", "Mike", "--model", "nowhere", "-p", "APVPA"), "give either --model or --path"),
+    ],
+)
+def test_bad_input(run: Run, arguments: tuple[object, ...], message: str, tmp_path: Path, monkeypatch) -> None:  # noqa: F811
+    monkeypatch.chdir(tmp_path)
+    result = run(*arguments)
+    assert result.code == 2
+    assert len(result.err.splitlines()) == 1
+    assert message in result.err
+    assert not (tmp_path / "m").exists()
