@@ -10,7 +10,7 @@ demo: .venv/.base
 	$(BIN)/neupath demo
 
 test: .venv/.dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: .venv/.dev
 	$(BIN)/ruff check .
@@ -19,6 +19,7 @@ check: .venv/.dev
 
 bench: .venv/.base
 	$(BIN)/python benchmarks/exact.py
+	@test -z "$$NEUPATH_DATA" || $(BIN)/python benchmarks/forward.py
 
 format: .venv/.dev
 	$(BIN)/ruff check --fix .
@@ -36,7 +37,7 @@ clean:
 	$(PYTHON) -m venv .venv
 
 .venv/.base: .venv/bin/python pyproject.toml constraints.txt
-	$(PIP) -e .
+	$(PIP) -e '.[learn]'
 	@touch $@
 
 .venv/.dev: .venv/bin/python pyproject.toml constraints.txt

@@ -2,9 +2,10 @@
 
     python benchmarks/forward.py --data DATA
 
-Same weights, same scores (checked to 1e-5), interleaved in one run, medians of 5, on the CPU. The plain pass is a full-graph
-GNN forward for one query: node-level products, messages for every edge, T rounds of a scatter maximum. Inductive: the model
-is trained with a fifth of the movies and their edges removed, and tested on queries among them in the whole graph.
+Same weights, same scores (checked to 1e-5), interleaved in one run, medians of 5, on the CPU. The plain pass is a
+full-graph GNN forward for one query: node-level products, messages for every edge, T rounds of a scatter maximum.
+Inductive: the model is trained with a fifth of the movies and their edges removed, and tested on queries among them in
+the whole graph.
 """
 
 import argparse
@@ -39,8 +40,8 @@ def plain_scores(model: npth.NeuPath, query: int) -> Tensor:
     filled[:, 0] = True
     for layer in encoder.layers:
         projected = torch.zeros_like(h)
-        for number, matrix in enumerate(layer.project):
-            rows = types == number
+        for node_type, matrix in enumerate(layer.project):
+            rows = types == node_type
             projected[rows] = h[rows] @ matrix
         message = layer.extract_source(projected)[sources] + layer.extract_target(projected)[targets]
         message = (message + layer.edge[kinds].unsqueeze(1)).masked_fill(~filled[sources].unsqueeze(-1), -torch.inf)
@@ -115,9 +116,7 @@ def without(hin: HIN, kept: np.ndarray) -> HIN:
     """Return the graph with some movies only, and their edges."""
     import pyarrow as pa
 
-    nodes = [
-        npth.Nodes(t, n.ids.take(pa.array(kept)) if t == "movie" else n.ids) for t, n in hin.nodes.items()
-    ]
+    nodes = [npth.Nodes(t, n.ids.take(pa.array(kept)) if t == "movie" else n.ids) for t, n in hin.nodes.items()]
     edges = []
     for relation, matrix in hin.matrices.items():
         entries = matrix[kept].tocoo()

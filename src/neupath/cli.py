@@ -4,8 +4,10 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +15,9 @@ from rich.console import Console
 
 from neupath.datasets import BUILT_IN, PUBLIC, fetch, load, public_dataset
 from neupath.description import describe
-from neupath.errors import NeuPathError, QueryError, listed
+from neupath.errors import MissingExtraError, NeuPathError, QueryError, listed
+from neupath.evaluation import Evaluation, split_queries
+from neupath.evaluation import evaluate as compare
 from neupath.explanation import explain as explain_pair
 from neupath.graph import HIN
 from neupath.labels import Protocol
@@ -27,6 +31,7 @@ from neupath.rendering import (
     render_evaluation,
     render_explanation,
     render_hits,
+    render_looks,
 )
 from neupath.saved import load_scorer
 from neupath.scorer import Scorer
@@ -108,7 +113,36 @@ def demo(as_json: Json = False) -> None:
     out.print(render_explanation(why))
     _say(f"neupath search stdlib {imports.query} --path {imports.metapath} -k 5")
     out.print(render_hits(imports, f"modules that import what {imports.query} does"))
+    _demo_learning(hin, path, query)
     out.print("\nNow your own tables: [bold]neupath info FOLDER[/bold], then search and explain as above.")
+
+
+def _demo_learning(hin: HIN, path: str, query: str) -> None:
+    """Train both models on labels alone, where torch is installed, and show what they found."""
+    try:
+        from neupath.learning import learn
+    except MissingExtraError as error:
+        out.print(f"\nLearning from examples is left out: {error}", highlight=False, markup=False, soft_wrap=True)
+        return
+    with TemporaryDirectory() as parent:
+        for model, settings in (("neupath", {"dim": 128}), ("countpath", {})):
+            folder = Path(parent) / model
+            _say(f"neupath train stdlib --path {path} --model {model} --out {model}")
+            learned = learn(
+                hin, model, path, None, folder, measure="pathsim", protocol="strict", layers=2, epochs=20, seed=0,
+                device="cpu", settings=settings, bars=ProgressBars(err),
+            )  # fmt: skip
+            for text, weight in learned.metapaths:
+                out.print(f"found, from labelled pairs alone: {text} with weight {weight:.3f}", highlight=False)
+            _say(f"neupath evaluate stdlib --model {model} --path {path}")
+            teacher, scorer = measure_named("pathsim", path).fit(hin), load_scorer(folder, hin)
+            found = _compare(hin, scorer, teacher, "strict", 400, 0)
+            out.print(render_evaluation(found, f"{model} against pathsim, on {found.queries} unseen queries"))
+            if model == "neupath":
+                _say(f"neupath search stdlib {query} --model {model} -k 5")
+                out.print(
+                    render_hits(scorer.top_k(query, k=5), f"classes most similar to {query}, as NeuPath learned it")
+                )
 
 
 def _say(command: str) -> None:
@@ -239,6 +273,7 @@ def explain(
     target: Annotated[str, typer.Argument(metavar="B", help="An id or a name.")],
     path: MetaPathOption = None,
     measure: Measure = "pathsim",
+    model: Model = None,
     limit: Annotated[int, typer.Option("--limit", help="How many paths to show.")] = 10,
     draw: Annotated[Path | None, typer.Option("--draw", help="Draw the paths to this .svg, .png or .pdf file.")] = None,
     config: ConfigFile = None,
@@ -251,6 +286,9 @@ def explain(
     Example:  neupath explain toy Mike Mary --path author-paper-venue-paper-author --draw why.svg
     """
     hin = _load(graph, config, duplicates, data)
+    if model is not None:
+        _explain_model(hin, model, query, target, limit, as_json)
+        return
     explanation = explain_pair(hin, _required_path(hin, path), query, target, measure=measure, limit=limit)
     _note_relations(hin.metapath(explanation.metapath).all_relations_steps())
     if draw is not None:
@@ -263,6 +301,19 @@ def explain(
         out.print(render_explanation(explanation))
     if draw is not None:
         _note(f"drawn to {draw}")
+
+
+def _explain_model(hin: HIN, folder: Path, query: str, target: str, limit: int, as_json: bool) -> None:
+    """Show what a saved NeuPath looked at."""
+    scorer: Any = load_scorer(folder, hin)
+    if not hasattr(scorer, "looked_at"):
+        raise QueryError(f"the {scorer.name} in {folder} shows no paths of its own; explain its meta-path with --path")
+    score, looks = scorer.score(query, target), scorer.looked_at(query, target, limit)
+    if as_json:
+        paths = [asdict(look) | {"metapath": look.metapath} for look in looks]
+        _print_json({"query": query, "target": target, "measure": scorer.name, "score": score, "paths": paths})
+    else:
+        out.print(render_looks(looks, f"{query} and {target}: {scorer.name} = {score:.4f}"))
 
 
 @app.command()
@@ -337,19 +388,21 @@ def evaluate(
     Example:  neupath evaluate stdlib --model model --path class-method-class
     """
     hin = _load(graph, config, duplicates, data)
-    from neupath.evaluation import evaluate as compare
-    from neupath.evaluation import split_queries
-
     teacher = measure_named(measure, _required_path(hin, path)).fit(hin)
     scorer = load_scorer(model, hin)
-    test = split_queries(hin.num_nodes(teacher.source_type), (400, 100, queries), seed).test
-    found = compare(scorer, teacher, test, protocol)
+    found = _compare(hin, scorer, teacher, protocol, queries, seed)
     if as_json:
         _print_json(found.to_dict())
     else:
         out.print(
             render_evaluation(found, f"{scorer.name} against {measure} on {found.metapath}, {found.queries} queries")
         )
+
+
+def _compare(hin: HIN, scorer: Scorer, teacher: Scorer, protocol: Protocol, queries: int, seed: int) -> Evaluation:
+    """Compare two scorers on the test queries of a split."""
+    test = split_queries(hin.num_nodes(teacher.source_type), (400, 100, queries), seed).test
+    return compare(scorer, teacher, test, protocol)
 
 
 @datasets_app.callback(invoke_without_command=True)

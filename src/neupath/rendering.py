@@ -73,6 +73,20 @@ def _render_instance(instance: PathInstance, explanation: Explanation) -> Text:
     return line
 
 
+def render_looks(looks: Sequence[Any], title: str) -> Tree:
+    """Show the paths a model looked at, each with its share of the model's attention."""
+    tree = Tree(Text(printable(title), style="bold"))
+    for look in looks:
+        line = Text.assemble((f"{100 * look.weight:5.1f} %", "cyan"), "  ")
+        line.append("", style="" if look.from_query else "dim")
+        for position, node in enumerate(look.nodes):
+            line.append(f" {look.links[position - 1]} " if position else "", style="dim")
+            line.append(printable(node.name or str(node.id)), style="" if look.from_query else "dim")
+        tree.add(line)
+    tree.add(Text("bright: paths from the query; dim: what the model sees of the target itself", style="dim"))
+    return tree
+
+
 def _percent(part: float, whole: float) -> str:
     return f"{100 * part / whole:5.1f} %" if whole else "    - %"
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -230,3 +231,31 @@ def test_cuda_without_cuda() -> None:
 def test_ablations_train(hin: HIN, teacher: npth.PathSim, ablation) -> None:
     model = NeuPath(dim=8, epochs=1, device="cpu", **ablation).fit(hin, teacher=teacher, queries=np.arange(20))
     assert np.isfinite(model.scores("u1")).all()
+
+
+def test_neupath_shows_the_paths_it_looked_at(hin: HIN, teacher: npth.PathSim) -> None:
+    model = NeuPath(dim=32, layers=2, paths=2, epochs=20, learning_rate=2e-3, device="cpu")
+    model.fit(hin, teacher=teacher, queries=np.arange(50))
+    pairs = [(f"u{q}", str(teacher.top_k(f"u{q}", k=1)[0].id)) for q in range(55, 70) if len(teacher.top_k(f"u{q}"))]
+    for query, target in pairs:
+        looks = model.looked_at(query, target, limit=10_000)
+        assert sum(look.weight for look in looks) == pytest.approx(1.0, abs=1e-3)
+        weights = [look.weight for look in looks]
+        assert weights == sorted(weights, reverse=True)
+        for look in looks:
+            assert look.nodes[-1].id == target
+            assert look.from_query == (look.nodes[0].id == query)
+            for link, (here, there) in zip(look.links, pairwise(look.nodes), strict=True):
+                assert joined(hin, here, there), f"{here} {link} {there} is no edge"
+    used = model.used_metapaths(pairs)
+    assert sum(share for _, share in used) == pytest.approx(1.0)
+    assert used[0][0] == "user -buys-> item <-buys- user"
+    with pytest.raises(NeuPathError, match="a model that pools by mean picks no paths"):
+        NeuPath(dim=8, epochs=1, pooling="mean", device="cpu").fit(
+            hin, teacher=teacher, queries=np.arange(9)
+        ).looked_at("u1", "u2")
+
+
+def joined(hin: HIN, here, there) -> bool:
+    rows = hin.find(here.node_type, here.id), hin.find(there.node_type, there.id)
+    return any(hin.matrix(link)[rows] > 0 for link in hin.schema.links(here.node_type, there.node_type))

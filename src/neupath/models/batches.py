@@ -36,6 +36,7 @@ class Batch:
 
     queries: Tensor  # (J,) whether each class before the first layer is the query itself
     stages: tuple[Stage, ...]
+    classes: tuple[Ints, ...]  # the classes before and after each stage, as the table numbers them
 
     def to(self, device: torch.device | str) -> "Batch":
         """Return the batch with its tensors on a device."""
@@ -63,7 +64,7 @@ def build_batch(table: ClassTable, targets: Ints, slots: int) -> Batch:
         stage = _build_stage(part, own, np.searchsorted(rows, part.classes), types, filled, table.num_types)
         stages.append(stage)
         types, filled = types[own], stage.filled.numpy()
-    return Batch(torch.from_numpy(wanted[0] % 2 == 1), tuple(stages))
+    return Batch(torch.from_numpy(wanted[0] % 2 == 1), tuple(stages), tuple(wanted))
 
 
 def _build_stage(

@@ -160,17 +160,23 @@ class ClassTable:
 
     def classes_of(self, graph: FlatGraph, background: Sequence[Ints], query: int, reach: Sequence[Mask]) -> Ints:
         """Return the classes after the last layer for a query, true for the nodes that `reach` marks there."""
+        return self.trace(graph, background, query, reach)[-1]
+
+    def trace(self, graph: FlatGraph, background: Sequence[Ints], query: int, reach: Sequence[Mask]) -> list[Ints]:
+        """Return the classes before and after each layer for a query, true for the nodes that `reach` marks."""
         ball = np.zeros(len(graph.types), dtype=np.bool_)
         ball[query] = True
         now = background[0].copy()
         now[query] += 1
+        found = [now]
         for number, layer in enumerate(self.layers):
             ball = graph.with_neighbours(ball)
             nodes = np.flatnonzero(ball & reach[number + 1])
             after = self._refine(graph, layer, nodes, now)
             now = background[number + 1].copy()
             now[nodes] = after
-        return now
+            found.append(now)
+        return found
 
     def _refine(self, graph: FlatGraph, layer: Layer, nodes: Ints, classes: Ints) -> Ints:
         """Return the classes of some nodes after a layer, given those of all nodes before it."""

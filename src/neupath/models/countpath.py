@@ -13,7 +13,6 @@ exact.
 """
 
 import copy
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,13 +21,11 @@ from typing import Any, Self, cast
 import numpy as np
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import save_file
 from scipy.optimize import nnls
 from scipy.sparse import csr_array, eye_array
 from torch import Tensor, nn
 
 from neupath.errors import QueryError, SchemaError, SourceError
-from neupath.files import write_whole
 from neupath.graph import HIN, Csr, Floats, freeze
 from neupath.halfpath import Factors, mirrored
 from neupath.labels import Pairs, Protocol
@@ -40,6 +37,7 @@ from neupath.models.neupath import (
     schema_difference,
     schema_summary,
     split_labels,
+    write_weights,
 )
 from neupath.models.training import Epoch, Recipe, Watch, fingerprint_of, train
 from neupath.nodes import Mask, Rows
@@ -270,8 +268,7 @@ class CountPath(Scorer):
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         tensors = {"gates": torch.from_numpy(self.gates_.copy()), "mix": torch.from_numpy(self.mix_.copy())}
-        about = {"node_type": self.node_type_, "schema": json.dumps(schema_summary(self._fitted().schema))}
-        write_whole(target / WEIGHTS, lambda temporary: save_file(tensors, temporary, metadata=about))
+        write_weights(target / WEIGHTS, tensors, self.node_type_, self._fitted().schema)
         return super().save(target)
 
 
@@ -282,7 +279,7 @@ def load_countpath(folder: str | Path, hin: HIN) -> CountPath:
     try:
         model = CountPath(**settings, device="cpu")
         about, tensors = read_weights(path)
-        wanted = json.loads(about["schema"])
+        wanted = about["schema"]
         model.gates_, model.mix_ = tensors["gates"].numpy(), tensors["mix"].numpy()
     except (SafetensorError, KeyError, ValueError, TypeError, OSError) as error:
         raise SourceError(f"{path} is not a CountPath model that can be read: {error}") from error

@@ -14,6 +14,7 @@ The message is linear, W_m(a ‖ e ‖ b) = A·a + b_φ + C·b, so all matrix pr
 through the winners.
 """
 
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -34,14 +35,27 @@ class Encoder(nn.Module):
         self.dim, self.slots, self.pooling = dim, slots, pooling
         self.layers = nn.ModuleList(EncoderLayer(dim, num_types, num_kinds) for _ in range(layers))
 
-    def forward(self, batch: Batch) -> Tensor:
-        """Return the path embeddings of the batch's classes; shape (classes, T, d)."""
+    def forward(self, batch: Batch, record: list["Record"] | None = None) -> Tensor:
+        """Return the path embeddings of the batch's classes; shape (classes, T, d).
+
+        Where a list is given, what every layer took is added to it.
+        """
         h = torch.zeros(len(batch.queries), self.slots, self.dim, device=batch.queries.device)
         h[:, 0, 0] = batch.queries.to(h.dtype)
         h[:, 0, 1] = 1 - h[:, 0, 0]
+        h.requires_grad_(record is not None)
         for layer, stage in zip(self.layers, batch.stages, strict=True):
-            h = layer(h, stage, self.pooling)
+            h = layer(h, stage, self.pooling, record)
         return h
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a layer took: which candidates won (as many as there are: none), their values, and what was before."""
+
+    winners: Tensor  # (K, T, d)
+    pooled: Tensor  # (K, T, d)
+    own: Tensor  # (K, T, d)
 
 
 class EncoderLayer(nn.Module):
@@ -56,7 +70,7 @@ class EncoderLayer(nn.Module):
         self.edge = nn.Parameter(torch.empty(num_kinds, dim).uniform_(-bound, bound))  # W_m·e_φ
         self.update = nn.Linear(2 * dim, dim, bias=False)  # W_u
 
-    def forward(self, h: Tensor, stage: Stage, pooling: Pooling) -> Tensor:
+    def forward(self, h: Tensor, stage: Stage, pooling: Pooling, record: list["Record"] | None = None) -> Tensor:
         """Return the embeddings after the layer; (J, T, d) to (K, T, d)."""
         projected = torch.zeros_like(h)
         for matrix, rows in zip(self.project, stage.rows_of_type, strict=True):
@@ -64,14 +78,19 @@ class EncoderLayer(nn.Module):
         source = self.extract_source(projected).flatten(0, 1)  # (J·T, d)
         target = self.extract_target(projected).flatten(0, 1)
         own = h[stage.before]  # (K, T, d)
-        compare = _largest if pooling in ("tmax", "max") else _total
-        pooled = compare(source, target, self.edge, stage, pooling)
+        if pooling in ("tmax", "max"):
+            winners = _winners(source, target, self.edge, stage)
+            pooled = _values_of(winners, source, target, self.edge, stage)
+            if record is not None:
+                record.append(Record(winners, pooled, own))
+        else:
+            pooled = _total(source, target, self.edge, stage, pooling)
         updated: Tensor = self.update(torch.cat([own, pooled], dim=-1))
         return updated * stage.filled.unsqueeze(-1)
 
 
-def _largest(source: Tensor, target: Tensor, edge: Tensor, stage: Stage, _pooling: Pooling) -> Tensor:
-    """Take the T largest candidates of each class, element by element; (K, T, d), zeros where there are fewer."""
+def _winners(source: Tensor, target: Tensor, edge: Tensor, stage: Stage) -> Tensor:
+    """Find the T largest candidates of each class, element by element; (K, T, d), the number of candidates for none."""
     (size, slots), dim = stage.filled.shape, source.shape[1]
     nobody = len(stage.source)
     winners = torch.full((size, slots, dim), nobody, device=source.device)
@@ -84,13 +103,18 @@ def _largest(source: Tensor, target: Tensor, edge: Tensor, stage: Stage, _poolin
                 values = source[stage.source[known]] + target[stage.target[known]] + edge[stage.kind[known]]
                 values.masked_fill_((places == nobody).unsqueeze(-1), -torch.inf)  # (n, width, d)
                 winners[classes[at : at + step]] = _argmax_each(values, places, slots, nobody)
-    empty = winners == nobody
-    chosen = winners.clamp(max=nobody - 1).flatten(0, 1) if nobody else None
-    if chosen is None:
-        return source.new_zeros(size, slots, dim)
+    return winners
+
+
+def _values_of(winners: Tensor, source: Tensor, target: Tensor, edge: Tensor, stage: Stage) -> Tensor:
+    """Return the values of the winning candidates; (K, T, d), zeros where there is none."""
+    nobody = len(stage.source)
+    if not nobody:
+        return source.new_zeros(winners.shape)
+    chosen = winners.clamp(max=nobody - 1).flatten(0, 1)
     value = source.gather(0, stage.source[chosen]) + target.gather(0, stage.target[chosen])
     value = value + edge.gather(0, stage.kind[chosen])
-    return value.view(size, slots, dim).masked_fill(empty, 0.0)
+    return value.view(winners.shape).masked_fill(winners == nobody, 0.0)
 
 
 def _argmax_each(values: Tensor, places: Tensor, slots: int, nobody: int) -> Tensor:

@@ -17,11 +17,12 @@ from neupath.errors import QueryError, SchemaError, SourceError
 from neupath.files import write_whole
 from neupath.graph import HIN, Floats
 from neupath.labels import Pairs, Protocol, draw_pairs, read_pairs
+from neupath.models.attention import Look, looked_at, used_metapaths
 from neupath.models.batches import Batch, build_batch
 from neupath.models.classes import ClassTable, FlatGraph, Ints, edge_kinds
 from neupath.models.encoder import Decoder, Encoder, Pooling
 from neupath.models.training import Epoch, Recipe, Watch, fingerprint_of, train
-from neupath.nodes import Mask, Rows
+from neupath.nodes import Id, Mask, Rows
 from neupath.schema import Schema
 from neupath.scorer import Scorer, read_saved
 from neupath.search import Ranking, top_k_of_scores
@@ -229,6 +230,15 @@ class NeuPath(Scorer):
         """Return the k best targets of each query; those outside its ball have the score of the background."""
         return top_k_of_scores(self.score_rows(queries), skipped, k, candidates)
 
+    def looked_at(self, query: Id, target: Id, limit: int = 10) -> list[Look]:
+        """Return the path instances that weigh most in one score, heaviest first."""
+        here, there = (self._first + self._fitted().find(self.node_type_, node) for node in (query, target))
+        return looked_at(self, here, there, limit)
+
+    def used_metapaths(self, pairs: Iterable[tuple[Id, Id]]) -> list[tuple[str, float]]:
+        """Return the meta-paths that the model uses over many pairs, with their share of its attention."""
+        return used_metapaths(self.looked_at(query, target, 20) for query, target in pairs)
+
     def bind(self, hin: HIN) -> "NeuPath":
         """Return the same model over another graph with the same schema: new nodes, new edges, or all new."""
         self._fitted()
@@ -244,8 +254,7 @@ class NeuPath(Scorer):
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         tensors = {name: tensor.cpu().contiguous() for name, tensor in self.network_.state_dict().items()}
-        about = {"node_type": self.node_type_, "schema": json.dumps(schema_summary(self._fitted().schema))}
-        write_whole(target / WEIGHTS, lambda temporary: save_file(tensors, temporary, metadata=about))
+        write_weights(target / WEIGHTS, tensors, self.node_type_, self._fitted().schema)
         return super().save(target)
 
 
@@ -284,7 +293,7 @@ def load_neupath(folder: str | Path, hin: HIN, device: str | None = None) -> Neu
     try:
         model = NeuPath(**settings, device=device)
         about, tensors = read_weights(path)
-        wanted = json.loads(about["schema"])
+        wanted = about["schema"]
     except (SafetensorError, KeyError, ValueError, TypeError, OSError) as error:
         raise SourceError(f"{path} is not a NeuPath model that can be read: {error}") from error
     if wanted != schema_summary(hin.schema):
@@ -299,10 +308,17 @@ def load_neupath(folder: str | Path, hin: HIN, device: str | None = None) -> Neu
     return model
 
 
-def read_weights(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """Read the notes and tensors of a file of weights."""
+def write_weights(path: Path, tensors: dict[str, Tensor], node_type: str, schema: Schema) -> None:
+    """Write the tensors of a model, with the node type it ranks and the schema it was trained on."""
+    about = {"about": json.dumps({"node_type": node_type, "schema": schema_summary(schema)})}
+    write_whole(path, lambda temporary: save_file(tensors, temporary, metadata=about))
+
+
+def read_weights(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Read what `write_weights` wrote."""
     with safe_open(path, framework="pt") as file:
-        return file.metadata() or {}, load_file(path)
+        about = json.loads((file.metadata() or {})["about"])
+    return about, load_file(path)
 
 
 def choose_device(device: str | None) -> torch.device:
