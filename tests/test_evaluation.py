@@ -59,6 +59,10 @@ def test_splits_are_disjoint_and_repeatable() -> None:
     assert [len(part) for part in parts] == [400, 100, 400]
     assert len(np.unique(np.concatenate(parts))) == 900
     assert np.array_equal(split_queries(2000, seed=3).test, split.test)
+    more = split_queries(2000, seed=3, most_test=5000)
+    assert np.array_equal(more.train, split.train)
+    assert len(more.test) == 1500
+    assert not np.isin(more.test, split.train).any()
     with pytest.raises(NeuPathError, match="3 nodes are too few"):
         split_queries(3)
 

@@ -131,7 +131,8 @@ def draw_curve(log: Sequence[Mapping[str, float]], path: str | Path) -> Path:
     epochs = [entry["epoch"] for entry in log]
     for name, colour in (("train_rmse", _COLOURS[0]), ("validation_rmse", _COLOURS[1])):
         axes.plot(epochs, [entry[name] for entry in log], color=colour, label=name.replace("_rmse", ""), marker=".")
-    axes.set(xlabel="epoch", ylabel="RMSE", yscale="log")
+    positive = all(entry[name] > 0 for entry in log for name in ("train_rmse", "validation_rmse"))
+    axes.set(xlabel="epoch", ylabel="RMSE", yscale="log" if positive else "linear")
     axes.grid(alpha=0.3)
     axes.legend(frameon=False)
     with rc_context(_SETTINGS):

@@ -25,8 +25,12 @@ class Split:
     test: Rows
 
 
-def split_queries(count: int, sizes: tuple[int, int, int] = (400, 100, 400), seed: int = 0) -> Split:
+def split_queries(
+    count: int, sizes: tuple[int, int, int] = (400, 100, 400), seed: int = 0, most_test: int | None = None
+) -> Split:
     """Draw disjoint queries at random from `count`; where there are too few, every part shrinks alike.
+
+    With `most_test`, training and validation stay what they are, and the test takes that many of all others.
 
     >>> [len(part) for part in vars(split_queries(90)).values()]
     [40, 10, 40]
@@ -36,9 +40,12 @@ def split_queries(count: int, sizes: tuple[int, int, int] = (400, 100, 400), see
         wanted = wanted * count // wanted.sum()
     if wanted.min() < 1:
         raise QueryError(f"{count} nodes are too few to split into train, validation and test queries")
+    if seed < 0:
+        raise QueryError(f"seed is {seed}; it must be 0 or more")
     order = np.random.default_rng(seed).permutation(count)
     train, validation, test = np.split(order[: wanted.sum()], np.cumsum(wanted)[:-1])
-    return Split(train, validation, test)
+    rest = order[wanted[0] + wanted[1] :]
+    return Split(train, validation, test if most_test is None else rest[:most_test])
 
 
 def rmse(truth: Floats, scores: Floats) -> float:

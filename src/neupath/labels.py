@@ -126,6 +126,13 @@ def draw_pairs(
     """
     if protocol not in PROTOCOLS:
         raise QueryError(f"protocol is {protocol!r}; it can be {' or '.join(PROTOCOLS)}")
+    if teacher.source_type != teacher.target_type:
+        raise QueryError(
+            f"{teacher.metapath_text} ranks {teacher.target_type} nodes for a {teacher.source_type}; "
+            f"a model learns from pairs of one type"
+        )
+    if not len(queries):
+        raise QueryError("there are no queries to draw labels for")
     rng = np.random.default_rng(seed)
     best = per_query if protocol == "paper" else per_query // 2
     found: list[tuple[Rows, Rows, Floats]] = []
@@ -141,5 +148,10 @@ def draw_pairs(
         )
         targets = np.concatenate([top, random])
         found.append((np.full(len(targets), query), targets, scores[targets]))
-    columns = [np.concatenate(column) for column in zip(*found, strict=True)]
-    return Pairs(teacher.source_type, *columns)
+    queried, targets, scores = (np.concatenate(column) for column in zip(*found, strict=True))
+    if scores.max(initial=0.0) > 1 + 1e-9:
+        raise QueryError(
+            f"{teacher.name} gives scores up to {scores.max():.4g}; "
+            f"a model learns scores between 0 and 1, such as pathsim's"
+        )
+    return Pairs(teacher.source_type, queried, targets, scores)

@@ -210,8 +210,13 @@ def test_countpath_on_labels_no_path_explains(hin: HIN) -> None:
         (lambda: NeuPath(layers=0), "layers is 0"),
         (lambda: NeuPath(pooling="median"), "pooling is 'median'; it can be tmax, max, mean, sum"),
         (lambda: NeuPath(device="tpu9"), "device is 'tpu9'"),
+        (lambda: NeuPath(device="meta"), "device is 'meta'; it can be 'cpu' or 'cuda'"),
+        (lambda: CountPath(seed=-1).fit(library(), [("u1", "u2", 0.5)]), "seed is -1"),
         (lambda: CountPath(channels=0), "channels is 0"),
-        (lambda: NeuPath(epochs=0).fit(library(), [("u1", "u2", 0.5)] * 3), "epochs is 0; it must be more than 0"),
+        (
+            lambda: NeuPath(epochs=0).fit(library(), [("u1", "u2", 0.5)] * 3),
+            "epochs is 0; it must be more than 0, and finite",
+        ),
     ],
 )
 def test_bad_settings(make, message: str) -> None:
@@ -259,3 +264,23 @@ def test_neupath_shows_the_paths_it_looked_at(hin: HIN, teacher: npth.PathSim) -
 def joined(hin: HIN, here, there) -> bool:
     rows = hin.find(here.node_type, here.id), hin.find(there.node_type, there.id)
     return any(hin.matrix(link)[rows] > 0 for link in hin.schema.links(here.node_type, there.node_type))
+
+
+def test_teachers_that_cannot_teach(name: str, hin: HIN) -> None:
+    with pytest.raises(
+        NeuPathError, match="user-item ranks item nodes for a user; a model learns from pairs of one type"
+    ):
+        small(name).fit(hin, teacher=npth.PCRW("user-item").fit(hin), queries=np.arange(5))
+    with pytest.raises(NeuPathError, match="pathcount gives scores up to .*; a model learns scores between 0 and 1"):
+        small(name).fit(hin, teacher=npth.PathCount("user-item-tag-item-user").fit(hin), queries=np.arange(20))
+    with pytest.raises(NeuPathError, match="there are no queries to draw labels for"):
+        small(name).fit(hin, teacher=npth.PathSim("user-item-user").fit(hin), queries=np.array([], dtype=int))
+
+
+def test_fitting_again_forgets_the_first_fit(hin: HIN) -> None:
+    model = CountPath(device="cpu")
+    for path in ("user-item-user", "user-item-tag-item-user"):
+        teacher = npth.PathSim(path).fit(hin)
+        model.fit(hin, teacher=teacher, queries=np.arange(50))
+        np.testing.assert_allclose(model.scores("u60"), teacher.scores("u60"), atol=1e-9)
+    assert model.top_k([]) == []

@@ -160,6 +160,8 @@ class CountPath(Scorer):
         batches, held_out = self._batches(learn, paths), self._batches(check, paths)
         fingerprint = fingerprint_of(learn, self.params())
         self.log_ = train(self.network_, loss, batches, held_out, recipe, keep, watch, fingerprint=fingerprint)
+        self.__dict__.pop("_factors", None)  # those of an earlier fit
+        self.rounded_ = False
         self._set_weights()
         self._round(learn, check)
         return self
@@ -232,7 +234,7 @@ class CountPath(Scorer):
         threads: int | None,  # noqa: ARG002
     ) -> Ranking:
         """Return the k best related targets of each query, through the exact engine."""
-        parts = []
+        parts = [top_k_of_scores(np.zeros((0, len(self.hin_.nodes[self.node_type_]))), skipped[:0], k, candidates)]
         for start in range(0, len(queries), _QUERIES_AT_ONCE):
             block = slice(start, start + _QUERIES_AT_ONCE)
             parts.append(top_k_of_scores(self.score_rows(queries[block]), skipped[block], k, candidates))

@@ -232,6 +232,8 @@ class NeuPath(Scorer):
 
     def looked_at(self, query: Id, target: Id, limit: int = 10) -> list[Look]:
         """Return the path instances that weigh most in one score, heaviest first."""
+        if limit < 1:
+            raise QueryError(f"limit is {limit}; show at least 1 path")
         here, there = (self._first + self._fitted().find(self.node_type_, node) for node in (query, target))
         return looked_at(self, here, there, limit)
 
@@ -268,6 +270,8 @@ def split_labels(
     seed: int,
 ) -> tuple[Pairs, Pairs]:
     """Return the labels to learn from and those to choose the best epoch by, a fifth of the queries unless given."""
+    if not 0 <= seed < 2**63:
+        raise QueryError(f"seed is {seed}; it must lie between 0 and 2^63")
     if (pairs is None) == (teacher is None):
         raise QueryError("give either labelled pairs or a teacher to draw labels from")
     if teacher is None:
@@ -276,7 +280,7 @@ def split_labels(
         if queries is None:
             raise QueryError("a teacher needs the queries to draw labels for, as rows")
         every = draw_pairs(teacher, queries, protocol, seed=seed)
-        if validation is not None:
+        if validation is not None and len(validation):
             return every, draw_pairs(teacher, validation, protocol, seed=seed + 1)
     distinct = np.random.default_rng(seed).permutation(np.unique(every.queries))
     cut = len(distinct) // 5
@@ -329,6 +333,8 @@ def choose_device(device: str | None) -> torch.device:
         chosen = torch.device(device)
     except RuntimeError as error:
         raise QueryError(f"device is {device!r}; it can be 'cpu' or 'cuda'") from error
+    if chosen.type not in ("cpu", "cuda"):
+        raise QueryError(f"device is {device!r}; it can be 'cpu' or 'cuda'")
     if chosen.type == "cuda" and not torch.cuda.is_available():
         raise QueryError(f"device is {device!r}, but no CUDA device is available here; use 'cpu'")
     return chosen

@@ -40,8 +40,8 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for name in ("epochs", "learning_rate", "patience"):
-            if not getattr(self, name) > 0:
-                raise QueryError(f"{name} is {getattr(self, name)}; it must be more than 0")
+            if not 0 < getattr(self, name) < math.inf:
+                raise QueryError(f"{name} is {getattr(self, name)}; it must be more than 0, and finite")
 
 
 @dataclass(frozen=True)

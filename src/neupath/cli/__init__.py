@@ -1,0 +1,75 @@
+"""The command line: one command a verb; parse, one library call, render."""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from neupath.cli.datasets import datasets_app
+from neupath.cli.demo import demo
+from neupath.cli.learning import evaluate, train
+from neupath.cli.searching import explain, info, paths, search
+from neupath.errors import NeuPathError
+from neupath.rendering import printable
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="\n\n".join(
+        (
+            "Find the most similar entities in a typed graph, and see why.",
+            "GRAPH is a built-in name (toy, stdlib), a folder of tables (CSV, TSV, Parquet; one file a relation, or "
+            "nodes + edges), a file of triples, or a .mat file.",
+            "A meta-path says what makes two entities similar: [bold]movie-actor-movie[/bold] means sharing actors. "
+            "Initials do where they are clear (MAM). Where the types don't decide, name the relation and its "
+            "direction: [bold]paper -cites-> paper <-cites- paper[/bold].",
+            "Start with:  [bold]neupath demo[/bold]",
+        )
+    ),
+)
+for command in (demo, info, paths, search, explain, train, evaluate):
+    app.command()(command)
+app.add_typer(datasets_app, name="datasets")
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        from neupath import __version__
+
+        print(f"neupath {__version__}")
+        raise typer.Exit
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command; an error a user can mend is one line and exit code 2."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's threads leave the cores to others while they wait
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show a character still shows the rest
+    try:
+        code = app(args=None if arguments is None else list(arguments), prog_name="neupath", standalone_mode=False)
+        sys.stdout.flush()
+    except NeuPathError as error:
+        _fail(str(error), 2)
+    except (KeyboardInterrupt, typer.Abort):
+        _fail("interrupted", 130)
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:
+        _fail(f"cannot write the output: {error.strerror or error}", 1)
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # what the command-line parser says of a wrong call
+            raise
+        _fail(f"{error.format_message()} (neupath --help teaches)", 2)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str, code: int) -> None:
+    print(f"error: {printable(message)}", file=sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,77 @@
+"""demo: the main job, end to end, on the built-in graph."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from neupath.cli.console import err, load_graph, out, print_json
+from neupath.cli.learning import compare_on_test
+from neupath.cli.options import Json
+from neupath.description import describe
+from neupath.errors import MissingExtraError
+from neupath.explanation import explain as explain_pair
+from neupath.graph import HIN
+from neupath.measures import measure_named
+from neupath.rendering import (
+    ProgressBars,
+    render_description,
+    render_evaluation,
+    render_explanation,
+    render_hits,
+)
+from neupath.saved import load_scorer
+
+
+def demo(as_json: Json = False) -> None:
+    """Run the main job, end to end, on Python's own standard library as a graph."""
+    path, query = "class-method-class", "argparse.ArgumentParser"
+    hin = load_graph("stdlib")
+    description = describe(hin)
+    hits = measure_named("pathsim", path).fit(hin).top_k(query)
+    why = explain_pair(hin, path, query, hits[0].id, limit=5)
+    imports = measure_named("pathsim", "module-import-module").fit(hin).top_k("json.decoder", k=5)
+    if as_json:
+        searches = [hits.to_dict(), imports.to_dict()]
+        print_json({"info": description.to_dict(), "search": searches, "explain": why.to_dict()})
+        return
+    _say("neupath info stdlib")
+    out.print(render_description(description, "stdlib"))
+    _say(f"neupath search stdlib {query} --path {path}")
+    out.print(render_hits(hits, f"classes most similar to {query} by {path}: they share method names"))
+    _say(f"neupath explain stdlib {query} {hits[0].id} --path {path} --limit 5")
+    out.print(render_explanation(why))
+    _say(f"neupath search stdlib {imports.query} --path {imports.metapath} -k 5")
+    out.print(render_hits(imports, f"modules that import what {imports.query} does"))
+    _demo_learning(hin, path, query)
+    out.print("\nNow your own tables: [bold]neupath info FOLDER[/bold], then search and explain as above.")
+
+
+def _demo_learning(hin: HIN, path: str, query: str) -> None:
+    """Train both models on labels alone, where torch is installed, and show what they found."""
+    try:
+        from neupath.learning import learn
+    except MissingExtraError as error:
+        out.print(f"\nLearning from examples is left out: {error}", highlight=False, markup=False, soft_wrap=True)
+        return
+    with TemporaryDirectory() as parent:
+        for model, settings in (("neupath", {"dim": 128}), ("countpath", {})):
+            folder = Path(parent) / model
+            _say(f"neupath train stdlib --path {path} --model {model} --out {model}")
+            learned = learn(
+                hin, model, path, None, folder, measure="pathsim", protocol="strict", layers=2, epochs=20, seed=0,
+                device="cpu", settings=settings, bars=ProgressBars(err),
+            )  # fmt: skip
+            for text, weight in learned.metapaths:
+                out.print(f"found, from labelled pairs alone: {text} with weight {weight:.3f}", highlight=False)
+            _say(f"neupath evaluate stdlib --model {model} --path {path}")
+            teacher, scorer = measure_named("pathsim", path).fit(hin), load_scorer(folder, hin)
+            found = compare_on_test(hin, scorer, teacher, "strict", 400, 0)
+            out.print(render_evaluation(found, f"{model} against pathsim, on {found.queries} unseen queries"))
+            if model == "neupath":
+                _say(f"neupath search stdlib {query} --model {model} -k 5")
+                out.print(
+                    render_hits(scorer.top_k(query, k=5), f"classes most similar to {query}, as NeuPath learned it")
+                )
+
+
+def _say(command: str) -> None:
+    out.print(f"\n[bold green]$[/bold green] [bold]{command}[/bold]\n", highlight=False, soft_wrap=True)

@@ -1,0 +1,114 @@
+"""train and evaluate: models from labels, and how near they come to an exact measure."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from neupath.cli.console import err, load_graph, out, print_json, required_path
+from neupath.cli.options import ConfigFile, Data, DuplicatesOption, Graph, Json, Measure, MetaPathOption, ProtocolOption
+from neupath.errors import QueryError
+from neupath.evaluation import Evaluation, split_queries
+from neupath.evaluation import evaluate as compare
+from neupath.graph import HIN
+from neupath.labels import Protocol
+from neupath.measures import measure_named
+from neupath.rendering import (
+    ProgressBars,
+    render_evaluation,
+)
+from neupath.saved import load_scorer
+from neupath.scorer import Scorer
+
+
+def train(
+    graph: Graph,
+    out_folder: Annotated[Path, typer.Option("--out", help="The folder to save the model to.")],
+    path: MetaPathOption = None,
+    pairs: Annotated[
+        Path | None, typer.Option("--pairs", help="A CSV file of labels with the header query,target,score.")
+    ] = None,
+    model: Annotated[str, typer.Option("--model", help="neupath, or countpath, which counts paths.")] = "neupath",
+    measure: Measure = "pathsim",
+    protocol: ProtocolOption = "strict",
+    layers: Annotated[int, typer.Option("--layers", help="The longest path it can see (countpath: half of it).")] = 2,
+    paths_kept: Annotated[int, typer.Option("--paths", help="How many path instances NeuPath keeps, T.")] = 2,
+    dim: Annotated[int, typer.Option("--dim", help="The width of NeuPath's embeddings.")] = 256,
+    epochs: Annotated[int, typer.Option("--epochs", help="The most epochs.")] = 30,
+    learning_rate: Annotated[float | None, typer.Option("--learning-rate", help="The first learning rate.")] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Decides the split, the labels and the weights.")] = 0,
+    device: Annotated[str | None, typer.Option("--device", help="cpu or cuda; by default what there is.")] = None,
+    config: ConfigFile = None,
+    duplicates: DuplicatesOption = None,
+    data: Data = None,
+    as_json: Json = False,
+) -> None:
+    """Learn similarity from labelled pairs, or from labels that an exact measure gives for 400 queries.
+
+    The model is never told the meta-path: --path only makes the labels. A run that was interrupted goes on from its
+    last epoch when the same command is given again.
+
+    Examples:
+      neupath train stdlib --path class-method-class --out model
+
+      neupath train my-tables/ --pairs labels.csv --out model
+
+    """
+    if out_folder.exists() and not out_folder.is_dir():
+        raise QueryError(f"--out {out_folder} is a file; give a folder to save the model to")
+    if (path is None) == (pairs is None):
+        raise QueryError("give either --path, to draw labels from a measure, or --pairs, a file of labels")
+    hin = load_graph(graph, config, duplicates, data)
+    from neupath.learning import learn
+
+    settings: dict[str, Any] = {"dim": dim, "paths": paths_kept} if model == "neupath" else {}
+    settings |= {} if learning_rate is None else {"learning_rate": learning_rate}
+    learned = learn(
+        hin, model, path, pairs, out_folder, measure=measure, protocol=protocol, layers=layers, epochs=epochs,
+        seed=seed, device=device, settings=settings, bars=ProgressBars(err),
+    )  # fmt: skip
+    if as_json:
+        print_json(learned.to_dict())
+        return
+    print(f"saved to {out_folder}: best validation RMSE {learned.validation_rmse:.4f} after {learned.epochs} epochs")
+    for text, weight in learned.metapaths:
+        print(f"it reads as {text} with weight {weight:.3f}")
+
+
+def evaluate(
+    graph: Graph,
+    model: Annotated[Path, typer.Option("--model", help="A folder with a saved model.")],
+    path: MetaPathOption = None,
+    measure: Measure = "pathsim",
+    protocol: ProtocolOption = "strict",
+    queries: Annotated[int, typer.Option("--queries", help="How many unseen queries to test on.")] = 400,
+    seed: Annotated[int, typer.Option("--seed", help="The split's seed; that of training keeps queries unseen.")] = 0,
+    config: ConfigFile = None,
+    duplicates: DuplicatesOption = None,
+    data: Data = None,
+    as_json: Json = False,
+) -> None:
+    """Compare a saved model with an exact measure, on unseen queries against all targets.
+
+    Example:  neupath evaluate stdlib --model model --path class-method-class
+    """
+    hin = load_graph(graph, config, duplicates, data)
+    teacher = measure_named(measure, required_path(hin, path)).fit(hin)
+    scorer = load_scorer(model, hin)
+    found = compare_on_test(hin, scorer, teacher, protocol, queries, seed)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        out.print(
+            render_evaluation(found, f"{scorer.name} against {measure} on {found.metapath}, {found.queries} queries")
+        )
+
+
+def compare_on_test(
+    hin: HIN, scorer: Scorer, teacher: Scorer, protocol: Protocol, queries: int, seed: int
+) -> Evaluation:
+    """Compare two scorers on queries that the split of training leaves for tests, up to a number of them."""
+    if queries < 1:
+        raise QueryError(f"queries is {queries}; test on at least 1")
+    test = split_queries(hin.num_nodes(teacher.source_type), seed=seed, most_test=queries).test
+    return compare(scorer, teacher, test, protocol)
