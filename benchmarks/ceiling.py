@@ -1,4 +1,4 @@
-"""What no NeuPath can see: the best it could do if it knew the right score of every class of nodes.
+"""What no NeuPath can see: how it would do if it knew the mean true score of every class of nodes.
 
     python benchmarks/ceiling.py --data DATA
 
@@ -15,18 +15,35 @@ import numpy as np
 from learned import COLUMNS, CONFIGS
 
 import neupath as npth
-from neupath.evaluation import ndcg, split_queries
+from neupath.evaluation import ndcg, ndcg_released, split_queries
 from neupath.models.classes import ClassTable, FlatGraph
 
 QUERIES = 150
 
 
-def ceiling(data: Path, graph: str, path: str, paths: int) -> str:
-    """Return the best strict nDCG@20 and RMSE that classes allow on one column."""
+def read(data: Path, graph: str) -> npth.HIN:
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as config:
         config.write(CONFIGS[graph])
         config.flush()
-        hin = npth.load(data / graph, config=config.name)
+        return npth.load(data / graph, config=config.name)
+
+
+def ties(data: Path) -> str:
+    """Return what the released metric makes of exact APA scores whose zeros are told apart by noise of 1e-6."""
+    hin = read(data, "kg20c")
+    teacher, rng = npth.PathSim("APA").fit(hin), np.random.default_rng(0)
+    queries, found = split_queries(hin.num_nodes("author")).test, []
+    for query, row in zip(queries, teacher.score_rows(queries), strict=True):
+        truth = np.delete(row, query)
+        if truth.max() > 0:
+            noise = np.where(truth == 0, rng.normal(0, 1e-6, len(truth)), 0)
+            found.append(ndcg_released(truth, truth + noise))
+    return f"exact APA scores with noise of 1e-6 on the zeros: nDCG as released {np.mean(found):.4f}"
+
+
+def ceiling(data: Path, graph: str, path: str, paths: int) -> str:
+    """Return strict nDCG@20 and RMSE of the least-squares best scores that classes allow on one column."""
+    hin = read(data, graph)
     teacher = npth.PathSim(path).fit(hin)
     count, flat = hin.num_nodes(teacher.source_type), FlatGraph.of(hin)
     first = int(flat.start[hin.schema.node_types.index(teacher.source_type)])
@@ -53,9 +70,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=os.environ.get("NEUPATH_DATA"))
     arguments = parser.parse_args()
-    print("| graph | path | T | best strict nDCG@20 | best RMSE non-zero |\n|---|---|---|---|---|")
+    print("| graph | path | T | strict nDCG@20 | RMSE non-zero |\n|---|---|---|---|---|")
     for graph, path, _, paths, *_ in COLUMNS:
         print(ceiling(Path(arguments.data), graph, path, paths), flush=True)
+    print(ties(Path(arguments.data)))
 
 
 if __name__ == "__main__":
