@@ -16,7 +16,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -28,22 +28,22 @@ from torch import Tensor, nn
 from neupath.errors import QueryError, SchemaError, SourceError
 from neupath.graph import HIN, Csr, Floats, freeze
 from neupath.halfpath import Factors, mirrored
-from neupath.labels import Pairs, Protocol
+from neupath.labels import Pairs
 from neupath.models.classes import FlatGraph, edge_kinds
-from neupath.models.neupath import (
+from neupath.models.learned import (
     WEIGHTS,
+    LearnedScorer,
     choose_device,
     read_weights,
     schema_difference,
     schema_summary,
-    split_labels,
     write_weights,
 )
 from neupath.models.training import Epoch, Recipe, Watch, fingerprint_of, train
 from neupath.nodes import Mask, Rows
 from neupath.normalisation import Normalisation
 from neupath.parsing import arrow
-from neupath.scorer import Scorer, read_saved
+from neupath.scorer import read_saved
 from neupath.search import Ranking, score_product, top_k_of_scores
 
 _QUERIES_AT_ONCE = 256
@@ -80,7 +80,7 @@ class _HalfPath:
     spellings: tuple[tuple[int, ...], ...]
 
 
-class CountPath(Scorer):
+class CountPath(LearnedScorer):
     """Learn PathSim's meta-path, softly, from labelled pairs; then score by counting its paths.
 
     `half_length` is the most steps a half-path may have, `channels` how many are tried at once.
@@ -94,7 +94,6 @@ class CountPath(Scorer):
     """
 
     name = "countpath"
-    exact = False
 
     def __init__(
         self,
@@ -120,33 +119,7 @@ class CountPath(Scorer):
         names = ("half_length", "channels", "epochs", "batch_size", "learning_rate", "seed")
         return {name: getattr(self, name) for name in names}
 
-    @property
-    def source_type(self) -> str:
-        self._fitted()
-        return self.node_type_
-
-    @property
-    def target_type(self) -> str:
-        return self.source_type
-
-    @property
-    def metapath_text(self) -> None:
-        return None
-
-    def fit(
-        self,
-        hin: HIN,
-        pairs: Any = None,
-        *,
-        teacher: Scorer | None = None,
-        queries: Rows | None = None,
-        protocol: Protocol = "strict",
-        validation: Rows | None = None,
-        folder: str | Path | None = None,
-        watch: Watch = lambda *_: None,
-    ) -> Self:
-        """Learn from labelled pairs or a teacher, as NeuPath does."""
-        learn, check = split_labels(hin, pairs, teacher, queries, protocol, validation, self.seed)
+    def _learn(self, hin: HIN, learn: Pairs, check: Pairs, folder: Path | None, watch: Watch) -> None:
         torch.manual_seed(self.seed)
         self.node_type_ = learn.node_type
         self.hin_ = hin
@@ -156,15 +129,13 @@ class CountPath(Scorer):
         recipe = Recipe(
             self.epochs, self.learning_rate, weight_decay=0.0, clip=10.0, patience=self.epochs, seed=self.seed
         )
-        keep = None if folder is None else Path(folder)
         batches, held_out = self._batches(learn, paths), self._batches(check, paths)
         fingerprint = fingerprint_of(learn, self.params())
-        self.log_ = train(self.network_, loss, batches, held_out, recipe, keep, watch, fingerprint=fingerprint)
+        self.log_ = train(self.network_, loss, batches, held_out, recipe, folder, watch, fingerprint=fingerprint)
         self.__dict__.pop("_factors", None)  # those of an earlier fit
         self.rounded_ = False
         self._set_weights()
         self._round(learn, check)
-        return self
 
     def _batches(self, pairs: Pairs, paths: list[_HalfPath]) -> list[_Grams]:
         """Walk every half-path from the nodes of the pairs, and cut the pairs into batches of some queries each."""

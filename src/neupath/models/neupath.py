@@ -1,33 +1,37 @@
 """NeuPath (Xiao, Zhao, Zheng, Song, CIKM 2021): PathSim learned from labelled pairs, with no meta-path given."""
 
 import copy
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from neupath.errors import QueryError, SchemaError, SourceError
-from neupath.files import write_whole
 from neupath.graph import HIN, Floats
-from neupath.labels import Pairs, Protocol, draw_pairs, read_pairs
+from neupath.labels import Pairs
 from neupath.models.attention import Look, looked_at, used_metapaths
 from neupath.models.batches import Batch, build_batch
 from neupath.models.classes import ClassTable, FlatGraph, Ints, edge_kinds
 from neupath.models.encoder import Decoder, Encoder, Pooling
+from neupath.models.learned import (
+    WEIGHTS,
+    LearnedScorer,
+    choose_device,
+    read_weights,
+    schema_difference,
+    schema_summary,
+    write_weights,
+)
 from neupath.models.training import Epoch, Recipe, Watch, fingerprint_of, train
 from neupath.nodes import Id, Mask, Rows
-from neupath.schema import Schema
-from neupath.scorer import Scorer, read_saved
+from neupath.scorer import read_saved
 from neupath.search import Ranking, top_k_of_scores
 
-WEIGHTS = "weights.safetensors"
 _CLASSES_AT_ONCE = 20_000
 _QUERIES_AT_ONCE = 64
 _POOLINGS = ("tmax", "max", "mean", "sum")
@@ -42,7 +46,7 @@ class _Labelled:
     scores: Tensor  # (pairs,)
 
 
-class NeuPath(Scorer):
+class NeuPath(LearnedScorer):
     """Score pairs by an encoder that finds the T best path instances for each target and a decoder that weighs them.
 
     `layers` is the length of the paths it can see, `paths` how many (T), `dim` the width. See `models/encoder.py` for
@@ -57,7 +61,6 @@ class NeuPath(Scorer):
     """
 
     name = "neupath"
-    exact = False
 
     def __init__(
         self,
@@ -100,48 +103,15 @@ class NeuPath(Scorer):
         )
         return {name: getattr(self, name) for name in (*names, "seed")}
 
-    @property
-    def source_type(self) -> str:
-        self._fitted()
-        return self.node_type_
-
-    @property
-    def target_type(self) -> str:
-        return self.source_type
-
-    @property
-    def metapath_text(self) -> None:
-        return None
-
-    def fit(
-        self,
-        hin: HIN,
-        pairs: Any = None,
-        *,
-        teacher: Scorer | None = None,
-        queries: Rows | None = None,
-        protocol: Protocol = "strict",
-        validation: Rows | None = None,
-        folder: str | Path | None = None,
-        watch: Watch = lambda *_: None,
-    ) -> Self:
-        """Learn from labelled pairs, or from labels drawn from an exact measure, the `teacher`, for some queries.
-
-        `pairs` is a CSV file, a table, or tuples of (query, target, score). One query in five is kept for choosing the
-        best epoch, unless `validation` names such queries for the teacher. With a `folder`, an interrupted run goes on
-        where it stopped.
-        """
-        learn, check = split_labels(hin, pairs, teacher, queries, protocol, validation, self.seed)
+    def _learn(self, hin: HIN, learn: Pairs, check: Pairs, folder: Path | None, watch: Watch) -> None:
         torch.manual_seed(self.seed)
         self.node_type_ = learn.node_type
         self._set_graph(hin)
         self.network_ = self._make_network(hin)
         recipe = Recipe(epochs=self.epochs, learning_rate=self.learning_rate, seed=self.seed)
         batches, held_out = self._batches(learn), self._batches(check)
-        keep = None if folder is None else Path(folder)
         fingerprint = fingerprint_of(learn, self.params())
-        self.log_ = train(self.network_, self._loss, batches, held_out, recipe, keep, watch, fingerprint=fingerprint)
-        return self
+        self.log_ = train(self.network_, self._loss, batches, held_out, recipe, folder, watch, fingerprint=fingerprint)
 
     def _make_network(self, hin: HIN) -> nn.ModuleDict:
         num_types = len(hin.schema.node_types) if self.node_types else 1
@@ -260,33 +230,6 @@ class NeuPath(Scorer):
         return super().save(target)
 
 
-def split_labels(
-    hin: HIN,
-    pairs: Any,
-    teacher: Scorer | None,
-    queries: Rows | None,
-    protocol: Protocol,
-    validation: Rows | None,
-    seed: int,
-) -> tuple[Pairs, Pairs]:
-    """Return the labels to learn from and those to choose the best epoch by, a fifth of the queries unless given."""
-    if not 0 <= seed < 2**63:
-        raise QueryError(f"seed is {seed}; it must lie between 0 and 2^63")
-    if (pairs is None) == (teacher is None):
-        raise QueryError("give either labelled pairs or a teacher to draw labels from")
-    if teacher is None:
-        every = read_pairs(hin, pairs)
-    else:
-        if queries is None:
-            raise QueryError("a teacher needs the queries to draw labels for, as rows")
-        every = draw_pairs(teacher, queries, protocol, seed=seed)
-        if validation is not None and len(validation):
-            return every, draw_pairs(teacher, validation, protocol, seed=seed + 1)
-    distinct = np.random.default_rng(seed).permutation(np.unique(every.queries))
-    cut = len(distinct) // 5
-    return every.of_queries(distinct[cut:]), every.of_queries(distinct[:cut])
-
-
 def load_neupath(folder: str | Path, hin: HIN, device: str | None = None) -> NeuPath:
     """Read a saved model and bind it to a graph with the schema it was trained on."""
     name, params = read_saved(folder)
@@ -310,52 +253,3 @@ def load_neupath(folder: str | Path, hin: HIN, device: str | None = None) -> Neu
     except RuntimeError as error:
         raise SourceError(f"{path} does not hold the weights that {folder}/scorer.json describes") from error
     return model
-
-
-def write_weights(path: Path, tensors: dict[str, Tensor], node_type: str, schema: Schema) -> None:
-    """Write the tensors of a model, with the node type it ranks and the schema it was trained on."""
-    about = {"about": json.dumps({"node_type": node_type, "schema": schema_summary(schema)})}
-    write_whole(path, lambda temporary: save_file(tensors, temporary, metadata=about))
-
-
-def read_weights(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Read what `write_weights` wrote."""
-    with safe_open(path, framework="pt") as file:
-        about = json.loads((file.metadata() or {})["about"])
-    return about, load_file(path)
-
-
-def choose_device(device: str | None) -> torch.device:
-    """Return the device asked for, or CUDA where there is one, or the CPU."""
-    if device is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        chosen = torch.device(device)
-    except RuntimeError as error:
-        raise QueryError(f"device is {device!r}; it can be 'cpu' or 'cuda'") from error
-    if chosen.type not in ("cpu", "cuda"):
-        raise QueryError(f"device is {device!r}; it can be 'cpu' or 'cuda'")
-    if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise QueryError(f"device is {device!r}, but no CUDA device is available here; use 'cpu'")
-    return chosen
-
-
-def schema_summary(schema: Schema) -> dict[str, list[str]]:
-    """Return what two graphs must share for one model to fit both."""
-    return {"node_types": list(schema.node_types), "relations": [str(relation) for relation in schema.relations]}
-
-
-def schema_difference(trained: dict[str, list[str]], given: dict[str, list[str]]) -> str:
-    """Say what a graph lacks, or has too much, for a model."""
-    missing = _differences(trained, given)
-    extra = _differences(given, trained)
-    told = "; ".join(
-        f"{what} {', '.join(parts)}" for what, parts in (("missing:", missing), ("unknown:", extra)) if parts
-    )
-    return (
-        f"the graph does not have the schema the model was trained on ({told or 'another order of types or relations'})"
-    )
-
-
-def _differences(one: dict[str, list[str]], other: dict[str, list[str]]) -> Iterable[str]:
-    return [part for key in one for part in one[key] if part not in other[key]]
