@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from neupath import HIN, Edges, Nodes, Relation, explain
-from neupath.drawing import draw_explanation
+from neupath.drawing import draw_curve, draw_explanation
 from neupath.errors import QueryError, WriteError
 
 
@@ -49,3 +49,11 @@ def test_bad_targets(toy: HIN, tmp_path: Path) -> None:
     with pytest.raises(WriteError, match="cannot write .*No such file or directory"):
         draw_explanation(why, tmp_path / "nowhere" / "why.svg")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_learning_curve_has_plain_numbers(tmp_path: Path) -> None:
+    log = [{"epoch": n, "train_rmse": 0.3 / n, "validation_rmse": 0.4 / n} for n in range(1, 12)]
+    for entries in (log, [*log, {"epoch": 12, "train_rmse": 0.0, "validation_rmse": 0.0}]):
+        text = draw_curve(entries, tmp_path / "curve.svg").read_text()
+        assert "mathdefault" not in text
+        assert "validation" in text

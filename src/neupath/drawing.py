@@ -14,6 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path as Curve
+from matplotlib.ticker import FuncFormatter
 
 from neupath.errors import QueryError
 from neupath.explanation import Explanation, PathNode
@@ -133,6 +134,8 @@ def draw_curve(log: Sequence[Mapping[str, float]], path: str | Path) -> Path:
         axes.plot(epochs, [entry[name] for entry in log], color=colour, label=name.replace("_rmse", ""), marker=".")
     positive = all(entry[name] > 0 for entry in log for name in ("train_rmse", "validation_rmse"))
     axes.set(xlabel="epoch", ylabel="RMSE", yscale="log" if positive else "linear")
+    for axis_formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+        axis_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))  # formulas are off, so plain numbers
     axes.grid(alpha=0.3)
     axes.legend(frameon=False)
     with rc_context(_SETTINGS):
