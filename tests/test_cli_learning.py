@@ -23,7 +23,7 @@ def test_train_evaluate_search_with_countpath(run: Run, tmp_path: Path) -> None:
     trained = run("train", "stdlib", "--path", PATH, "--model", "countpath", "--out", folder, "--device", "cpu")
     assert trained.code == 0
     assert "it reads as class-method-class with weight 1.000" in trained.out
-    assert {path.name for path in folder.iterdir()} == {"scorer.json", "weights.safetensors", "log.jsonl", "curve.svg"}
+    assert {path.name for path in folder.iterdir()} == {"config.json", "weights.safetensors", "log.jsonl", "curve.svg"}
     told = run("evaluate", "stdlib", "--model", folder, "--path", PATH, "--queries", 50, "--json").json
     assert told["ndcg@20"] == pytest.approx(1.0)
     assert set(told) >= {"metapath", "protocol", "rmse_top", "rmse_all", "rmse_nonzero", "ndcg_released", "recall@20"}
@@ -45,7 +45,18 @@ def test_train_evaluate_search_with_neupath(run: Run, tmp_path: Path) -> None:  
     searched = run("search", "toy", "Mike", "--model", folder)
     assert re.search(r"most similar to Mike by the neupath model in ", searched.out)
     assert len((folder / "log.jsonl").read_text().splitlines()) == 3
-    assert json.loads((folder / "scorer.json").read_text())["params"]["dim"] == 16
+    assert json.loads((folder / "config.json").read_text())["params"]["dim"] == 16
+
+
+def test_evaluate_shows_the_meta_paths_a_model_uses(run: Run, tmp_path: Path) -> None:  # noqa: F811
+    folder = tmp_path / "model"
+    settings = ["--dim", 16, "--epochs", 2, "--device", "cpu"]
+    assert run("train", "stdlib", "--path", PATH, "--out", folder, *settings).code == 0
+    arguments = ("evaluate", "stdlib", "--model", folder, "--path", PATH, "--queries", 5, "--used-paths", 5)
+    used = run(*arguments, "--json").json["used_metapaths"]
+    assert sum(part["share"] for part in used) == pytest.approx(1.0)
+    assert all(part["metapath"].startswith("class ") for part in used)
+    assert "what it looks at, over the best hits of 5 queries" in run(*arguments).out
 
 
 @pytest.mark.parametrize(

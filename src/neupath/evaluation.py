@@ -139,6 +139,8 @@ def evaluate(scorer: Scorer, teacher: Scorer, queries: Rows, protocol: Protocol 
     """Compare a scorer with an exact measure on some queries."""
     if protocol not in PROTOCOLS:
         raise QueryError(f"protocol is {protocol!r}; it can be {' or '.join(PROTOCOLS)}")
+    if not len(queries):
+        raise QueryError("there are no queries to test on")
     if (scorer.source_type, scorer.target_type) != (teacher.source_type, teacher.target_type):
         raise QueryError(
             f"the model ranks {scorer.target_type} nodes for a {scorer.source_type}, "

@@ -26,7 +26,8 @@ class Learned:
     epochs: int
     best_epoch: int
     train_rmse: float
-    validation_rmse: float
+    validation_rmse: float | None
+    """Nothing where there were too few queries to keep some for it."""
     seconds: float
     metapaths: list[tuple[str, float]]
 
@@ -69,6 +70,6 @@ def learn(
     draw_curve([asdict(epoch) for epoch in scorer.log_], folder / CURVE)
     best = min(scorer.log_, key=lambda epoch: epoch.validation_rmse)
     return Learned(
-        str(folder), model, len(scorer.log_), best.epoch, best.train_rmse, best.validation_rmse,
+        str(folder), model, len(scorer.log_), best.epoch, best.train_rmse, scorer.validation_rmse_,
         sum(epoch.seconds for epoch in scorer.log_), scorer.metapaths() if isinstance(scorer, CountPath) else [],
     )  # fmt: skip

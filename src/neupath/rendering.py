@@ -137,6 +137,20 @@ def render_evaluation(evaluation: Evaluation, title: str) -> Group:
     return Group(Text(printable(title), style="bold"), table)
 
 
+def render_shares(shares: Sequence[tuple[str, float]], title: str, most: int = 10) -> Group:
+    """Return shares of 1 as a histogram, one row each."""
+    table = Table(show_header=True, header_style="bold", box=None, pad_edge=False)
+    table.add_column("meta-path")
+    table.add_column("share", justify="right")
+    table.add_column("")
+    for text, share in shares[:most]:
+        table.add_row(printable(text), f"{share:.3f}", "█" * max(1, round(40 * share)))
+    left = sum(share for _, share in shares[most:])
+    if left > 0:
+        table.add_row(f"{len(shares) - most:,} more", f"{left:.3f}", "")
+    return Group(Text(printable(title), style="bold"), table)
+
+
 def printable(text: str) -> str:
     """Replace characters that would move the cursor or ring the bell."""
     return "".join(character if character.isprintable() else "�" for character in text)

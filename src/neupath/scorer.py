@@ -15,7 +15,7 @@ from neupath.graph import HIN, Floats
 from neupath.nodes import Id, Mask, Nodes, Rows
 from neupath.search import Hits, Ranking, check_k, describe_shortfall, labels_of, with_unrelated
 
-FILE = "scorer.json"
+FILE = "config.json"
 Many = list[Id] | list[str] | list[int] | tuple[Id, ...] | NDArray[Any]
 
 

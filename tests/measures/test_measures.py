@@ -147,13 +147,13 @@ def test_damping_zero_counts_paths(toy: HIN) -> None:
 
 def test_a_saved_measure_of_another_kind_is_refused(tmp_path, toy: HIN) -> None:
     npth.PathSim("APA").fit(toy).save(tmp_path / "m")
-    (tmp_path / "m" / "scorer.json").write_text('{"scorer": "nonsense", "params": {}}')
+    (tmp_path / "m" / "config.json").write_text('{"scorer": "nonsense", "params": {}}')
     with pytest.raises(SourceError, match="holds a scorer named 'nonsense'"):
         npth.load_measure(tmp_path / "m")
-    (tmp_path / "m" / "scorer.json").write_text('{"scorer": "pathsim", "params": {"metapath": "APA", "x": 1}}')
+    (tmp_path / "m" / "config.json").write_text('{"scorer": "pathsim", "params": {"metapath": "APA", "x": 1}}')
     with pytest.raises(SourceError, match="parameters it does not take: metapath, x"):
         npth.load_measure(tmp_path / "m")
-    (tmp_path / "m" / "scorer.json").write_text("{")
+    (tmp_path / "m" / "config.json").write_text("{")
     with pytest.raises(SourceError, match="is not a saved scorer"):
         npth.load_measure(tmp_path / "m")
     with pytest.raises(SourceError, match="no saved scorer in"):

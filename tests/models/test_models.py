@@ -146,7 +146,9 @@ def test_a_run_that_was_stopped_ends_the_same(name: str, hin: HIN, teacher: npth
     assert [e.epoch for e in resumed.log_] == [1, 2, 3, 4]
     np.testing.assert_array_equal(resumed.scores("u1"), straight.scores("u1"))
     assert len((tmp_path / LOG).read_text().splitlines()) == 4
-    with pytest.raises(NeuPathError, match="is of a run with other labels or settings; remove it to start anew"):
+    with pytest.raises(
+        NeuPathError, match="is of a run with another graph, other labels or settings; remove it to start anew"
+    ):
         small(name).fit(hin, teacher=teacher, queries=np.arange(30), folder=tmp_path)
     (tmp_path / CHECKPOINT).write_bytes(b"junk")
     with pytest.raises(NeuPathError, match="is not a checkpoint that can be resumed"):
@@ -284,3 +286,31 @@ def test_fitting_again_forgets_the_first_fit(hin: HIN) -> None:
         model.fit(hin, teacher=teacher, queries=np.arange(50))
         np.testing.assert_allclose(model.scores("u60"), teacher.scores("u60"), atol=1e-9)
     assert model.top_k([]) == []
+
+
+@pytest.mark.parametrize("name", ["neupath", "countpath"])
+def test_a_batch_larger_than_the_labels(name: str, hin: HIN) -> None:
+    labels = [("u1", "u2", 1.0), ("u1", "u3", 0.5), ("u2", "u4", 0.0)]
+    make = {"neupath": NeuPath, "countpath": CountPath}[name]
+    with pytest.raises(
+        NeuPathError, match="batch_size is 9 queries, and the labels to learn from are of 2; use at mos"
+    ):
+        make(batch_size=9).fit(hin, labels)
+
+
+def test_too_few_queries_for_validation_is_said(hin: HIN) -> None:
+    model = CountPath(epochs=2).fit(hin, [("u1", "u2", 1.0), ("u1", "u3", 0.5), ("u2", "u4", 0.0)])
+    assert model.validation_rmse_ is None
+
+
+def test_labels_that_are_all_zero_say_nothing(hin: HIN) -> None:
+    with pytest.raises(NeuPathError, match="all 2 labels are 0, so none says what similar is"):
+        CountPath().fit(hin, [("u1", "u2", 0.0), ("u1", "u3", 0.0)])
+
+
+def test_countpath_reports_the_error_of_what_it_became(hin: HIN, tmp_path: Path) -> None:
+    teacher = npth.PathSim("user-item-user").fit(hin)
+    model = CountPath().fit(hin, teacher=teacher, queries=np.arange(40))
+    assert model.rounded_
+    assert model.validation_rmse_ == pytest.approx(0.0, abs=1e-9)
+    assert load_model(model.save(tmp_path), hin).rounded_

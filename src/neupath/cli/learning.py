@@ -13,9 +13,11 @@ from neupath.evaluation import evaluate as compare
 from neupath.graph import HIN
 from neupath.labels import Protocol
 from neupath.measures import measure_named
+from neupath.nodes import Rows
 from neupath.rendering import (
     ProgressBars,
     render_evaluation,
+    render_shares,
 )
 from neupath.saved import load_scorer
 from neupath.scorer import Scorer
@@ -70,7 +72,10 @@ def train(
     if as_json:
         print_json(learned.to_dict())
         return
-    print(f"saved to {out_folder}: best validation RMSE {learned.validation_rmse:.4f} after {learned.epochs} epochs")
+    error = f"training RMSE {learned.train_rmse:.4f}, too few queries to keep some for validation"
+    if learned.validation_rmse is not None:
+        error = f"validation RMSE {learned.validation_rmse:.4f}"
+    print(f"saved to {out_folder}: {error}, best of {learned.epochs} epochs")
     for text, weight in learned.metapaths:
         print(f"it reads as {text} with weight {weight:.3f}")
 
@@ -82,6 +87,9 @@ def evaluate(
     measure: Measure = "pathsim",
     protocol: ProtocolOption = "strict",
     queries: Annotated[int, typer.Option("--queries", help="How many unseen queries to test on.")] = 400,
+    used_paths: Annotated[
+        int, typer.Option("--used-paths", help="Also show the meta-paths NeuPath looks at, over this many best hits.")
+    ] = 0,
     seed: Annotated[int, typer.Option("--seed", help="The split's seed; that of training keeps queries unseen.")] = 0,
     config: ConfigFile = None,
     duplicates: DuplicatesOption = None,
@@ -90,18 +98,39 @@ def evaluate(
 ) -> None:
     """Compare a saved model with an exact measure, on unseen queries against all targets.
 
-    Example:  neupath evaluate stdlib --model model --path class-method-class
+    Examples:
+      neupath evaluate stdlib --model model --path class-method-class
+
+      neupath evaluate stdlib --model model --path class-method-class --used-paths 50
+
     """
+    if used_paths < 0:
+        raise QueryError(f"used-paths is {used_paths}; look at 0 pairs or more")
     hin = load_graph(graph, config, duplicates, data)
     teacher = measure_named(measure, required_path(hin, path)).fit(hin)
     scorer = load_scorer(model, hin)
     found = compare_on_test(hin, scorer, teacher, protocol, queries, seed)
+    used = _used_metapaths(scorer, _test_queries(hin, teacher, used_paths, seed)) if used_paths else []
     if as_json:
-        print_json(found.to_dict())
-    else:
-        out.print(
-            render_evaluation(found, f"{scorer.name} against {measure} on {found.metapath}, {found.queries} queries")
-        )
+        shares = [{"metapath": text, "share": share} for text, share in used]
+        print_json(found.to_dict() | ({"used_metapaths": shares} if used_paths else {}))
+        return
+    out.print(render_evaluation(found, f"{scorer.name} against {measure} on {found.metapath}, {found.queries} queries"))
+    if used:
+        out.print(render_shares(used, f"what it looks at, over the best hits of {used_paths} queries"))
+
+
+def _used_metapaths(scorer: Scorer, queries: Rows) -> list[tuple[str, float]]:
+    """Add up what a model looks at over the best hit of each query."""
+    if not hasattr(scorer, "used_metapaths"):
+        raise QueryError(f"a {scorer.name} looks at no paths of its own; leave out --used-paths")
+    hits = scorer.top_k([scorer.hin_.nodes[scorer.source_type].id(int(row)) for row in queries], k=1)
+    found: list[tuple[str, float]] = scorer.used_metapaths([(hit.query, hit[0].id) for hit in hits])
+    return found
+
+
+def _test_queries(hin: HIN, teacher: Scorer, most: int, seed: int) -> Rows:
+    return split_queries(hin.num_nodes(teacher.source_type), seed=seed, most_test=most).test
 
 
 def compare_on_test(
@@ -110,5 +139,4 @@ def compare_on_test(
     """Compare two scorers on queries that the split of training leaves for tests, up to a number of them."""
     if queries < 1:
         raise QueryError(f"queries is {queries}; test on at least 1")
-    test = split_queries(hin.num_nodes(teacher.source_type), seed=seed, most_test=queries).test
-    return compare(scorer, teacher, test, protocol)
+    return compare(scorer, teacher, _test_queries(hin, teacher, queries, seed), protocol)

@@ -15,8 +15,9 @@ from neupath.models.classes import ClassTable, Ints, Members
 class Stage:
     """What one layer works on: K classes after it, J before it, and their C candidates.
 
-    A candidate is a path slot of a neighbour. Each bucket holds classes with about as many: (classes (n,), candidates
-    (n, width)), where C stands for none.
+    A candidate is a path slot of a neighbour; those of class k are `candidates[indptr[k]:indptr[k+1]]`, each as often
+    as there are neighbours alike, at most T times. Each bucket holds classes with about as many: (classes (n,),
+    candidates (n, width)), where C stands for none.
     """
 
     before: Tensor  # (K,) what each class was, as a row among the J
@@ -27,6 +28,8 @@ class Stage:
     count: Tensor  # (C,) how many neighbours are alike
     to: Tensor  # (C,) row among the K
     filled: Tensor  # (K, T) which slots hold a path after this layer
+    candidates: Tensor  # (N,)
+    indptr: Tensor  # (K + 1,)
     buckets: tuple[tuple[Tensor, Tensor], ...]
 
 
@@ -75,6 +78,7 @@ def _build_stage(
     to = part.to[edge]
     copies = np.minimum(part.counts[edge], slots)
     number = np.bincount(to, weights=copies, minlength=len(own)).astype(np.int64)
+    candidates = np.repeat(np.arange(len(to)), copies)
     return Stage(
         before=torch.from_numpy(own),
         rows_of_type=tuple(torch.from_numpy(np.flatnonzero(types == t)) for t in range(num_types)),
@@ -84,13 +88,14 @@ def _build_stage(
         count=torch.from_numpy(part.counts[edge]),
         to=torch.from_numpy(to),
         filled=torch.from_numpy(filled[own] | (np.arange(slots) < number[:, None])),
-        buckets=_buckets(to, copies, number, slots),
+        candidates=torch.from_numpy(candidates),
+        indptr=torch.from_numpy(np.concatenate([[0], np.cumsum(number)])),
+        buckets=_buckets(candidates, number, slots, len(to)),
     )
 
 
-def _buckets(to: Ints, copies: Ints, number: Ints, slots: int) -> tuple[tuple[Tensor, Tensor], ...]:
-    """Put classes with about as many candidates together, each candidate as often as it counts, at most T times."""
-    candidate = np.repeat(np.arange(len(to)), copies)
+def _buckets(candidates: Ints, number: Ints, slots: int, nobody: int) -> tuple[tuple[Tensor, Tensor], ...]:
+    """Put classes with about as many candidates together."""
     first = np.cumsum(number) - number
     width = np.maximum(slots, 2 ** np.ceil(np.log2(np.maximum(number, 1))).astype(np.int64))
     found = []
@@ -99,5 +104,5 @@ def _buckets(to: Ints, copies: Ints, number: Ints, slots: int) -> tuple[tuple[Te
         columns = np.arange(size)
         inside = columns < number[classes][:, None]
         at = np.where(inside, first[classes][:, None] + columns, 0)
-        found.append((torch.from_numpy(classes), torch.from_numpy(np.where(inside, candidate[at], len(to)))))
+        found.append((torch.from_numpy(classes), torch.from_numpy(np.where(inside, candidates[at], nobody))))
     return tuple(found)

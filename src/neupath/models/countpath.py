@@ -31,6 +31,7 @@ from neupath.halfpath import Factors, mirrored
 from neupath.labels import Pairs
 from neupath.models.classes import FlatGraph, edge_kinds
 from neupath.models.learned import (
+    QUERIES_A_BATCH,
     WEIGHTS,
     LearnedScorer,
     choose_device,
@@ -101,25 +102,26 @@ class CountPath(LearnedScorer):
         channels: int = 4,
         *,
         epochs: int = 40,
-        batch_size: int = 8,
+        batch_size: int | None = None,
         learning_rate: float = 0.1,
         seed: int = 0,
         device: str | None = None,
     ) -> None:
-        for what, value in (("half_length", half_length), ("channels", channels), ("batch_size", batch_size)):
+        for what, value in (("half_length", half_length), ("channels", channels), ("batch_size", batch_size or 1)):
             if value < 1:
                 raise QueryError(f"{what} is {value}; it must be at least 1")
         self.half_length, self.channels, self.epochs = half_length, channels, epochs
         self.batch_size, self.learning_rate, self.seed = batch_size, learning_rate, seed
         self.device = choose_device(device)
         self.log_: list[Epoch] = []
-        self.rounded_ = False
 
     def params(self) -> dict[str, object]:
         names = ("half_length", "channels", "epochs", "batch_size", "learning_rate", "seed")
         return {name: getattr(self, name) for name in names}
 
     def _learn(self, hin: HIN, learn: Pairs, check: Pairs, folder: Path | None, watch: Watch) -> None:
+        if not learn.scores.any():
+            raise QueryError(f"all {len(learn):,} labels are 0, so none says what similar is; add some that are not")
         torch.manual_seed(self.seed)
         self.node_type_ = learn.node_type
         self.hin_ = hin
@@ -130,12 +132,17 @@ class CountPath(LearnedScorer):
             self.epochs, self.learning_rate, weight_decay=0.0, clip=10.0, patience=self.epochs, seed=self.seed
         )
         batches, held_out = self._batches(learn, paths), self._batches(check, paths)
-        fingerprint = fingerprint_of(learn, self.params())
+        fingerprint = fingerprint_of(hin, (learn, check), self.params())
         self.log_ = train(self.network_, loss, batches, held_out, recipe, folder, watch, fingerprint=fingerprint)
         self.__dict__.pop("_factors", None)  # those of an earlier fit
-        self.rounded_ = False
         self._set_weights()
         self._round(learn, check)
+        self.validation_rmse_ = float(np.sqrt(self._error(check))) if len(check) else None
+
+    @property
+    def rounded_(self) -> bool:
+        """Whether every gate is one kind of edge, so that the scores follow a formula."""
+        return bool(((self.gates_ == 0) | (self.gates_ == 1)).all())
 
     def _batches(self, pairs: Pairs, paths: list[_HalfPath]) -> list[_Grams]:
         """Walk every half-path from the nodes of the pairs, and cut the pairs into batches of some queries each."""
@@ -144,8 +151,9 @@ class CountPath(LearnedScorer):
         ends = where[: len(pairs)], where[len(pairs) :]
         both, query, target = (_gram(rows, a, b) for a, b in (ends, (ends[0],) * 2, (ends[1],) * 2))
         queries, found = np.unique(pairs.queries), []
-        for at in range(0, len(queries), self.batch_size):
-            own = np.flatnonzero(np.isin(pairs.queries, queries[at : at + self.batch_size]))
+        step = self.batch_size or QUERIES_A_BATCH
+        for at in range(0, len(queries), step):
+            own = np.flatnonzero(np.isin(pairs.queries, queries[at : at + step]))
             columns = (both[own], query[own], target[own], pairs.scores[own])
             found.append(_Grams(*(torch.tensor(column, dtype=torch.float32, device=self.device) for column in columns)))
         return found
@@ -163,9 +171,9 @@ class CountPath(LearnedScorer):
         crisp = np.unique(np.eye(self.gates_.shape[-1])[self.gates_.argmax(-1)], axis=0)
         features = np.stack([self._channel_scores(gate, learn) for gate in crisp], axis=1)
         self.gates_, self.mix_ = crisp, nnls(features, learn.scores)[0]
-        if self._error(held_out) <= soft_error:
-            used = np.flatnonzero(self.mix_ > 1e-9)
-            self.gates_, self.mix_, self.rounded_ = crisp[used], self.mix_[used], True
+        used = np.flatnonzero(self.mix_ > 1e-9)
+        if len(used) and self._error(held_out) <= soft_error:
+            self.gates_, self.mix_ = crisp[used], self.mix_[used]
         else:
             self.gates_, self.mix_ = soft
 
@@ -237,7 +245,7 @@ class CountPath(LearnedScorer):
         return bound
 
     def save(self, folder: str | Path) -> Path:
-        """Write scorer.json and weights.safetensors to a folder."""
+        """Write config.json and weights.safetensors to a folder."""
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         tensors = {"gates": torch.from_numpy(self.gates_.copy()), "mix": torch.from_numpy(self.mix_.copy())}

@@ -21,10 +21,9 @@ import torch
 from torch import Tensor, nn
 
 from neupath.models.batches import Batch, Stage
+from neupath.models.winners import find_winners
 
 Pooling = Literal["tmax", "max", "mean", "sum"]
-_MOST_AT_ONCE = 1 << 26
-"""Numbers compared at once, to bound memory."""
 
 
 class Encoder(nn.Module):
@@ -79,7 +78,7 @@ class EncoderLayer(nn.Module):
         target = self.extract_target(projected).flatten(0, 1)
         own = h[stage.before]  # (K, T, d)
         if pooling in ("tmax", "max"):
-            winners = _winners(source, target, self.edge, stage)
+            winners = find_winners(source, target, self.edge, stage)
             pooled = _values_of(winners, source, target, self.edge, stage)
             if record is not None:
                 record.append(Record(winners, pooled, own))
@@ -87,23 +86,6 @@ class EncoderLayer(nn.Module):
             pooled = _total(source, target, self.edge, stage, pooling)
         updated: Tensor = self.update(torch.cat([own, pooled], dim=-1))
         return updated * stage.filled.unsqueeze(-1)
-
-
-def _winners(source: Tensor, target: Tensor, edge: Tensor, stage: Stage) -> Tensor:
-    """Find the T largest candidates of each class, element by element; (K, T, d), the number of candidates for none."""
-    (size, slots), dim = stage.filled.shape, source.shape[1]
-    nobody = len(stage.source)
-    winners = torch.full((size, slots, dim), nobody, device=source.device)
-    with torch.no_grad():
-        for classes, candidates in stage.buckets:
-            step = max(1, _MOST_AT_ONCE // (candidates.shape[1] * dim))
-            for at in range(0, len(classes), step):
-                places = candidates[at : at + step]  # (n, width)
-                known = places.clamp(max=nobody - 1)
-                values = source[stage.source[known]] + target[stage.target[known]] + edge[stage.kind[known]]
-                values.masked_fill_((places == nobody).unsqueeze(-1), -torch.inf)  # (n, width, d)
-                winners[classes[at : at + step]] = _argmax_each(values, places, slots, nobody)
-    return winners
 
 
 def _values_of(winners: Tensor, source: Tensor, target: Tensor, edge: Tensor, stage: Stage) -> Tensor:
@@ -115,18 +97,6 @@ def _values_of(winners: Tensor, source: Tensor, target: Tensor, edge: Tensor, st
     value = source.gather(0, stage.source[chosen]) + target.gather(0, stage.target[chosen])
     value = value + edge.gather(0, stage.kind[chosen])
     return value.view(winners.shape).masked_fill(winners == nobody, 0.0)
-
-
-def _argmax_each(values: Tensor, places: Tensor, slots: int, nobody: int) -> Tensor:
-    """Return, element by element, which candidates have the T largest values; (n, width, d) to (n, T, d)."""
-    found = []
-    for slot in range(slots):
-        best, at = values.max(dim=1, keepdim=True)  # (n, 1, d)
-        which = places.gather(1, at.squeeze(1)).masked_fill(best.squeeze(1) == -torch.inf, nobody)
-        found.append(which)
-        if slot + 1 < slots:
-            values.scatter_(1, at, -torch.inf)
-    return torch.stack(found, dim=1)
 
 
 def _total(source: Tensor, target: Tensor, edge: Tensor, stage: Stage, pooling: Pooling) -> Tensor:

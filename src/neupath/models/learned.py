@@ -1,8 +1,10 @@
 """LearnedScorer: what all models share, from their labels to their files."""
 
 import json
+import os
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,6 +24,7 @@ from neupath.schema import Schema
 from neupath.scorer import Scorer
 
 WEIGHTS = "weights.safetensors"
+QUERIES_A_BATCH = 8
 
 
 class LearnedScorer(Scorer):
@@ -29,7 +32,10 @@ class LearnedScorer(Scorer):
 
     exact = False
     seed: int
+    batch_size: int | None
     node_type_: str
+    validation_rmse_: float | None = None
+    """The error on the labels kept for choosing the best epoch; nothing where there were too few queries for it."""
 
     @property
     def source_type(self) -> str:
@@ -59,10 +65,16 @@ class LearnedScorer(Scorer):
         """Learn from labelled pairs, or from labels drawn from an exact measure, the `teacher`, for some queries.
 
         `pairs` is a CSV file, a table, or tuples of (query, target, score). One query in five is kept for choosing the
-        best epoch, unless `validation` names such queries for the teacher. With a `folder`, an interrupted run goes on
-        where it stopped.
+        best epoch, unless `validation` names such queries for the teacher; with fewer than five, none is. With a
+        `folder`, an interrupted run goes on where it stopped.
         """
         learn, check = split_labels(hin, pairs, teacher, queries, protocol, validation, self.seed)
+        labelled = len(np.unique(learn.queries))
+        if self.batch_size is not None and self.batch_size > labelled:
+            raise QueryError(
+                f"batch_size is {self.batch_size} queries, and the labels to learn from are of {labelled}; "
+                f"use at most {labelled}, or leave it out"
+            )
         self._learn(hin, learn, check, None if folder is None else Path(folder), watch)
         return self
 
@@ -96,6 +108,19 @@ def split_labels(
     distinct = np.random.default_rng(seed).permutation(np.unique(every.queries))
     cut = len(distinct) // 5
     return every.of_queries(distinct[cut:]), every.of_queries(distinct[:cut])
+
+
+@contextmanager
+def reproducible(device: torch.device) -> Iterator[None]:
+    """Make sums on CUDA come out the same every time, for a while; on the CPU they do anyway."""
+    before = torch.are_deterministic_algorithms_enabled()
+    if device.type == "cuda":
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before)
 
 
 def write_weights(path: Path, tensors: dict[str, Tensor], node_type: str, schema: Schema) -> None:

@@ -19,10 +19,12 @@ from neupath.models.batches import Batch, build_batch
 from neupath.models.classes import ClassTable, FlatGraph, Ints, edge_kinds
 from neupath.models.encoder import Decoder, Encoder, Pooling
 from neupath.models.learned import (
+    QUERIES_A_BATCH,
     WEIGHTS,
     LearnedScorer,
     choose_device,
     read_weights,
+    reproducible,
     schema_difference,
     schema_summary,
     write_weights,
@@ -72,12 +74,12 @@ class NeuPath(LearnedScorer):
         node_types: bool = True,
         edge_types: bool = True,
         epochs: int = 30,
-        batch_size: int = 8,
+        batch_size: int | None = None,
         learning_rate: float = 5e-4,
         seed: int = 0,
         device: str | None = None,
     ) -> None:
-        for what, value in (("dim", dim), ("layers", layers), ("paths", paths), ("batch_size", batch_size)):
+        for what, value in (("dim", dim), ("layers", layers), ("paths", paths), ("batch_size", batch_size or 1)):
             if value < (2 if what == "dim" else 1):
                 raise QueryError(f"{what} is {value}; it must be at least {2 if what == 'dim' else 1}")
         if pooling not in _POOLINGS:
@@ -110,8 +112,10 @@ class NeuPath(LearnedScorer):
         self.network_ = self._make_network(hin)
         recipe = Recipe(epochs=self.epochs, learning_rate=self.learning_rate, seed=self.seed)
         batches, held_out = self._batches(learn), self._batches(check)
-        fingerprint = fingerprint_of(learn, self.params())
-        self.log_ = train(self.network_, self._loss, batches, held_out, recipe, folder, watch, fingerprint=fingerprint)
+        made_by = fingerprint_of(hin, (learn, check), self.params())
+        with reproducible(self.device):
+            self.log_ = train(self.network_, self._loss, batches, held_out, recipe, folder, watch, fingerprint=made_by)
+        self.validation_rmse_ = min(epoch.validation_rmse for epoch in self.log_) if len(check) else None
 
     def _make_network(self, hin: HIN) -> nn.ModuleDict:
         num_types = len(hin.schema.node_types) if self.node_types else 1
@@ -136,10 +140,10 @@ class NeuPath(LearnedScorer):
 
     def _batches(self, pairs: Pairs) -> list[_Labelled]:
         """Cut pairs into batches of some queries each, with the classes their targets depend on."""
-        queries = np.unique(pairs.queries)
+        queries, step = np.unique(pairs.queries), self.batch_size or QUERIES_A_BATCH
         found = []
-        for start in range(0, len(queries), self.batch_size):
-            part = pairs.of_queries(queries[start : start + self.batch_size])
+        for start in range(0, len(queries), step):
+            part = pairs.of_queries(queries[start : start + step])
             classes = np.empty(len(part), dtype=np.int64)
             for query in np.unique(part.queries):
                 own = part.queries == query
@@ -222,7 +226,7 @@ class NeuPath(LearnedScorer):
         return bound
 
     def save(self, folder: str | Path) -> Path:
-        """Write scorer.json, with the schema, and weights.safetensors to a folder."""
+        """Write config.json, with the schema, and weights.safetensors to a folder."""
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         tensors = {name: tensor.cpu().contiguous() for name, tensor in self.network_.state_dict().items()}
@@ -251,5 +255,5 @@ def load_neupath(folder: str | Path, hin: HIN, device: str | None = None) -> Neu
     try:
         model.network_.load_state_dict(tensors)
     except RuntimeError as error:
-        raise SourceError(f"{path} does not hold the weights that {folder}/scorer.json describes") from error
+        raise SourceError(f"{path} does not hold the weights that {folder}/config.json describes") from error
     return model

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from neupath.errors import QueryError, SourceError
 from neupath.files import write_text, write_whole
+from neupath.graph import HIN
 from neupath.labels import Pairs
 
 CHECKPOINT, LOG = "checkpoint.safetensors", "log.jsonl"
@@ -79,7 +80,8 @@ def train(
     """Train a model and leave it with the weights of its best validation epoch; return the log.
 
     With a folder, every epoch is kept there: a run that was interrupted goes on from its last epoch, with the same
-    result as if it had never stopped. The `fingerprint` stands for the labels and settings: a run of others is refused.
+    result as if it had never stopped. The `fingerprint` stands for the graph, labels and settings: a run of others is
+    refused.
     """
     optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
     best = [parameter.detach().clone() for parameter in model.parameters()]
@@ -110,11 +112,16 @@ def _made_by(recipe: Recipe, fingerprint: str) -> str:
     return json.dumps(asdict(recipe) | {"fingerprint": fingerprint})
 
 
-def fingerprint_of(pairs: Pairs, params: Mapping[str, object]) -> str:
-    """Return a text that differs between runs with different labels or settings."""
-    digest = sha256(json.dumps([pairs.node_type, dict(params)]).encode())
-    for column in (pairs.queries, pairs.targets, pairs.scores):
-        digest.update(np.ascontiguousarray(column).tobytes())
+def fingerprint_of(hin: HIN, labels: Sequence[Pairs], params: Mapping[str, object]) -> str:
+    """Return a text that differs between runs with different graphs, labels or settings."""
+    digest = sha256(json.dumps([[pairs.node_type for pairs in labels], dict(params)]).encode())
+    for relation, matrix in hin.matrices.items():
+        digest.update(str(relation).encode())
+        for part in (matrix.indptr, matrix.indices, matrix.data):
+            digest.update(np.ascontiguousarray(part).tobytes())
+    for pairs in labels:
+        for column in (pairs.queries, pairs.targets, pairs.scores):
+            digest.update(np.ascontiguousarray(column).tobytes())
     return digest.hexdigest()
 
 
@@ -173,7 +180,7 @@ def _resume(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, best
             f"{path} is not a checkpoint that can be resumed ({error}); remove it to start anew"
         ) from error
     if made_by != other:
-        raise SourceError(f"{path} is of a run with other labels or settings; remove it to start anew")
+        raise SourceError(f"{path} is of a run with another graph, other labels or settings; remove it to start anew")
     step = torch.tensor(float(state["step"]))
     try:
         with torch.no_grad():
