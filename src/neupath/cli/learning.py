@@ -78,6 +78,8 @@ def train(
     print(f"saved to {out_folder}: {error}, best of {learned.epochs} epochs")
     for text, weight in learned.metapaths:
         print(f"it reads as {text} with weight {weight:.3f}")
+    if model == "countpath" and not learned.metapaths:
+        print("no path explains the labels better than a score of 0 for every pair")
 
 
 def evaluate(

@@ -120,8 +120,6 @@ class CountPath(LearnedScorer):
         return {name: getattr(self, name) for name in names}
 
     def _learn(self, hin: HIN, learn: Pairs, check: Pairs, folder: Path | None, watch: Watch) -> None:
-        if not learn.scores.any():
-            raise QueryError(f"all {len(learn):,} labels are 0, so none says what similar is; add some that are not")
         torch.manual_seed(self.seed)
         self.node_type_ = learn.node_type
         self.hin_ = hin
@@ -171,8 +169,8 @@ class CountPath(LearnedScorer):
         crisp = np.unique(np.eye(self.gates_.shape[-1])[self.gates_.argmax(-1)], axis=0)
         features = np.stack([self._channel_scores(gate, learn) for gate in crisp], axis=1)
         self.gates_, self.mix_ = crisp, nnls(features, learn.scores)[0]
-        used = np.flatnonzero(self.mix_ > 1e-9)
-        if len(used) and self._error(held_out) <= soft_error:
+        if self._error(held_out) <= soft_error:
+            used = np.flatnonzero(self.mix_ > 1e-9)
             self.gates_, self.mix_ = crisp[used], self.mix_[used]
         else:
             self.gates_, self.mix_ = soft
