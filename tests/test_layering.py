@@ -28,11 +28,12 @@ LEVELS = {
     "models": 9,
     "evaluation": 9,
     "explanation": 9,
-    "saved": 10,
-    "drawing": 10,
-    "rendering": 10,
-    "learning": 11,
-    "cli": 12,
+    "inference": 10,
+    "saved": 11,
+    "drawing": 11,
+    "rendering": 11,
+    "learning": 12,
+    "cli": 13,
 }
 
 

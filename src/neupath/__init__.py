@@ -6,7 +6,8 @@ from neupath.datasets import from_networkx, from_pyg, from_tables, from_triples,
 from neupath.errors import NeuPathError
 from neupath.explanation import Explanation, explain
 from neupath.graph import HIN, Edges
-from neupath.measures import DWPC, PCRW, HeteSim, JoinSim, PathCount, PathSim, load_measure
+from neupath.inference import Inferred, PathRanker, infer, suggest_pairs
+from neupath.measures import DWPC, PCRW, Combination, HeteSim, JoinSim, PathCount, PathSim, load_measure
 from neupath.metapath import MetaPath, enumerate_metapaths
 from neupath.nodes import Nodes
 from neupath.saved import load_scorer
@@ -31,16 +32,19 @@ __all__ = [
     "DWPC",
     "HIN",
     "PCRW",
+    "Combination",
     "Edges",
     "Explanation",
     "HeteSim",
     "Hit",
     "Hits",
+    "Inferred",
     "JoinSim",
     "MetaPath",
     "NeuPathError",
     "Nodes",
     "PathCount",
+    "PathRanker",
     "PathSim",
     "Relation",
     "Schema",
@@ -50,9 +54,11 @@ __all__ = [
     "from_pyg",
     "from_tables",
     "from_triples",
+    "infer",
     "load",
     "load_measure",
     "load_scorer",
+    "suggest_pairs",
     "to_networkx",
     "to_pyg",
     "write_folder",

@@ -1,5 +1,6 @@
 """Labels: pairs of nodes with a score, given by a user or drawn from an exact measure, to learn from."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ class Pairs:
     queries: Rows
     targets: Rows
     scores: Floats
+    scored: bool = True
+    """Whether the scores were given; if not, each pair is an example of a similar one."""
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -37,8 +40,13 @@ class Pairs:
         return Pairs(self.node_type, self.queries[kept], self.targets[kept], self.scores[kept])
 
 
-def read_pairs(hin: HIN, source: Any, node_type: str | None = None) -> Pairs:
+def read_pairs(
+    hin: HIN, source: Any, node_type: str | None = None, *, bounded: bool = True, examples: bool = False
+) -> Pairs:
     """Read labelled pairs: a CSV file with the header query,target,score, a table, or (query, target, score) tuples.
+
+    `bounded` scores lie between 0 and 1, others may be any finite number. With `examples`, the scores may be left out,
+    which makes each pair one that is similar.
 
     >>> from neupath import load
     >>> read_pairs(load("toy"), [("Mike", "Bob", 1.0), ("Mike", "Jim", 0.08)]).node_type
@@ -46,43 +54,74 @@ def read_pairs(hin: HIN, source: Any, node_type: str | None = None) -> Pairs:
     """
     if isinstance(source, Pairs):
         return source
-    queries, targets, scores = _columns(source)
-    if not queries:
+    given = _columns(source, examples)
+    if not given.queries:
         raise QueryError("there are no pairs to learn from; give at least one query, target and score")
-    for number, score in enumerate(scores, 1):
-        if not 0 <= score <= 1:
-            pair = f"pair {number} ({queries[number - 1]!r}, {targets[number - 1]!r})"
-            raise QueryError(f"{pair} has the score {score}; scores lie between 0 and 1")
-    chosen = hin.schema.node_type(node_type) if node_type else _find_type(hin, [*queries, *targets])
+    for number, score in enumerate(given.scores):
+        if not (0 <= score <= 1 if bounded else math.isfinite(score)):
+            allowed = "lie between 0 and 1" if bounded else "are finite numbers"
+            raise QueryError(f"{given.told(number)} has the score {score}; scores {allowed}")
+    chosen = hin.schema.node_type(node_type) if node_type else _find_type(hin, [*given.queries, *given.targets])
     nodes = hin.nodes[chosen]
-    return Pairs(chosen, nodes.find_many(queries), nodes.find_many(targets), np.array(scores, dtype=np.float64))
+    queries, targets = nodes.find_many(given.queries), nodes.find_many(given.targets)
+    _refuse_contradictions(given, queries, targets)
+    return Pairs(chosen, queries, targets, np.array(given.scores, dtype=np.float64), given.scored)
 
 
-def _columns(source: Any) -> tuple[list[Id], list[Id], list[float]]:
-    if isinstance(source, str | Path):
-        return _columns(_read_csv(Path(source)))
-    if hasattr(source, "column_names") or hasattr(source, "columns"):
-        names = list(getattr(source, "column_names", None) or source.columns)
-        if any(column not in names for column in COLUMNS):
+@dataclass(frozen=True)
+class _Given:
+    """Pairs as they were given: ids or names."""
+
+    queries: list[Id]
+    targets: list[Id]
+    scores: list[float]
+    scored: bool
+    file: Path | None
+
+    def told(self, number: int) -> str:
+        """Say which pair this is, for an error."""
+        where = f"line {number + 2} of {self.file}" if self.file else f"pair {number + 1}"
+        return f"{where} ({self.queries[number]!r}, {self.targets[number]!r})"
+
+
+def _refuse_contradictions(given: _Given, queries: Rows, targets: Rows) -> None:
+    first: dict[tuple[int, int], int] = {}
+    for number, pair in enumerate(zip(queries.tolist(), targets.tolist(), strict=True)):
+        other = first.setdefault(pair, number)
+        if given.scores[other] != given.scores[number]:
+            raise QueryError(
+                f"{given.told(other)} has the score {given.scores[other]:g}, and {given.told(number)} has "
+                f"{given.scores[number]:g}; keep one of the two"
+            )
+
+
+def _columns(source: Any, examples: bool) -> _Given:
+    file = Path(source) if isinstance(source, str | Path) else None
+    table = source if file is None else _read_csv(file)
+    if hasattr(table, "column_names") or hasattr(table, "columns"):
+        names = list(getattr(table, "column_names", None) or table.columns)
+        wanted = COLUMNS[:2] if examples and "score" not in names else COLUMNS
+        if any(column not in names for column in wanted):
             raise SourceError(
                 f"a table of pairs has the columns {', '.join(COLUMNS)}, and this has {listed(map(str, names))}"
             )
-        queries, targets, scores = (source[column] for column in COLUMNS)
-        rows: Iterable[tuple[Any, ...]] = zip(*(_as_list(column) for column in (queries, targets, scores)), strict=True)
+        rows: list[Any] = list(zip(*(_as_list(table[column]) for column in wanted), strict=True))
     else:
-        rows = list(source)
-    found: tuple[list[Id], list[Id], list[float]] = ([], [], [])
+        rows = list(table)
+    scored = not (examples and rows and all(isinstance(row, tuple | list) and len(row) == 2 for row in rows))
+    given = _Given([], [], [], scored, file)
     for number, row in enumerate(rows, 1):
         try:
-            query, target, score = row
-            found[2].append(float(score))
+            query, target, score = row if scored else (*row, 1.0)
+            given.scores.append(float(score))
         except (TypeError, ValueError) as error:
+            where = f"line {number + 1} of {file}" if file else f"pair {number}"
             raise QueryError(
-                f"pair {number} is {row!r}; it must be a query, a target and a score that is a number"
+                f"{where} is {row!r}; it must be a query, a target and a score that is a number"
             ) from error
-        found[0].append(query)
-        found[1].append(target)
-    return found
+        given.queries.append(query)
+        given.targets.append(target)
+    return given
 
 
 def _as_list(column: Any) -> list[Any]:

@@ -118,12 +118,12 @@ def top_k_of_product(
     starts = range(0, len(queries), _BLOCK)
     workers = min(_count_threads(threads), len(starts))
     if workers < 2:
-        return _stacked([search(start) for start in starts])
+        return stacked([search(start) for start in starts])
     with ThreadPoolExecutor(workers) as pool:
-        return _stacked(list(pool.map(search, starts)))
+        return stacked(list(pool.map(search, starts)))
 
 
-def _stacked(parts: Sequence[Ranking]) -> Ranking:
+def stacked(parts: Sequence[Ranking]) -> Ranking:
     """Put rankings of blocks of queries below each other."""
     if len(parts) == 1:
         return parts[0]

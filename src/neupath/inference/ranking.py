@@ -1,0 +1,126 @@
+"""Ranking: weights for meta-paths from yes/no labels, or from examples of similar pairs alone.
+
+Where labels only say whether a pair is similar, there is no score to hit: the weights are those of a logistic
+regression with weights of 0 or more, made sparse by a penalty on their sum,
+
+    min  mean log(1 + exp(-±(b + Σ_p weight_p·feature_p))) + penalty·Σ_p weight_p
+
+and the measure and penalty are those with the best cross-validated AUC.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from neupath.graph import Floats
+from neupath.inference.fitting import Table, folds_of
+from neupath.labels import Pairs
+
+_PENALTIES = (0.1, 0.03, 0.01, 0.003, 0.001, 1e-4, 1e-5)
+NEGATIVES = 5
+"""Random targets drawn against each example of a similar pair."""
+
+
+@dataclass(frozen=True)
+class Ranker:
+    """A measure and the weights of its paths, adding up to 1; `auc` is cross-validated."""
+
+    measure: str
+    columns: tuple[int, ...]
+    weights: tuple[float, ...]
+    auc: float
+    error: float
+    """The standard error of the AUC over folds."""
+
+    def predict(self, table: Table) -> Floats:
+        """Return the scores of the table's pairs."""
+        scores: Floats = table.features[self.measure][:, list(self.columns)] @ np.array(self.weights)
+        return scores
+
+
+def auc(labels: Floats, scores: Floats) -> float:
+    """Return the chance that a similar pair scores above one that is not, ties counting half.
+
+    >>> auc(np.array([1.0, 0.0, 0.0]), np.array([0.9, 0.9, 0.1]))
+    0.75
+    """
+    positive = labels > 0.5
+    if positive.all() or not positive.any():
+        return 0.5
+    order = np.argsort(scores, kind="stable")
+    _, where, counts = np.unique(scores[order], return_inverse=True, return_counts=True)
+    middle = np.cumsum(counts) - (counts - 1) / 2
+    ranks = np.empty(len(scores))
+    ranks[order] = middle[where]
+    n = int(positive.sum())
+    return float((ranks[positive].sum() - n * (n + 1) / 2) / (n * (len(scores) - n)))
+
+
+def rank_hypotheses(table: Table, measures: Sequence[str], seed: int) -> list[Ranker]:
+    """Fit every measure with its best penalty; best cross-validated AUC first, the earlier measure where equal."""
+    found = [ranker for measure in measures if (ranker := _fit_measure(table, measure, seed)) is not None]
+    return sorted(found, key=lambda ranker: -round(ranker.auc, 4))
+
+
+def _fit_measure(table: Table, measure: str, seed: int) -> Ranker | None:
+    matrix = table.features[measure]
+    usable = np.flatnonzero(np.isfinite(matrix).all(axis=0) & (np.abs(matrix) > 0).any(axis=0))
+    if not len(usable):
+        return None
+    scale = matrix[:, usable].max(axis=0)
+    scaled = matrix[:, usable] / scale
+    folds = [fold for fold in folds_of(table.groups, seed) if np.ptp(table.scores[fold]) > 0]
+    everything = np.arange(len(table.scores))
+    results = []
+    for penalty in _PENALTIES:
+        held_out = [
+            auc(
+                table.scores[fold],
+                scaled[fold] @ _logistic(scaled, table.scores, penalty, np.setdiff1d(everything, fold)),
+            )
+            for fold in folds
+        ]
+        mean, spread = (float(np.mean(held_out)), float(np.std(held_out))) if held_out else (0.5, 0.0)
+        results.append((mean, spread / max(1, len(held_out)) ** 0.5, penalty))
+    mean, error, penalty = max(results, key=lambda result: round(result[0], 6))  # the sparser one where equal
+    weights = _logistic(scaled, table.scores, penalty, everything) / scale
+    used = np.flatnonzero(weights * scale > 1e-6)
+    if not len(used):
+        return None
+    shares = weights[used] / weights[used].sum()
+    return Ranker(measure, tuple(usable[used].tolist()), tuple(shares.tolist()), mean, error)
+
+
+def _logistic(matrix: Floats, labels: Floats, penalty: float, rows: np.ndarray) -> Floats:
+    """Return the weights of a penalised logistic regression with weights of 0 or more; shape (paths,)."""
+    features, signs = matrix[rows], np.where(labels[rows] > 0.5, 1.0, -1.0)
+    share = {1.0: max(1, int((signs > 0).sum())), -1.0: max(1, int((signs < 0).sum()))}
+    importance = np.where(signs > 0, 0.5 / share[1.0], 0.5 / share[-1.0])  # both kinds of label weigh the same
+
+    def loss(parameters: Floats) -> tuple[float, Floats]:
+        margin = signs * (parameters[0] + features @ parameters[1:])
+        slope = -importance * signs * expit(-margin)
+        value = float(importance @ np.logaddexp(0, -margin)) + penalty * float(parameters[1:].sum())
+        return value, np.concatenate([[slope.sum()], features.T @ slope + penalty])
+
+    start = np.zeros(features.shape[1] + 1)
+    bounds = [(None, None)] + [(0, None)] * features.shape[1]
+    weights: Floats = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x[1:]
+    return weights
+
+
+def with_negatives(pairs: Pairs, count: int, seed: int) -> Pairs:
+    """Add random targets with the label 0 to examples of similar pairs; `count` is how many targets there are."""
+    rng = np.random.default_rng(seed)
+    queries, targets, scores = [pairs.queries], [pairs.targets], [np.ones(len(pairs))]
+    for query in np.unique(pairs.queries):
+        known = np.append(pairs.targets[pairs.queries == query], query)
+        others = np.setdiff1d(np.arange(count), known)
+        drawn = rng.choice(others, min(len(others), NEGATIVES * (len(known) - 1)), replace=False)
+        queries.append(np.full(len(drawn), query))
+        targets.append(drawn)
+        scores.append(np.zeros(len(drawn)))
+    return Pairs(pairs.node_type, np.concatenate(queries), np.concatenate(targets), np.concatenate(scores))
