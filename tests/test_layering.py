@@ -12,6 +12,7 @@ LEVELS = {
     "errors": 0,
     "files": 1,
     "normalisation": 1,
+    "progress": 1,
     "schema": 1,
     "parsing": 2,
     "nodes": 2,
@@ -33,6 +34,7 @@ LEVELS = {
     "drawing": 11,
     "rendering": 11,
     "learning": 12,
+    "comparison": 12,
     "cli": 13,
 }
 

@@ -156,6 +156,19 @@ def _find_type(hin: HIN, ids: Sequence[Id]) -> str:
     raise NodeError(f"no node type knows all nodes of the pairs: {listed(reasons, 2)}")
 
 
+def write_pairs(hin: HIN, pairs: Pairs) -> str:
+    """Return pairs as a CSV text that `read_pairs` reads back."""
+    nodes = hin.nodes[pairs.node_type]
+    columns = {
+        "query": nodes.ids.take(pa.array(pairs.queries)),
+        "target": nodes.ids.take(pa.array(pairs.targets)),
+        "score": pa.array(pairs.scores),
+    }
+    sink = pa.BufferOutputStream()
+    pa.csv.write_csv(pa.table(columns), sink)
+    return str(sink.getvalue().to_pybytes().decode("utf-8"))
+
+
 def draw_pairs(
     teacher: Scorer, queries: Rows, protocol: Protocol = "strict", per_query: int = 10, seed: int = 0
 ) -> Pairs:

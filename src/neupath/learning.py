@@ -12,7 +12,7 @@ from neupath.labels import Protocol
 from neupath.measures import measure_named
 from neupath.models import MODELS, CountPath, NeuPath
 from neupath.models.training import CHECKPOINT
-from neupath.rendering import ProgressBars
+from neupath.progress import ProgressBars
 
 CURVE = "curve.svg"
 

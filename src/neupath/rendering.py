@@ -1,10 +1,9 @@
 """Rendering: results as a terminal shows them, tables, trees and bars."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
-from rich.console import Console, Group
-from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
@@ -12,9 +11,9 @@ from rich.tree import Tree
 from neupath.description import Description
 from neupath.evaluation import Evaluation
 from neupath.explanation import Explanation, PathInstance
+from neupath.inference import CombinedExplanation, Inferred, Suggestion
 from neupath.search import Hits
 
-T = TypeVar("T")
 _BAR = 10
 
 
@@ -71,6 +70,76 @@ def _render_instance(instance: PathInstance, explanation: Explanation) -> Text:
             line.append(f" {link} " if named or "|" in link else " — ", style="dim")
         line.append(printable(node.label))
     return line
+
+
+def render_combined(combined: CombinedExplanation) -> Group:
+    """Show why a combination scores two nodes as it does: the share of each meta-path, then the paths behind it."""
+    first = combined.parts[0].explanation
+    query, target = printable(first.query.label), printable(first.target.label)
+    head = Text.assemble((query, "bold"), " and ", (target, "bold"), ": ", (f"{combined.score:.4f}", "bold cyan"))
+    trees = []
+    for part in combined.parts:
+        why = part.explanation
+        told = f"{why.metapath} adds {part.share:.4f}, {_percent(part.share, combined.score).strip()} of the score: "
+        trees += [Text(f"{told}{part.weight:.4g} × {why.measure}", style="bold"), render_explanation(why)]
+    return Group(head, *trees)
+
+
+def render_inferred(found: Inferred, title: str, most: int = 6) -> Group:
+    """Show what labelled pairs mean, how sure that is, and what else they could mean."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("meta-path", overflow="fold")
+    for column in ("weight", "9 in 10 resamples"):
+        table.add_column(column, justify="right")
+    table.add_column("")
+    heaviest = max(part.weight for part in found.parts) or 1.0
+    for part in found.parts:
+        between = f"{part.low:.3f} to {part.high:.3f}" if found.kind == "scores" else "-"
+        table.add_row(
+            Text(printable(part.metapath)), f"{part.weight:.3f}", between, Text(_bar(part.weight / heaviest), "cyan")
+        )
+    lines = [Text(printable(title), style="bold"), Text(f"measure: {found.measure}"), table]
+    style = "green" if found.explains else "yellow"
+    lines.append(Text(found.verdict, style=style))
+    if found.kind == "scores":
+        lines.append(Text(f"on these labels RMSE {found.rmse:.4g}, R² {found.r2:.4f}"))
+    searched = found.searched
+    told = f"searched {searched.tried:,} of {searched.total:,} meta-paths"
+    told += f"; {searched.too_large:,} reach too many nodes" if searched.too_large else ""
+    told += "; stopped: the budget of work is spent, or an exact explanation was found" if searched.stopped else ""
+    lines.append(Text(told, style="dim"))
+    if found.alternatives:
+        lines.append(Text("these labels cannot tell it from:", style="bold"))
+        lines += [Text(f"  {printable(str(other))}") for other in found.alternatives[:most]]
+        left = len(found.alternatives) - most
+        lines += [Text(f"  and {left:,} more", style="dim")] if left > 0 else []
+    return Group(*lines)
+
+
+def render_suggestions(suggestions: Sequence[Suggestion]) -> Group:
+    """Show pairs worth labelling, and between what the explanations put their score."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for column in ("query", "target"):
+        table.add_column(column, overflow="fold")
+    table.add_column("explanations say", justify="right")
+    for pair in suggestions:
+        names = (pair.query_name or str(pair.query), pair.target_name or str(pair.target))
+        table.add_row(*(Text(printable(name)) for name in names), f"{min(pair.scores):.3f} to {max(pair.scores):.3f}")
+    return Group(Text("a label for one of these would tell most:", style="bold"), table)
+
+
+def render_comparison(rows: Sequence[dict[str, Any]]) -> Table:
+    """Show models side by side by their held-out error."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("model")
+    for column in ("held-out RMSE", "held-out R²", "seconds"):
+        table.add_column(column, justify="right")
+    for row in rows:
+        if row["reason"]:
+            table.add_row(row["model"], "-", "-", Text(f"left out: {row['reason']}", style="dim"))
+        else:
+            table.add_row(row["model"], f"{row['rmse']:.4f}", f"{row['r2']:.3f}", f"{row['seconds']:.1f}")
+    return table
 
 
 def render_looks(looks: Sequence[Any], title: str) -> Tree:
@@ -154,70 +223,3 @@ def render_shares(shares: Sequence[tuple[str, float]], title: str, most: int = 1
 def printable(text: str) -> str:
     """Replace characters that would move the cursor or ring the bell."""
     return "".join(character if character.isprintable() else "�" for character in text)
-
-
-class ProgressBars:
-    """Progress bars on a console, gone when the work is done; nothing where the console is not a terminal."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    def over(self, items: Sequence[T], title: str, /) -> Iterable[T]:
-        """Go through items with a bar and the time left."""
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with self._progress(*columns) as progress:
-            yield from progress.track(items, description=title)
-
-    def epochs(self, title: str) -> "EpochBar":
-        """Return a bar for training, to be used with `with`."""
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        return EpochBar(self._progress(*columns), title)
-
-    def download(self) -> "DownloadBar":
-        """Return a bar for downloads, to be used with `with`."""
-        return DownloadBar(self._progress(TextColumn("{task.description}"), BarColumn(), DownloadColumn()))
-
-    def _progress(
-        self, *columns: TextColumn | BarColumn | MofNCompleteColumn | TimeRemainingColumn | DownloadColumn
-    ) -> Progress:
-        return Progress(*columns, console=self._console, transient=True, disable=not self._console.is_terminal)
-
-
-class EpochBar:
-    """A bar over epochs with the errors of the last one."""
-
-    def __init__(self, progress: Progress, title: str) -> None:
-        self._progress = progress
-        self._title = title
-        self._task = progress.add_task(title, total=None)
-
-    def __enter__(self) -> "EpochBar":
-        self._progress.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._progress.stop()
-
-    def __call__(self, epoch: Any, total: int) -> None:
-        told = f"{self._title}: RMSE {epoch.train_rmse:.4f}, validation {epoch.validation_rmse:.4f}"
-        self._progress.update(self._task, completed=epoch.epoch, total=total, description=told)
-
-
-class DownloadBar:
-    """One bar a file of a download."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._tasks: dict[str, int] = {}
-
-    def __enter__(self) -> "DownloadBar":
-        self._progress.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._progress.stop()
-
-    def __call__(self, name: str, done: int, total: int) -> None:
-        if name not in self._tasks:
-            self._tasks[name] = self._progress.add_task(name, total=total or None)
-        self._progress.update(self._tasks[name], completed=done)  # type: ignore[arg-type]

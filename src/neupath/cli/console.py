@@ -10,7 +10,8 @@ from neupath.datasets import load
 from neupath.errors import QueryError, listed
 from neupath.graph import HIN
 from neupath.metapath import enumerate_metapaths
-from neupath.rendering import ProgressBars, printable
+from neupath.progress import ProgressBars
+from neupath.rendering import printable
 
 out = Console()
 err = Console(stderr=True)

@@ -8,9 +8,7 @@ import typer
 from neupath.cli.console import err, out, print_json
 from neupath.cli.options import Json
 from neupath.datasets import BUILT_IN, PUBLIC, fetch, public_dataset
-from neupath.rendering import (
-    ProgressBars,
-)
+from neupath.progress import ProgressBars
 
 datasets_app = typer.Typer(help="List the built-in and the known public graphs; fetch a public one with 'get'.")
 

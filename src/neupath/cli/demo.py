@@ -11,8 +11,8 @@ from neupath.errors import MissingExtraError
 from neupath.explanation import explain as explain_pair
 from neupath.graph import HIN
 from neupath.measures import measure_named
+from neupath.progress import ProgressBars
 from neupath.rendering import (
-    ProgressBars,
     render_description,
     render_evaluation,
     render_explanation,

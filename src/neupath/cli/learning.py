@@ -14,8 +14,8 @@ from neupath.graph import HIN
 from neupath.labels import Protocol
 from neupath.measures import measure_named
 from neupath.nodes import Rows
+from neupath.progress import ProgressBars
 from neupath.rendering import (
-    ProgressBars,
     render_evaluation,
     render_shares,
 )

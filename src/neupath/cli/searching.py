@@ -13,10 +13,12 @@ from neupath.description import describe
 from neupath.errors import QueryError, listed
 from neupath.explanation import explain as explain_pair
 from neupath.graph import HIN
-from neupath.measures import measure_named
+from neupath.inference import explain_combination
+from neupath.measures import Combination, measure_named
 from neupath.metapath import enumerate_metapaths
 from neupath.nodes import Id, Nodes
 from neupath.rendering import (
+    render_combined,
     render_description,
     render_explanation,
     render_hits,
@@ -181,8 +183,15 @@ def explain(
 
 
 def _explain_model(hin: HIN, folder: Path, query: str, target: str, limit: int, as_json: bool) -> None:
-    """Show what a saved NeuPath looked at."""
+    """Show what a saved NeuPath looked at, or the parts of a saved combination."""
     scorer: Any = load_scorer(folder, hin)
+    if isinstance(scorer, Combination):
+        combined = explain_combination(scorer, query, target, limit)
+        if as_json:
+            print_json(combined.to_dict())
+        else:
+            out.print(render_combined(combined))
+        return
     if not hasattr(scorer, "looked_at"):
         raise QueryError(f"the {scorer.name} in {folder} shows no paths of its own; explain its meta-path with --path")
     score, looks = scorer.score(query, target), scorer.looked_at(query, target, limit)

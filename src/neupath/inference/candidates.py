@@ -48,7 +48,8 @@ class Searched:
     total: int
     too_large: int
     """Candidates left out because the labelled nodes reach too many others along them."""
-    out_of_budget: bool
+    stopped: bool
+    """Whether it ended early: the budget was spent, or an exact explanation was found."""
 
 
 @dataclass(frozen=True)

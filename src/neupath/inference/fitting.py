@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
 
 from neupath.graph import Floats
 from neupath.inference.walks import MEASURES_INFERRED
@@ -235,6 +234,8 @@ class _Gram:
 
     def weights(self, columns: tuple[int, ...]) -> Floats:
         """Solve for weights of 0 or more."""
+        from scipy.optimize import nnls
+
         chosen = list(columns)
         if not chosen:
             return np.zeros(0)
@@ -264,6 +265,8 @@ class _Gram:
 
 def _fitted(table: Table, measure: str, columns: tuple[int, ...]) -> Hypothesis:
     """Fit the weights of some paths; those of weight 0 are left out."""
+    from scipy.optimize import nnls
+
     matrix = table.features[measure][:, list(columns)]
     scale = np.sqrt((matrix**2).sum(axis=0))
     weights = nnls(matrix / scale, table.scores)[0] / scale

@@ -164,7 +164,7 @@ class Inferred:
                 "tried": self.searched.tried,
                 "candidates": self.searched.total,
                 "too_large": self.searched.too_large,
-                "out_of_budget": self.searched.out_of_budget,
+                "stopped": self.searched.stopped,
             },
         }
 

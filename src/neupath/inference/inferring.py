@@ -115,7 +115,7 @@ def _table(
         one_way = one_way_metapaths(hin.schema, pairs.node_type, max_length, _MOST_ONE_WAY)
         candidates = candidates + features_of(hin, one_way, sample)
         searched = Searched(
-            searched.tried + len(one_way), searched.total + len(one_way), searched.too_large, searched.out_of_budget
+            searched.tried + len(one_way), searched.total + len(one_way), searched.too_large, searched.stopped
         )
     if not candidates:
         raise QueryError(

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from scipy.optimize import nnls
 
 from neupath.errors import QueryError, SourceError
 from neupath.graph import HIN, Floats
@@ -90,6 +89,8 @@ def fit_ridge(table: Table, seed: int) -> Floats:
 
 
 def _ridge(matrix: Floats, scores: Floats, penalty: float) -> Floats:
+    from scipy.optimize import nnls
+
     size = matrix.shape[1]
     root = np.linalg.cholesky(matrix.T @ matrix + penalty * np.eye(size))
     weights: Floats = nnls(root.T, np.linalg.solve(root, matrix.T @ scores), maxiter=30 * size)[0]

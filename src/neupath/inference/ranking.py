@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import expit
 
 from neupath.graph import Floats
 from neupath.inference.fitting import Table, folds_of
@@ -96,6 +94,9 @@ def _fit_measure(table: Table, measure: str, seed: int) -> Ranker | None:
 
 def _logistic(matrix: Floats, labels: Floats, penalty: float, rows: np.ndarray) -> Floats:
     """Return the weights of a penalised logistic regression with weights of 0 or more; shape (paths,)."""
+    from scipy.optimize import minimize
+    from scipy.special import expit
+
     features, signs = matrix[rows], np.where(labels[rows] > 0.5, 1.0, -1.0)
     share = {1.0: max(1, int((signs > 0).sum())), -1.0: max(1, int((signs < 0).sum()))}
     importance = np.where(signs > 0, 0.5 / share[1.0], 0.5 / share[-1.0])  # both kinds of label weigh the same

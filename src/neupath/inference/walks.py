@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from neupath.graph import HIN, Csr, Floats
 from neupath.halfpath import adjacency, cached
-from neupath.inference.kernels import multiply_rows, pair_dots
 from neupath.metapath import Step
 from neupath.nodes import Rows
 
@@ -71,6 +70,8 @@ def entries_of(hin: HIN, walk: Walk, step: Step) -> int:
 
 def extend_walk(hin: HIN, walk: Walk, step: Step) -> Walk:
     """Walk one more step."""
+    from neupath.inference.kernels import multiply_rows
+
     matrix, values = _step_matrix(hin, step)
     width = hin.num_nodes(step.target)
     return Walk(step.target, width, *multiply_rows(walk.arrays, (matrix.indptr, matrix.indices, values), width))
@@ -94,6 +95,8 @@ def pair_features(left: Walk, right: Walk, queries: Rows, targets: Rows) -> dict
     `left` is walked from the queries, `right` from the targets. Where they are the same walk the meta-path is symmetric
     and all measures are defined; where not, only those for any path are.
     """
+    from neupath.inference.kernels import pair_dots
+
     dots = pair_dots(left.arrays, right.arrays, queries, targets, left.width)
     both, met, walked = dots.T
     out_norms = np.sqrt(_norms(left)[queries, 1] * _norms(right)[targets, 1])

@@ -1,0 +1,175 @@
+"""infer: what labelled pairs mean, as meta-paths, with a dialogue to tell explanations apart."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from neupath.cli.console import err, load_graph, note, out, print_json
+from neupath.cli.options import ConfigFile, Data, DuplicatesOption, Graph, Json
+from neupath.comparison import compare_models
+from neupath.errors import QueryError
+from neupath.files import write_text
+from neupath.graph import HIN
+from neupath.inference import Inferred, Suggestion
+from neupath.inference import infer as infer_paths
+from neupath.labels import Pairs, read_pairs, write_pairs
+from neupath.progress import ProgressBars
+from neupath.rendering import printable, render_comparison, render_inferred, render_suggestions
+
+_SUGGESTED = 3
+
+
+def infer(
+    graph: Graph,
+    pairs: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PAIRS.csv", help="Pairs with the header query,target,score; without scores, each is a similar one."
+        ),
+    ],
+    max_length: Annotated[int, typer.Option("--max-length", help="The most steps a meta-path may have.")] = 6,
+    measure: Annotated[
+        list[str] | None, typer.Option("--measure", "-m", help="Only this measure (repeat for more); by default any.")
+    ] = None,
+    asymmetric: Annotated[
+        bool, typer.Option("--asymmetric", help="Also try paths that are not walked out and back.")
+    ] = False,
+    node_type: Annotated[
+        str | None, typer.Option("--type", help="The type of the nodes, where their ids fit several.")
+    ] = None,
+    suggest: Annotated[
+        int, typer.Option("--suggest", help="How many pairs to suggest for labelling, where explanations differ.")
+    ] = _SUGGESTED,
+    ask: Annotated[bool, typer.Option("--ask", help="Ask for the labels that would tell explanations apart.")] = False,
+    save_pairs: Annotated[
+        Path | None, typer.Option("--save-pairs", help="With --ask: write all pairs, old and new, to this CSV file.")
+    ] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Compare with learned models by their error on held-out queries.")
+    ] = False,
+    out_folder: Annotated[
+        Path | None, typer.Option("--out", help="Save what was found, for search --model and explain --model.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Decides folds, resamples and negatives.")] = 0,
+    config: ConfigFile = None,
+    duplicates: DuplicatesOption = None,
+    data: Data = None,
+    as_json: Json = False,
+) -> None:
+    """Find the meta-paths, their weights, and the measure that labelled pairs mean.
+
+    Scores may come from another system or from people; yes/no labels (1 and 0), and pairs without scores, are explained
+    as a ranking. What is found is a search: save it with --out, then use search --model.
+
+    Examples:
+      neupath infer stdlib pairs.csv
+
+      neupath infer stdlib pairs.csv --ask --save-pairs more.csv --out meaning
+
+      neupath search stdlib argparse.ArgumentParser --model meaning
+
+    """
+    if suggest < 0:
+        raise QueryError(f"suggest is {suggest}; suggest 0 pairs or more")
+    if ask and as_json:
+        raise QueryError("--ask is a dialogue, and --json is for programs; use one of the two")
+    if out_folder is not None and out_folder.exists() and not out_folder.is_dir():
+        raise QueryError(f"--out {out_folder} is a file; give a folder to save to")
+    hin = load_graph(graph, config, duplicates, data)
+
+    def find(labels: Pairs) -> Inferred:
+        with ProgressBars(err).counter("searching meta-paths") as bar:
+            return infer_paths(
+                hin, labels, max_length=max_length, measures=measure or None, asymmetric=asymmetric, seed=seed,
+                progress=bar,
+            )  # fmt: skip
+
+    labels = read_pairs(hin, pairs, node_type, bounded=False, examples=True)
+    found = find(labels)
+    if ask:
+        found = _ask(hin, found, labels, find, save_pairs)
+    suggestions = found.suggest_pairs(suggest) if suggest and found.alternatives else []
+    rows = [row.to_dict() for row in compare_models(found, max_length, seed)] if compare else []
+    if out_folder is not None:
+        found.save(out_folder)
+    if as_json:
+        content = found.to_dict() | {"suggestions": [pair.to_dict() for pair in suggestions]}
+        print_json(content | ({"compared": rows} if compare else {}))
+        return
+    if not ask:
+        out.print(render_inferred(found, _title(found)))
+    if suggestions:
+        out.print(render_suggestions(suggestions))
+    elif found.alternatives and suggest:
+        out.print("These explanations agree on every pair looked at, so no label tells them apart.")
+    if rows:
+        out.print(render_comparison(rows))
+    if out_folder is not None:
+        note(f"saved to {out_folder}; neupath search {graph} QUERY --model {out_folder} uses it")
+
+
+def _title(found: Inferred) -> str:
+    return f"what {len(found.pairs):,} labelled pairs of {found.pairs.node_type} nodes mean"
+
+
+def _ask(
+    hin: HIN, found: Inferred, labels: Pairs, find: Callable[[Pairs], Inferred], save_pairs: Path | None
+) -> Inferred:
+    """Show a pair, take its score, infer anew, until nothing is left to ask or the user stops."""
+    skipped: set[tuple[object, object]] = set()
+    out.print(render_inferred(found, _title(found)))
+    while True:
+        waiting = [s for s in found.suggest_pairs(1 + len(skipped)) if (s.query, s.target) not in skipped]
+        if not waiting:
+            out.print("Nothing is left to ask: no other pair looked at would tell explanations apart.")
+            break
+        answer = _answer(waiting[0])
+        if answer is None:
+            break
+        if answer == "skip":
+            skipped.add((waiting[0].query, waiting[0].target))
+            continue
+        nodes = hin.nodes[labels.node_type]
+        labels = Pairs(
+            labels.node_type,
+            np.append(labels.queries, nodes.find(waiting[0].query)),
+            np.append(labels.targets, nodes.find(waiting[0].target)),
+            np.append(labels.scores, float(answer)),
+        )
+        if save_pairs is not None:
+            write_text(save_pairs, write_pairs(hin, labels))
+        found = find(labels)
+        out.print(render_inferred(found, _title(found)))
+    if save_pairs is not None:
+        write_text(save_pairs, write_pairs(hin, labels))
+        note(f"{len(labels):,} pairs saved to {save_pairs}")
+    return found
+
+
+def _answer(pair: Suggestion) -> float | str | None:
+    """Take a score from 0 to 1, yes or no; 'skip', or nothing at the end of the dialogue."""
+    query, target = (
+        printable(f"{name} ({node_id})" if name and name != node_id else str(node_id))
+        for name, node_id in ((pair.query_name, pair.query), (pair.target_name, pair.target))
+    )
+    while True:
+        out.print(f"\nHow similar are {query} and {target}?", highlight=False, markup=False)
+        try:
+            text = input("0 to 1, y, n, s to skip, q to stop: ").strip().lower()
+        except EOFError:
+            return None
+        if text in ("q", "quit", ""):
+            return None
+        if text in ("s", "skip"):
+            return "skip"
+        known = {"y": 1.0, "yes": 1.0, "n": 0.0, "no": 0.0}.get(text)
+        try:
+            score = float(text) if known is None else known
+        except ValueError:
+            score = -1.0
+        if 0 <= score <= 1:
+            return score
+        out.print(f"{text!r} is no score from 0 to 1.", highlight=False, markup=False)
