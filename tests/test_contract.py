@@ -10,13 +10,16 @@ import pytest
 import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
 from neupath.errors import NodeError, QueryError
-from neupath.measures import MEASURES
+from neupath.inference import PathRanker
+from neupath.measures import MEASURES, Combination, Part
 from neupath.scorer import Scorer
 
 PATH = "user-item-tag-item-user"
 SCORERS: dict[str, Callable[[], Scorer]] = {name: lambda made=made: made(PATH) for name, made in MEASURES.items()}
-SYMMETRIC = ("pathsim", "joinsim", "hetesim", "pathcount", "dwpc")
-BETWEEN_0_AND_1 = ("pathsim", "joinsim", "hetesim", "pcrw")
+PARTS = [Part("pathsim", PATH, 0.7), Part("joinsim", "user-item-user", 0.3)]
+SCORERS |= {"combination": lambda: Combination(PARTS), "pathranker": lambda: PathRanker(parts=PARTS)}
+SYMMETRIC = ("pathsim", "joinsim", "hetesim", "pathcount", "dwpc", "combination", "pathranker")
+BETWEEN_0_AND_1 = ("pathsim", "joinsim", "hetesim", "pcrw", "combination", "pathranker")
 
 
 @pytest.fixture
@@ -102,7 +105,7 @@ def test_same_scores_on_the_same_graph_built_again(name: str, scorer: Scorer) ->
 
 def test_save_load_same_scores(scorer: Scorer, tmp_path: Path) -> None:
     folder = scorer.save(tmp_path / "saved")
-    again = npth.load_measure(folder).fit(build())
+    again = npth.load_scorer(folder, build())
     np.testing.assert_array_equal(again.scores("u2"), scorer.scores("u2"))
     assert again.params() == scorer.params()
 

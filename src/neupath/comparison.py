@@ -35,9 +35,9 @@ def compare_models(found: Inferred, max_length: int, seed: int = 0) -> Iterator[
     """Yield what was inferred, then each learned model, by cross-validated error on the same pairs."""
     hin, pairs = found.hin, found.pairs
     if found.held_out_rmse is not None:
-        yield Compared(
-            f"infer ({found.measure}, {len(found.parts)} paths)", found.held_out_rmse, found.held_out_r2, 0.0
-        )
+        plural = "s" if len(found.parts) > 1 else ""
+        name = f"infer ({found.measure}, {len(found.parts)} path{plural})"
+        yield Compared(name, found.held_out_rmse, found.held_out_r2, 0.0)
     for name, fit in _makers(max_length, seed):
         began = perf_counter()
         try:

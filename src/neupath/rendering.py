@@ -77,7 +77,7 @@ def render_combined(combined: CombinedExplanation) -> Group:
     first = combined.parts[0].explanation
     query, target = printable(first.query.label), printable(first.target.label)
     head = Text.assemble((query, "bold"), " and ", (target, "bold"), ": ", (f"{combined.score:.4f}", "bold cyan"))
-    trees = []
+    trees: list[Text | Tree] = []
     for part in combined.parts:
         why = part.explanation
         told = f"{why.metapath} adds {part.share:.4f}, {_percent(part.share, combined.score).strip()} of the score: "
@@ -98,7 +98,7 @@ def render_inferred(found: Inferred, title: str, most: int = 6) -> Group:
         table.add_row(
             Text(printable(part.metapath)), f"{part.weight:.3f}", between, Text(_bar(part.weight / heaviest), "cyan")
         )
-    lines = [Text(printable(title), style="bold"), Text(f"measure: {found.measure}"), table]
+    lines: list[Text | Table] = [Text(printable(title), style="bold"), Text(f"measure: {found.measure}"), table]
     style = "green" if found.explains else "yellow"
     lines.append(Text(found.verdict, style=style))
     if found.kind == "scores":
@@ -123,8 +123,9 @@ def render_suggestions(suggestions: Sequence[Suggestion]) -> Group:
         table.add_column(column, overflow="fold")
     table.add_column("explanations say", justify="right")
     for pair in suggestions:
-        names = (pair.query_name or str(pair.query), pair.target_name or str(pair.target))
-        table.add_row(*(Text(printable(name)) for name in names), f"{min(pair.scores):.3f} to {max(pair.scores):.3f}")
+        table.add_row(
+            *(Text(printable(label)) for label in pair.labels), f"{min(pair.scores):.3f} to {max(pair.scores):.3f}"
+        )
     return Group(Text("a label for one of these would tell most:", style="bold"), table)
 
 

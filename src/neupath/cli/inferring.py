@@ -151,10 +151,7 @@ def _ask(
 
 def _answer(pair: Suggestion) -> float | str | None:
     """Take a score from 0 to 1, yes or no; 'skip', or nothing at the end of the dialogue."""
-    query, target = (
-        printable(f"{name} ({node_id})" if name and name != node_id else str(node_id))
-        for name, node_id in ((pair.query_name, pair.query), (pair.target_name, pair.target))
-    )
+    query, target = map(printable, pair.labels)
     while True:
         out.print(f"\nHow similar are {query} and {target}?", highlight=False, markup=False)
         try:

@@ -234,7 +234,10 @@ def _features_of_block(hin: HIN, metapaths: list[MetaPath], pairs: Pairs) -> lis
     for path in metapaths:
         middle = (len(path) + 1) // 2
         left, right = path.steps[:middle], path.reversed().steps[: len(path) - middle]
-        found.append(pair_features(walk(left), walk(right), queries, targets))
+        features = pair_features(walk(left), walk(right), queries, targets)
+        if len(path) % 2:
+            del features["hetesim"]  # its walkers would meet on edges, which are no nodes of the walk
+        found.append(features)
     return found
 
 

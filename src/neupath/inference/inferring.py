@@ -71,7 +71,7 @@ def infer(
     table, metapaths, searched = _table(hin, labelled, max_length, chosen, asymmetric, budget, progress)
     yes_no = bool(np.isin(labelled.scores, (0.0, 1.0)).all()) and bool(np.ptp(labelled.scores) > 0)
     best, compared = choose_hypothesis(table, chosen)
-    if yes_no and best.rmse > EXACT:
+    if yes_no and (best.rmse > EXACT or best.free):
         rankers = rank_hypotheses(table, chosen, seed)
         if rankers:
             return _inferred_ranking(hin, labelled, table, metapaths, rankers, searched, seed)

@@ -18,6 +18,7 @@ from neupath.inference.fitting import Table, folds_of
 from neupath.labels import Pairs
 
 _PENALTIES = (0.1, 0.03, 0.01, 0.003, 0.001, 1e-4, 1e-5)
+_LEAST_SHARE = 0.005
 NEGATIVES = 5
 """Random targets drawn against each example of a similar pair."""
 
@@ -68,6 +69,8 @@ def _fit_measure(table: Table, measure: str, seed: int) -> Ranker | None:
     usable = np.flatnonzero(np.isfinite(matrix).all(axis=0) & (np.abs(matrix) > 0).any(axis=0))
     if not len(usable):
         return None
+    shapes = (matrix[:, usable] / matrix[:, usable].max(axis=0)).round(9)
+    usable = usable[np.sort(np.unique(shapes, axis=1, return_index=True)[1])]  # of paths that say the same, the shorter
     scale = matrix[:, usable].max(axis=0)
     scaled = matrix[:, usable] / scale
     folds = [fold for fold in folds_of(table.groups, seed) if np.ptp(table.scores[fold]) > 0]
@@ -85,7 +88,7 @@ def _fit_measure(table: Table, measure: str, seed: int) -> Ranker | None:
         results.append((mean, spread / max(1, len(held_out)) ** 0.5, penalty))
     mean, error, penalty = max(results, key=lambda result: round(result[0], 6))  # the sparser one where equal
     weights = _logistic(scaled, table.scores, penalty, everything) / scale
-    used = np.flatnonzero(weights * scale > 1e-6)
+    used = np.flatnonzero(weights > _LEAST_SHARE * weights.sum())
     if not len(used):
         return None
     shares = weights[used] / weights[used].sum()

@@ -23,6 +23,13 @@ class Suggestion:
     target_name: str | None
     scores: tuple[float, ...]
 
+    @property
+    def labels(self) -> tuple[str, str]:
+        """Both nodes as a person knows them: by name, with the id where that is another word."""
+        known = ((self.query_name, self.query), (self.target_name, self.target))
+        query, target = (f"{name} ({own})" if name and name != own else str(own) for name, own in known)
+        return query, target
+
     def to_dict(self) -> dict[str, object]:
         return {"query": self.query, "target": self.target, "scores": list(self.scores)}
 
