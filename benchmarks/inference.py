@@ -112,13 +112,20 @@ def measures(data: Path) -> None:
             teacher = measure_named(measure, path).fit(hin)
             train = split_queries(hin.num_nodes(teacher.source_type)).train
             found = npth.infer(hin, draw_pairs(teacher, train[:10]))
-            right = (found.measure, found.parts[0].metapath) == (measure, teacher.metapath_text)
-            others = "; ".join(map(str, found.alternatives[:3])) or "none"
             print(
-                f"labels by {measure} on {graph} {path}: {'right' if right else 'WRONG'}: {found.parts[0].metapath} by "
-                f"{found.measure}, weight {found.parts[0].weight:.3f}; as good: {others}",
+                f"labels by {measure} on {graph} {path}: {standing(found, measure, str(teacher.metapath_text))}: "
+                f"{found.parts[0].metapath} by {found.measure}, weight {found.parts[0].weight:.3f}; "
+                f"{len(found.alternatives)} as good",
                 flush=True,
             )
+
+
+def standing(found: npth.Inferred, measure: str, path: str) -> str:
+    """Say whether a path under a measure was named first, as equally good, or not at all."""
+    if (found.measure, found.parts[0].metapath) == (measure, path):
+        return "first"
+    equal = any((other.measure, other.weights[0][0]) == (measure, path) for other in found.alternatives)
+    return "named as equally good" if equal else "MISSED"
 
 
 def hetionet(data: Path) -> None:
@@ -135,11 +142,10 @@ def hetionet(data: Path) -> None:
             found = npth.infer(hin, noisy(pairs, deviation) if deviation else pairs)
             seconds = time.perf_counter() - began
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-            right = found.parts[0].metapath == str(path)
             print(
-                f"hetionet, noise {deviation}: {'right' if right else 'WRONG'}: {path} -> {found.parts[0].metapath} by "
-                f"{found.measure} {found.parts[0].weight:.3f}, {seconds:.1f} s, tried {found.searched.tried:,} of "
-                f"{found.searched.total:,}, peak {peak:.2f} GiB, {len(found.alternatives)} as good",
+                f"hetionet, noise {deviation}: {standing(found, 'pathsim', str(path))}: {path} -> "
+                f"{found.parts[0].metapath} by {found.measure} {found.parts[0].weight:.3f}, {seconds:.1f} s, "
+                f"tried {found.searched.tried:,} of {found.searched.total:,}, peak {peak:.2f} GiB, {len(found.alternatives)} as good",
                 flush=True,
             )
 

@@ -8,6 +8,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import neupath as npth
+from neupath.labels import draw_pairs
 
 SIZES = {
     "imdb": ({"movie": 4780, "actor": 5841, "director": 2269}, {"movie_actor": 14340, "movie_director": 4780}),
@@ -73,3 +74,26 @@ def test_hetionet_diseases(data: Path) -> None:
     assert sum(i.share for i in why.instances) + why.hidden_share == pytest.approx(why.score)
     one = npth.PathSim("Disease -DaG-> Gene <-DaG- Disease").fit(hin).top_k("multiple sclerosis")
     assert one.ids != hits.ids
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [("imdb", p) for p in ("MAM", "MAMAM", "DMD", "DMAMD")]
+    + [("kg20c", f"author-{p}-author") for p in ("paper", "paper-conference-paper")]
+    + [("kg20c", f"paper-{p}-paper") for p in ("conference", "author-affiliation-author")],
+)
+def test_the_papers_paths_are_found_from_ten_queries(data: Path, name: str, path: str) -> None:
+    hin = npth.load(data / name)
+    teacher = npth.PathSim(path).fit(hin)
+    rows = np.random.default_rng(1).permutation(hin.num_nodes(teacher.source_type))
+    found = npth.infer(hin, draw_pairs(teacher, rows[:10]), max_length=4)
+    assert (found.measure, found.parts[0].metapath, found.parts[0].weight) == ("pathsim", teacher.metapath_text, 1.0)
+    np.testing.assert_allclose(found.scorer.score_rows(rows[10:20]), teacher.score_rows(rows[10:20]), atol=1e-9)
+
+
+def test_a_long_path_is_found_in_hetionet_without_trying_all(data: Path) -> None:
+    hin = npth.load(data / "hetionet")
+    path = "Disease -DuG-> Gene <-AeG- Anatomy-Disease-Anatomy -AeG-> Gene <-DuG- Disease"
+    found = npth.infer(hin, draw_pairs(npth.PathSim(path).fit(hin), np.arange(10, 20)))
+    assert (found.parts[0].metapath, found.parts[0].weight) == (path, 1.0)
+    assert found.searched.tried < found.searched.total / 2

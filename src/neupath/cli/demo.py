@@ -3,6 +3,8 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
+
 from neupath.cli.console import err, load_graph, out, print_json
 from neupath.cli.learning import compare_on_test
 from neupath.cli.options import Json
@@ -10,6 +12,8 @@ from neupath.description import describe
 from neupath.errors import MissingExtraError
 from neupath.explanation import explain as explain_pair
 from neupath.graph import HIN
+from neupath.inference import infer
+from neupath.labels import draw_pairs
 from neupath.measures import measure_named
 from neupath.progress import ProgressBars
 from neupath.rendering import (
@@ -17,6 +21,7 @@ from neupath.rendering import (
     render_evaluation,
     render_explanation,
     render_hits,
+    render_inferred,
 )
 from neupath.saved import load_scorer
 
@@ -41,8 +46,17 @@ def demo(as_json: Json = False) -> None:
     out.print(render_explanation(why))
     _say(f"neupath search stdlib {imports.query} --path {imports.metapath} -k 5")
     out.print(render_hits(imports, f"modules that import what {imports.query} does"))
+    _demo_inference(hin, path)
     _demo_learning(hin, path, query)
     out.print("\nNow your own tables: [bold]neupath info FOLDER[/bold], then search and explain as above.")
+
+
+def _demo_inference(hin: HIN, path: str) -> None:
+    """Find the meta-path from the scores of 100 pairs."""
+    pairs = draw_pairs(measure_named("pathsim", path).fit(hin), np.arange(0, 200, 20))
+    _say("neupath infer stdlib pairs.csv")
+    out.print("pairs.csv holds 10 classes with 10 scored targets each, and no meta-path", style="dim")
+    out.print(render_inferred(infer(hin, pairs), "what 100 labelled pairs of class nodes mean"))
 
 
 def _demo_learning(hin: HIN, path: str, query: str) -> None:

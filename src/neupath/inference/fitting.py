@@ -357,8 +357,8 @@ def bootstrap_weights(best: Hypothesis, table: Table, seed: int, rounds: int = 2
     """
     matrix = table.features[best.measure]
     usable = [p for p in range(matrix.shape[1]) if np.isfinite(matrix[:, p]).all() and matrix[:, p].any()]
-    if not set(best.columns) <= set(usable):
-        return [(weight, weight) for weight in best.weights]
+    if not set(best.columns) <= set(usable):  # it relates none of the labelled pairs: any weight would do
+        return [(0.0, weight) for weight in best.weights]
     varies = float(np.ptp(table.scores)) > 1e-12
     small = np.column_stack([_defined(matrix), np.ones(len(matrix))]) if varies else _defined(matrix)
     groups = [np.flatnonzero(table.groups == group) for group in np.unique(table.groups)]
@@ -378,6 +378,8 @@ def bootstrap_weights(best: Hypothesis, table: Table, seed: int, rounds: int = 2
         gram = gram.without_mean() if varies else gram
         found[number] = _resampled(gram, best, usable)
     low, high = np.quantile(found, [0.05, 0.95], axis=0)
+    if not best.free:  # the labels do not tell its weight from 1
+        low, high = np.minimum(low, best.weights), np.maximum(high, best.weights)
     return list(zip(low.tolist(), high.tolist(), strict=True))
 
 
