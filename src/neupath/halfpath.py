@@ -1,10 +1,10 @@
 """Sparse chain products along a MetaPath: half-path matrices, their transposes and norms, and the one cache of them."""
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from threading import RLock
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,7 +19,7 @@ _cache: WeakKeyDictionary[HIN, dict[Hashable, object]] = WeakKeyDictionary()
 _building = RLock()
 
 
-@dataclass(frozen=True)
+@dataclass
 class Factors:
     """A product M = left·right in two factors, and the squared norms that normalise it.
 
@@ -31,6 +31,15 @@ class Factors:
     right: Csr
     left_norms: Floats
     right_norms: Floats
+    answered: int = 0
+    """How many queries were answered without an index."""
+    work: float = field(init=False)
+    """How many additions a mean query takes."""
+    index: Any = None
+    """The product arranged for many queries, once it pays; see `index.py`."""
+
+    def __post_init__(self) -> None:
+        self.work = multiplications(self.left, self.right) / max(1, self.left.shape[0])
 
 
 def adjacency(hin: HIN, step: Step) -> Csr:

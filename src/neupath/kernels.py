@@ -2,7 +2,7 @@
 
 Every exact measure is a normalised product M = left·right (see `halfpath.Factors`); the kernels know three
 normalisations of m = M[x,y] by dx = ‖left[x,:]‖² and dy = ‖right[:,y]‖². Sums run in the order of left's sorted row, so
-that results do not depend on how queries are batched.
+that results depend neither on how queries are batched nor on which kernel adds them up.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,12 @@ def compiled(function: Callable[..., Any]) -> Any:
         return njit(nogil=True)(function)
 
 
-_NONE, _DICE = int(Normalisation.NONE), int(Normalisation.DICE)
+_NONE, _DICE, _COSINE = int(Normalisation.NONE), int(Normalisation.DICE), int(Normalisation.COSINE)
+_SLACK = 1e-9
+"""How far bounds are widened against rounding."""
+_STRIDE = 16
+_LIGHT = 2048
+"""Additions below which a query is not worth the binary searches of a band."""
 
 
 @compiled
@@ -35,24 +40,6 @@ def _normalised(normalisation, m, dx, dy):
     if product == 0.0 or np.isinf(product):  # out of a float's range, though the score is not
         return m / np.sqrt(dx) / np.sqrt(dy)
     return m / np.sqrt(product)
-
-
-@compiled
-def _accumulate(left, right, row, sums, seen, touched):
-    """Add up M[row,:] in `sums`, listing in `touched` the columns met; return how many."""
-    left_indptr, left_indices, left_data = left
-    right_indptr, right_indices, right_data = right
-    count = 0
-    for i in range(left_indptr[row], left_indptr[row + 1]):
-        middle, weight = left_indices[i], left_data[i]
-        for j in range(right_indptr[middle], right_indptr[middle + 1]):
-            column = right_indices[j]
-            if not seen[column]:
-                seen[column] = True
-                touched[count] = column
-                count += 1
-            sums[column] += weight * right_data[j]
-    return count
 
 
 @compiled
@@ -104,6 +91,25 @@ def _sort_heap(scores, rows, size):
 
 
 @compiled
+def _accumulate(left, right, row, sums, touched):
+    """Add up M[row,:] in `sums`, listing in `touched` the columns met; return how many."""
+    left_indptr, left_indices, left_data = left
+    right_indptr, right_indices, right_data = right
+    count = 0
+    for i in range(left_indptr[row], left_indptr[row + 1]):
+        middle, weight = left_indices[i], left_data[i]
+        for j in range(right_indptr[middle], right_indptr[middle + 1]):
+            column = right_indices[j]
+            added = weight * right_data[j]
+            if added > 0.0:  # products of tiny weights may vanish
+                if sums[column] == 0.0:
+                    touched[count] = column
+                    count += 1
+                sums[column] += added
+    return count
+
+
+@compiled
 def top_k(left, right, left_norms, right_norms, normalisation, queries, skipped, candidates, best_rows, best_scores):
     """Write each query's best related targets into `best_rows` and `best_scores`; return how many each has.
 
@@ -114,19 +120,17 @@ def top_k(left, right, left_norms, right_norms, normalisation, queries, skipped,
     """
     num_targets = len(right_norms)
     sums = np.zeros(num_targets)
-    seen = np.zeros(num_targets, dtype=np.bool_)
     touched = np.empty(num_targets, dtype=np.int64)
     sizes = np.zeros(len(queries), dtype=np.int64)
     restricted = len(candidates) > 0
     for q in range(len(queries)):
         x = queries[q]
         size = 0
-        for i in range(_accumulate(left, right, x, sums, seen, touched)):
+        for i in range(_accumulate(left, right, x, sums, touched)):
             y = touched[i]
             m = sums[y]
             sums[y] = 0.0
-            seen[y] = False
-            if m > 0.0 and y != skipped[q] and (not restricted or candidates[y]):
+            if y != skipped[q] and (not restricted or candidates[y]):
                 score = _normalised(normalisation, m, left_norms[x], right_norms[y])
                 size = _offer(best_scores[q], best_rows[q], size, score, y)
         _sort_heap(best_scores[q], best_rows[q], size)
@@ -137,12 +141,341 @@ def top_k(left, right, left_norms, right_norms, normalisation, queries, skipped,
 @compiled
 def score_rows(left, right, left_norms, right_norms, normalisation, queries, scores):
     """Write the score of each query with every target into `scores`, which holds zeros; shape (q, targets)."""
-    num_targets = len(right_norms)
-    seen = np.zeros(num_targets, dtype=np.bool_)
-    touched = np.empty(num_targets, dtype=np.int64)
+    touched = np.empty(len(right_norms), dtype=np.int64)
     for q in range(len(queries)):
         x = queries[q]
-        for i in range(_accumulate(left, right, x, scores[q], seen, touched)):
+        for i in range(_accumulate(left, right, x, scores[q], touched)):
             y = touched[i]
-            seen[y] = False
             scores[q, y] = _normalised(normalisation, scores[q, y], left_norms[x], right_norms[y])
+
+
+@compiled
+def hash_rows(indptr, indices, data):
+    """Return 64 bits for each row, equal where its entries are."""
+    found = np.empty(len(indptr) - 1, dtype=np.uint64)
+    for r in range(len(found)):
+        value = np.uint64(0x9E3779B97F4A7C15)
+        for i in range(indptr[r], indptr[r + 1]):
+            value = _scattered(value ^ np.uint64(indices[i]))
+            value = _scattered(value + np.uint64(np.int64(min(data[i], 1e12) * 1048576.0)))
+        found[r] = value
+    return found
+
+
+@compiled
+def _scattered(value):
+    """Scatter the bits of a 64-bit number (the finaliser of splitmix64)."""
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
+
+
+@compiled
+def _same_rows(indptr, indices, data, row, other):
+    size = indptr[row + 1] - indptr[row]
+    if indptr[other + 1] - indptr[other] != size:
+        return False
+    for i in range(size):
+        a, b = indptr[row] + i, indptr[other] + i
+        if indices[a] != indices[b] or data[a] != data[b]:
+            return False
+    return True
+
+
+@compiled
+def group_rows(indptr, indices, data, order, hashes):
+    """Number rows so that rows with the same entries, verified one by one, have one number; -1 for empty rows.
+
+    `order` sorts rows by hash, those of one hash by place. Returns the numbers and the first row of each group. Should
+    different rows have one hash, a row is compared with the last one only: some groups may then be cut in two.
+    """
+    groups = np.full(len(indptr) - 1, -1, dtype=np.int64)
+    first = np.empty(len(order), dtype=np.int64)
+    count = 0
+    for at in range(len(order)):
+        row = order[at]
+        if indptr[row + 1] == indptr[row]:
+            continue
+        if at > 0 and hashes[order[at - 1]] == hashes[row] and _same_rows(indptr, indices, data, row, order[at - 1]):
+            groups[row] = groups[order[at - 1]]
+            continue
+        groups[row] = count
+        first[count] = row
+        count += 1
+    return groups, first[:count].copy()
+
+
+@compiled
+def transpose_rows(indptr, indices, data, rows, width):
+    """Return, for each column, the places in `rows` of the rows that have it, ascending, with their values."""
+    starts = np.zeros(width + 1, dtype=np.int64)
+    for label in range(len(rows)):
+        for i in range(indptr[rows[label]], indptr[rows[label] + 1]):
+            starts[indices[i] + 1] += 1
+    for column in range(width):
+        starts[column + 1] += starts[column]
+    fill = starts[:-1].copy()
+    labels = np.empty(starts[-1], dtype=np.int32)
+    values = np.empty(starts[-1])
+    for label in range(len(rows)):
+        for i in range(indptr[rows[label]], indptr[rows[label] + 1]):
+            at = fill[indices[i]]
+            labels[at] = label
+            values[at] = data[i]
+            fill[indices[i]] = at + 1
+    return starts, labels, values
+
+
+@compiled
+def _bounds(labels, begin, end, low, high):
+    """Return where labels in [low, high) begin and end within a sorted stretch of postings."""
+    a = begin + np.searchsorted(labels[begin:end], low)
+    return a, a + np.searchsorted(labels[a:end], high)
+
+
+@compiled
+def _scatter(labels, values, begin, end, weight, sums):
+    """Add a stretch of postings to the sums; no values mean that all are 1."""
+    if len(values) == 0:
+        for j in range(begin, end):
+            sums[labels[j]] += weight
+    else:
+        for j in range(begin, end):
+            sums[labels[j]] += weight * values[j]
+
+
+@compiled
+def _scatter_touched(labels, values, begin, end, weight, sums, touched, count):
+    """Add a stretch of postings to the sums, listing the labels met for the first time; return how many are listed."""
+    ones = len(values) == 0
+    for j in range(begin, end):
+        added = weight if ones else weight * values[j]
+        label = labels[j]
+        if added > 0.0:
+            if sums[label] == 0.0:
+                touched[count] = label
+                count += 1
+            sums[label] += added
+    return count
+
+
+@compiled
+def _likely(normalisation, dx, norms, low, high, reach):
+    """Return the stretch of labels within [low, high) to look at first: scores are highest where norms are alike.
+
+    Looking elsewhere first, as norms ascend, each label would be better than the last.
+    """
+    middle = high
+    if normalisation == _DICE:
+        middle = np.searchsorted(norms, dx)
+    middle = min(max(middle, low), high)
+    return max(low, middle - reach), min(high, middle + reach)
+
+
+@compiled
+def _scan(sums, norms, ties, normalisation, dx, low, high, scores, found, size):
+    """Offer every label of a stretch to the heap; return its size.
+
+    Once the heap is full, a sum must reach a + b·norm (b·√norm for the cosine) to matter. That is asked of 16 labels at
+    a time, without a branch, and few stretches of 16 have one that does.
+    """
+    label = low
+    while label < high and size < len(found):
+        if sums[label] > 0.0:
+            score = _normalised(normalisation, sums[label], dx, norms[label])
+            size = _offer(scores, found, size, score, ties[label])
+        label += 1
+    while label < high:
+        end = min(label + _STRIDE, high)
+        a, b = _least_line(normalisation, scores[0], dx)
+        reached = False
+        if normalisation == _COSINE:
+            for y in range(label, end):
+                reached |= sums[y] * sums[y] >= b * norms[y]
+        else:
+            for y in range(label, end):
+                reached |= sums[y] >= a + b * norms[y]
+        if reached:
+            for y in range(label, end):
+                if sums[y] > 0.0:
+                    score = _normalised(normalisation, sums[y], dx, norms[y])
+                    size = _offer(scores, found, size, score, ties[y])
+        label = end
+    return size
+
+
+@compiled
+def _least_line(normalisation, least, dx):
+    """Return a and b so that m ≥ a + b·dy (for the cosine m² ≥ b·dy) wherever the score reaches `least`."""
+    if normalisation == _DICE:
+        return least * dx * (0.5 - _SLACK), least * (0.5 - _SLACK)
+    if normalisation == _NONE:
+        return least * (1.0 - _SLACK), 0.0
+    return 0.0, least * least * dx * (1.0 - _SLACK)
+
+
+@compiled
+def _search_stretch(row, postings, norms, ties, normalisation, dx, low, high, work, state, scores, found, size):
+    """Offer the targets with labels in [low, high) to the heap of the best; return its size.
+
+    `row`: the middles of a query and their weights. `state`: sums (zeros), touched, and where postings begin and end.
+    Where most labels are met, all are looked at in turn, and the inner loop only adds; where few are, they are listed.
+    """
+    middles, weights = row
+    starts, labels, values = postings
+    sums, touched, begins, ends = state
+    whole = low == 0 and high == len(norms)
+    if not whole:
+        work = 0
+        for i in range(len(middles)):
+            begins[i], ends[i] = _bounds(labels, starts[middles[i]], starts[middles[i] + 1], low, high)
+            work += ends[i] - begins[i]
+    if 2 * work >= high - low:
+        for i in range(len(middles)):
+            begin = starts[middles[i]] if whole else begins[i]
+            end = starts[middles[i] + 1] if whole else ends[i]
+            _scatter(labels, values, begin, end, weights[i], sums)
+        near, far = _likely(normalisation, dx, norms, low, high, 8 * len(found))
+        size = _scan(sums, norms, ties, normalisation, dx, near, far, scores, found, size)
+        size = _scan(sums, norms, ties, normalisation, dx, low, near, scores, found, size)
+        size = _scan(sums, norms, ties, normalisation, dx, far, high, scores, found, size)
+        sums[low:high] = 0.0
+        return size
+    count = 0
+    for i in range(len(middles)):
+        begin = starts[middles[i]] if whole else begins[i]
+        end = starts[middles[i] + 1] if whole else ends[i]
+        count = _scatter_touched(labels, values, begin, end, weights[i], sums, touched, count)
+    for i in range(count):
+        label = touched[i]
+        m = sums[label]
+        sums[label] = 0.0
+        score = _normalised(normalisation, m, dx, norms[label])
+        size = _offer(scores, found, size, score, ties[label])
+    return size
+
+
+@compiled
+def _band(normalisation, least, dx, norms):
+    """Return the labels [low, high) whose score can reach `least`, by Cauchy-Schwarz: M[x,y] ≤ √(dx·dy).
+
+    Norms ascend. For 2m/(dx+dy) ≤ 2√(dx·dy)/(dx+dy) that is dy in [dx/R, dx·R], √R = (1 + √(1 - least²)) / least.
+    """
+    if normalisation == _DICE:
+        bounded = min(least, 1.0)
+        ratio = ((1.0 + np.sqrt(1.0 - bounded * bounded)) / bounded) ** 2
+        low = np.searchsorted(norms, dx / ratio * (1.0 - 1e-6))
+        high = np.searchsorted(norms, dx * ratio * (1.0 + 1e-6), side="right")
+        return low, high
+    return np.searchsorted(norms, least * least / dx * (1.0 - 1e-6)), len(norms)
+
+
+@compiled
+def rank_groups(left, left_norms, postings, norms, ties, normalisation, prune, groups, best_rows, best_scores):
+    """Write the best labels of each group of like queries, each as its first row; return how many each has.
+
+    `left`: (indptr, indices, data) of the groups. `postings`: (starts, labels, values) by middle. `norms` ascend by
+    label; `ties[label]` is its first row. `best_rows`, `best_scores`: (groups, k), best first, ties by row.
+    """
+    indptr, indices, data = left
+    starts = postings[0]
+    num_labels, k = len(norms), best_rows.shape[1]
+    widest = 0
+    for g in groups:
+        widest = max(widest, indptr[g + 1] - indptr[g])
+    state = (
+        np.zeros(num_labels), np.empty(num_labels, dtype=np.int32), np.empty(widest, dtype=np.int64),
+        np.empty(widest, dtype=np.int64),
+    )  # fmt: skip
+    sizes = np.zeros(len(groups), dtype=np.int64)
+    for q in range(len(groups)):
+        g = groups[q]
+        row = (indices[indptr[g] : indptr[g + 1]], data[indptr[g] : indptr[g + 1]])
+        dx, scores, found = left_norms[g], best_scores[q], best_rows[q]
+        work = 0
+        for i in range(len(row[0])):
+            work += starts[row[0][i] + 1] - starts[row[0][i]]
+        size = 0
+        low, high = 0, num_labels
+        if prune and normalisation != _COSINE and work > _LIGHT and num_labels > 16 * k:
+            low, high = _likely(normalisation, dx, norms, 0, num_labels, max(4 * k, num_labels // 64))
+        size = _search_stretch(
+            row, postings, norms, ties, normalisation, dx, low, high, work, state, scores, found, size
+        )
+        if low > 0 or high < num_labels:
+            lowest, highest = 0, num_labels
+            if size == k:
+                lowest, highest = _band(normalisation, scores[0], dx, norms)
+            if lowest < low:
+                size = _search_stretch(
+                    row, postings, norms, ties, normalisation, dx, lowest, low, work, state, scores, found, size
+                )
+            if highest > high:
+                size = _search_stretch(
+                    row, postings, norms, ties, normalisation, dx, high, highest, work, state, scores, found, size
+                )
+        _sort_heap(scores, found, size)
+        sizes[q] = size
+    return sizes
+
+
+@compiled
+def scatter_only(left, postings, num_labels, groups):
+    """Add up the products of some groups and do nothing with them: the most any kernel of this kind can reach."""
+    indptr, indices, data = left
+    starts, labels, values = postings
+    sums = np.zeros(num_labels)
+    total = 0.0
+    for g in groups:
+        for i in range(indptr[g], indptr[g + 1]):
+            _scatter(labels, values, starts[indices[i]], starts[indices[i] + 1], data[i], sums)
+        total += sums[0]
+    return total
+
+
+@compiled
+def expand_groups(
+    group_of_query, group_rows_found, group_scores, group_sizes, label_of, members, skipped, k, rows, scores, sizes
+):
+    """Turn the best groups of targets into the best targets of each query, leaving out the skipped one.
+
+    `group_of_query`: (q,) rows of the group results, -1 for a query that has none. `members`: (starts, rows) by label;
+    those of one label ascend.
+    """
+    starts, member_rows = members
+    for q in range(len(group_of_query)):
+        g = group_of_query[q]
+        size = 0
+        if g < 0:
+            continue
+        at = 0
+        while at < group_sizes[g]:
+            score = group_scores[g, at]
+            after = at + 1
+            while after < group_sizes[g] and group_scores[g, after] == score:
+                after += 1
+            if after == at + 1:
+                label = label_of[group_rows_found[g, at]]
+                for i in range(starts[label], starts[label + 1]):
+                    if member_rows[i] != skipped[q] and size < k:
+                        rows[q, size], scores[q, size] = member_rows[i], score
+                        size += 1
+                    if size == k:
+                        break
+            else:  # several groups with one score: their rows in order, at most k of each
+                merged = np.empty((after - at) * (k + 1), dtype=np.int64)
+                count = 0
+                for j in range(at, after):
+                    label = label_of[group_rows_found[g, j]]
+                    for i in range(starts[label], min(starts[label + 1], starts[label] + k + 1)):
+                        merged[count] = member_rows[i]
+                        count += 1
+                merged = np.sort(merged[:count])
+                for i in range(count):
+                    if merged[i] != skipped[q] and size < k:
+                        rows[q, size], scores[q, size] = merged[i], score
+                        size += 1
+            at = after
+            if size == k:
+                break
+        sizes[q] = size

@@ -2,9 +2,10 @@
 
 import operator
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import RLock
 from typing import overload
 
 import numpy as np
@@ -14,10 +15,16 @@ from numpy.typing import NDArray
 from neupath.errors import QueryError
 from neupath.graph import Csr, Floats
 from neupath.halfpath import Factors
+from neupath.index import Index, build_index
 from neupath.nodes import Id, Mask, Nodes, Rows
 
 _BLOCK = 256
 """Queries a thread takes at a time."""
+_LIGHT = 500
+"""Additions of a mean query below which listing what it meets is all there is to gain."""
+_BUILD = 20
+"""What building an index costs, in additions for each entry of the rows."""
+_indexing = RLock()
 
 
 @dataclass(frozen=True)
@@ -98,7 +105,12 @@ def top_k_of_product(
     candidates: Mask | None = None,
     threads: int | None = None,
 ) -> Ranking:
-    """Rank the related targets of each query by a normalised product, exactly."""
+    """Rank the related targets of each query by a normalised product, exactly.
+
+    Few queries, or a restricted choice of targets, go straight through the factors; many are worth an index.
+    """
+    if candidates is None and _is_worth_an_index(factors, len(queries)):
+        return _top_k_by_index(factors, normalisation, queries, skipped, k, threads)
     from neupath import kernels
 
     limit = min(k, len(factors.right_norms))
@@ -112,10 +124,72 @@ def top_k_of_product(
             _arrays(factors.left), _arrays(factors.right), factors.left_norms, factors.right_norms, int(normalisation),
             queries[block], skipped[block], mask, rows, scores,
         )  # fmt: skip
-        widest = int(sizes.max(initial=0))
-        return Ranking(rows[:, :widest].copy(), scores[:, :widest].copy(), sizes)
+        return _trimmed(Ranking(rows, scores, sizes))
 
-    starts = range(0, len(queries), _BLOCK)
+    return _in_blocks(search, len(queries), threads)
+
+
+def _is_worth_an_index(factors: Factors, queries: int) -> bool:
+    """Whether there is an index, or so much work so far that one pays; light queries never need one."""
+    if factors.index is not None:
+        return True
+    if factors.work < _LIGHT:
+        return False
+    factors.answered += queries
+    return factors.answered * factors.work >= _BUILD * factors.left.nnz
+
+
+def _top_k_by_index(
+    factors: Factors, normalisation: int, queries: Rows, skipped: Rows, k: int, threads: int | None
+) -> Ranking:
+    """Rank through the index: each group of like queries once, then their targets, without each query's own."""
+    from neupath import kernels
+
+    index = index_of(factors)
+    limit = min(k, len(factors.right_norms))
+    groups, place = np.unique(index.group_of[queries], return_inverse=True)
+    known = groups[groups >= 0]
+    place = place.ravel() - (len(groups) - len(known))  # queries without any edge come before all groups
+    width = min(limit + 1, index.num_labels)
+
+    def search(start: int) -> Ranking:
+        block = known[start : start + _BLOCK]
+        rows = np.full((len(block), width), -1, dtype=np.int64)
+        scores = np.zeros(rows.shape)
+        sizes = kernels.rank_groups(
+            index.left, index.left_norms, index.postings, index.norms, index.first_rows, int(normalisation), True,
+            block, rows, scores,
+        )  # fmt: skip
+        return Ranking(rows, scores, sizes)
+
+    best = _in_blocks(search, len(known), threads)
+    rows = np.full((len(queries), limit), -1, dtype=np.int64)
+    scores, sizes = np.zeros(rows.shape), np.zeros(len(queries), dtype=np.int64)
+    kernels.expand_groups(
+        place, best.rows, best.scores, best.sizes, index.label_of, index.members, skipped, limit, rows, scores, sizes
+    )
+    return _trimmed(Ranking(rows, scores, sizes))
+
+
+def index_of(factors: Factors) -> Index:
+    """Return the index of a product, building it the first time."""
+    with _indexing:
+        if factors.index is None:
+            factors.index = build_index(factors)
+        found: Index = factors.index
+        return found
+
+
+def _trimmed(ranking: Ranking) -> Ranking:
+    widest = int(ranking.sizes.max(initial=0))
+    if widest == ranking.rows.shape[1]:
+        return ranking
+    return Ranking(ranking.rows[:, :widest].copy(), ranking.scores[:, :widest].copy(), ranking.sizes)
+
+
+def _in_blocks(search: Callable[[int], Ranking], count: int, threads: int | None) -> Ranking:
+    """Search blocks of queries on some threads, and put the rankings below each other."""
+    starts = range(0, count, _BLOCK)
     workers = min(_count_threads(threads), len(starts))
     if workers < 2:
         return stacked([search(start) for start in starts])
