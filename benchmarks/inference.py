@@ -145,7 +145,8 @@ def hetionet(data: Path) -> None:
             print(
                 f"hetionet, noise {deviation}: {standing(found, 'pathsim', str(path))}: {path} -> "
                 f"{found.parts[0].metapath} by {found.measure} {found.parts[0].weight:.3f}, {seconds:.1f} s, "
-                f"tried {found.searched.tried:,} of {found.searched.total:,}, peak {peak:.2f} GiB, {len(found.alternatives)} as good",
+                f"tried {found.searched.tried:,} of {found.searched.total:,}, peak {peak:.2f} GiB, "
+                f"{len(found.alternatives)} as good",
                 flush=True,
             )
 

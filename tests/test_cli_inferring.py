@@ -48,7 +48,7 @@ def test_infer_json(run: Run, pairs: Path) -> None:  # noqa: F811
         {"metapath": PATH, "weight": 1.0, "low": pytest.approx(1.0), "high": pytest.approx(1.0)}
     ]
     assert (told["measure"], told["rmse"], told["r2"], told["alternatives"]) == ("pathsim", pytest.approx(0), 1.0, [])
-    assert told["searched"] == {"tried": 17, "candidates": 17, "too_large": 0, "stopped": False}
+    assert told["searched"] == {"tried": 17, "candidates": 17, "too_large": 0, "leading_nowhere": 0, "stopped": None}
 
 
 def test_the_dialogue_asks_until_one_explanation_is_left(
@@ -80,12 +80,12 @@ def test_compare_lists_the_learned_models(run: Run, tmp_path: Path) -> None:  # 
     labels.write_text("query,target,score\nMike,Bob,1\nMike,Mary,0.8\nMary,Ann,0.2857142857\nJim,Ann,0\n")
     told = run("infer", "toy", labels, "--compare", "--max-length", 4, "--json").json
     assert [row["model"] for row in told["compared"]] == [
-        "infer (pathsim, 1 path)",
+        "infer",
         "pathranker",
         "countpath",
         "neupath",
     ]
-    assert all(row["rmse"] >= 0 for row in told["compared"])
+    assert all(row["rmse"] >= 0 or row["reason"] for row in told["compared"])
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,29 @@ def test_bad_pairs(run: Run, tmp_path: Path, content: str, message: str) -> None
     assert __import__("re").search(message, failed.err)
 
 
+def test_examples_stay_examples_through_the_dialogue(
+    run: Run,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    examples = tmp_path / "examples.csv"
+    examples.write_text("query,target\nMike,Bob\nMike,Mary\n")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\nq\n"))
+    more = tmp_path / "more.csv"
+    shown = run("infer", "toy", examples, "--ask", "--save-pairs", more, "--max-length", 4)
+    assert shown.code == 0
+    assert "what 2 labelled pairs" in shown.out
+    assert "RMSE" not in shown.out
+    assert more.read_text().splitlines()[0] == '"query","target"'
+
+
 def test_bad_options(run: Run, pairs: Path) -> None:  # noqa: F811
+    assert "--save-pairs keeps the answers of --ask" in run("infer", "stdlib", pairs, "--save-pairs", "x.csv").err
+    assert "seed is -1" in run("infer", "stdlib", pairs, "--seed", -1).err
+    assert (
+        "max_length is 100000; a symmetric meta-path has 2 to 20"
+        in run("infer", "stdlib", pairs, "--max-length", 100000).err
+    )
     assert "suggest is -1" in run("infer", "stdlib", pairs, "--suggest", -1).err
     assert "--ask is a dialogue" in run("infer", "stdlib", pairs, "--ask", "--json").err
     assert "is a file; give a folder" in run("infer", "stdlib", pairs, "--out", pairs).err

@@ -49,7 +49,7 @@ def test_bad_pairs(toy: HIN, source, message: str) -> None:
 def test_ids_of_several_types_need_a_choice() -> None:
     ids = pa.array([1, 2])
     hin = HIN.build([npth.Nodes("a", ids), npth.Nodes("b", ids)], [])
-    with pytest.raises(NeuPathError, match="the pairs could be of type a or b; say which with node_type"):
+    with pytest.raises(NeuPathError, match="the pairs could be of type a or b; say which with --type"):
         read_pairs(hin, [(1, 2, 0.5)])
     assert read_pairs(hin, [(1, 2, 0.5)], node_type="b").node_type == "b"
 

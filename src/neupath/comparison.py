@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from neupath.errors import MissingExtraError, NeuPathError
+from neupath.errors import MissingExtraError, NeuPathError, QueryError
 from neupath.graph import HIN, Floats
-from neupath.inference import Inferred, PathRanker
+from neupath.inference import Inferred, PathRanker, infer
 from neupath.inference.fitting import folds_of, r_squared
+from neupath.inference.ranking import auc, with_negatives
 from neupath.labels import Pairs
 from neupath.scorer import Scorer
 
 _FOLDS = 3
+Fit = Callable[[HIN, Pairs], Scorer]
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,7 @@ class Compared:
     model: str
     rmse: float | None
     r2: float | None
+    auc: float | None
     seconds: float
     reason: str | None = None
 
@@ -32,45 +35,52 @@ class Compared:
 
 
 def compare_models(found: Inferred, max_length: int, seed: int = 0) -> Iterator[Compared]:
-    """Yield what was inferred, then each learned model, by cross-validated error on the same pairs."""
+    """Yield each kind of scorer with its error on held-out queries, all fitted to the same parts of the same labels.
+
+    Where the labels make a ranking, the AUC says how good it is; otherwise RMSE and R² do.
+    """
     hin, pairs = found.hin, found.pairs
-    if found.held_out_rmse is not None:
-        plural = "s" if len(found.parts) > 1 else ""
-        name = f"infer ({found.measure}, {len(found.parts)} path{plural})"
-        yield Compared(name, found.held_out_rmse, found.held_out_r2, 0.0)
+    if not pairs.scored:
+        pairs = with_negatives(pairs, hin.num_nodes(pairs.node_type), seed)
     for name, fit in _makers(max_length, seed):
         began = perf_counter()
         try:
             predicted = _held_out(hin, pairs, fit, seed)
         except NeuPathError as error:
-            yield Compared(name, None, None, perf_counter() - began, str(error))
+            yield Compared(name, None, None, None, perf_counter() - began, str(error))
             continue
-        rmse = float(np.sqrt(np.mean((predicted - pairs.scores) ** 2)))
-        yield Compared(name, rmse, r_squared(pairs.scores, predicted), perf_counter() - began)
-
-
-Fit = Callable[[HIN, Pairs], Scorer]
+        seconds = perf_counter() - began
+        if found.kind == "ranking":
+            yield Compared(name, None, None, auc(pairs.scores, predicted), seconds)
+        else:
+            rmse = float(np.sqrt(np.mean((predicted - pairs.scores) ** 2)))
+            yield Compared(name, rmse, r_squared(pairs.scores, predicted), None, seconds)
 
 
 def _makers(max_length: int, seed: int) -> list[tuple[str, Fit]]:
+    def inferred(hin: HIN, pairs: Pairs) -> Scorer:
+        return infer(hin, pairs, max_length=max_length, seed=seed).scorer
+
     def path_ranker(hin: HIN, pairs: Pairs) -> Scorer:
         return PathRanker(max_length, seed).fit(hin, pairs)
 
     def countpath(hin: HIN, pairs: Pairs) -> Scorer:
-        return _models().CountPath(half_length=max(1, max_length // 2), seed=seed).fit(hin, pairs)  # type: ignore[no-any-return]
+        scorer: Scorer = _models().CountPath(half_length=max(1, max_length // 2), seed=seed).fit(hin, pairs)
+        return scorer
 
     def neupath(hin: HIN, pairs: Pairs) -> Scorer:
-        layers = min(4, max_length)
-        return _models().NeuPath(dim=128, layers=layers, paths=2, epochs=20, seed=seed).fit(hin, pairs)  # type: ignore[no-any-return]
+        made = _models().NeuPath(dim=128, layers=min(4, max_length), paths=2, epochs=20, seed=seed)
+        scorer: Scorer = made.fit(hin, pairs)
+        return scorer
 
-    return [("pathranker", path_ranker), ("countpath", countpath), ("neupath", neupath)]
+    return [("infer", inferred), ("pathranker", path_ranker), ("countpath", countpath), ("neupath", neupath)]
 
 
 def _models() -> Any:
     try:
         from neupath import models
     except MissingExtraError as error:
-        raise NeuPathError(str(error)) from error
+        raise QueryError(str(error)) from error
     return models
 
 
@@ -80,7 +90,7 @@ def _held_out(hin: HIN, pairs: Pairs, fit: Fit, seed: int) -> Floats:
     everything = np.arange(len(pairs))
     folds = folds_of(pairs.queries, seed, _FOLDS)
     if len(folds) < 2:
-        raise NeuPathError("one labelled pair leaves nothing to hold out")
+        raise QueryError("one labelled pair leaves nothing to hold out")
     for fold in folds:
         rest = np.setdiff1d(everything, fold)
         scorer = fit(hin, Pairs(pairs.node_type, pairs.queries[rest], pairs.targets[rest], pairs.scores[rest]))

@@ -1,11 +1,21 @@
 """Writing files and folders so that nobody ever sees half of one: under a temporary name beside it, then renamed."""
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from uuid import uuid4
 
 from neupath.errors import WriteError
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that could not be written to, before work is done that ends in it."""
+    nearest = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    if not nearest.is_dir():
+        raise WriteError(f"cannot write to {folder}: {nearest} is a file; give a folder")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise WriteError(f"cannot write to {folder}: no permission to write in {nearest}")
 
 
 def write_text(path: Path, text: str) -> None:

@@ -1,8 +1,10 @@
 """Sparse chain products along a MetaPath: half-path matrices, their transposes and norms, and the one cache of them."""
 
+import resource
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
@@ -15,6 +17,10 @@ from neupath.graph import HIN, Csr, Floats, freeze
 from neupath.metapath import MetaPath, Step
 
 T = TypeVar("T")
+_ENTRY = 12
+"""Bytes of one entry of a product: its value and its column."""
+_SMALL = 1 << 30
+"""Bytes that a product may take without asking how much memory is free."""
 _cache: WeakKeyDictionary[HIN, dict[Hashable, object]] = WeakKeyDictionary()
 _building = RLock()
 
@@ -113,6 +119,7 @@ def chain_product(matrices: Sequence[Csr]) -> Csr:
     work = [multiplications(a, b) for a, b in pairwise(chain)]
     while work:
         at = int(np.argmin(work))
+        _check_memory(chain[at], chain[at + 1])
         chain[at : at + 2] = [chain[at] @ chain[at + 1]]
         del work[at]
         if at > 0:
@@ -120,6 +127,33 @@ def chain_product(matrices: Sequence[Csr]) -> Csr:
         if at < len(work):
             work[at] = multiplications(chain[at], chain[at + 1])
     return freeze(csr_array(_without_zeros(chain[0])))
+
+
+def _check_memory(a: Csr, b: Csr) -> None:
+    """Refuse a product that would not fit into memory."""
+    if multiplications(a, b) * _ENTRY < _SMALL:
+        return
+    lengths = np.concatenate([[0], np.cumsum(np.diff(b.indptr).astype(np.int64)[a.indices])])
+    entries = int(np.minimum(lengths[a.indptr[1:]] - lengths[a.indptr[:-1]], b.shape[1]).sum())
+    if entries * _ENTRY > free_memory():
+        raise GraphError(
+            f"paths along this meta-path join up to {entries:,} pairs of nodes, {entries * _ENTRY / 2**30:,.0f} GiB, "
+            f"and {free_memory() / 2**30:,.0f} GiB are free; use a shorter meta-path, or one past fewer hubs"
+        )
+
+
+def free_memory() -> int:
+    """Return how many bytes of memory are free, or a lot where that is not known."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+        return min(free, resource.getrlimit(resource.RLIMIT_AS)[0]) if _has_limit() else free
+    except (OSError, StopIteration, ValueError):
+        return 1 << 62
+
+
+def _has_limit() -> bool:
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
 
 
 def multiplications(a: Csr, b: Csr) -> int:

@@ -434,7 +434,7 @@ def scatter_only(left, postings, num_labels, groups):
 
 
 @compiled
-def expand_groups(
+def expand_groups(  # noqa: PLR0912
     group_of_query, group_rows_found, group_scores, group_sizes, label_of, members, skipped, k, rows, scores, sizes
 ):
     """Turn the best groups of targets into the best targets of each query, leaving out the skipped one.

@@ -37,7 +37,12 @@ class Pairs:
     def of_queries(self, queries: Iterable[int]) -> "Pairs":
         """Return the pairs whose query is one of those given."""
         kept = np.flatnonzero(np.isin(self.queries, list(queries)))
-        return Pairs(self.node_type, self.queries[kept], self.targets[kept], self.scores[kept])
+        return Pairs(self.node_type, self.queries[kept], self.targets[kept], self.scores[kept], self.scored)
+
+    def plus(self, query: int, target: int, score: float) -> "Pairs":
+        """Return the pairs with one more."""
+        queries, targets = np.append(self.queries, query), np.append(self.targets, target)
+        return Pairs(self.node_type, queries, targets, np.append(self.scores, score), self.scored)
 
 
 def read_pairs(
@@ -78,9 +83,17 @@ class _Given:
     scored: bool
     file: Path | None
 
+    def place(self, number: int) -> str:
+        """Say where a pair stands: its line in a file, blank lines counted, or its number."""
+        if self.file is None:
+            return f"pair {number + 1}"
+        with self.file.open(encoding="utf-8", errors="replace") as lines:
+            filled = [place for place, line in enumerate(lines, 1) if line.strip()]
+        return f"line {filled[min(number + 1, len(filled) - 1)]} of {self.file}"
+
     def told(self, number: int) -> str:
         """Say which pair this is, for an error."""
-        where = f"line {number + 2} of {self.file}" if self.file else f"pair {number + 1}"
+        where = self.place(number)
         return f"{where} ({self.queries[number]!r}, {self.targets[number]!r})"
 
 
@@ -101,23 +114,27 @@ def _columns(source: Any, examples: bool) -> _Given:
     if hasattr(table, "column_names") or hasattr(table, "columns"):
         names = list(getattr(table, "column_names", None) or table.columns)
         wanted = COLUMNS[:2] if examples and "score" not in names else COLUMNS
-        if any(column not in names for column in wanted):
+        if any(names.count(column) != 1 for column in wanted):
             raise SourceError(
                 f"a table of pairs has the columns {', '.join(COLUMNS)}, and this has {listed(map(str, names))}"
             )
         rows: list[Any] = list(zip(*(_as_list(table[column]) for column in wanted), strict=True))
     else:
-        rows = list(table)
+        try:
+            rows = list(table)
+        except TypeError as error:
+            raise QueryError(
+                f"pairs are {table!r}; give a CSV file, a table, or (query, target, score) tuples"
+            ) from error
     scored = not (examples and rows and all(isinstance(row, tuple | list) and len(row) == 2 for row in rows))
     given = _Given([], [], [], scored, file)
-    for number, row in enumerate(rows, 1):
+    for number, row in enumerate(rows):
         try:
             query, target, score = row if scored else (*row, 1.0)
             given.scores.append(float(score))
         except (TypeError, ValueError) as error:
-            where = f"line {number + 1} of {file}" if file else f"pair {number}"
             raise QueryError(
-                f"{where} is {row!r}; it must be a query, a target and a score that is a number"
+                f"{given.place(number)} is {row!r}; it must be a query, a target and a score that is a number"
             ) from error
         given.queries.append(query)
         given.targets.append(target)
@@ -152,7 +169,9 @@ def _find_type(hin: HIN, ids: Sequence[Id]) -> str:
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        raise QueryError(f"the pairs could be of type {' or '.join(fitting)}; say which with node_type")
+        raise QueryError(
+            f"the pairs could be of type {' or '.join(fitting)}; say which with --type, in Python node_type"
+        )
     raise NodeError(f"no node type knows all nodes of the pairs: {listed(reasons, 2)}")
 
 
@@ -164,6 +183,8 @@ def write_pairs(hin: HIN, pairs: Pairs) -> str:
         "target": nodes.ids.take(pa.array(pairs.targets)),
         "score": pa.array(pairs.scores),
     }
+    if not pairs.scored and (pairs.scores == 1).all():
+        del columns["score"]
     sink = pa.BufferOutputStream()
     pa.csv.write_csv(pa.table(columns), sink)
     return str(sink.getvalue().to_pybytes().decode("utf-8"))

@@ -15,6 +15,7 @@ from neupath.inference import CombinedExplanation, Inferred, Suggestion
 from neupath.search import Hits
 
 _BAR = 10
+_ERRORS = [("rmse", "held-out RMSE"), ("r2", "held-out R²")]
 
 
 def render_hits(hits: Hits, title: str) -> Group:
@@ -94,7 +95,7 @@ def render_inferred(found: Inferred, title: str, most: int = 6) -> Group:
     table.add_column("")
     heaviest = max(part.weight for part in found.parts) or 1.0
     for part in found.parts:
-        between = f"{part.low:.3f} to {part.high:.3f}" if found.kind == "scores" else "-"
+        between = "-" if part.low is None else f"{part.low:.3f} to {part.high:.3f}"
         table.add_row(
             Text(printable(part.metapath)), f"{part.weight:.3f}", between, Text(_bar(part.weight / heaviest), "cyan")
         )
@@ -106,7 +107,8 @@ def render_inferred(found: Inferred, title: str, most: int = 6) -> Group:
     searched = found.searched
     told = f"searched {searched.tried:,} of {searched.total:,} meta-paths"
     told += f"; {searched.too_large:,} reach too many nodes" if searched.too_large else ""
-    told += "; stopped: the budget of work is spent, or an exact explanation was found" if searched.stopped else ""
+    told += f"; {searched.leading_nowhere:,} lead nowhere from these nodes" if searched.leading_nowhere else ""
+    told += f"; stopped: {searched.stopped}" if searched.stopped else ""
     lines.append(Text(told, style="dim"))
     if found.alternatives:
         lines.append(Text("these labels cannot tell it from:", style="bold"))
@@ -133,13 +135,14 @@ def render_comparison(rows: Sequence[dict[str, Any]]) -> Table:
     """Show models side by side by their held-out error."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("model")
-    for column in ("held-out RMSE", "held-out R²", "seconds"):
+    shown = [("auc", "held-out AUC")] if any(row["auc"] is not None for row in rows) else _ERRORS
+    for _, column in (*shown, ("", "seconds")):
         table.add_column(column, justify="right")
     for row in rows:
         if row["reason"]:
-            table.add_row(row["model"], "-", "-", Text(f"left out: {row['reason']}", style="dim"))
+            table.add_row(row["model"], *("-" for _ in shown), Text(f"left out: {row['reason']}", style="dim"))
         else:
-            table.add_row(row["model"], f"{row['rmse']:.4f}", f"{row['r2']:.3f}", f"{row['seconds']:.1f}")
+            table.add_row(row["model"], *(f"{row[key]:.4f}" for key, _ in shown), f"{row['seconds']:.1f}")
     return table
 
 

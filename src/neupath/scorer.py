@@ -162,5 +162,5 @@ def read_saved(folder: str | Path) -> tuple[str, dict[str, object]]:
         raise SourceError(f"no saved scorer in {folder}: it has no {FILE}") from error
     except OSError as error:
         raise SourceError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise SourceError(f"{path} is not a saved scorer: {error}") from error

@@ -191,9 +191,9 @@ def test_a_budget_stops_the_search_and_says_so(hin: HIN) -> None:
     pairs = labels(npth.PathSim(BUYS).fit(hin), noise=0.05)
     whole, part = infer(hin, pairs), infer(hin, pairs, budget=20_000)
     assert whole.searched.tried == whole.searched.total
-    assert not whole.searched.stopped
+    assert whole.searched.stopped is None
     assert 0 < part.searched.tried < part.searched.total
-    assert part.searched.stopped
+    assert part.searched.stopped == "the budget of work is spent"
     with pytest.raises(NeuPathError, match="the budget of 1 multiplications is too small for the first step"):
         infer(hin, pairs, budget=1)
 
@@ -223,7 +223,7 @@ def test_found_is_saved_as_readable_json(hin: HIN, tmp_path) -> None:
     assert BUYS in (tmp_path / "config.json").read_text()
     np.testing.assert_array_equal(again.scores("u2"), found.scorer.scores("u2"))
     (tmp_path / "config.json").write_text('{"scorer": "combination", "params": {"parts": [{"measure": "pathsim"}]}}')
-    with pytest.raises(NeuPathError, match="holds combination with parameters it does not take"):
+    with pytest.raises(NeuPathError, match="holds a combination that cannot be used: .* needs measure"):
         npth.load_scorer(tmp_path, hin)
 
 
@@ -240,7 +240,12 @@ def test_found_is_saved_as_readable_json(hin: HIN, tmp_path) -> None:
             {},
             r"pair 1 \('u0', 'u1'\) has the score 1, and pair 3 \('u0', 'u1'\) has 0; keep one of the two",
         ),
-        ([("u0", "u1", 1.0)], {"max_length": 1}, "max_length is 1; a symmetric meta-path has at least 2 steps"),
+        ([("u0", "u1", 1.0)], {"max_length": 1}, "max_length is 1; a symmetric meta-path has 2 to 20 steps"),
+        ([("u0", "u1", -1.0)], {}, "no label is above 0; paths add to a score"),
+        ([("u0", "u1", 1e300)], {}, "a label is 1e[+]300; scale labels down"),
+        ([("u0", "u1", 1.0)], {"measures": []}, "give a list of some of pathsim"),
+        ([("u0", "u1", 1.0)], {"seed": -1}, "seed is -1"),
+        (None, {}, "pairs are None; give a CSV file"),
         ([("u0", "u1", 1.0)], {"measures": ["simrank"]}, "'simrank' cannot be inferred; pathsim, joinsim"),
     ],
 )
@@ -264,3 +269,41 @@ def test_path_ranker_learns_and_is_saved(hin: HIN, tmp_path) -> None:
     assert again.top_k("u140", 5) == hits
     with pytest.raises(NeuPathError, match="a PathRanker learns from labelled pairs"):
         npth.PathRanker().fit(hin)
+
+
+def test_the_scale_of_labels_does_not_matter(hin: HIN) -> None:
+    pairs = labels(npth.PathSim(TAGS).fit(hin))
+    for scale in (1e-9, 1e9):
+        found = infer(hin, Pairs("user", pairs.queries, pairs.targets, pairs.scores * scale))
+        assert found.exact
+        assert [(part.metapath, part.weight) for part in found.parts] == [(TAGS, pytest.approx(scale))]
+
+
+def test_coin_flips_are_rarely_taken_for_a_meaning(hin: HIN) -> None:
+    believed = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        queries, targets = np.repeat(rng.choice(149, 12, replace=False), 6), rng.integers(0, 149, 72)
+        distinct = np.unique(np.stack([queries, targets], axis=1)[queries != targets], axis=0)
+        pairs = Pairs("user", distinct[:, 0], distinct[:, 1], rng.integers(0, 2, len(distinct)).astype(float))
+        believed += infer(hin, pairs, max_length=4).explains
+    assert believed <= 2
+
+
+def test_extreme_weights_are_no_traceback() -> None:
+    for weight in (1e-160, 1e160):
+        edges = Edges(Relation("a", "r", "b"), np.arange(4), np.array([0, 0, 1, 1]), np.full(4, weight))
+        hin = HIN.build([Nodes("a", pa.array(list("wxyz"))), Nodes("b", pa.array(["b0", "b1"]))], [edges])
+        found = infer(hin, [("w", "x", 1.0), ("w", "y", 0.2)])
+        assert found.parts
+
+
+def test_one_way_candidates_are_counted_and_budgeted(hin: HIN) -> None:
+    pairs = labels(npth.PathSim(BUYS).fit(hin), noise=0.05)
+    whole = infer(hin, pairs, asymmetric=True, max_length=3).searched
+    one_way = [p for p in npth.enumerate_metapaths(hin.schema, "user", 3, symmetric=False) if p.target == "user"]
+    assert whole.total > len(one_way), "steps over several relations count, too"
+    assert whole.tried == whole.total
+    cut = infer(hin, pairs, asymmetric=True, max_length=6, budget=300_000).searched
+    assert cut.stopped == "the budget of work is spent"
+    assert cut.tried < cut.total

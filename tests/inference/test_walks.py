@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 
 from neupath import HIN, MetaPath
-from neupath.inference.candidates import features_of
+from neupath.inference.features import features_of
 from neupath.labels import Pairs
 from neupath.measures import measure_named
 from tests.graphs import hins_with_path

@@ -2,20 +2,22 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
-import numpy as np
 import typer
 
 from neupath.cli.console import err, load_graph, note, out, print_json
 from neupath.cli.options import ConfigFile, Data, DuplicatesOption, Graph, Json
 from neupath.comparison import compare_models
 from neupath.errors import QueryError
-from neupath.files import write_text
+from neupath.files import check_folder, write_text
 from neupath.graph import HIN
 from neupath.inference import Inferred, Suggestion
 from neupath.inference import infer as infer_paths
+from neupath.inference.candidates import BUDGET
 from neupath.labels import Pairs, read_pairs, write_pairs
+from neupath.nodes import Id
 from neupath.progress import ProgressBars
 from neupath.rendering import printable, render_comparison, render_inferred, render_suggestions
 
@@ -53,6 +55,9 @@ def infer(
     out_folder: Annotated[
         Path | None, typer.Option("--out", help="Save what was found, for search --model and explain --model.")
     ] = None,
+    budget: Annotated[
+        int, typer.Option("--budget", help="The most multiplications of the search; what it tried is told.")
+    ] = BUDGET,
     seed: Annotated[int, typer.Option("--seed", help="Decides folds, resamples and negatives.")] = 0,
     config: ConfigFile = None,
     duplicates: DuplicatesOption = None,
@@ -76,39 +81,41 @@ def infer(
         raise QueryError(f"suggest is {suggest}; suggest 0 pairs or more")
     if ask and as_json:
         raise QueryError("--ask is a dialogue, and --json is for programs; use one of the two")
-    if out_folder is not None and out_folder.exists() and not out_folder.is_dir():
-        raise QueryError(f"--out {out_folder} is a file; give a folder to save to")
+    if save_pairs is not None and not ask:
+        raise QueryError("--save-pairs keeps the answers of --ask; give both, or neither")
+    for target in (out_folder, save_pairs and save_pairs.parent):
+        if target is not None:
+            check_folder(target)
     hin = load_graph(graph, config, duplicates, data)
 
     def find(labels: Pairs) -> Inferred:
         with ProgressBars(err).counter("searching meta-paths") as bar:
             return infer_paths(
-                hin, labels, max_length=max_length, measures=measure or None, asymmetric=asymmetric, seed=seed,
-                progress=bar,
+                hin, labels, max_length=max_length, measures=measure or None, asymmetric=asymmetric, budget=budget,
+                seed=seed, progress=bar,
             )  # fmt: skip
 
     labels = read_pairs(hin, pairs, node_type, bounded=False, examples=True)
     found = find(labels)
     if ask:
         found = _ask(hin, found, labels, find, save_pairs)
-    suggestions = found.suggest_pairs(suggest) if suggest and found.alternatives else []
-    rows = [row.to_dict() for row in compare_models(found, max_length, seed)] if compare else []
+    if not (ask or as_json):
+        out.print(render_inferred(found, _title(found)))
     if out_folder is not None:
         found.save(out_folder)
+        note(f"saved to {out_folder}; neupath search {quote(graph)} QUERY --model {quote(str(out_folder))} uses it")
+    suggestions = found.suggest_pairs(suggest) if suggest and found.alternatives and not ask else []
+    rows = [row.to_dict() for row in compare_models(found, max_length, seed)] if compare else []
     if as_json:
         content = found.to_dict() | {"suggestions": [pair.to_dict() for pair in suggestions]}
         print_json(content | ({"compared": rows} if compare else {}))
         return
-    if not ask:
-        out.print(render_inferred(found, _title(found)))
     if suggestions:
         out.print(render_suggestions(suggestions))
-    elif found.alternatives and suggest:
+    elif found.alternatives and suggest and not ask:
         out.print("These explanations agree on every pair looked at, so no label tells them apart.")
     if rows:
         out.print(render_comparison(rows))
-    if out_folder is not None:
-        note(f"saved to {out_folder}; neupath search {graph} QUERY --model {out_folder} uses it")
 
 
 def _title(found: Inferred) -> str:
@@ -119,26 +126,22 @@ def _ask(
     hin: HIN, found: Inferred, labels: Pairs, find: Callable[[Pairs], Inferred], save_pairs: Path | None
 ) -> Inferred:
     """Show a pair, take its score, infer anew, until nothing is left to ask or the user stops."""
-    skipped: set[tuple[object, object]] = set()
+    skipped: list[tuple[Id, Id]] = []
+    most = max(1.0, float(labels.scores.max()))
     out.print(render_inferred(found, _title(found)))
     while True:
-        waiting = [s for s in found.suggest_pairs(1 + len(skipped)) if (s.query, s.target) not in skipped]
+        waiting = found.suggest_pairs(1, skipped)
         if not waiting:
             out.print("Nothing is left to ask: no other pair looked at would tell explanations apart.")
             break
-        answer = _answer(waiting[0])
+        answer = _answer(waiting[0], most)
         if answer is None:
             break
         if answer == "skip":
-            skipped.add((waiting[0].query, waiting[0].target))
+            skipped.append((waiting[0].query, waiting[0].target))
             continue
         nodes = hin.nodes[labels.node_type]
-        labels = Pairs(
-            labels.node_type,
-            np.append(labels.queries, nodes.find(waiting[0].query)),
-            np.append(labels.targets, nodes.find(waiting[0].target)),
-            np.append(labels.scores, float(answer)),
-        )
+        labels = labels.plus(nodes.find(waiting[0].query), nodes.find(waiting[0].target), float(answer))
         if save_pairs is not None:
             write_text(save_pairs, write_pairs(hin, labels))
         found = find(labels)
@@ -149,13 +152,13 @@ def _ask(
     return found
 
 
-def _answer(pair: Suggestion) -> float | str | None:
-    """Take a score from 0 to 1, yes or no; 'skip', or nothing at the end of the dialogue."""
+def _answer(pair: Suggestion, most: float) -> float | str | None:
+    """Take a score from 0 to the highest label, yes or no; 'skip', or nothing at the end of the dialogue."""
     query, target = map(printable, pair.labels)
     while True:
         out.print(f"\nHow similar are {query} and {target}?", highlight=False, markup=False)
         try:
-            text = input("0 to 1, y, n, s to skip, q to stop: ").strip().lower()
+            text = input(f"0 to {most:g}, y, n, s to skip, q to stop: ").strip().lower()
         except EOFError:
             return None
         if text in ("q", "quit", ""):
@@ -167,6 +170,6 @@ def _answer(pair: Suggestion) -> float | str | None:
             score = float(text) if known is None else known
         except ValueError:
             score = -1.0
-        if 0 <= score <= 1:
+        if 0 <= score <= most:
             return score
-        out.print(f"{text!r} is no score from 0 to 1.", highlight=False, markup=False)
+        out.print(f"{text!r} is no score from 0 to {most:g}.", highlight=False, markup=False)

@@ -15,7 +15,6 @@ import numpy as np
 
 from neupath.graph import HIN, Floats
 from neupath.inference.walks import (
-    MEASURES_INFERRED,
     Walk,
     entries_of,
     extend_walk,
@@ -46,10 +45,19 @@ class Searched:
 
     tried: int
     total: int
-    too_large: int
+    too_large: int = 0
     """Candidates left out because the labelled nodes reach too many others along them."""
-    stopped: bool
-    """Whether it ended early: the budget was spent, or an exact explanation was found."""
+    leading_nowhere: int = 0
+    """Candidates left out because they go on from where no labelled node gets."""
+    stopped: str | None = None
+    """Why it ended before all were tried, if it did."""
+
+    def plus(self, other: "Searched") -> "Searched":
+        """Return what two searches tried together."""
+        return Searched(
+            self.tried + other.tried, self.total + other.total, self.too_large + other.too_large,
+            self.leading_nowhere + other.leading_nowhere, other.stopped or self.stopped,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -125,13 +133,13 @@ class _Search:
         nodes, where = np.unique(np.concatenate([pairs.queries, pairs.targets]), return_inverse=True)
         self.nodes, self.queries, self.targets = nodes, where[: len(pairs)], where[len(pairs) :]
         self.found: list[Candidate] = []
-        self.work, self.too_large, self.kept_bytes = 0, 0, 0
+        self.work, self.too_large, self.leading_nowhere, self.kept_bytes = 0, 0, 0, 0
         self.limit = budget
-        self.stopped = False
+        self.stopped: str | None = None
         self.order = count()
 
     def report(self) -> Searched:
-        return Searched(len(self.found), self.total, self.too_large, self.stopped)
+        return Searched(len(self.found), self.total, self.too_large, self.leading_nowhere, self.stopped)
 
     def run(self) -> None:
         start = start_walk(self.hin, self.pairs.node_type, self.nodes)
@@ -141,26 +149,33 @@ class _Search:
                 prefix = heapq.heappop(queue)
                 walk = prefix.walk or self._walk_again(prefix.steps)
                 self.kept_bytes -= prefix.walk.bytes if prefix.walk else 0
-                steps = self._affordable(walk)
+                steps = self._affordable(walk, len(prefix.steps))
                 for step, longer in zip(steps, pool.map(lambda s: self._extend(walk, s), steps), strict=True):  # noqa: B023
                     quality = self._record((*prefix.steps, step), longer[1])
-                    if len(prefix.steps) + 1 < self.half_length and not longer[0].is_empty:
+                    if longer[0].is_empty:
+                        self.leading_nowhere += self._extensions(step, len(prefix.steps) + 1)
+                    elif len(prefix.steps) + 1 < self.half_length:
                         keeps = self.kept_bytes + longer[0].bytes <= _MOST_BYTES
                         self.kept_bytes += longer[0].bytes if keeps else 0
                         priority = (-round(quality, 9), len(prefix.steps) + 1, next(self.order))
                         heapq.heappush(queue, _Prefix(priority, (*prefix.steps, step), longer[0] if keeps else None))
                 self.progress(len(self.found), self.total)
 
-    def _affordable(self, walk: Walk) -> list[Step]:
+    def _extensions(self, step: Step, length: int) -> int:
+        """Count the half-paths that go on after a step, the prefix with it being of some length."""
+        return count_halves(self.hin.schema, step.target, self.half_length - length)
+
+    def _affordable(self, walk: Walk, length: int) -> list[Step]:
         """Return the next steps that fit the budget, and account for their work."""
         chosen = []
         for step in steps_from(self.hin.schema, walk.end):
             if entries_of(self.hin, walk, step) > _MOST_ENTRIES:
-                self.too_large += 1
+                self.too_large += 1 + self._extensions(step, length + 1)
                 continue
             work = work_of(self.hin, walk, step)
             if self.work + work > self.limit:
-                self.stopped = True
+                exact = self.limit < self.budget
+                self.stopped = "an explanation is exact" if exact else "the budget of work is spent"
                 break
             self.work += work
             chosen.append(step)
@@ -181,7 +196,7 @@ class _Search:
         """Keep a candidate; return how much of the labels it explains alone."""
         self.found.append(Candidate(_round_trip(self.hin.schema, steps), features))
         scores = self.pairs.scores
-        best = max(explained_alone(features[measure], scores) for measure in MEASURES_INFERRED)
+        best = max(explained_alone(values, scores) for values in features.values())
         if best > 1 - 1e-12 and scores.any() and np.ptp(scores) > 0:
             self.limit = min(self.limit, self.work + max(self.work, int(_SETTLE * self.budget)))
         return best
@@ -189,75 +204,11 @@ class _Search:
 
 def explained_alone(feature: Floats, scores: Floats) -> float:
     """Return the share of Σ score² that one feature explains with its best weight of 0 or more."""
-    own, whole = float(feature @ feature), float(scores @ scores)
-    return max(0.0, float(feature @ scores)) ** 2 / (own * whole) if own > 0 and whole > 0 else 0.0
-
-
-def features_of(hin: HIN, metapaths: Iterable[MetaPath], pairs: Pairs) -> list[Candidate]:
-    """Compute the features of given meta-paths for all pairs, in blocks of nodes; shared halves are walked once."""
-    wanted = list(metapaths)
-    order = np.argsort(pairs.queries, kind="stable")
-    columns: list[dict[str, Floats]] = [{} for _ in wanted]
-    for block in _blocks(pairs, order):
-        part = Pairs(pairs.node_type, pairs.queries[block], pairs.targets[block], pairs.scores[block])
-        for filled, features in zip(columns, _features_of_block(hin, wanted, part), strict=True):
-            for measure, values in features.items():
-                filled.setdefault(measure, np.zeros(len(pairs)))[block] = values
-    return [Candidate(path, features) for path, features in zip(wanted, columns, strict=True)]
-
-
-def _blocks(pairs: Pairs, order: np.ndarray) -> Iterable[np.ndarray]:
-    """Cut pairs, in an order, into parts that name a limited number of nodes."""
-    seen: set[int] = set()
-    part: list[int] = []
-    for at in order.tolist():
-        seen |= {int(pairs.queries[at]), int(pairs.targets[at])}
-        part.append(at)
-        if len(seen) >= _MOST_NODES:
-            yield np.array(part)
-            seen, part = set(), []
-    if part:
-        yield np.array(part)
-
-
-def _features_of_block(hin: HIN, metapaths: list[MetaPath], pairs: Pairs) -> list[dict[str, Floats]]:
-    nodes, where = np.unique(np.concatenate([pairs.queries, pairs.targets]), return_inverse=True)
-    queries, targets = where[: len(pairs)], where[len(pairs) :]
-    walks: dict[tuple[Step, ...], Walk] = {(): start_walk(hin, pairs.node_type, nodes)}
-
-    def walk(steps: tuple[Step, ...]) -> Walk:
-        if steps not in walks:
-            walks[steps] = extend_walk(hin, walk(steps[:-1]), steps[-1])
-        return walks[steps]
-
-    found = []
-    for path in metapaths:
-        middle = (len(path) + 1) // 2
-        left, right = path.steps[:middle], path.reversed().steps[: len(path) - middle]
-        features = pair_features(walk(left), walk(right), queries, targets)
-        if len(path) % 2:
-            del features["hetesim"]  # its walkers would meet on edges, which are no nodes of the walk
-        found.append(features)
-    return found
-
-
-def one_way_metapaths(schema: Schema, node_type: str, max_length: int, most: int) -> list[MetaPath]:
-    """List meta-paths from a type to itself that are not walked out and back, shortest first, up to a number."""
-    found: list[MetaPath] = []
-    frontier: list[tuple[Step, ...]] = [()]
-    for _ in range(max_length):
-        frontier = [
-            (*steps, step)
-            for steps in frontier
-            for step in steps_from(schema, steps[-1].target if steps else node_type)
-        ][: 50 * most]
-        for steps in frontier:
-            path = MetaPath(schema, steps)
-            if path.target == node_type and not path.is_round_trip:
-                found.append(path)
-                if len(found) == most:
-                    return found
-    return found
+    highest, largest = float(np.abs(feature).max(initial=0.0)), float(np.abs(scores).max(initial=0.0))
+    if not (0 < highest < np.inf and 0 < largest < np.inf):
+        return 0.0
+    own, labels = feature / highest, scores / largest
+    return max(0.0, float(own @ labels)) ** 2 / float((own @ own) * (labels @ labels))
 
 
 def _round_trip(schema: Schema, steps: tuple[Step, ...]) -> MetaPath:
@@ -268,7 +219,12 @@ def _sampled(pairs: Pairs) -> Pairs:
     """Return the pairs of as many queries, evenly spread, as the search may look at."""
     queries = np.unique(pairs.queries)
     mean_nodes = len(np.unique(np.concatenate([pairs.queries, pairs.targets]))) / len(queries)
-    most = max(2, int(_MOST_NODES / mean_nodes))
+    return spread_queries(pairs, max(2, int(_MOST_NODES / mean_nodes)))
+
+
+def spread_queries(pairs: Pairs, most: int) -> Pairs:
+    """Return the pairs of at most some queries, evenly spread over all."""
+    queries = np.unique(pairs.queries)
     if len(queries) <= most:
         return pairs
     return pairs.of_queries(queries[np.linspace(0, len(queries) - 1, most).round().astype(int)])

@@ -11,7 +11,7 @@ named that the labels do not tell from the best: fewer paths, fewer free weights
 One path with the weight 1 has no free weight: labels that a measure made are found as that measure.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,11 +20,12 @@ from neupath.graph import Floats
 from neupath.inference.walks import MEASURES_INFERRED
 
 _FLOOR = 1e-16
-"""Mean squared errors below this are rounding: a fit that good is exact."""
+"""Mean squared errors, relative to the largest label, below this are rounding."""
 EXACT = 1e-7
-"""The RMSE below which labels are explained exactly."""
+"""The RMSE, relative to the largest label, below which labels are explained exactly."""
 MOST_PATHS = 5
 _SWAPS = 12
+_MOST_BLOCKS = 256
 _WORSE = 1.2
 _TOLD_APART = 1.64
 """Standard errors by which the mean squared error of one hypothesis must exceed that of another to be worse."""
@@ -39,11 +40,13 @@ class Table:
     groups: np.ndarray
     """Which query each pair is of."""
     lengths: Sequence[int]
+    scale: float = 1.0
+    """The largest label: what is small is small beside it."""
 
     def taken(self, pairs: np.ndarray) -> "Table":
         """Return the table of some pairs."""
         features = {measure: matrix[pairs] for measure, matrix in self.features.items()}
-        return Table(features, self.scores[pairs], self.groups[pairs], self.lengths)
+        return Table(features, self.scores[pairs], self.groups[pairs], self.lengths, self.scale)
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class Hypothesis:
     free: int
     """How many of the weights were fitted; one path with weight 1 has none."""
     rmse: float
-    criterion: float
+    exact: bool
     rank: tuple[float, int, int, int, tuple[int, ...]]
 
     def predict(self, table: Table) -> Floats:
@@ -82,7 +85,7 @@ def choose_hypothesis(table: Table, measures: Sequence[str] = MEASURES_INFERRED)
     errors = _squared(best, table)
 
     def as_good(other: Hypothesis) -> bool:
-        return other.rmse < EXACT if best.rmse < EXACT else _excess(other, errors, table) <= _TOLD_APART
+        return other.exact if best.exact else _excess(other, errors, table) <= _TOLD_APART
 
     chosen = min((h for h in compared if as_good(h)), key=lambda h: h.complexity, default=best)
     while True:
@@ -98,7 +101,7 @@ def _variants(table: Table, of: Hypothesis) -> list[Hypothesis]:
     """Return the hypothesis with one path left out, or replaced by one that is not longer."""
     found = []
     matrix = table.features[of.measure]
-    usable = [p for p in range(matrix.shape[1]) if np.isfinite(matrix[:, p]).all() and matrix[:, p].any()]
+    usable = useful_columns(matrix)
     for out in of.columns if len(of.columns) > 1 else ():
         rest = tuple(p for p in of.columns if p != out)
         found.append(_fitted(table, of.measure, rest))
@@ -136,14 +139,17 @@ def find_hypotheses(table: Table, measures: Sequence[str] = MEASURES_INFERRED) -
 
 def _of_measure(table: Table, measure: str) -> list[Hypothesis]:
     matrix = table.features[measure]
-    usable = [p for p in range(matrix.shape[1]) if np.isfinite(matrix[:, p]).all()]
-    singles = []
-    for p in usable:
-        singles.append(_hypothesis(table, measure, (p,), np.ones(1), free=0))
-        if matrix[:, p].any():
-            singles.append(_fitted(table, measure, (p,)))
-    useful = [p for p in usable if matrix[:, p].any()]
-    return singles + _sets(table, measure, useful)
+    useful = useful_columns(matrix)
+    defined = np.flatnonzero(np.isfinite(matrix).all(axis=0)).tolist()
+    singles = [_hypothesis(table, measure, (p,), np.ones(1), free=0) for p in defined]
+    return [*singles, *(_fitted(table, measure, (p,)) for p in useful), *_sets(table, measure, useful)]
+
+
+def useful_columns(matrix: Floats) -> list[int]:
+    """Return the paths that a measure is defined on and that relate some pair."""
+    with np.errstate(over="ignore", under="ignore"):
+        squares = (matrix**2).sum(axis=0)
+    return np.flatnonzero(np.isfinite(squares) & (squares > 0)).tolist()
 
 
 def _sets(table: Table, measure: str, usable: list[int]) -> list[Hypothesis]:
@@ -159,7 +165,7 @@ def _sets(table: Table, measure: str, usable: list[int]) -> list[Hypothesis]:
         chosen = _swapped(gram, better, usable)
         fitted = _fitted(table, measure, chosen)
         found.append(fitted)
-        if fitted.rmse < EXACT or len(fitted.columns) < len(chosen):
+        if fitted.exact or len(fitted.columns) < len(chosen):
             break
     return found
 
@@ -167,7 +173,7 @@ def _sets(table: Table, measure: str, usable: list[int]) -> list[Hypothesis]:
 def promising_columns(table: Table, measure: str) -> list[int]:
     """Return the paths that a set of them, grown one at a time, would choose from."""
     matrix = table.features[measure]
-    usable = [p for p in range(matrix.shape[1]) if np.isfinite(matrix[:, p]).all() and matrix[:, p].any()]
+    usable = useful_columns(matrix)
     gram = _Gram.of(_defined(matrix), table.scores)
     chosen: tuple[int, ...] = ()
     seen: dict[int, None] = {}
@@ -221,6 +227,10 @@ class _Gram:
     @classmethod
     def of(cls, matrix: Floats, scores: Floats) -> "_Gram":
         return cls(matrix.T @ matrix, matrix.T @ scores, float(scores @ scores))
+
+    def without_constant(self) -> "_Gram":
+        """Return the same without the last column."""
+        return _Gram(self.products[:-1, :-1], self.with_scores[:-1], self.of_scores)
 
     def without_mean(self) -> "_Gram":
         """Return the products of what a constant, the last column, leaves of every other column and of the scores."""
@@ -280,11 +290,12 @@ def _fitted(table: Table, measure: str, columns: tuple[int, ...]) -> Hypothesis:
 def _hypothesis(table: Table, measure: str, columns: tuple[int, ...], weights: Floats, free: int) -> Hypothesis:
     residual = table.features[measure][:, list(columns)] @ weights - table.scores
     squared, n = float(residual @ residual) / len(residual), len(residual)
-    criterion = n * np.log(squared + _FLOOR)
+    criterion = n * np.log(squared / table.scale**2 + _FLOOR)
     criterion += free * np.log(n) + 2 * len(columns) * np.log(max(2, len(table.lengths)))
     length = sum(table.lengths[p] for p in columns)
     rank = (round(criterion, 6), len(columns), length, MEASURES_INFERRED.index(measure), columns)
-    return Hypothesis(measure, columns, tuple(weights.tolist()), free, float(np.sqrt(squared)), float(criterion), rank)
+    rmse = float(np.sqrt(squared))
+    return Hypothesis(measure, columns, tuple(weights.tolist()), free, rmse, rmse < EXACT * table.scale, rank)
 
 
 def alternatives_of(best: Hypothesis, hypotheses: Sequence[Hypothesis], table: Table) -> list[Hypothesis]:
@@ -301,7 +312,7 @@ def alternatives_of(best: Hypothesis, hypotheses: Sequence[Hypothesis], table: T
         )
         if taken:
             continue
-        if other.rmse < EXACT if best.rmse < EXACT else _excess(other, errors, table) <= _TOLD_APART:
+        if other.exact if best.exact else _excess(other, errors, table) <= _TOLD_APART:
             found.append(other)
     return found
 
@@ -324,8 +335,9 @@ def r_squared(scores: Floats, predicted: Floats) -> float:
     1.0
     """
     left, whole = float(((scores - predicted) ** 2).sum()), float(((scores - scores.mean()) ** 2).sum())
-    if whole <= 1e-15 * len(scores):
-        return 1.0 if left <= EXACT**2 * len(scores) else 0.0
+    largest = float(np.abs(scores).max(initial=0.0)) or 1.0
+    if whole <= 1e-15 * largest**2 * len(scores):
+        return 1.0 if left <= (EXACT * largest) ** 2 * len(scores) else 0.0
     return max(0.0, 1 - left / whole)
 
 
@@ -352,35 +364,35 @@ def bootstrap_weights(best: Hypothesis, table: Table, seed: int, rounds: int = 2
     """Return the 5 % and 95 % quantiles of each path's weight over resampled queries.
 
     In every round the paths are chosen anew, as many as the best has: a path that others could replace has a low end
-    of 0. A constant is fitted beside the paths, so that only what goes along with the labels, and not their mean, makes
-    a weight sure; labels that are all the same have nothing to go along with, and are taken as they are.
+    of 0. So has one that a constant could replace, which goes along with the mean of the labels and not with them.
     """
     matrix = table.features[best.measure]
-    usable = [p for p in range(matrix.shape[1]) if np.isfinite(matrix[:, p]).all() and matrix[:, p].any()]
+    usable = useful_columns(matrix)
     if not set(best.columns) <= set(usable):  # it relates none of the labelled pairs: any weight would do
         return [(0.0, weight) for weight in best.weights]
-    varies = float(np.ptp(table.scores)) > 1e-12
-    small = np.column_stack([_defined(matrix), np.ones(len(matrix))]) if varies else _defined(matrix)
-    groups = [np.flatnonzero(table.groups == group) for group in np.unique(table.groups)]
-    if len(groups) < 2:
-        groups = [np.array([pair]) for pair in range(len(table.scores))]
-    parts = [_Gram.of(small[own], table.scores[own]) for own in groups]
+    varies = float(np.ptp(table.scores)) > 1e-12 * table.scale
+    grams = _resampled_grams(np.column_stack([_defined(matrix), np.ones(len(matrix))]), table, seed, rounds)
+    found = np.zeros((2, rounds, len(best.columns)))
+    for number, gram in enumerate(grams):
+        found[0, number] = _resampled(gram.without_constant(), best, usable)
+        found[1, number] = _resampled(gram.without_mean(), best, usable) if varies else found[0, number]
+    low, high = np.quantile(found[0], [0.05, 0.95], axis=0)
+    beside_constant = np.quantile(found[1], 0.05, axis=0)
+    low = np.where(beside_constant <= 1e-9, 0.0, np.minimum(low, best.weights))
+    return list(zip(low.tolist(), np.maximum(high, best.weights).tolist(), strict=True))
+
+
+def _resampled_grams(matrix: Floats, table: Table, seed: int, rounds: int) -> Iterator["_Gram"]:
+    """Yield the products of resampled queries; many queries are resampled in blocks."""
+    units = table.groups if len(np.unique(table.groups)) > 1 else np.arange(len(table.scores))
+    blocks = np.array_split(np.unique(units), min(len(np.unique(units)), _MOST_BLOCKS))
+    parts = [_Gram.of(matrix[own], table.scores[own]) for own in (np.isin(units, block) for block in blocks)]
     products, with_scores = np.stack([part.products for part in parts]), np.stack([part.with_scores for part in parts])
+    of_scores = np.array([part.of_scores for part in parts])
     rng = np.random.default_rng(seed)
-    found = np.zeros((rounds, len(best.columns)))
-    for number in range(rounds):
-        times = np.bincount(rng.integers(0, len(groups), len(groups)), minlength=len(groups)).astype(np.float64)
-        gram = _Gram(
-            np.tensordot(times, products, 1),
-            times @ with_scores,
-            float(times @ np.array([part.of_scores for part in parts])),
-        )
-        gram = gram.without_mean() if varies else gram
-        found[number] = _resampled(gram, best, usable)
-    low, high = np.quantile(found, [0.05, 0.95], axis=0)
-    if not best.free:  # the labels do not tell its weight from 1
-        low, high = np.minimum(low, best.weights), np.maximum(high, best.weights)
-    return list(zip(low.tolist(), high.tolist(), strict=True))
+    for _ in range(rounds):
+        times = np.bincount(rng.integers(0, len(parts), len(parts)), minlength=len(parts)).astype(np.float64)
+        yield _Gram(np.tensordot(times, products, 1), times @ with_scores, float(times @ of_scores))
 
 
 def _resampled(gram: _Gram, best: Hypothesis, usable: list[int]) -> Floats:

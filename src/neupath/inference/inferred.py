@@ -1,5 +1,6 @@
 """Inferred: what was found from labelled pairs, how sure it is, and the search it gives."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -8,7 +9,6 @@ from typing import Literal, Unpack
 from neupath.graph import HIN
 from neupath.inference.candidates import Searched
 from neupath.inference.explaining import CombinedExplanation, explain_combination
-from neupath.inference.fitting import EXACT
 from neupath.inference.suggestions import Suggestion, suggest
 from neupath.labels import Pairs
 from neupath.measures import Combination, Part
@@ -22,12 +22,15 @@ WELL, POORLY = 0.5, 0.1
 
 @dataclass(frozen=True)
 class InferredPart:
-    """A meta-path and its weight; 9 in 10 resamples of the queries give it a weight between `low` and `high`."""
+    """A meta-path and its weight; 9 in 10 resamples of the queries give it a weight between `low` and `high`.
+
+    Rankings have no such interval: only the shares of the weights mean something there.
+    """
 
     metapath: str
     weight: float
-    low: float
-    high: float
+    low: float | None = None
+    high: float | None = None
 
     def to_dict(self) -> dict[str, object]:
         return {"metapath": self.metapath, "weight": self.weight, "low": self.low, "high": self.high}
@@ -53,7 +56,7 @@ def _term(text: str, weight: float) -> str:
     return text if abs(weight - 1) < 5e-4 else f"{weight:.3f}·({text})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Inferred:
     """The meta-paths that explain labelled pairs, under one measure, and the search they give.
 
@@ -74,24 +77,26 @@ class Inferred:
     alternatives: tuple[Alternative, ...]
     searched: Searched
     seed: int = 0
+    exact: bool = False
+    """Whether the labels are explained to the last digit."""
     held_out_auc: float | None = None
-
-    @property
-    def exact(self) -> bool:
-        """Whether the labels are explained to the last digit."""
-        return self.rmse is not None and self.rmse < EXACT
+    """Nothing where there are too few labels to hold some out."""
+    chance_error: float = 0.0
+    """The standard deviation of a random ranking's AUC on as many labels."""
 
     @property
     def explains(self) -> bool:
         """Whether what was found predicts labels it has not seen."""
         if self.kind == "ranking":
-            return (self.held_out_auc or 0.0) >= 0.6
+            return self.held_out_auc is not None and self.held_out_auc > 0.5 + 2 * self.chance_error
         return self.exact or (self.held_out_r2 or 0.0) >= POORLY
 
     @property
     def verdict(self) -> str:
         """Say in a sentence how well the labels are explained."""
         if self.kind == "ranking":
+            if self.held_out_auc is None:
+                return f"too few labels to hold some out; on these, the AUC is {self.auc:.3f}"
             sure = "similar pairs rank above others" if self.explains else "no path tells similar pairs from others"
             return f"{sure} (held-out AUC {self.held_out_auc:.3f})"
         return self._exact_verdict() if self.exact else self._inexact_verdict()
@@ -99,8 +104,10 @@ class Inferred:
     def _exact_verdict(self) -> str:
         if not self.pairs.scores.any():
             return "all labels are 0, as this path says; add pairs that are similar to know more"
-        if self.alternatives:
-            return f"explained exactly, and so do {len(self.alternatives)} other explanations: label a suggested pair"
+        others = len(self.alternatives)
+        if others:
+            told = "one other explanation" if others == 1 else f"{others} other explanations"
+            return f"explained exactly, and as well by {told}: label a suggested pair"
         return "explained exactly, and by nothing else that was tried"
 
     def _inexact_verdict(self) -> str:
@@ -128,18 +135,18 @@ class Inferred:
         """Return the meta-paths and path instances behind one score, with their shares."""
         return explain_combination(self.scorer, query, target, limit)
 
-    def suggest_pairs(self, count: int = 5) -> list[Suggestion]:
+    def suggest_pairs(self, count: int = 5, skip: Iterable[tuple[Id, Id]] = ()) -> list[Suggestion]:
         """Return the unlabelled pairs whose label would best tell the alternatives apart; none where there are none.
 
-        The first score of each is that of the explanation chosen, the others those of the alternatives.
+        The first score of each is that of the explanation chosen, the others those of the alternatives; for rankings
+        they are relative to the query's highest. Pairs to `skip` are left out, either way round.
         """
-        others = [
-            Combination(Part(other.measure, text, weight) for text, weight in other.weights).fit(self.hin)
-            for other in self.alternatives[:_MOST_COMPARED]
-        ]
-        if not others:
+        own = Alternative(self.measure, tuple((part.metapath, part.weight) for part in self.parts), self.rmse)
+        compared = [own, *self.alternatives[:_MOST_COMPARED]]
+        if len(compared) < 2:
             return []
-        return suggest(self.hin, [self.scorer, *others], self.pairs, count, self.seed, self.kind == "ranking")
+        weights = [(other.measure, other.weights) for other in compared]
+        return suggest(self.hin, weights, self.pairs, count, self.seed, skip, relative=self.kind == "ranking")
 
     def save(self, folder: str | Path) -> Path:
         """Write the scorer to a folder as readable JSON; `neupath.load_scorer` reads it back."""
@@ -164,6 +171,7 @@ class Inferred:
                 "tried": self.searched.tried,
                 "candidates": self.searched.total,
                 "too_large": self.searched.too_large,
+                "leading_nowhere": self.searched.leading_nowhere,
                 "stopped": self.searched.stopped,
             },
         }

@@ -1,6 +1,7 @@
 """From labelled pairs to the meta-paths, weights and measure that explain them, and how sure that is."""
 
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,11 @@ from neupath.inference.candidates import (
     Progress,
     Searched,
     explained_alone,
-    features_of,
-    one_way_metapaths,
     search_candidates,
+    spread_queries,
 )
+from neupath.inference.features import features_of, search_one_way
 from neupath.inference.fitting import (
-    EXACT,
     Hypothesis,
     Table,
     alternatives_of,
@@ -29,14 +29,16 @@ from neupath.inference.fitting import (
     r_squared,
 )
 from neupath.inference.inferred import Alternative, Inferred, InferredPart
-from neupath.inference.ranking import Ranker, auc, rank_hypotheses, with_negatives
+from neupath.inference.ranking import Ranker, auc, chance_error, held_out_auc, rank_hypotheses, with_negatives
 from neupath.inference.walks import MEASURES_INFERRED
 from neupath.labels import Pairs, read_pairs
 from neupath.metapath import MetaPath
 
 BOUNDED = ("pathsim", "joinsim", "hetesim", "pcrw")
 _SHORTLIST = 48
-_MOST_ONE_WAY = 300
+_MOST_PAIRS = 5000
+_LONGEST = 20
+_LARGEST = 1e12
 
 
 def infer(
@@ -65,31 +67,48 @@ def infer(
     ('pathsim', [('author-paper-venue-paper-author', 1.0)])
     """
     chosen = _check_measures(measures)
-    labelled = read_pairs(hin, pairs, node_type, bounded=False, examples=True)
-    if not labelled.scored:
-        labelled = with_negatives(labelled, hin.num_nodes(labelled.node_type), seed)
+    given = read_pairs(hin, pairs, node_type, bounded=False, examples=True)
+    labelled = _labels_of(hin, given, seed)
     table, metapaths, searched = _table(hin, labelled, max_length, chosen, asymmetric, budget, progress)
     yes_no = bool(np.isin(labelled.scores, (0.0, 1.0)).all()) and bool(np.ptp(labelled.scores) > 0)
     best, compared = choose_hypothesis(table, chosen)
-    if yes_no and (best.rmse > EXACT or best.free):
+    if yes_no and (best.free or not best.exact):
         rankers = rank_hypotheses(table, chosen, seed)
         if rankers:
-            return _inferred_ranking(hin, labelled, table, metapaths, rankers, searched, seed)
-    return _inferred_scores(hin, labelled, table, metapaths, best, compared, searched, chosen, seed)
+            return _inferred_ranking(hin, given, table, metapaths, rankers, searched, chosen, seed)
+    return _inferred_scores(hin, given, table, metapaths, best, compared, searched, chosen, seed)
 
 
-def table_of(hin: HIN, pairs: Any, *, max_length: int, seed: int) -> tuple[Table, list[MetaPath]]:
+def table_of(
+    hin: HIN, pairs: Any, *, node_type: str | None, max_length: int, seed: int
+) -> tuple[Table, list[MetaPath]]:
     """Return the features of labelled pairs for the candidates worth fitting, and these."""
-    labelled = read_pairs(hin, pairs, bounded=False, examples=True)
-    if not labelled.scored:
-        labelled = with_negatives(labelled, hin.num_nodes(labelled.node_type), seed)
+    labelled = _labels_of(hin, read_pairs(hin, pairs, node_type, bounded=False, examples=True), seed)
     table, metapaths, _ = _table(hin, labelled, max_length, MEASURES_INFERRED, False, BUDGET, lambda *_: None)
     return table, metapaths
+
+
+def _labels_of(hin: HIN, given: Pairs, seed: int) -> Pairs:
+    """Return labels to explain, in one order however they were given, and no more than are needed."""
+    if not 0 <= seed < 2**63:
+        raise QueryError(f"seed is {seed}; it must lie between 0 and 2^63")
+    if not given.scores.max() > 0 and given.scores.any():
+        raise QueryError("no label is above 0; paths add to a score, and cannot explain what is below 0 alone")
+    if np.abs(given.scores).max() > _LARGEST:
+        largest = float(np.abs(given.scores).max())
+        raise QueryError(f"a label is {largest:.4g}; scale labels down to at most {_LARGEST:.0e}")
+    labelled = given if given.scored else with_negatives(given, hin.num_nodes(given.node_type), seed)
+    order = np.lexsort((labelled.targets, labelled.queries))
+    labelled = Pairs(labelled.node_type, labelled.queries[order], labelled.targets[order], labelled.scores[order])
+    each = len(labelled) / len(np.unique(labelled.queries))
+    return spread_queries(labelled, max(1, int(_MOST_PAIRS / each)))
 
 
 def _check_measures(measures: Sequence[str] | None) -> tuple[str, ...]:
     if measures is None:
         return MEASURES_INFERRED
+    if isinstance(measures, str) or not measures:
+        raise QueryError(f"measures is {measures!r}; give a list of some of {listed(MEASURES_INFERRED)}")
     for measure in measures:
         if measure not in MEASURES_INFERRED:
             raise QueryError(f"{measure!r} cannot be inferred; {listed(MEASURES_INFERRED)} can")
@@ -106,17 +125,16 @@ def _table(
     progress: Progress,
 ) -> tuple[Table, list[MetaPath], Searched]:
     """Search candidates on a sample, and compute the best of them for all pairs."""
-    if max_length < 2:
-        raise QueryError(f"max_length is {max_length}; a symmetric meta-path has at least 2 steps")
+    if not isinstance(max_length, int) or not 2 <= max_length <= _LONGEST:
+        raise QueryError(f"max_length is {max_length}; a symmetric meta-path has 2 to {_LONGEST} steps")
+    if budget < 1:
+        raise QueryError(f"budget is {budget}; a search takes at least 1 multiplication")
     if not hin.schema.links_from(pairs.node_type):
         raise QueryError(f"no relation joins {pairs.node_type} nodes to others, so there is no path to infer")
     candidates, searched, sample = search_candidates(hin, pairs, max_length // 2, budget, progress)
     if asymmetric:
-        one_way = one_way_metapaths(hin.schema, pairs.node_type, max_length, _MOST_ONE_WAY)
-        candidates = candidates + features_of(hin, one_way, sample)
-        searched = Searched(
-            searched.tried + len(one_way), searched.total + len(one_way), searched.too_large, searched.stopped
-        )
+        one_way = search_one_way(hin, sample, max_length, budget)
+        candidates, searched = candidates + one_way.candidates, searched.plus(one_way.searched)
     if not candidates:
         raise QueryError(
             f"the labelled {pairs.node_type} nodes reach too many others along every path, "
@@ -134,7 +152,8 @@ def _to_table(candidates: Sequence[Candidate], pairs: Pairs) -> Table:
         measure: np.stack([candidate.features.get(measure, undefined) for candidate in candidates], axis=1)
         for measure in MEASURES_INFERRED
     }
-    return Table(features, pairs.scores, pairs.queries, [len(candidate.metapath) for candidate in candidates])
+    scale = float(np.abs(pairs.scores).max()) or 1.0
+    return Table(features, pairs.scores, pairs.queries, [len(candidate.metapath) for candidate in candidates], scale)
 
 
 def _shortlist(candidates: list[Candidate], pairs: Pairs, measures: Iterable[str]) -> list[Candidate]:
@@ -143,7 +162,7 @@ def _shortlist(candidates: list[Candidate], pairs: Pairs, measures: Iterable[str
     if len(shortest) <= _SHORTLIST:
         return shortest
     table = _to_table(shortest, pairs)
-    chosen: dict[int, None] = {}
+    wanted: list[list[int]] = []
     for measure in measures:
         alone = {
             p: explained_alone(c.features[measure], pairs.scores)
@@ -151,9 +170,10 @@ def _shortlist(candidates: list[Candidate], pairs: Pairs, measures: Iterable[str
             if measure in c.features
         }
         ranked = sorted(alone, key=lambda p: (-round(alone[p], 9), p))
-        chosen |= dict.fromkeys(ranked[: _SHORTLIST // 4])
-        chosen |= dict.fromkeys(promising_columns(table, measure))
-    return [shortest[p] for p in sorted(chosen)]
+        together = promising_columns(table, measure)
+        wanted.append([p for pair in zip_longest(together, ranked[:_SHORTLIST]) for p in pair if p is not None])
+    in_turn = [p for places in zip_longest(*wanted) for p in places if p is not None]
+    return [shortest[p] for p in sorted(list(dict.fromkeys(in_turn))[:_SHORTLIST])]
 
 
 def _inferred_scores(
@@ -176,9 +196,10 @@ def _inferred_scores(
         parts=_parts(best, metapaths, intervals),
         kind="scores",
         rmse=best.rmse,
-        r2=r_squared(pairs.scores, best.predict(table)),
-        held_out_rmse=float(np.sqrt(np.mean((held_out - pairs.scores) ** 2))),
-        held_out_r2=r_squared(pairs.scores, held_out),
+        exact=best.exact,
+        r2=r_squared(table.scores, best.predict(table)),
+        held_out_rmse=float(np.sqrt(np.mean((held_out - table.scores) ** 2))),
+        held_out_r2=r_squared(table.scores, held_out),
         auc=None,
         alternatives=tuple(_alternative(other, metapaths) for other in alternatives_of(best, compared, table)),
         searched=searched,
@@ -193,23 +214,25 @@ def _inferred_ranking(
     metapaths: list[MetaPath],
     rankers: list[Ranker],
     searched: Searched,
+    measures: Sequence[str],
     seed: int,
 ) -> Inferred:
     best = rankers[0]
-    parts = [(metapaths[p], w, w, w) for p, w in zip(best.columns, best.weights, strict=True)]
+    parts = [InferredPart(str(metapaths[p]), w) for p, w in zip(best.columns, best.weights, strict=True)]
     others = [r for r in rankers[1:] if r.auc >= best.auc - max(best.error, 1e-9)]
     return Inferred(
         hin=hin,
         pairs=pairs,
         measure=best.measure,
-        parts=tuple(sorted((InferredPart(str(p), w, lo, hi) for p, w, lo, hi in parts), key=lambda part: -part.weight)),
+        parts=tuple(sorted(parts, key=lambda part: -part.weight)),
         kind="ranking",
         rmse=None,
         r2=None,
         held_out_rmse=None,
         held_out_r2=None,
-        auc=auc(pairs.scores, best.predict(table)),
-        held_out_auc=best.auc,
+        auc=auc(table.scores, best.predict(table)),
+        held_out_auc=held_out_auc(table, measures, seed),
+        chance_error=chance_error(table.scores),
         alternatives=tuple(_alternative(other, metapaths) for other in others),
         searched=searched,
         seed=seed,

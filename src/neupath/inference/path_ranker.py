@@ -34,6 +34,7 @@ class PathRanker(Combination):
     """
 
     name = "pathranker"
+    exact = False
 
     def __init__(
         self, max_length: int = 6, seed: int = 0, parts: Iterable[Part | dict[str, object]] | None = None
@@ -46,10 +47,10 @@ class PathRanker(Combination):
     def params(self) -> dict[str, object]:
         return super().params() | {"max_length": self.max_length, "seed": self.seed}
 
-    def fit(self, hin: HIN, pairs: Any = None) -> Self:
+    def fit(self, hin: HIN, pairs: Any = None, *, node_type: str | None = None) -> Self:
         """Learn from labelled pairs; without any, take up the weights learned before on another graph."""
         if pairs is not None:
-            table, metapaths = table_of(hin, pairs, max_length=self.max_length, seed=self.seed)
+            table, metapaths = table_of(hin, pairs, node_type=node_type, max_length=self.max_length, seed=self.seed)
             weights = fit_ridge(table, self.seed)
             used = [
                 Part(measure, metapaths[p], float(weights[f]))

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from neupath.graph import Floats
-from neupath.inference.fitting import Table, folds_of
+from neupath.inference.fitting import Table, folds_of, useful_columns
 from neupath.labels import Pairs
 
-_PENALTIES = (0.1, 0.03, 0.01, 0.003, 0.001, 1e-4, 1e-5)
+_PENALTIES = (0.1, 0.03, 0.01, 0.001, 1e-4, 1e-5)
+_FEWEST = 5
 _LEAST_SHARE = 0.005
 NEGATIVES = 5
 """Random targets drawn against each example of a similar pair."""
@@ -25,7 +26,7 @@ NEGATIVES = 5
 
 @dataclass(frozen=True)
 class Ranker:
-    """A measure and the weights of its paths, adding up to 1; `auc` is cross-validated."""
+    """A measure and the weights of its paths, adding up to 1; `auc` is what it was chosen by."""
 
     measure: str
     columns: tuple[int, ...]
@@ -58,32 +59,60 @@ def auc(labels: Floats, scores: Floats) -> float:
     return float((ranks[positive].sum() - n * (n + 1) / 2) / (n * (len(scores) - n)))
 
 
-def rank_hypotheses(table: Table, measures: Sequence[str], seed: int) -> list[Ranker]:
+def held_out_auc(table: Table, measures: Sequence[str], seed: int) -> float | None:
+    """Return the AUC of pairs ranked by what the pairs of other queries lead to, measure and penalty chosen anew.
+
+    Nothing where there are fewer than five labels of a kind.
+    """
+    positive = table.scores > 0.5
+    if min(positive.sum(), (~positive).sum()) < _FEWEST:
+        return None
+    predicted = np.zeros(len(table.scores))
+    for fold in folds_of(table.groups, seed):
+        rest = np.setdiff1d(np.arange(len(table.scores)), fold)
+        rankers = rank_hypotheses(table.taken(rest), measures, seed, folds=3) if len(rest) else []
+        if rankers:
+            predicted[fold] = _percentiles(rankers[0].predict(table.taken(rest)), rankers[0].predict(table.taken(fold)))
+    return auc(table.scores, predicted)
+
+
+def _percentiles(known: Floats, scores: Floats) -> Floats:
+    """Return which share of known scores each score exceeds, ties counting half: folds may have other measures."""
+    ordered = np.sort(known)
+    below, above = np.searchsorted(ordered, scores, "left"), np.searchsorted(ordered, scores, "right")
+    return (below + above) / (2 * len(ordered))
+
+
+def chance_error(labels: Floats) -> float:
+    """Return the standard deviation of the AUC of a random ranking (Mann, Whitney 1947)."""
+    positive = int((labels > 0.5).sum())
+    negative = len(labels) - positive
+    return float(np.sqrt((positive + negative + 1) / (12 * positive * negative)))
+
+
+def rank_hypotheses(table: Table, measures: Sequence[str], seed: int, folds: int = 5) -> list[Ranker]:
     """Fit every measure with its best penalty; best cross-validated AUC first, the earlier measure where equal."""
-    found = [ranker for measure in measures if (ranker := _fit_measure(table, measure, seed)) is not None]
+    found = [ranker for measure in measures if (ranker := _fit_measure(table, measure, seed, folds)) is not None]
     return sorted(found, key=lambda ranker: -round(ranker.auc, 4))
 
 
-def _fit_measure(table: Table, measure: str, seed: int) -> Ranker | None:
+def _fit_measure(table: Table, measure: str, seed: int, most: int) -> Ranker | None:
     matrix = table.features[measure]
-    usable = np.flatnonzero(np.isfinite(matrix).all(axis=0) & (np.abs(matrix) > 0).any(axis=0))
+    usable = np.array(useful_columns(matrix), dtype=np.int64)
     if not len(usable):
         return None
     shapes = (matrix[:, usable] / matrix[:, usable].max(axis=0)).round(9)
     usable = usable[np.sort(np.unique(shapes, axis=1, return_index=True)[1])]  # of paths that say the same, the shorter
     scale = matrix[:, usable].max(axis=0)
     scaled = matrix[:, usable] / scale
-    folds = [fold for fold in folds_of(table.groups, seed) if np.ptp(table.scores[fold]) > 0]
     everything = np.arange(len(table.scores))
+    folds = [fold for fold in folds_of(table.groups, seed, most) if np.ptp(table.scores[fold]) > 0]
     results = []
     for penalty in _PENALTIES:
-        held_out = [
-            auc(
-                table.scores[fold],
-                scaled[fold] @ _logistic(scaled, table.scores, penalty, np.setdiff1d(everything, fold)),
-            )
-            for fold in folds
-        ]
+        held_out = []
+        for fold in folds:
+            weights = _logistic(scaled, table.scores, penalty, np.setdiff1d(everything, fold))
+            held_out.append(auc(table.scores[fold], scaled[fold] @ weights))
         mean, spread = (float(np.mean(held_out)), float(np.std(held_out))) if held_out else (0.5, 0.0)
         results.append((mean, spread / max(1, len(held_out)) ** 0.5, penalty))
     mean, error, penalty = max(results, key=lambda result: round(result[0], 6))  # the sparser one where equal
@@ -119,12 +148,20 @@ def _logistic(matrix: Floats, labels: Floats, penalty: float, rows: np.ndarray) 
 def with_negatives(pairs: Pairs, count: int, seed: int) -> Pairs:
     """Add random targets with the label 0 to examples of similar pairs; `count` is how many targets there are."""
     rng = np.random.default_rng(seed)
-    queries, targets, scores = [pairs.queries], [pairs.targets], [np.ones(len(pairs))]
-    for query in np.unique(pairs.queries):
-        known = np.append(pairs.targets[pairs.queries == query], query)
-        others = np.setdiff1d(np.arange(count), known)
-        drawn = rng.choice(others, min(len(others), NEGATIVES * (len(known) - 1)), replace=False)
-        queries.append(np.full(len(drawn), query))
-        targets.append(drawn)
-        scores.append(np.zeros(len(drawn)))
-    return Pairs(pairs.node_type, np.concatenate(queries), np.concatenate(targets), np.concatenate(scores))
+    known = set(zip(pairs.queries.tolist(), pairs.targets.tolist(), strict=True))
+    known |= {(target, query) for query, target in known}
+    drawn: list[tuple[int, int]] = []
+    for query in np.unique(pairs.queries[pairs.scores > 0.5]).tolist():
+        wanted = NEGATIVES * int((pairs.queries[pairs.scores > 0.5] == query).sum())
+        for target in rng.integers(0, count, 4 * wanted + 20).tolist():
+            if wanted and target != query and (query, target) not in known:
+                known.add((query, target))
+                drawn.append((query, target))
+                wanted -= 1
+    new = np.array(drawn, dtype=np.int64).reshape(-1, 2)
+    return Pairs(
+        pairs.node_type,
+        np.concatenate([pairs.queries, new[:, 0]]),
+        np.concatenate([pairs.targets, new[:, 1]]),
+        np.concatenate([pairs.scores, np.zeros(len(new))]),
+    )

@@ -1,16 +1,24 @@
 """Suggestions: the unlabelled pairs whose label would best tell apart what the labels so far cannot."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from neupath.graph import HIN
+from neupath.graph import HIN, Floats
+from neupath.halfpath import adjacencies
+from neupath.inference.features import features_of
 from neupath.labels import Pairs
-from neupath.measures import Combination
-from neupath.nodes import Id
+from neupath.metapath import MetaPath
+from neupath.nodes import Id, Rows
 
 _QUERIES = 100
+_TARGETS = 20
+"""Targets looked at for each query and meta-path, those with the most paths."""
+
+Weighted = tuple[str, Sequence[tuple[str, float]]]
+"""An explanation: a measure, and its meta-paths with their weights."""
 
 
 @dataclass(frozen=True)
@@ -35,34 +43,81 @@ class Suggestion:
 
 
 def suggest(
-    hin: HIN, scorers: Sequence[Combination], pairs: Pairs, count: int, seed: int, ranks: bool = False
+    hin: HIN,
+    explanations: Sequence[Weighted],
+    pairs: Pairs,
+    count: int,
+    seed: int,
+    skip: Iterable[tuple[Id, Id]] = (),
+    *,
+    relative: bool = False,
 ) -> list[Suggestion]:
-    """Return pairs on which the scorers differ most, one a query, over the labelled queries and some random others.
+    """Return pairs on which explanations differ most, over the labelled queries and some random others.
 
-    Where only ranks matter, each scorer's scores are taken relative to the query's highest.
+    Only rows of single nodes are walked, never a whole half-path matrix. With `relative`, each explanation's scores are
+    taken relative to the highest it gives the query.
     """
     nodes = hin.nodes[pairs.node_type]
-    rng = np.random.default_rng(seed)
-    labelled = np.unique(pairs.queries)
-    some = rng.permutation(labelled)[: _QUERIES // 2]
-    others = np.setdiff1d(rng.permutation(len(nodes))[:_QUERIES], some)
-    queries = np.concatenate([some, others])[:_QUERIES]
     known = set(zip(pairs.queries.tolist(), pairs.targets.tolist(), strict=True))
-    known |= {(target, query) for query, target in known}
-    found: list[tuple[float, int, int, tuple[float, ...]]] = []
-    for query in queries.tolist():
-        scores = np.stack([scorer.score_rows(np.array([query]))[0] for scorer in scorers])  # (scorers, targets)
-        scores[:, query] = 0.0
-        if ranks:
-            scores = scores / np.maximum(scores.max(axis=1, keepdims=True), 1e-300)
-        spread = scores.max(axis=0) - scores.min(axis=0)
-        for target in np.argsort(-spread, kind="stable")[: len(known) + 2].tolist():
-            if target != query and (query, target) not in known:
-                found.append((float(spread[target]), query, target, tuple(scores[:, target].tolist())))
-                break
-    found.sort(key=lambda item: (-item[0], item[1]))
-    return [
-        Suggestion(nodes.id(query), nodes.id(target), nodes.name(query), nodes.name(target), scores)
-        for spread, query, target, scores in found[:count]
-        if spread > 1e-9
-    ]
+    known |= {(nodes.find(query), nodes.find(target)) for query, target in skip}
+    metapaths = {text: hin.metapath(text) for _, weights in explanations for text, _ in weights}
+    asked = _candidate_pairs(hin, list(metapaths.values()), _some_queries(len(nodes), pairs, seed), known)
+    if not len(asked):
+        return []
+    features = features_of(hin, metapaths.values(), asked)
+    by_path = {text: candidate.features for text, candidate in zip(metapaths, features, strict=True)}
+    known_scores = [_scores(*explanation, by_path) for explanation in explanations]
+    scores = np.stack([values for values in known_scores if values is not None] or [np.zeros(len(asked))])
+    if relative:
+        scores = _relative(scores, asked.queries)
+    spread = scores.max(axis=0) - scores.min(axis=0)
+    found: list[Suggestion] = []
+    seen: set[int] = set()
+    for at in np.lexsort((np.arange(len(asked)), -spread.round(12))).tolist():
+        query, target = int(asked.queries[at]), int(asked.targets[at])
+        if spread[at] <= 1e-9 or len(found) == count:
+            break
+        if query in seen or (query, target) in known or (target, query) in known:
+            continue
+        seen |= {query, target}  # other nodes tell more than the same again
+        names = nodes.name(query), nodes.name(target)
+        found.append(Suggestion(nodes.id(query), nodes.id(target), *names, tuple(scores[:, at].tolist())))
+    return found
+
+
+def _some_queries(count: int, pairs: Pairs, seed: int) -> Rows:
+    """Return labelled queries and random others."""
+    rng = np.random.default_rng(seed)
+    some = rng.permutation(np.unique(pairs.queries))[: _QUERIES // 2]
+    others = np.setdiff1d(rng.integers(0, count, _QUERIES), some)
+    return np.sort(np.concatenate([some, others])[:_QUERIES])
+
+
+def _candidate_pairs(hin: HIN, metapaths: Sequence[MetaPath], queries: Rows, known: set[tuple[int, int]]) -> Pairs:
+    """Return, for each query, the targets that the meta-paths join it to most often."""
+    found: dict[tuple[int, int], None] = {}
+    for path in metapaths:
+        chain = adjacencies(hin, path)
+        for query in queries.tolist():
+            row = chain[0][[query]]
+            for matrix in chain[1:]:
+                row = csr_array(row @ matrix)
+            best = row.indices[np.lexsort((row.indices, -row.data))][: _TARGETS + 1]
+            found |= dict.fromkeys((query, target) for target in best.tolist() if target != query)
+    kept = np.array([pair for pair in found if pair not in known], dtype=np.int64).reshape(-1, 2)
+    return Pairs(metapaths[0].source, kept[:, 0], kept[:, 1], np.zeros(len(kept)))
+
+
+def _scores(measure: str, weights: Sequence[tuple[str, float]], by_path: dict[str, dict[str, Floats]]) -> Floats | None:
+    """Return an explanation's scores of the pairs; nothing where its paths reach too many nodes."""
+    parts = [weight * by_path[text][measure] for text, weight in weights if measure in by_path[text]]
+    return np.sum(parts, axis=0, dtype=np.float64) if len(parts) == len(weights) else None
+
+
+def _relative(scores: Floats, queries: Rows) -> Floats:
+    """Divide each explanation's scores by the highest that it gives the same query."""
+    _, where = np.unique(queries, return_inverse=True)
+    highest = np.zeros((len(scores), int(where.max()) + 1))
+    for row, own in zip(highest, scores, strict=True):
+        np.maximum.at(row, where, own)
+    return scores / np.maximum(highest[:, where], 1e-300)

@@ -21,8 +21,6 @@ from neupath.nodes import Rows
 
 MEASURES_INFERRED = ("pathsim", "joinsim", "hetesim", "pcrw", "pathcount")
 """What can be inferred, in the order in which equally good ones are preferred."""
-ONE_WAY_MEASURES = ("hetesim", "pcrw", "pathcount")
-"""Those defined on paths that are not walked out and back."""
 
 Ints = NDArray[np.int64]
 
@@ -99,13 +97,14 @@ def pair_features(left: Walk, right: Walk, queries: Rows, targets: Rows) -> dict
 
     dots = pair_dots(left.arrays, right.arrays, queries, targets, left.width)
     both, met, walked = dots.T
-    out_norms = np.sqrt(_norms(left)[queries, 1] * _norms(right)[targets, 1])
-    found = {"hetesim": _ratio(met, out_norms), "pcrw": walked, "pathcount": both}
-    if left is right:
-        own = _norms(left)[:, 0]
-        found["pathsim"] = _ratio(2 * both, own[queries] + own[targets])
-        found["joinsim"] = _ratio(both, np.sqrt(own[queries] * own[targets]))
-    return found
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        out_norms = np.sqrt(_norms(left)[queries, 1] * _norms(right)[targets, 1])
+        found = {"hetesim": _ratio(met, out_norms), "pcrw": walked, "pathcount": both}
+        if left is right:
+            own = _norms(left)[:, 0]
+            found["pathsim"] = _ratio(2 * both, own[queries] + own[targets])
+            found["joinsim"] = _ratio(both, np.sqrt(own[queries]) * np.sqrt(own[targets]))
+    return {measure: np.where(np.isfinite(values).all(), values, np.nan) for measure, values in found.items()}
 
 
 def _norms(walk: Walk) -> Floats:

@@ -23,7 +23,9 @@ def load_measure(folder: str | Path) -> PathMeasure | Combination:
         raise SourceError(f"{folder} holds a scorer named {name!r}, which is not one of {listed(known)}")
     try:
         return known[name](**params)  # type: ignore[arg-type]
-    except (TypeError, QueryError) as error:
+    except QueryError as error:
+        raise SourceError(f"{folder} holds a {name} that cannot be used: {error}") from error
+    except TypeError as error:
         raise SourceError(f"{folder} holds {name} with parameters it does not take: {listed(params)}") from error
 
 

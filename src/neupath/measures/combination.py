@@ -49,7 +49,7 @@ class Combination(Scorer):
         if not self.parts:
             raise QueryError("a combination needs at least one measure over a meta-path")
         for part in self.parts:
-            if not 0 <= part.weight < np.inf:
+            if not isinstance(part.weight, int | float) or not 0 <= part.weight < np.inf:
                 raise QueryError(f"the weight of {part.metapath} is {part.weight}; it must be 0 or more, and finite")
 
     def params(self) -> dict[str, object]:
@@ -83,6 +83,7 @@ class Combination(Scorer):
         return self.measures_[0].metapath_text if len(self.measures_) == 1 else None
 
     def score_rows(self, queries: Rows) -> Floats:
+        self._fitted()
         total = np.zeros((len(queries), self.hin_.num_nodes(self.target_type)))
         for part, measure in zip(self.parts, self.measures_, strict=True):
             total += part.weight * measure.score_rows(queries)
