@@ -25,7 +25,9 @@ def compiled(function: Callable[..., Any]) -> Any:
 _NONE, _DICE, _COSINE = int(Normalisation.NONE), int(Normalisation.DICE), int(Normalisation.COSINE)
 _SLACK = 1e-9
 """How far bounds are widened against rounding."""
-_STRIDE = 16
+_STRIDE = 64
+_SCAN = 8
+"""Labels that are looked at in turn in the time that listing one takes."""
 _LIGHT = 2048
 """Additions below which a query is not worth the binary searches of a band."""
 
@@ -215,7 +217,7 @@ def transpose_rows(indptr, indices, data, rows, width):
     for column in range(width):
         starts[column + 1] += starts[column]
     fill = starts[:-1].copy()
-    labels = np.empty(starts[-1], dtype=np.int32)
+    labels = np.empty(starts[-1], dtype=np.uint32)  # without a sign, no index is asked whether it counts from the end
     values = np.empty(starts[-1])
     for label in range(len(rows)):
         for i in range(indptr[rows[label]], indptr[rows[label] + 1]):
@@ -234,23 +236,23 @@ def _bounds(labels, begin, end, low, high):
 
 
 @compiled
-def _scatter(labels, values, begin, end, weight, sums):
+def _scatter(labels, values, weight, sums):
     """Add a stretch of postings to the sums; no values mean that all are 1."""
     if len(values) == 0:
-        for j in range(begin, end):
+        for j in range(len(labels)):
             sums[labels[j]] += weight
     else:
-        for j in range(begin, end):
+        for j in range(len(labels)):
             sums[labels[j]] += weight * values[j]
 
 
 @compiled
-def _scatter_touched(labels, values, begin, end, weight, sums, touched, count):
+def _scatter_touched(labels, values, weight, sums, touched, count):
     """Add a stretch of postings to the sums, listing the labels met for the first time; return how many are listed."""
     ones = len(values) == 0
-    for j in range(begin, end):
-        added = weight if ones else weight * values[j]
+    for j in range(len(labels)):
         label = labels[j]
+        added = weight if ones else weight * values[j]
         if added > 0.0:
             if sums[label] == 0.0:
                 touched[count] = label
@@ -273,34 +275,34 @@ def _likely(normalisation, dx, norms, low, high, reach):
 
 
 @compiled
-def _scan(sums, norms, ties, normalisation, dx, low, high, scores, found, size):
+def _scan(sums, norms, ties, normalisation, dx, scores, found, size):
     """Offer every label of a stretch to the heap; return its size.
 
-    Once the heap is full, a sum must reach a + b·norm (b·√norm for the cosine) to matter. That is asked of 16 labels at
-    a time, without a branch, and few stretches of 16 have one that does.
+    Once the heap is full, a sum must reach a + b·norm to matter (its square b·norm for the cosine). That is asked of a
+    stride of labels at once, without a branch, and few strides have one that does.
     """
-    label = low
-    while label < high and size < len(found):
+    label = 0
+    while label < len(sums) and size < len(found):
         if sums[label] > 0.0:
             score = _normalised(normalisation, sums[label], dx, norms[label])
             size = _offer(scores, found, size, score, ties[label])
         label += 1
-    while label < high:
-        end = min(label + _STRIDE, high)
+    while label < len(sums):
+        some, own = sums[label : label + _STRIDE], norms[label : label + _STRIDE]
         a, b = _least_line(normalisation, scores[0], dx)
-        reached = False
+        reached = 0
         if normalisation == _COSINE:
-            for y in range(label, end):
-                reached |= sums[y] * sums[y] >= b * norms[y]
+            for y in range(len(some)):
+                reached += 1 if some[y] * some[y] >= b * own[y] else 0
         else:
-            for y in range(label, end):
-                reached |= sums[y] >= a + b * norms[y]
+            for y in range(len(some)):
+                reached += 1 if some[y] >= a + b * own[y] else 0
         if reached:
-            for y in range(label, end):
-                if sums[y] > 0.0:
-                    score = _normalised(normalisation, sums[y], dx, norms[y])
-                    size = _offer(scores, found, size, score, ties[y])
-        label = end
+            for y in range(len(some)):
+                if some[y] > 0.0:
+                    score = _normalised(normalisation, some[y], dx, own[y])
+                    size = _offer(scores, found, size, score, ties[label + y])
+        label += _STRIDE
     return size
 
 
@@ -330,26 +332,29 @@ def _search_stretch(row, postings, norms, ties, normalisation, dx, low, high, wo
         for i in range(len(middles)):
             begins[i], ends[i] = _bounds(labels, starts[middles[i]], starts[middles[i] + 1], low, high)
             work += ends[i] - begins[i]
-    if 2 * work >= high - low:
+    if _SCAN * work >= high - low:
         for i in range(len(middles)):
             begin = starts[middles[i]] if whole else begins[i]
             end = starts[middles[i] + 1] if whole else ends[i]
-            _scatter(labels, values, begin, end, weights[i], sums)
+            _scatter(labels[begin:end], values[begin:end], weights[i], sums)
         near, far = _likely(normalisation, dx, norms, low, high, 8 * len(found))
-        size = _scan(sums, norms, ties, normalisation, dx, near, far, scores, found, size)
-        size = _scan(sums, norms, ties, normalisation, dx, low, near, scores, found, size)
-        size = _scan(sums, norms, ties, normalisation, dx, far, high, scores, found, size)
+        for first, last in ((near, far), (low, near), (far, high)):
+            size = _scan(sums[first:last], norms[first:last], ties[first:last], normalisation, dx, scores, found, size)
         sums[low:high] = 0.0
         return size
     count = 0
     for i in range(len(middles)):
         begin = starts[middles[i]] if whole else begins[i]
         end = starts[middles[i] + 1] if whole else ends[i]
-        count = _scatter_touched(labels, values, begin, end, weights[i], sums, touched, count)
+        count = _scatter_touched(labels[begin:end], values[begin:end], weights[i], sums, touched, count)
     for i in range(count):
         label = touched[i]
         m = sums[label]
         sums[label] = 0.0
+        if size == len(found):
+            a, b = _least_line(normalisation, scores[0], dx)
+            if (m * m if normalisation == _COSINE else m) < a + b * norms[label]:
+                continue
         score = _normalised(normalisation, m, dx, norms[label])
         size = _offer(scores, found, size, score, ties[label])
     return size
@@ -384,7 +389,7 @@ def rank_groups(left, left_norms, postings, norms, ties, normalisation, prune, g
     for g in groups:
         widest = max(widest, indptr[g + 1] - indptr[g])
     state = (
-        np.zeros(num_labels), np.empty(num_labels, dtype=np.int32), np.empty(widest, dtype=np.int64),
+        np.zeros(num_labels), np.empty(num_labels, dtype=np.uint32), np.empty(widest, dtype=np.int64),
         np.empty(widest, dtype=np.int64),
     )  # fmt: skip
     sizes = np.zeros(len(groups), dtype=np.int64)
@@ -428,7 +433,8 @@ def scatter_only(left, postings, num_labels, groups):
     total = 0.0
     for g in groups:
         for i in range(indptr[g], indptr[g + 1]):
-            _scatter(labels, values, starts[indices[i]], starts[indices[i] + 1], data[i], sums)
+            begin, end = starts[indices[i]], starts[indices[i] + 1]
+            _scatter(labels[begin:end], values[begin:end], data[i], sums)
         total += sums[0]
     return total
 
