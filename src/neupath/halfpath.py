@@ -3,6 +3,7 @@
 import resource
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from threading import RLock
@@ -46,6 +47,12 @@ class Factors:
 
     def __post_init__(self) -> None:
         self.work = multiplications(self.left, self.right) / max(1, self.left.shape[0])
+
+    @cached_property
+    def is_moderate(self) -> bool:
+        """Whether all norms are well within a float's range, so that bounds on scores can be trusted."""
+        norms = np.concatenate([self.left_norms, self.right_norms])
+        return bool(((norms == 0) | ((norms > 1e-200) & (norms < 1e200))).all())
 
 
 def adjacency(hin: HIN, step: Step) -> Csr:
@@ -119,7 +126,7 @@ def chain_product(matrices: Sequence[Csr]) -> Csr:
     work = [multiplications(a, b) for a, b in pairwise(chain)]
     while work:
         at = int(np.argmin(work))
-        _check_memory(chain[at], chain[at + 1])
+        _check_memory(chain[at], chain[at + 1], work[at])
         chain[at : at + 2] = [chain[at] @ chain[at + 1]]
         del work[at]
         if at > 0:
@@ -129,9 +136,9 @@ def chain_product(matrices: Sequence[Csr]) -> Csr:
     return freeze(csr_array(_without_zeros(chain[0])))
 
 
-def _check_memory(a: Csr, b: Csr) -> None:
-    """Refuse a product that would not fit into memory."""
-    if multiplications(a, b) * _ENTRY < _SMALL:
+def _check_memory(a: Csr, b: Csr, work: int) -> None:
+    """Refuse a product that would not fit into memory; `work` is its number of multiplications."""
+    if work * _ENTRY < _SMALL:
         return
     lengths = np.concatenate([[0], np.cumsum(np.diff(b.indptr).astype(np.int64)[a.indices])])
     entries = int(np.minimum(lengths[a.indptr[1:]] - lengths[a.indptr[:-1]], b.shape[1]).sum())

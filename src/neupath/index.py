@@ -7,6 +7,7 @@ them (Cauchy-Schwarz), found by binary search.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,10 +31,21 @@ class Index:
     first_rows: Ints
     members: tuple[Ints, Ints]  # (starts, rows)
     label_of: NDArray[np.int32]  # the label of each target row, -1 where nothing leads to it
+    widest: int
+    """The most entries that a row of a group of queries has."""
 
     @property
     def num_labels(self) -> int:
         return len(self.norms)
+
+    def targets(self, wanted: int) -> tuple[Any, ...]:
+        """Return what the kernel asks of targets: norms, first rows, numbers of rows, labels, how many are wanted."""
+        return self.norms, self.first_rows, self.counts, self.label_of, wanted
+
+    @cached_property
+    def counts(self) -> Ints:
+        """How many rows each label stands for."""
+        return np.diff(self.members[0])
 
 
 def build_index(factors: Factors) -> Index:
@@ -57,6 +69,7 @@ def build_index(factors: Factors) -> Index:
         first_rows=target_first[order],
         members=_members(label_of, len(order)),
         label_of=label_of,
+        widest=int(np.diff(factors.left.indptr).max(initial=0)),
     )
 
 

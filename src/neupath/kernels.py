@@ -26,6 +26,7 @@ _NONE, _DICE, _COSINE = int(Normalisation.NONE), int(Normalisation.DICE), int(No
 _SLACK = 1e-9
 """How far bounds are widened against rounding."""
 _STRIDE = 64
+_TRIES = 32
 _SCAN = 8
 """Labels that are looked at in turn in the time that listing one takes."""
 _LIGHT = 2048
@@ -39,8 +40,9 @@ def _normalised(normalisation, m, dx, dy):
     if normalisation == _DICE:
         return 2.0 * m / (dx + dy)
     product = dx * dy
-    if product == 0.0 or np.isinf(product):  # out of a float's range, though the score is not
-        return m / np.sqrt(dx) / np.sqrt(dy)
+    if not 1e-290 < product < 1e290:  # at the end of a float's range, though the score may not be
+        product = np.sqrt(dx) * np.sqrt(dy)
+        return m / product if product > 0.0 else 0.0
     return m / np.sqrt(product)
 
 
@@ -112,17 +114,17 @@ def _accumulate(left, right, row, sums, touched):
 
 
 @compiled
-def top_k(left, right, left_norms, right_norms, normalisation, queries, skipped, candidates, best_rows, best_scores):
+def top_k(
+    left, right, left_norms, right_norms, normalisation, queries, skipped, candidates, scratch, best_rows, best_scores
+):
     """Write each query's best related targets into `best_rows` and `best_scores`; return how many each has.
 
     `left`, `right`: (indptr, indices, data). `queries`, `skipped`: (q,) rows of left, and the target each leaves out
-    (-1: none). `candidates`: (targets,) booleans, or empty for all. `best_rows`, `best_scores`: (q, k), best first,
-    ties by row.
+    (-1: none). `candidates`: (targets,) booleans, or empty for all. `scratch`: sums, which are 0 before and after, and
+    room for as many numbers. `best_rows`, `best_scores`: (q, k), best first, ties by row.
     Only targets with a score above 0 count: the others are not related at all.
     """
-    num_targets = len(right_norms)
-    sums = np.zeros(num_targets)
-    touched = np.empty(num_targets, dtype=np.int64)
+    sums, touched = scratch
     sizes = np.zeros(len(queries), dtype=np.int64)
     restricted = len(candidates) > 0
     for q in range(len(queries)):
@@ -143,7 +145,7 @@ def top_k(left, right, left_norms, right_norms, normalisation, queries, skipped,
 @compiled
 def score_rows(left, right, left_norms, right_norms, normalisation, queries, scores):
     """Write the score of each query with every target into `scores`, which holds zeros; shape (q, targets)."""
-    touched = np.empty(len(right_norms), dtype=np.int64)
+    touched = np.empty(len(right_norms), dtype=np.uint32)
     for q in range(len(queries)):
         x = queries[q]
         for i in range(_accumulate(left, right, x, scores[q], touched)):
@@ -275,89 +277,131 @@ def _likely(normalisation, dx, norms, low, high, reach):
 
 
 @compiled
-def _scan(sums, norms, ties, normalisation, dx, scores, found, size):
-    """Offer every label of a stretch to the heap; return its size.
+def _pop(scores, rows, size):
+    """Take the last-ranking entry off the heap; return its size."""
+    scores[0], rows[0] = scores[size - 1], rows[size - 1]
+    _sift_down(scores, rows, 0, size - 1)
+    return size - 1
 
-    Once the heap is full, a sum must reach a + b·norm to matter (its square b·norm for the cosine). That is asked of a
+
+@compiled
+def _offer_group(best, held, score, label, targets):
+    """Offer a group of like targets to the heap of the best; `held` is its size, and how many targets are in it.
+
+    Groups that rank behind enough targets leave: those with a lower score than all of these, since of equal scores any
+    row may come first. A heap that is full keeps the groups whose first rows rank best, and each has one such row.
+    """
+    scores, rows = best
+    _, ties, counts, label_of, wanted = targets
+    size, total = held
+    if size == len(rows):
+        if not _ranks_below(scores[0], rows[0], score, ties[label]):
+            return size, total
+        total -= counts[label_of[rows[0]]]
+        size = _pop(scores, rows, size)
+    elif total >= wanted and score < scores[0]:
+        return size, total
+    size = _offer(scores, rows, size, score, ties[label])
+    total += counts[label]
+    while size > 1:
+        second = scores[1] if size == 2 else min(scores[1], scores[2])
+        if second == scores[0] or total - counts[label_of[rows[0]]] < wanted:
+            break
+        total -= counts[label_of[rows[0]]]
+        size = _pop(scores, rows, size)
+    return size, total
+
+
+@compiled
+def _scan(sums, low, high, targets, normalisation, dx, best, held):
+    """Offer every label of a stretch to the heap; return its size and how many targets are in it.
+
+    Once there are enough, a sum must reach a + b·norm to matter (b·√norm for the cosine). That is asked of a
     stride of labels at once, without a branch, and few strides have one that does.
     """
-    label = 0
-    while label < len(sums) and size < len(found):
+    norms, wanted = targets[0], targets[4]
+    label = low
+    while label < high and held[1] < wanted:
         if sums[label] > 0.0:
             score = _normalised(normalisation, sums[label], dx, norms[label])
-            size = _offer(scores, found, size, score, ties[label])
+            held = _offer_group(best, held, score, label, targets)
         label += 1
-    while label < len(sums):
-        some, own = sums[label : label + _STRIDE], norms[label : label + _STRIDE]
-        a, b = _least_line(normalisation, scores[0], dx)
+    while label < high:
+        end = min(label + _STRIDE, high)
+        some, own = sums[label:end], norms[label:end]
+        a, b = _least_line(normalisation, best[0][0], dx)
         reached = 0
         if normalisation == _COSINE:
             for y in range(len(some)):
-                reached += 1 if some[y] * some[y] >= b * own[y] else 0
+                reached += 1 if some[y] >= b * np.sqrt(own[y]) else 0
         else:
             for y in range(len(some)):
                 reached += 1 if some[y] >= a + b * own[y] else 0
         if reached:
             for y in range(len(some)):
-                if some[y] > 0.0:
+                norm = np.sqrt(own[y]) if normalisation == _COSINE else own[y]
+                if some[y] > 0.0 and some[y] >= a + b * norm:
                     score = _normalised(normalisation, some[y], dx, own[y])
-                    size = _offer(scores, found, size, score, ties[label + y])
-        label += _STRIDE
-    return size
+                    held = _offer_group(best, held, score, label + y, targets)
+                    a, b = _least_line(normalisation, best[0][0], dx)
+        label = end
+    return held
 
 
 @compiled
 def _least_line(normalisation, least, dx):
-    """Return a and b so that m ≥ a + b·dy (for the cosine m² ≥ b·dy) wherever the score reaches `least`."""
+    """Return a and b so that m ≥ a + b·dy (for the cosine b·√dy) wherever the score reaches `least`."""
     if normalisation == _DICE:
         return least * dx * (0.5 - _SLACK), least * (0.5 - _SLACK)
     if normalisation == _NONE:
         return least * (1.0 - _SLACK), 0.0
-    return 0.0, least * least * dx * (1.0 - _SLACK)
+    return 0.0, least * np.sqrt(dx) * (1.0 - _SLACK)
 
 
 @compiled
-def _search_stretch(row, postings, norms, ties, normalisation, dx, low, high, work, state, scores, found, size):
-    """Offer the targets with labels in [low, high) to the heap of the best; return its size.
+def _search_stretch(row, postings, targets, normalisation, dx, low, high, work, state, best, held):
+    """Offer the targets with labels in [low, high) to the heap of the best; return its size and how many are in it.
 
     `row`: the middles of a query and their weights. `state`: sums (zeros), touched, and where postings begin and end.
-    Where most labels are met, all are looked at in turn, and the inner loop only adds; where few are, they are listed.
+    Where many labels are met, all are looked at in turn, and the inner loop only adds; where few are, they are listed.
     """
     middles, weights = row
     starts, labels, values = postings
     sums, touched, begins, ends = state
+    norms, wanted = targets[0], targets[4]
     whole = low == 0 and high == len(norms)
     if not whole:
         work = 0
         for i in range(len(middles)):
             begins[i], ends[i] = _bounds(labels, starts[middles[i]], starts[middles[i] + 1], low, high)
             work += ends[i] - begins[i]
-    if _SCAN * work >= high - low:
-        for i in range(len(middles)):
-            begin = starts[middles[i]] if whole else begins[i]
-            end = starts[middles[i] + 1] if whole else ends[i]
-            _scatter(labels[begin:end], values[begin:end], weights[i], sums)
-        near, far = _likely(normalisation, dx, norms, low, high, 8 * len(found))
-        for first, last in ((near, far), (low, near), (far, high)):
-            size = _scan(sums[first:last], norms[first:last], ties[first:last], normalisation, dx, scores, found, size)
-        sums[low:high] = 0.0
-        return size
+    listing = _SCAN * work < high - low
     count = 0
     for i in range(len(middles)):
         begin = starts[middles[i]] if whole else begins[i]
         end = starts[middles[i] + 1] if whole else ends[i]
-        count = _scatter_touched(labels[begin:end], values[begin:end], weights[i], sums, touched, count)
+        if listing:
+            count = _scatter_touched(labels[begin:end], values[begin:end], weights[i], sums, touched, count)
+        else:
+            _scatter(labels[begin:end], values[begin:end], weights[i], sums)
+    if not listing:
+        near, far = _likely(normalisation, dx, norms, low, high, 8 * wanted)
+        for first, last in ((near, far), (low, near), (far, high)):
+            held = _scan(sums, first, last, targets, normalisation, dx, best, held)
+        sums[low:high] = 0.0
+        return held
     for i in range(count):
         label = touched[i]
         m = sums[label]
         sums[label] = 0.0
-        if size == len(found):
-            a, b = _least_line(normalisation, scores[0], dx)
-            if (m * m if normalisation == _COSINE else m) < a + b * norms[label]:
+        if held[1] >= wanted:
+            a, b = _least_line(normalisation, best[0][0], dx)
+            norm = np.sqrt(norms[label]) if normalisation == _COSINE else norms[label]
+            if m < a + b * norm:
                 continue
         score = _normalised(normalisation, m, dx, norms[label])
-        size = _offer(scores, found, size, score, ties[label])
-    return size
+        held = _offer_group(best, held, score, label, targets)
+    return held
 
 
 @compiled
@@ -376,51 +420,47 @@ def _band(normalisation, least, dx, norms):
 
 
 @compiled
-def rank_groups(left, left_norms, postings, norms, ties, normalisation, prune, groups, best_rows, best_scores):
+def rank_groups(left, left_norms, postings, targets, normalisation, prune, groups, state, best_rows, best_scores):
     """Write the best labels of each group of like queries, each as its first row; return how many each has.
 
-    `left`: (indptr, indices, data) of the groups. `postings`: (starts, labels, values) by middle. `norms` ascend by
-    label; `ties[label]` is its first row. `best_rows`, `best_scores`: (groups, k), best first, ties by row.
+    `left`: (indptr, indices, data) of the groups. `postings`: (starts, labels, values) by middle. `targets`: by label
+    the norms, ascending, the first row and the number of rows; the label of each row; how many rows are wanted.
+    `state`: sums, which are 0 before and after, and room to list labels and stretches of postings. `best_rows`,
+    `best_scores`: (groups, rows wanted), best first, ties by row.
     """
     indptr, indices, data = left
-    starts = postings[0]
-    num_labels, k = len(norms), best_rows.shape[1]
-    widest = 0
-    for g in groups:
-        widest = max(widest, indptr[g + 1] - indptr[g])
-    state = (
-        np.zeros(num_labels), np.empty(num_labels, dtype=np.uint32), np.empty(widest, dtype=np.int64),
-        np.empty(widest, dtype=np.int64),
-    )  # fmt: skip
+    starts, norms, wanted = postings[0], targets[0], targets[4]
+    num_labels = len(norms)
     sizes = np.zeros(len(groups), dtype=np.int64)
+    tried, paid = 0, 0
     for q in range(len(groups)):
         g = groups[q]
+        if g < 0:  # queries without any edge
+            continue
         row = (indices[indptr[g] : indptr[g + 1]], data[indptr[g] : indptr[g + 1]])
-        dx, scores, found = left_norms[g], best_scores[q], best_rows[q]
+        dx, best = left_norms[g], (best_scores[q], best_rows[q])
         work = 0
         for i in range(len(row[0])):
             work += starts[row[0][i] + 1] - starts[row[0][i]]
-        size = 0
         low, high = 0, num_labels
-        if prune and normalisation != _COSINE and work > _LIGHT and num_labels > 16 * k:
-            low, high = _likely(normalisation, dx, norms, 0, num_labels, max(4 * k, num_labels // 64))
-        size = _search_stretch(
-            row, postings, norms, ties, normalisation, dx, low, high, work, state, scores, found, size
-        )
+        pays = tried < _TRIES or 2 * paid > tried or q % _TRIES == 0  # where pruning does not pay it is rarely tried
+        if prune and pays and normalisation != _COSINE and work > _LIGHT and num_labels > 16 * wanted:
+            tried += 1
+            low, high = _likely(normalisation, dx, norms, 0, num_labels, max(4 * wanted, num_labels // 64))
+        held = _search_stretch(row, postings, targets, normalisation, dx, low, high, work, state, best, (0, 0))
         if low > 0 or high < num_labels:
             lowest, highest = 0, num_labels
-            if size == k:
-                lowest, highest = _band(normalisation, scores[0], dx, norms)
+            if held[1] >= wanted:
+                lowest, highest = _band(normalisation, best[0][0], dx, norms)
+            paid += 1 if 2 * (highest - lowest) < num_labels else 0
             if lowest < low:
-                size = _search_stretch(
-                    row, postings, norms, ties, normalisation, dx, lowest, low, work, state, scores, found, size
-                )
+                held = _search_stretch(row, postings, targets, normalisation, dx, lowest, low, work, state, best, held)
             if highest > high:
-                size = _search_stretch(
-                    row, postings, norms, ties, normalisation, dx, high, highest, work, state, scores, found, size
+                held = _search_stretch(
+                    row, postings, targets, normalisation, dx, high, highest, work, state, best, held
                 )
-        _sort_heap(scores, found, size)
-        sizes[q] = size
+        _sort_heap(best[0], best[1], held[0])
+        sizes[q] = held[0]
     return sizes
 
 

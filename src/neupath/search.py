@@ -4,8 +4,9 @@ import operator
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import RLock
+from threading import RLock, local
 from typing import overload
 
 import numpy as np
@@ -18,13 +19,17 @@ from neupath.halfpath import Factors
 from neupath.index import Index, build_index
 from neupath.nodes import Id, Mask, Nodes, Rows
 
-_BLOCK = 256
+_BLOCK = 1024
 """Queries a thread takes at a time."""
 _LIGHT = 500
 """Additions of a mean query below which listing what it meets is all there is to gain."""
 _BUILD = 20
 """What building an index costs, in additions for each entry of the rows."""
+_FEW = 16
+"""Queries that are not worth a second thread."""
+_MOST_KEPT = 1 << 24
 _indexing = RLock()
+_scratch = local()
 
 
 @dataclass(frozen=True)
@@ -116,25 +121,26 @@ def top_k_of_product(
     limit = min(k, len(factors.right_norms))
     mask = np.zeros(0, dtype=np.bool_) if candidates is None else np.array(candidates)
 
-    def search(start: int) -> Ranking:
-        block = slice(start, start + _BLOCK)
-        rows = np.full((len(queries[block]), limit), -1, dtype=np.int64)
-        scores = np.zeros(rows.shape)
-        sizes = kernels.top_k(
-            _arrays(factors.left), _arrays(factors.right), factors.left_norms, factors.right_norms, int(normalisation),
-            queries[block], skipped[block], mask, rows, scores,
-        )  # fmt: skip
-        return _trimmed(Ranking(rows, scores, sizes))
+    found = _empty_ranking(len(queries), limit)
 
-    return _in_blocks(search, len(queries), threads)
+    def search(block: slice) -> None:
+        with scratch_for(len(factors.right_norms)) as scratch:
+            found.sizes[block] = kernels.top_k(
+                _arrays(factors.left), _arrays(factors.right), factors.left_norms, factors.right_norms,
+                int(normalisation), queries[block], skipped[block], mask, scratch, found.rows[block],
+                found.scores[block],
+            )  # fmt: skip
+
+    _in_blocks(search, len(queries), threads)
+    return _trimmed(found)
 
 
 def _is_worth_an_index(factors: Factors, queries: int) -> bool:
     """Whether there is an index, or so much work so far that one pays; light queries never need one."""
+    if factors.work < _LIGHT or not factors.is_moderate:
+        return False
     if factors.index is not None:
         return True
-    if factors.work < _LIGHT:
-        return False
     factors.answered += queries
     return factors.answered * factors.work >= _BUILD * factors.left.nnz
 
@@ -147,28 +153,46 @@ def _top_k_by_index(
 
     index = index_of(factors)
     limit = min(k, len(factors.right_norms))
-    groups, place = np.unique(index.group_of[queries], return_inverse=True)
-    known = groups[groups >= 0]
-    place = place.ravel() - (len(groups) - len(known))  # queries without any edge come before all groups
-    width = min(limit + 1, index.num_labels)
+    wanted = min(limit + 1, len(index.members[1]))
+    groups = index.group_of[queries]
+    place = np.arange(len(queries))
+    if len(queries) > 1:
+        groups, place = np.unique(groups, return_inverse=True)
+        place = place.ravel()
 
-    def search(start: int) -> Ranking:
-        block = known[start : start + _BLOCK]
-        rows = np.full((len(block), width), -1, dtype=np.int64)
-        scores = np.zeros(rows.shape)
-        sizes = kernels.rank_groups(
-            index.left, index.left_norms, index.postings, index.norms, index.first_rows, int(normalisation), True,
-            block, rows, scores,
-        )  # fmt: skip
-        return Ranking(rows, scores, sizes)
+    best = _empty_ranking(len(groups), wanted)
+    targets = index.targets(wanted)
 
-    best = _in_blocks(search, len(known), threads)
-    rows = np.full((len(queries), limit), -1, dtype=np.int64)
-    scores, sizes = np.zeros(rows.shape), np.zeros(len(queries), dtype=np.int64)
+    def search(block: slice) -> None:
+        room = np.empty(index.widest, dtype=np.int64), np.empty(index.widest, dtype=np.int64)
+        with scratch_for(index.num_labels) as scratch:
+            best.sizes[block] = kernels.rank_groups(
+                index.left, index.left_norms, index.postings, targets, int(normalisation), True, groups[block],
+                (*scratch, *room), best.rows[block], best.scores[block],
+            )  # fmt: skip
+
+    _in_blocks(search, len(groups), threads)
+    found = _empty_ranking(len(queries), limit)
     kernels.expand_groups(
-        place, best.rows, best.scores, best.sizes, index.label_of, index.members, skipped, limit, rows, scores, sizes
-    )
-    return _trimmed(Ranking(rows, scores, sizes))
+        place, best.rows, best.scores, best.sizes, index.label_of, index.members, skipped, limit, found.rows,
+        found.scores, found.sizes,
+    )  # fmt: skip
+    return _trimmed(found)
+
+
+def _empty_ranking(count: int, width: int) -> Ranking:
+    return Ranking(np.full((count, width), -1), np.zeros((count, width)), np.zeros(count, dtype=np.int64))
+
+
+@contextmanager
+def scratch_for(size: int) -> Iterator[tuple[Floats, NDArray[np.uint32]]]:
+    """Lend sums, all 0, and room for as many labels; they are kept for the next search of this thread."""
+    kept = getattr(_scratch, "arrays", None)
+    _scratch.arrays = None  # a search that breaks off leaves nothing behind
+    if kept is None or len(kept[0]) < size:
+        kept = np.zeros(size), np.empty(size, dtype=np.uint32)
+    yield kept[0][:size], kept[1][:size]
+    _scratch.arrays = kept if len(kept[0]) <= _MOST_KEPT else None
 
 
 def index_of(factors: Factors) -> Index:
@@ -187,14 +211,16 @@ def _trimmed(ranking: Ranking) -> Ranking:
     return Ranking(ranking.rows[:, :widest].copy(), ranking.scores[:, :widest].copy(), ranking.sizes)
 
 
-def _in_blocks(search: Callable[[int], Ranking], count: int, threads: int | None) -> Ranking:
-    """Search blocks of queries on some threads, and put the rankings below each other."""
-    starts = range(0, count, _BLOCK)
-    workers = min(_count_threads(threads), len(starts))
-    if workers < 2:
-        return stacked([search(start) for start in starts])
+def _in_blocks(search: Callable[[slice], None], count: int, threads: int | None) -> None:
+    """Search blocks of queries on some threads, each writing its own part of the result."""
+    workers = _count_threads(threads)
+    if count <= _FEW or workers < 2:
+        search(slice(0, count))
+        return
+    step = min(_BLOCK, -(-count // workers))
     with ThreadPoolExecutor(workers) as pool:
-        return stacked(list(pool.map(search, starts)))
+        for _ in pool.map(search, (slice(at, at + step) for at in range(0, count, step))):
+            pass
 
 
 def stacked(parts: Sequence[Ranking]) -> Ranking:
