@@ -25,6 +25,7 @@ LEVELS = {
     "index": 6,
     "search": 7,
     "scorer": 8,
+    "join": 9,
     "labels": 9,
     "measures": 9,
     "models": 10,

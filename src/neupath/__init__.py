@@ -7,6 +7,7 @@ from neupath.errors import NeuPathError
 from neupath.explanation import Explanation, explain
 from neupath.graph import HIN, Edges
 from neupath.inference import Inferred, PathRanker, infer, suggest_pairs
+from neupath.join import Joined, join
 from neupath.measures import DWPC, PCRW, Combination, HeteSim, JoinSim, PathCount, PathSim, load_measure
 from neupath.metapath import MetaPath, enumerate_metapaths
 from neupath.nodes import Nodes
@@ -40,6 +41,7 @@ __all__ = [
     "Hits",
     "Inferred",
     "JoinSim",
+    "Joined",
     "MetaPath",
     "NeuPathError",
     "Nodes",
@@ -55,6 +57,7 @@ __all__ = [
     "from_tables",
     "from_triples",
     "infer",
+    "join",
     "load",
     "load_measure",
     "load_scorer",

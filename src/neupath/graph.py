@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
@@ -192,3 +194,19 @@ def _check_weights(relation: Relation, weights: Floats) -> None:
             f"relation '{relation}', edge number {bad[0] + 1}: weight {weights[bad[0]]} is not allowed; "
             f"weights are finite numbers, 0 or more"
         )
+
+
+def digest(hin: HIN) -> str:
+    """Return a text that differs between graphs with different nodes, relations or edges."""
+    found = sha256(str([(t, len(nodes)) for t, nodes in hin.nodes.items()]).encode())
+    for nodes in hin.nodes.values():
+        sink = pa.BufferOutputStream()
+        batch = pa.record_batch([nodes.ids], names=["id"])
+        with pa.ipc.new_stream(sink, batch.schema) as stream:
+            stream.write_batch(batch)
+        found.update(sink.getvalue())
+    for relation, matrix in hin.matrices.items():
+        found.update(str(relation).encode())
+        for part in (matrix.indptr, matrix.indices, matrix.data):
+            found.update(np.ascontiguousarray(part).tobytes())
+    return found.hexdigest()

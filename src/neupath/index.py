@@ -38,6 +38,11 @@ class Index:
     def num_labels(self) -> int:
         return len(self.norms)
 
+    @property
+    def repeats(self) -> bool:
+        """Whether like queries are so many that looking for them pays."""
+        return 10 * len(self.left_norms) < 9 * len(self.group_of)
+
     def targets(self, wanted: int) -> tuple[Any, ...]:
         """Return what the kernel asks of targets: norms, first rows, numbers of rows, labels, how many are wanted."""
         return self.norms, self.first_rows, self.counts, self.label_of, wanted

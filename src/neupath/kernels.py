@@ -27,6 +27,8 @@ _SLACK = 1e-9
 """How far bounds are widened against rounding."""
 _STRIDE = 64
 _TRIES = 32
+_SHORT = 32
+"""Hits that are kept faster in a sorted list than in a heap."""
 _SCAN = 8
 """Labels that are looked at in turn in the time that listing one takes."""
 _LIGHT = 2048
@@ -86,6 +88,21 @@ def _offer(scores, rows, size, score, row):
 
 
 @compiled
+def _insert(scores, rows, size, score, row):
+    """Keep the best entries of a stream in a short list, best first; return its length."""
+    if size == len(rows):
+        if not _ranks_below(scores[size - 1], rows[size - 1], score, row):
+            return size
+        size -= 1
+    at = size
+    while at > 0 and _ranks_below(scores[at - 1], rows[at - 1], score, row):
+        scores[at], rows[at] = scores[at - 1], rows[at - 1]
+        at -= 1
+    scores[at], rows[at] = score, row
+    return size + 1
+
+
+@compiled
 def _sort_heap(scores, rows, size):
     """Turn the heap into a list, best first."""
     for end in range(size - 1, 0, -1):
@@ -127,17 +144,20 @@ def top_k(
     sums, touched = scratch
     sizes = np.zeros(len(queries), dtype=np.int64)
     restricted = len(candidates) > 0
+    short = best_rows.shape[1] <= _SHORT
     for q in range(len(queries)):
         x = queries[q]
         size = 0
+        scores, rows = best_scores[q], best_rows[q]
         for i in range(_accumulate(left, right, x, sums, touched)):
             y = touched[i]
             m = sums[y]
             sums[y] = 0.0
             if y != skipped[q] and (not restricted or candidates[y]):
                 score = _normalised(normalisation, m, left_norms[x], right_norms[y])
-                size = _offer(best_scores[q], best_rows[q], size, score, y)
-        _sort_heap(best_scores[q], best_rows[q], size)
+                size = _insert(scores, rows, size, score, y) if short else _offer(scores, rows, size, score, y)
+        if not short:
+            _sort_heap(scores, rows, size)
         sizes[q] = size
     return sizes
 
@@ -277,44 +297,33 @@ def _likely(normalisation, dx, norms, low, high, reach):
 
 
 @compiled
-def _pop(scores, rows, size):
-    """Take the last-ranking entry off the heap; return its size."""
-    scores[0], rows[0] = scores[size - 1], rows[size - 1]
-    _sift_down(scores, rows, 0, size - 1)
-    return size - 1
-
-
-@compiled
 def _offer_group(best, held, score, label, targets):
-    """Offer a group of like targets to the heap of the best; `held` is its size, and how many targets are in it.
+    """Offer a group of like targets to the list of the best; `held` is its length, and how many targets are in it.
 
     Groups that rank behind enough targets leave: those with a lower score than all of these, since of equal scores any
-    row may come first. A heap that is full keeps the groups whose first rows rank best, and each has one such row.
+    row may come first. A list that is full keeps the groups whose first rows rank best, and each has one such row.
     """
     scores, rows = best
     _, ties, counts, label_of, wanted = targets
     size, total = held
     if size == len(rows):
-        if not _ranks_below(scores[0], rows[0], score, ties[label]):
+        if not _ranks_below(scores[size - 1], rows[size - 1], score, ties[label]):
             return size, total
-        total -= counts[label_of[rows[0]]]
-        size = _pop(scores, rows, size)
-    elif total >= wanted and score < scores[0]:
+        size -= 1
+        total -= counts[label_of[rows[size]]]
+    elif total >= wanted and score < scores[size - 1]:
         return size, total
-    size = _offer(scores, rows, size, score, ties[label])
+    size = _insert(scores, rows, size, score, ties[label])
     total += counts[label]
-    while size > 1:
-        second = scores[1] if size == 2 else min(scores[1], scores[2])
-        if second == scores[0] or total - counts[label_of[rows[0]]] < wanted:
-            break
-        total -= counts[label_of[rows[0]]]
-        size = _pop(scores, rows, size)
+    while size > 1 and scores[size - 2] > scores[size - 1] and total - counts[label_of[rows[size - 1]]] >= wanted:
+        size -= 1
+        total -= counts[label_of[rows[size]]]
     return size, total
 
 
 @compiled
 def _scan(sums, low, high, targets, normalisation, dx, best, held):
-    """Offer every label of a stretch to the heap; return its size and how many targets are in it.
+    """Offer every label of a stretch to the list of the best; return its length and how many targets are in it.
 
     Once there are enough, a sum must reach a + b·norm to matter (b·√norm for the cosine). That is asked of a
     stride of labels at once, without a branch, and few strides have one that does.
@@ -329,7 +338,7 @@ def _scan(sums, low, high, targets, normalisation, dx, best, held):
     while label < high:
         end = min(label + _STRIDE, high)
         some, own = sums[label:end], norms[label:end]
-        a, b = _least_line(normalisation, best[0][0], dx)
+        a, b = _least_line(normalisation, best[0][held[0] - 1], dx)
         reached = 0
         if normalisation == _COSINE:
             for y in range(len(some)):
@@ -343,7 +352,7 @@ def _scan(sums, low, high, targets, normalisation, dx, best, held):
                 if some[y] > 0.0 and some[y] >= a + b * norm:
                     score = _normalised(normalisation, some[y], dx, own[y])
                     held = _offer_group(best, held, score, label + y, targets)
-                    a, b = _least_line(normalisation, best[0][0], dx)
+                    a, b = _least_line(normalisation, best[0][held[0] - 1], dx)
         label = end
     return held
 
@@ -360,7 +369,7 @@ def _least_line(normalisation, least, dx):
 
 @compiled
 def _search_stretch(row, postings, targets, normalisation, dx, low, high, work, state, best, held):
-    """Offer the targets with labels in [low, high) to the heap of the best; return its size and how many are in it.
+    """Offer the targets with labels in [low, high) to the list of the best; return its length and how many are in it.
 
     `row`: the middles of a query and their weights. `state`: sums (zeros), touched, and where postings begin and end.
     Where many labels are met, all are looked at in turn, and the inner loop only adds; where few are, they are listed.
@@ -395,7 +404,7 @@ def _search_stretch(row, postings, targets, normalisation, dx, low, high, work, 
         m = sums[label]
         sums[label] = 0.0
         if held[1] >= wanted:
-            a, b = _least_line(normalisation, best[0][0], dx)
+            a, b = _least_line(normalisation, best[0][held[0] - 1], dx)
             norm = np.sqrt(norms[label]) if normalisation == _COSINE else norms[label]
             if m < a + b * norm:
                 continue
@@ -451,7 +460,7 @@ def rank_groups(left, left_norms, postings, targets, normalisation, prune, group
         if low > 0 or high < num_labels:
             lowest, highest = 0, num_labels
             if held[1] >= wanted:
-                lowest, highest = _band(normalisation, best[0][0], dx, norms)
+                lowest, highest = _band(normalisation, best[0][held[0] - 1], dx, norms)
             paid += 1 if 2 * (highest - lowest) < num_labels else 0
             if lowest < low:
                 held = _search_stretch(row, postings, targets, normalisation, dx, lowest, low, work, state, best, held)
@@ -459,7 +468,6 @@ def rank_groups(left, left_norms, postings, targets, normalisation, prune, group
                 held = _search_stretch(
                     row, postings, targets, normalisation, dx, high, highest, work, state, best, held
                 )
-        _sort_heap(best[0], best[1], held[0])
         sizes[q] = held[0]
     return sizes
 
@@ -497,11 +505,16 @@ def expand_groups(  # noqa: PLR0912
         at = 0
         while at < group_sizes[g]:
             score = group_scores[g, at]
+            label = label_of[group_rows_found[g, at]]
             after = at + 1
+            alone = starts[label + 1] == starts[label] + 1
             while after < group_sizes[g] and group_scores[g, after] == score:
+                other = label_of[group_rows_found[g, after]]
+                alone = alone and starts[other + 1] == starts[other] + 1
                 after += 1
+            if alone:  # single rows are in order as they are
+                after = at + 1
             if after == at + 1:
-                label = label_of[group_rows_found[g, at]]
                 for i in range(starts[label], starts[label + 1]):
                     if member_rows[i] != skipped[q] and size < k:
                         rows[q, size], scores[q, size] = member_rows[i], score

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from threading import RLock, local
 from typing import overload
 
@@ -25,6 +26,8 @@ _LIGHT = 500
 """Additions of a mean query below which listing what it meets is all there is to gain."""
 _BUILD = 20
 """What building an index costs, in additions for each entry of the rows."""
+_MOST_BY_INDEX = 128
+"""Hits a query that the index keeps, in a sorted list; more are kept in a heap, without an index."""
 _FEW = 16
 """Queries that are not worth a second thread."""
 _MOST_KEPT = 1 << 24
@@ -114,7 +117,7 @@ def top_k_of_product(
 
     Few queries, or a restricted choice of targets, go straight through the factors; many are worth an index.
     """
-    if candidates is None and _is_worth_an_index(factors, len(queries)):
+    if candidates is None and k <= _MOST_BY_INDEX and _is_worth_an_index(factors, len(queries)):
         return _top_k_by_index(factors, normalisation, queries, skipped, k, threads)
     from neupath import kernels
 
@@ -156,7 +159,7 @@ def _top_k_by_index(
     wanted = min(limit + 1, len(index.members[1]))
     groups = index.group_of[queries]
     place = np.arange(len(queries))
-    if len(queries) > 1:
+    if len(queries) > 1 and index.repeats:
         groups, place = np.unique(groups, return_inverse=True)
         place = place.ravel()
 
@@ -218,9 +221,14 @@ def _in_blocks(search: Callable[[slice], None], count: int, threads: int | None)
         search(slice(0, count))
         return
     step = min(_BLOCK, -(-count // workers))
-    with ThreadPoolExecutor(workers) as pool:
-        for _ in pool.map(search, (slice(at, at + step) for at in range(0, count, step))):
-            pass
+    for _ in _pool(workers).map(search, (slice(at, at + step) for at in range(0, count, step))):
+        pass
+
+
+@cache
+def _pool(workers: int) -> ThreadPoolExecutor:
+    """Return threads that wait for work; they are started once."""
+    return ThreadPoolExecutor(workers, thread_name_prefix="neupath")
 
 
 def stacked(parts: Sequence[Ranking]) -> Ranking:

@@ -10,6 +10,7 @@ import typer
 from neupath.cli.datasets import datasets_app
 from neupath.cli.demo import demo
 from neupath.cli.inferring import infer
+from neupath.cli.joining import join
 from neupath.cli.learning import evaluate, train
 from neupath.cli.searching import explain, info, paths, search
 from neupath.errors import NeuPathError
@@ -32,7 +33,7 @@ app = typer.Typer(
         )
     ),
 )
-for command in (demo, info, paths, search, explain, infer, train, evaluate):
+for command in (demo, info, paths, search, explain, infer, join, train, evaluate):
     app.command()(command)
 app.add_typer(datasets_app, name="datasets")
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from neupath.errors import QueryError, SourceError
 from neupath.files import write_text, write_whole
-from neupath.graph import HIN
+from neupath.graph import HIN, digest
 from neupath.labels import Pairs
 
 CHECKPOINT, LOG = "checkpoint.safetensors", "log.jsonl"
@@ -114,15 +114,11 @@ def _made_by(recipe: Recipe, fingerprint: str) -> str:
 
 def fingerprint_of(hin: HIN, labels: Sequence[Pairs], params: Mapping[str, object]) -> str:
     """Return a text that differs between runs with different graphs, labels or settings."""
-    digest = sha256(json.dumps([[pairs.node_type for pairs in labels], dict(params)]).encode())
-    for relation, matrix in hin.matrices.items():
-        digest.update(str(relation).encode())
-        for part in (matrix.indptr, matrix.indices, matrix.data):
-            digest.update(np.ascontiguousarray(part).tobytes())
+    found = sha256(json.dumps([digest(hin), [pairs.node_type for pairs in labels], dict(params)]).encode())
     for pairs in labels:
         for column in (pairs.queries, pairs.targets, pairs.scores):
-            digest.update(np.ascontiguousarray(column).tobytes())
-    return digest.hexdigest()
+            found.update(np.ascontiguousarray(column).tobytes())
+    return found.hexdigest()
 
 
 def _run_epoch(

@@ -1,0 +1,118 @@
+"""join: the same as searching each query, in any blocks, resumed after a kill to the same byte."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import neupath as npth
+from neupath import HIN, NeuPathError
+from neupath.join import join
+from tests.test_cli import Run, run  # noqa: F401
+
+PATH = "class-method-class"
+
+
+@pytest.fixture(scope="module")
+def hin() -> HIN:
+    return npth.load("stdlib")
+
+
+@pytest.mark.parametrize("measure", [npth.PathSim, npth.HeteSim, npth.PCRW])
+@pytest.mark.parametrize("block", [7, 4096])
+def test_a_join_is_every_search(hin: HIN, tmp_path: Path, measure, block: int) -> None:
+    scorer = measure(PATH).fit(hin)
+    joined = join(scorer, tmp_path / "top.parquet", k=5, block=block)
+    table = pq.read_table(joined.path)
+    assert table.column_names == ["query", "rank", "target", "score"]
+    ids = hin.nodes["class"].ids.to_pylist()
+    expected = [
+        (query, hit.rank, hit.id, hit.score)
+        for query, hits in zip(ids, scorer.top_k(ids, k=5), strict=True)
+        for hit in hits
+    ]
+    assert list(zip(*(column.to_pylist() for column in table.columns), strict=True)) == expected
+    assert joined.pairs == len(expected)
+    assert list(tmp_path.iterdir()) == [joined.path]
+
+
+def test_some_queries_and_a_least_score(hin: HIN, tmp_path: Path) -> None:
+    scorer = npth.PathSim(PATH).fit(hin)
+    queries = np.array([40, 3, 200])
+    table = pq.read_table(join(scorer, tmp_path / "a.parquet", None, queries=queries, min_score=0.4).path)
+    scores = scorer.score_rows(queries)
+    scores[np.arange(3), queries] = 0
+    assert table.num_rows == int((scores >= 0.4).sum()) > 0
+    assert min(table["score"].to_pylist()) >= 0.4
+
+
+def test_targets_of_another_type_and_integer_ids(tmp_path: Path) -> None:
+    hin = npth.load("toy")
+    table = pq.read_table(join(npth.PCRW("author-paper-venue").fit(hin), tmp_path / "a.parquet", 1).path)
+    assert table["target"].to_pylist()[0] == "SIGMOD"
+
+
+def test_a_killed_join_goes_on_to_the_same_file(tmp_path: Path) -> None:
+    whole = tmp_path / "whole.parquet"
+    join(npth.PathSim(PATH).fit(npth.load("stdlib")), whole, k=3, block=2)
+    out = tmp_path / "out.parquet"
+    command = [sys.executable, "-m", "neupath.cli", "join", "stdlib", "--path", PATH, "-k", "3", "--block", "2"]
+    process = subprocess.Popen([*command, "--out", str(out)], stdout=subprocess.DEVNULL, env=os.environ | {})
+    parts = tmp_path / "out.parquet.parts"
+    while len(list(parts.glob("0*.parquet")) if parts.is_dir() else []) < 5:
+        assert process.poll() is None, "it ended before it could be killed"
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not out.exists()
+    finished = {part.name: part.stat().st_mtime_ns for part in parts.glob("0*.parquet")}
+    joined = join(npth.PathSim(PATH).fit(npth.load("stdlib")), out, k=3, block=2)
+    assert 5 <= joined.resumed <= len(finished) < joined.blocks
+    assert out.read_bytes() == whole.read_bytes()
+    assert not parts.exists()
+
+
+def test_blocks_of_another_join_are_not_mixed_in(hin: HIN, tmp_path: Path) -> None:
+    def stop(done: int, _: int) -> None:
+        if done > 10:
+            raise KeyboardInterrupt
+
+    scorer = npth.PathSim(PATH).fit(hin)
+    with pytest.raises(KeyboardInterrupt):
+        join(scorer, tmp_path / "a.parquet", k=3, block=5, progress=stop)
+    with pytest.raises(NeuPathError, match="holds blocks of another join, of which this is no part"):
+        join(scorer, tmp_path / "a.parquet", k=4, block=5)
+    assert join(scorer, tmp_path / "a.parquet", k=3, block=5).resumed == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"path": "a.csv"}, "cannot join to a.csv; the name must end in .parquet"),
+        ({"path": "/proc/none/a.parquet"}, "cannot write"),
+        ({"k": 0}, "k is 0; ask for at least 1 hit"),
+        ({"block": 0}, "block is 0"),
+        ({"min_score": -1.0}, "min_score is -1.0"),
+        ({"k": None}, "without k, say which pairs to keep with min_score"),
+        ({"queries": np.array([1, 1])}, "a query is given twice"),
+    ],
+)
+def test_bad_input(hin: HIN, options, message: str) -> None:
+    arguments = {"path": "a.parquet"} | options
+    with pytest.raises(NeuPathError, match=message):
+        join(npth.PathSim(PATH).fit(hin), **arguments)
+
+
+def test_the_command(run: Run, tmp_path: Path) -> None:  # noqa: F811
+    out = tmp_path / "top.parquet"
+    told = run("join", "toy", "--path", "APVPA", "-k", 2, "--out", out)
+    assert told.code == 0
+    assert "pairs of 5 queries written to" in told.out
+    assert run("join", "toy", "--path", "APVPA", "--min-score", 0.9, "--out", out, "--json").json["pairs"] == 2
+    assert "the name must end in .parquet" in run("join", "toy", "--path", "APVPA", "--out", "x").err
