@@ -18,7 +18,8 @@ check: .venv/.dev
 	$(BIN)/mypy
 
 bench: .venv/.base
-	$(BIN)/python benchmarks/exact.py
+	$(BIN)/python benchmarks/engine.py
+	@test -z "$$NEUPATH_DATA" || $(BIN)/python benchmarks/inference.py
 	@test -z "$$NEUPATH_DATA" || $(BIN)/python benchmarks/forward.py
 
 format: .venv/.dev

@@ -32,6 +32,7 @@ from neupath import HIN
 from neupath.search import index_of, scratch_for, top_k_of_product
 
 K, BLOCK, MANY, ALONE = 10, 256, 5000, 40
+PEERS = ("scipy", "MKL", "GraphBLAS", "sparse_dot_topn", "torch", "dense", "DuckDB", "Polars")
 BY_QUERY = {"DuckDB": 200, "Polars": 200}
 """Peers that join every pair of entries are given fewer queries at once, for their memory; their time is per query."""
 Answer = tuple[np.ndarray, np.ndarray]
@@ -79,6 +80,11 @@ class Case:
         self.many = np.sort(rng.choice(count, min(MANY, count), replace=False))
         self.alone = rng.choice(related, min(ALONE, len(related)), replace=False)
 
+    @property
+    def is_small(self) -> bool:
+        """Whether W fits into memory with all its zeros."""
+        return self.w.shape[0] * self.w.shape[1] <= 60_000_000
+
     def by_product(self, product: Callable[[csr_array], Any]) -> Peer:
         """Make a peer of a function that multiplies some rows by Wᵀ."""
 
@@ -112,7 +118,7 @@ def peers_of(case: Case) -> Iterator[tuple[str, Peer]]:
         yield "sparse_dot_topn", case.by_product(_sparse_dot_topn(case))
     with contextlib.suppress(ImportError):
         yield "torch", case.by_product(_torch(case))
-    if case.w.shape[0] * case.w.shape[1] <= 60_000_000:
+    if case.is_small:
         dense = case.w.toarray()
         yield "dense", case.by_product(lambda rows: arrays(csr_array(rows.toarray() @ dense.T)))
     with contextlib.suppress(ImportError):
@@ -248,6 +254,8 @@ def measure(case: Case, rounds: int, most_seconds: float, peers: list[str] | Non
     index = index_of(case.factors)
     built = time.perf_counter() - began
     every = dict(peers_of(case))
+    if missing := [name for name in PEERS if name not in every and (name != "dense" or case.is_small)]:
+        print(f"not installed, and left out: {', '.join(missing)}", file=sys.stderr)
     contenders = {"neupath": case.engine} | {name: every[name] for name in every if peers is None or name in peers}
     some = case.many[:200]
     rows, scores = case.engine(some)
@@ -328,6 +336,7 @@ def _ceiling(index: Any, groups: np.ndarray, rounds: int) -> dict[str, float]:
 
 def cases_of(data: Path | None, edges: list[int]) -> Iterator[Case]:
     """Yield the graphs and meta-paths to measure."""
+    yield Case("stdlib", npth.load("stdlib"), "class-method-class")
     if data is not None:
         from inference import load_graph
 
@@ -406,6 +415,7 @@ def main() -> None:
     parser.add_argument("--peers", default=None, help="only these, with commas between")
     parser.add_argument("--out", default=None)
     arguments = parser.parse_args()
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # nobody's threads keep a core busy while others are timed
     edges = [int(float(text)) for text in arguments.edges.split(",") if text]
     peers = arguments.peers.split(",") if arguments.peers else None
     results = []

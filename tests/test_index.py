@@ -1,5 +1,8 @@
 """The index against all scores: like rows, ties, weights, pruning, any number of threads."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -124,3 +127,25 @@ def test_norms_at_the_end_of_a_floats_range_are_searched_without_bounds() -> Non
     every = np.arange(3000)
     search.top_k_of_product(tiny, Normalisation.COSINE, every, every, 3)
     assert tiny.index is None
+
+
+@settings(max_examples=30)
+@given(KINDS, st.integers(0, 1000), st.sampled_from([1, 5]), st.sampled_from(list(Normalisation)))
+def test_scipy_answers_to_the_same_bit(kind: str, seed: int, k: int, normalisation: Normalisation) -> None:
+    factors = mirrored(matrix(kind, seed, rows=60))
+    every = np.arange(60)
+    ranking = search._top_k_by_scipy(factors, normalisation, every, every, k, None)
+    found = [
+        list(zip(rows[:size].tolist(), scores[:size].tolist(), strict=True))
+        for rows, scores, size in zip(ranking.rows, ranking.scores, ranking.sizes, strict=True)
+    ]
+    assert found == expected(factors, normalisation, k)
+
+
+def test_one_search_does_not_load_the_compiler() -> None:
+    code = (
+        "import sys, neupath as npth; hits = npth.PathSim('APVPA').fit(npth.load('toy')).top_k('Mike'); "
+        "assert hits.ids == ('Bob', 'Mary', 'Jim'), hits; print('numba' in sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "False\n"

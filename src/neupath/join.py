@@ -177,7 +177,7 @@ def _put_together(parts: Path, count: int, target: Path, schema: pa.Schema) -> i
         nonlocal total
         with pq.ParquetWriter(temporary, schema) as writer:
             for number in range(count):
-                table = pq.read_table(parts / f"{number:06}.parquet", schema=schema)
+                table = pq.ParquetFile(parts / f"{number:06}.parquet").read()
                 total += table.num_rows
                 writer.write_table(table, row_group_size=max(1, table.num_rows))
 

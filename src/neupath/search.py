@@ -2,6 +2,7 @@
 
 import operator
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from neupath.graph import Csr, Floats
 from neupath.halfpath import Factors
 from neupath.index import Index, build_index
 from neupath.nodes import Id, Mask, Nodes, Rows
+from neupath.normalisation import Normalisation
 
 _BLOCK = 1024
 """Queries a thread takes at a time."""
@@ -28,6 +30,8 @@ _BUILD = 20
 """What building an index costs, in additions for each entry of the rows."""
 _MOST_BY_INDEX = 128
 """Hits a query that the index keeps, in a sorted list; more are kept in a heap, without an index."""
+_AT_ONCE = 100_000
+"""Additions that scipy has done before the kernels would be loaded."""
 _FEW = 16
 """Queries that are not worth a second thread."""
 _MOST_KEPT = 1 << 24
@@ -117,6 +121,8 @@ def top_k_of_product(
 
     Few queries, or a restricted choice of targets, go straight through the factors; many are worth an index.
     """
+    if "numba" not in sys.modules and len(queries) * max(factors.work, 1.0) < _AT_ONCE:
+        return _top_k_by_scipy(factors, normalisation, queries, skipped, k, candidates)
     if candidates is None and k <= _MOST_BY_INDEX and _is_worth_an_index(factors, len(queries)):
         return _top_k_by_index(factors, normalisation, queries, skipped, k, threads)
     from neupath import kernels
@@ -136,6 +142,40 @@ def top_k_of_product(
 
     _in_blocks(search, len(queries), threads)
     return _trimmed(found)
+
+
+def _top_k_by_scipy(
+    factors: Factors, normalisation: int, queries: Rows, skipped: Rows, k: int, candidates: Mask | None
+) -> Ranking:
+    """Rank a few light queries in a process that has not loaded the kernels yet, which takes longer than this.
+
+    scipy adds up each row in the same order as the kernels, so that the scores are the same to the last bit.
+    """
+    found = _empty_ranking(len(queries), min(k, len(factors.right_norms)))
+    allowed = np.ones(len(factors.right_norms), dtype=np.bool_) if candidates is None else candidates
+    for q, query in enumerate(queries):
+        product = factors.left[[query]] @ factors.right
+        product.sort_indices()
+        targets, m = product.indices.astype(np.int64), product.data
+        scores = _normalised(normalisation, m, float(factors.left_norms[query]), factors.right_norms[targets])
+        kept = np.flatnonzero((m > 0) & (targets != skipped[q]) & allowed[targets])
+        best = kept[np.lexsort((targets[kept], -scores[kept]))[: found.rows.shape[1]]]
+        found.sizes[q] = len(best)
+        found.rows[q, : len(best)], found.scores[q, : len(best)] = targets[best], scores[best]
+    return _trimmed(found)
+
+
+def _normalised(normalisation: int, m: Floats, dx: float, dy: Floats) -> Floats:
+    """Normalise products as the kernels do."""
+    if normalisation == Normalisation.DICE:
+        return 2.0 * m / (dx + dy)
+    if normalisation == Normalisation.NONE:
+        return m
+    with np.errstate(all="ignore"):
+        product = dx * dy
+        inside = (product > 1e-290) & (product < 1e290)
+        roots = np.sqrt(dx) * np.sqrt(dy)
+        return np.where(inside, m / np.sqrt(product), np.where(roots > 0, m / roots, 0.0))
 
 
 def _is_worth_an_index(factors: Factors, queries: int) -> bool:

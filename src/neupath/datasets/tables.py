@@ -130,7 +130,7 @@ class TableFile:
         wanted = list(dict.fromkeys(columns))
         with self._explained():
             if self.is_parquet:
-                table = pa.parquet.read_table(self.path, columns=wanted)
+                table = pa.parquet.ParquetFile(self.path).read(columns=wanted)
                 return pa.table({name: _as_wanted(table[name], types.get(name)) for name in wanted}).combine_chunks()
             try:
                 return self._read_text(wanted, types).combine_chunks()
