@@ -129,7 +129,7 @@ def peers_of(case: Case) -> Iterator[tuple[str, Peer]]:
 
 def _sparse_dot_topn(case: Case) -> Callable[[csr_array], Any]:
     from scipy.sparse import csr_matrix
-    from sparse_dot_topn import sp_matmul  # type: ignore[import-untyped,import-not-found,unused-ignore]
+    from sparse_dot_topn import sp_matmul
 
     def narrow(matrix: csr_array) -> Any:
         made = csr_matrix(matrix)
@@ -145,14 +145,14 @@ def _mkl(case: Case) -> Callable[[csr_array], Any]:
     if library is not None:
         os.environ.setdefault("MKL_RT", str(library))
     from scipy.sparse import csr_matrix
-    from sparse_dot_mkl import dot_product_mkl  # type: ignore[import-untyped,import-not-found,unused-ignore]
+    from sparse_dot_mkl import dot_product_mkl
 
     transposed = csr_matrix(case.wt)
     return lambda rows: arrays(dot_product_mkl(csr_matrix(rows), transposed))
 
 
 def _graphblas(case: Case) -> Callable[[csr_array], Any]:
-    import graphblas as gb  # type: ignore[import-untyped,import-not-found,unused-ignore]
+    import graphblas as gb
 
     transposed = gb.io.from_scipy_sparse(case.wt)
 
