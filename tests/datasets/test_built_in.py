@@ -26,10 +26,10 @@ def test_stdlib_has_the_size_of_the_library(stdlib: HIN) -> None:
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the counts are those of CPython 3.11")
 def test_stdlib_counts_of_cpython_3_11(stdlib: HIN) -> None:
     """Distributions leave out parts of the library, such as tkinter."""
-    assert stdlib.num_nodes("module") == pytest.approx(580, rel=0.1)
-    assert stdlib.num_nodes("class") == pytest.approx(2440, rel=0.1)
-    assert stdlib.num_nodes("method") == pytest.approx(4830, rel=0.1)
-    assert shape(stdlib)["class -has-> method"] == pytest.approx(11130, rel=0.1)
+    assert stdlib.num_nodes("module") == pytest.approx(580, rel=0.15)
+    assert stdlib.num_nodes("class") == pytest.approx(2440, rel=0.15)
+    assert stdlib.num_nodes("method") == pytest.approx(4830, rel=0.15)
+    assert shape(stdlib)["class -has-> method"] == pytest.approx(11130, rel=0.15)
 
 
 def test_stdlib_finds_what_a_programmer_would(stdlib: HIN) -> None:
