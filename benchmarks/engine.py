@@ -29,7 +29,7 @@ from scipy.sparse import csr_array
 
 import neupath as npth
 from neupath import HIN
-from neupath.search import index_of, scratch_for, top_k_of_product
+from neupath.ranking import index_of, scratch_for, top_k_of_product
 
 K, BLOCK, MANY, ALONE = 10, 256, 5000, 40
 PEERS = ("scipy", "MKL", "GraphBLAS", "sparse_dot_topn", "torch", "dense", "DuckDB", "Polars")
@@ -306,7 +306,7 @@ def _timed(peer: Peer, case: Case, what: str, most: int) -> float:
 
 def _ceiling(index: Any, groups: np.ndarray, rounds: int) -> dict[str, float]:
     """Time, on one thread, the scatter alone, the kernel without pruning, and with it."""
-    from neupath import kernels
+    from neupath.index import kernels
 
     rows, scores = np.full((len(groups), K + 1), -1, dtype=np.int64), np.zeros((len(groups), K + 1))
 

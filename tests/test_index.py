@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from neupath import search
+from neupath import ranking
 from neupath.graph import freeze
 from neupath.halfpath import Factors, joined, mirrored
 from neupath.index import build_index
 from neupath.normalisation import Normalisation
-from neupath.search import index_of, score_product
+from neupath.ranking import index_of, score_product
 from tests.graphs import hins_with_path
 
 KINDS = st.sampled_from(["ones", "counts", "tiny", "floats", "equal rows", "few rows", "one hub"])
@@ -52,10 +52,10 @@ def expected(factors: Factors, normalisation: Normalisation, k: int) -> list[lis
 
 def by_index(factors: Factors, normalisation: Normalisation, k: int, threads: int) -> list[list[tuple[int, float]]]:
     every = np.arange(factors.left.shape[0])
-    ranking = search._top_k_by_index(factors, normalisation, every, every, k, threads)
+    best = ranking._top_k_by_index(factors, normalisation, every, every, k, threads)
     return [
         list(zip(rows[:size].tolist(), scores[:size].tolist(), strict=True))
-        for rows, scores, size in zip(ranking.rows, ranking.scores, ranking.sizes, strict=True)
+        for rows, scores, size in zip(best.rows, best.scores, best.sizes, strict=True)
     ]
 
 
@@ -89,7 +89,7 @@ def test_threads_and_blocks_make_no_difference() -> None:
     one = by_index(factors, Normalisation.DICE, 7, 1)
     assert one == by_index(factors, Normalisation.DICE, 7, 3)
     for query in (0, 17, 1999):
-        alone = search._top_k_by_index(factors, 1, np.array([query]), np.array([query]), 7, None)
+        alone = ranking._top_k_by_index(factors, 1, np.array([query]), np.array([query]), 7, None)
         assert list(zip(alone.rows[0].tolist(), alone.scores[0].tolist(), strict=True)) == one[query]
 
 
@@ -101,7 +101,7 @@ def test_like_rows_are_one_label() -> None:
 
 
 def test_rows_of_one_hash_that_differ_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    from neupath import kernels
+    from neupath.index import kernels
 
     monkeypatch.setattr(kernels, "hash_rows", lambda indptr, *_: np.zeros(len(indptr) - 1, dtype=np.uint64))
     factors = mirrored(matrix("counts", 1))
@@ -111,13 +111,13 @@ def test_rows_of_one_hash_that_differ_are_told_apart(monkeypatch: pytest.MonkeyP
 def test_an_index_is_built_when_it_pays() -> None:
     heavy = mirrored(matrix("ones", 0, rows=4000, columns=5))
     few = np.arange(3)
-    search.top_k_of_product(heavy, 1, few, few, 5)
+    ranking.top_k_of_product(heavy, 1, few, few, 5)
     assert heavy.index is None, "three queries do not pay for it"
     every = np.arange(4000)
-    search.top_k_of_product(heavy, 1, every, every, 5)
+    ranking.top_k_of_product(heavy, 1, every, every, 5)
     assert heavy.index is index_of(heavy)
     light = mirrored(freeze(csr_array(np.eye(500))))
-    search.top_k_of_product(light, 1, np.arange(500), np.arange(500), 5)
+    ranking.top_k_of_product(light, 1, np.arange(500), np.arange(500), 5)
     assert light.index is None, "what is light is done faster without"
 
 
@@ -125,7 +125,7 @@ def test_norms_at_the_end_of_a_floats_range_are_searched_without_bounds() -> Non
     rows = matrix("ones", 0, rows=3000, columns=5)
     tiny = mirrored(freeze(csr_array(rows * 1e-160)))
     every = np.arange(3000)
-    search.top_k_of_product(tiny, Normalisation.COSINE, every, every, 3)
+    ranking.top_k_of_product(tiny, Normalisation.COSINE, every, every, 3)
     assert tiny.index is None
 
 
@@ -134,10 +134,10 @@ def test_norms_at_the_end_of_a_floats_range_are_searched_without_bounds() -> Non
 def test_scipy_answers_to_the_same_bit(kind: str, seed: int, k: int, normalisation: Normalisation) -> None:
     factors = mirrored(matrix(kind, seed, rows=60))
     every = np.arange(60)
-    ranking = search._top_k_by_scipy(factors, normalisation, every, every, k, None)
+    best = ranking._top_k_by_scipy(factors, normalisation, every, every, k, None)
     found = [
         list(zip(rows[:size].tolist(), scores[:size].tolist(), strict=True))
-        for rows, scores, size in zip(ranking.rows, ranking.scores, ranking.sizes, strict=True)
+        for rows, scores, size in zip(best.rows, best.scores, best.sizes, strict=True)
     ]
     assert found == expected(factors, normalisation, k)
 

@@ -23,6 +23,7 @@ LEVELS = {
     "description": 5,
     "halfpath": 5,
     "index": 6,
+    "ranking": 7,
     "search": 7,
     "scorer": 8,
     "join": 9,

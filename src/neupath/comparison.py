@@ -10,7 +10,7 @@ import numpy as np
 from neupath.errors import MissingExtraError, NeuPathError, QueryError
 from neupath.graph import HIN, Floats
 from neupath.inference import Inferred, PathRanker, infer
-from neupath.inference.fitting import folds_of, r_squared
+from neupath.inference.certainty import folds_of, r_squared
 from neupath.inference.ranking import auc, with_negatives
 from neupath.labels import Pairs
 from neupath.scorer import Scorer

@@ -13,7 +13,8 @@ from neupath.errors import QueryError, SourceError
 from neupath.files import write_text
 from neupath.graph import HIN, Floats
 from neupath.nodes import Id, Mask, Nodes, Rows
-from neupath.search import Hits, Ranking, check_k, describe_shortfall, labels_of, with_unrelated
+from neupath.ranking import Ranking, with_unrelated
+from neupath.search import Hits, check_k, describe_shortfall, labels_of
 
 FILE = "config.json"
 Many = list[Id] | list[str] | list[int] | tuple[Id, ...] | NDArray[Any]

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from neupath.inference.fitting import Table, find_hypotheses, folds_of, r_squared
+from neupath.inference.certainty import folds_of, r_squared
+from neupath.inference.fitting import Table, find_hypotheses
 from neupath.inference.ranking import auc
 
 

@@ -11,12 +11,13 @@ named that the labels do not tell from the best: fewer paths, fewer free weights
 One path with the weight 1 has no free weight: labels that a measure made are found as that measure.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from neupath.graph import Floats
+from neupath.inference.gram import Gram, defined
 from neupath.inference.walks import MEASURES_INFERRED
 
 _FLOOR = 1e-16
@@ -25,7 +26,6 @@ EXACT = 1e-7
 """The RMSE, relative to the largest label, below which labels are explained exactly."""
 MOST_PATHS = 5
 _SWAPS = 12
-_MOST_BLOCKS = 256
 _WORSE = 1.2
 _TOLD_APART = 1.64
 """Standard errors by which the mean squared error of one hypothesis must exceed that of another to be worse."""
@@ -154,15 +154,15 @@ def useful_columns(matrix: Floats) -> list[int]:
 
 def _sets(table: Table, measure: str, usable: list[int]) -> list[Hypothesis]:
     """Grow a set of paths one at a time, the one that helps most; after each, swap a path where another does better."""
-    gram = _Gram.of(_defined(table.features[measure]), table.scores)
+    gram = Gram.of(defined(table.features[measure]), table.scores)
     chosen: tuple[int, ...] = ()
     found = []
     for _ in range(min(MOST_PATHS, len(usable))):
-        options = [tuple(sorted((*chosen, p))) for p in _promising(gram, chosen, usable)]
+        options = [tuple(sorted((*chosen, p))) for p in promising(gram, chosen, usable)]
         if not options:
             break
         better = min(options, key=gram.preference)
-        chosen = _swapped(gram, better, usable)
+        chosen = swapped(gram, better, usable)
         fitted = _fitted(table, measure, chosen)
         found.append(fitted)
         if fitted.exact or len(fitted.columns) < len(chosen):
@@ -174,11 +174,11 @@ def promising_columns(table: Table, measure: str) -> list[int]:
     """Return the paths that a set of them, grown one at a time, would choose from."""
     matrix = table.features[measure]
     usable = useful_columns(matrix)
-    gram = _Gram.of(_defined(matrix), table.scores)
+    gram = Gram.of(defined(matrix), table.scores)
     chosen: tuple[int, ...] = ()
     seen: dict[int, None] = {}
     for _ in range(min(MOST_PATHS, len(usable))):
-        options = _promising(gram, chosen, usable)
+        options = promising(gram, chosen, usable)
         if not options:
             break
         seen |= dict.fromkeys(options[:6])
@@ -186,14 +186,14 @@ def promising_columns(table: Table, measure: str) -> list[int]:
     return list(seen)
 
 
-def _promising(gram: "_Gram", chosen: tuple[int, ...], usable: list[int]) -> list[int]:
+def promising(gram: Gram, chosen: tuple[int, ...], usable: list[int]) -> list[int]:
     """Return the paths that go most along with what is left to explain."""
     slopes = gram.slopes(chosen)
     scaled = {p: slopes[p] / np.sqrt(gram.products[p, p]) for p in usable if p not in chosen and slopes[p] > 0}
     return sorted(scaled, key=lambda p: (-round(scaled[p], 12), p))[:_SWAPS]
 
 
-def _swapped(gram: "_Gram", columns: tuple[int, ...], usable: list[int]) -> tuple[int, ...]:
+def swapped(gram: Gram, columns: tuple[int, ...], usable: list[int]) -> tuple[int, ...]:
     """Replace one path by another as long as that lowers the error."""
     best, error = columns, gram.error(columns)
     improved = len(columns) > 1
@@ -201,7 +201,7 @@ def _swapped(gram: "_Gram", columns: tuple[int, ...], usable: list[int]) -> tupl
         improved = False
         for out in best:
             rest = tuple(p for p in best if p != out)
-            for p in _promising(gram, rest, usable):
+            for p in promising(gram, rest, usable):
                 option = tuple(sorted((*rest, p)))
                 if option != best and gram.error(option) < error * (1 - 1e-6) - 1e-15:
                     best, error, improved = option, gram.error(option), True
@@ -209,68 +209,6 @@ def _swapped(gram: "_Gram", columns: tuple[int, ...], usable: list[int]) -> tupl
             if improved:
                 break
     return best
-
-
-def _defined(matrix: Floats) -> Floats:
-    """Put zeros for paths that a measure is not defined on; these are never chosen."""
-    return np.where(np.isfinite(matrix), matrix, 0.0)
-
-
-@dataclass
-class _Gram:
-    """The products that least squares needs; shapes (P, P), (P,) and a number."""
-
-    products: Floats
-    with_scores: Floats
-    of_scores: float
-
-    @classmethod
-    def of(cls, matrix: Floats, scores: Floats) -> "_Gram":
-        return cls(matrix.T @ matrix, matrix.T @ scores, float(scores @ scores))
-
-    def without_constant(self) -> "_Gram":
-        """Return the same without the last column."""
-        return _Gram(self.products[:-1, :-1], self.with_scores[:-1], self.of_scores)
-
-    def without_mean(self) -> "_Gram":
-        """Return the products of what a constant, the last column, leaves of every other column and of the scores."""
-        constant, size = self.products[-1, :-1], float(self.products[-1, -1])
-        mean = float(self.with_scores[-1]) / size
-        return _Gram(
-            self.products[:-1, :-1] - np.outer(constant, constant) / size,
-            self.with_scores[:-1] - constant * mean,
-            self.of_scores - mean * mean * size,
-        )
-
-    def weights(self, columns: tuple[int, ...]) -> Floats:
-        """Solve for weights of 0 or more."""
-        from scipy.optimize import nnls
-
-        chosen = list(columns)
-        if not chosen:
-            return np.zeros(0)
-        products = self.products[np.ix_(chosen, chosen)]
-        root = np.linalg.cholesky(products + 1e-13 * np.trace(products) * np.eye(len(chosen)))
-        solved: Floats = nnls(root.T, np.linalg.solve(root, self.with_scores[chosen]))[0]
-        return solved
-
-    def error(self, columns: tuple[int, ...]) -> float:
-        """Return the sum of squared errors."""
-        chosen, weights = list(columns), self.weights(columns)
-        return float(
-            self.of_scores
-            - 2 * weights @ self.with_scores[chosen]
-            + weights @ self.products[np.ix_(chosen, chosen)] @ weights
-        )
-
-    def preference(self, columns: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
-        """Order sets of paths by their error; where that differs by rounding only, by their place."""
-        return round(self.error(columns) / (self.of_scores or 1.0), 11), columns
-
-    def slopes(self, columns: tuple[int, ...]) -> Floats:
-        """Return how each path goes along with what the chosen ones leave; shape (P,)."""
-        left: Floats = self.with_scores - self.products[:, list(columns)] @ self.weights(columns)
-        return left
 
 
 def _fitted(table: Table, measure: str, columns: tuple[int, ...]) -> Hypothesis:
@@ -326,87 +264,3 @@ def _twins(table: Table, best: Hypothesis) -> list[Hypothesis]:
             if p not in best.columns and np.allclose(matrix[:, p], matrix[:, own], rtol=1e-9, atol=1e-12):
                 found.append(_fitted(table, best.measure, tuple(sorted({*best.columns, p} - {own}))))  # noqa: PERF401
     return found
-
-
-def r_squared(scores: Floats, predicted: Floats) -> float:
-    """Return 1 - Σ(score - predicted)² / Σ(score - mean)², and 0 where the mean label does better.
-
-    >>> r_squared(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
-    1.0
-    """
-    left, whole = float(((scores - predicted) ** 2).sum()), float(((scores - scores.mean()) ** 2).sum())
-    largest = float(np.abs(scores).max(initial=0.0)) or 1.0
-    if whole <= 1e-15 * largest**2 * len(scores):
-        return 1.0 if left <= (EXACT * largest) ** 2 * len(scores) else 0.0
-    return max(0.0, 1 - left / whole)
-
-
-def folds_of(groups: np.ndarray, seed: int, most: int = 5) -> list[np.ndarray]:
-    """Cut pairs into parts of whole queries, or of single pairs where there are fewer than two queries."""
-    units = groups if len(np.unique(groups)) > 1 else np.arange(len(groups))
-    distinct = np.random.default_rng(seed).permutation(np.unique(units))
-    parts = np.array_split(distinct, min(most, len(distinct)))
-    return [np.flatnonzero(np.isin(units, part)) for part in parts if len(part)]
-
-
-def cross_validate(table: Table, measures: Sequence[str], seed: int) -> Floats:
-    """Predict each pair by the hypothesis that the pairs of other queries lead to; shape (pairs,)."""
-    predicted = np.zeros(len(table.scores))
-    folds = folds_of(table.groups, seed)
-    for fold in folds:
-        rest = np.setdiff1d(np.arange(len(table.scores)), fold)
-        chosen = choose_hypothesis(table.taken(rest), measures)[0] if len(rest) else None
-        predicted[fold] = chosen.predict(table.taken(fold)) if chosen else 0.0
-    return predicted
-
-
-def bootstrap_weights(best: Hypothesis, table: Table, seed: int, rounds: int = 200) -> list[tuple[float, float]]:
-    """Return the 5 % and 95 % quantiles of each path's weight over resampled queries.
-
-    In every round the paths are chosen anew, as many as the best has: a path that others could replace has a low end
-    of 0. So has one that a constant could replace, which goes along with the mean of the labels and not with them.
-    """
-    matrix = table.features[best.measure]
-    usable = useful_columns(matrix)
-    if not set(best.columns) <= set(usable):  # it relates none of the labelled pairs: any weight would do
-        return [(0.0, weight) for weight in best.weights]
-    varies = float(np.ptp(table.scores)) > 1e-12 * table.scale
-    grams = _resampled_grams(np.column_stack([_defined(matrix), np.ones(len(matrix))]), table, seed, rounds)
-    found = np.zeros((2, rounds, len(best.columns)))
-    for number, gram in enumerate(grams):
-        found[0, number] = _resampled(gram.without_constant(), best, usable)
-        found[1, number] = _resampled(gram.without_mean(), best, usable) if varies else found[0, number]
-    low, high = np.quantile(found[0], [0.05, 0.95], axis=0)
-    beside_constant = np.quantile(found[1], 0.05, axis=0)
-    low = np.where(beside_constant <= 1e-9, 0.0, np.minimum(low, best.weights))
-    return list(zip(low.tolist(), np.maximum(high, best.weights).tolist(), strict=True))
-
-
-def _resampled_grams(matrix: Floats, table: Table, seed: int, rounds: int) -> Iterator["_Gram"]:
-    """Yield the products of resampled queries; many queries are resampled in blocks."""
-    units = table.groups if len(np.unique(table.groups)) > 1 else np.arange(len(table.scores))
-    blocks = np.array_split(np.unique(units), min(len(np.unique(units)), _MOST_BLOCKS))
-    parts = [_Gram.of(matrix[own], table.scores[own]) for own in (np.isin(units, block) for block in blocks)]
-    products, with_scores = np.stack([part.products for part in parts]), np.stack([part.with_scores for part in parts])
-    of_scores = np.array([part.of_scores for part in parts])
-    rng = np.random.default_rng(seed)
-    for _ in range(rounds):
-        times = np.bincount(rng.integers(0, len(parts), len(parts)), minlength=len(parts)).astype(np.float64)
-        yield _Gram(np.tensordot(times, products, 1), times @ with_scores, float(times @ of_scores))
-
-
-def _resampled(gram: _Gram, best: Hypothesis, usable: list[int]) -> Floats:
-    """Return the weights of the best hypothesis's paths when as many paths are chosen from a resample."""
-    least = 1e-12 * float(gram.products.diagonal().max(initial=0.0))
-    usable_here = [p for p in usable if gram.products[p, p] > least]
-    chosen: tuple[int, ...] = ()
-    for _ in best.columns:
-        options = [tuple(sorted((*chosen, p))) for p in _promising(gram, chosen, usable_here)]
-        if not options:
-            break
-        chosen = _swapped(gram, min(options, key=gram.preference), usable_here)
-    known = tuple(p for p in best.columns if p in usable_here)
-    if known and gram.error(known) <= gram.error(chosen) * (1 + 1e-9) + 1e-12 * gram.of_scores:
-        chosen = known
-    weights = dict(zip(chosen, gram.weights(chosen).tolist(), strict=True))
-    return np.array([weights.get(p, 0.0) for p in best.columns])

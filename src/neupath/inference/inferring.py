@@ -17,17 +17,9 @@ from neupath.inference.candidates import (
     search_candidates,
     spread_queries,
 )
+from neupath.inference.certainty import bootstrap_weights, cross_validate, r_squared
 from neupath.inference.features import features_of, search_one_way
-from neupath.inference.fitting import (
-    Hypothesis,
-    Table,
-    alternatives_of,
-    bootstrap_weights,
-    choose_hypothesis,
-    cross_validate,
-    promising_columns,
-    r_squared,
-)
+from neupath.inference.fitting import Hypothesis, Table, alternatives_of, choose_hypothesis, promising_columns
 from neupath.inference.inferred import Alternative, Inferred, InferredPart
 from neupath.inference.ranking import Ranker, auc, chance_error, held_out_auc, rank_hypotheses, with_negatives
 from neupath.inference.walks import MEASURES_INFERRED

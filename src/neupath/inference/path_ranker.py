@@ -15,7 +15,8 @@ import numpy as np
 
 from neupath.errors import QueryError, SourceError
 from neupath.graph import HIN, Floats
-from neupath.inference.fitting import Table, folds_of
+from neupath.inference.certainty import folds_of
+from neupath.inference.fitting import Table
 from neupath.inference.inferring import BOUNDED, table_of
 from neupath.measures import Combination, Part
 from neupath.scorer import read_saved

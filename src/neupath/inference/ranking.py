@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from neupath.graph import Floats
-from neupath.inference.fitting import Table, folds_of, useful_columns
+from neupath.inference.certainty import folds_of
+from neupath.inference.fitting import Table, useful_columns
 from neupath.labels import Pairs
 
 _PENALTIES = (0.1, 0.03, 0.01, 0.001, 1e-4, 1e-5)

@@ -12,8 +12,8 @@ from neupath.measures.named import measure_named
 from neupath.measures.path_measure import PathMeasure
 from neupath.metapath import MetaPath
 from neupath.nodes import Mask, Rows
+from neupath.ranking import Ranking, stacked, top_k_of_scores
 from neupath.scorer import Scorer
-from neupath.search import Ranking, stacked, top_k_of_scores
 
 _QUERIES_AT_ONCE = 64
 

@@ -12,8 +12,8 @@ from neupath.halfpath import Factors, cached
 from neupath.metapath import MetaPath
 from neupath.nodes import Mask, Rows
 from neupath.normalisation import Normalisation
+from neupath.ranking import Ranking, score_product, top_k_of_product
 from neupath.scorer import Scorer
-from neupath.search import Ranking, score_product, top_k_of_product
 
 
 class PathMeasure(Scorer):

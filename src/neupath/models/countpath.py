@@ -44,8 +44,8 @@ from neupath.models.training import Epoch, Recipe, Watch, fingerprint_of, train
 from neupath.nodes import Mask, Rows
 from neupath.normalisation import Normalisation
 from neupath.parsing import arrow
+from neupath.ranking import Ranking, score_product, top_k_of_scores
 from neupath.scorer import read_saved
-from neupath.search import Ranking, score_product, top_k_of_scores
 
 _QUERIES_AT_ONCE = 256
 _MOST_PATHS = 150

@@ -31,8 +31,8 @@ from neupath.models.learned import (
 )
 from neupath.models.training import Epoch, Recipe, Watch, fingerprint_of, train
 from neupath.nodes import Id, Mask, Rows
+from neupath.ranking import Ranking, top_k_of_scores
 from neupath.scorer import read_saved
-from neupath.search import Ranking, top_k_of_scores
 
 _CLASSES_AT_ONCE = 20_000
 _QUERIES_AT_ONCE = 64

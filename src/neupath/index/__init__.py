@@ -80,7 +80,7 @@ def build_index(factors: Factors) -> Index:
 
 def _group(matrix: Csr) -> tuple[Ints, Ints]:
     """Return a number for each row, the same for like rows and -1 for empty ones, and the first row of each number."""
-    from neupath import kernels
+    from neupath.index import kernels
 
     arrays = matrix.indptr, matrix.indices, matrix.data
     hashes = kernels.hash_rows(*arrays)
@@ -96,7 +96,7 @@ def _rows(matrix: Csr, rows: Ints) -> tuple[Any, ...]:
 
 def _postings(targets: Csr, rows: Ints) -> tuple[Any, ...]:
     """Return the postings, their values as small as they can be without losing a digit."""
-    from neupath import kernels
+    from neupath.index import kernels
 
     starts, labels, values = kernels.transpose_rows(
         targets.indptr, targets.indices, targets.data, rows, targets.shape[1]
