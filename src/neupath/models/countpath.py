@@ -22,14 +22,13 @@ import numpy as np
 import torch
 from safetensors import SafetensorError
 from scipy.optimize import nnls
-from scipy.sparse import csr_array, eye_array
 from torch import Tensor, nn
 
 from neupath.errors import QueryError, SchemaError, SourceError
-from neupath.graph import HIN, Csr, Floats, freeze
+from neupath.graph import HIN, Floats
 from neupath.halfpath import Factors, mirrored
 from neupath.labels import Pairs
-from neupath.models.classes import FlatGraph, edge_kinds
+from neupath.models.classes import edge_kinds
 from neupath.models.learned import (
     QUERIES_A_BATCH,
     WEIGHTS,
@@ -40,15 +39,14 @@ from neupath.models.learned import (
     schema_summary,
     write_weights,
 )
+from neupath.models.soft_paths import HalfPath, gated_product, gram, half_paths, row_dots, spell, walk
 from neupath.models.training import Epoch, Recipe, Watch, fingerprint_of, train
 from neupath.nodes import Mask, Rows
 from neupath.normalisation import Normalisation
-from neupath.parsing import arrow
 from neupath.ranking import Ranking, score_product, top_k_of_scores
 from neupath.scorer import read_saved
 
 _QUERIES_AT_ONCE = 256
-_MOST_PATHS = 150
 
 
 class Gates(nn.Module):
@@ -68,17 +66,6 @@ class _Grams:
     query: Tensor
     target: Tensor
     scores: Tensor  # (pairs,)
-
-
-@dataclass(frozen=True)
-class _HalfPath:
-    """A half-path that exists in the schema: its kinds of edges, and the gate entries that spell it.
-
-    `spellings` has shape (n, steps): each row names one gate entry a step, "stay" in different places.
-    """
-
-    kinds: tuple[int, ...]
-    spellings: tuple[tuple[int, ...], ...]
 
 
 class CountPath(LearnedScorer):
@@ -124,7 +111,7 @@ class CountPath(LearnedScorer):
         self.node_type_ = learn.node_type
         self.hin_ = hin
         self.network_ = Gates(self.channels, self.half_length, len(edge_kinds(hin.schema))).to(self.device)
-        paths = _half_paths(hin, learn.node_type, self.half_length)
+        paths = half_paths(hin, learn.node_type, self.half_length)
         loss = _loss_over(self.network_, [torch.tensor(p.spellings, device=self.device) for p in paths])
         recipe = Recipe(
             self.epochs, self.learning_rate, weight_decay=0.0, clip=10.0, patience=self.epochs, seed=self.seed
@@ -142,12 +129,12 @@ class CountPath(LearnedScorer):
         """Whether every gate is one kind of edge, so that the scores follow a formula."""
         return bool(((self.gates_ == 0) | (self.gates_ == 1)).all())
 
-    def _batches(self, pairs: Pairs, paths: list[_HalfPath]) -> list[_Grams]:
+    def _batches(self, pairs: Pairs, paths: list[HalfPath]) -> list[_Grams]:
         """Walk every half-path from the nodes of the pairs, and cut the pairs into batches of some queries each."""
         nodes, where = np.unique(np.concatenate([pairs.queries, pairs.targets]), return_inverse=True)
-        rows = [_walk(self.hin_, nodes, path, pairs.node_type) for path in paths]
+        rows = [walk(self.hin_, nodes, path, pairs.node_type) for path in paths]
         ends = where[: len(pairs)], where[len(pairs) :]
-        both, query, target = (_gram(rows, a, b) for a, b in (ends, (ends[0],) * 2, (ends[1],) * 2))
+        both, query, target = (gram(rows, a, b) for a, b in (ends, (ends[0],) * 2, (ends[1],) * 2))
         queries, found = np.unique(pairs.queries), []
         step = self.batch_size or QUERIES_A_BATCH
         for at in range(0, len(queries), step):
@@ -181,17 +168,17 @@ class CountPath(LearnedScorer):
 
     def _channel_scores(self, gate: Floats, pairs: Pairs) -> Floats:
         """Return one channel's scores of some pairs; shape (pairs,)."""
-        w = _gated_product(self.hin_, gate, pairs.node_type)
+        w = gated_product(self.hin_, gate, pairs.node_type)
         a, b = w[pairs.queries], w[pairs.targets]
-        norms = _row_dots(a, a) + _row_dots(b, b)
-        scores: Floats = np.divide(2 * _row_dots(a, b), norms, out=np.zeros(len(pairs)), where=norms > 0)
+        norms = row_dots(a, a) + row_dots(b, b)
+        scores: Floats = np.divide(2 * row_dots(a, b), norms, out=np.zeros(len(pairs)), where=norms > 0)
         return scores
 
     @property
     def factors_(self) -> list[Factors]:
         """The half-path product of each channel, for the graph it is bound to."""
         if not hasattr(self, "_factors"):
-            self._factors = [mirrored(_gated_product(self.hin_, gate, self.node_type_)) for gate in self.gates_]
+            self._factors = [mirrored(gated_product(self.hin_, gate, self.node_type_)) for gate in self.gates_]
         return self._factors
 
     def score_rows(self, queries: Rows) -> Floats:
@@ -228,7 +215,7 @@ class CountPath(LearnedScorer):
         found: dict[str, float] = {}
         for gate, mix in zip(self.gates_, self.mix_, strict=True):
             links = [kinds[kind] for kind in gate.argmax(-1) if kind < len(kinds)]
-            text = _spell(self.hin_, self.node_type_, links)
+            text = spell(self.hin_, self.node_type_, links)
             found[text] = found.get(text, 0.0) + float(mix)
         return sorted(((text, w) for text, w in found.items() if w >= least), key=lambda item: -item[1])
 
@@ -268,66 +255,6 @@ def load_countpath(folder: str | Path, hin: HIN) -> CountPath:
     return model
 
 
-def _whole_matrices(hin: HIN) -> list[Csr]:
-    """Return the edges of each kind over all nodes in one numbering; shape (nodes, nodes) each, sparse."""
-    graph = FlatGraph.of(hin)
-    first = dict(zip(hin.schema.node_types, graph.start[:-1], strict=True))
-    size = int(graph.start[-1])
-    found = []
-    for link in edge_kinds(hin.schema):
-        entries = hin.matrix(link).tocoo()
-        places = (entries.row + first[link.source], entries.col + first[link.target])
-        found.append(csr_array((entries.data, places), shape=(size, size)))
-    return found
-
-
-def _half_paths(hin: HIN, node_type: str, steps: int) -> list[_HalfPath]:
-    """List the half-paths of up to some steps that start at a type, each with its spellings."""
-    kinds = edge_kinds(hin.schema)
-    stay = len(kinds)
-    spelled: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
-    frontier: list[tuple[tuple[int, ...], str]] = [((), node_type)]
-    for _ in range(steps):
-        frontier = [
-            ((*spelling, entry), kinds[entry].target if entry < stay else here)
-            for spelling, here in frontier
-            for entry in range(stay + 1)
-            if entry == stay or kinds[entry].source == here
-        ]
-    for spelling, _ in frontier:
-        spelled.setdefault(tuple(entry for entry in spelling if entry < stay), []).append(spelling)
-    if len(spelled) > _MOST_PATHS:
-        raise QueryError(
-            f"there are {len(spelled):,} half-paths of up to {steps} steps from {node_type}, more than the "
-            f"{_MOST_PATHS} this model weighs at once; use a smaller half_length, or leave out relations"
-        )
-    return [_HalfPath(kinds_used, tuple(spellings)) for kinds_used, spellings in spelled.items()]
-
-
-def _walk(hin: HIN, nodes: Rows, path: _HalfPath, node_type: str) -> tuple[str, Csr]:
-    """Return where a half-path ends, and W_p of some nodes; shape (nodes, nodes of the end type)."""
-    kinds = edge_kinds(hin.schema)
-    here, w = node_type, csr_array(eye_array(hin.num_nodes(node_type), format="csr"))[nodes]
-    for kind in path.kinds:
-        here, w = kinds[kind].target, csr_array(w @ hin.matrix(kinds[kind]))
-    return here, w
-
-
-def _gram(rows: list[tuple[str, Csr]], first: Rows, second: Rows) -> Floats:
-    """Return ⟨W_p[x], W_q[y]⟩ for every pair (x, y) and half-paths p, q; shape (pairs, P, P)."""
-    found = np.zeros((len(first), len(rows), len(rows)))
-    for p, (end, w) in enumerate(rows):
-        for q, (other_end, v) in enumerate(rows):
-            if end == other_end:
-                found[:, p, q] = _row_dots(w[first], v[second])
-    return found
-
-
-def _row_dots(a: Csr, b: Csr) -> Floats:
-    """Return ⟨a[i], b[i]⟩ for every row i."""
-    return np.asarray(a.multiply(b).sum(axis=1), dtype=np.float64).ravel()
-
-
 def _loss_over(gates: Gates, spellings: list[Tensor]) -> Callable[[object], Tensor]:
     """Return the loss of a batch: the mean of (Σ mix·2·aᵀGa / (…) - label)²."""
 
@@ -342,31 +269,3 @@ def _loss_over(gates: Gates, spellings: list[Tensor]) -> Callable[[object], Tens
         return (((ratio * gates.mix.softmax(-1)).sum(-1) - grams.scores) ** 2).mean()
 
     return loss
-
-
-def _gated_product(hin: HIN, gate: Floats, node_type: str) -> Csr:
-    """Return W of one channel for the nodes of a type; shape (nodes of the type, all nodes)."""
-    matrices = _whole_matrices(hin)
-    graph = FlatGraph.of(hin)
-    number = hin.schema.node_types.index(node_type)
-    identity = csr_array(eye_array(int(graph.start[-1]), format="csr"))
-    w = identity[int(graph.start[number]) : int(graph.start[number + 1])]
-    for shares in gate:
-        walked = shares[-1] * w
-        for share, matrix in zip(shares[:-1], matrices, strict=True):
-            if share > 0:
-                walked = walked + share * (w @ matrix)
-        w = csr_array(walked)
-        w.eliminate_zeros()
-    return freeze(w)
-
-
-def _spell(hin: HIN, node_type: str, links: list[Any]) -> str:
-    """Write half-path links, walked out and back, as a meta-path; links that do not join are written as they are."""
-    text, here = node_type, node_type
-    for link in (*links, *(link.reversed() for link in reversed(links))):
-        if link.source != here:
-            return f"{node_type} {' '.join(arrow((part,)) for part in links)} (leads nowhere)"
-        text += f" {arrow((link,))} {link.target}"
-        here = link.target
-    return str(hin.metapath(text)) if links else f"{node_type} (itself)"
