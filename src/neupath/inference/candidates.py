@@ -94,6 +94,23 @@ def steps_from(schema: Schema, node_type: str) -> list[Step]:
     return single + several
 
 
+def count_ends(schema: Schema, node_type: str, length: int) -> list[dict[str, int]]:
+    """Count, after 0, 1, … steps from a type, in how many ways each type is reached.
+
+    >>> from neupath import load
+    >>> count_ends(load("toy").schema, "author", 2)
+    [{'author': 1}, {'paper': 1}, {'author': 1, 'venue': 1}]
+    """
+    ends = [{node_type: 1}]
+    for _ in range(length):
+        longer: dict[str, int] = {}
+        for here, number in ends[-1].items():
+            for step in steps_from(schema, here):
+                longer[step.target] = longer.get(step.target, 0) + number
+        ends.append(longer)
+    return ends
+
+
 def count_halves(schema: Schema, node_type: str, half_length: int) -> int:
     """Count the half-paths of up to some steps, without listing them.
 
@@ -101,15 +118,7 @@ def count_halves(schema: Schema, node_type: str, half_length: int) -> int:
     >>> count_halves(load("toy").schema, "author", 2)
     3
     """
-    ways, total = {node_type: 1}, 0
-    for _ in range(half_length):
-        longer: dict[str, int] = {}
-        for here, number in ways.items():
-            for step in steps_from(schema, here):
-                longer[step.target] = longer.get(step.target, 0) + number
-        ways = longer
-        total += sum(ways.values())
-    return total
+    return sum(sum(ways.values()) for ways in count_ends(schema, node_type, half_length)[1:])
 
 
 def search_candidates(

@@ -1,13 +1,13 @@
 """Features: what given meta-paths say of labelled pairs, under every measure, in bounded memory."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from neupath.graph import HIN, Floats
-from neupath.inference.candidates import Candidate, Searched, steps_from
+from neupath.inference.candidates import Candidate, Searched, count_ends, count_halves, steps_from
 from neupath.inference.walks import Walk, entries_of, extend_walk, pair_features, start_walk, work_of
 from neupath.labels import Pairs
 from neupath.metapath import MetaPath, Step
@@ -140,26 +140,12 @@ def _walked(schema: Schema, here: str, end: str, length: int) -> Iterator[tuple[
         yield ()
         return
     for step in steps_from(schema, here):
-        if _count_walks(schema, step.target, end, length - 1):
+        if end in count_ends(schema, step.target, length - 1)[-1]:
             for rest in _walked(schema, step.target, end, length - 1):
                 yield (step, *rest)
 
 
-def _count_walks(schema: Schema, here: str, end: str, length: int) -> int:
-    ways = {here: 1}
-    for _ in range(length):
-        longer: dict[str, int] = {}
-        for node_type, number in ways.items():
-            for step in steps_from(schema, node_type):
-                longer[step.target] = longer.get(step.target, 0) + number
-        ways = longer
-    return ways.get(end, 0)
-
-
 def _count_one_way(schema: Schema, node_type: str, max_length: int) -> int:
-    """Count them: all walks from the type to itself, less those walked out and back."""
-    every = sum(_count_walks(schema, node_type, node_type, length) for length in range(1, max_length + 1))
-    back: Sequence[str] = schema.node_types
-    return every - sum(
-        _count_walks(schema, node_type, middle, half) for half in range(1, max_length // 2 + 1) for middle in back
-    )
+    """Count them: all ways from the type to itself, less those walked out and back."""
+    every = sum(ways.get(node_type, 0) for ways in count_ends(schema, node_type, max_length)[1:])
+    return every - count_halves(schema, node_type, max_length // 2)
