@@ -29,7 +29,9 @@ from scipy.sparse import csr_array
 
 import neupath as npth
 from neupath import HIN
-from neupath.ranking import index_of, scratch_for, top_k_of_product
+from neupath.index import index_of
+from neupath.ranking import top_k_of_product
+from neupath.threads import borrow_scratch, return_scratch
 
 K, BLOCK, MANY, ALONE = 10, 256, 5000, 40
 PEERS = ("scipy", "MKL", "GraphBLAS", "sparse_dot_topn", "torch", "dense", "DuckDB", "Polars")
@@ -314,10 +316,11 @@ def _ceiling(index: Any, groups: np.ndarray, rounds: int) -> dict[str, float]:
     room = (np.empty(index.widest, dtype=np.int64), np.empty(index.widest, dtype=np.int64))
 
     def rank(prune: bool) -> None:
-        with scratch_for(index.num_labels) as scratch:
-            kernels.rank_groups(
-                index.left, index.left_norms, index.postings, targets, 1, prune, groups, (*scratch, *room), rows, scores
-            )
+        scratch = borrow_scratch(index.num_labels)
+        kernels.rank_groups(
+            index.left, index.left_norms, index.postings, targets, 1, prune, groups, (*scratch[:2], *room), rows, scores
+        )
+        return_scratch(scratch)
 
     works: dict[str, Callable[[], object]] = {
         "scatter": lambda: kernels.scatter_only(index.left, index.postings, index.num_labels, groups),

@@ -52,7 +52,7 @@ def expected(factors: Factors, normalisation: Normalisation, k: int) -> list[lis
 
 def by_index(factors: Factors, normalisation: Normalisation, k: int, threads: int) -> list[list[tuple[int, float]]]:
     every = np.arange(factors.left.shape[0])
-    best = ranking._top_k_by_index(factors, normalisation, every, every, k, threads)
+    best = ranking._top_k_by_index(factors, ranking.index_of(factors), normalisation, every, every, k, threads)
     return [
         list(zip(rows[:size].tolist(), scores[:size].tolist(), strict=True))
         for rows, scores, size in zip(best.rows, best.scores, best.sizes, strict=True)
@@ -89,7 +89,9 @@ def test_threads_and_blocks_make_no_difference() -> None:
     one = by_index(factors, Normalisation.DICE, 7, 1)
     assert one == by_index(factors, Normalisation.DICE, 7, 3)
     for query in (0, 17, 1999):
-        alone = ranking._top_k_by_index(factors, 1, np.array([query]), np.array([query]), 7, None)
+        alone = ranking._top_k_by_index(
+            factors, ranking.index_of(factors), 1, np.array([query]), np.array([query]), 7, None
+        )
         assert list(zip(alone.rows[0].tolist(), alone.scores[0].tolist(), strict=True)) == one[query]
 
 
@@ -101,9 +103,9 @@ def test_like_rows_are_one_label() -> None:
 
 
 def test_rows_of_one_hash_that_differ_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    from neupath.index import kernels
+    from neupath.index import row_kernels
 
-    monkeypatch.setattr(kernels, "hash_rows", lambda indptr, *_: np.zeros(len(indptr) - 1, dtype=np.uint64))
+    monkeypatch.setattr(row_kernels, "hash_rows", lambda indptr, *_: np.zeros(len(indptr) - 1, dtype=np.uint64))
     factors = mirrored(matrix("counts", 1))
     assert by_index(factors, Normalisation.DICE, 5, 1) == expected(factors, Normalisation.DICE, 5)
 

@@ -128,8 +128,10 @@ def _restore(schema: Schema, nodes: dict[str, Nodes], matrices: dict[Relation, C
 
 
 def freeze(matrix: Csr) -> Csr:
-    """Sort a matrix's indices and make its arrays read-only; returns the same matrix."""
+    """Sort a matrix's indices, as 32 bits where they fit, and make its arrays read-only; returns the same matrix."""
     matrix.sort_indices()
+    if max(*matrix.shape, matrix.nnz) < 2**31:
+        matrix.indices, matrix.indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32)
     for array in (matrix.data, matrix.indices, matrix.indptr):
         array.flags.writeable = False
     return matrix

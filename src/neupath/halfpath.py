@@ -49,6 +49,12 @@ class Factors:
         self.work = multiplications(self.left, self.right) / max(1, self.left.shape[0])
 
     @cached_property
+    def arrays(self) -> tuple[Any, ...]:
+        """What the kernels read: (indptr, indices, data) of both factors, and the norms."""
+        left, right = ((matrix.indptr, matrix.indices, matrix.data) for matrix in (self.left, self.right))
+        return left, right, self.left_norms, self.right_norms
+
+    @cached_property
     def is_moderate(self) -> bool:
         """Whether all norms are well within a float's range, so that bounds on scores can be trusted."""
         norms = np.concatenate([self.left_norms, self.right_norms])

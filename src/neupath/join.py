@@ -77,9 +77,10 @@ def join(
     target = Path(path)
     nodes = scorer.hin_.nodes[scorer.source_type]
     asked = np.arange(len(nodes)) if queries is None else np.asarray(queries, dtype=np.int64)
-    limit = len(scorer.hin_.nodes[scorer.target_type]) if k is None else check_k(k)
+    limit = None if k is None else check_k(k)
+    most = len(scorer.hin_.nodes[scorer.target_type]) if limit is None else limit
     _check(target, asked, k, min_score, block)
-    step = max(1, min(block, _MOST_HITS // max(1, limit)))
+    step = max(1, min(block, _MOST_HITS // max(1, most)))
     parts = target.with_name(f"{target.name}.parts")
     resumed = _open_parts(parts, _describe(scorer, asked, k, min_score, step))
     starts = range(0, len(asked), step)
@@ -136,19 +137,22 @@ def _open_parts(parts: Path, description: str) -> int:
     return done
 
 
-def _rank(scorer: Scorer, queries: Rows, limit: int, min_score: float, threads: int | None) -> pa.Table:
+def _rank(scorer: Scorer, queries: Rows, limit: int | None, min_score: float, threads: int | None) -> pa.Table:
     """Return the hits of some queries as a table."""
     same_type = scorer.source_type == scorer.target_type
     skipped = queries if same_type else np.full(len(queries), -1, dtype=np.int64)
-    found = scorer.rank_rows(queries, skipped, limit, None, threads)
-    width = found.rows.shape[1]
-    kept = (np.arange(width) < found.sizes[:, None]) & (found.scores >= min_score)
-    rank = np.broadcast_to(np.arange(1, width + 1), kept.shape)
+    if limit is None:
+        reached = scorer.reach_rows(queries, skipped, min_score, threads)
+        sizes, rows, scores = np.diff(reached.starts), reached.rows, reached.scores
+    else:
+        found = scorer.rank_rows(queries, skipped, limit, None, threads)
+        kept = (np.arange(found.rows.shape[1]) < found.sizes[:, None]) & (found.scores >= min_score)
+        sizes, rows, scores = kept.sum(axis=1), found.rows[kept], found.scores[kept]
     columns = [
-        _ids(scorer.hin_.nodes[scorer.source_type], np.repeat(queries, kept.sum(axis=1))),
-        pa.array(rank[kept], pa.int64()),
-        _ids(scorer.hin_.nodes[scorer.target_type], found.rows[kept]),
-        pa.array(found.scores[kept], pa.float64()),
+        _ids(scorer.hin_.nodes[scorer.source_type], np.repeat(queries, sizes)),
+        pa.array(np.arange(1, len(rows) + 1) - np.repeat(np.cumsum(sizes) - sizes, sizes), pa.int64()),
+        _ids(scorer.hin_.nodes[scorer.target_type], rows),
+        pa.array(scores, pa.float64()),
     ]
     return pa.Table.from_arrays(columns, schema=_schema(scorer))
 

@@ -25,6 +25,8 @@ def compiled(function: Callable[..., Any]) -> Any:
 _NONE, _DICE = int(Normalisation.NONE), int(Normalisation.DICE)
 _SHORT = 32
 """Hits that are kept faster in a sorted list than in a heap."""
+_LANES = 32
+_NO_SCORE = -1.0
 
 
 @compiled
@@ -106,7 +108,10 @@ def _sort_heap(scores, rows, size):
 
 @compiled
 def _accumulate(left, right, row, sums, touched):
-    """Add up M[row,:] in `sums`, listing in `touched` the columns met; return how many."""
+    """Add up M[row,:] in `sums`, listing in `touched` the columns met; return how many.
+
+    A column is always written down and counted only when it is new: a guess at a branch would often be wrong.
+    """
     left_indptr, left_indices, left_data = left
     right_indptr, right_indices, right_data = right
     count = 0
@@ -115,12 +120,32 @@ def _accumulate(left, right, row, sums, touched):
         for j in range(right_indptr[middle], right_indptr[middle + 1]):
             column = right_indices[j]
             added = weight * right_data[j]
-            if added > 0.0:  # products of tiny weights may vanish
-                if sums[column] == 0.0:
-                    touched[count] = column
-                    count += 1
-                sums[column] += added
+            before = sums[column]
+            touched[count] = column
+            count += (before == 0.0) & (added > 0.0)  # products of tiny weights may vanish
+            sums[column] = before + added
     return count
+
+
+@compiled
+def _lower_bound(scores, count, k, lanes):
+    """Return a score that at least k of the first `count` scores reach, near the k-th best.
+
+    The best scores of many lanes are scores of different columns, so the k-th best of them will do.
+    """
+    lanes[:] = _NO_SCORE
+    for start in range(0, count - len(lanes) + 1, len(lanes)):
+        for lane in range(len(lanes)):
+            score = scores[start + lane]
+            lanes[lane] = score if score > lanes[lane] else lanes[lane]
+    bound = 0.0
+    for lane in range(len(lanes)):
+        reached = 0
+        for other in range(len(lanes)):
+            reached += lanes[other] >= lanes[lane]
+        if reached >= k and lanes[lane] > bound:
+            bound = lanes[lane]
+    return bound
 
 
 @compiled
@@ -131,26 +156,39 @@ def top_k(
 
     `left`, `right`: (indptr, indices, data). `queries`, `skipped`: (q,) rows of left, and the target each leaves out
     (-1: none). `candidates`: (targets,) booleans, or empty for all. `scratch`: sums, which are 0 before and after, and
-    room for as many numbers. `best_rows`, `best_scores`: (q, k), best first, ties by row.
+    room to list targets and their scores, for one more each. `best_rows`, `best_scores`: (q, k), best first, ties by
+    row, then -1 and 0.
     Only targets with a score above 0 count: the others are not related at all.
     """
-    sums, touched = scratch
+    sums, touched, scores = scratch
     sizes = np.zeros(len(queries), dtype=np.int64)
     restricted = len(candidates) > 0
-    short = best_rows.shape[1] <= _SHORT
+    k = best_rows.shape[1]
+    short = k <= _SHORT
+    lanes = np.empty(_LANES)
     for q in range(len(queries)):
         x = queries[q]
-        size = 0
-        scores, rows = best_scores[q], best_rows[q]
-        for i in range(_accumulate(left, right, x, sums, touched)):
+        count = _accumulate(left, right, x, sums, touched)
+        for i in range(count):
             y = touched[i]
-            m = sums[y]
+            scores[i] = normalised(normalisation, sums[y], left_norms[x], right_norms[y])
             sums[y] = 0.0
-            if y != skipped[q] and (not restricted or candidates[y]):
-                score = normalised(normalisation, m, left_norms[x], right_norms[y])
-                size = insert(scores, rows, size, score, y) if short else _offer(scores, rows, size, score, y)
+            if y == skipped[q] or (restricted and not candidates[y]):
+                scores[i] = _NO_SCORE
+        bound = 0.0
+        if 2 * k <= _LANES and count >= 2 * _LANES:
+            bound = _lower_bound(scores, count, k, lanes)
+        size = 0
+        for i in range(count):
+            if scores[i] >= bound:
+                if short:
+                    size = insert(best_scores[q], best_rows[q], size, scores[i], touched[i])
+                else:
+                    size = _offer(best_scores[q], best_rows[q], size, scores[i], touched[i])
         if not short:
-            _sort_heap(scores, rows, size)
+            _sort_heap(best_scores[q], best_rows[q], size)
+        best_rows[q, size:] = -1
+        best_scores[q, size:] = 0.0
         sizes[q] = size
     return sizes
 
@@ -158,7 +196,7 @@ def top_k(
 @compiled
 def score_rows(left, right, left_norms, right_norms, normalisation, queries, scores):
     """Write the score of each query with every target into `scores`, which holds zeros; shape (q, targets)."""
-    touched = np.empty(len(right_norms), dtype=np.uint32)
+    touched = np.empty(len(right_norms) + 1, dtype=np.uint32)
     for q in range(len(queries)):
         x = queries[q]
         for i in range(_accumulate(left, right, x, scores[q], touched)):

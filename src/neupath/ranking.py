@@ -1,39 +1,30 @@
 """Ranking: the one place that masks, sorts and breaks ties; the best targets of queries as rows, exactly."""
 
-import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from threading import RLock, local
 
 import numpy as np
 from numpy.typing import NDArray
 
-from neupath.errors import QueryError
-from neupath.graph import Csr, Floats
+from neupath.graph import Floats
 from neupath.halfpath import Factors
-from neupath.index import Index, build_index
+from neupath.index import Index, index_of
 from neupath.nodes import Mask, Rows
 from neupath.normalisation import Normalisation
+from neupath.threads import FEW, borrow_scratch, in_blocks, return_scratch
 
-_BLOCK = 1024
-"""Queries a thread takes at a time."""
 _LIGHT = 500
 """Additions of a mean query below which listing what it meets is all there is to gain."""
+_HEAVY = 2000
+"""Additions of a mean query from which the index is faster even where no two rows are alike."""
 _BUILD = 20
 """What building an index costs, in additions for each entry of the rows."""
 _MOST_BY_INDEX = 128
 """Hits a query that the index keeps, in a sorted list; more are kept in a heap, without an index."""
 _AT_ONCE = 100_000
 """Additions that scipy has done before the kernels would be loaded."""
-_FEW = 16
-"""Queries that are not worth a second thread."""
-_MOST_KEPT = 1 << 24
-_indexing = RLock()
-_scratch = local()
+_ALL = np.zeros(0, dtype=np.bool_)
 
 
 @dataclass(frozen=True)
@@ -60,24 +51,24 @@ def top_k_of_product(
     """
     if "numba" not in sys.modules and len(queries) * max(factors.work, 1.0) < _AT_ONCE:
         return _top_k_by_scipy(factors, normalisation, queries, skipped, k, candidates)
-    if candidates is None and k <= _MOST_BY_INDEX and _is_worth_an_index(factors, len(queries)):
-        return _top_k_by_index(factors, normalisation, queries, skipped, k, threads)
+    index = _index_for(factors, len(queries)) if candidates is None and k <= _MOST_BY_INDEX else None
+    if index is not None:
+        return _top_k_by_index(factors, index, normalisation, queries, skipped, k, threads)
     from neupath import kernels
 
-    limit = min(k, len(factors.right_norms))
-    mask = np.zeros(0, dtype=np.bool_) if candidates is None else np.array(candidates)
-
-    found = _empty_ranking(len(queries), limit)
+    mask = _ALL if candidates is None else np.array(candidates)
+    shape = len(queries), min(k, len(factors.right_norms))
+    found = Ranking(np.empty(shape, dtype=np.int64), np.empty(shape), np.empty(len(queries), dtype=np.int64))
 
     def search(block: slice) -> None:
-        with scratch_for(len(factors.right_norms)) as scratch:
-            found.sizes[block] = kernels.top_k(
-                _arrays(factors.left), _arrays(factors.right), factors.left_norms, factors.right_norms,
-                int(normalisation), queries[block], skipped[block], mask, scratch, found.rows[block],
-                found.scores[block],
-            )  # fmt: skip
+        scratch = borrow_scratch(len(factors.right_norms))
+        found.sizes[block] = kernels.top_k(
+            *factors.arrays, normalisation, queries[block], skipped[block], mask, scratch, found.rows[block],
+            found.scores[block],
+        )  # fmt: skip
+        return_scratch(scratch)
 
-    _in_blocks(search, len(queries), threads)
+    in_blocks(search, len(queries), threads)
     return _trimmed(found)
 
 
@@ -115,28 +106,29 @@ def _normalised(normalisation: int, m: Floats, dx: float, dy: Floats) -> Floats:
         return np.where(inside, m / np.sqrt(product), np.where(roots > 0, m / roots, 0.0))
 
 
-def _is_worth_an_index(factors: Factors, queries: int) -> bool:
-    """Whether there is an index, or so much work so far that one pays; light queries never need one."""
+def _index_for(factors: Factors, queries: int) -> Index | None:
+    """Return the index where it is faster, built once there was so much work that it pays."""
     if factors.work < _LIGHT or not factors.is_moderate:
-        return False
-    if factors.index is not None:
-        return True
-    factors.answered += queries
-    return factors.answered * factors.work >= _BUILD * factors.left.nnz
+        return None
+    if factors.index is None:
+        factors.answered += queries
+        if factors.answered * factors.work < _BUILD * factors.left.nnz:
+            return None
+    index = index_of(factors)
+    return index if factors.work >= _HEAVY or (queries > FEW and index.repeats) else None
 
 
 def _top_k_by_index(
-    factors: Factors, normalisation: int, queries: Rows, skipped: Rows, k: int, threads: int | None
+    factors: Factors, index: Index, normalisation: int, queries: Rows, skipped: Rows, k: int, threads: int | None
 ) -> Ranking:
     """Rank through the index: each group of like queries once, then their targets, without each query's own."""
-    from neupath.index import kernels
+    from neupath.index import kernels, member_kernels
 
-    index = index_of(factors)
     limit = min(k, len(factors.right_norms))
     wanted = min(limit + 1, len(index.members[1]))
     groups = index.group_of[queries]
     place = np.arange(len(queries))
-    if len(queries) > 1 and index.repeats:
+    if len(queries) > 1:
         groups, place = np.unique(groups, return_inverse=True)
         place = place.ravel()
 
@@ -145,15 +137,16 @@ def _top_k_by_index(
 
     def search(block: slice) -> None:
         room = np.empty(index.widest, dtype=np.int64), np.empty(index.widest, dtype=np.int64)
-        with scratch_for(index.num_labels) as scratch:
-            best.sizes[block] = kernels.rank_groups(
-                index.left, index.left_norms, index.postings, targets, int(normalisation), True, groups[block],
-                (*scratch, *room), best.rows[block], best.scores[block],
-            )  # fmt: skip
+        scratch = borrow_scratch(index.num_labels)
+        best.sizes[block] = kernels.rank_groups(
+            index.left, index.left_norms, index.postings, targets, int(normalisation), True, groups[block],
+            (*scratch[:2], *room), best.rows[block], best.scores[block],
+        )  # fmt: skip
+        return_scratch(scratch)
 
-    _in_blocks(search, len(groups), threads)
+    in_blocks(search, len(groups), threads)
     found = _empty_ranking(len(queries), limit)
-    kernels.expand_groups(
+    member_kernels.expand_groups(
         place, best.rows, best.scores, best.sizes, index.label_of, index.members, skipped, limit, found.rows,
         found.scores, found.sizes,
     )  # fmt: skip
@@ -164,48 +157,11 @@ def _empty_ranking(count: int, width: int) -> Ranking:
     return Ranking(np.full((count, width), -1), np.zeros((count, width)), np.zeros(count, dtype=np.int64))
 
 
-@contextmanager
-def scratch_for(size: int) -> Iterator[tuple[Floats, NDArray[np.uint32]]]:
-    """Lend sums, all 0, and room for as many labels; they are kept for the next search of this thread."""
-    kept = getattr(_scratch, "arrays", None)
-    _scratch.arrays = None  # a search that breaks off leaves nothing behind
-    if kept is None or len(kept[0]) < size:
-        kept = np.zeros(size), np.empty(size, dtype=np.uint32)
-    yield kept[0][:size], kept[1][:size]
-    _scratch.arrays = kept if len(kept[0]) <= _MOST_KEPT else None
-
-
-def index_of(factors: Factors) -> Index:
-    """Return the index of a product, building it the first time."""
-    with _indexing:
-        if factors.index is None:
-            factors.index = build_index(factors)
-        found: Index = factors.index
-        return found
-
-
 def _trimmed(ranking: Ranking) -> Ranking:
-    widest = int(ranking.sizes.max(initial=0))
+    widest = int(ranking.sizes[0]) if len(ranking.sizes) == 1 else int(ranking.sizes.max(initial=0))
     if widest == ranking.rows.shape[1]:
         return ranking
     return Ranking(ranking.rows[:, :widest].copy(), ranking.scores[:, :widest].copy(), ranking.sizes)
-
-
-def _in_blocks(search: Callable[[slice], None], count: int, threads: int | None) -> None:
-    """Search blocks of queries on some threads, each writing its own part of the result."""
-    workers = _count_threads(threads)
-    if count <= _FEW or workers < 2:
-        search(slice(0, count))
-        return
-    step = min(_BLOCK, -(-count // workers))
-    for _ in _pool(workers).map(search, (slice(at, at + step) for at in range(0, count, step))):
-        pass
-
-
-@cache
-def _pool(workers: int) -> ThreadPoolExecutor:
-    """Return threads that wait for work; they are started once."""
-    return ThreadPoolExecutor(workers, thread_name_prefix="neupath")
 
 
 def stacked(parts: Sequence[Ranking]) -> Ranking:
@@ -228,10 +184,7 @@ def score_product(factors: Factors, normalisation: int, queries: Rows) -> Floats
     from neupath import kernels
 
     scores = np.zeros((len(queries), len(factors.right_norms)))
-    kernels.score_rows(
-        _arrays(factors.left), _arrays(factors.right), factors.left_norms, factors.right_norms, int(normalisation),
-        queries, scores,
-    )  # fmt: skip
+    kernels.score_rows(*factors.arrays, int(normalisation), queries, scores)
     return scores
 
 
@@ -267,15 +220,3 @@ def with_unrelated(ranking: Ranking, skipped: Rows, k: int, num_targets: int, ca
         rows[q, size : size + len(fill)] = fill
         sizes[q] += len(fill)
     return Ranking(rows, scores, sizes)
-
-
-def _arrays(matrix: Csr) -> tuple[NDArray[np.integer], NDArray[np.integer], Floats]:
-    return matrix.indptr, matrix.indices, matrix.data
-
-
-def _count_threads(threads: int | None) -> int:
-    if threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if threads < 1:
-        raise QueryError(f"threads is {threads}; use at least 1, or None for one a core")
-    return threads

@@ -15,6 +15,7 @@ from neupath.graph import HIN, Floats
 from neupath.nodes import Id, Mask, Nodes, Rows
 from neupath.ranking import Ranking, with_unrelated
 from neupath.search import Hits, check_k, describe_shortfall, labels_of
+from neupath.thresholds import Reached, reached_of_scores
 
 FILE = "config.json"
 Many = list[Id] | list[str] | list[int] | tuple[Id, ...] | NDArray[Any]
@@ -74,6 +75,10 @@ class Scorer(ABC):
     @abstractmethod
     def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
         """Return the k best related targets of each query, leaving out the skipped one of each (-1: none)."""
+
+    def reach_rows(self, queries: Rows, skipped: Rows, least: float, threads: int | None = None) -> Reached:  # noqa: ARG002
+        """Return the targets whose score with each query is at least `least`, leaving out the skipped one of each."""
+        return reached_of_scores(self.score_rows(queries), skipped, least)
 
     def score(self, query: Id, target: Id) -> float:
         """Return the score of one pair."""

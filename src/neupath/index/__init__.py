@@ -8,6 +8,7 @@ them (Cauchy-Schwarz), found by binary search.
 
 from dataclasses import dataclass
 from functools import cached_property
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from neupath.graph import Csr, Floats
 from neupath.halfpath import Factors
 
 Ints = NDArray[np.int64]
+_indexing = RLock()
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,8 @@ class Index:
 
     @property
     def repeats(self) -> bool:
-        """Whether like queries are so many that looking for them pays."""
-        return 10 * len(self.left_norms) < 9 * len(self.group_of)
+        """Whether most queries are like another one."""
+        return 3 * len(self.left_norms) < len(self.group_of)
 
     def targets(self, wanted: int) -> tuple[Any, ...]:
         """Return what the kernel asks of targets: norms, first rows, numbers of rows, labels, how many are wanted."""
@@ -51,6 +53,15 @@ class Index:
     def counts(self) -> Ints:
         """How many rows each label stands for."""
         return np.diff(self.members[0])
+
+
+def index_of(factors: Factors) -> Index:
+    """Return the index of a product, building it the first time."""
+    with _indexing:
+        if factors.index is None:
+            factors.index = build_index(factors)
+        found: Index = factors.index
+        return found
 
 
 def build_index(factors: Factors) -> Index:
@@ -80,12 +91,12 @@ def build_index(factors: Factors) -> Index:
 
 def _group(matrix: Csr) -> tuple[Ints, Ints]:
     """Return a number for each row, the same for like rows and -1 for empty ones, and the first row of each number."""
-    from neupath.index import kernels
+    from neupath.index import row_kernels
 
     arrays = matrix.indptr, matrix.indices, matrix.data
-    hashes = kernels.hash_rows(*arrays)
+    hashes = row_kernels.hash_rows(*arrays)
     order = np.argsort(hashes, kind="stable")
-    groups, first = kernels.group_rows(*arrays, order, hashes)
+    groups, first = row_kernels.group_rows(*arrays, order, hashes)
     return groups, first
 
 
@@ -96,9 +107,9 @@ def _rows(matrix: Csr, rows: Ints) -> tuple[Any, ...]:
 
 def _postings(targets: Csr, rows: Ints) -> tuple[Any, ...]:
     """Return the postings, their values as small as they can be without losing a digit."""
-    from neupath.index import kernels
+    from neupath.index import row_kernels
 
-    starts, labels, values = kernels.transpose_rows(
+    starts, labels, values = row_kernels.transpose_rows(
         targets.indptr, targets.indices, targets.data, rows, targets.shape[1]
     )
     if (values == 1.0).all():

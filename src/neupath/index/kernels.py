@@ -1,4 +1,4 @@
-"""Numba kernels of the index: like rows, postings, and the best labels of a query, pruned by what they can reach.
+"""Numba kernels of the index: the best labels of a query, pruned by what they can reach.
 
 Sums run in the order of the query's row, as in the kernels without an index, so that scores are the same to the bit.
 """
@@ -17,83 +17,6 @@ _SCAN = 8
 """Labels that are looked at in turn in the time that listing one takes."""
 _LIGHT = 2048
 """Additions below which a query is not worth the binary searches of a band."""
-
-
-@compiled
-def hash_rows(indptr, indices, data):
-    """Return 64 bits for each row, equal where its entries are."""
-    found = np.empty(len(indptr) - 1, dtype=np.uint64)
-    for r in range(len(found)):
-        value = np.uint64(0x9E3779B97F4A7C15)
-        for i in range(indptr[r], indptr[r + 1]):
-            value = _scattered(value ^ np.uint64(indices[i]))
-            value = _scattered(value + np.uint64(np.int64(min(data[i], 1e12) * 1048576.0)))
-        found[r] = value
-    return found
-
-
-@compiled
-def _scattered(value):
-    """Scatter the bits of a 64-bit number (the finaliser of splitmix64)."""
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))
-
-
-@compiled
-def _same_rows(indptr, indices, data, row, other):
-    size = indptr[row + 1] - indptr[row]
-    if indptr[other + 1] - indptr[other] != size:
-        return False
-    for i in range(size):
-        a, b = indptr[row] + i, indptr[other] + i
-        if indices[a] != indices[b] or data[a] != data[b]:
-            return False
-    return True
-
-
-@compiled
-def group_rows(indptr, indices, data, order, hashes):
-    """Number rows so that rows with the same entries, verified one by one, have one number; -1 for empty rows.
-
-    `order` sorts rows by hash, those of one hash by place. Returns the numbers and the first row of each group. Should
-    different rows have one hash, a row is compared with the last one only: some groups may then be cut in two.
-    """
-    groups = np.full(len(indptr) - 1, -1, dtype=np.int64)
-    first = np.empty(len(order), dtype=np.int64)
-    count = 0
-    for at in range(len(order)):
-        row = order[at]
-        if indptr[row + 1] == indptr[row]:
-            continue
-        if at > 0 and hashes[order[at - 1]] == hashes[row] and _same_rows(indptr, indices, data, row, order[at - 1]):
-            groups[row] = groups[order[at - 1]]
-            continue
-        groups[row] = count
-        first[count] = row
-        count += 1
-    return groups, first[:count].copy()
-
-
-@compiled
-def transpose_rows(indptr, indices, data, rows, width):
-    """Return, for each column, the places in `rows` of the rows that have it, ascending, with their values."""
-    starts = np.zeros(width + 1, dtype=np.int64)
-    for label in range(len(rows)):
-        for i in range(indptr[rows[label]], indptr[rows[label] + 1]):
-            starts[indices[i] + 1] += 1
-    for column in range(width):
-        starts[column + 1] += starts[column]
-    fill = starts[:-1].copy()
-    labels = np.empty(starts[-1], dtype=np.uint32)  # without a sign, no index is asked whether it counts from the end
-    values = np.empty(starts[-1])
-    for label in range(len(rows)):
-        for i in range(indptr[rows[label]], indptr[rows[label] + 1]):
-            at = fill[indices[i]]
-            labels[at] = label
-            values[at] = data[i]
-            fill[indices[i]] = at + 1
-    return starts, labels, values
 
 
 @compiled
@@ -184,7 +107,7 @@ def _scan(sums, low, high, targets, normalisation, dx, best, held):
     while label < high:
         end = min(label + _STRIDE, high)
         some, own = sums[label:end], norms[label:end]
-        a, b = _least_line(normalisation, best[0][held[0] - 1], dx)
+        a, b = least_line(normalisation, best[0][held[0] - 1], dx)
         reached = 0
         if normalisation == _COSINE:
             for y in range(len(some)):
@@ -198,13 +121,13 @@ def _scan(sums, low, high, targets, normalisation, dx, best, held):
                 if some[y] > 0.0 and some[y] >= a + b * norm:
                     score = normalised(normalisation, some[y], dx, own[y])
                     held = _offer_group(best, held, score, label + y, targets)
-                    a, b = _least_line(normalisation, best[0][held[0] - 1], dx)
+                    a, b = least_line(normalisation, best[0][held[0] - 1], dx)
         label = end
     return held
 
 
 @compiled
-def _least_line(normalisation, least, dx):
+def least_line(normalisation, least, dx):
     """Return a and b so that m ≥ a + b·dy (for the cosine b·√dy) wherever the score reaches `least`."""
     if normalisation == _DICE:
         return least * dx * (0.5 - _SLACK), least * (0.5 - _SLACK)
@@ -214,17 +137,16 @@ def _least_line(normalisation, least, dx):
 
 
 @compiled
-def _search_stretch(row, postings, targets, normalisation, dx, low, high, work, state, best, held):
-    """Offer the targets with labels in [low, high) to the list of the best; return its length and how many are in it.
+def add_up(row, postings, low, high, num_labels, work, state):
+    """Add up the products of a row with the labels in [low, high); return how many are listed, or -1 for no list.
 
-    `row`: the middles of a query and their weights. `state`: sums (zeros), touched, and where postings begin and end.
-    Where many labels are met, all are looked at in turn, and the inner loop only adds; where few are, they are listed.
+    Where many labels are met, all are to be looked at in turn, and the inner loop only adds; where few are, they are
+    listed. `work` is how many additions the whole row takes.
     """
     middles, weights = row
     starts, labels, values = postings
     sums, touched, begins, ends = state
-    norms, wanted = targets[0], targets[4]
-    whole = low == 0 and high == len(norms)
+    whole = low == 0 and high == num_labels
     if not whole:
         work = 0
         for i in range(len(middles)):
@@ -239,7 +161,19 @@ def _search_stretch(row, postings, targets, normalisation, dx, low, high, work, 
             count = _scatter_touched(labels[begin:end], values[begin:end], weights[i], sums, touched, count)
         else:
             _scatter(labels[begin:end], values[begin:end], weights[i], sums)
-    if not listing:
+    return count if listing else -1
+
+
+@compiled
+def _search_stretch(row, postings, targets, normalisation, dx, low, high, work, state, best, held):
+    """Offer the targets with labels in [low, high) to the list of the best; return its length and how many are in it.
+
+    `row`: the middles of a query and their weights. `state`: sums (zeros), touched, and where postings begin and end.
+    """
+    sums, touched = state[0], state[1]
+    norms, wanted = targets[0], targets[4]
+    count = add_up(row, postings, low, high, len(norms), work, state)
+    if count < 0:
         near, far = _likely(normalisation, dx, norms, low, high, 8 * wanted)
         for first, last in ((near, far), (low, near), (far, high)):
             held = _scan(sums, first, last, targets, normalisation, dx, best, held)
@@ -250,7 +184,7 @@ def _search_stretch(row, postings, targets, normalisation, dx, low, high, work, 
         m = sums[label]
         sums[label] = 0.0
         if held[1] >= wanted:
-            a, b = _least_line(normalisation, best[0][held[0] - 1], dx)
+            a, b = least_line(normalisation, best[0][held[0] - 1], dx)
             norm = np.sqrt(norms[label]) if normalisation == _COSINE else norms[label]
             if m < a + b * norm:
                 continue
@@ -260,7 +194,16 @@ def _search_stretch(row, postings, targets, normalisation, dx, low, high, work, 
 
 
 @compiled
-def _band(normalisation, least, dx, norms):
+def count_work(middles, starts):
+    """Return how many additions a row takes."""
+    work = 0
+    for i in range(len(middles)):
+        work += starts[middles[i] + 1] - starts[middles[i]]
+    return work
+
+
+@compiled
+def band(normalisation, least, dx, norms):
     """Return the labels [low, high) whose score can reach `least`, by Cauchy-Schwarz: M[x,y] ≤ √(dx·dy).
 
     Norms ascend. For 2m/(dx+dy) ≤ 2√(dx·dy)/(dx+dy) that is dy in [dx/R, dx·R], √R = (1 + √(1 - least²)) / least.
@@ -294,9 +237,7 @@ def rank_groups(left, left_norms, postings, targets, normalisation, prune, group
             continue
         row = (indices[indptr[g] : indptr[g + 1]], data[indptr[g] : indptr[g + 1]])
         dx, best = left_norms[g], (best_scores[q], best_rows[q])
-        work = 0
-        for i in range(len(row[0])):
-            work += starts[row[0][i] + 1] - starts[row[0][i]]
+        work = count_work(row[0], starts)
         low, high = 0, num_labels
         pays = tried < _TRIES or 2 * paid > tried or q % _TRIES == 0  # where pruning does not pay it is rarely tried
         if prune and pays and normalisation != _COSINE and work > _LIGHT and num_labels > 16 * wanted:
@@ -306,7 +247,7 @@ def rank_groups(left, left_norms, postings, targets, normalisation, prune, group
         if low > 0 or high < num_labels:
             lowest, highest = 0, num_labels
             if held[1] >= wanted:
-                lowest, highest = _band(normalisation, best[0][held[0] - 1], dx, norms)
+                lowest, highest = band(normalisation, best[0][held[0] - 1], dx, norms)
             paid += 1 if 2 * (highest - lowest) < num_labels else 0
             if lowest < low:
                 held = _search_stretch(row, postings, targets, normalisation, dx, lowest, low, work, state, best, held)
@@ -331,56 +272,3 @@ def scatter_only(left, postings, num_labels, groups):
             _scatter(labels[begin:end], values[begin:end], data[i], sums)
         total += sums[0]
     return total
-
-
-@compiled
-def expand_groups(  # noqa: PLR0912
-    group_of_query, group_rows_found, group_scores, group_sizes, label_of, members, skipped, k, rows, scores, sizes
-):
-    """Turn the best groups of targets into the best targets of each query, leaving out the skipped one.
-
-    `group_of_query`: (q,) rows of the group results, -1 for a query that has none. `members`: (starts, rows) by label;
-    those of one label ascend.
-    """
-    starts, member_rows = members
-    for q in range(len(group_of_query)):
-        g = group_of_query[q]
-        size = 0
-        if g < 0:
-            continue
-        at = 0
-        while at < group_sizes[g]:
-            score = group_scores[g, at]
-            label = label_of[group_rows_found[g, at]]
-            after = at + 1
-            alone = starts[label + 1] == starts[label] + 1
-            while after < group_sizes[g] and group_scores[g, after] == score:
-                other = label_of[group_rows_found[g, after]]
-                alone = alone and starts[other + 1] == starts[other] + 1
-                after += 1
-            if alone:  # single rows are in order as they are
-                after = at + 1
-            if after == at + 1:
-                for i in range(starts[label], starts[label + 1]):
-                    if member_rows[i] != skipped[q] and size < k:
-                        rows[q, size], scores[q, size] = member_rows[i], score
-                        size += 1
-                    if size == k:
-                        break
-            else:  # several groups with one score: their rows in order, at most k of each
-                merged = np.empty((after - at) * (k + 1), dtype=np.int64)
-                count = 0
-                for j in range(at, after):
-                    label = label_of[group_rows_found[g, j]]
-                    for i in range(starts[label], min(starts[label + 1], starts[label] + k + 1)):
-                        merged[count] = member_rows[i]
-                        count += 1
-                merged = np.sort(merged[:count])
-                for i in range(count):
-                    if merged[i] != skipped[q] and size < k:
-                        rows[q, size], scores[q, size] = merged[i], score
-                        size += 1
-            at = after
-            if size == k:
-                break
-        sizes[q] = size

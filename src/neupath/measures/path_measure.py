@@ -14,6 +14,7 @@ from neupath.nodes import Mask, Rows
 from neupath.normalisation import Normalisation
 from neupath.ranking import Ranking, score_product, top_k_of_product
 from neupath.scorer import Scorer
+from neupath.thresholds import Reached, reached_of_product
 
 
 class PathMeasure(Scorer):
@@ -75,6 +76,11 @@ class PathMeasure(Scorer):
 
     def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
         return top_k_of_product(self.factors_, self.normalisation, queries, skipped, k, candidates, threads)
+
+    def reach_rows(self, queries: Rows, skipped: Rows, least: float, threads: int | None = None) -> Reached:
+        if not (least > 0 and self.factors_.is_moderate):
+            return super().reach_rows(queries, skipped, least, threads)
+        return reached_of_product(self.factors_, self.normalisation, queries, skipped, least, threads)
 
 
 def scaled(matrix: Csr, power: float, *, rows: bool = False, columns: bool = False) -> Csr:
