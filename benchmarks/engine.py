@@ -29,6 +29,7 @@ from scipy.sparse import csr_array
 
 import neupath as npth
 from neupath import HIN
+from neupath.halfpath import Factors
 from neupath.index import index_of
 from neupath.ranking import top_k_of_product
 from neupath.threads import borrow_scratch, return_scratch
@@ -72,8 +73,10 @@ class Case:
 
     def __init__(self, name: str, hin: HIN, path: str) -> None:
         self.name, self.path = name, path
-        scorer = npth.PathSim(path).fit(hin)
-        self.factors = scorer.factors_
+        factors = npth.PathSim(path).fit(hin).factors_
+        if not isinstance(factors, Factors):
+            raise MemoryError(f"the half-path matrix of {path} on {name} does not fit into memory")
+        self.factors = factors
         self.w, self.wt = _own(self.factors.left), _own(self.factors.right)
         self.norms = np.array(self.factors.left_norms)
         rng = np.random.default_rng(0)

@@ -78,8 +78,8 @@ def test_weights_past_all_bounds_are_refused() -> None:
 
 def test_threads_build_a_product_once(monkeypatch) -> None:
     hin, built = npth.load("toy"), []
-    product = halfpath.chain_product
-    monkeypatch.setattr(halfpath, "chain_product", lambda chain: built.append(1) or product(chain))
+    product = halfpath.mirrored_chain
+    monkeypatch.setattr(halfpath, "mirrored_chain", lambda chain: built.append(1) or product(chain))
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: npth.PathSim("APVPA").fit(hin), range(16)))
     assert len(built) == 1

@@ -10,7 +10,7 @@ import numpy as np
 
 from neupath.errors import QueryError
 from neupath.graph import HIN, Csr, Floats
-from neupath.halfpath import cached
+from neupath.kept import cached
 from neupath.measures import PathMeasure, measure_named
 from neupath.metapath import MetaPath, Step
 from neupath.nodes import Id

@@ -1,29 +1,29 @@
-"""Sparse chain products along a MetaPath: half-path matrices, their transposes and norms, and the one cache of them."""
+"""Products along a MetaPath in two factors, or as a chain where these don't fit into memory, with their norms."""
 
-import resource
-from collections.abc import Callable, Hashable, Sequence
+import logging
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
-from pathlib import Path
-from threading import RLock
-from typing import Any, TypeVar, cast
-from weakref import WeakKeyDictionary
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array
 
+from neupath.chains import (
+    Span,
+    describe_size,
+    multiplications,
+    multiply_chain,
+    propagate,
+    row_blocks,
+)
 from neupath.errors import GraphError
 from neupath.graph import HIN, Csr, Floats, freeze
+from neupath.kept import cached, find_kept
 from neupath.metapath import MetaPath, Step
+from neupath.nodes import Rows
 
-T = TypeVar("T")
-_ENTRY = 12
-"""Bytes of one entry of a product: its value and its column."""
-_SMALL = 1 << 30
-"""Bytes that a product may take without asking how much memory is free."""
-_cache: WeakKeyDictionary[HIN, dict[Hashable, object]] = WeakKeyDictionary()
-_building = RLock()
+logger = logging.getLogger("neupath")
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Factors:
     work: float = field(init=False)
     """How many additions a mean query takes."""
     index: Any = None
-    """The product arranged for many queries, once it pays; see `index.py`."""
+    """The product arranged for many queries, once it pays; see `index`."""
 
     def __post_init__(self) -> None:
         self.work = multiplications(self.left, self.right) / max(1, self.left.shape[0])
@@ -54,11 +54,41 @@ class Factors:
         left, right = ((matrix.indptr, matrix.indices, matrix.data) for matrix in (self.left, self.right))
         return left, right, self.left_norms, self.right_norms
 
+    @property
+    def every_query(self) -> Rows:
+        return np.arange(len(self.left_norms))
+
     @cached_property
     def is_moderate(self) -> bool:
         """Whether all norms are well within a float's range, so that bounds on scores can be trusted."""
         norms = np.concatenate([self.left_norms, self.right_norms])
         return bool(((norms == 0) | ((norms > 1e-200) & (norms < 1e200))).all())
+
+
+@dataclass
+class Chain:
+    """A product whose factors would not fit into memory: rows of it are propagated through the matrices, as asked for.
+
+    `matrices` lead from the sources to the targets. Norms are those of the factors that are never made. Sums run in
+    another order than with factors, so that scores of weighted paths may differ in their last digit.
+    """
+
+    matrices: Sequence[Csr]
+    left_norms: Floats
+    right_norms: Floats
+
+    @cached_property
+    def _identity(self) -> Csr:
+        return freeze(csr_array(eye_array(len(self.right_norms), format="csr")))
+
+    def blocks(self, queries: Rows) -> Iterator[tuple[slice, Factors]]:
+        """Yield the rows of some queries, a block at a time, each as the left factor of a product with the identity."""
+        for block in row_blocks(len(queries), self.matrices):
+            rows = freeze(propagate(self.matrices, queries[block]))
+            yield block, Factors(rows, self._identity, self.left_norms[queries[block]], self.right_norms)
+
+
+Product = Factors | Chain
 
 
 def adjacency(hin: HIN, step: Step) -> Csr:
@@ -74,29 +104,56 @@ def adjacencies(hin: HIN, metapath: MetaPath) -> list[Csr]:
     return [adjacency(hin, step) for step in metapath.steps]
 
 
-def half_path(hin: HIN, metapath: MetaPath) -> Csr:
-    """Return W = A1·A2·…·Al of a symmetric meta-path, so that path counts are W·Wᵀ; shape (sources, middle)."""
+def out_and_back(hin: HIN, metapath: MetaPath) -> Product:
+    """Return W·Wᵀ of a symmetric meta-path, W = A1·A2·…·Al its first half; the same for every measure that uses it."""
     half = metapath.half()
-    return cached(hin, ("W", half), lambda: chain_product(adjacencies(hin, half)))
+    return cached(hin, ("W·Wᵀ", half), lambda: mirrored_chain(_counted(hin, half)))
 
 
-def out_and_back(hin: HIN, metapath: MetaPath) -> Factors:
-    """Return the factors of W·Wᵀ for a symmetric meta-path, the same for every measure that uses them."""
-    return cached(hin, ("W·Wᵀ", metapath.half()), lambda: mirrored(half_path(hin, metapath)))
+def _counted(hin: HIN, metapath: MetaPath) -> list[Csr]:
+    """Multiply the steps of a meta-path as far as memory goes, with the products that other meta-paths made."""
+    steps = metapath.steps
+
+    def key(span: Span) -> Hashable:
+        return "product", steps[slice(*span)]
+
+    return multiply_chain(
+        adjacencies(hin, metapath),
+        lambda span, build: cached(hin, key(span), build),
+        lambda span: find_kept(hin, key(span)) is not None,
+    )
+
+
+def mirrored_chain(matrices: Sequence[Csr]) -> Product:
+    """Return the product of a chain walked out and back."""
+    out = multiply_chain(matrices)
+    if len(out) == 1:
+        return mirrored(out[0])
+    _tell(out)
+    norms = _chain_norms(out)
+    return Chain([*out, *_backwards(out)], norms, norms)
+
+
+def joined_chains(lefts: Sequence[Csr], rights: Sequence[Csr]) -> Product:
+    """Return the product of two chains, which meet in the middle."""
+    left, right = multiply_chain(lefts), multiply_chain(rights)
+    if len(left) == 1 and len(right) == 1:
+        return joined(left[0], right[0])
+    _tell(left if len(left) > 1 else right)
+    return Chain([*left, *right], _chain_norms(left), _chain_norms(_backwards(right)))
+
+
+def halved(matrices: Sequence[Csr]) -> Product:
+    """Return the product of a chain, cut in its middle."""
+    middle = max(1, len(matrices) // 2)
+    right = matrices[middle:] or [freeze(csr_array(eye_array(matrices[middle - 1].shape[1], format="csr")))]
+    return joined_chains(matrices[:middle], right)
 
 
 def mirrored(left: Csr) -> Factors:
     """Return the factors of left·leftᵀ."""
     norms = squared_norms(left)
     return Factors(left, freeze(left.T.tocsr()), norms, norms)
-
-
-def halved(matrices: Sequence[Csr]) -> Factors:
-    """Return the factors of a chain, cut in its middle."""
-    middle = max(1, len(matrices) // 2)
-    left = chain_product(matrices[:middle])
-    right = matrices[middle:] or [freeze(eye_array(left.shape[1], format="csr"))]
-    return joined(left, chain_product(right))
 
 
 def joined(left: Csr, right: Csr) -> Factors:
@@ -111,6 +168,21 @@ def squared_norms(matrix: Csr) -> Floats:
     return _checked(norms)
 
 
+def _chain_norms(matrices: Sequence[Csr]) -> Floats:
+    """Return ‖row‖² for every row of a chain's product, which is made and forgotten block by block."""
+    count = matrices[0].shape[0]
+    blocks = (np.arange(count)[block] for block in row_blocks(count, matrices))
+    return _checked(np.concatenate([squared_norms(propagate(matrices, rows)) for rows in blocks]))
+
+
+def _backwards(matrices: Sequence[Csr]) -> list[Csr]:
+    return [freeze(matrix.T.tocsr()) for matrix in reversed(matrices)]
+
+
+def _tell(chain: Sequence[Csr]) -> None:
+    logger.warning("%s: rows are propagated query by query instead, which is slower", describe_size(chain))
+
+
 def _checked(norms: Floats) -> Floats:
     if not np.isfinite(norms).all():
         raise GraphError(
@@ -118,77 +190,3 @@ def _checked(norms: Floats) -> Floats:
         )
     norms.flags.writeable = False
     return norms
-
-
-def chain_product(matrices: Sequence[Csr]) -> Csr:
-    """Multiply a chain, always the neighbours next that take the fewest multiplications.
-
-    >>> from scipy.sparse import csr_array
-    >>> wide, tall = csr_array(np.ones((1, 3))), csr_array(np.ones((3, 1)))
-    >>> chain_product([wide, tall, wide]).toarray()
-    array([[3., 3., 3.]])
-    """
-    chain = list(matrices)
-    work = [multiplications(a, b) for a, b in pairwise(chain)]
-    while work:
-        at = int(np.argmin(work))
-        _check_memory(chain[at], chain[at + 1], work[at])
-        chain[at : at + 2] = [chain[at] @ chain[at + 1]]
-        del work[at]
-        if at > 0:
-            work[at - 1] = multiplications(chain[at - 1], chain[at])
-        if at < len(work):
-            work[at] = multiplications(chain[at], chain[at + 1])
-    return freeze(csr_array(_without_zeros(chain[0])))
-
-
-def _check_memory(a: Csr, b: Csr, work: int) -> None:
-    """Refuse a product that would not fit into memory; `work` is its number of multiplications."""
-    if work * _ENTRY < _SMALL:
-        return
-    lengths = np.concatenate([[0], np.cumsum(np.diff(b.indptr).astype(np.int64)[a.indices])])
-    entries = int(np.minimum(lengths[a.indptr[1:]] - lengths[a.indptr[:-1]], b.shape[1]).sum())
-    if entries * _ENTRY > free_memory():
-        raise GraphError(
-            f"paths along this meta-path join up to {entries:,} pairs of nodes, {entries * _ENTRY / 2**30:,.0f} GiB, "
-            f"and {free_memory() / 2**30:,.0f} GiB are free; use a shorter meta-path, or one past fewer hubs"
-        )
-
-
-def free_memory() -> int:
-    """Return how many bytes of memory are free, or a lot where that is not known."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
-        return min(free, resource.getrlimit(resource.RLIMIT_AS)[0]) if _has_limit() else free
-    except (OSError, StopIteration, ValueError):
-        return 1 << 62
-
-
-def _has_limit() -> bool:
-    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
-
-
-def multiplications(a: Csr, b: Csr) -> int:
-    """Count the multiplications of a sparse product a·b exactly: Σⱼ nnz(a[:,j])·nnz(b[j,:])."""
-    return int(np.diff(b.indptr).astype(np.int64)[a.indices].sum())
-
-
-def _without_zeros(matrix: Csr) -> Csr:
-    if matrix.data.all():
-        return matrix
-    kept = matrix.copy()
-    kept.eliminate_zeros()
-    return kept
-
-
-def cached(hin: HIN, key: Hashable, build: Callable[[], T]) -> T:
-    """Return what was built for this graph under this key, building it the first time."""
-    entries = _cache.get(hin)
-    if entries is not None and key in entries:
-        return cast(T, entries[key])
-    with _building:  # two threads that ask for the same build it once
-        entries = _cache.setdefault(hin, {})
-        if key not in entries:
-            entries[key] = build()
-        return cast(T, entries[key])

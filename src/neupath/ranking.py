@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neupath.graph import Floats
-from neupath.halfpath import Factors
+from neupath.halfpath import Chain, Factors, Product
 from neupath.index import Index, index_of
 from neupath.nodes import Mask, Rows
 from neupath.normalisation import Normalisation
@@ -37,7 +37,7 @@ class Ranking:
 
 
 def top_k_of_product(
-    factors: Factors,
+    factors: Product,
     normalisation: int,
     queries: Rows,
     skipped: Rows,
@@ -49,6 +49,12 @@ def top_k_of_product(
 
     Few queries, or a restricted choice of targets, go straight through the factors; many are worth an index.
     """
+    if isinstance(factors, Chain):
+        parts = [
+            top_k_of_product(part, normalisation, part.every_query, skipped[block], k, candidates, threads)
+            for block, part in factors.blocks(queries)
+        ]
+        return stacked(parts)
     if "numba" not in sys.modules and len(queries) * max(factors.work, 1.0) < _AT_ONCE:
         return _top_k_by_scipy(factors, normalisation, queries, skipped, k, candidates)
     index = _index_for(factors, len(queries)) if candidates is None and k <= _MOST_BY_INDEX else None
@@ -58,18 +64,18 @@ def top_k_of_product(
 
     mask = _ALL if candidates is None else np.array(candidates)
     shape = len(queries), min(k, len(factors.right_norms))
-    found = Ranking(np.empty(shape, dtype=np.int64), np.empty(shape), np.empty(len(queries), dtype=np.int64))
+    best = Ranking(np.empty(shape, dtype=np.int64), np.empty(shape), np.empty(len(queries), dtype=np.int64))
 
     def search(block: slice) -> None:
         scratch = borrow_scratch(len(factors.right_norms))
-        found.sizes[block] = kernels.top_k(
-            *factors.arrays, normalisation, queries[block], skipped[block], mask, scratch, found.rows[block],
-            found.scores[block],
+        best.sizes[block] = kernels.top_k(
+            *factors.arrays, normalisation, queries[block], skipped[block], mask, scratch, best.rows[block],
+            best.scores[block],
         )  # fmt: skip
         return_scratch(scratch)
 
     in_blocks(search, len(queries), threads)
-    return _trimmed(found)
+    return _trimmed(best)
 
 
 def _top_k_by_scipy(
@@ -179,11 +185,15 @@ def stacked(parts: Sequence[Ranking]) -> Ranking:
     )
 
 
-def score_product(factors: Factors, normalisation: int, queries: Rows) -> Floats:
+def score_product(factors: Product, normalisation: int, queries: Rows) -> Floats:
     """Return the score of each query with every target; shape (queries, targets)."""
     from neupath import kernels
 
     scores = np.zeros((len(queries), len(factors.right_norms)))
+    if isinstance(factors, Chain):
+        for block, part in factors.blocks(queries):
+            scores[block] = score_product(part, normalisation, part.every_query)
+        return scores
     kernels.score_rows(*factors.arrays, int(normalisation), queries, scores)
     return scores
 

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neupath.graph import HIN, Csr, Floats
-from neupath.halfpath import adjacency, cached
+from neupath.halfpath import adjacency
+from neupath.kept import cached
 from neupath.metapath import Step
 from neupath.nodes import Rows
 

@@ -8,7 +8,8 @@ from typing import ClassVar, Self
 from scipy.sparse import csr_array, diags_array
 
 from neupath.graph import HIN, Csr, Floats
-from neupath.halfpath import Factors, cached
+from neupath.halfpath import Chain, Product
+from neupath.kept import cached
 from neupath.metapath import MetaPath
 from neupath.nodes import Mask, Rows
 from neupath.normalisation import Normalisation
@@ -27,7 +28,7 @@ class PathMeasure(Scorer):
     exact = True
     normalisation: ClassVar[Normalisation]
     metapath_: MetaPath
-    factors_: Factors
+    factors_: Product
 
     def __init__(self, metapath: str | MetaPath) -> None:
         self.metapath = metapath
@@ -49,8 +50,8 @@ class PathMeasure(Scorer):
         """Return one matrix a step, whose product is the numerator of the score."""
 
     @abstractmethod
-    def factors(self, hin: HIN, metapath: MetaPath) -> Factors:
-        """Return the same product in two factors, with the norms that normalise it."""
+    def factors(self, hin: HIN, metapath: MetaPath) -> Product:
+        """Return the same product as it is searched, with the norms that normalise it."""
 
     @property
     def source_type(self) -> str:
@@ -78,7 +79,7 @@ class PathMeasure(Scorer):
         return top_k_of_product(self.factors_, self.normalisation, queries, skipped, k, candidates, threads)
 
     def reach_rows(self, queries: Rows, skipped: Rows, least: float, threads: int | None = None) -> Reached:
-        if not (least > 0 and self.factors_.is_moderate):
+        if isinstance(self.factors_, Chain) or least <= 0 or not self.factors_.is_moderate:
             return super().reach_rows(queries, skipped, least, threads)
         return reached_of_product(self.factors_, self.normalisation, queries, skipped, least, threads)
 

@@ -1,0 +1,91 @@
+"""Chains: products that are known, and those too large for memory, whose rows are propagated instead."""
+
+import numpy as np
+import pytest
+
+import neupath as npth
+from neupath import HIN, NeuPathError, chains, kept
+from neupath.halfpath import Chain, Factors
+from neupath.join import join
+from neupath.scorer import Scorer
+
+MEASURES = [npth.PathSim, npth.JoinSim, npth.HeteSim, npth.PathCount, npth.PCRW, npth.DWPC]
+PATHS = ["class-method-class", "class-module-class-module-class", "class-module-class-method"]
+
+
+@pytest.fixture
+def no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on which no product fits."""
+    monkeypatch.setattr(chains, "_SMALL", 0)
+    monkeypatch.setattr(chains, "free_memory", lambda: 10)
+    monkeypatch.setattr(chains, "_BLOCK", 100_000)  # so that there are several blocks
+
+
+def fitted(measure: type, path: str, hin: HIN) -> Scorer | None:
+    try:
+        return measure(path).fit(hin)
+    except NeuPathError:  # not defined on this path
+        return None
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("measure", MEASURES)
+def test_rows_are_propagated_to_the_same_answers(measure, path, request, tmp_path) -> None:
+    plain = fitted(measure, path, npth.load("stdlib"))
+    request.getfixturevalue("no_memory")
+    scorer = fitted(measure, path, npth.load("stdlib"))
+    if plain is None or scorer is None:
+        assert plain is scorer
+        return
+    assert isinstance(plain.factors_, Factors)
+    assert isinstance(scorer.factors_, Chain) == (len(path.split("-")) > 3)
+    queries = np.arange(0, 900, 37)
+    np.testing.assert_allclose(scorer.score_rows(queries), plain.score_rows(queries), rtol=1e-12)
+    ids = plain.hin_.nodes[plain.source_type].ids.take(queries).to_pylist()
+    for found, wanted in zip(scorer.top_k(ids, k=7), plain.top_k(ids, k=7), strict=True):
+        np.testing.assert_allclose(found.scores, wanted.scores, rtol=1e-12)
+        if measure in (npth.PathSim, npth.PathCount):  # whole numbers, so that ties are ties
+            assert found.ids == wanted.ids
+    pairs = [
+        join(each, tmp_path / f"{number}.parquet", None, queries=queries, min_score=0.3).pairs
+        for number, each in enumerate((plain, scorer))
+    ]
+    assert pairs[0] == pairs[1]
+
+
+def test_it_says_so(no_memory, caplog: pytest.LogCaptureFixture) -> None:  # noqa: ARG001
+    npth.PathSim("APVPA").fit(npth.load("toy"))
+    assert "join up to 15 pairs of nodes" in caplog.text
+    assert "rows are propagated query by query instead" in caplog.text
+
+
+def test_a_prefix_is_multiplied_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    hin = npth.load("stdlib")
+    npth.PathSim("class-module-class-module-class").fit(hin)
+    short, long = "class-module-class-module-class", "class-module-class-method-class-module-class"
+    counted: list[int] = []
+    real = chains.multiplications
+    monkeypatch.setattr(chains, "multiplications", lambda a, b: counted.append(1) or real(a, b))
+    npth.PathSim(long).fit(hin)
+    assert counted == [1, 1], "the first two steps are known; what is left is their product and the third"
+    assert npth.PathSim(short).fit(hin).factors_ is npth.JoinSim(short).fit(hin).factors_
+
+
+def test_what_is_kept_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    hin = npth.load("stdlib")
+    paths = ["class-method-class", "class-module-class", "module-class-module"]
+    first = npth.PathSim(paths[0]).fit(hin).factors_
+    monkeypatch.setenv(kept.LIMIT, str(kept.bytes_of(first) + 1000))
+    assert npth.PathSim(paths[0]).fit(hin).factors_ is first
+    for path in paths[1:]:
+        npth.PathSim(path).fit(hin)
+    assert sum(map(kept.bytes_of, kept._kept[hin].values())) <= kept.bytes_of(first) + 1000
+    again = npth.PathSim(paths[0]).fit(hin).factors_
+    assert again is not first
+    np.testing.assert_array_equal(again.left.data, first.left.data)
+
+
+def test_a_limit_that_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(kept.LIMIT, "2GB")
+    with pytest.raises(NeuPathError, match="NEUPATH_CACHE_BYTES is '2GB'; give a number of bytes"):
+        npth.PathSim("APVPA").fit(npth.load("toy"))
