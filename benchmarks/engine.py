@@ -4,7 +4,7 @@
 
 Peers take turns with the engine, round by round, and the median counts. All start from the same half-path matrix W, its
 transpose and diagonal, made once and not timed; the engine's index is built before, too, and its time is told. A peer
-is its library's sparse product W[block]·Wᵀ in blocks of 256 rows, then one compiled step for all of them that
+is its library's sparse product W[block]·Wᵀ in blocks of up to 256 rows, then one compiled step for all of them that
 normalises and takes the top 10; DuckDB and Polars do both in a query of their own; `dense` is numpy's product where W
 fits. All may use every core. Before timing, each peer must find the engine's ids and scores. `sparse_dot_topn` can only
 rank by the raw product, so its product is taken and ranked by the same compiled step. Peers that are not installed are
@@ -35,8 +35,10 @@ from neupath.ranking import top_k_of_product
 from neupath.threads import borrow_scratch, return_scratch
 
 K, BLOCK, MANY, ALONE = 10, 256, 5000, 40
+MOST_PRODUCTS = 1 << 25
+"""Entries of a block's product that a peer may have to hold."""
 PEERS = ("scipy", "MKL", "GraphBLAS", "sparse_dot_topn", "torch", "dense", "DuckDB", "Polars")
-BY_QUERY = {"DuckDB": 200, "Polars": 200}
+JOINING = ("DuckDB", "Polars")
 """Peers that join every pair of entries are given fewer queries at once, for their memory; their time is per query."""
 Answer = tuple[np.ndarray, np.ndarray]
 Peer = Callable[[np.ndarray], Answer]
@@ -82,7 +84,8 @@ class Case:
         rng = np.random.default_rng(0)
         count = self.w.shape[0]
         related = np.flatnonzero(np.diff(self.w.indptr) > 0)
-        self.many = np.sort(rng.choice(count, min(MANY, count), replace=False))
+        self.many = np.sort(rng.choice(count, min(MANY if count < 500_000 else MANY // 5, count), replace=False))
+        self.block = max(1, min(BLOCK, MOST_PRODUCTS // count))
         self.alone = rng.choice(related, min(ALONE, len(related)), replace=False)
 
     @property
@@ -95,8 +98,8 @@ class Case:
 
         def rank(queries: np.ndarray) -> Answer:
             parts = []
-            for start in range(0, len(queries), BLOCK):
-                block = queries[start : start + BLOCK]
+            for start in range(0, len(queries), self.block):
+                block = queries[start : start + self.block]
                 indptr, indices, data = product(self.w[block])
                 parts.append(rank_products(indptr, indices, data, block, self.norms, K))
             return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
@@ -262,7 +265,8 @@ def measure(case: Case, rounds: int, most_seconds: float, peers: list[str] | Non
     if missing := [name for name in PEERS if name not in every and (name != "dense" or case.is_small)]:
         print(f"not installed, and left out: {', '.join(missing)}", file=sys.stderr)
     contenders = {"neupath": case.engine} | {name: every[name] for name in every if peers is None or name in peers}
-    some = case.many[:200]
+    joined_at_once = int(np.clip(2e7 / max(case.factors.work, 1), 10, 200))
+    some = case.many[:joined_at_once]
     rows, scores = case.engine(some)
     for name, peer in contenders.items():
         other_rows, other_scores = (part[:, : rows.shape[1]] for part in peer(some))
@@ -276,7 +280,7 @@ def measure(case: Case, rounds: int, most_seconds: float, peers: list[str] | Non
         for name, peer in contenders.items():
             for what in ("one", "many"):
                 if (name, what) not in slow:
-                    seconds = _timed(peer, case, what, BY_QUERY.get(name, MANY))
+                    seconds = _timed(peer, case, what, joined_at_once if name in JOINING else MANY)
                     times[name][what].append(seconds)
                     if seconds * (ALONE if what == "one" else len(case.many)) > most_seconds:
                         slow.add((name, what))  # one round of what takes minutes is enough

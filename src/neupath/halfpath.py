@@ -39,7 +39,7 @@ class Factors:
     left_norms: Floats
     right_norms: Floats
     answered: int = 0
-    """How many queries were answered without an index."""
+    """How many queries were answered."""
     work: float = field(init=False)
     """How many additions a mean query takes."""
     index: Any = None

@@ -55,7 +55,8 @@ def top_k_of_product(
             for block, part in factors.blocks(queries)
         ]
         return stacked(parts)
-    if "numba" not in sys.modules and len(queries) * max(factors.work, 1.0) < _AT_ONCE:
+    factors.answered += len(queries)
+    if "numba" not in sys.modules and factors.answered * max(factors.work, 1.0) < _AT_ONCE:
         return _top_k_by_scipy(factors, normalisation, queries, skipped, k, candidates)
     index = _index_for(factors, len(queries)) if candidates is None and k <= _MOST_BY_INDEX else None
     if index is not None:
@@ -116,10 +117,8 @@ def _index_for(factors: Factors, queries: int) -> Index | None:
     """Return the index where it is faster, built once there was so much work that it pays."""
     if factors.work < _LIGHT or not factors.is_moderate:
         return None
-    if factors.index is None:
-        factors.answered += queries
-        if factors.answered * factors.work < _BUILD * factors.left.nnz:
-            return None
+    if factors.index is None and factors.answered * factors.work < _BUILD * factors.left.nnz:
+        return None
     index = index_of(factors)
     return index if factors.work >= _HEAVY or (queries > FEW and index.repeats) else None
 

@@ -91,8 +91,8 @@ def _offer_group(best, held, score, label, targets):
 
 
 @compiled
-def _scan(sums, low, high, targets, normalisation, dx, best, held):
-    """Offer every label of a stretch to the list of the best; return its length and how many targets are in it.
+def _scan(sums, listed, low, high, targets, normalisation, dx, best, held):
+    """Offer every label of a stretch to the list of the best, and set its sum back to 0; return what is held now.
 
     Once there are enough, a sum must reach a + b·norm to matter (b·√norm for the cosine). That is asked of a
     stride of labels at once, without a branch, and few strides have one that does.
@@ -103,6 +103,7 @@ def _scan(sums, low, high, targets, normalisation, dx, best, held):
         if sums[label] > 0.0:
             score = normalised(normalisation, sums[label], dx, norms[label])
             held = _offer_group(best, held, score, label, targets)
+            sums[label] = 0.0
         label += 1
     while label < high:
         end = min(label + _STRIDE, high)
@@ -116,12 +117,16 @@ def _scan(sums, low, high, targets, normalisation, dx, best, held):
             for y in range(len(some)):
                 reached += 1 if some[y] >= a + b * own[y] else 0
         if reached:
+            count = 0
             for y in range(len(some)):
                 norm = np.sqrt(own[y]) if normalisation == _COSINE else own[y]
-                if some[y] > 0.0 and some[y] >= a + b * norm:
-                    score = normalised(normalisation, some[y], dx, own[y])
-                    held = _offer_group(best, held, score, label + y, targets)
-                    a, b = least_line(normalisation, best[0][held[0] - 1], dx)
+                listed[count] = y
+                count += (some[y] > 0.0) & (some[y] >= a + b * norm)
+            for i in range(count):
+                y = np.int64(listed[i])
+                score = normalised(normalisation, some[y], dx, own[y])
+                held = _offer_group(best, held, score, label + y, targets)
+        some[:] = 0.0  # while they are at hand
         label = end
     return held
 
@@ -176,8 +181,7 @@ def _search_stretch(row, postings, targets, normalisation, dx, low, high, work, 
     if count < 0:
         near, far = _likely(normalisation, dx, norms, low, high, 8 * wanted)
         for first, last in ((near, far), (low, near), (far, high)):
-            held = _scan(sums, first, last, targets, normalisation, dx, best, held)
-        sums[low:high] = 0.0
+            held = _scan(sums, touched, first, last, targets, normalisation, dx, best, held)
         return held
     for i in range(count):
         label = touched[i]
