@@ -1,29 +1,25 @@
 """LearnedScorer: what all models share, from their labels to their files."""
 
-import json
+import copy
 import os
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from safetensors import safe_open
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from neupath.errors import QueryError
-from neupath.files import write_whole
-from neupath.graph import HIN
+from neupath.errors import QueryError, SchemaError
+from neupath.graph import HIN, digest_nodes
 from neupath.labels import Pairs, Protocol, draw_pairs, read_pairs
-from neupath.models.training import Watch
+from neupath.models.training import Epoch, Watch
+from neupath.models.weights import WEIGHTS, About, schema_difference, schema_summary, write_weights
 from neupath.nodes import Rows
-from neupath.schema import Schema
 from neupath.scorer import Scorer
 
-WEIGHTS = "weights.safetensors"
 QUERIES_A_BATCH = 8
 
 
@@ -31,9 +27,15 @@ class LearnedScorer(Scorer):
     """A scorer that learns from labelled pairs of one node type, and is never told a meta-path."""
 
     exact = False
+    inductive: ClassVar[bool] = True
+    """Whether it can score nodes that it was not trained with."""
+    reach: ClassVar[str] = "layers"
+    """The parameter that says how far it sees."""
     seed: int
     batch_size: int | None
+    device: torch.device
     node_type_: str
+    log_: list[Epoch]
     validation_rmse_: float | None = None
     """The error on the labels kept for choosing the best epoch; nothing where there were too few queries for it."""
 
@@ -82,6 +84,44 @@ class LearnedScorer(Scorer):
     def _learn(self, hin: HIN, learn: Pairs, check: Pairs, folder: Path | None, watch: Watch) -> None:
         """Learn from some labels, and choose the best epoch by others."""
 
+    @abstractmethod
+    def _tensors(self) -> dict[str, Tensor]:
+        """Return all that was learned."""
+
+    @abstractmethod
+    def _restore(self, hin: HIN, tensors: dict[str, Tensor]) -> None:
+        """Take back what was learned, over a graph that fits."""
+
+    def bind(self, hin: HIN) -> Self:
+        """Return the same model over another graph with the same schema: new nodes, new edges, or all new."""
+        self.check_graph(self._about(), hin)
+        bound = copy.copy(self)
+        bound._restore(hin, self._tensors())
+        return bound
+
+    def save(self, folder: str | Path) -> Path:
+        """Write config.json, and weights.safetensors with the schema, to a folder."""
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        tensors = {name: tensor.cpu().contiguous() for name, tensor in self._tensors().items()}
+        write_weights(target / WEIGHTS, tensors, self._about())
+        return super().save(target)
+
+    def _about(self) -> About:
+        hin = self._fitted()
+        return {"node_type": self.node_type_, "schema": schema_summary(hin.schema), "nodes": digest_nodes(hin)}
+
+    def check_graph(self, trained: About, hin: HIN) -> None:
+        """Refuse a graph that the model does not fit."""
+        given = schema_summary(hin.schema)
+        if trained["schema"] != given:
+            raise SchemaError(schema_difference(trained["schema"], given))
+        if not self.inductive and trained.get("nodes") != digest_nodes(hin):
+            raise QueryError(
+                f"a {self.name} model knows each node by features of its own, and this graph has other nodes than the "
+                f"one it was trained on; train it on this graph"
+            )
+
 
 def split_labels(
     hin: HIN,
@@ -123,19 +163,6 @@ def reproducible(device: torch.device) -> Iterator[None]:
         torch.use_deterministic_algorithms(before)
 
 
-def write_weights(path: Path, tensors: dict[str, Tensor], node_type: str, schema: Schema) -> None:
-    """Write the tensors of a model, with the node type it ranks and the schema it was trained on."""
-    about = {"about": json.dumps({"node_type": node_type, "schema": schema_summary(schema)})}
-    write_whole(path, lambda temporary: save_file(tensors, temporary, metadata=about))
-
-
-def read_weights(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Read what `write_weights` wrote."""
-    with safe_open(path, framework="pt") as file:
-        about = json.loads((file.metadata() or {})["about"])
-    return about, load_file(path)
-
-
 def choose_device(device: str | None) -> torch.device:
     """Return the device asked for, or CUDA where there is one, or the CPU."""
     if device is None:
@@ -149,24 +176,3 @@ def choose_device(device: str | None) -> torch.device:
     if chosen.type == "cuda" and not torch.cuda.is_available():
         raise QueryError(f"device is {device!r}, but no CUDA device is available here; use 'cpu'")
     return chosen
-
-
-def schema_summary(schema: Schema) -> dict[str, list[str]]:
-    """Return what two graphs must share for one model to fit both."""
-    return {"node_types": list(schema.node_types), "relations": [str(relation) for relation in schema.relations]}
-
-
-def schema_difference(trained: dict[str, list[str]], given: dict[str, list[str]]) -> str:
-    """Say what a graph lacks, or has too much, for a model."""
-    missing = _differences(trained, given)
-    extra = _differences(given, trained)
-    told = "; ".join(
-        f"{what} {', '.join(parts)}" for what, parts in (("missing:", missing), ("unknown:", extra)) if parts
-    )
-    return (
-        f"the graph does not have the schema the model was trained on ({told or 'another order of types or relations'})"
-    )
-
-
-def _differences(one: dict[str, list[str]], other: dict[str, list[str]]) -> Iterable[str]:
-    return [part for key in one for part in one[key] if part not in other[key]]

@@ -1,0 +1,108 @@
+"""EmbeddingScorer: models that give each node a vector, and score a pair by its two vectors.
+
+Every node starts with random features, drawn once from the seed and never trained, since the graphs have no features of
+their own (Xiao et al., CIKM 2021, section 4.3); a trained projection for each node type takes them in:
+
+    x_v = W_type(v)·random_v        h = encoder(x, graph)        s(q, t) = SCORE
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from neupath.graph import HIN
+from neupath.models.baseline import Baseline, PairNetwork
+from neupath.models.graph_tensors import GraphTensors
+
+
+class PairScore(nn.Module):
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.kind = KIND
+        if KIND == "mlp":
+            self.hidden, self.out = nn.Linear(2 * dim, dim), nn.Linear(dim, 1)
+        else:
+            self.scale = nn.Parameter(torch.ones(()))
+            self.shift = nn.Parameter(torch.zeros(()))
+
+    def forward(self, here: Tensor, there: Tensor) -> Tensor:
+        if self.kind == "mlp":
+            both = torch.cat([here * there, (here - there).abs()], dim=-1)
+            return self.out(self.hidden(both).relu()).squeeze(-1)
+        if self.kind == "dice":
+            return 2 * (here * there).sum(-1) / ((here * here).sum(-1) + (there * there).sum(-1)).clamp(min=1e-8)
+        if self.kind == "cosine":
+            return functional.cosine_similarity(here, there, dim=-1)
+        if self.kind == "scaled":
+            return self.scale * functional.cosine_similarity(here, there, dim=-1) + self.shift
+
+
+import os
+
+KIND = os.environ.get("KIND", "mlp")
+
+
+class EmbeddingNetwork(PairNetwork):
+    """Random features, a projection for each type, an encoder, and the score of two vectors."""
+
+    def __init__(self, graph: GraphTensors, encoder: nn.Module, node_type: str, dim: int, seed: int) -> None:
+        super().__init__()
+        self.graph, self.rows = graph, graph.rows_of(node_type)
+        generator = torch.Generator().manual_seed(seed)
+        self.features = torch.randn(graph.num_nodes, dim, generator=generator).to(graph.types.device)
+        self.project = nn.Parameter(torch.randn(len(graph.schema.node_types), dim, dim) / dim**0.5)
+        self.encoder, self.score = encoder, PairScore(dim)
+
+    def represent(self) -> Tensor:
+        """Return the vector of each node of the type that is ranked; shape (nodes, dim)."""
+        parts = self.graph.by_type(self.features).values()
+        x = torch.cat([part @ weight for part, weight in zip(parts, self.project, strict=True)])
+        found: Tensor = self.encoder(x)[self.rows]
+        return found
+
+    def forward(self, queries: Tensor, targets: Tensor) -> Tensor:
+        h = self.represent()
+        scores: Tensor = self.score(h[queries], h[targets])
+        return scores
+
+    def score_all(self, queries: Sequence[int]) -> Tensor:
+        h = self.represent()
+        scores = [self.score(h[query].expand_as(h), h) for query in queries]
+        return torch.stack(scores) if scores else h.new_zeros(0, len(h))
+
+
+class EmbeddingScorer(Baseline):
+    """A baseline that gives each node a vector; a new one only says how (`_make_encoder`)."""
+
+    inductive = False
+
+    @abstractmethod
+    def _make_encoder(self, graph: GraphTensors) -> nn.Module:
+        """Make what turns the features of all nodes into their vectors, (nodes, dim) into (nodes, dim)."""
+
+    def _make_network(self, hin: HIN) -> PairNetwork:
+        graph = GraphTensors.of(hin, self.device)
+        return EmbeddingNetwork(graph, self._make_encoder(graph), self.node_type_, self.dim, self.seed)
+
+
+def num_heads(dim: int) -> int:
+    """Return how many heads attention of some width is cut into: 4 where they come out even."""
+    return 4 if dim % 4 == 0 else 1
+
+
+class Layers(nn.Module):
+    """Layers over the same graph, one after the other, with a ReLU between them."""
+
+    def __init__(self, layers: Sequence[nn.Module], call: Callable[[nn.Module, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.layers, self.call = nn.ModuleList(layers), call
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the vectors after the last layer; shape (nodes, dim)."""
+        h = x
+        for number, layer in enumerate(self.layers):
+            h = self.call(layer, h if number == 0 else h.relu())
+        return h
