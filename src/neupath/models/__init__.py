@@ -22,11 +22,15 @@ from neupath.models.gtn import GTN
 from neupath.models.han import HAN
 from neupath.models.hgt import HGT
 from neupath.models.learned import LearnedScorer
+from neupath.models.metapath2vec import MetaPath2Vec
 from neupath.models.mlp import MLP
+from neupath.models.model import Model
 from neupath.models.nbfnet import NBFNet
 from neupath.models.neupath import NeuPath
+from neupath.models.node2vec import Node2Vec
 from neupath.models.rgcn import RGCN
 from neupath.models.sage import SAGE
+from neupath.models.walk_embedding import WalkEmbedding
 from neupath.models.weights import WEIGHTS, read_weights
 
 BASELINES: dict[str, type[Baseline]] = {
@@ -35,14 +39,19 @@ BASELINES: dict[str, type[Baseline]] = {
 MODELS: dict[str, type[LearnedScorer]] = {NeuPath.name: NeuPath, CountPath.name: CountPath, **BASELINES}
 
 
-def load_model(folder: str | Path, hin: HIN, device: str | None = None) -> LearnedScorer:
+EMBEDDINGS: dict[str, type[WalkEmbedding]] = {model.name: model for model in (Node2Vec, MetaPath2Vec)}
+"""Those that learn without labels."""
+
+
+def load_model(folder: str | Path, hin: HIN, device: str | None = None) -> Model:
     """Read a saved model and bind it to a graph with the schema it was trained on."""
     name, params = read_saved(folder)
-    if name not in MODELS:
-        raise SourceError(f"{folder} holds a scorer named {name!r}, which is not one of {listed(MODELS, 20)}")
-    path, made, settings = Path(folder) / WEIGHTS, cast(Any, MODELS[name]), cast(Any, params)
+    known: dict[str, Any] = {**MODELS, **EMBEDDINGS}
+    if name not in known:
+        raise SourceError(f"{folder} holds a scorer named {name!r}, which is not one of {listed(known, 20)}")
+    path, made, settings = Path(folder) / WEIGHTS, known[name], cast(Any, params)
     try:
-        model: LearnedScorer = made(**settings, device=device)
+        model: Model = made(**settings, device=device)
         about, tensors = read_weights(path)
     except (safetensors.SafetensorError, KeyError, ValueError, TypeError, OSError) as error:
         raise SourceError(f"{path} is not a {made.__name__} model that can be read: {error}") from error
@@ -57,6 +66,7 @@ def load_model(folder: str | Path, hin: HIN, device: str | None = None) -> Learn
 
 __all__ = [
     "BASELINES",
+    "EMBEDDINGS",
     "GAT",
     "GCN",
     "GIN",
@@ -70,7 +80,11 @@ __all__ = [
     "Baseline",
     "CountPath",
     "LearnedScorer",
+    "MetaPath2Vec",
+    "Model",
     "NBFNet",
     "NeuPath",
+    "Node2Vec",
+    "WalkEmbedding",
     "load_model",
 ]

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from neupath.errors import QueryError
 from neupath.graph import HIN, Floats
 from neupath.labels import Pairs
-from neupath.models.learned import LearnedScorer, choose_device, reproducible
+from neupath.models.learned import LearnedScorer
+from neupath.models.model import choose_device, reproducible
 from neupath.models.training import Recipe, Watch, fingerprint_of, train
 from neupath.nodes import Mask, Rows
 from neupath.ranking import Ranking, stacked, top_k_of_scores
@@ -49,7 +50,6 @@ class Baseline(LearnedScorer):
     """A model to compare with: one network over the whole graph, trained on the same labels by the same loop.
 
     Each step passes over the whole graph, for all labels of `batch_size` queries (`queries_a_batch` unless said).
-    Scores are cut to [0, 1], where labels lie.
     """
 
     settings: ClassVar[tuple[str, ...]] = ()
@@ -62,13 +62,13 @@ class Baseline(LearnedScorer):
         dim: int = 256,
         layers: int = 2,
         *,
-        epochs: int = 100,
+        epochs: int = 30,
         batch_size: int | None = None,
         learning_rate: float = 1e-3,
         seed: int = 0,
         device: str | None = None,
     ) -> None:
-        for what, value in (("dim", dim), ("layers", layers), ("batch_size", batch_size or 1)):
+        for what, value in (("dim", dim), ("layers", layers), ("batch_size", 1 if batch_size is None else batch_size)):
             if value < 1:
                 raise QueryError(f"{what} is {value}; it must be at least 1")
         self.dim, self.layers, self.epochs, self.batch_size = dim, layers, epochs, batch_size
@@ -118,7 +118,7 @@ class Baseline(LearnedScorer):
         """Return the score of each query with every target; shape (queries, targets)."""
         self._fitted()
         with torch.no_grad(), reproducible(self.device):
-            scores: Floats = self.network_.score_all(queries.tolist()).clamp(0, 1).cpu().double().numpy()
+            scores: Floats = self.network_.score_all(queries.tolist()).cpu().double().numpy()
         return scores
 
     def rank_rows(

@@ -27,7 +27,8 @@ from neupath.graph import HIN, Floats
 from neupath.halfpath import Factors, mirrored
 from neupath.labels import Pairs
 from neupath.models.classes import edge_kinds
-from neupath.models.learned import QUERIES_A_BATCH, LearnedScorer, choose_device
+from neupath.models.learned import QUERIES_A_BATCH, LearnedScorer
+from neupath.models.model import choose_device
 from neupath.models.soft_paths import HalfPath, gated_product, gram, half_paths, row_dots, spell, walk
 from neupath.models.training import Epoch, Recipe, Watch, fingerprint_of, train
 from neupath.nodes import Mask, Rows

@@ -16,7 +16,8 @@ from neupath.models.attention import Look, looked_at, used_metapaths
 from neupath.models.batches import Batch, build_batch
 from neupath.models.classes import ClassTable, FlatGraph, Ints, edge_kinds
 from neupath.models.encoder import Decoder, Encoder, Pooling
-from neupath.models.learned import QUERIES_A_BATCH, LearnedScorer, choose_device, reproducible
+from neupath.models.learned import QUERIES_A_BATCH, LearnedScorer
+from neupath.models.model import choose_device, reproducible
 from neupath.models.training import Epoch, Recipe, Watch, fingerprint_of, train
 from neupath.nodes import Id, Mask, Rows
 from neupath.ranking import Ranking, top_k_of_scores
