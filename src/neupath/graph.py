@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from neupath.errors import GraphError, QueryError
+from neupath.errors import GraphError, NodeError, QueryError, listed
 from neupath.metapath import MetaPath
 from neupath.nodes import Id, Mask, Nodes, Rows
 from neupath.schema import Link, Relation, Schema
@@ -106,6 +106,24 @@ class HIN:
     def find(self, node_type: str, query: Id) -> int:
         """Return the row of the node with this id or name."""
         return self.nodes[self.schema.node_type(node_type)].find(query)
+
+    def find_type(self, ids: Sequence[Id], what: str) -> str:
+        """Find the one node type that knows all the ids or names; `what` says whose they are, for errors."""
+        distinct = list(dict.fromkeys(ids))
+        fitting, reasons = [], []
+        for name, nodes in self.nodes.items():
+            try:
+                nodes.find_many(distinct)
+                fitting.append(name)
+            except NodeError as error:
+                reasons.append(str(error))
+        if len(fitting) == 1:
+            return fitting[0]
+        if fitting:
+            raise QueryError(
+                f"{what} could be of type {' or '.join(fitting)}; say which with --type, in Python node_type"
+            )
+        raise NodeError(f"no node type knows all nodes of {what}: {listed(reasons, 2)}")
 
     def candidates(
         self, node_type: str, *, among: Sequence[Id] | None = None, where: str | Sequence[str] = ()

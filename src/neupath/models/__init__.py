@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, cast
 
-from neupath.errors import MissingExtraError, SourceError, listed
+from neupath.errors import MissingExtraError, QueryError, SourceError, did_you_mean, listed
 from neupath.graph import HIN
 from neupath.scorer import read_saved
 
@@ -41,6 +41,24 @@ MODELS: dict[str, type[LearnedScorer]] = {NeuPath.name: NeuPath, CountPath.name:
 
 EMBEDDINGS: dict[str, type[WalkEmbedding]] = {model.name: model for model in (Node2Vec, MetaPath2Vec)}
 """Those that learn without labels."""
+
+
+def model_named(name: str, **settings: Any) -> LearnedScorer:
+    """Make the model with this name; `layers` says how far it sees, whatever the model itself calls it.
+
+    >>> model_named("countpath", layers=3).params()["half_length"]
+    3
+    """
+    if name not in MODELS:
+        raise QueryError(f"no model {name!r} (there are {listed(MODELS, 20)}){did_you_mean(name, MODELS)}")
+    made: Any = MODELS[name]
+    taken = {"layers" if setting == made.reach else setting for setting in (*made().params(), "device")}
+    for setting in settings:
+        if setting not in taken:
+            raise QueryError(f"a {name} model has no {setting}; it has {listed(sorted(taken), 20)}")
+    given = {made.reach if setting == "layers" else setting: value for setting, value in settings.items()}
+    model: LearnedScorer = made(**given)
+    return model
 
 
 def load_model(folder: str | Path, hin: HIN, device: str | None = None) -> Model:
@@ -87,4 +105,5 @@ __all__ = [
     "Node2Vec",
     "WalkEmbedding",
     "load_model",
+    "model_named",
 ]

@@ -3,7 +3,11 @@
 Every node starts with random features, drawn once from the seed and never trained, since the graphs have no features of
 their own (Xiao et al., CIKM 2021, section 4.3); a trained projection for each node type takes them in:
 
-    x_v = W_type(v)·random_v        h = encoder(x, graph)        s(q, t) = SCORE
+    x_v = W_type(v)·random_v        h = encoder(x, graph)        s(q, t) = cos(h_q, h_t)
+
+The cosine was chosen on IMDB movie-actor-movie (d = 256, 15 epochs, one seed), against a small MLP over h_q∘h_t and
+|h_q - h_t|: the validation RMSE was 0.142 instead of 0.157 with GCN, 0.172 instead of 0.193 with GTN. Random features are
+nearly orthogonal, so that a cosine of two means of neighbours counts the neighbours they share; an MLP must learn that.
 """
 
 from abc import abstractmethod
@@ -18,35 +22,8 @@ from neupath.models.baseline import Baseline, PairNetwork
 from neupath.models.graph_tensors import GraphTensors
 
 
-class PairScore(nn.Module):
-    def __init__(self, dim: int) -> None:
-        super().__init__()
-        self.kind = KIND
-        if KIND == "mlp":
-            self.hidden, self.out = nn.Linear(2 * dim, dim), nn.Linear(dim, 1)
-        else:
-            self.scale = nn.Parameter(torch.ones(()))
-            self.shift = nn.Parameter(torch.zeros(()))
-
-    def forward(self, here: Tensor, there: Tensor) -> Tensor:
-        if self.kind == "mlp":
-            both = torch.cat([here * there, (here - there).abs()], dim=-1)
-            return self.out(self.hidden(both).relu()).squeeze(-1)
-        if self.kind == "dice":
-            return 2 * (here * there).sum(-1) / ((here * here).sum(-1) + (there * there).sum(-1)).clamp(min=1e-8)
-        if self.kind == "cosine":
-            return functional.cosine_similarity(here, there, dim=-1)
-        if self.kind == "scaled":
-            return self.scale * functional.cosine_similarity(here, there, dim=-1) + self.shift
-
-
-import os
-
-KIND = os.environ.get("KIND", "mlp")
-
-
 class EmbeddingNetwork(PairNetwork):
-    """Random features, a projection for each type, an encoder, and the score of two vectors."""
+    """Random features, a projection for each type, and an encoder; the score of a pair is the cosine of its vectors."""
 
     def __init__(self, graph: GraphTensors, encoder: nn.Module, node_type: str, dim: int, seed: int) -> None:
         super().__init__()
@@ -54,7 +31,7 @@ class EmbeddingNetwork(PairNetwork):
         generator = torch.Generator().manual_seed(seed)
         self.features = torch.randn(graph.num_nodes, dim, generator=generator).to(graph.types.device)
         self.project = nn.Parameter(torch.randn(len(graph.schema.node_types), dim, dim) / dim**0.5)
-        self.encoder, self.score = encoder, PairScore(dim)
+        self.encoder = encoder
 
     def represent(self) -> Tensor:
         """Return the vector of each node of the type that is ranked; shape (nodes, dim)."""
@@ -65,12 +42,11 @@ class EmbeddingNetwork(PairNetwork):
 
     def forward(self, queries: Tensor, targets: Tensor) -> Tensor:
         h = self.represent()
-        scores: Tensor = self.score(h[queries], h[targets])
-        return scores
+        return functional.cosine_similarity(h[queries], h[targets], dim=-1)
 
     def score_all(self, queries: Sequence[int]) -> Tensor:
         h = self.represent()
-        scores = [self.score(h[query].expand_as(h), h) for query in queries]
+        scores = [functional.cosine_similarity(h[query].expand_as(h), h, dim=-1) for query in queries]
         return torch.stack(scores) if scores else h.new_zeros(0, len(h))
 
 

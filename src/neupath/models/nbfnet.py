@@ -1,12 +1,13 @@
 """NBFNet (Zhu, Zhang, Xhonneux, Tang, NeurIPS 2021): Bellman-Ford iterations, learned, from the query to all nodes."""
 
 from collections.abc import Sequence
+from typing import Unpack
 
 import torch
 from torch import Tensor, nn
 
 from neupath.graph import HIN
-from neupath.models.baseline import Baseline, PairNetwork
+from neupath.models.baseline import Baseline, PairNetwork, TrainingOptions
 from neupath.models.graph_tensors import GraphTensors
 
 
@@ -18,7 +19,8 @@ class NBFNet(Baseline):
 
     The messages and the boundary condition are NBFNet's with DistMult; the pooling is its PNA without maximum and
     minimum, with the sum instead of degree scalers. It has no features of nodes, so it binds to other graphs. `layers`
-    is the length of the paths it can see.
+    is the length of the paths it can see. Each query passes over the whole graph for itself, so the width is 32 unless
+    said, as in the NBFNet paper.
 
     >>> import neupath as npth
     >>> labels = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0)]
@@ -29,6 +31,10 @@ class NBFNet(Baseline):
 
     name = "nbfnet"
     queries_a_batch = 8
+
+    def __init__(self, dim: int = 32, layers: int = 2, **rest: Unpack[TrainingOptions]) -> None:
+        options: TrainingOptions = {"learning_rate": 5e-3, **rest}
+        super().__init__(dim, layers, **options)
 
     def _make_network(self, hin: HIN) -> PairNetwork:
         return BellmanFord(GraphTensors.of(hin, self.device), self.node_type_, self.dim, self.layers)
