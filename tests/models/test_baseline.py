@@ -3,12 +3,13 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 torch = pytest.importorskip("torch", reason="the learn extra is not installed")
 
 import neupath as npth  # noqa: E402
-from neupath import HIN, NeuPathError  # noqa: E402
+from neupath import HIN, Edges, NeuPathError, Nodes, Relation  # noqa: E402
 from neupath.models import BASELINES, GCN, GTN, HAN, NBFNet, load_model  # noqa: E402
 from tests.models.test_models import library  # noqa: E402
 
@@ -53,7 +54,7 @@ def test_knows_whether_it_fits_other_nodes(name: str, hin: HIN, toy: HIN, tmp_pa
         model.bind(toy)
 
 
-@pytest.mark.parametrize("name", ["gcn", "nbfnet"])
+@pytest.mark.parametrize("name", list(BASELINES))
 def test_a_run_that_was_stopped_ends_the_same(name: str, hin: HIN, teacher: npth.PathSim, tmp_path: Path) -> None:
     class StopError(Exception): ...
 
@@ -67,6 +68,28 @@ def test_a_run_that_was_stopped_ends_the_same(name: str, hin: HIN, teacher: npth
         make().fit(hin, **labels, folder=tmp_path, watch=stop)
     resumed = make().fit(hin, **labels, folder=tmp_path)
     np.testing.assert_array_equal(resumed.scores("u1"), make().fit(hin, **labels).scores("u1"))
+
+
+@pytest.mark.parametrize("name", list(BASELINES))
+def test_types_without_edges_do_no_harm(name: str) -> None:
+    relation = Relation("user", "knows", "user", directed=False)
+    hin = HIN.build(
+        [
+            Nodes("user", pa.array(["a", "b", "c"])),
+            Nodes("tag", pa.array(["t"])),
+            Nodes("none", pa.array([], pa.string())),
+        ],
+        [Edges(relation, np.array([0]), np.array([1]))],
+    )
+    model = BASELINES[name](dim=8, epochs=2, device="cpu").fit(hin, [("a", "b", 1.0), ("a", "c", 0.0)])
+    assert np.isfinite(model.score_rows(np.arange(3))).all()
+
+
+def test_vectors_are_those_of_the_last_fit(hin: HIN) -> None:
+    model = GCN(dim=8, epochs=2, device="cpu").fit(hin, [("u1", "u2", 1.0)])
+    first = model.scores("u1")
+    again = model.fit(hin, [("u1", "u2", 0.0), ("u1", "u5", 1.0)]).scores("u1")
+    assert not np.array_equal(first, again)
 
 
 def test_a_file_of_other_weights(hin: HIN, tmp_path: Path) -> None:

@@ -1,23 +1,25 @@
 """Commute time (Fouss, Pirotte, Renders, Saerens, TKDE 2007), over the whole graph."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csc_array, diags_array
-from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import SuperLU, splu
 
 from neupath.graph import Csr, Floats
 from neupath.halfpath import cached
 from neupath.measures.graph_measure import GraphMeasure
 from neupath.nodes import Rows
 
+if TYPE_CHECKING:
+    from scipy.sparse.linalg import SuperLU
+
 
 @dataclass(frozen=True)
 class _Grounded:
     """The Laplacian with one node of each component taken out, factored; `place` is -1 for those taken out."""
 
-    solver: SuperLU | None  # nothing where no node has an edge
+    solver: "SuperLU | None"  # nothing where no node has an edge
     diagonal: Floats  # (kept,) of the inverse
     place: Rows  # (nodes,)
     components: Rows  # (nodes,)
@@ -62,6 +64,9 @@ class CommuteTime(GraphMeasure):
 
 
 def _ground(adjacency: Csr) -> _Grounded:
+    from scipy.sparse.csgraph import connected_components
+    from scipy.sparse.linalg import splu
+
     from neupath.measures.kernels import inverse_diagonal
 
     components = connected_components(adjacency, directed=False)[1].astype(np.int64)

@@ -31,6 +31,7 @@ class HGT(EmbeddingScorer):
 
         def call(layer: nn.Module, x: Tensor) -> Tensor:
             found = layer(graph.by_type(x), edges)
-            return torch.cat([found[name] for name in graph.schema.node_types])
+            kept = graph.by_type(x)  # a type that no edge leads to stays what it is
+            return torch.cat([kept[name] if found.get(name) is None else found[name] for name in kept])
 
         return Layers(layers, call)

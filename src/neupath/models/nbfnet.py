@@ -30,7 +30,7 @@ class NBFNet(Baseline):
     """
 
     name = "nbfnet"
-    queries_a_batch = 8
+    queries_a_batch = 16
 
     def __init__(self, dim: int = 32, layers: int = 2, **rest: Unpack[TrainingOptions]) -> None:
         options: TrainingOptions = {"learning_rate": 5e-3, **rest}
