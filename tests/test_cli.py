@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from neupath.cli import main
+from neupath.measures import GRAPH_MEASURES
 from tests.datasets.test_folder import BAD, CAST, MOVIES, write
 
 
@@ -42,6 +43,45 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 @pytest.fixture
 def movies(tmp_path: Path) -> Path:
     return write(tmp_path / "movies", movies__tsv=MOVIES, movie_actor__tsv=CAST)
+
+
+@pytest.mark.parametrize("measure", list(GRAPH_MEASURES))
+def test_search_over_the_whole_graph_needs_no_path(run: Run, measure: str) -> None:
+    found = run("search", "toy", "Mike", "--measure", measure, "--json").json
+    assert (found["measure"], found["metapath"], found["exact"]) == (measure, None, True)
+    assert found == run("search", "toy", "Mike", "--measure", measure, "--type", "author", "--json").json
+    shown = run("search", "toy", "Mike", "Bob", "--measure", measure)
+    assert shown.code == 0
+    if measure == "scan":  # no two authors share a paper
+        assert "Mike: nothing found by scan" in shown.out
+        assert "0 of 4 author nodes are related; the others have score 0" in shown.err
+    else:
+        assert f"author nodes most similar to Mike by {measure}" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--measure", "ppr", "--path", "APA"), "ppr looks at the whole graph and takes no meta-path; leave it out"),
+        (("--measure", "ppr", "--type", "venu"), "no node type 'venu'"),
+        (("--measure", "ppr", "--type", "venue"), "no venue with the id 'Mike'"),
+        (("--type", "author", "--path", "APA"), "pathsim takes its types from --path; --type is for measures over the"),
+        (("--measure", "pagerank"), "no meta-path is given"),
+        (("--model", "m", "--type", "author"), "give either --model or --type"),
+    ],
+)
+def test_search_with_options_that_do_not_go_together(run: Run, arguments: tuple[str, ...], message: str) -> None:
+    result = run("search", "toy", "Mike", *arguments)
+    assert result.code == 2
+    assert message in result.err
+
+
+def test_a_query_of_no_type_or_of_two(run: Run, tmp_path: Path) -> None:
+    assert "no node type knows all nodes of the query" in run("search", "toy", "Nobody", "--measure", "ppr").err
+    folder = write(tmp_path / "g", a_b__csv="a,b\nx,x\ny,x\n")
+    result = run("search", folder, "x", "--measure", "ppr")
+    assert "the query could be of type a or b; say which with --type" in result.err
+    assert run("search", folder, "x", "--measure", "ppr", "--type", "b").code == 0
 
 
 def test_search_json_is_the_documented_object(run: Run) -> None:

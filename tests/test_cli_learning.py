@@ -59,6 +59,32 @@ def test_evaluate_shows_the_meta_paths_a_model_uses(run: Run, tmp_path: Path) ->
     assert "what it looks at, over the best hits of 5 queries" in run(*arguments).out
 
 
+@pytest.mark.parametrize("model", ["gcn", "nbfnet"])
+def test_baselines_are_trained_and_searched_like_any_model(run: Run, tmp_path: Path, model: str) -> None:  # noqa: F811
+    settings = ["--dim", 8, "--epochs", 2, "--device", "cpu", "--model", model]
+    trained = run("train", "stdlib", "--path", PATH, "--out", tmp_path, *settings, "--json").json
+    assert (trained["model"], trained["epochs"], trained["metapaths"]) == (model, 2, [])
+    told = run("evaluate", "stdlib", "--model", tmp_path, "--path", PATH, "--queries", 5, "--json").json
+    assert told["queries"] == 5
+    found = run("search", "stdlib", "argparse.ArgumentParser", "--model", tmp_path, "-k", 3, "--json").json
+    assert (found["measure"], len(found["hits"])) == (model, 3)
+
+
+def test_embeddings_are_learned_without_labels(run: Run, tmp_path: Path) -> None:  # noqa: F811
+    settings = ["--dim", 8, "--epochs", 1, "--device", "cpu"]
+    trained = run("train", "toy", "--model", "node2vec", "--type", "author", "--out", tmp_path / "n", *settings)
+    assert "vectors of author nodes, learned in " in trained.out
+    along = run(
+        "train", "toy", "--model", "metapath2vec", "--path", "APA", "--out", tmp_path / "m", *settings, "--json"
+    )
+    assert along.json["node_type"] == "author"
+    assert (
+        "most similar to Mike by the node2vec model in" in run("search", "toy", "Mike", "--model", tmp_path / "n").out
+    )
+    found = run("search", "toy", "Mike", "--model", tmp_path / "m", "--json").json
+    assert (found["measure"], found["metapath"]) == ("metapath2vec", "author-paper-author")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -68,6 +94,24 @@ def test_evaluate_shows_the_meta_paths_a_model_uses(run: Run, tmp_path: Path) ->
         (("train", "toy", "--out", "m", "--path", "APVPA", "--model", "neupaht"), "no model 'neupaht'"),
         (("train", "toy", "--out", "m", "--path", "APVPA"), "5 nodes are too few to split"),
         (("train", "toy", "--out", "m", "--path", "APVPA", "--dim", 0), "dim is 0"),
+        (
+            ("train", "toy", "--out", "m", "--path", "APVPA", "--model", "countpath", "--paths", 3),
+            "a countpath model has no paths; it has batch_size, channels, device, epochs, layers",
+        ),
+        (
+            ("train", "toy", "--out", "m", "--path", "APVPA", "--type", "author"),
+            "--type is for node2vec; a neupath model",
+        ),
+        (("train", "toy", "--out", "m", "--model", "node2vec"), "node2vec learns from walks, and needs --type alone"),
+        (("train", "toy", "--out", "m", "--model", "metapath2vec"), "and needs --path alone to know which"),
+        (
+            ("train", "toy", "--out", "m", "--model", "node2vec", "--type", "author", "--paths", 2),
+            "a node2vec model has no paths; leave it out",
+        ),
+        (
+            ("train", "toy", "--out", "m", "--model", "node2vec", "--pairs", "x.csv"),
+            "node2vec learns without labels; leave out --pairs",
+        ),
         (("evaluate", "toy", "--model", "nowhere", "--path", "APVPA"), "no saved scorer in nowhere"),
         (("search", "toy", "Mike", "--model", "nowhere"), "no saved scorer in nowhere"),
         (("search", "toy", "Mike", "--model", "nowhere", "-p", "APVPA"), "give either --model or --path"),

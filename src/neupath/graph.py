@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from neupath.errors import GraphError, QueryError
+from neupath.errors import GraphError, NodeError, QueryError, listed
 from neupath.metapath import MetaPath
 from neupath.nodes import Id, Mask, Nodes, Rows
 from neupath.schema import Link, Relation, Schema
@@ -107,6 +107,24 @@ class HIN:
         """Return the row of the node with this id or name."""
         return self.nodes[self.schema.node_type(node_type)].find(query)
 
+    def find_type(self, ids: Sequence[Id], what: str) -> str:
+        """Find the one node type that knows all the ids or names; `what` says whose they are, for errors."""
+        distinct = list(dict.fromkeys(ids))
+        fitting, reasons = [], []
+        for name, nodes in self.nodes.items():
+            try:
+                nodes.find_many(distinct)
+                fitting.append(name)
+            except NodeError as error:
+                reasons.append(str(error))
+        if len(fitting) == 1:
+            return fitting[0]
+        if fitting:
+            raise QueryError(
+                f"{what} could be of type {' or '.join(fitting)}; say which with --type, in Python node_type"
+            )
+        raise NodeError(f"no node type knows all nodes of {what}: {listed(reasons, 2)}")
+
     def candidates(
         self, node_type: str, *, among: Sequence[Id] | None = None, where: str | Sequence[str] = ()
     ) -> Mask | None:
@@ -198,8 +216,8 @@ def _check_weights(relation: Relation, weights: Floats) -> None:
         )
 
 
-def digest(hin: HIN) -> str:
-    """Return a text that differs between graphs with different nodes, relations or edges."""
+def digest_nodes(hin: HIN) -> str:
+    """Return a text that differs between graphs with different nodes, or nodes in another order."""
     found = sha256(str([(t, len(nodes)) for t, nodes in hin.nodes.items()]).encode())
     for nodes in hin.nodes.values():
         sink = pa.BufferOutputStream()
@@ -207,6 +225,12 @@ def digest(hin: HIN) -> str:
         with pa.ipc.new_stream(sink, batch.schema) as stream:
             stream.write_batch(batch)
         found.update(sink.getvalue())
+    return found.hexdigest()
+
+
+def digest(hin: HIN) -> str:
+    """Return a text that differs between graphs with different nodes, relations or edges."""
+    found = sha256(digest_nodes(hin).encode())
     for relation, matrix in hin.matrices.items():
         found.update(str(relation).encode())
         for part in (matrix.indptr, matrix.indices, matrix.data):

@@ -54,6 +54,10 @@ class Factors:
         left, right = ((matrix.indptr, matrix.indices, matrix.data) for matrix in (self.left, self.right))
         return left, right, self.left_norms, self.right_norms
 
+    def rows(self, queries: Rows) -> Csr:
+        """Return some rows of M."""
+        return csr_array(self.left[queries] @ self.right)
+
     @property
     def every_query(self) -> Rows:
         return np.arange(len(self.left_norms))
@@ -81,10 +85,14 @@ class Chain:
     def _identity(self) -> Csr:
         return freeze(csr_array(eye_array(len(self.right_norms), format="csr")))
 
+    def rows(self, queries: Rows) -> Csr:
+        """Return some rows of M."""
+        return propagate(self.matrices, queries)
+
     def blocks(self, queries: Rows) -> Iterator[tuple[slice, Factors]]:
         """Yield the rows of some queries, a block at a time, each as the left factor of a product with the identity."""
         for block in row_blocks(len(queries), self.matrices):
-            rows = freeze(propagate(self.matrices, queries[block]))
+            rows = freeze(self.rows(queries[block]))
             yield block, Factors(rows, self._identity, self.left_norms[queries[block]], self.right_norms)
 
 

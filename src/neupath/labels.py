@@ -1,7 +1,7 @@
 """Labels: pairs of nodes with a score, given by a user or drawn from an exact measure, to learn from."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from neupath.errors import NodeError, QueryError, SourceError, listed
+from neupath.errors import QueryError, SourceError, listed
 from neupath.graph import HIN, Floats
 from neupath.nodes import Id, Rows
 from neupath.scorer import Scorer
@@ -66,7 +66,8 @@ def read_pairs(
         if not (0 <= score <= 1 if bounded else math.isfinite(score)):
             allowed = "lie between 0 and 1" if bounded else "are finite numbers"
             raise QueryError(f"{given.told(number)} has the score {score}; scores {allowed}")
-    chosen = hin.schema.node_type(node_type) if node_type else _find_type(hin, [*given.queries, *given.targets])
+    every = [*given.queries, *given.targets]
+    chosen = hin.schema.node_type(node_type) if node_type else hin.find_type(every, "the pairs")
     nodes = hin.nodes[chosen]
     queries, targets = nodes.find_many(given.queries), nodes.find_many(given.targets)
     _refuse_contradictions(given, queries, targets)
@@ -154,25 +155,6 @@ def _read_csv(path: Path) -> pa.Table:
         raise SourceError(f"no such file: {path}") from error
     except (pa.ArrowException, OSError) as error:
         raise SourceError(f"cannot read the pairs in {path}: {str(error).splitlines()[0]}") from error
-
-
-def _find_type(hin: HIN, ids: Sequence[Id]) -> str:
-    """Find the one node type that knows all the ids."""
-    distinct = list(dict.fromkeys(ids))
-    fitting, reasons = [], []
-    for name, nodes in hin.nodes.items():
-        try:
-            nodes.find_many(distinct)
-            fitting.append(name)
-        except NodeError as error:
-            reasons.append(str(error))
-    if len(fitting) == 1:
-        return fitting[0]
-    if fitting:
-        raise QueryError(
-            f"the pairs could be of type {' or '.join(fitting)}; say which with --type, in Python node_type"
-        )
-    raise NodeError(f"no node type knows all nodes of the pairs: {listed(reasons, 2)}")
 
 
 def write_pairs(hin: HIN, pairs: Pairs) -> str:

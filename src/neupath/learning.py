@@ -1,16 +1,17 @@
-"""Learning: from a graph and labels to a saved model, as `neupath train` does it."""
+"""Learning: from a graph, and labels where they are needed, to a saved model, as `neupath train` does it."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from neupath.drawing import draw_curve
-from neupath.errors import QueryError, did_you_mean, listed
+from neupath.errors import QueryError, listed
 from neupath.evaluation import split_queries
 from neupath.graph import HIN
 from neupath.labels import Protocol
 from neupath.measures import measure_named
-from neupath.models import MODELS, CountPath, NeuPath
+from neupath.models import EMBEDDINGS, CountPath, MetaPath2Vec, WalkEmbedding, model_named
 from neupath.models.training import CHECKPOINT
 from neupath.progress import ProgressBars
 
@@ -36,6 +37,37 @@ class Learned:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class Embedded:
+    """What came of learning from walks alone."""
+
+    folder: str
+    model: str
+    node_type: str
+    seconds: float
+
+    def to_dict(self) -> dict[str, object]:
+        """Return what `train --json` prints."""
+        return asdict(self)
+
+
+def embed(
+    hin: HIN, model: str, path: str | None, node_type: str | None, folder: Path, settings: dict[str, Any]
+) -> Embedded:
+    """Learn vectors of nodes from walks, without labels, along a meta-path or from nodes of a type; and save them."""
+    wanted, other = ("--path", "--type") if model == MetaPath2Vec.name else ("--type", "--path")
+    given = {"--path": path, "--type": node_type}
+    if given[wanted] is None or given[other] is not None:
+        raise QueryError(f"{model} learns from walks, and needs {wanted} alone to know which")
+    made: Any = EMBEDDINGS[model]
+    unknown = sorted({*settings} - {*made("").params(), "device"})
+    if unknown:
+        raise QueryError(f"a {model} model has no {listed(unknown)}; leave it out")
+    began = perf_counter()
+    scorer: WalkEmbedding = made(given[wanted], **settings).fit(hin)
+    return Embedded(str(scorer.save(folder)), model, scorer.node_type_, perf_counter() - began)
+
+
 def learn(
     hin: HIN,
     model: str,
@@ -45,19 +77,12 @@ def learn(
     *,
     measure: str,
     protocol: Protocol,
-    layers: int,
-    epochs: int,
     seed: int,
-    device: str | None,
     settings: dict[str, Any],
     bars: ProgressBars,
 ) -> Learned:
     """Train a model on labels from a measure or a file, and save it with its log and learning curve."""
-    if model not in MODELS:
-        raise QueryError(f"no model {model!r} (there are {listed(MODELS)}){did_you_mean(model, MODELS)}")
-    scorer: NeuPath | CountPath
-    common: dict[str, Any] = {"epochs": epochs, "seed": seed, "device": device} | settings
-    scorer = NeuPath(layers=layers, **common) if model == "neupath" else CountPath(half_length=layers, **common)
+    scorer = model_named(model, seed=seed, **settings)
     labels: dict[str, Any] = {"pairs": pairs}
     if path is not None:
         teacher = measure_named(measure, path).fit(hin)

@@ -215,6 +215,12 @@ def top_k_of_scores(scores: Floats, skipped: Rows, k: int, candidates: Mask | No
     return Ranking(rows, best, sizes)
 
 
+def related(ranking: Ranking) -> Ranking:
+    """Leave out the targets of score 0."""
+    kept = (ranking.scores > 0) & (np.arange(ranking.rows.shape[1]) < ranking.sizes[:, None])
+    return Ranking(np.where(kept, ranking.rows, -1), np.where(kept, ranking.scores, 0.0), kept.sum(axis=1))
+
+
 def with_unrelated(ranking: Ranking, skipped: Rows, k: int, num_targets: int, candidates: Mask | None) -> Ranking:
     """Fill a ranking up to k with targets of score 0, in node order."""
     allowed = np.arange(num_targets) if candidates is None else np.flatnonzero(candidates)

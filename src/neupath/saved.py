@@ -2,13 +2,10 @@
 
 from pathlib import Path
 
-from neupath.errors import SourceError, listed
 from neupath.graph import HIN
 from neupath.inference import PathRanker, load_path_ranker
-from neupath.measures import MEASURES, Combination, load_measure
+from neupath.measures import GRAPH_MEASURES, MEASURES, Combination, load_measure
 from neupath.scorer import Scorer, read_saved
-
-_LEARNED = ("neupath", "countpath")
 
 
 def load_scorer(folder: str | Path, hin: HIN) -> Scorer:
@@ -22,13 +19,10 @@ def load_scorer(folder: str | Path, hin: HIN) -> Scorer:
     ('Bob',)
     """
     name, _ = read_saved(folder)
-    if name in MEASURES or name == Combination.name:
+    if name in MEASURES or name in GRAPH_MEASURES or name == Combination.name:
         return load_measure(folder).fit(hin)
     if name == PathRanker.name:
         return load_path_ranker(folder).fit(hin)
-    if name not in _LEARNED:
-        known = listed((*MEASURES, Combination.name, PathRanker.name, *_LEARNED))
-        raise SourceError(f"{folder} holds a scorer named {name!r}, which is none of {known}")
     from neupath.models import load_model
 
     return load_model(folder, hin)

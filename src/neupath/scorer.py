@@ -132,7 +132,7 @@ class Scorer(ABC):
             size = int(ranking.sizes[q])
             ids, names = labels_of(self._targets, ranking.rows[q, :size])
             scores = tuple(ranking.scores[q, :size].tolist())
-            shortfall = describe_shortfall(size, asked, int(eligible[q]), target_type, zeros)
+            shortfall = describe_shortfall(size, asked, int(eligible[q]), target_type, zeros, metapath is not None)
             found.append(Hits(self._queries.id(row), metapath, self.name, self.exact, ids, names, scores, shortfall))
         return found
 

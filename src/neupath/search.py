@@ -82,13 +82,16 @@ def check_k(k: int) -> int:
     return count
 
 
-def describe_shortfall(found: int, k: int, eligible: int, target_type: str, zeros: bool) -> str | None:
+def describe_shortfall(
+    found: int, k: int, eligible: int, target_type: str, zeros: bool, by_path: bool = True
+) -> str | None:
     """Say why a search for k hits found fewer, or nothing where it did not."""
     if found >= k:
         return None
     if eligible < k and (zeros or found == eligible):
         return f"k = {k:,} is more than the {eligible:,} {target_type} nodes there are to rank; all are listed"
-    return f"{found:,} of {eligible:,} {target_type} nodes are related by this path; the others have score 0"
+    related = "related by this path" if by_path else "related"
+    return f"{found:,} of {eligible:,} {target_type} nodes are {related}; the others have score 0"
 
 
 def labels_of(nodes: Nodes, rows: Rows) -> tuple[tuple[Id, ...], tuple[str | None, ...]]:

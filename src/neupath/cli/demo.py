@@ -67,12 +67,12 @@ def _demo_learning(hin: HIN, path: str, query: str) -> None:
         out.print(f"\nLearning from examples is left out: {error}", highlight=False, markup=False, soft_wrap=True)
         return
     with TemporaryDirectory() as parent:
-        for model, settings in (("neupath", {"dim": 128}), ("countpath", {})):
+        for model, settings in (("neupath", {"dim": 128}), ("countpath", dict[str, int]())):
             folder = Path(parent) / model
             _say(f"neupath train stdlib --path {path} --model {model} --out {model}")
             learned = learn(
-                hin, model, path, None, folder, measure="pathsim", protocol="strict", layers=2, epochs=20, seed=0,
-                device="cpu", settings=settings, bars=ProgressBars(err),
+                hin, model, path, None, folder, measure="pathsim", protocol="strict", seed=0,
+                settings=settings | {"epochs": 20, "device": "cpu"}, bars=ProgressBars(err),
             )  # fmt: skip
             for text, weight in learned.metapaths:
                 out.print(f"found, from labelled pairs alone: {text} with weight {weight:.3f}", highlight=False)

@@ -22,6 +22,8 @@ from neupath.rendering import (
 from neupath.saved import load_scorer
 from neupath.scorer import Scorer
 
+WITHOUT_LABELS = ("node2vec", "metapath2vec")
+
 
 def train(
     graph: Graph,
@@ -30,13 +32,29 @@ def train(
     pairs: Annotated[
         Path | None, typer.Option("--pairs", help="A CSV file of labels with the header query,target,score.")
     ] = None,
-    model: Annotated[str, typer.Option("--model", help="neupath, or countpath, which counts paths.")] = "neupath",
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model",
+            help="neupath; countpath, which counts paths; a baseline: mlp, gcn, gat, sage, gin, rgcn, han, hgt, gtn, "
+            "nbfnet; or, without labels, node2vec (with --type) or metapath2vec (along --path).",
+        ),
+    ] = "neupath",
+    node_type: Annotated[str | None, typer.Option("--type", help="The type that node2vec ranks.")] = None,
     measure: Measure = "pathsim",
     protocol: ProtocolOption = "strict",
-    layers: Annotated[int, typer.Option("--layers", help="The longest path it can see (countpath: half of it).")] = 2,
-    paths_kept: Annotated[int, typer.Option("--paths", help="How many path instances NeuPath keeps, T.")] = 2,
-    dim: Annotated[int, typer.Option("--dim", help="The width of NeuPath's embeddings.")] = 256,
-    epochs: Annotated[int, typer.Option("--epochs", help="The most epochs.")] = 30,
+    layers: Annotated[
+        int | None, typer.Option("--layers", help="The longest path it can see (countpath: half); 2 by default.")
+    ] = None,
+    paths_kept: Annotated[
+        int | None, typer.Option("--paths", help="How many path instances NeuPath keeps, T; 2 by default.")
+    ] = None,
+    dim: Annotated[
+        int | None, typer.Option("--dim", help="The width of its vectors; by default the model's own, mostly 256.")
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option("--epochs", help="The most epochs; by default the model's own, mostly 30.")
+    ] = None,
     learning_rate: Annotated[float | None, typer.Option("--learning-rate", help="The first learning rate.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Decides the split, the labels and the weights.")] = 0,
     device: Annotated[str | None, typer.Option("--device", help="cpu or cuda; by default what there is.")] = None,
@@ -55,19 +73,30 @@ def train(
 
       neupath train my-tables/ --pairs labels.csv --out model
 
+      neupath train stdlib --path class-method-class --model nbfnet --out rival
+
     """
     if out_folder.exists() and not out_folder.is_dir():
         raise QueryError(f"--out {out_folder} is a file; give a folder to save the model to")
+    options = {"layers": layers, "paths": paths_kept, "dim": dim, "epochs": epochs, "learning_rate": learning_rate}
+    settings: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    settings["device"] = device
+    if model in WITHOUT_LABELS:
+        if pairs is not None:
+            raise QueryError(f"{model} learns without labels; leave out --pairs")
+        hin = load_graph(graph, config, duplicates, data)
+        _embed(hin, model, path, node_type, out_folder, settings | {"seed": seed}, as_json)
+        return
+    if node_type is not None:
+        raise QueryError(f"--type is for node2vec; a {model} model takes it from the labels")
     if (path is None) == (pairs is None):
         raise QueryError("give either --path, to draw labels from a measure, or --pairs, a file of labels")
     hin = load_graph(graph, config, duplicates, data)
     from neupath.learning import learn
 
-    settings: dict[str, Any] = {"dim": dim, "paths": paths_kept} if model == "neupath" else {}
-    settings |= {} if learning_rate is None else {"learning_rate": learning_rate}
     learned = learn(
-        hin, model, path, pairs, out_folder, measure=measure, protocol=protocol, layers=layers, epochs=epochs,
-        seed=seed, device=device, settings=settings, bars=ProgressBars(err),
+        hin, model, path, pairs, out_folder, measure=measure, protocol=protocol, seed=seed, settings=settings,
+        bars=ProgressBars(err),
     )  # fmt: skip
     if as_json:
         print_json(learned.to_dict())
@@ -80,6 +109,25 @@ def train(
         print(f"it reads as {text} with weight {weight:.3f}")
     if model == "countpath" and not learned.metapaths:
         print("no path explains the labels better than a score of 0 for every pair")
+
+
+def _embed(
+    hin: HIN,
+    model: str,
+    path: str | None,
+    node_type: str | None,
+    folder: Path,
+    settings: dict[str, Any],
+    as_json: bool,
+) -> None:
+    """Learn from walks alone, and say where the model went."""
+    from neupath.learning import embed
+
+    embedded = embed(hin, model, path, node_type, folder, settings)
+    if as_json:
+        print_json(embedded.to_dict())
+    else:
+        print(f"saved to {folder}: vectors of {embedded.node_type} nodes, learned in {embedded.seconds:.1f} s")
 
 
 def evaluate(

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from neupath.labels import Protocol
-from neupath.measures import MEASURES
+from neupath.measures import GRAPH_MEASURES, MEASURES
 
 Graph = Annotated[
     str, typer.Argument(metavar="GRAPH", help="A built-in name, a folder of tables, a file of triples, or a .mat file.")
@@ -15,6 +15,17 @@ MetaPathOption = Annotated[
     str | None, typer.Option("--path", "-p", help="The meta-path, such as movie-actor-movie or MAM.")
 ]
 Measure = Annotated[str, typer.Option("--measure", "-m", help=f"One of {', '.join(MEASURES)}.")]
+AnyMeasure = Annotated[
+    str,
+    typer.Option(
+        "--measure",
+        "-m",
+        help=f"One of {', '.join(MEASURES)}; or, over the whole graph, without --path: {', '.join(GRAPH_MEASURES)}.",
+    ),
+]
+TypeOption = Annotated[
+    str | None, typer.Option("--type", help="The type of QUERY, for a measure without --path; found where it is clear.")
+]
 Model = Annotated[
     Path | None, typer.Option("--model", help="A folder with a saved model or measure, instead of --path.")
 ]

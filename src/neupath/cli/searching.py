@@ -8,13 +8,24 @@ from typing import Annotated, Any
 import typer
 
 from neupath.cli.console import load_graph, note, note_relations, out, print_json, required_path
-from neupath.cli.options import ConfigFile, Data, DuplicatesOption, Graph, Json, Measure, MetaPathOption, Model
+from neupath.cli.options import (
+    AnyMeasure,
+    ConfigFile,
+    Data,
+    DuplicatesOption,
+    Graph,
+    Json,
+    Measure,
+    MetaPathOption,
+    Model,
+    TypeOption,
+)
 from neupath.description import describe
 from neupath.errors import QueryError, listed
 from neupath.explanation import explain as explain_pair
 from neupath.graph import HIN
 from neupath.inference import explain_combination
-from neupath.measures import Combination, measure_named
+from neupath.measures import GRAPH_MEASURES, Combination, graph_measure_named, measure_named
 from neupath.metapath import enumerate_metapaths
 from neupath.nodes import Id, Nodes
 from neupath.rendering import (
@@ -89,7 +100,8 @@ def search(
     ],
     path: MetaPathOption = None,
     k: Annotated[int, typer.Option("-k", help="How many hits.")] = 10,
-    measure: Measure = "pathsim",
+    measure: AnyMeasure = "pathsim",
+    node_type: TypeOption = None,
     model: Model = None,
     where: Annotated[
         list[str] | None, typer.Option("--where", help="Keep targets whose attribute fits, such as 'year >= 2000'.")
@@ -109,16 +121,17 @@ def search(
 
       neupath search stdlib ArgumentParser --path class-method-class -k 5 --measure joinsim
 
+      neupath search toy Mike --measure simrank
+
     With --json, one JSON object a query, one a line.
 
     """
     hin = load_graph(graph, config, duplicates, data)
-    if model is not None and path is not None:
-        raise QueryError("a saved model knows what similar means; give either --model or --path")
-    scorer: Scorer = load_scorer(model, hin) if model else measure_named(measure, required_path(hin, path)).fit(hin)
+    scorer = _find_scorer(hin, query, path, measure, node_type, model)
     if scorer.metapath_text is not None:
         note_relations(hin.metapath(scorer.metapath_text).all_relations_steps())
-    how = scorer.metapath_text + ", " + scorer.name if scorer.metapath_text else f"the {scorer.name} model in {model}"
+    how = scorer.metapath_text + ", " + scorer.name if scorer.metapath_text else scorer.name
+    how = how if model is None else f"the {how} model in {model}"
     found = scorer.top_k(query, k, include_query=include_query, zeros=zeros, among=among or None, where=where or ())
     for asked, hits in zip(query, found, strict=True):
         if as_json:
@@ -130,6 +143,27 @@ def search(
             out.print(f"{asked}: nothing found by {how}", highlight=False, markup=False)
         if hits.shortfall:
             note(f"{asked}: {hits.shortfall}")
+
+
+def _find_scorer(
+    hin: HIN, queries: list[str], path: str | None, measure: str, node_type: str | None, model: Path | None
+) -> Scorer:
+    """Return what the options name: a saved model, a measure over a meta-path, or one over the whole graph."""
+    whole_graph = measure.lower() in GRAPH_MEASURES
+    if model is not None and (path is not None or node_type is not None):
+        given = "--path" if path is not None else "--type"
+        raise QueryError(f"a saved model knows what similar means; give either --model or {given}")
+    if model is not None:
+        return load_scorer(model, hin)
+    if not whole_graph and node_type is not None:
+        raise QueryError(
+            f"{measure} takes its types from --path; --type is for measures over the whole graph: "
+            f"{listed(GRAPH_MEASURES)}"
+        )
+    if not whole_graph or path is not None:
+        return measure_named(measure, required_path(hin, path)).fit(hin)
+    asked = "the query" if len(queries) == 1 else "the queries"
+    return graph_measure_named(measure, node_type or hin.find_type(queries, asked)).fit(hin)
 
 
 def _told(nodes: Nodes, asked: str, found: Id) -> str:

@@ -4,21 +4,29 @@ from pathlib import Path
 
 from neupath.errors import QueryError, SourceError, listed
 from neupath.measures.combination import Combination, Part
+from neupath.measures.commutetime import CommuteTime
 from neupath.measures.dwpc import DWPC
+from neupath.measures.graph_measure import GraphMeasure
 from neupath.measures.hetesim import HeteSim
 from neupath.measures.joinsim import JoinSim
-from neupath.measures.named import MEASURES, measure_named
+from neupath.measures.named import GRAPH_MEASURES, MEASURES, graph_measure_named, measure_named
 from neupath.measures.path_measure import PathMeasure
 from neupath.measures.pathcount import PathCount
 from neupath.measures.pathsim import PathSim
 from neupath.measures.pcrw import PCRW
+from neupath.measures.ppr import PPR
+from neupath.measures.rwr import RWR
+from neupath.measures.scan import SCAN
+from neupath.measures.simrank import SimRank
 from neupath.scorer import read_saved
 
+Measure = PathMeasure | GraphMeasure | Combination
 
-def load_measure(folder: str | Path) -> PathMeasure | Combination:
+
+def load_measure(folder: str | Path) -> Measure:
     """Read a measure, or a combination of some, that was saved; `fit` it to a graph to use it."""
     name, params = read_saved(folder)
-    known: dict[str, type[PathMeasure | Combination]] = {**MEASURES, Combination.name: Combination}
+    known: dict[str, type[Measure]] = {**MEASURES, **GRAPH_MEASURES, Combination.name: Combination}
     if name not in known:
         raise SourceError(f"{folder} holds a scorer named {name!r}, which is not one of {listed(known)}")
     try:
@@ -31,15 +39,23 @@ def load_measure(folder: str | Path) -> PathMeasure | Combination:
 
 __all__ = [
     "DWPC",
+    "GRAPH_MEASURES",
     "MEASURES",
     "PCRW",
+    "PPR",
+    "RWR",
+    "SCAN",
     "Combination",
+    "CommuteTime",
+    "GraphMeasure",
     "HeteSim",
     "JoinSim",
     "Part",
     "PathCount",
     "PathMeasure",
     "PathSim",
+    "SimRank",
+    "graph_measure_named",
     "load_measure",
     "measure_named",
 ]

@@ -12,7 +12,7 @@ from neupath.measures.named import measure_named
 from neupath.measures.path_measure import PathMeasure
 from neupath.metapath import MetaPath
 from neupath.nodes import Mask, Rows
-from neupath.ranking import Ranking, stacked, top_k_of_scores
+from neupath.ranking import Ranking, related, stacked, top_k_of_scores
 from neupath.scorer import Scorer
 
 _QUERIES_AT_ONCE = 64
@@ -101,9 +101,7 @@ class Combination(Scorer):
         return stacked(blocks)
 
     def _rank_block(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None) -> Ranking:
-        found = top_k_of_scores(self.score_rows(queries), skipped, k, candidates)
-        related = (found.scores > 0) & (np.arange(found.rows.shape[1]) < found.sizes[:, None])
-        return Ranking(np.where(related, found.rows, -1), np.where(related, found.scores, 0.0), related.sum(axis=1))
+        return related(top_k_of_scores(self.score_rows(queries), skipped, k, candidates))
 
 
 def _part_of(content: dict[str, object]) -> Part:

@@ -1,31 +1,109 @@
 """Learned scorers, one file a model; the only place that needs torch."""
 
 from pathlib import Path
+from typing import Any, cast
 
-from neupath.errors import MissingExtraError, SourceError
+from neupath.errors import MissingExtraError, QueryError, SourceError, did_you_mean, listed
 from neupath.graph import HIN
-from neupath.scorer import Scorer, read_saved
+from neupath.scorer import read_saved
 
 try:
-    import safetensors  # noqa: F401
+    import safetensors
     import torch  # noqa: F401
 except ImportError as error:
     raise MissingExtraError("torch and safetensors", "neupath[learn]") from error
 
-from neupath.models.countpath import CountPath, load_countpath
-from neupath.models.neupath import NeuPath, load_neupath
+from neupath.models.baseline import Baseline
+from neupath.models.countpath import CountPath
+from neupath.models.gat import GAT
+from neupath.models.gcn import GCN
+from neupath.models.gin import GIN
+from neupath.models.gtn import GTN
+from neupath.models.han import HAN
+from neupath.models.hgt import HGT
+from neupath.models.learned import LearnedScorer
+from neupath.models.metapath2vec import MetaPath2Vec
+from neupath.models.mlp import MLP
+from neupath.models.model import Model
+from neupath.models.nbfnet import NBFNet
+from neupath.models.neupath import NeuPath
+from neupath.models.node2vec import Node2Vec
+from neupath.models.rgcn import RGCN
+from neupath.models.sage import SAGE
+from neupath.models.walk_embedding import WalkEmbedding
+from neupath.models.weights import WEIGHTS, read_weights
 
-MODELS = {NeuPath.name: NeuPath, CountPath.name: CountPath}
+BASELINES: dict[str, type[Baseline]] = {
+    model.name: model for model in (MLP, GCN, GAT, SAGE, GIN, RGCN, HAN, HGT, GTN, NBFNet)
+}
+MODELS: dict[str, type[LearnedScorer]] = {NeuPath.name: NeuPath, CountPath.name: CountPath, **BASELINES}
 
 
-def load_model(folder: str | Path, hin: HIN) -> Scorer:
+EMBEDDINGS: dict[str, type[WalkEmbedding]] = {model.name: model for model in (Node2Vec, MetaPath2Vec)}
+"""Those that learn without labels."""
+
+
+def model_named(name: str, **settings: Any) -> LearnedScorer:
+    """Make the model with this name; `layers` says how far it sees, whatever the model itself calls it.
+
+    >>> model_named("countpath", layers=3).params()["half_length"]
+    3
+    """
+    if name not in MODELS:
+        raise QueryError(f"no model {name!r} (there are {listed(MODELS, 20)}){did_you_mean(name, MODELS)}")
+    made: Any = MODELS[name]
+    taken = {"layers" if setting == made.reach else setting for setting in (*made().params(), "device")}
+    for setting in settings:
+        if setting not in taken:
+            raise QueryError(f"a {name} model has no {setting}; it has {listed(sorted(taken), 20)}")
+    given = {made.reach if setting == "layers" else setting: value for setting, value in settings.items()}
+    model: LearnedScorer = made(**given)
+    return model
+
+
+def load_model(folder: str | Path, hin: HIN, device: str | None = None) -> Model:
     """Read a saved model and bind it to a graph with the schema it was trained on."""
-    name, _ = read_saved(folder)
-    if name == NeuPath.name:
-        return load_neupath(folder, hin)
-    if name == CountPath.name:
-        return load_countpath(folder, hin)
-    raise SourceError(f"{folder} holds a scorer named {name!r}, which is not one of {', '.join(MODELS)}")
+    name, params = read_saved(folder)
+    known: dict[str, Any] = {**MODELS, **EMBEDDINGS}
+    if name not in known:
+        raise SourceError(f"{folder} holds a scorer named {name!r}, which is not one of {listed(known, 20)}")
+    path, made, settings = Path(folder) / WEIGHTS, known[name], cast(Any, params)
+    try:
+        model: Model = made(**settings, device=device)
+        about, tensors = read_weights(path)
+    except (safetensors.SafetensorError, KeyError, ValueError, TypeError, OSError) as error:
+        raise SourceError(f"{path} is not a {made.__name__} model that can be read: {error}") from error
+    model.check_graph(about, hin)
+    model.node_type_ = about["node_type"]
+    try:
+        model._restore(hin, tensors)
+    except (RuntimeError, KeyError) as error:
+        raise SourceError(f"{path} does not hold the weights that {folder}/config.json describes") from error
+    return model
 
 
-__all__ = ["MODELS", "CountPath", "NeuPath", "load_countpath", "load_model", "load_neupath"]
+__all__ = [
+    "BASELINES",
+    "EMBEDDINGS",
+    "GAT",
+    "GCN",
+    "GIN",
+    "GTN",
+    "HAN",
+    "HGT",
+    "MLP",
+    "MODELS",
+    "RGCN",
+    "SAGE",
+    "Baseline",
+    "CountPath",
+    "LearnedScorer",
+    "MetaPath2Vec",
+    "Model",
+    "NBFNet",
+    "NeuPath",
+    "Node2Vec",
+    "WalkEmbedding",
+    "load_model",
+    "model_named",
+]

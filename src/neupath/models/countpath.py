@@ -12,39 +12,28 @@ its largest entry where that explains the held-out labels as well: then the chan
 exact.
 """
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 from scipy.optimize import nnls
 from torch import Tensor, nn
 
-from neupath.errors import QueryError, SchemaError, SourceError
+from neupath.errors import QueryError
 from neupath.graph import HIN, Floats
 from neupath.halfpath import Factors, mirrored
 from neupath.labels import Pairs
 from neupath.models.classes import edge_kinds
-from neupath.models.learned import (
-    QUERIES_A_BATCH,
-    WEIGHTS,
-    LearnedScorer,
-    choose_device,
-    read_weights,
-    schema_difference,
-    schema_summary,
-    write_weights,
-)
+from neupath.models.learned import QUERIES_A_BATCH, LearnedScorer
+from neupath.models.model import choose_device
 from neupath.models.soft_paths import HalfPath, gated_product, gram, half_paths, row_dots, spell, walk
 from neupath.models.training import Epoch, Recipe, Watch, fingerprint_of, train
 from neupath.nodes import Mask, Rows
 from neupath.normalisation import Normalisation
 from neupath.ranking import Ranking, score_product, top_k_of_scores
-from neupath.scorer import read_saved
 
 _QUERIES_AT_ONCE = 256
 
@@ -82,6 +71,7 @@ class CountPath(LearnedScorer):
     """
 
     name = "countpath"
+    reach = "half_length"
 
     def __init__(
         self,
@@ -219,40 +209,13 @@ class CountPath(LearnedScorer):
             found[text] = found.get(text, 0.0) + float(mix)
         return sorted(((text, w) for text, w in found.items() if w >= least), key=lambda item: -item[1])
 
-    def bind(self, hin: HIN) -> "CountPath":
-        """Return the same model over another graph with the same schema."""
-        mine, theirs = schema_summary(self._fitted().schema), schema_summary(hin.schema)
-        if mine != theirs:
-            raise SchemaError(schema_difference(mine, theirs))
-        bound = copy.copy(self)
-        bound.hin_ = hin
-        bound.__dict__.pop("_factors", None)
-        return bound
+    def _tensors(self) -> dict[str, Tensor]:
+        return {"gates": torch.from_numpy(self.gates_.copy()), "mix": torch.from_numpy(self.mix_.copy())}
 
-    def save(self, folder: str | Path) -> Path:
-        """Write config.json and weights.safetensors to a folder."""
-        target = Path(folder)
-        target.mkdir(parents=True, exist_ok=True)
-        tensors = {"gates": torch.from_numpy(self.gates_.copy()), "mix": torch.from_numpy(self.mix_.copy())}
-        write_weights(target / WEIGHTS, tensors, self.node_type_, self._fitted().schema)
-        return super().save(target)
-
-
-def load_countpath(folder: str | Path, hin: HIN) -> CountPath:
-    """Read a saved model and bind it to a graph with the schema it was trained on."""
-    _, params = read_saved(folder)
-    path, settings = Path(folder) / WEIGHTS, cast(Any, params)
-    try:
-        model = CountPath(**settings, device="cpu")
-        about, tensors = read_weights(path)
-        wanted = about["schema"]
-        model.gates_, model.mix_ = tensors["gates"].numpy(), tensors["mix"].numpy()
-    except (SafetensorError, KeyError, ValueError, TypeError, OSError) as error:
-        raise SourceError(f"{path} is not a CountPath model that can be read: {error}") from error
-    if wanted != schema_summary(hin.schema):
-        raise SchemaError(schema_difference(wanted, schema_summary(hin.schema)))
-    model.node_type_, model.hin_ = about["node_type"], hin
-    return model
+    def _restore(self, hin: HIN, tensors: dict[str, Tensor]) -> None:
+        self.hin_ = hin
+        self.gates_, self.mix_ = tensors["gates"].numpy(), tensors["mix"].numpy()
+        self.__dict__.pop("_factors", None)
 
 
 def _loss_over(gates: Gates, spellings: list[Tensor]) -> Callable[[object], Tensor]:

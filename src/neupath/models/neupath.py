@@ -1,38 +1,26 @@
 """NeuPath (Xiao, Zhao, Zheng, Song, CIKM 2021): PathSim learned from labelled pairs, with no meta-path given."""
 
-import copy
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from neupath.errors import QueryError, SchemaError, SourceError
+from neupath.errors import QueryError
 from neupath.graph import HIN, Floats
 from neupath.labels import Pairs
 from neupath.models.attention import Look, looked_at, used_metapaths
 from neupath.models.batches import Batch, build_batch
 from neupath.models.classes import ClassTable, FlatGraph, Ints, edge_kinds
 from neupath.models.encoder import Decoder, Encoder, Pooling
-from neupath.models.learned import (
-    QUERIES_A_BATCH,
-    WEIGHTS,
-    LearnedScorer,
-    choose_device,
-    read_weights,
-    reproducible,
-    schema_difference,
-    schema_summary,
-    write_weights,
-)
+from neupath.models.learned import QUERIES_A_BATCH, LearnedScorer
+from neupath.models.model import choose_device, reproducible
 from neupath.models.training import Epoch, Recipe, Watch, fingerprint_of, train
 from neupath.nodes import Id, Mask, Rows
 from neupath.ranking import Ranking, top_k_of_scores
-from neupath.scorer import read_saved
 
 _CLASSES_AT_ONCE = 20_000
 _QUERIES_AT_ONCE = 64
@@ -215,45 +203,10 @@ class NeuPath(LearnedScorer):
         """Return the meta-paths that the model uses over many pairs, with their share of its attention."""
         return used_metapaths(self.looked_at(query, target, 20) for query, target in pairs)
 
-    def bind(self, hin: HIN) -> "NeuPath":
-        """Return the same model over another graph with the same schema: new nodes, new edges, or all new."""
-        self._fitted()
-        mine, theirs = self.hin_.schema, hin.schema
-        if (mine.node_types, mine.relations) != (theirs.node_types, theirs.relations):
-            raise SchemaError(schema_difference(schema_summary(mine), schema_summary(theirs)))
-        bound = copy.copy(self)
-        bound._set_graph(hin)
-        return bound
+    def _tensors(self) -> dict[str, Tensor]:
+        return self.network_.state_dict()
 
-    def save(self, folder: str | Path) -> Path:
-        """Write config.json, with the schema, and weights.safetensors to a folder."""
-        target = Path(folder)
-        target.mkdir(parents=True, exist_ok=True)
-        tensors = {name: tensor.cpu().contiguous() for name, tensor in self.network_.state_dict().items()}
-        write_weights(target / WEIGHTS, tensors, self.node_type_, self._fitted().schema)
-        return super().save(target)
-
-
-def load_neupath(folder: str | Path, hin: HIN, device: str | None = None) -> NeuPath:
-    """Read a saved model and bind it to a graph with the schema it was trained on."""
-    name, params = read_saved(folder)
-    if name != NeuPath.name:
-        raise SourceError(f"{folder} holds a {name}, not a NeuPath model")
-    path = Path(folder) / WEIGHTS
-    settings: Any = params
-    try:
-        model = NeuPath(**settings, device=device)
-        about, tensors = read_weights(path)
-        wanted = about["schema"]
-    except (SafetensorError, KeyError, ValueError, TypeError, OSError) as error:
-        raise SourceError(f"{path} is not a NeuPath model that can be read: {error}") from error
-    if wanted != schema_summary(hin.schema):
-        raise SchemaError(schema_difference(wanted, schema_summary(hin.schema)))
-    model.node_type_ = about["node_type"]
-    model._set_graph(hin)
-    model.network_ = model._make_network(hin)
-    try:
-        model.network_.load_state_dict(tensors)
-    except RuntimeError as error:
-        raise SourceError(f"{path} does not hold the weights that {folder}/config.json describes") from error
-    return model
+    def _restore(self, hin: HIN, tensors: dict[str, Tensor]) -> None:
+        self._set_graph(hin)
+        self.network_ = self._make_network(hin)
+        self.network_.load_state_dict(tensors)

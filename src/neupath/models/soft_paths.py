@@ -26,7 +26,7 @@ class HalfPath:
     spellings: tuple[tuple[int, ...], ...]
 
 
-def _whole_matrices(hin: HIN) -> list[Csr]:
+def whole_matrices(hin: HIN) -> list[Csr]:
     """Return the edges of each kind over all nodes in one numbering; shape (nodes, nodes) each, sparse."""
     graph = FlatGraph.of(hin)
     first = dict(zip(hin.schema.node_types, graph.start[:-1], strict=True))
@@ -88,7 +88,7 @@ def row_dots(a: Csr, b: Csr) -> Floats:
 
 def gated_product(hin: HIN, gate: Floats, node_type: str) -> Csr:
     """Return W of one channel for the nodes of a type; shape (nodes of the type, all nodes)."""
-    matrices = _whole_matrices(hin)
+    matrices = whole_matrices(hin)
     graph = FlatGraph.of(hin)
     number = hin.schema.node_types.index(node_type)
     identity = csr_array(eye_array(int(graph.start[-1]), format="csr"))

@@ -1,0 +1,108 @@
+"""GraphMeasure: an exact scorer over the whole graph, taken as one network without types; it needs no meta-path."""
+
+from abc import abstractmethod
+from typing import ClassVar, Self
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array
+
+from neupath.errors import QueryError
+from neupath.graph import HIN, Csr, Floats, freeze
+from neupath.kept import cached
+from neupath.nodes import Mask, Rows
+from neupath.ranking import Ranking, related, stacked, top_k_of_scores
+from neupath.scorer import Scorer
+
+_QUERIES_AT_ONCE = 64
+
+
+class GraphMeasure(Scorer):
+    """A measure over all paths of the graph at once, between nodes of one type.
+
+    A is the weight of the edges between any two nodes, whatever their types: relations are added up, and every edge can
+    be walked both ways, so that A is symmetric.
+    """
+
+    exact = True
+    settings: ClassVar[tuple[str, ...]] = ()
+    """What the constructor takes besides the node type."""
+
+    def __init__(self, node_type: str) -> None:
+        self.node_type = node_type
+
+    def fit(self, hin: HIN) -> Self:
+        self.node_type_ = hin.schema.node_type(self.node_type)
+        self.hin_ = hin
+        start = first_rows(hin)[self.node_type_]
+        self.rows_ = slice(start, start + hin.num_nodes(self.node_type_))
+        self._prepare(cached(hin, "A", lambda: whole_adjacency(hin)))
+        return self
+
+    @abstractmethod
+    def _prepare(self, adjacency: Csr) -> None:
+        """Compute what all queries need; shape of A (nodes, nodes), sparse."""
+
+    @abstractmethod
+    def _score_nodes(self, nodes: Rows) -> Floats:
+        """Return the score of some nodes with every node of the type, each as if alone; shape (queries, targets)."""
+
+    @property
+    def source_type(self) -> str:
+        self._fitted()
+        return self.node_type_
+
+    @property
+    def target_type(self) -> str:
+        return self.source_type
+
+    @property
+    def metapath_text(self) -> None:
+        return None
+
+    def params(self) -> dict[str, object]:
+        found = {"node_type": getattr(self, "node_type_", self.node_type)}
+        return found | {name: getattr(self, name) for name in self.settings}
+
+    def score_rows(self, queries: Rows) -> Floats:
+        nodes = self.rows_.start + np.asarray(queries, dtype=np.int64)
+        blocks = [self._score_nodes(nodes[at : at + _QUERIES_AT_ONCE]) for at in range(0, len(nodes), _QUERIES_AT_ONCE)]
+        return np.concatenate([np.zeros((0, self.rows_.stop - self.rows_.start)), *blocks])
+
+    def rank_rows(
+        self,
+        queries: Rows,
+        skipped: Rows,
+        k: int,
+        candidates: Mask | None,
+        threads: int | None,  # noqa: ARG002
+    ) -> Ranking:
+        """Return the k best related targets of each query."""
+        blocks = [slice(at, at + _QUERIES_AT_ONCE) for at in range(0, len(queries), _QUERIES_AT_ONCE)]
+        ranked = [top_k_of_scores(self.score_rows(queries[b]), skipped[b], k, candidates) for b in blocks]
+        return stacked([related(part) for part in ranked])
+
+
+def check_share(name: str, value: float) -> float:
+    """Refuse a number that is not between 0 and 1."""
+    if not 0 < value < 1:
+        raise QueryError(f"{name} is {value}; it must lie between 0 and 1")
+    return value
+
+
+def first_rows(hin: HIN) -> dict[str, int]:
+    """Return the first node of each type, where all nodes are numbered type after type."""
+    sizes = [hin.num_nodes(name) for name in hin.schema.node_types]
+    return dict(zip(hin.schema.node_types, np.cumsum([0, *sizes])[:-1].tolist(), strict=True))
+
+
+def whole_adjacency(hin: HIN) -> Csr:
+    """Return the edges of all relations, both ways, over all nodes in one numbering; shape (nodes, nodes), sparse."""
+    first = first_rows(hin)
+    size = sum(len(nodes) for nodes in hin.nodes.values())
+    total = csr_array((size, size), dtype=np.float64)
+    for relation, matrix in hin.matrices.items():
+        entries = matrix.tocoo()
+        places = (entries.row + first[relation.source], entries.col + first[relation.target])
+        own = coo_array((entries.data, places), shape=(size, size)).tocsr()
+        total = total + own + own.T if relation.directed else total + own
+    return freeze(csr_array(total))

@@ -1,0 +1,120 @@
+"""GraphTensors: a typed graph as torch sees it, all nodes in one numbering and every edge in both directions."""
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from neupath.graph import HIN
+from neupath.models.classes import FlatGraph, edge_kinds
+from neupath.schema import Link, Schema
+
+Block = tuple[Link, Tensor, Tensor]
+"""A kind of edges, its matrix (targets, sources), and the same transposed, which the gradient needs."""
+
+
+@dataclass(frozen=True)
+class GraphTensors:
+    """Which nodes are joined, and by what kind of edge; weights are not seen.
+
+    Nodes are numbered type after type: those of the t-th type are `start[t]` to `start[t + 1]`.
+    """
+
+    schema: Schema
+    start: list[int]
+    types: Tensor  # (nodes,)
+    edges: Tensor  # (2, E) from, to; sorted by the node they lead to
+    kinds: Tensor  # (E,) as `edge_kinds` lists them
+
+    @classmethod
+    def of(cls, hin: HIN, device: torch.device) -> "GraphTensors":
+        """Number the nodes of a graph, and move its edges to a device."""
+        flat = FlatGraph.of(hin)
+        targets = np.repeat(np.arange(len(flat.types)), np.diff(flat.indptr))
+        edges = np.stack([flat.sources, targets])
+        types, ends, kinds = (torch.from_numpy(part).to(device) for part in (flat.types, edges, flat.kinds))
+        return cls(hin.schema, flat.start.tolist(), types, ends, kinds)
+
+    @property
+    def num_nodes(self) -> int:
+        return self.start[-1]
+
+    def rows_of(self, node_type: str) -> slice:
+        """Return where the nodes of a type stand."""
+        at = self.schema.node_types.index(node_type)
+        return slice(self.start[at], self.start[at + 1])
+
+    def by_type(self, x: Tensor) -> dict[str, Tensor]:
+        """Cut what belongs to nodes into what belongs to the nodes of each type; shape of x (nodes, ...)."""
+        return {name: x[self.rows_of(name)] for name in self.schema.node_types}
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """The edges of each kind as a sparse matrix between the nodes of two types."""
+        found = []
+        for kind, link in enumerate(edge_kinds(self.schema)):
+            sources, targets = self.edges[:, self.kinds == kind]
+            here, there = self.rows_of(link.source), self.rows_of(link.target)
+            shape = (there.stop - there.start, here.stop - here.start)
+            rows, columns = targets - there.start, sources - here.start
+            back = sparse_rows(*_by_first(columns, rows), shape[::-1])
+            found.append((link, sparse_rows(*_by_first(rows, columns), shape), back))
+        return found
+
+    def spread(self, h: Tensor, weights: Tensor) -> Tensor:
+        """Add up what each node receives along its edges, that of each kind times a weight; shape of h (nodes, ...).
+
+        `weights[kind]` is a number, or whatever can be multiplied with the h of a node.
+        """
+        received = {name: torch.zeros_like(part) for name, part in self.by_type(h).items()}
+        for weight, (link, matrix, transposed) in zip(weights, self.blocks, strict=True):
+            sent = h[self.rows_of(link.source)]
+            summed = multiply(matrix, transposed, sent.flatten(1)).view(-1, *h.shape[1:])
+            received[link.target] = received[link.target] + summed * weight
+        return torch.cat(list(received.values()))
+
+    def edges_by_kind(self) -> dict[tuple[str, str, str], Tensor]:
+        """Return the edges of each kind as torch_geometric wants them: rows within their types; shape (2, edges)."""
+        found = {}
+        for kind, link in enumerate(edge_kinds(self.schema)):
+            first = torch.tensor([[self.rows_of(link.source).start], [self.rows_of(link.target).start]])
+            key = (link.source, f"{kind}", link.target)
+            found[key] = self.edges[:, self.kinds == kind] - first.to(self.edges.device)
+        return found
+
+
+def sparse_rows(rows: Tensor, columns: Tensor, shape: tuple[int, int]) -> Tensor:
+    """Make a sparse matrix of ones, given by rows in ascending order."""
+    counts = torch.bincount(rows, minlength=shape[0])
+    indptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")  # products are all that is used
+        ones = torch.ones(len(columns), device=columns.device)
+        return torch.sparse_csr_tensor(indptr, columns, ones, shape, check_invariants=True)
+
+
+def _by_first(rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
+    order = torch.argsort(rows, stable=True)
+    return rows[order], columns[order]
+
+
+class _Product(torch.autograd.Function):
+    """A sparse matrix times a dense one; the gradient is the transposed matrix times what comes back."""
+
+    @staticmethod
+    def forward(ctx: object, matrix: Tensor, transposed: Tensor, x: Tensor) -> Tensor:
+        ctx.transposed = transposed  # type: ignore[attr-defined]
+        return matrix @ x
+
+    @staticmethod
+    def backward(ctx: object, *grads: Tensor) -> tuple[None, None, Tensor]:
+        return None, None, ctx.transposed @ grads[0]  # type: ignore[attr-defined]
+
+
+def multiply(matrix: Tensor, transposed: Tensor, x: Tensor) -> Tensor:
+    """Return matrix·x, sparse times dense, without a gradient for the matrix; shape of x (columns, width)."""
+    found: Tensor = _Product.apply(matrix, transposed, x)  # type: ignore[no-untyped-call]
+    return found

@@ -1,0 +1,106 @@
+"""Model: what all learned scorers share, from the graph they fit to the files they are kept in."""
+
+import copy
+import os
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from neupath.errors import QueryError, SchemaError
+from neupath.graph import HIN, digest_nodes
+from neupath.models.weights import WEIGHTS, About, schema_difference, schema_summary, write_weights
+from neupath.scorer import Scorer
+
+
+class Model(Scorer):
+    """A scorer of pairs of one node type that has learned something it must keep."""
+
+    exact = False
+    inductive: ClassVar[bool] = True
+    """Whether it can score nodes that it was not trained with."""
+    device: torch.device
+    node_type_: str
+
+    @property
+    def source_type(self) -> str:
+        self._fitted()
+        return self.node_type_
+
+    @property
+    def target_type(self) -> str:
+        return self.source_type
+
+    @property
+    def metapath_text(self) -> str | None:
+        return None
+
+    @abstractmethod
+    def _tensors(self) -> dict[str, Tensor]:
+        """Return all that was learned."""
+
+    @abstractmethod
+    def _restore(self, hin: HIN, tensors: dict[str, Tensor]) -> None:
+        """Take back what was learned, over a graph that fits."""
+
+    def bind(self, hin: HIN) -> Self:
+        """Return the same model over another graph with the same schema: new nodes, new edges, or all new."""
+        self.check_graph(self._about(), hin)
+        bound = copy.copy(self)
+        bound._restore(hin, self._tensors())
+        return bound
+
+    def save(self, folder: str | Path) -> Path:
+        """Write config.json, and weights.safetensors with the schema, to a folder."""
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        tensors = {name: tensor.cpu().contiguous() for name, tensor in self._tensors().items()}
+        write_weights(target / WEIGHTS, tensors, self._about())
+        return super().save(target)
+
+    def _about(self) -> About:
+        hin = self._fitted()
+        return {"node_type": self.node_type_, "schema": schema_summary(hin.schema), "nodes": digest_nodes(hin)}
+
+    def check_graph(self, trained: About, hin: HIN) -> None:
+        """Refuse a graph that the model does not fit."""
+        given = schema_summary(hin.schema)
+        if trained["schema"] != given:
+            raise SchemaError(schema_difference(trained["schema"], given))
+        if not self.inductive and trained.get("nodes") != digest_nodes(hin):
+            raise QueryError(
+                f"a {self.name} model knows each node by features of its own, and this graph has other nodes than the "
+                f"one it was trained on; train it on this graph"
+            )
+
+
+@contextmanager
+def reproducible(device: torch.device) -> Iterator[None]:
+    """Make sums on CUDA come out the same every time, for a while; on the CPU they do anyway."""
+    before = torch.are_deterministic_algorithms_enabled()
+    if device.type == "cuda":
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before)
+
+
+def choose_device(device: str | None) -> torch.device:
+    """Return the device asked for, or CUDA where there is one, or the CPU."""
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+    except RuntimeError as error:
+        raise QueryError(f"device is {device!r}; it can be 'cpu' or 'cuda'") from error
+    if chosen.type not in ("cpu", "cuda"):
+        raise QueryError(f"device is {device!r}; it can be 'cpu' or 'cuda'")
+    if chosen.type == "cuda" and not torch.cuda.is_available():
+        raise QueryError(f"device is {device!r}, but no CUDA device is available here; use 'cpu'")
+    return chosen
