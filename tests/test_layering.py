@@ -42,6 +42,7 @@ LEVELS = {
     "rendering": 13,
     "learning": 14,
     "comparison": 14,
+    "experiments": 14,
     "cli": 15,
 }
 

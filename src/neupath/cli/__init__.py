@@ -12,6 +12,7 @@ from neupath.cli.demo import demo
 from neupath.cli.inferring import infer
 from neupath.cli.joining import join
 from neupath.cli.learning import evaluate, train
+from neupath.cli.reproducing import reproduce
 from neupath.cli.searching import explain, info, paths, search
 from neupath.errors import NeuPathError
 from neupath.rendering import printable
@@ -33,7 +34,7 @@ app = typer.Typer(
         )
     ),
 )
-for command in (demo, info, paths, search, explain, infer, join, train, evaluate):
+for command in (demo, info, paths, search, explain, infer, join, train, evaluate, reproduce):
     app.command()(command)
 app.add_typer(datasets_app, name="datasets")
 

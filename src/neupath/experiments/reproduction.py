@@ -1,0 +1,138 @@
+"""Reproduction: a plan of runs carried out, each kept as it is done, then tables and figures of all of them."""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from time import perf_counter
+
+from neupath.errors import QueryError, SourceError, WriteError, did_you_mean, listed
+from neupath.experiments.columns import QUICK_COLUMNS, columns_in
+from neupath.experiments.parts import LEARNED, PARTS, Question
+from neupath.experiments.reports import REPORTS
+from neupath.experiments.runs import CLASSICAL, EXACT, INFERRED, Run, execute
+from neupath.experiments.scales import FULL, QUICK, Scale
+from neupath.files import check_folder, write_text
+
+ABOUT, RUNS = "reproduction.json", "runs"
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """What a reproduction wrote."""
+
+    folder: Path
+    runs: int
+    resumed: int
+    """Runs that were done before."""
+    seconds: float
+    files: tuple[Path, ...]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return what `reproduce --json` prints."""
+        return {
+            "folder": str(self.folder), "runs": self.runs, "resumed": self.resumed, "seconds": self.seconds,
+            "files": [str(path) for path in self.files],
+        }  # fmt: skip
+
+
+def reproduce(
+    parts: Sequence[str] = (),
+    out: str | Path = "reproduced",
+    *,
+    data: str | Path | None = None,
+    quick: bool = False,
+    seeds: int = 3,
+    models: Sequence[str] | None = None,
+    jobs: int = 1,
+    device: str | None = None,
+    progress: Progress = lambda *_: None,
+) -> Reproduced:
+    """Train and test what the parts of the paper need, all of them by default, and write their tables and figures.
+
+    Each run is kept in the folder `out` as it is done, so that an interrupted reproduction goes on. `quick` takes a
+    minute on the built-in graph; otherwise `data` is a folder with the paper's graphs. `models` restricts the models.
+    """
+    for part in parts:
+        if part not in PARTS:
+            raise QueryError(f"no part {part!r} (there are {listed(PARTS)}){did_you_mean(part, PARTS)}")
+    known = (*LEARNED, INFERRED, *CLASSICAL, EXACT)
+    for model in models or ():
+        if model not in known:
+            raise QueryError(f"no model {model!r} (there are {listed(known, 30)}){did_you_mean(model, known)}")
+    if seeds < 1 or jobs < 1:
+        raise QueryError(f"seeds is {seeds} and jobs is {jobs}; both must be at least 1")
+    folder, source = Path(out), None if quick or data is None else Path(data)
+    columns = QUICK_COLUMNS if quick else columns_in(source)
+    question = Question(columns, range(1 if quick else seeds), QUICK if quick else FULL, models)
+    wanted = list(parts) or list(PARTS)
+    plans = {part: list(PARTS[part][1](question)) for part in wanted}
+    every = list({run.key: run for plan in plans.values() for run in plan}.values())
+    _open(folder, question.scale)
+    began = perf_counter()
+    waiting = [run for run in every if not _file(folder, run).is_file()]
+    done = len(every) - len(waiting)
+    progress(done, len(every))
+    for number, _ in enumerate(_carry_out(waiting, folder, question.scale, source, jobs, device), done + 1):
+        progress(number, len(every))
+    files = [path for part in wanted for path in REPORTS[part](_read(folder, plans[part]), question, folder)]
+    return Reproduced(folder, len(every), done, perf_counter() - began, tuple(files))
+
+
+def _open(folder: Path, scale: Scale) -> None:
+    """Make the folder of results, or see that it holds results of this scale."""
+    check_folder(folder)
+    try:
+        (folder / RUNS).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WriteError(f"cannot write to {folder}: {error.strerror}") from error
+    about = json.dumps(scale.to_dict(), indent=1) + "\n"
+    path = folder / ABOUT
+    if not path.is_file():
+        write_text(path, about)
+    elif path.read_text(encoding="utf-8") != about:
+        raise SourceError(f"{folder} holds results of another scale; give another --out, or remove it")
+
+
+def _carry_out(
+    runs: Sequence[Run], folder: Path, scale: Scale, data: Path | None, jobs: int, device: str | None
+) -> Iterator[None]:
+    """Carry out runs, in some processes, and keep each one's result."""
+    if jobs == 1:
+        for run in runs:
+            _carry_out_one(run, folder, scale, data, device)
+            yield
+        return
+    threads = max(1, len(os.sched_getaffinity(0)) // jobs)
+    with ProcessPoolExecutor(jobs, get_context("spawn"), _start, (threads,)) as pool:
+        waiting = [pool.submit(_carry_out_one, run, folder, scale, data, device) for run in runs]
+        try:
+            for finished in as_completed(waiting):
+                yield finished.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _start(threads: int) -> None:
+    """Give each process its share of the cores."""
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    import torch
+
+    torch.set_num_threads(threads)
+
+
+def _carry_out_one(run: Run, folder: Path, scale: Scale, data: Path | None, device: str | None) -> None:
+    found = execute(run, scale, data, device)
+    write_text(_file(folder, run), json.dumps(found, indent=1) + "\n")
+
+
+def _file(folder: Path, run: Run) -> Path:
+    return folder / RUNS / f"{run.key}.json"
+
+
+def _read(folder: Path, runs: Sequence[Run]) -> list[dict[str, object]]:
+    return [json.loads(_file(folder, run).read_text(encoding="utf-8")) for run in runs]
