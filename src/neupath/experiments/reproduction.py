@@ -18,6 +18,7 @@ from neupath.experiments.scales import FULL, QUICK, Scale
 from neupath.files import check_folder, write_text
 
 ABOUT, RUNS = "reproduction.json", "runs"
+_SLOW = ("nbfnet", "hgt", "han", "neupath", "rgcn", "node2vec")
 Progress = Callable[[int, int], None]
 
 
@@ -74,7 +75,7 @@ def reproduce(
     every = list({run.key: run for plan in plans.values() for run in plan}.values())
     _open(folder, question.scale)
     began = perf_counter()
-    waiting = [run for run in every if not _file(folder, run).is_file()]
+    waiting = sorted((run for run in every if not _file(folder, run).is_file()), key=_patience)
     done = len(every) - len(waiting)
     progress(done, len(every))
     for number, _ in enumerate(_carry_out(waiting, folder, question.scale, source, jobs, device), done + 1):
@@ -115,6 +116,11 @@ def _carry_out(
                 yield finished.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _patience(run: Run) -> tuple[int, int]:
+    """Put what takes long first, so that nothing is left to run alone at the end."""
+    return -run.column.layers, _SLOW.index(run.model) if run.model in _SLOW else len(_SLOW)
 
 
 def _start(threads: int) -> None:

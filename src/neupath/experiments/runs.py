@@ -1,5 +1,6 @@
 """Runs: one model on one column under one protocol with one seed, trained and tested."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,10 +40,11 @@ class Run:
     @property
     def key(self) -> str:
         """A name for the run's file."""
-        parts = [self.model.replace(" ", "_"), self.column.graph, self.column.path, self.protocol, f"seed{self.seed}"]
-        parts += [f"{name}={value}" for name, value in self.settings]
-        parts += [f"share={self.share:g}"] if self.share < 1 else []
-        return "~".join([*parts, "timed"] if self.timed else parts)
+        parts = [self.model, self.column.graph, self.column.path, self.protocol, f"seed{self.seed}"]
+        parts += [f"{name}-{value}" for name, value in self.settings]
+        parts += [f"share-{self.share:g}"] if self.share < 1 else []
+        text = "__".join([*parts, "timed"] if self.timed else parts)
+        return re.sub(r"[^\w.-]+", "-", text)
 
     def to_dict(self) -> dict[str, object]:
         """Return what tables are made of."""

@@ -25,15 +25,26 @@ class Scale:
         return asdict(self)
 
 
-FULL = Scale("full", (400, 100, 400), {"": {"dim": 256}, "neupath": {"epochs": 40}})
+FULL = Scale(
+    "full",
+    (400, 100, 400),
+    {
+        "": {"dim": 256, "epochs": 20},
+        "neupath": {"epochs": 40},
+        "countpath": {"epochs": 40},
+        "nbfnet": {"dim": 32},  # as in its paper: each query passes over the whole graph
+        "node2vec": {"dim": 128, "epochs": 2},
+        "metapath2vec": {"dim": 128, "epochs": 2},
+    },
+)
 QUICK = Scale(
     "quick",
     (40, 10, 30),
     {
         "": {"dim": 16, "epochs": 3},
         "countpath": {"epochs": 4},
-        "node2vec": {"dim": 16, "epochs": 1},
-        "metapath2vec": {"dim": 16, "epochs": 1},
+        "node2vec": {"dim": 16, "epochs": 1, "walks": 2, "length": 10},
+        "metapath2vec": {"dim": 16, "epochs": 1, "walks": 2, "length": 10},
     },
     shares=(0.25, 1.0),
     most_paths=2,

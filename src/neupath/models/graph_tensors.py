@@ -92,6 +92,7 @@ def sparse_rows(rows: Tensor, columns: Tensor, shape: tuple[int, int]) -> Tensor
     indptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")  # products are all that is used
+        warnings.filterwarnings("ignore", "Sparse invariant checks are implicitly disabled")  # they are on, here
         ones = torch.ones(len(columns), device=columns.device)
         return torch.sparse_csr_tensor(indptr, columns, ones, shape, check_invariants=True)
 
