@@ -8,7 +8,21 @@ from neupath.explanation import Explanation, explain
 from neupath.graph import HIN, Edges
 from neupath.inference import Inferred, PathRanker, infer, suggest_pairs
 from neupath.join import Joined, join
-from neupath.measures import DWPC, PCRW, Combination, HeteSim, JoinSim, PathCount, PathSim, load_measure
+from neupath.measures import (
+    DWPC,
+    PCRW,
+    PPR,
+    RWR,
+    SCAN,
+    Combination,
+    CommuteTime,
+    HeteSim,
+    JoinSim,
+    PathCount,
+    PathSim,
+    SimRank,
+    load_measure,
+)
 from neupath.metapath import MetaPath, enumerate_metapaths
 from neupath.nodes import Nodes
 from neupath.saved import load_scorer
@@ -33,7 +47,11 @@ __all__ = [
     "DWPC",
     "HIN",
     "PCRW",
+    "PPR",
+    "RWR",
+    "SCAN",
     "Combination",
+    "CommuteTime",
     "Edges",
     "Explanation",
     "HeteSim",
@@ -50,6 +68,7 @@ __all__ = [
     "PathSim",
     "Relation",
     "Schema",
+    "SimRank",
     "enumerate_metapaths",
     "explain",
     "from_networkx",

@@ -32,6 +32,8 @@ def test_too_many_neighbours_are_drawn_from() -> None:
     assert np.array_equal(np.bincount(targets, minlength=300), np.minimum(joined.sum(1), 7))
     assert joined[targets, sources].all()
     assert len({*zip(sources.tolist(), targets.tolist(), strict=True)}) == len(sources)
+    for one, other in ((u, v) for u in range(40) for v in range(u) if np.array_equal(joined[u], joined[v])):
+        assert np.array_equal(sources[targets == one], sources[targets == other]), "who has the same keeps the same"
     assert np.array_equal(sample_neighbours(factors, 7, 0), np.stack([sources, targets]))
     assert not np.array_equal(sample_neighbours(factors, 7, 1)[0], sources)
 

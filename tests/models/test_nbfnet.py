@@ -20,14 +20,15 @@ def plain(network: BellmanFord, query: int) -> torch.Tensor:
     h = [torch.zeros(len(network.boundary)) for _ in range(graph.num_nodes)]
     h[network.rows.start + query] = network.boundary
     edges = list(zip(*graph.edges.tolist(), graph.kinds.tolist(), strict=True))
-    for relations, update, norm in zip(network.relations, network.updates, network.norms, strict=True):
+    for relations, update in zip(network.relations, network.updates, strict=True):
         after = []
         for v in range(graph.num_nodes):
             messages = [h[u] * relations[kind] for u, to, kind in edges if to == v]
             stacked = torch.stack(messages or [torch.zeros_like(h[v])])
             variance = (stacked**2).mean(0) - stacked.mean(0) ** 2
-            pooled = [h[v], stacked.sum(0), stacked.mean(0), variance.clamp(min=1e-6).sqrt()]
-            after.append(h[v] + norm(update(torch.cat(pooled))).relu())
+            total = stacked.sum(0)
+            pooled = [h[v], total.sign() * (1 + total.abs()).log(), stacked.mean(0), variance.clamp(min=1e-6).sqrt()]
+            after.append(h[v] + update(torch.cat(pooled)).relu())
         h = after
     return torch.stack(h)[network.rows]
 

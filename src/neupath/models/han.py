@@ -26,8 +26,9 @@ class HAN(EmbeddingScorer):
     z_t^P = Σ_s α_ts^P·W·h_s over the neighbours s of t along P,  h'_t = Σ_P β_P·z_t^P,  α and β attention.
 
     `metapaths` are the candidates, symmetric ones of the type that is ranked; by default all of up to 4 steps, the
-    shortest first, up to 8. A node joined to more than `neighbours` others along a meta-path keeps that many, drawn
-    from the seed: through hubs a path can join nearly all pairs.
+    shortest first, up to 8. A node joined to more than `neighbours` others along a meta-path keeps that many, since
+    through hubs a path can join nearly all pairs. Who is kept first is drawn once from the seed for all nodes alike, so
+    that nodes with the same neighbours keep the same ones.
 
     >>> import neupath as npth
     >>> labels = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0)]
@@ -45,7 +46,7 @@ class HAN(EmbeddingScorer):
         layers: int = 2,
         *,
         metapaths: Sequence[str] | None = None,
-        neighbours: int = 64,
+        neighbours: int = 32,
         **rest: Unpack[TrainingOptions],
     ) -> None:
         super().__init__(dim, layers, **rest)
@@ -91,13 +92,13 @@ class HAN(EmbeddingScorer):
 
 
 def sample_neighbours(product: Product, most: int, seed: int) -> Ints:
-    """Return the pairs with an entry in a product, some of them drawn where a row has too many; shape (2, pairs)."""
-    rng = np.random.default_rng(seed)
+    """Return the pairs with an entry in a product, those drawn first where a row has too many; shape (2, pairs)."""
+    turn = np.random.default_rng(seed).permutation(len(product.right_norms))
     every = np.arange(len(product.left_norms))
     found: list[Ints] = [np.zeros((2, 0), dtype=np.int64)]
     for start in range(0, len(every), _ROWS_AT_ONCE):
         block = product.rows(every[start : start + _ROWS_AT_ONCE]).tocoo()
-        order = np.lexsort((rng.random(block.nnz), block.row))
+        order = np.lexsort((turn[block.col], block.row))
         targets, sources = block.row[order].astype(np.int64), block.col[order].astype(np.int64)
         sizes = np.bincount(targets, minlength=_ROWS_AT_ONCE)
         place = np.arange(len(targets)) - (np.cumsum(sizes) - sizes)[targets]

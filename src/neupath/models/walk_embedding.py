@@ -23,8 +23,8 @@ _WALKS_A_BATCH = 64
 class WalkEmbedding(Model):
     """Give nodes that walks meet near each other like vectors (skip-gram with negative samples).
 
-    Σ log σ(in_v·out_u) + Σ log σ(-in_v·out_n),  u up to `window` steps from v on a walk, n `negatives` nodes drawn by
-    degree^¾ for each;  s(x, y) = cos(in_x, in_y), so from -1 to 1.
+    Σ log σ(in_v·out_u) + negatives·mean_n log σ(-in_v·out_n),  u up to `window` steps from v on a walk, n drawn for
+    each walk by how often walks meet them, to the power ¾;  s(x, y) = cos(in_x, in_y), so from -1 to 1.
     """
 
     inductive = False
@@ -126,22 +126,19 @@ class SkipGram(nn.Module):
         """Return the mean loss of the pairs within the window on some walks."""
         number = cast(int, batch)
         walks = cast(Tensor, self.walks)[number * _WALKS_A_BATCH : (number + 1) * _WALKS_A_BATCH]
-        centres, contexts = self._pairs(walks)
-        rng = np.random.default_rng([self.seed, number])
-        drawn = np.searchsorted(self.chances, rng.random((len(centres), self.negatives)))
-        others = torch.from_numpy(np.minimum(drawn, len(self.chances) - 1)).to(walks.device)
-        v = self.inner[centres]
-        near = functional.logsigmoid((v * self.outer[contexts]).sum(-1))
-        far = functional.logsigmoid(-(self.outer[others] @ v[:, :, None]).squeeze(-1)).sum(-1)
-        return -(near + far).sum() / max(1, len(centres))
+        place = torch.arange(walks.shape[1], device=walks.device)
+        apart = (place[:, None] - place).abs()
+        there = walks >= 0
+        pairs = (apart > 0) & (apart <= self.window) & there[:, :, None] & there[:, None, :]  # (walks, length, length)
+        v = functional.embedding(walks.clamp(min=0), self.inner)  # (walks, length, dim)
+        near = functional.logsigmoid(v @ functional.embedding(walks.clamp(min=0), self.outer).mT)
+        far = functional.logsigmoid(-(v @ functional.embedding(self._draw(number, len(walks)), self.outer).mT))
+        met = pairs.sum(-1)
+        total = (near * pairs).sum() + self.negatives * (far.mean(-1) * met).sum()
+        return -total / met.sum().clamp(min=1)
 
-    def _pairs(self, walks: Tensor) -> tuple[Tensor, Tensor]:
-        """Return each node with each other near it on its walk; shape (pairs,) both."""
-        found = []
-        for apart in range(1, min(self.window, walks.shape[1] - 1) + 1):
-            one, other = walks[:, :-apart].flatten(), walks[:, apart:].flatten()
-            kept = other >= 0
-            found += [(one[kept], other[kept]), (other[kept], one[kept])]
-        empty = walks.new_zeros(0)
-        centres, contexts = zip(*found, strict=True) if found else ((empty,), (empty,))
-        return torch.cat(centres), torch.cat(contexts)
+    def _draw(self, number: int, count: int) -> Tensor:
+        """Draw nodes that some walks do not mean, by how often walks meet them to the power ¾; shape (walks, drawn)."""
+        rng = np.random.default_rng([self.seed, number])
+        drawn = np.searchsorted(self.chances, rng.random((count, 2 * self.window * self.negatives)))
+        return torch.from_numpy(np.minimum(drawn, len(self.chances) - 1)).to(self.inner.device)
