@@ -17,7 +17,7 @@ from neupath.experiments.runs import CLASSICAL, EXACT, INFERRED, Run, execute
 from neupath.experiments.scales import FULL, QUICK, Scale
 from neupath.files import check_folder, write_text
 
-ABOUT, RUNS = "reproduction.json", "runs"
+ABOUT, RUNS = "reproduction.json", "runs.jsonl"
 _SLOW = ("nbfnet", "hgt", "han", "neupath", "rgcn", "node2vec")
 Progress = Callable[[int, int], None]
 
@@ -75,12 +75,15 @@ def reproduce(
     every = list({run.key: run for plan in plans.values() for run in plan}.values())
     _open(folder, question.scale)
     began = perf_counter()
-    waiting = sorted((run for run in every if not _file(folder, run).is_file()), key=_patience)
+    results = _read(folder)
+    waiting = sorted((run for run in every if run.key not in results), key=_patience)
     done = len(every) - len(waiting)
     progress(done, len(every))
-    for number, _ in enumerate(_carry_out(waiting, folder, question.scale, source, jobs, device), done + 1):
-        progress(number, len(every))
-    files = [path for part in wanted for path in REPORTS[part](_read(folder, plans[part]), question, folder)]
+    for run, found in _carry_out(waiting, question.scale, source, jobs, device):
+        results[run.key] = found
+        _append(folder, {"run": run.key, **found})
+        progress(len(every) - sum(each.key not in results for each in waiting), len(every))
+    files = [path for part in wanted for path in REPORTS[part]([results[r.key] for r in plans[part]], question, folder)]
     return Reproduced(folder, len(every), done, perf_counter() - began, tuple(files))
 
 
@@ -88,7 +91,7 @@ def _open(folder: Path, scale: Scale) -> None:
     """Make the folder of results, or see that it holds results of this scale."""
     check_folder(folder)
     try:
-        (folder / RUNS).mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise WriteError(f"cannot write to {folder}: {error.strerror}") from error
     about = json.dumps(scale.to_dict(), indent=1) + "\n"
@@ -100,20 +103,19 @@ def _open(folder: Path, scale: Scale) -> None:
 
 
 def _carry_out(
-    runs: Sequence[Run], folder: Path, scale: Scale, data: Path | None, jobs: int, device: str | None
-) -> Iterator[None]:
-    """Carry out runs, in some processes, and keep each one's result."""
+    runs: Sequence[Run], scale: Scale, data: Path | None, jobs: int, device: str | None
+) -> Iterator[tuple[Run, dict[str, object]]]:
+    """Carry out runs, in some processes, and yield each result as it comes."""
     if jobs == 1:
         for run in runs:
-            _carry_out_one(run, folder, scale, data, device)
-            yield
+            yield run, execute(run, scale, data, device)
         return
     threads = max(1, len(os.sched_getaffinity(0)) // jobs)
     with ProcessPoolExecutor(jobs, get_context("spawn"), _start, (threads,)) as pool:
-        waiting = [pool.submit(_carry_out_one, run, folder, scale, data, device) for run in runs]
+        waiting = {pool.submit(execute, run, scale, data, device): run for run in runs}
         try:
             for finished in as_completed(waiting):
-                yield finished.result()
+                yield waiting[finished], finished.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -131,14 +133,24 @@ def _start(threads: int) -> None:
     torch.set_num_threads(threads)
 
 
-def _carry_out_one(run: Run, folder: Path, scale: Scale, data: Path | None, device: str | None) -> None:
-    found = execute(run, scale, data, device)
-    write_text(_file(folder, run), json.dumps(found, indent=1) + "\n")
+def _append(folder: Path, line: dict[str, object]) -> None:
+    """Keep a result: a line of its own, also after one that was cut off."""
+    try:
+        with (folder / RUNS).open("a", encoding="utf-8") as file:
+            file.write(f"\n{json.dumps(line)}\n")
+    except OSError as error:
+        raise WriteError(f"cannot write {folder / RUNS}: {error.strerror}") from error
 
 
-def _file(folder: Path, run: Run) -> Path:
-    return folder / RUNS / f"{run.key}.json"
-
-
-def _read(folder: Path, runs: Sequence[Run]) -> list[dict[str, object]]:
-    return [json.loads(_file(folder, run).read_text(encoding="utf-8")) for run in runs]
+def _read(folder: Path) -> dict[str, dict[str, object]]:
+    """Return the results that are kept, by run; a line that was cut off is a run that was not finished."""
+    path = folder / RUNS
+    found = {}
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    for line in filter(None, lines):
+        try:
+            result = json.loads(line)
+            found[str(result.pop("run"))] = result
+        except (ValueError, KeyError, AttributeError):
+            continue
+    return found
