@@ -1,11 +1,13 @@
 """Baselines that give each node a vector, against dense formulas."""
 
+import sys
+
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="the learn extra is not installed")
 
-from neupath import HIN  # noqa: E402
+from neupath import HIN, NeuPathError  # noqa: E402
 from neupath.models import BASELINES  # noqa: E402
 from tests.models.test_graph_tensors import dense_kinds  # noqa: E402
 
@@ -61,3 +63,10 @@ def test_features_come_from_the_seed_and_are_not_trained(toy: HIN) -> None:
     assert torch.equal(make(0, 1), make(0, 5))
     assert not torch.equal(make(0, 1), make(1, 1))
     assert make(0, 1).std().item() == pytest.approx(1, abs=0.1)
+
+
+def test_without_torch_geometric(toy: HIN, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch_geometric", None)
+    with pytest.raises(NeuPathError, match=r"needs torch_geometric, which is not installed; run: pip install"):
+        BASELINES["gcn"](dim=4, device="cpu").fit(toy, LABELS)
+    BASELINES["gtn"](dim=4, epochs=1, device="cpu").fit(toy, LABELS)

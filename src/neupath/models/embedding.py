@@ -13,11 +13,13 @@ those they share; an MLP must learn that.
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from neupath.errors import MissingExtraError
 from neupath.graph import HIN
 from neupath.models.baseline import Baseline, PairNetwork
 from neupath.models.graph_tensors import GraphTensors
@@ -64,6 +66,15 @@ class EmbeddingScorer(Baseline):
     def _make_network(self, hin: HIN) -> PairNetwork:
         graph = GraphTensors.of(hin, self.device)
         return EmbeddingNetwork(graph, self._make_encoder(graph), self.node_type_, self.dim, self.seed)
+
+
+def geometric() -> Any:
+    """Return torch_geometric's layers, imported when they are first needed."""
+    try:
+        from torch_geometric import nn as layers
+    except ImportError as error:
+        raise MissingExtraError("torch_geometric", "neupath[learn]") from error
+    return layers
 
 
 def num_heads(dim: int) -> int:

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from neupath.models.embedding import EmbeddingScorer, Layers, num_heads
+from neupath.models.embedding import EmbeddingScorer, Layers, geometric, num_heads
 from neupath.models.graph_tensors import GraphTensors
 
 
@@ -22,8 +22,6 @@ class GAT(EmbeddingScorer):
     name = "gat"
 
     def _make_encoder(self, graph: GraphTensors) -> nn.Module:
-        from torch_geometric.nn import GATConv
-
         heads = num_heads(self.dim)
-        layers = [GATConv(self.dim, self.dim // heads, heads) for _ in range(self.layers)]
+        layers = [geometric().GATConv(self.dim, self.dim // heads, heads) for _ in range(self.layers)]
         return Layers(layers, lambda layer, x: layer(x, graph.edges))

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from neupath.models.embedding import EmbeddingScorer, Layers
+from neupath.models.embedding import EmbeddingScorer, Layers, geometric
 from neupath.models.graph_tensors import GraphTensors
 
 
@@ -21,9 +21,7 @@ class GIN(EmbeddingScorer):
     name = "gin"
 
     def _make_encoder(self, graph: GraphTensors) -> nn.Module:
-        from torch_geometric.nn import GINConv
-
-        layers = [GINConv(self._mlp(), train_eps=True) for _ in range(self.layers)]
+        layers = [geometric().GINConv(self._mlp(), train_eps=True) for _ in range(self.layers)]
         return Layers(layers, lambda layer, x: layer(x, graph.edges))
 
     def _mlp(self) -> nn.Module:

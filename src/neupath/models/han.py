@@ -13,7 +13,7 @@ from neupath.halfpath import Product, out_and_back
 from neupath.metapath import MetaPath, enumerate_metapaths
 from neupath.models.baseline import TrainingOptions
 from neupath.models.classes import Ints
-from neupath.models.embedding import EmbeddingScorer, Layers, num_heads
+from neupath.models.embedding import EmbeddingScorer, Layers, geometric, num_heads
 from neupath.models.graph_tensors import GraphTensors
 
 _MOST_PATHS = 8
@@ -56,15 +56,13 @@ class HAN(EmbeddingScorer):
         self.neighbours = neighbours
 
     def _make_encoder(self, graph: GraphTensors) -> nn.Module:
-        from torch_geometric.nn import HANConv
-
         rows, kind = graph.rows_of(self.node_type_), self.node_type_
         edges = {
             (kind, f"{number}", kind): torch.from_numpy(self._neighbours(path)).to(graph.types.device)
             for number, path in enumerate(self._candidates())
         }
         about = ([kind], list(edges))
-        layers = [HANConv(self.dim, self.dim, about, heads=num_heads(self.dim)) for _ in range(self.layers)]
+        layers = [geometric().HANConv(self.dim, self.dim, about, heads=num_heads(self.dim)) for _ in range(self.layers)]
 
         def call(layer: nn.Module, x: Tensor) -> Tensor:
             found = layer({kind: x[rows]}, edges)[kind]

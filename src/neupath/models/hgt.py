@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from neupath.models.embedding import EmbeddingScorer, Layers, num_heads
+from neupath.models.embedding import EmbeddingScorer, Layers, geometric, num_heads
 from neupath.models.graph_tensors import GraphTensors
 
 
@@ -23,11 +23,9 @@ class HGT(EmbeddingScorer):
     name = "hgt"
 
     def _make_encoder(self, graph: GraphTensors) -> nn.Module:
-        from torch_geometric.nn import HGTConv
-
         edges = graph.edges_by_kind()
         about = (list(graph.schema.node_types), list(edges))
-        layers = [HGTConv(self.dim, self.dim, about, heads=num_heads(self.dim)) for _ in range(self.layers)]
+        layers = [geometric().HGTConv(self.dim, self.dim, about, heads=num_heads(self.dim)) for _ in range(self.layers)]
 
         def call(layer: nn.Module, x: Tensor) -> Tensor:
             found = layer(graph.by_type(x), edges)

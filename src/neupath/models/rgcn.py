@@ -3,7 +3,7 @@
 from torch import nn
 
 from neupath.models.classes import edge_kinds
-from neupath.models.embedding import EmbeddingScorer, Layers
+from neupath.models.embedding import EmbeddingScorer, Layers, geometric
 from neupath.models.graph_tensors import GraphTensors
 
 
@@ -22,8 +22,6 @@ class RGCN(EmbeddingScorer):
     name = "rgcn"
 
     def _make_encoder(self, graph: GraphTensors) -> nn.Module:
-        from torch_geometric.nn import RGCNConv
-
         kinds = max(1, len(edge_kinds(graph.schema)))
-        layers = [RGCNConv(self.dim, self.dim, kinds) for _ in range(self.layers)]
+        layers = [geometric().RGCNConv(self.dim, self.dim, kinds) for _ in range(self.layers)]
         return Layers(layers, lambda layer, x: layer(x, graph.edges, graph.kinds))

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from neupath.models.embedding import EmbeddingScorer, Layers
+from neupath.models.embedding import EmbeddingScorer, Layers, geometric
 from neupath.models.graph_tensors import GraphTensors
 
 
@@ -21,7 +21,5 @@ class SAGE(EmbeddingScorer):
     name = "sage"
 
     def _make_encoder(self, graph: GraphTensors) -> nn.Module:
-        from torch_geometric.nn import SAGEConv
-
-        layers = [SAGEConv(self.dim, self.dim) for _ in range(self.layers)]
+        layers = [geometric().SAGEConv(self.dim, self.dim) for _ in range(self.layers)]
         return Layers(layers, lambda layer, x: layer(x, graph.edges))
