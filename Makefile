@@ -38,7 +38,7 @@ clean:
 	$(PYTHON) -m venv .venv
 
 .venv/.base: .venv/bin/python pyproject.toml constraints.txt
-	$(PIP) -e '.[learn]'
+	$(PIP) -e '.[learn,serve]'
 	@touch $@
 
 .venv/.dev: .venv/bin/python pyproject.toml constraints.txt

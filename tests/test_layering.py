@@ -38,7 +38,9 @@ LEVELS = {
     "rendering": 12,
     "learning": 13,
     "comparison": 13,
-    "cli": 14,
+    "client": 8,
+    "service": 14,
+    "cli": 15,
 }
 
 

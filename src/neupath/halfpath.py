@@ -22,6 +22,8 @@ _ENTRY = 12
 """Bytes of one entry of a product: its value and its column."""
 _SMALL = 1 << 30
 """Bytes that a product may take without asking how much memory is free."""
+MOST_HELD = 4 << 30
+"""Bytes of products that are kept for each graph."""
 _cache: WeakKeyDictionary[HIN, dict[Hashable, object]] = WeakKeyDictionary()
 _building = RLock()
 
@@ -177,12 +179,31 @@ def _without_zeros(matrix: Csr) -> Csr:
 
 
 def cached(hin: HIN, key: Hashable, build: Callable[[], T]) -> T:
-    """Return what was built for this graph under this key, building it the first time."""
+    """Return what was built for this graph under this key, building it the first time.
+
+    The oldest is forgotten when all together takes more memory than a process that is asked for ever new meta-paths
+    should hold.
+    """
     entries = _cache.get(hin)
     if entries is not None and key in entries:
         return cast(T, entries[key])
     with _building:  # two threads that ask for the same build it once
-        entries = _cache.setdefault(hin, {})
-        if key not in entries:
-            entries[key] = build()
-        return cast(T, entries[key])
+        entries = _cache.get(hin, {})
+        if key in entries:
+            return cast(T, entries[key])
+        value = build()
+        kept = {**_cache.get(hin, {}), key: value}  # a new dictionary: others read the old one without a lock
+        held = sum(map(bytes_of, kept.values()))
+        while held > MOST_HELD and len(kept) > 1:
+            held -= bytes_of(kept.pop(next(iter(kept))))
+        _cache[hin] = kept
+        return value
+
+
+def bytes_of(value: object) -> int:
+    """Return how many bytes the matrices of a cached value take."""
+    if isinstance(value, Factors):
+        return bytes_of(value.left) + bytes_of(value.right)
+    if isinstance(value, list | tuple):
+        return sum(map(bytes_of, value))
+    return value.nnz * _ENTRY if isinstance(value, csr_array) else 0

@@ -1,5 +1,6 @@
 """Search: hits as a user knows them, and why there are fewer than asked for."""
 
+import json
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ import pyarrow as pa
 
 from neupath.errors import QueryError
 from neupath.nodes import Id, Nodes, Rows
+
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,10 @@ class Hits(Sequence[Hit]):
             "exact": self.exact,
             "hits": [vars(hit) for hit in self],
         }
+
+    def to_json(self) -> str:
+        """Return what `search --json` prints, as one line of JSON."""
+        return _encode(self.to_dict())
 
     def to_arrow(self) -> pa.Table:
         """Return a table with the columns rank, id, name, score."""

@@ -13,6 +13,7 @@ from neupath.cli.inferring import infer
 from neupath.cli.joining import join
 from neupath.cli.learning import evaluate, train
 from neupath.cli.searching import explain, info, paths, search
+from neupath.cli.serving import serve
 from neupath.errors import NeuPathError
 from neupath.rendering import printable
 
@@ -33,7 +34,7 @@ app = typer.Typer(
         )
     ),
 )
-for command in (demo, info, paths, search, explain, infer, join, train, evaluate):
+for command in (demo, info, paths, search, explain, infer, join, train, evaluate, serve):
     app.command()(command)
 app.add_typer(datasets_app, name="datasets")
 

@@ -65,10 +65,11 @@ def train(
 
     settings: dict[str, Any] = {"dim": dim, "paths": paths_kept} if model == "neupath" else {}
     settings |= {} if learning_rate is None else {"learning_rate": learning_rate}
-    learned = learn(
-        hin, model, path, pairs, out_folder, measure=measure, protocol=protocol, layers=layers, epochs=epochs,
-        seed=seed, device=device, settings=settings, bars=ProgressBars(err),
-    )  # fmt: skip
+    with ProgressBars(err).epochs(f"training {model}") as bar:
+        learned = learn(
+            hin, model, path, pairs, out_folder, measure=measure, protocol=protocol, layers=layers, epochs=epochs,
+            seed=seed, device=device, settings=settings, watch=bar,
+        )  # fmt: skip
     if as_json:
         print_json(learned.to_dict())
         return

@@ -1,0 +1,126 @@
+"""Connections: HTTP over TCP that nobody can hold open for nothing.
+
+uvicorn waits for ever for the end of a request's headers, and for a client that does not read its answer. Here each has
+its time, headers have a size, and where there are more connections than the process may open files, the one that has
+been idle the longest makes room.
+"""
+
+import asyncio
+import resource
+from typing import Any, ClassVar
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from neupath.service.limits import Limits
+from neupath.service.refusals import sentence_bytes
+
+_SPARE_FILES = 128
+"""Open files that are left for other things than connections."""
+
+
+class Connection(HttpToolsProtocol):
+    """One client's connection, with limits; `limited` makes the class for some."""
+
+    limits: ClassVar[Limits] = Limits()
+    most: ClassVar[int] = 1 << 30
+    idle: ClassVar[dict["Connection", None]] = {}
+    """Connections without a request under way, the longest idle first."""
+
+    def __init__(self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: Any = None) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._deadline: asyncio.TimerHandle | None = None
+        self._stalled: asyncio.TimerHandle | None = None
+        self._head = 0
+        self._in_head = True
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.idle[self] = None
+        self._expect_head()
+        if len(self.connections) > self.most and self.idle:
+            next(iter(self.idle)).give_way()
+
+    def give_way(self) -> None:
+        """Close a connection that has no request under way."""
+        self.idle.pop(self, None)
+        self.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.idle.pop(self, None)
+        self._stop_timers()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._in_head:
+            self._head += len(data)
+            if self._deadline is None:
+                self._expect_head()
+        super().data_received(data)
+        if self._in_head and self._head > self.limits.head and not self.transport.is_closing():
+            self._refuse(431, f"the request's first line and headers are longer than {self.limits.head:,} bytes")
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        self.idle.pop(self, None)
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        self._in_head, self._head = True, 0
+        if not self.transport.is_closing():
+            self.idle[self] = None
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stalled = self.loop.call_later(self.limits.seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
+
+    def _expect_head(self) -> None:
+        self._deadline = self.loop.call_later(self.limits.head_seconds, self._give_up)
+
+    def _give_up(self) -> None:
+        """Close a connection whose headers did not come; a client that has begun to send some is told why."""
+        self._deadline = None
+        if self.transport.is_closing():
+            return
+        if self._head:
+            self._refuse(408, f"the request's headers did not end within {self.limits.head_seconds:g} seconds")
+        else:
+            self.transport.close()
+
+    def _refuse(self, status: int, sentence: str) -> None:
+        body = sentence_bytes(sentence)
+        head = f"HTTP/1.1 {status} Refused\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
+        self.transport.write(head.encode("ascii") + b"connection: close\r\n\r\n" + body)
+        self.transport.close()
+
+    def _stop_timers(self) -> None:
+        for timer in (self._deadline, self._stalled):
+            if timer is not None:
+                timer.cancel()
+        self._deadline = self._stalled = None
+
+
+def limited(limits: Limits) -> type[Connection]:
+    """Return the class of connections under some limits, for as many as the process may open files."""
+    members: dict[str, Any] = {"limits": limits, "most": allow_files() - _SPARE_FILES, "idle": {}}
+    return type("LimitedConnection", (Connection,), members)
+
+
+def allow_files() -> int:
+    """Let this process open as many files as the system allows it, and return how many."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 1 << 16 if hard == resource.RLIM_INFINITY else min(hard, 1 << 16)
+    soft = max(resource.getrlimit(resource.RLIMIT_NOFILE)[0], wanted)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return soft
