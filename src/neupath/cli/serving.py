@@ -89,10 +89,10 @@ def _named(what: str, given: list[str], *, own_name: bool) -> dict[str, str]:
     return found
 
 
-def _read_limits(limits: Any, given: list[str]) -> dict[str, float]:
+def _read_limits(limits: Any, given: list[str]) -> dict[str, Any]:
     """Read NAME=NUMBER for the limits there are."""
     known = {field.name: type(getattr(limits, field.name)) for field in fields(limits)}
-    found: dict[str, float] = {}
+    found: dict[str, Any] = {}
     for text in given:
         name, _, value = text.partition("=")
         if name not in known:

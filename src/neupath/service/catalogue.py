@@ -114,7 +114,8 @@ def additions_of(factors: Factors) -> NDArray[np.float64]:
     """Return the exact number of additions that each query takes."""
     lengths = np.diff(factors.right.indptr)[factors.left.indices].astype(np.float64)
     total = np.concatenate([[0.0], np.cumsum(lengths)])
-    return total[factors.left.indptr[1:]] - total[factors.left.indptr[:-1]]
+    additions: NDArray[np.float64] = total[factors.left.indptr[1:]] - total[factors.left.indptr[:-1]]
+    return additions
 
 
 @dataclass

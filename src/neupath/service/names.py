@@ -98,9 +98,9 @@ class Names:
 
     def _rows(self, places: NDArray[np.integer]) -> Rows:
         """Return the rows of texts, each once, in their order."""
-        rows = places % max(1, len(self.nodes))
+        rows: Rows = places.astype(np.int64) % max(1, len(self.nodes))
         _, first = np.unique(rows, return_index=True)
-        return rows[np.sort(first)].astype(np.int64)
+        return rows[np.sort(first)]
 
     @cached_property
     def _sorted(self) -> tuple[list[str], Rows]:
@@ -157,4 +157,5 @@ def _bucket(
     first: NDArray[np.uint32], second: NDArray[np.uint32], third: NDArray[np.uint32]
 ) -> NDArray[np.unsignedinteger]:
     mixed = (first * np.uint32(2654435761)) ^ (second * np.uint32(2246822519)) ^ (third * np.uint32(3266489917))
-    return (mixed >> np.uint32(14)) % np.uint32(_BUCKETS)
+    buckets: NDArray[np.unsignedinteger] = (mixed >> np.uint32(14)) % np.uint32(_BUCKETS)
+    return buckets

@@ -12,7 +12,7 @@ from neupath.service.catalogue import Catalogue, Served
 from neupath.service.inferring import labels_of
 from neupath.service.jobs import Job, Jobs
 from neupath.service.limits import Limits
-from neupath.service.metrics import Metrics, metric
+from neupath.service.metrics import Metrics, Sample, metric
 from neupath.service.requests import InferJob, JoinJob, Meaning, TrainJob
 from neupath.service.searching import required_metapath
 from neupath.service.work import MODEL
@@ -33,7 +33,7 @@ class Service:
 
     def metrics_text(self) -> str:
         """Return all metrics in the text format of Prometheus."""
-        states = [({"state": state}, float(count)) for state, count in self.jobs.count().items()]
+        states: list[Sample] = [({"state": state}, float(count)) for state, count in self.jobs.count().items()]
         lines = [
             *self.metrics.lines(),
             *metric("neupath_jobs", "gauge", "Jobs by state.", states),
@@ -69,13 +69,13 @@ class Service:
             raise QueryError("give either metapath, to draw labels from a measure, or pairs, the labels themselves")
         if asked.epochs > self.limits.epochs or asked.dim > self.limits.width:
             raise QueryError(
-                f"epochs is {asked.epochs} and dim is {asked.dim}; this service trains for at most {self.limits.epochs} "
-                f"epochs, with embeddings of at most {self.limits.width}"
+                f"epochs is {asked.epochs} and dim is {asked.dim}; this service trains for at most "
+                f"{self.limits.epochs} epochs, with embeddings of at most {self.limits.width}"
             )
         if find_spec("torch") is None:
             raise MissingExtraError("PyTorch", "neupath[learn]")
         if asked.pairs is None:
-            self._check_measure(served, Meaning(metapath=asked.metapath, measure=asked.measure))
+            self._check_measure(served, Meaning(metapath=asked.metapath, measure=asked.measure, model=None))
             return
         self.limits.check_pairs(len(asked.pairs))
         read_pairs(served.hin, [(pair.query, pair.target, pair.score) for pair in asked.pairs])
