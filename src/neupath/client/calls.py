@@ -41,17 +41,17 @@ class Calls:
         """Close the connection; the next call opens it again."""
         self._connection.close()
 
-    def object(self, method: str, path: str, body: object = None) -> dict[str, Any]:
+    def read_object(self, method: str, path: str, body: object = None) -> dict[str, Any]:
         """Return an answer that is a JSON object."""
-        found: dict[str, Any] = json.loads(self.read(method, path, body))
+        found: dict[str, Any] = json.loads(self.read_bytes(method, path, body))
         return found
 
-    def list(self, method: str, path: str, body: object = None) -> list[dict[str, Any]]:
+    def read_list(self, method: str, path: str, body: object = None) -> list[dict[str, Any]]:
         """Return an answer that is a list of JSON objects."""
-        found: list[dict[str, Any]] = json.loads(self.read(method, path, body))
+        found: list[dict[str, Any]] = json.loads(self.read_bytes(method, path, body))
         return found
 
-    def read(self, method: str, path: str, body: object = None, accept: str = JSON) -> bytes:
+    def read_bytes(self, method: str, path: str, body: object = None, accept: str = JSON) -> bytes:
         """Return the bytes of an answer."""
         return self.open(method, path, body, accept).read()
 
@@ -73,7 +73,7 @@ class Calls:
 
     def _send(self, method: str, path: str, body: object, headers: dict[str, str]) -> HTTPResponse:
         content = None if body is None else json.dumps(body).encode()
-        kind = {} if content is None else {"content-type": JSON}
+        kind: dict[str, str] = {} if content is None else {"content-type": JSON}
         self._connection.request(method, self._root + path, content, self._headers | headers | kind)
         return self._connection.getresponse()
 

@@ -31,37 +31,37 @@ class Client:
         self._calls.close()
 
     def health(self) -> dict[str, Any]:
-        return self._calls.object("GET", "/api/health")
+        return self._calls.read_object("GET", "/api/health")
 
     def graphs(self) -> list[dict[str, Any]]:
         """List the graphs that are served."""
-        return self._calls.list("GET", "/api/graphs")
+        return self._calls.read_list("GET", "/api/graphs")
 
     def describe(self, graph: str) -> dict[str, Any]:
         """Return what `neupath info --json` prints of a graph."""
-        return self._calls.object("GET", _path(graph))
+        return self._calls.read_object("GET", _path(graph))
 
     def schema(self, graph: str) -> dict[str, Any]:
         """Return the types, the relations, and every step a meta-path can take."""
-        return self._calls.object("GET", _path(graph, "schema"))
+        return self._calls.read_object("GET", _path(graph, "schema"))
 
     def nodes(self, graph: str, node_type: str, text: str = "", limit: int = 20, offset: int = 0) -> dict[str, Any]:
         """Look up nodes by what they begin with, hold, or are spelled like."""
         asked = {"type": node_type, "q": text, "limit": limit, "offset": offset}
-        return self._calls.object("GET", _path(graph, "nodes", asked))
+        return self._calls.read_object("GET", _path(graph, "nodes", asked))
 
     def metapaths(
         self, graph: str, prefix: str | None = None, source: str | None = None, target: str | None = None, **more: int
     ) -> dict[str, Any]:
         """Say what a meta-path typed so far means and what can follow, and suggest some from a type."""
         asked = {"prefix": prefix, "from": source, "to": target, **more}
-        return self._calls.object("GET", _path(graph, "metapaths", asked))
+        return self._calls.read_object("GET", _path(graph, "metapaths", asked))
 
     def measures(self) -> list[dict[str, Any]]:
-        return self._calls.list("GET", "/api/measures")
+        return self._calls.read_list("GET", "/api/measures")
 
     def models(self) -> list[dict[str, Any]]:
-        return self._calls.list("GET", "/api/models")
+        return self._calls.read_list("GET", "/api/models")
 
     @overload
     def search(self, graph: str, query: Id, **options: Any) -> Hits: ...
@@ -72,13 +72,13 @@ class Client:
 
         Options: `metapath` and `measure`, `model`, or `combination`; `k`, `where`, `among`, `include_query`, `zeros`.
         """
-        found = self._calls.list("POST", _path(graph, "search"), _search_body(query, options))
+        found = self._calls.read_list("POST", _path(graph, "search"), _search_body(query, options))
         hits = [_to_hits(content) for content in found]
         return hits[0] if isinstance(query, str | int) else hits
 
     def search_table(self, graph: str, query: Id | Sequence[Id], **options: Any) -> pa.Table:
         """Find the nodes most similar to each query, as one Arrow table: query, rank, id, name, score."""
-        body = self._calls.read("POST", _path(graph, "search"), _search_body(query, options), _ARROW)
+        body = self._calls.read_bytes("POST", _path(graph, "search"), _search_body(query, options), _ARROW)
         with pa.ipc.open_stream(body) as stream:
             return stream.read_all()
 
@@ -89,23 +89,23 @@ class Client:
         """
         asked = {"query": query, "target": target, **options}
         if "combination" in options:
-            return self._calls.object("POST", _path(graph, "explain"), asked)
-        return self._calls.object("GET", _path(graph, "explain", asked))
+            return self._calls.read_object("POST", _path(graph, "explain"), asked)
+        return self._calls.read_object("GET", _path(graph, "explain", asked))
 
     def infer(self, graph: str, pairs: Iterable[Sequence[Any]], **options: Any) -> dict[str, Any]:
         """Find what labelled pairs mean: (query, target, score), or (query, target) for similar ones."""
-        return self._calls.object("POST", _path(graph, "infer"), {"pairs": _to_objects(pairs), **options})
+        return self._calls.read_object("POST", _path(graph, "infer"), {"pairs": _to_objects(pairs), **options})
 
     def start(self, kind: str, graph: str, **options: Any) -> RemoteJob:
         """Start a job: infer, join or train; its options are those of POST /api/jobs."""
         asked = {"kind": kind, "graph": graph, **options}
         if asked.get("pairs") is not None:
             asked["pairs"] = _to_objects(asked["pairs"])
-        return self.job(self._calls.object("POST", "/api/jobs", asked)["id"])
+        return self.job(self._calls.read_object("POST", "/api/jobs", asked)["id"])
 
     def jobs(self) -> list[dict[str, Any]]:
         """List the jobs that wait, run, or are over."""
-        return self._calls.list("GET", "/api/jobs")
+        return self._calls.read_list("GET", "/api/jobs")
 
     def job(self, job_id: str) -> RemoteJob:
         """Return a job that was started before."""

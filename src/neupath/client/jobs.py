@@ -35,7 +35,7 @@ class RemoteJob:
 
     def status(self) -> dict[str, Any]:
         """Say how far the job is."""
-        return self._calls.object("GET", self._path)
+        return self._calls.read_object("GET", self._path)
 
     def events(self, after: int = 0) -> Iterator[Event]:
         """Yield what the job tells until it ends, over a connection of its own, opened again where it breaks."""
@@ -66,18 +66,18 @@ class RemoteJob:
     def result(self) -> dict[str, Any]:
         """Wait for an infer or a train job, and return what it came to."""
         self.wait()
-        return self._calls.object("GET", f"{self._path}/result")
+        return self._calls.read_object("GET", f"{self._path}/result")
 
     def save(self, path: str | Path) -> Path:
         """Wait for the job, and write its result to a file: the Parquet file of a join, or JSON."""
         self.wait()
-        content = self._calls.read("GET", f"{self._path}/result")
+        content = self._calls.read_bytes("GET", f"{self._path}/result")
         write_whole(Path(path), lambda temporary: temporary.write_bytes(content))
         return Path(path)
 
     def cancel(self) -> dict[str, Any]:
         """Stop the job; one that is over is removed with its result."""
-        return self._calls.object("DELETE", self._path)
+        return self._calls.read_object("DELETE", self._path)
 
 
 def read_events(lines: Iterable[bytes]) -> Iterator[Event]:
