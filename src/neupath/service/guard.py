@@ -48,6 +48,7 @@ class Guard:
         self._app, self._limits, self._metrics, self._direct = app, limits, metrics, direct
         self._token = None if token is None else f"Bearer {token}".encode()
         self._hosts = hosts
+        self._last_host = b""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -102,7 +103,7 @@ class Guard:
                 origin = value
             elif name == b"authorization":
                 token = value
-        if self._hosts is not None and _name_of(host) not in self._hosts:
+        if self._hosts is not None and host != self._last_host and not self._is_ours(host):
             raise Refusal(
                 421, f"the host {host.decode('latin-1')[:200]!r} is not this service; use http://127.0.0.1 or localhost"
             )
@@ -117,6 +118,13 @@ class Guard:
                 )  # fmt: skip
             if not compare_digest(token, self._token):
                 raise Refusal(401, "the token is wrong", WWW_Authenticate="Bearer")
+
+    def _is_ours(self, host: bytes) -> bool:
+        """Whether a Host header names this service; the last one that did is remembered."""
+        ours = self._hosts is None or _name_of(host) in self._hosts
+        if ours:
+            self._last_host = host
+        return ours
 
 
 def _name_of(host: bytes) -> str:

@@ -43,14 +43,35 @@ class Names:
         self._building = Lock()
 
     @cached_property
+    def ids(self) -> list[Id]:
+        """The ids in node order."""
+        found: list[Id] = self.nodes.ids.to_pylist()
+        return found
+
+    @cached_property
+    def names(self) -> list[str | None]:
+        """The names in node order."""
+        found: list[str | None] = [None] * len(self.nodes) if self.nodes.names is None else self.nodes.names.to_pylist()
+        return found
+
+    def labels(self, rows: list[int]) -> tuple[tuple[Id, ...], tuple[str | None, ...]]:
+        """Turn rows into ids and names."""
+        ids, names = self.ids, self.names
+        return tuple([ids[row] for row in rows]), tuple([names[row] for row in rows])
+
+    @cached_property
+    def _has_numbers(self) -> bool:
+        return bool(pa.types.is_int64(self.nodes.ids.type))
+
+    @cached_property
     def _rows_by_id(self) -> dict[Id, int]:
-        return {node_id: row for row, node_id in enumerate(self.nodes.ids.to_pylist())}
+        return {node_id: row for row, node_id in enumerate(self.ids)}
 
     @cached_property
     def _rows_by_name(self) -> dict[str, int]:
         """The row of each name, -1 where several nodes share it."""
         found: dict[str, int] = {}
-        for row, name in enumerate([] if self.nodes.names is None else self.nodes.names.to_pylist()):
+        for row, name in enumerate(self.names):
             if name is not None:
                 found[name] = -1 if name in found else row
         return found
@@ -58,12 +79,12 @@ class Names:
     def row_at_once(self, query: Id) -> int | None:
         """Return the row that `Nodes.find` finds where no search is needed, or nothing."""
         key: Id = query
-        if isinstance(query, str) and pa.types.is_int64(self.nodes.ids.type):
+        if isinstance(query, str) and self._has_numbers:
             try:
                 key = int(query)
             except ValueError:
                 return _known(self._rows_by_name.get(query))
-        elif isinstance(query, int) and pa.types.is_string(self.nodes.ids.type):
+        elif isinstance(query, int) and not self._has_numbers:
             key = str(query)
         row = self._rows_by_id.get(key)
         return _known(self._rows_by_name.get(str(query))) if row is None else row
@@ -92,9 +113,8 @@ class Names:
     @cached_property
     def _texts(self) -> pa.Array:
         """Every text a node is known by, folded: all names, then all ids."""
-        labels = [] if self.nodes.names is None else self.nodes.names.to_pylist()
-        ids = map(str, self.nodes.ids.to_pylist())
-        return pa.array([(text or "").casefold() for text in (*labels, *ids)], pa.large_string())
+        labels = [] if self.nodes.names is None else self.names
+        return pa.array([(text or "").casefold() for text in (*labels, *map(str, self.ids))], pa.large_string())
 
     def _rows(self, places: NDArray[np.integer]) -> Rows:
         """Return the rows of texts, each once, in their order."""

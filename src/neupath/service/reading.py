@@ -19,8 +19,6 @@ def read(kind: type[R], query_string: bytes) -> R:
         return kind.model_validate(read_query_string(query_string))
     except ValidationError as error:
         raise Refusal(422, sentence_of(error.errors(include_url=False, include_context=False))) from error
-    except ValueError as error:  # more words than anyone has use for
-        raise Refusal(422, f"the query string cannot be read: {error}") from error
 
 
 def sentence_of(problems: Iterable[Mapping[str, Any]]) -> str:

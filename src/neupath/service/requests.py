@@ -28,30 +28,35 @@ class Part(Request):
 
     measure: Text
     metapath: Text
-    weight: float = Field(ge=0)
+    weight: float = Field(ge=0, le=1e12)
 
 
 class Search(Meaning):
     """How to search."""
 
     k: int = Field(10, ge=1, le=2**31, description="How many hits.")
-    where: list[Text] = Field([], description="Conditions on targets, such as 'year >= 2000'.")
+    where: list[Text] = Field(default_factory=list, description="Conditions on targets, such as 'year >= 2000'.")
     include_query: bool = Field(False, description="Rank the query itself, too.")
     zeros: bool = Field(False, description="Fill up with targets of score 0.")
+
+    @property
+    def is_special(self) -> bool:
+        """Whether more is asked than the k best of a meta-path."""
+        return bool(self.model is not None or self.where or self.zeros)
 
 
 class SearchOne(Search):
     """One query, in the query string."""
 
     query: Text
-    among: list[Text] = Field([], description="Rank only these targets.")
+    among: list[Text] = Field(default_factory=list, description="Rank only these targets.")
 
 
 class SearchMany(Search):
     """Many queries, in the body."""
 
     queries: list[Id] = Field(min_length=1)
-    among: list[Id] = Field([], description="Rank only these targets.")
+    among: list[Id] = Field(default_factory=list, description="Rank only these targets.")
     combination: list[Part] | None = Field(None, description="Measures to add up, instead of one meta-path.")
 
     model_config = ConfigDict(json_schema_extra={"example": {"queries": ["Mike", "Mary"], "metapath": "APVPA", "k": 2}})

@@ -2,9 +2,8 @@
 
 import io
 from collections.abc import Sequence
-from urllib.parse import parse_qsl
+from urllib.parse import unquote_plus
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
@@ -27,7 +26,12 @@ def read_query_string(query_string: bytes) -> dict[str, str | list[str]]:
     {'query': 'Mike', 'k': '3', 'where': ['year > 2000']}
     """
     found: dict[str, str | list[str]] = {}
-    for name, value in parse_qsl(query_string.decode("latin-1"), keep_blank_values=True, max_num_fields=1000):
+    for part in query_string.decode("latin-1").split("&"):
+        name, _, value = part.partition("=")
+        if "%" in part or "+" in part:
+            name, value = unquote_plus(name), unquote_plus(value)
+        if not part:
+            continue
         if name in _LISTS:
             found.setdefault(name, []).append(value)  # type: ignore[union-attr]
         elif name in found:
@@ -39,14 +43,13 @@ def read_query_string(query_string: bytes) -> dict[str, str | list[str]]:
 
 def answer_at_once(catalogue: Catalogue, graph: str, asked: SearchOne) -> str | None:
     """Answer a light query over a measure that is ready, or nothing where it needs a thread."""
-    if asked.metapath is None or asked.model is not None or asked.where or asked.among or asked.k > catalogue.limits.k:
+    if asked.metapath is None or asked.k > catalogue.limits.k or asked.is_special or asked.among:
         return None
     ready = catalogue.ready_at_once(graph, asked.measure, asked.metapath)
     row = None if ready is None else ready.names.row_at_once(asked.query)
     if ready is None or row is None or not ready.is_light(row):
         return None
-    options = {"include_query": asked.include_query, "zeros": asked.zeros, "threads": 1}
-    return ready.scorer.top_k_rows(np.array([row]), asked.k, **options)[0].to_json()  # type: ignore[arg-type]
+    return ready.answer(row, asked.k, asked.include_query).to_json()
 
 
 def search_one(catalogue: Catalogue, graph: str, asked: SearchOne) -> Hits:
