@@ -69,7 +69,7 @@ def serve(
         ready = app.make_app(made, token, guard.allowed_hosts(host))
         address = server.address_of(bound)
         told = f"serving {listed(served)} at {address} (open it in a browser; Ctrl+C stops)"
-        server.run(ready, made, bound, bounds, lambda: print(told, flush=True))
+        server.make_server(ready, made, lambda: print(told, flush=True)).run([bound])
 
 
 def _named(what: str, given: list[str], *, own_name: bool) -> dict[str, str]:

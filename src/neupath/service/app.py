@@ -268,6 +268,10 @@ def _add_refusals(app: FastAPI) -> None:
     async def refuse_ours(_: Request, error: NeuPathError) -> Response:
         return refuse(error)
 
+    @app.exception_handler(Exception)
+    async def refuse_unknown(_: Request, __: Exception) -> Response:
+        return refuse(Refusal(500, "something went wrong in the service; its log has the details"))
+
     @app.exception_handler(RequestValidationError)
     async def refuse_invalid(_: Request, error: RequestValidationError) -> Response:
         return refuse(Refusal(422, sentence_of(error.errors())))

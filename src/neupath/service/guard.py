@@ -25,9 +25,7 @@ _PATIENCE = 4
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
-    (b"x-frame-options", b"DENY"),
     (b"cross-origin-resource-policy", b"same-origin"),
-    (b"cross-origin-opener-policy", b"same-origin"),
     (
         b"content-security-policy",
         b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
@@ -48,7 +46,7 @@ class Guard:
         self._app, self._limits, self._metrics, self._direct = app, limits, metrics, direct
         self._token = None if token is None else f"Bearer {token}".encode()
         self._hosts = hosts
-        self._last_host = b""
+        self._last_host: bytes | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -89,9 +87,8 @@ class Guard:
             raise Refusal(504, f"this takes longer than {self._limits.seconds:g} seconds; ask for less") from None
         except NeuPathError:
             raise
-        except Exception:
+        except Exception:  # the application has answered by now
             _log.exception("an error that is ours")
-            raise Refusal(500, "something went wrong in the service; its log has the details") from None
 
     def _check(self, scope: Scope) -> None:
         """Refuse a request by its headers."""

@@ -96,7 +96,7 @@ class Names:
 
     def find(self, text: str, limit: int, offset: int = 0) -> Found:
         """Return a page of the nodes whose name or id begins with a text, holds it, or is spelled like it."""
-        folded = text.strip().casefold()
+        folded = text.encode("utf-8", "replace").decode().strip().casefold()
         if not folded:
             rows = list(range(offset, min(offset + limit, len(self.nodes))))
             return Found(len(self.nodes), rows, ["any"] * len(rows))

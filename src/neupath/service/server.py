@@ -8,7 +8,6 @@ from uvicorn import Config, Server
 
 from neupath.errors import QueryError
 from neupath.service.connections import limited
-from neupath.service.limits import Limits
 from neupath.service.service import Service
 
 _BACKLOG = 4096
@@ -53,13 +52,12 @@ def address_of(bound: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def run(
-    app: ASGIApp, service: Service, bound: socket.socket, limits: Limits, started: Callable[[], None] = lambda: None
-) -> None:
-    """Serve until a signal says to stop; then finish what is running."""
+def make_server(app: ASGIApp, service: Service, started: Callable[[], None] = lambda: None) -> GracefulServer:
+    """Make a server whose `run` serves at sockets until a signal says to stop, and then finishes what is running."""
+    limits = service.limits
     config = Config(
         app, http=limited(limits), loop="uvloop", ws="none", lifespan="on", log_level="warning", access_log=False,
         server_header=False, backlog=_BACKLOG, timeout_keep_alive=int(limits.idle_seconds),
         timeout_graceful_shutdown=int(limits.seconds) + 5,
     )  # fmt: skip
-    GracefulServer(config, service, started).run([bound])
+    return GracefulServer(config, service, started)
