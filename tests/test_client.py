@@ -1,5 +1,6 @@
 """The client: every call, the service's own sentences as errors, and jobs from start to result."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -14,8 +15,9 @@ PAIRS = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mary", "Ann", 2 / 7)]
 
 
 @pytest.fixture
-def client(running: Running) -> Client:  # noqa: F811
-    return Client(running.url)
+def client(running: Running) -> Iterator[Client]:  # noqa: F811
+    with Client(running.url) as found:
+        yield found
 
 
 def test_searches_are_the_librarys(client: Client) -> None:
@@ -71,8 +73,8 @@ def test_a_closed_connection_is_opened_again(start: Start) -> None:  # noqa: F81
         assert client.graphs()
         running.server.server_state.connections.copy().pop().transport.abort()  # type: ignore[union-attr]
         assert client.graphs()
-    with pytest.raises(ServiceError, match="the token is wrong"):
-        Client(running.url, token="wrong").graphs()
+    with Client(running.url, token="wrong") as client, pytest.raises(ServiceError, match="the token is wrong"):
+        client.graphs()
 
 
 def test_jobs_from_start_to_result(client: Client, tmp_path: Path) -> None:

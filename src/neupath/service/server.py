@@ -33,12 +33,15 @@ def bind(host: str, port: int) -> socket.socket:
     """Take a port, or say why it cannot be taken."""
     if not 0 <= port < 2**16:
         raise QueryError(f"port is {port}; it must lie between 0 and 65535")
+    bound: socket.socket | None = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         bound = socket.socket(family, kind, protocol)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
     except OSError as error:
+        if bound is not None:
+            bound.close()
         raise QueryError(
             f"cannot serve at {host} port {port}: {(error.strerror or str(error)).lower()}; choose another with --port"
         ) from error

@@ -20,8 +20,8 @@ def read_prefix(hin: HIN, text: str) -> dict[str, object]:
     """
     path, error = _parse(hin, text)
     if path is not None:
-        begun = [] if "-" in text else _starts(hin.schema, text.strip())  # initials may be a type's first letters
-        return _describe(text, path) | {"next": begun + _next(hin.schema, path, path.target, "")}
+        types = [] if "-" in text else _starts(hin.schema, text.strip())  # initials may be a type's first letters
+        return _describe(text, path) | {"next": types + _next(hin.schema, path, path.target, "")}
     head, begun = _head(hin, text)
     end = head.target if isinstance(head, MetaPath) else head
     following = _starts(hin.schema, begun) if end is None else _next(hin.schema, head, end, begun)
