@@ -105,8 +105,8 @@ async def ask_once(request: bytes) -> bytes:
 
 
 def _length(head: bytes) -> int:
-    found = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-    return int(found[0].split(b":")[1]) if found else 0
+    at = head.find(b"content-length: ")
+    return int(head[at + 16 :].partition(b"\r\n")[0]) if at >= 0 else 0
 
 
 class Caller(asyncio.Protocol):

@@ -6,6 +6,7 @@ import threading
 import time
 
 import httpx
+import pytest
 
 from neupath.service.connections import allow_files, limited
 from neupath.service.limits import Limits
@@ -114,3 +115,31 @@ def test_running_requests_are_finished_at_the_end(start: Start) -> None:
     assert found[0].status_code == 200
     running.thread.join(20)
     assert not running.thread.is_alive()
+
+
+@pytest.mark.parametrize(
+    "more",
+    ["", "accept: */*", "connection: close", "connection: keep-alive", "content-length: 0", "expect: 100-continue"],
+)
+def test_every_way_to_ask_has_the_same_answer(running: Running, more: str) -> None:
+    url = "/api/graphs/toy/search?query=Mike&metapath=APVPA&k=2"
+    expected = running.get(url)
+    with running.connect() as connection:
+        headers = f"host: localhost\r\n{more}\r\n" if more else "host: localhost\r\n"
+        connection.sendall(f"GET {url} HTTP/1.1\r\n{headers}\r\n".encode())
+        connection.sendall(b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        answer = read_all(connection)
+    first = answer.split(b"HTTP/1.1 200 OK\r\n")[1]
+    assert first.partition(b"\r\n\r\n")[2] == expected.content
+    for name in ("date", "content-type", "content-security-policy", "x-content-type-options"):
+        assert f"{name}: {expected.headers[name]}".partition("GMT")[0][:30].encode() in first
+
+
+def test_many_requests_at_once_are_answered_in_order(running: Running) -> None:
+    asked = ["Mike", "Mary", "Bob", "Jim", "Ann"] * 20
+    running.get("/api/graphs/toy/search?query=Mike&metapath=APVPA")
+    sent = [f"GET /api/graphs/toy/search?query={name}&metapath=APVPA HTTP/1.1\r\nhost: localhost\r\n" for name in asked]
+    with running.connect() as connection:
+        connection.sendall("\r\n".join(sent).encode() + b"connection: close\r\n\r\n")
+        answer = read_all(connection)
+    assert [part[:6].partition(b'"')[0].decode() for part in answer.split(b'{"query": "')[1:]] == asked

@@ -53,6 +53,7 @@ def test_no_request_is_an_error_of_the_services_own(fuzzed: Running, number: int
 
     try:
         ask()
+        print(f"{len(asked)} requests, statuses {sorted(set(asked))}")
     except BaseException as error:
         if type(error).__name__ != "Unsatisfiable":
             raise

@@ -10,14 +10,13 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response, StreamingResponse
-from starlette.types import ASGIApp, Scope
 
 from neupath import __version__
 from neupath.errors import NeuPathError
 from neupath.service import requests as asks
 from neupath.service.examples import answers
 from neupath.service.explaining import explain_one, explain_parts
-from neupath.service.guard import Guard
+from neupath.service.guard import SEARCH, Guard
 from neupath.service.inferring import infer_at_once
 from neupath.service.page import File, read_page
 from neupath.service.reading import parameters_of, read, sentence_of
@@ -27,14 +26,13 @@ from neupath.service.service import Service
 from neupath.service.streaming import last_event, stream_events
 from neupath.service.suggesting import describe_measures, read_prefix, suggest_metapaths
 
-SEARCH = "/api/graphs/{graph}/search"
 _ABOUT = """Similarity search in typed graphs: exact, explained, learned.
 
 Every error is `{"error": "one sentence"}`. The JSON of search, explain and infer is what the command line prints with
 `--json`."""
 
 
-def make_app(service: Service, token: str | None = None, hosts: frozenset[str] | None = None) -> ASGIApp:
+def make_app(service: Service, token: str | None = None, hosts: frozenset[str] | None = None) -> Guard:
     """Return the service as an ASGI application; `hosts` are the names it answers to, if not any."""
 
     @asynccontextmanager
@@ -55,8 +53,8 @@ def make_app(service: Service, token: str | None = None, hosts: frozenset[str] |
     for path, file in read_page().items():
         app.add_route(path, _page_route(file), include_in_schema=False)
     _add_refusals(app)
-    direct = {SEARCH.format(graph=name): _direct_search(service, name) for name in service.catalogue.graphs}
-    return Guard(app, service.limits, service.metrics, direct, token, hosts)
+    at_once = {SEARCH.format(graph=name): _search_at_once(service, name) for name in service.catalogue.graphs}
+    return Guard(app, service.limits, service.metrics, at_once, token, hosts)
 
 
 def _json(content: object, status: int = 200) -> Response:
@@ -120,16 +118,9 @@ def _add_graphs(app: FastAPI, service: Service) -> None:
         return _json(catalogue.describe_models())
 
 
-def _direct_search(service: Service, graph: str) -> Callable[[Scope], str | None]:
+def _search_at_once(service: Service, graph: str) -> Callable[[bytes], str | None]:
     """Return what answers light searches of a graph at once."""
-
-    def answer(scope: Scope) -> str | None:
-        scope["neupath.route"] = SEARCH
-        if any(name == b"accept" and (b"arrow" in value or b"csv" in value) for name, value in scope["headers"]):
-            return None
-        return answer_at_once(service.catalogue, graph, read(asks.SearchOne, scope["query_string"]))
-
-    return answer
+    return lambda query_string: answer_at_once(service.catalogue, graph, read(asks.SearchOne, query_string))
 
 
 def _add_searches(app: FastAPI, service: Service) -> None:
@@ -140,8 +131,11 @@ def _add_searches(app: FastAPI, service: Service) -> None:
     async def search(graph: str, request: Request) -> Response:
         """Find the nodes most similar to one; the JSON is that of `neupath search --json`, to the byte."""
         asked = read(asks.SearchOne, request.scope["query_string"])
-        hits = await workers.run(search_one, catalogue, graph, asked)
         accept = request.headers.get("accept", JSON)
+        text = None if _is_bulk(accept) else answer_at_once(catalogue, graph, asked)
+        if text is not None:
+            return Response(text, media_type=JSON)
+        hits = await workers.run(search_one, catalogue, graph, asked)
         body, kind = encode_hits([hits], accept) if _is_bulk(accept) else (hits.to_json().encode(), JSON)
         return Response(body, media_type=kind)
 

@@ -3,10 +3,13 @@
 uvicorn waits for ever for the end of a request's headers, and for a client that does not read its answer. Here each has
 its time, headers have a size, and where there are more connections than the process may open files, the one that has
 been idle the longest makes room.
+
+A light search takes less time than the way to the application and back: it is answered here, in the same breath.
 """
 
 import asyncio
 import resource
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from uvicorn.config import Config
@@ -16,6 +19,12 @@ from uvicorn.server import ServerState
 from neupath.service.limits import Limits
 from neupath.service.refusals import sentence_bytes
 
+AtOnce = Callable[[str, bytes, list[tuple[bytes, bytes]]], bytes | None]
+"""Takes a path, a query string and headers; returns an answer, all but its first line and date, or nothing."""
+_MOST_AT_ONCE = 16
+"""Requests of one client, sent without waiting for answers, that are answered before others have their turn."""
+_MORE_IS_ASKED = frozenset((b"content-length", b"transfer-encoding", b"upgrade", b"expect"))
+"""Headers of requests that are not just a question."""
 _SPARE_FILES = 128
 """Open files that are left for other things than connections."""
 
@@ -24,6 +33,7 @@ class Connection(HttpToolsProtocol):
     """One client's connection, with limits; `limited` makes the class for some."""
 
     limits: ClassVar[Limits] = Limits()
+    at_once: ClassVar[AtOnce] = lambda *_: None
     most: ClassVar[int] = 1 << 30
     idle: ClassVar[dict["Connection", None]] = {}
     """Connections without a request under way, the longest idle first."""
@@ -34,6 +44,8 @@ class Connection(HttpToolsProtocol):
         self._stalled: asyncio.TimerHandle | None = None
         self._head = 0
         self._in_head = True
+        self._answered = 0
+        self._was_answered = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -53,6 +65,7 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        self._answered = 0
         if self._in_head:
             self._head += len(data)
             if self._deadline is None:
@@ -67,7 +80,34 @@ class Connection(HttpToolsProtocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
-        super().on_headers_complete()
+        answer = self._answer_at_once()
+        self._was_answered = answer is not None
+        if answer is None:
+            super().on_headers_complete()
+        else:
+            self._answered += 1
+            date = b"".join([b"%s: %s\r\n" % header for header in self.server_state.default_headers])
+            self.transport.write(b"HTTP/1.1 200 OK\r\n%s%s" % (date, answer))
+
+    def _answer_at_once(self) -> bytes | None:
+        """Return the answer to a light request, unless another stands before it, or more is asked."""
+        is_free = (self.cycle is None or self.cycle.response_complete) and not self.flow.write_paused
+        if not is_free or self._answered >= _MOST_AT_ONCE or self.parser.get_method() != b"GET":
+            return None
+        if self.parser.get_http_version() != "1.1" or not self.parser.should_keep_alive():
+            return None
+        for name, value in self.headers:
+            if name in _MORE_IS_ASKED or (name == b"accept" and (b"csv" in value or b"arrow" in value)):
+                return None
+        path, _, query_string = self.url.partition(b"?")
+        return type(self).at_once(path.decode("ascii", "replace"), query_string, self.headers)
+
+    def on_message_complete(self) -> None:
+        if self._was_answered:
+            self._was_answered = False
+            self.on_response_complete()
+        else:
+            super().on_message_complete()
 
     def on_response_complete(self) -> None:
         self._in_head, self._head = True, 0
@@ -111,9 +151,14 @@ class Connection(HttpToolsProtocol):
         self._deadline = self._stalled = None
 
 
-def limited(limits: Limits) -> type[Connection]:
+def limited(limits: Limits, at_once: AtOnce = lambda *_: None) -> type[Connection]:
     """Return the class of connections under some limits, for as many as the process may open files."""
-    members: dict[str, Any] = {"limits": limits, "most": allow_files() - _SPARE_FILES, "idle": {}}
+    members: dict[str, Any] = {
+        "limits": limits,
+        "at_once": staticmethod(at_once),
+        "most": allow_files() - _SPARE_FILES,
+        "idle": {},
+    }
     return type("LimitedConnection", (Connection,), members)
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from hmac import compare_digest
 from time import perf_counter
 from typing import Any
@@ -14,9 +14,11 @@ from neupath.service.limits import Limits
 from neupath.service.metrics import Metrics
 from neupath.service.refusals import Refusal, sentence_bytes, status_of
 
-Direct = Callable[[Scope], str | None]
-"""Answers a request at once with a JSON text, or with nothing where it cannot."""
+AtOnce = Callable[[bytes], str | None]
+"""Takes a query string and answers with a JSON text, or with nothing where that would take long."""
 
+Headers = Iterable[tuple[bytes, bytes]]
+SEARCH = "/api/graphs/{graph}/search"
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _OPEN = ("/api/health",)
 """What may be asked without the token; the page itself holds no data, and may be, too."""
@@ -33,17 +35,21 @@ _HEADERS = [
     ),
 ]
 _JSON = (b"content-type", b"application/json")
+_HEAD = b"".join([*(b"%s: %s\r\n" % header for header in (_JSON, *_HEADERS)), b"content-length: "])
 _log = logging.getLogger("neupath.service")
 
 
 class Guard:
-    """The outermost layer: refuses early, answers light searches at once, and times everything else."""
+    """The outermost layer: refuses early, and times everything else.
+
+    `at_once` are paths whose light requests need nothing else: the connection itself may answer them.
+    """
 
     def __init__(
-        self, app: ASGIApp, limits: Limits, metrics: Metrics, direct: Mapping[str, Direct], token: str | None,
+        self, app: ASGIApp, limits: Limits, metrics: Metrics, at_once: Mapping[str, AtOnce], token: str | None,
         hosts: frozenset[str] | None,
     ) -> None:  # fmt: skip
-        self._app, self._limits, self._metrics, self._direct = app, limits, metrics, direct
+        self._app, self._limits, self._metrics, self._at_once = app, limits, metrics, at_once
         self._token = None if token is None else f"Bearer {token}".encode()
         self._hosts = hosts
         self._last_host: bytes | None = None
@@ -57,18 +63,30 @@ class Guard:
         answer = _Answer(send)
         self._metrics.active += 1
         try:
-            self._check(scope)
-            direct = self._direct.get(scope["path"]) if scope["method"] == "GET" else None
-            text = None if direct is None else direct(scope)
-            if text is None:
-                await self._pass_on(scope, receive, answer)
-            else:
-                await answer.give(200, text.encode())
+            self._check(scope["path"], scope["headers"])
+            await self._pass_on(scope, receive, answer)
         except NeuPathError as error:
             await answer.refuse(error)
         finally:
             self._metrics.active -= 1
             self._metrics.count(scope["method"], _route_of(scope), answer.status, perf_counter() - began)
+
+    def answer_at_once(self, path: str, query_string: bytes, headers: Headers) -> bytes | None:
+        """Return the answer to a light request, all but its first line and date; nothing to others, and wrong ones."""
+        answer = self._at_once.get(path)
+        if answer is None:
+            return None
+        began = perf_counter()
+        try:
+            self._check(path, headers)
+            text = answer(query_string)
+        except NeuPathError:
+            return None
+        if text is None:
+            return None
+        body = text.encode()
+        self._metrics.count("GET", SEARCH, 200, perf_counter() - began)
+        return b"%s%d\r\n\r\n%s" % (_HEAD, len(body), body)
 
     async def _pass_on(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
         """Let the application answer, within the limits on bodies and time."""
@@ -90,10 +108,10 @@ class Guard:
         except Exception:  # the application has answered by now
             _log.exception("an error that is ours")
 
-    def _check(self, scope: Scope) -> None:
+    def _check(self, path: str, headers: Headers) -> None:
         """Refuse a request by its headers."""
         host = origin = token = b""
-        for name, value in scope["headers"]:
+        for name, value in headers:
             if name == b"host":
                 host = value
             elif name == b"origin":
@@ -106,7 +124,6 @@ class Guard:
             )
         if origin and origin.partition(b"//")[2] != host:
             raise Refusal(403, "pages of other sites may not call this service")
-        path: str = scope["path"]
         if self._token is not None and path.startswith("/api") and path not in _OPEN:
             if not token:
                 raise Refusal(
@@ -133,7 +150,7 @@ def _name_of(host: bytes) -> str:
 def _route_of(scope: Scope) -> str:
     """Return the route's pattern, so that what a client asks does not make ever new metrics."""
     route: Any = scope.get("route")
-    return str(getattr(route, "path", None) or scope.get("neupath.route") or "other")
+    return str(getattr(route, "path", None) or "other")
 
 
 class _Answer:

@@ -3,11 +3,11 @@
 import socket
 from collections.abc import Callable
 
-from starlette.types import ASGIApp
 from uvicorn import Config, Server
 
 from neupath.errors import QueryError
 from neupath.service.connections import limited
+from neupath.service.guard import Guard
 from neupath.service.service import Service
 
 _BACKLOG = 4096
@@ -55,12 +55,12 @@ def address_of(bound: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def make_server(app: ASGIApp, service: Service, started: Callable[[], None] = lambda: None) -> GracefulServer:
+def make_server(app: Guard, service: Service, started: Callable[[], None] = lambda: None) -> GracefulServer:
     """Make a server whose `run` serves at sockets until a signal says to stop, and then finishes what is running."""
     limits = service.limits
     config = Config(
-        app, http=limited(limits), loop="uvloop", ws="none", lifespan="on", log_level="warning", access_log=False,
-        server_header=False, backlog=_BACKLOG, timeout_keep_alive=int(limits.idle_seconds),
+        app, http=limited(limits, app.answer_at_once), loop="uvloop", ws="none", lifespan="on", log_level="warning",
+        access_log=False, server_header=False, backlog=_BACKLOG, timeout_keep_alive=int(limits.idle_seconds),
         timeout_graceful_shutdown=int(limits.seconds) + 5,
     )  # fmt: skip
     return GracefulServer(config, service, started)
