@@ -26,6 +26,8 @@ from neupath.service.requests import NodesQuery
 
 _LIGHT = 20_000
 """Additions of a query that take less time than handing it to a thread."""
+_PREPARED = 200_000
+"""Nodes of a type that are made ready for lookups before the service starts; more are when they are first asked for."""
 _NONE = np.array([-1])
 _NEVER_INDEXED = 500
 """Additions of a mean query below which the engine never stops to build an index."""
@@ -238,7 +240,8 @@ class Catalogue:
 
         for served in self.graphs.values():
             for names in served.names.values():
-                names.prepare()
+                if len(names.nodes) <= _PREPARED:
+                    names.prepare()
 
     def known_scorers(self) -> int:
         return len(self._ready)

@@ -165,10 +165,8 @@ class _Answer:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             message = {**message, "headers": [*message.get("headers", ()), *_HEADERS]}
-            if self.timer is not None and any(
-                value.startswith(b"text/event-stream") for _, value in message["headers"]
-            ):
-                self.timer.reschedule(None)  # a stream lasts as long as what it tells of
+            if self.timer is not None:
+                self.timer.reschedule(None)  # a file or a stream takes its time; who does not read it is cut off
         await self._send(message)
 
     async def give(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import shutil
 import time
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
-from neupath.errors import NeuPathError, SourceError
+from neupath.errors import NeuPathError, SourceError, WriteError
 from neupath.files import write_text
 from neupath.graph import HIN
 from neupath.service.limits import Limits
@@ -26,6 +27,7 @@ RECORD = "job.json"
 _MOST_EVENTS = 1000
 _RESULTS = {"infer": REPORT, "train": REPORT, "join": TABLE}
 _SECONDS_TO_STOP = 3.0
+_log = logging.getLogger("neupath.service")
 
 
 @dataclass
@@ -77,8 +79,19 @@ class Job:
             self.started = time.time()
         if self.is_over:
             self.ended = time.time()
-        write_text(self.folder / RECORD, json.dumps(self.to_dict(), ensure_ascii=False))
+        try:
+            write_text(self.folder / RECORD, json.dumps(self.to_dict(), ensure_ascii=False))
+        except WriteError as error:  # the job goes on; a service that starts again will not know of it
+            _log.warning("the job %s is %s, which cannot be kept: %s", self.id, state, error)
         self.tell("end" if self.is_over else "state", self.to_dict())
+
+    def tidy(self) -> None:
+        """Remove what was half done."""
+        for path in self.folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.name != RECORD:
+                path.unlink(missing_ok=True)
 
 
 @dataclass
@@ -129,7 +142,12 @@ class Jobs:
         self.check_room()
         job_id = uuid4().hex[:12]
         folder = self._folder / job_id
-        folder.mkdir(parents=True)
+        try:
+            folder.mkdir(parents=True)
+        except OSError as error:
+            raise WriteError(
+                f"the service cannot keep another job: {(error.strerror or str(error)).lower()}"
+            ) from error
         job = self.jobs[job_id] = Job(job_id, kind, graph, folder, time.time())
         job.enter("waiting")
         self._queue.append(_Order(job, hin, content, model))
@@ -160,6 +178,8 @@ class Jobs:
             del self._at_work[job.id]
             if not job.is_over:
                 job.enter("failed" if job.error else "done")
+            if job.state != "done" and job.folder.is_dir():
+                await asyncio.to_thread(job.tidy)
             self._go_on()
 
     def cancel(self, job: Job) -> None:

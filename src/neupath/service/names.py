@@ -100,15 +100,17 @@ class Names:
         if not folded:
             rows = list(range(offset, min(offset + limit, len(self.nodes))))
             return Found(len(self.nodes), rows, ["any"] * len(rows))
-        found: dict[int, Match] = {}
-        for match, rows_found in (("prefix", self._by_prefix(folded)), ("inside", self._inside(folded))):
-            for row in rows_found.tolist():
-                found.setdefault(row, match)  # type: ignore[arg-type]
-        if len(found) < _ENOUGH:
-            for row in self._by_spelling(folded).tolist():
-                found.setdefault(row, "spelling")
-        page = list(found.items())[offset : offset + limit]
-        return Found(len(found), [row for row, _ in page], [match for _, match in page])
+        found = self._by_prefix(folded)
+        bounds: list[tuple[int, Match]] = [(len(found), "prefix")]
+        for match, search in (("inside", self._inside), ("spelling", self._by_spelling)):
+            if match == "spelling" and len(found) >= _ENOUGH:
+                break
+            more = search(folded)
+            found = np.concatenate([found, more[~np.isin(more, found)]])
+            bounds.append((len(found), match))  # type: ignore[arg-type]
+        page = range(offset, min(offset + limit, len(found)))
+        matches = [next(match for end, match in bounds if at < end) for at in page]
+        return Found(len(found), found[offset : offset + limit].tolist(), matches)
 
     @cached_property
     def _texts(self) -> pa.Array:

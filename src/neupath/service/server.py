@@ -59,7 +59,7 @@ def make_server(app: Guard, service: Service, started: Callable[[], None] = lamb
     """Make a server whose `run` serves at sockets until a signal says to stop, and then finishes what is running."""
     limits = service.limits
     config = Config(
-        app, http=limited(limits, app.answer_at_once), loop="uvloop", ws="none", lifespan="on", log_level="warning",
+        app, http=limited(limits, app.answer_at_once), loop="uvloop", ws="none", lifespan="on", log_level="error",
         access_log=False, server_header=False, backlog=_BACKLOG, timeout_keep_alive=int(limits.idle_seconds),
         timeout_graceful_shutdown=int(limits.seconds) + 5,
     )  # fmt: skip
