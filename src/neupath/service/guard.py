@@ -98,6 +98,7 @@ class Guard:
                 answer.timer = timer
                 await self._app(scope, body.receive, answer.send)
         except TimeoutError:
+            answer.timer = None
             if body.is_waiting:
                 raise Refusal(
                     408, f"the request's body did not come within {self._limits.seconds:g} seconds", Connection="close"
