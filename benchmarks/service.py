@@ -4,11 +4,12 @@
     python benchmarks/service.py job | loris | idle | body | names [--data DATA]
 
 `load`: top 10 on IMDB by movie-actor-movie at 1, 8 and 64 connections, every answer compared, byte by byte, with what
-`neupath search --json` prints; then the same measure as a handler that one would write with FastAPI and scipy, all in
-memory, on the same uvicorn with uvloop and httptools, its ids and scores compared as well. `job`: the same at 64
-connections while a join job runs, against no job. `loris`: clients that never finish their headers; `idle`: 10,000
-connections that say nothing; `body`: a body of 1 GB, with and without a Content-Length; each while others search.
-`names`: lookups among 50,000 names.
+`neupath search --json` prints. In turns with it the same measure as a handler that one would write with FastAPI and
+scipy, all in memory, on the same uvicorn with uvloop and httptools; its answers are first found to hold the same hits,
+and then compared with themselves, so that both loads cost their sender the same. `job`: the same at 64 connections
+while join jobs run, against no job. `loris`: clients that never finish their headers; `idle`: 10,000 connections that
+say nothing; `body`: a body of 1 GB, with and without a Content-Length; each while others search. `names`: lookups among
+50,000 names.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,9 @@ import uvloop
 import neupath as npth
 
 PATH, K, CONNECTIONS = "movie-actor-movie", 10, (1, 8, 64)
-PORT = 8765
+PORT, PEER_PORT = 8765, 8766
+SLICE = 5.0
+"""Seconds of load after which it is the other service's turn, so that both meet the same weather."""
 PEER = """
 import sys
 import numpy as np, uvicorn
@@ -67,17 +70,16 @@ async def search(query: int, metapath: str, k: int = 10):
 
 uvicorn.run(app, port=int(sys.argv[2]), log_level="warning", access_log=False, loop="uvloop", http="httptools")
 """
-Check = Callable[[int, bytes], bool]
 
 
 @contextmanager
-def serving(command: list[str]) -> Iterator[int]:
+def serving(command: list[str], port: int = PORT) -> Iterator[int]:
     """Start a server in a process of its own, wait until it answers, and stop it at the end; yields its process id."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
         for _ in range(600):
             try:
-                asyncio.run(ask_once(b"GET /api/graphs HTTP/1.1\r\nhost: localhost\r\n\r\n"))
+                asyncio.run(ask_once(b"GET /api/graphs HTTP/1.1\r\nhost: localhost\r\n\r\n", port))
                 break
             except OSError:
                 time.sleep(0.1)
@@ -92,11 +94,11 @@ def neupath_command(data: str, *more: str) -> list[str]:
 
 
 def peer_command(data: str) -> list[str]:
-    return [sys.executable, "-c", PEER, data, str(PORT)]
+    return [sys.executable, "-c", PEER, data, str(PEER_PORT)]
 
 
-async def ask_once(request: bytes) -> bytes:
-    reader, writer = await asyncio.open_connection("127.0.0.1", PORT)
+async def ask_once(request: bytes, port: int = PORT) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(request)
     head = await reader.readuntil(b"\r\n\r\n")
     body = await reader.readexactly(_length(head))
@@ -126,13 +128,13 @@ class Caller(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
-        end = self._buffer.find(b"\r\n\r\n")
-        if end < 0 or len(self._buffer) < end + 4 + _length(self._buffer[:end]):
-            return
+        expected = self._load.expected[self._number % len(self._load.requests)]
+        if not (self._buffer.startswith(b"HTTP/1.1 200 OK\r\n") and self._buffer.endswith(expected)):
+            end = self._buffer.find(b"\r\n\r\n")
+            if end < 0 or len(self._buffer) < end + 4 + _length(self._buffer[:end]):
+                return
+            self._load.failed += 1
         self._load.times.append(time.perf_counter() - self._began)
-        right = self._buffer.startswith(b"HTTP/1.1 200")
-        right = right and self._load.check(self._number % len(self._load.requests), self._buffer[end + 4 :])
-        self._load.failed += not right
         self._buffer = b""
         self._number += 1
         if time.perf_counter() < self._load.until:
@@ -148,45 +150,67 @@ class Caller(asyncio.Protocol):
 class Load:
     """Some connections that ask for a while."""
 
-    def __init__(self, requests: list[bytes], check: Check) -> None:
-        self.requests, self.check = requests, check
-        self.times: list[float] = []
-        self.failed = 0
+    def __init__(self, requests: list[bytes], answers: list[bytes], port: int = PORT) -> None:
+        self.port = port
+        self.requests, self.expected = requests, [b"\r\n\r\n" + answer for answer in answers]
+        self.clear()
         self.until = 0.0
+
+    def clear(self) -> None:
+        """Forget what was measured."""
+        self.times: list[float] = []
+        self.failed, self.seconds, self.cpu = 0, 0.0, 0.0
 
     def leave(self) -> None:
         self._open -= 1
         if not self._open:
             self._done.set_result(None)
 
-    async def run(self, connections: int, seconds: float) -> dict[str, float]:
+    async def go_on(self, connections: int, seconds: float) -> None:
+        """Ask for some more seconds."""
         loop = asyncio.get_running_loop()
-        self.times, self.failed, self._open, self._done = [], 0, connections, loop.create_future()
+        self._open, self._done = connections, loop.create_future()
         began = time.perf_counter()
         self.until = began + seconds
         for number in range(connections):
-            await loop.create_connection(lambda n=number: Caller(self, 97 * n), "127.0.0.1", PORT)  # type: ignore[misc]
+            first = len(self.times) + 97 * number
+            await loop.create_connection(lambda n=first: Caller(self, n), "127.0.0.1", self.port)  # type: ignore[misc]
         await self._done
+        self.seconds += time.perf_counter() - began
+
+    def tell(self, connections: int) -> dict[str, float]:
+        """Return the rate, the times and the failures so far."""
         p50, p99 = np.percentile(self.times, [50, 99]) * 1e3
-        rate = len(self.times) / (time.perf_counter() - began)
-        return {"connections": connections, "rate": rate, "p50": p50, "p99": p99, "failed": self.failed}
+        rate, cpu = len(self.times) / self.seconds, 1e6 * self.cpu / len(self.times)
+        found = {"connections": connections, "rate": rate, "p50": p50, "p99": p99, "failed": self.failed}
+        return found | ({"cpu": cpu} if cpu else {})
+
+    async def run(self, connections: int, seconds: float) -> dict[str, float]:
+        """Ask for a while, and return what was measured."""
+        self.clear()
+        await self.go_on(connections, seconds)
+        return self.tell(connections)
 
 
-def make_load(data: str, *, exactly: bool) -> Load:
+def make_load(data: str) -> Load:
     """Make the requests for all movies and what the command line answers to each."""
     hin = npth.load("imdb", data=data)
     ids = hin.nodes["movie"].ids.to_pylist()
     expected = cli_answers(data, ids)
     words = [urlencode({"query": i, "metapath": PATH, "k": K}) for i in ids]
     requests = [f"GET /api/graphs/imdb/search?{w} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode() for w in words]
-    if exactly:
-        return Load(requests, lambda number, body: body == expected[number])
-    parsed = [json.loads(text)["hits"] for text in expected]
+    return Load(requests, expected)
 
-    def same_hits(number: int, body: bytes) -> bool:
-        return number % 50 > 0 or json.loads(body)["hits"] == parsed[number]  # parsing all would slow the peer down
 
-    return Load(requests, same_hits)
+async def load_of_peer(load: Load) -> Load:
+    """Make the same load with a peer's own answers, once each has been found to hold the same hits."""
+    answers = []
+    for request, expected in zip(load.requests, load.expected, strict=True):
+        body = (await ask_once(request, PEER_PORT)).partition(b"\r\n\r\n")[2]
+        if json.loads(body)["hits"] != json.loads(expected)["hits"]:
+            sys.exit(f"the peer answers {body!r}, and the command line {expected!r}")
+        answers.append(body)
+    return Load(load.requests, answers, PEER_PORT)
 
 
 def cli_answers(data: str, ids: list[int]) -> list[bytes]:
@@ -196,21 +220,32 @@ def cli_answers(data: str, ids: list[int]) -> list[bytes]:
 
 
 def run_load(data: str, seconds: float, out: str | None) -> None:
-    rows: list[dict[str, Any]] = []
-    for name, command in (("neupath", neupath_command(data)), ("FastAPI + scipy", peer_command(data))):
-        load = make_load(data, exactly=name == "neupath")
-        with serving(command) as process:
+    ours = make_load(data)
+    with serving(neupath_command(data)) as first, serving(peer_command(data), PEER_PORT) as second:
+        theirs = uvloop.run(load_of_peer(ours))
+        services = (("neupath", ours, first), ("FastAPI + scipy", theirs, second))
+        for _, load, _ in services:
             uvloop.run(load.run(8, 3))  # warm
-            for connections in CONNECTIONS:
-                before = _cpu(process)
-                row: dict[str, Any] = {"service": name} | uvloop.run(load.run(connections, seconds))
-                row["cpu"] = 1e6 * (_cpu(process) - before) / len(load.times)
-                print(tell(row), flush=True)
-                rows.append(row)
-    for ours, theirs in zip(rows[:3], rows[3:], strict=True):
-        print(f"{ours['connections']} connections: {ours['rate'] / theirs['rate']:.2f} times the throughput")
+        rows: list[dict[str, Any]] = []
+        for connections in CONNECTIONS:
+            rows += take_turns(services, connections, seconds)
+            print(*map(tell, rows[-2:]), sep="\n", flush=True)
+            print(f"  {rows[-2]['rate'] / rows[-1]['rate']:.2f} times the throughput", flush=True)
     if out:
         Path(out).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+def take_turns(services: Sequence[tuple[str, Load, int]], connections: int, seconds: float) -> Iterator[dict[str, Any]]:
+    """Load each service for some seconds in all, in turns."""
+    for _, load, _ in services:
+        load.clear()
+    while services[-1][1].seconds < seconds:
+        for _, load, process in services:
+            before = _cpu(process)
+            uvloop.run(load.go_on(connections, SLICE))
+            load.cpu += _cpu(process) - before
+    for name, load, _ in services:
+        yield {"service": name} | load.tell(connections)
 
 
 def tell(row: dict[str, Any]) -> str:
@@ -227,7 +262,7 @@ def _cpu(process: int) -> float:
 
 def run_job(data: str, seconds: float) -> None:
     """Compare 64 clients while jobs run, one after the other, with 64 clients alone."""
-    load = make_load(data, exactly=True)
+    load = make_load(data)
     join = json.dumps(
         {"kind": "join", "graph": "imdb", "metapath": "movie-actor-movie-actor-movie", "k": 1000}
     ).encode()
@@ -255,7 +290,7 @@ def _post(path: str, body: bytes) -> bytes:
 
 def run_loris(data: str, seconds: float, count: int = 2000) -> None:
     """Let clients send a header line every second and never the last, while others search."""
-    load = make_load(data, exactly=True)
+    load = make_load(data)
 
     async def drip(ended: list[float]) -> None:
         began = time.perf_counter()
@@ -288,7 +323,7 @@ def run_loris(data: str, seconds: float, count: int = 2000) -> None:
 
 def run_idle(data: str, seconds: float, count: int = 10_000) -> None:
     """Open connections that say nothing, keep as many open, and search meanwhile."""
-    load = make_load(data, exactly=True)
+    load = make_load(data)
 
     async def hold(opened: list[int]) -> None:
         while True:
@@ -324,7 +359,7 @@ def _memory(process: int) -> str:
 
 def run_body(data: str, seconds: float, size: int = 1 << 30) -> None:
     """Send a body of 1 GB, told beforehand and in chunks, while others search."""
-    load = make_load(data, exactly=True)
+    load = make_load(data)
     block = b" " * (1 << 20)
 
     async def send(chunked: bool) -> tuple[int, bytes]:

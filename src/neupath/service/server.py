@@ -60,7 +60,7 @@ def make_server(app: Guard, service: Service, started: Callable[[], None] = lamb
     limits = service.limits
     config = Config(
         app, http=limited(limits, app.answer_at_once), loop="uvloop", ws="none", lifespan="on", log_level="error",
-        access_log=False, server_header=False, proxy_headers=False, backlog=_BACKLOG, timeout_keep_alive=int(limits.idle_seconds),
-        timeout_graceful_shutdown=int(limits.seconds) + 5,
+        access_log=False, server_header=False, proxy_headers=False, backlog=_BACKLOG,
+        timeout_keep_alive=int(limits.idle_seconds), timeout_graceful_shutdown=int(limits.seconds) + 5,
     )  # fmt: skip
     return GracefulServer(config, service, started)
