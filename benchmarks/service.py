@@ -296,12 +296,11 @@ def run_loris(data: str, seconds: float, count: int = 2000) -> None:
         began = time.perf_counter()
         reader, writer = await asyncio.open_connection("127.0.0.1", PORT)
         writer.write(b"GET /api/graphs HTTP/1.1\r\nhost: localhost\r\n")
-        try:
-            while not reader.at_eof() and not writer.is_closing():
-                writer.write(b"x-a: b\r\n")
-                await asyncio.wait({asyncio.ensure_future(reader.read(65536))}, timeout=1)
-        except (OSError, RuntimeError):
-            pass
+        answer = asyncio.ensure_future(reader.read())
+        while not answer.done():
+            writer.write(b"x-a: b\r\n")
+            await asyncio.wait({answer}, timeout=1)
+        answer.exception()  # a reset is an end as well
         ended.append(time.perf_counter() - began)
 
     async def attack() -> dict[str, float]:

@@ -1,5 +1,6 @@
 """What is refused before anything else looks at it: hosts, origins, tokens, sizes, and what takes too long."""
 
+import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -69,6 +70,13 @@ def test_large_bodies_are_refused_whatever_their_headers_say(start: Start) -> No
     with running.connect() as connection:
         connection.sendall(b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9999999999\r\n\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 413")
+    with running.connect() as connection:  # its sender hears of it though it sends all before it listens
+        connection.sendall(b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 8000000\r\n\r\n")
+        connection.sendall(b" " * 8_000_000)
+        connection.sendall(b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+        assert answer.startswith(b"HTTP/1.1 413")
+        assert b"HTTP/1.1 200" in answer
     assert running.get("/api/health").status_code == 200
 
 
@@ -124,3 +132,12 @@ def test_an_error_of_our_own_is_a_sentence(start: Start, monkeypatch: pytest.Mon
     found = running.get("/api/measures")
     assert found.status_code == 500
     assert found.json() == {"error": "something went wrong in the service; its log has the details"}
+
+
+def test_the_rest_of_a_refused_body_is_not_awaited_for_ever(start: Start) -> None:
+    running = start(body=1000, head_seconds=0.3)
+    with running.connect() as connection:
+        connection.sendall(b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2000\r\n\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 413")
+        with contextlib.suppress(ConnectionResetError):
+            assert connection.recv(1) == b""

@@ -44,6 +44,7 @@ class Connection(HttpToolsProtocol):
         self._stalled: asyncio.TimerHandle | None = None
         self._head = 0
         self._in_head = True
+        self._in_body = False
         self._answered = 0
         self._was_answered = False
 
@@ -75,7 +76,7 @@ class Connection(HttpToolsProtocol):
             self._refuse(431, f"the request's first line and headers are longer than {self.limits.head:,} bytes")
 
     def on_headers_complete(self) -> None:
-        self._in_head = False
+        self._in_head, self._in_body = False, True
         self.idle.pop(self, None)
         if self._deadline is not None:
             self._deadline.cancel()
@@ -103,6 +104,9 @@ class Connection(HttpToolsProtocol):
         return type(self).at_once(path.decode("ascii", "replace"), query_string, self.headers)
 
     def on_message_complete(self) -> None:
+        self._in_body = False
+        if self._deadline is not None:  # the rest of a body that was refused
+            self._become_idle()
         if self._was_answered:
             self._was_answered = False
             self.on_response_complete()
@@ -110,10 +114,19 @@ class Connection(HttpToolsProtocol):
             super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        self._in_head, self._head = True, 0
-        if not self.transport.is_closing():
-            self.idle[self] = None
+        if self._in_body:  # what is left of a refused body is thrown away for a while, so that its sender hears why
+            self._deadline = self.loop.call_later(self.limits.head_seconds, self.transport.abort)
+        else:
+            self._become_idle()
         super().on_response_complete()
+
+    def _become_idle(self) -> None:
+        self._in_head, self._head = True, 0
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        if not self.transport.is_closing() and not self.pipeline:
+            self.idle[self] = None
 
     def pause_writing(self) -> None:
         super().pause_writing()

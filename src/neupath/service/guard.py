@@ -22,8 +22,6 @@ SEARCH = "/api/graphs/{graph}/search"
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _OPEN = ("/api/health",)
 """What may be asked without the token; the page itself holds no data, and may be, too."""
-_PATIENCE = 4
-"""How many times the largest body is read and thrown away, so that a client hears why, before the connection closes."""
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -195,30 +193,22 @@ class _Body:
         self._read = 0
         self._ended = False
         declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-        if int(declared) > _PATIENCE * most:
+        if int(declared) > most:
             raise self._too_large()
         self.is_waiting = False
 
     def _too_large(self) -> Refusal:
-        return Refusal(
-            413, f"the request's body is larger than {self._most:,} bytes, the most this service reads",
-            Connection="close",
-        )  # fmt: skip
+        return Refusal(413, f"the request's body is larger than {self._most:,} bytes, the most this service reads")
 
     async def receive(self) -> Message:
         self.is_waiting = not self._ended
         message = await self._receive()
         self.is_waiting = False
-        self._note(message)
-        if self._read > self._most:
-            while not self._ended and self._read <= _PATIENCE * self._most:
-                self._note(await self._receive())
-            raise self._too_large()
-        return message
-
-    def _note(self, message: Message) -> None:
         self._read += len(message.get("body", b""))
         self._ended = not message.get("more_body", False)
+        if self._read > self._most:
+            raise self._too_large()
+        return message
 
 
 def allowed_hosts(host: str) -> frozenset[str] | None:
