@@ -88,10 +88,6 @@ def test_jobs_from_start_to_result(client: Client, tmp_path: Path) -> None:
     assert meaning.result()["measure"] == "pathsim"
     assert client.search("toy", "Mike", model=meaning.id, k=1).ids == ("Bob",)
     assert meaning.cancel()["state"] == "done"
+    with pytest.raises(ServiceError, match=f"no job '{meaning.id}' is known"):
+        meaning.wait()
     assert meaning.id not in [found["id"] for found in client.jobs()]
-
-
-def test_a_job_that_fails_is_an_error(client: Client) -> None:
-    job = client.start("infer", "toy", pairs=PAIRS, max_length=4, measures=["simrank"])
-    with pytest.raises(ServiceError, match=r"is failed: 'simrank' cannot be inferred"):
-        job.wait()

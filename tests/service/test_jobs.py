@@ -17,6 +17,7 @@ from neupath.client.jobs import read_events
 from neupath.errors import SourceError
 from neupath.service.jobs import read_jobs
 from tests.service.conftest import Running, Start, start_service
+from tests.test_contract import build
 
 JOIN = {"kind": "join", "graph": "toy", "metapath": "APVPA", "k": 2}
 PAIRS = [
@@ -84,14 +85,27 @@ def test_an_inferred_meaning_is_a_model(running: Running) -> None:
     assert running.get(f"/api/graphs/toy/search?query=Mike&model={job}").status_code == 404
 
 
-def test_a_training_that_cannot_be_done_fails_with_a_sentence(running: Running) -> None:
+def test_a_trained_model_is_served(start: Start) -> None:
     pytest.importorskip("torch")
-    job = running.post("/api/jobs", {"kind": "train", "graph": "toy", "metapath": "APVPA", "epochs": 1}).json()["id"]
+    running = start(graphs={"shop": build()})
+    asked = {"kind": "train", "graph": "shop", "learner": "countpath", "metapath": "user-item-user", "epochs": 2}
+    job = running.post("/api/jobs", asked).json()["id"]
+    done = wait_for(running, job, "done")
+    assert done["progress"]["done"] == 2
+    assert running.get(f"/api/jobs/{job}/result").json() == done["summary"]
+    assert "folder" not in done["summary"]
+    assert running.get("/api/models").json()[0]["measure"] == "countpath"
+    assert running.get(f"/api/graphs/shop/search?query=u0&model={job}").json()["exact"] is False
+
+
+def test_a_job_that_fails_says_why(running: Running) -> None:
+    asked = {"kind": "infer", "graph": "toy", "pairs": PAIRS, "measures": ["simrank"]}
+    job = running.post("/api/jobs", asked).json()["id"]
     failed = wait_for(running, job, "failed")
-    assert failed["error"] == "5 nodes are too few to split into train, validation and test queries"
+    assert failed["error"].startswith("'simrank' cannot be inferred")
     found = running.get(f"/api/jobs/{job}/result")
-    assert (found.status_code, found.json()["error"]) == (409, f"the job {job} is failed, and has no result: "
-                                                          f"{failed['error']}")  # fmt: skip
+    assert found.status_code == 409
+    assert found.json() == {"error": f"the job {job} is failed, and has no result: {failed['error']}"}
 
 
 @pytest.mark.parametrize(

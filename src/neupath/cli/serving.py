@@ -1,6 +1,7 @@
 """serve: graphs and models over HTTP, with the explorer page."""
 
-from contextlib import ExitStack
+import signal
+from contextlib import ExitStack, suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -69,7 +70,9 @@ def serve(
         ready = app.make_app(made, token, guard.allowed_hosts(host))
         address = server.address_of(bound)
         told = f"serving {listed(served)} at {address} (open it in a browser; Ctrl+C stops)"
-        server.make_server(ready, made, lambda: print(told, flush=True)).run([bound])
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that what is temporary is removed then, too
+        with suppress(KeyboardInterrupt):
+            server.make_server(ready, made, lambda: print(told, flush=True)).run([bound])
 
 
 def _named(what: str, given: list[str], *, own_name: bool) -> dict[str, str]:
