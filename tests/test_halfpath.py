@@ -3,6 +3,7 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
@@ -62,3 +63,13 @@ def test_edges_of_weight_zero_are_no_paths() -> None:
     hin = HIN.build(nodes, [edges])
     assert halfpath.half_path(hin, hin.metapath("a-b-a")).nnz == 1
     assert len(npth.PathSim("a-b-a").fit(hin).top_k("x")) == 0
+
+
+def test_the_oldest_products_are_forgotten_when_they_take_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    hin = npth.load("toy")
+    first = halfpath.half_path(hin, hin.metapath("APA"))
+    assert halfpath.half_path(hin, hin.metapath("APA")) is first
+    monkeypatch.setattr(halfpath, "MOST_HELD", halfpath.bytes_of(first))
+    second = halfpath.half_path(hin, hin.metapath("APVPA"))
+    assert halfpath.half_path(hin, hin.metapath("APVPA")) is second
+    assert halfpath.half_path(hin, hin.metapath("APA")) is not first

@@ -47,8 +47,11 @@ def make_app(service: Service, token: str | None = None, hosts: frozenset[str] |
         redoc_url=None, lifespan=lifespan,
     )  # fmt: skip
     _add_graphs(app, service)
+    _add_lookups(app, service)
     _add_searches(app, service)
+    _add_explanations(app, service)
     _add_jobs(app, service)
+    _add_results(app, service)
     _add_health(app, service)
     for path, file in read_page().items():
         app.add_route(path, _page_route(file), include_in_schema=False)
@@ -81,6 +84,19 @@ def _add_graphs(app: FastAPI, service: Service) -> None:
         """Return the node types, the relations, and every step a meta-path can take."""
         return _json(catalogue.graph(graph).schema())
 
+    @app.get("/api/measures", tags=["graphs"], responses=answers("measures"))
+    async def list_measures() -> Response:
+        """List the measures, and on which meta-paths each is defined."""
+        return _json(describe_measures())
+
+    @app.get("/api/models", tags=["graphs"], responses=answers("models"))
+    async def list_models() -> Response:
+        """List the saved models that are served, those that jobs made as well."""
+        return _json(catalogue.describe_models())
+
+
+def _add_lookups(app: FastAPI, service: Service) -> None:
+    catalogue, workers = service.catalogue, service.workers
     nodes = {"parameters": parameters_of(asks.NodesQuery)}
 
     @app.get("/api/graphs/{graph}/nodes", tags=["graphs"], openapi_extra=nodes, responses=answers("nodes"))
@@ -106,16 +122,6 @@ def _add_graphs(app: FastAPI, service: Service) -> None:
             return {"prefix": told, "suggestions": listed}
 
         return _json(await workers.run(find))
-
-    @app.get("/api/measures", tags=["graphs"], responses=answers("measures"))
-    async def list_measures() -> Response:
-        """List the measures, and on which meta-paths each is defined."""
-        return _json(describe_measures())
-
-    @app.get("/api/models", tags=["graphs"], responses=answers("models"))
-    async def list_models() -> Response:
-        """List the saved models that are served, those that jobs made as well."""
-        return _json(catalogue.describe_models())
 
 
 def _search_at_once(service: Service, graph: str) -> Callable[[bytes], str | None]:
@@ -146,6 +152,9 @@ def _add_searches(app: FastAPI, service: Service) -> None:
         body, kind = await workers.run(encode_hits, found, accept)
         return Response(body, media_type=kind)
 
+
+def _add_explanations(app: FastAPI, service: Service) -> None:
+    catalogue, workers = service.catalogue, service.workers
     explained = {"parameters": parameters_of(asks.ExplainOne)}
 
     @app.get("/api/graphs/{graph}/explain", tags=["search"], openapi_extra=explained, responses=answers("explain"))
@@ -172,7 +181,6 @@ def _is_bulk(accept: str) -> bool:
 
 def _add_jobs(app: FastAPI, service: Service) -> None:
     jobs = service.jobs
-    streams = {"open": 0}
 
     @app.post("/api/jobs", tags=["jobs"], status_code=202, responses=answers("job", 202))
     async def start_job(
@@ -194,6 +202,18 @@ def _add_jobs(app: FastAPI, service: Service) -> None:
         """Say how far a job is."""
         return _json(jobs.find(job).to_dict())
 
+    @app.delete("/api/jobs/{job}", tags=["jobs"], responses=answers("job"))
+    async def cancel_job(job: str) -> Response:
+        """Cancel a job that waits or runs; one that is over is removed with its result."""
+        found = jobs.find(job)
+        jobs.cancel(found)
+        return _json(found.to_dict())
+
+
+def _add_results(app: FastAPI, service: Service) -> None:
+    jobs = service.jobs
+    streams = {"open": 0}
+
     @app.get("/api/jobs/{job}/events", tags=["jobs"], responses=answers("events"))
     async def listen(job: str, last_event_id: Annotated[str | None, Header()] = None) -> Response:
         """Tell how a job goes as server-sent events until it ends; Last-Event-ID resumes."""
@@ -210,13 +230,6 @@ def _add_jobs(app: FastAPI, service: Service) -> None:
                 streams["open"] -= 1
 
         return StreamingResponse(events(), media_type="text/event-stream", headers={"cache-control": "no-store"})
-
-    @app.delete("/api/jobs/{job}", tags=["jobs"], responses=answers("job"))
-    async def cancel_job(job: str) -> Response:
-        """Cancel a job that waits or runs; one that is over is removed with its result."""
-        found = jobs.find(job)
-        jobs.cancel(found)
-        return _json(found.to_dict())
 
     @app.get("/api/jobs/{job}/result", tags=["jobs"], responses=answers("infer"))
     async def show_result(job: str) -> Response:
