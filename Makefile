@@ -21,6 +21,7 @@ bench: .venv/.base
 	$(BIN)/python benchmarks/engine.py
 	@test -z "$$NEUPATH_DATA" || $(BIN)/python benchmarks/inference.py
 	@test -z "$$NEUPATH_DATA" || $(BIN)/python benchmarks/forward.py
+	@test -z "$$NEUPATH_DATA" || $(BIN)/python benchmarks/service.py load
 
 format: .venv/.dev
 	$(BIN)/ruff check --fix .
@@ -38,7 +39,7 @@ clean:
 	$(PYTHON) -m venv .venv
 
 .venv/.base: .venv/bin/python pyproject.toml constraints.txt
-	$(PIP) -e '.[learn]'
+	$(PIP) -e '.[learn,serve]'
 	@touch $@
 
 .venv/.dev: .venv/bin/python pyproject.toml constraints.txt

@@ -43,7 +43,9 @@ LEVELS = {
     "learning": 14,
     "comparison": 14,
     "experiments": 14,
-    "cli": 15,
+    "client": 9,
+    "service": 15,
+    "cli": 16,
 }
 
 

@@ -12,8 +12,7 @@ from neupath.graph import HIN
 from neupath.labels import Protocol
 from neupath.measures import measure_named
 from neupath.models import EMBEDDINGS, CountPath, MetaPath2Vec, WalkEmbedding, model_named
-from neupath.models.training import CHECKPOINT
-from neupath.progress import ProgressBars
+from neupath.models.training import CHECKPOINT, Watch
 
 CURVE = "curve.svg"
 
@@ -72,24 +71,23 @@ def learn(
     hin: HIN,
     model: str,
     path: str | None,
-    pairs: Path | None,
+    pairs: Any,
     folder: Path,
     *,
     measure: str,
     protocol: Protocol,
     seed: int,
     settings: dict[str, Any],
-    bars: ProgressBars,
+    watch: Watch = lambda *_: None,
 ) -> Learned:
-    """Train a model on labels from a measure or a file, and save it with its log and learning curve."""
+    """Train a model on labels from a measure, or on labelled pairs, and save it with its log and learning curve."""
     scorer = model_named(model, seed=seed, **settings)
     labels: dict[str, Any] = {"pairs": pairs}
     if path is not None:
         teacher = measure_named(measure, path).fit(hin)
         split = split_queries(hin.num_nodes(teacher.source_type), seed=seed)
         labels = {"teacher": teacher, "queries": split.train, "validation": split.validation, "protocol": protocol}
-    with bars.epochs(f"training {model}") as bar:
-        scorer.fit(hin, **labels, folder=folder, watch=bar)
+    scorer.fit(hin, **labels, folder=folder, watch=watch)
     scorer.save(folder)
     (folder / CHECKPOINT).unlink(missing_ok=True)  # the run is over; the same command again starts a new one
     draw_curve([asdict(epoch) for epoch in scorer.log_], folder / CURVE)

@@ -101,12 +101,12 @@ class Scorer(ABC):
         `threads` is one a core unless said.
         """
         if isinstance(query, str) or not isinstance(query, Iterable):
-            return self._top_k([query], k, **options)[0]
-        return self._top_k(list(query), k, **options)
+            return self.top_k_rows(self._queries.find_many([query]), k, **options)[0]
+        return self.top_k_rows(self._queries.find_many(list(query)), k, **options)
 
-    def _top_k(
+    def top_k_rows(
         self,
-        queries: list[Id],
+        rows: Rows,
         k: int,
         *,
         include_query: bool = False,
@@ -115,8 +115,8 @@ class Scorer(ABC):
         where: str | Sequence[str] = (),
         threads: int | None = None,
     ) -> list[Hits]:
+        """Return the hits of queries given as rows; the options are those of `top_k`."""
         asked = check_k(k)
-        rows = self._queries.find_many(queries)
         keeps_query = include_query or self.source_type != self.target_type
         skipped = np.full(len(rows), -1, dtype=np.int64) if keeps_query else rows
         candidates = self.hin_.candidates(self.target_type, among=among, where=where)

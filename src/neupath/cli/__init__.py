@@ -14,6 +14,7 @@ from neupath.cli.joining import join
 from neupath.cli.learning import evaluate, train
 from neupath.cli.reproducing import reproduce
 from neupath.cli.searching import explain, info, paths, search
+from neupath.cli.serving import serve
 from neupath.errors import NeuPathError
 from neupath.rendering import printable
 
@@ -34,7 +35,7 @@ app = typer.Typer(
         )
     ),
 )
-for command in (demo, info, paths, search, explain, infer, join, train, evaluate, reproduce):
+for command in (demo, info, paths, search, explain, infer, join, train, evaluate, reproduce, serve):
     app.command()(command)
 app.add_typer(datasets_app, name="datasets")
 

@@ -49,6 +49,7 @@ def demo(as_json: Json = False) -> None:
     _demo_inference(hin, path)
     _demo_learning(hin, path, query)
     out.print("\nNow your own tables: [bold]neupath info FOLDER[/bold], then search and explain as above.")
+    out.print("In a browser: [bold]neupath serve stdlib[/bold], then open http://127.0.0.1:8000 for the explorer.")
 
 
 def _demo_inference(hin: HIN, path: str) -> None:
@@ -70,10 +71,11 @@ def _demo_learning(hin: HIN, path: str, query: str) -> None:
         for model, settings in (("neupath", {"dim": 128}), ("countpath", dict[str, int]())):
             folder = Path(parent) / model
             _say(f"neupath train stdlib --path {path} --model {model} --out {model}")
-            learned = learn(
-                hin, model, path, None, folder, measure="pathsim", protocol="strict", seed=0,
-                settings=settings | {"epochs": 20, "device": "cpu"}, bars=ProgressBars(err),
-            )  # fmt: skip
+            with ProgressBars(err).epochs(f"training {model}") as bar:
+                learned = learn(
+                    hin, model, path, None, folder, measure="pathsim", protocol="strict", seed=0,
+                    settings=settings | {"epochs": 20, "device": "cpu"}, watch=bar,
+                )  # fmt: skip
             for text, weight in learned.metapaths:
                 out.print(f"found, from labelled pairs alone: {text} with weight {weight:.3f}", highlight=False)
             _say(f"neupath evaluate stdlib --model {model} --path {path}")

@@ -104,12 +104,11 @@ def infer(
     if out_folder is not None:
         found.save(out_folder)
         note(f"saved to {out_folder}; neupath search {quote(graph)} QUERY --model {quote(str(out_folder))} uses it")
-    suggestions = found.suggest_pairs(suggest) if suggest and found.alternatives and not ask else []
     rows = [row.to_dict() for row in compare_models(found, max_length, seed)] if compare else []
     if as_json:
-        content = found.to_dict() | {"suggestions": [pair.to_dict() for pair in suggestions]}
-        print_json(content | ({"compared": rows} if compare else {}))
+        print_json(found.report(suggest) | ({"compared": rows} if compare else {}))
         return
+    suggestions = found.suggest_pairs(suggest) if suggest and found.alternatives and not ask else []
     if suggestions:
         out.print(render_suggestions(suggestions))
     elif found.alternatives and suggest and not ask:

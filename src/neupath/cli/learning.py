@@ -94,10 +94,11 @@ def train(
     hin = load_graph(graph, config, duplicates, data)
     from neupath.learning import learn
 
-    learned = learn(
-        hin, model, path, pairs, out_folder, measure=measure, protocol=protocol, seed=seed, settings=settings,
-        bars=ProgressBars(err),
-    )  # fmt: skip
+    with ProgressBars(err).epochs(f"training {model}") as bar:
+        learned = learn(
+            hin, model, path, pairs, out_folder, measure=measure, protocol=protocol, seed=seed, settings=settings,
+            watch=bar,
+        )  # fmt: skip
     if as_json:
         print_json(learned.to_dict())
         return

@@ -1,9 +1,8 @@
 """info, paths, search and explain: what a graph holds, what is similar in it, and why."""
 
-from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -24,8 +23,8 @@ from neupath.description import describe
 from neupath.errors import QueryError, listed
 from neupath.explanation import explain as explain_pair
 from neupath.graph import HIN
-from neupath.inference import explain_combination
-from neupath.measures import GRAPH_MEASURES, Combination, graph_measure_named, measure_named
+from neupath.inference import LookedAt, explain_model
+from neupath.measures import GRAPH_MEASURES, graph_measure_named, measure_named
 from neupath.metapath import enumerate_metapaths
 from neupath.nodes import Id, Nodes
 from neupath.rendering import (
@@ -135,7 +134,7 @@ def search(
     found = scorer.top_k(query, k, include_query=include_query, zeros=zeros, among=among or None, where=where or ())
     for asked, hits in zip(query, found, strict=True):
         if as_json:
-            print_json(hits.to_dict())
+            print(hits.to_json())
         elif len(hits):
             told = _told(scorer.hin_.nodes[scorer.source_type], asked, hits.query)
             out.print(render_hits(hits, f"{scorer.target_type} nodes most similar to {told} by {how}"))
@@ -218,19 +217,10 @@ def explain(
 
 def _explain_model(hin: HIN, folder: Path, query: str, target: str, limit: int, as_json: bool) -> None:
     """Show what a saved NeuPath looked at, or the parts of a saved combination."""
-    scorer: Any = load_scorer(folder, hin)
-    if isinstance(scorer, Combination):
-        combined = explain_combination(scorer, query, target, limit)
-        if as_json:
-            print_json(combined.to_dict())
-        else:
-            out.print(render_combined(combined))
-        return
-    if not hasattr(scorer, "looked_at"):
-        raise QueryError(f"the {scorer.name} in {folder} shows no paths of its own; explain its meta-path with --path")
-    score, looks = scorer.score(query, target), scorer.looked_at(query, target, limit)
+    found = explain_model(load_scorer(folder, hin), query, target, limit)
     if as_json:
-        paths = [asdict(look) | {"metapath": look.metapath} for look in looks]
-        print_json({"query": query, "target": target, "measure": scorer.name, "score": score, "paths": paths})
+        print_json(found.to_dict())
+    elif isinstance(found, LookedAt):
+        out.print(render_looks(found.looks, f"{query} and {target}: {found.measure} = {found.score:.4f}"))
     else:
-        out.print(render_looks(looks, f"{query} and {target}: {scorer.name} = {score:.4f}"))
+        out.print(render_combined(found))

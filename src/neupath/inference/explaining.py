@@ -1,10 +1,14 @@
 """Why a combination scores two nodes as it does: the share of each meta-path, and of each path instance in it."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
+from neupath.errors import QueryError
 from neupath.explanation import Explanation, explain
 from neupath.measures import Combination
 from neupath.nodes import Id
+from neupath.scorer import Scorer
 
 
 @dataclass(frozen=True)
@@ -55,3 +59,36 @@ def explain_combination(combination: Combination, query: Id, target: Id, limit: 
     parts.sort(key=lambda part: -part.share)
     first = parts[0].explanation
     return CombinedExplanation(first.query.id, first.target.id, sum(part.share for part in parts), tuple(parts))
+
+
+@dataclass(frozen=True)
+class LookedAt:
+    """What a learned model looked at to score two nodes: paths, each with its share of the model's attention."""
+
+    query: Id
+    target: Id
+    measure: str
+    score: float
+    looks: Sequence[Any]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return what `explain --model --json` prints."""
+        paths = [asdict(look) | {"metapath": look.metapath} for look in self.looks]
+        return {
+            "query": self.query, "target": self.target, "measure": self.measure, "score": self.score, "paths": paths
+        }  # fmt: skip
+
+
+def explain_model(scorer: Scorer, query: Id, target: Id, limit: int = 10) -> CombinedExplanation | LookedAt:
+    """Find what a saved combination or model says of two nodes.
+
+    >>> from neupath import load
+    >>> from neupath.measures import Part
+    >>> explain_model(Combination([Part("pathsim", "APVPA", 1.0)]).fit(load("toy")), "Mike", "Mary").score
+    0.8
+    """
+    if isinstance(scorer, Combination):
+        return explain_combination(scorer, query, target, limit)
+    if not hasattr(scorer, "looked_at"):
+        raise QueryError(f"the saved {scorer.name} shows no paths of its own; explain its meta-path instead")
+    return LookedAt(query, target, scorer.name, scorer.score(query, target), scorer.looked_at(query, target, limit))

@@ -152,8 +152,13 @@ class Inferred:
         """Write the scorer to a folder as readable JSON; `neupath.load_scorer` reads it back."""
         return self.scorer.save(folder)
 
+    def report(self, suggested: int, skip: Iterable[tuple[Id, Id]] = ()) -> dict[str, object]:
+        """Return what `infer --json` prints: what was found, and so many pairs worth labelling next."""
+        pairs = self.suggest_pairs(suggested, skip) if suggested and self.alternatives else []
+        return self.to_dict() | {"suggestions": [pair.to_dict() for pair in pairs]}
+
     def to_dict(self) -> dict[str, object]:
-        """Return what `infer --json` prints."""
+        """Return what was found as JSON can hold it."""
         return {
             "metapaths": [part.to_dict() for part in self.parts],
             "measure": self.measure,

@@ -39,7 +39,10 @@ class Suggestion:
         return query, target
 
     def to_dict(self) -> dict[str, object]:
-        return {"query": self.query, "target": self.target, "scores": list(self.scores)}
+        return {
+            "query": self.query, "target": self.target, "query_name": self.query_name,
+            "target_name": self.target_name, "scores": list(self.scores),
+        }  # fmt: skip
 
 
 def suggest(

@@ -1,0 +1,7 @@
+"""Client: a service of `neupath serve` from Python, with nothing but the standard library."""
+
+from neupath.client.calls import ServiceError
+from neupath.client.client import Client
+from neupath.client.jobs import Event, RemoteJob
+
+__all__ = ["Client", "Event", "RemoteJob", "ServiceError"]

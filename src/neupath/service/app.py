@@ -1,0 +1,294 @@
+"""App: every endpoint of the service, as FastAPI documents it, behind the guard."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Annotated, Any
+
+from fastapi import Body, FastAPI, Header, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import Field
+from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse, Response, StreamingResponse
+
+from neupath import __version__
+from neupath.errors import NeuPathError
+from neupath.service import requests as asks
+from neupath.service.examples import answers
+from neupath.service.explaining import explain_one, explain_parts
+from neupath.service.guard import SEARCH, Guard
+from neupath.service.inferring import infer_at_once
+from neupath.service.page import File, read_page
+from neupath.service.reading import parameters_of, read, sentence_of
+from neupath.service.refusals import Refusal, refuse
+from neupath.service.searching import JSON, answer_at_once, encode_hits, search_many, search_one
+from neupath.service.service import Service
+from neupath.service.streaming import last_event, stream_events
+from neupath.service.suggesting import describe_measures, read_prefix, suggest_metapaths
+
+_ABOUT = """Similarity search in typed graphs: exact, explained, learned.
+
+Every error is `{"error": "one sentence"}`. The JSON of search, explain and infer is what the command line prints with
+`--json`."""
+
+
+def make_app(service: Service, token: str | None = None, hosts: frozenset[str] | None = None) -> Guard:
+    """Return the service as an ASGI application; `hosts` are the names it answers to, if not any."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        service.jobs.stop()
+        await service.jobs.wait()
+        service.workers.close()
+
+    app = FastAPI(
+        title="neupath", version=__version__, description=_ABOUT, openapi_url="/api/openapi.json", docs_url=None,
+        redoc_url=None, lifespan=lifespan,
+    )  # fmt: skip
+    _add_graphs(app, service)
+    _add_lookups(app, service)
+    _add_searches(app, service)
+    _add_explanations(app, service)
+    _add_jobs(app, service)
+    _add_results(app, service)
+    _add_health(app, service)
+    for path, file in read_page().items():
+        app.add_route(path, _page_route(file), include_in_schema=False)
+    _add_refusals(app)
+    at_once = {SEARCH.format(graph=name): _search_at_once(service, name) for name in service.catalogue.graphs}
+    return Guard(app, service.limits, service.metrics, at_once, token, hosts)
+
+
+def _json(content: object, status: int = 200) -> Response:
+    """Answer with JSON in the spelling of the command line."""
+    return Response(json.dumps(content, ensure_ascii=False), status, media_type=JSON)
+
+
+def _add_graphs(app: FastAPI, service: Service) -> None:
+    catalogue, workers = service.catalogue, service.workers
+
+    @app.get("/api/graphs", tags=["graphs"], responses=answers("graphs"))
+    async def list_graphs() -> Response:
+        """List the graphs that are served."""
+        return _json([served.to_dict() for served in catalogue.graphs.values()])
+
+    @app.get("/api/graphs/{graph}", tags=["graphs"], responses=answers("graph"))
+    async def describe_graph(graph: str) -> Response:
+        """Describe a graph, as `neupath info --json` does."""
+        served = catalogue.graph(graph)
+        return _json((await workers.run(lambda: served.description)).to_dict())
+
+    @app.get("/api/graphs/{graph}/schema", tags=["graphs"], responses=answers("schema"))
+    async def show_schema(graph: str) -> Response:
+        """Return the node types, the relations, and every step a meta-path can take."""
+        return _json(catalogue.graph(graph).schema())
+
+    @app.get("/api/measures", tags=["graphs"], responses=answers("measures"))
+    async def list_measures() -> Response:
+        """List the measures, and on which meta-paths each is defined."""
+        return _json(describe_measures())
+
+    @app.get("/api/models", tags=["graphs"], responses=answers("models"))
+    async def list_models() -> Response:
+        """List the saved models that are served, those that jobs made as well."""
+        return _json(catalogue.describe_models())
+
+
+def _add_lookups(app: FastAPI, service: Service) -> None:
+    catalogue, workers = service.catalogue, service.workers
+    nodes = {"parameters": parameters_of(asks.NodesQuery)}
+
+    @app.get("/api/graphs/{graph}/nodes", tags=["graphs"], openapi_extra=nodes, responses=answers("nodes"))
+    async def find_nodes(graph: str, request: Request) -> Response:
+        """Look up nodes by what was typed: those that begin with it, then that hold it, then that are spelled alike."""
+        asked = read(asks.NodesQuery, request.scope["query_string"])
+        served = catalogue.graph(graph)
+        return _json(await workers.run(served.find_nodes, asked, service.limits))
+
+    metapaths = {"parameters": parameters_of(asks.MetapathsQuery)}
+
+    @app.get("/api/graphs/{graph}/metapaths", tags=["graphs"], openapi_extra=metapaths, responses=answers("metapaths"))
+    async def read_metapath(graph: str, request: Request) -> Response:
+        """Say what a meta-path typed so far means and what can follow, and suggest some from a type."""
+        asked = read(asks.MetapathsQuery, request.scope["query_string"])
+        hin, limit = catalogue.graph(graph).hin, min(asked.limit, service.limits.paths)
+
+        def find() -> dict[str, object]:
+            told = None if asked.prefix is None else read_prefix(hin, asked.prefix)
+            if asked.source is None:
+                return {"prefix": told, "suggestions": []}
+            listed = suggest_metapaths(hin.schema, asked.source, asked.target, asked.max_length, limit)
+            return {"prefix": told, "suggestions": listed}
+
+        return _json(await workers.run(find))
+
+
+def _search_at_once(service: Service, graph: str) -> Callable[[bytes], str | None]:
+    """Return what answers light searches of a graph at once."""
+    return lambda query_string: answer_at_once(service.catalogue, graph, read(asks.SearchOne, query_string))
+
+
+def _add_searches(app: FastAPI, service: Service) -> None:
+    catalogue, workers = service.catalogue, service.workers
+    searched = {"parameters": parameters_of(asks.SearchOne)}
+
+    @app.get(SEARCH, tags=["search"], openapi_extra=searched, responses=answers("search"))
+    async def search(graph: str, request: Request) -> Response:
+        """Find the nodes most similar to one; the JSON is that of `neupath search --json`, to the byte."""
+        asked = read(asks.SearchOne, request.scope["query_string"])
+        accept = request.headers.get("accept", JSON)
+        text = None if _is_bulk(accept) else answer_at_once(catalogue, graph, asked)
+        if text is not None:
+            return Response(text, media_type=JSON)
+        hits = await workers.run(search_one, catalogue, graph, asked)
+        body, kind = encode_hits([hits], accept) if _is_bulk(accept) else (hits.to_json().encode(), JSON)
+        return Response(body, media_type=kind)
+
+    @app.post(SEARCH, tags=["search"], responses=answers("searches"))
+    async def search_for_many(graph: str, asked: asks.SearchMany, accept: Annotated[str, Header()] = JSON) -> Response:
+        """Find the nodes most similar to each of many: a list, or by Accept an Arrow stream or CSV."""
+        found = await workers.run(search_many, catalogue, graph, asked)
+        body, kind = await workers.run(encode_hits, found, accept)
+        return Response(body, media_type=kind)
+
+
+def _add_explanations(app: FastAPI, service: Service) -> None:
+    catalogue, workers = service.catalogue, service.workers
+    explained = {"parameters": parameters_of(asks.ExplainOne)}
+
+    @app.get("/api/graphs/{graph}/explain", tags=["search"], openapi_extra=explained, responses=answers("explain"))
+    async def explain(graph: str, request: Request) -> Response:
+        """Show the paths behind one score, heaviest first, each with its exact share."""
+        asked = read(asks.ExplainOne, request.scope["query_string"])
+        return _json((await workers.run(explain_one, catalogue, graph, asked)).to_dict())
+
+    @app.post("/api/graphs/{graph}/explain", tags=["search"], responses=answers("explain_parts"))
+    async def explain_combined(graph: str, asked: asks.ExplainCombination) -> Response:
+        """Show the meta-paths and paths behind one score of a combination."""
+        return _json((await workers.run(explain_parts, catalogue, graph, asked)).to_dict())
+
+    @app.post("/api/graphs/{graph}/infer", tags=["search"], responses=answers("infer"))
+    async def infer(graph: str, asked: asks.Infer) -> Response:
+        """Find the meta-paths, weights and measure that labelled pairs mean; many pairs are a job."""
+        served = catalogue.graph(graph)
+        return _json(await workers.run(infer_at_once, served.hin, asked, service.limits))
+
+
+def _is_bulk(accept: str) -> bool:
+    return "arrow" in accept or "text/csv" in accept
+
+
+def _add_jobs(app: FastAPI, service: Service) -> None:
+    jobs = service.jobs
+
+    @app.post("/api/jobs", tags=["jobs"], status_code=202, responses=answers("job", 202))
+    async def start_job(
+        asked: Annotated[asks.InferJob | asks.JoinJob | asks.TrainJob, Field(discriminator="kind"), Body()],
+    ) -> Response:
+        """Start long work in a process of its own: infer, join or train; 429 when too many are waiting."""
+        jobs.check_room()
+        served, model = await service.workers.run(service.check_job, asked)
+        job = jobs.start(asked.kind, served.name, served.hin, asked.model_dump_json(), model)
+        return _json(job.to_dict(), 202)
+
+    @app.get("/api/jobs", tags=["jobs"], responses=answers("jobs"))
+    async def list_jobs() -> Response:
+        """List the jobs that wait, run, or are over, oldest first."""
+        return _json([job.to_dict() for job in jobs.jobs.values()])
+
+    @app.get("/api/jobs/{job}", tags=["jobs"], responses=answers("job"))
+    async def show_job(job: str) -> Response:
+        """Say how far a job is."""
+        return _json(jobs.find(job).to_dict())
+
+    @app.delete("/api/jobs/{job}", tags=["jobs"], responses=answers("job"))
+    async def cancel_job(job: str) -> Response:
+        """Cancel a job that waits or runs; one that is over is removed with its result."""
+        found = jobs.find(job)
+        jobs.cancel(found)
+        return _json(found.to_dict())
+
+
+def _add_results(app: FastAPI, service: Service) -> None:
+    jobs = service.jobs
+    streams = {"open": 0}
+
+    @app.get("/api/jobs/{job}/events", tags=["jobs"], responses=answers("events"))
+    async def listen(job: str, last_event_id: Annotated[str | None, Header()] = None) -> Response:
+        """Tell how a job goes as server-sent events until it ends; Last-Event-ID resumes."""
+        found = jobs.find(job)
+        if streams["open"] >= service.limits.streams:
+            raise Refusal(503, f"{streams['open']} clients listen to jobs already; poll GET /api/jobs/{found.id}")
+
+        async def events() -> AsyncIterator[bytes]:
+            streams["open"] += 1
+            try:
+                async for event in stream_events(found, last_event(last_event_id)):
+                    yield event
+            finally:
+                streams["open"] -= 1
+
+        return StreamingResponse(events(), media_type="text/event-stream", headers={"cache-control": "no-store"})
+
+    @app.get("/api/jobs/{job}/result", tags=["jobs"], responses=answers("infer"))
+    async def show_result(job: str) -> Response:
+        """Return what a job came to: JSON, or for a join the Parquet file."""
+        found = jobs.find(job)
+        if found.state != "done":
+            raise Refusal(409, f"the job {found.id} is {found.state}, and has no result{_because(found.error)}")
+        kind = JSON if found.result.suffix == ".json" else "application/vnd.apache.parquet"
+        name = None if kind == JSON else f"{found.id}.parquet"
+        return FileResponse(found.result, media_type=kind, filename=name)
+
+
+def _because(error: str | None) -> str:
+    return f": {error}" if error else " yet"
+
+
+def _add_health(app: FastAPI, service: Service) -> None:
+    @app.get("/api/health", tags=["service"], responses=answers("health"))
+    async def show_health() -> Response:
+        """Say that the service is up; needs no token."""
+        return _json({"status": "ok", "version": __version__})
+
+    @app.get("/api/metrics", tags=["service"], responses=answers("metrics"))
+    async def show_metrics() -> Response:
+        """Return counts and times in the text format of Prometheus."""
+        return Response(service.metrics_text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _page_route(file: File) -> Callable[[Request], Any]:
+    async def show(request: Request) -> Response:
+        headers = {"etag": file.etag, "cache-control": "no-cache"}
+        if request.headers.get("if-none-match") == file.etag:
+            return Response(status_code=304, headers=headers)
+        return Response(file.content, headers=headers, media_type=file.media_type)
+
+    return show
+
+
+def _add_refusals(app: FastAPI) -> None:
+    """Answer every error with a sentence."""
+
+    @app.exception_handler(NeuPathError)
+    async def refuse_ours(_: Request, error: NeuPathError) -> Response:
+        return refuse(error)
+
+    @app.exception_handler(Exception)
+    async def refuse_unknown(_: Request, __: Exception) -> Response:
+        return refuse(Refusal(500, "something went wrong in the service; its log has the details"))
+
+    @app.exception_handler(RequestValidationError)
+    async def refuse_invalid(_: Request, error: RequestValidationError) -> Response:
+        return refuse(Refusal(422, sentence_of(error.errors())))
+
+    @app.exception_handler(HTTPException)
+    async def refuse_http(request: Request, error: HTTPException) -> Response:
+        if isinstance(error.__cause__, NeuPathError):  # raised while the body was read
+            return refuse(error.__cause__)
+        said = {
+            404: f"there is nothing at {request.url.path[:200]!r}; GET /api/openapi.json lists what there is",
+            405: f"{request.method[:20]} is not possible at {request.url.path[:200]!r}",
+        }.get(error.status_code, str(error.detail))
+        return refuse(Refusal(error.status_code, said, **dict(error.headers or {})))

@@ -1,0 +1,258 @@
+"""Catalogue: the graphs and models that are served, and the scorers that are ready to answer."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from threading import RLock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neupath.description import Description, describe
+from neupath.errors import NeuPathError, QueryError, did_you_mean, listed
+from neupath.graph import HIN
+from neupath.halfpath import Factors
+from neupath.measures import Combination, Part, PathMeasure, measure_named
+from neupath.parsing import arrow
+from neupath.saved import load_scorer
+from neupath.scorer import Scorer, read_saved
+from neupath.search import Hits
+from neupath.service.limits import Limits
+from neupath.service.names import Names
+from neupath.service.refusals import Refusal
+from neupath.service.requests import NodesQuery
+
+_LIGHT = 20_000
+"""Additions of a query that take less time than handing it to a thread."""
+_PREPARED = 200_000
+"""Nodes of a type that are made ready for lookups before the service starts; more are when they are first asked for."""
+_NONE = np.array([-1])
+_NEVER_INDEXED = 500
+"""Additions of a mean query below which the engine never stops to build an index."""
+
+
+class Served:
+    """One graph under the name it is served by."""
+
+    def __init__(self, name: str, hin: HIN) -> None:
+        self.name = name
+        self.hin = hin
+        self.names = {node_type: Names(nodes) for node_type, nodes in hin.nodes.items()}
+
+    @cached_property
+    def description(self) -> Description:
+        return describe(self.hin)
+
+    def schema(self) -> dict[str, object]:
+        """Return the node types, the relations, and every step a meta-path can take."""
+        schema = self.hin.schema
+        return {
+            "node_types": [
+                {
+                    "node_type": node_type,
+                    "nodes": len(nodes),
+                    "named": nodes.names is not None,
+                    "attributes": nodes.attributes.column_names,
+                }
+                for node_type, nodes in self.hin.nodes.items()
+            ],
+            "relations": [asdict(relation) | {"edges": self.hin.num_edges(relation)} for relation in schema.relations],
+            "steps": [
+                {"source": node_type, "target": link.target, "relation": link.relation.name, "link": arrow((link,))}
+                for node_type in schema.node_types
+                for link in schema.links_from(node_type)
+            ],
+        }
+
+    def find_nodes(self, asked: NodesQuery, limits: Limits) -> dict[str, object]:
+        """Return a page of the nodes that a text leads to."""
+        if asked.limit > limits.page:
+            raise QueryError(f"limit is {asked.limit}; this service lists at most {limits.page} nodes at a time")
+        node_type = self.hin.schema.node_type(asked.type)
+        nodes = self.hin.nodes[node_type]
+        found = self.names[node_type].find(asked.q, asked.limit, asked.offset)
+        listed_nodes = [
+            {"id": nodes.id(row), "name": nodes.name(row), "match": match}
+            for row, match in zip(found.rows, found.matches, strict=True)
+        ]
+        return {"node_type": node_type, "total": found.total, "offset": asked.offset, "nodes": listed_nodes}
+
+    def to_dict(self) -> dict[str, object]:
+        schema = self.hin.schema
+        return {
+            "name": self.name,
+            "nodes": sum(len(nodes) for nodes in self.hin.nodes.values()),
+            "edges": sum(self.hin.num_edges(relation) for relation in schema.relations),
+            "node_types": list(schema.node_types),
+            "relations": [str(relation) for relation in schema.relations],
+        }
+
+
+@dataclass
+class Ready:
+    """A scorer fitted to a graph, and which of its queries are light enough to be answered at once."""
+
+    served: Served
+    scorer: Scorer
+
+    @cached_property
+    def names(self) -> Names:
+        return self.served.names[self.scorer.source_type]
+
+    @cached_property
+    def _targets(self) -> Names:
+        return self.served.names[self.scorer.target_type]
+
+    @cached_property
+    def _metapath(self) -> str | None:
+        return self.scorer.metapath_text
+
+    @cached_property
+    def _ranks_query(self) -> bool:
+        return self.scorer.source_type != self.scorer.target_type
+
+    def answer(self, row: int, k: int, include_query: bool) -> Hits:
+        """Return the hits of one query without the general case's preparations; they are the same as `top_k`'s."""
+        queries = np.array([row])
+        skipped = _NONE if include_query or self._ranks_query else queries
+        found = self.scorer.rank_rows(queries, skipped, k, None, 1)
+        rows, scores = found.rows[0, : found.sizes[0]].tolist(), found.scores[0, : found.sizes[0]].tolist()
+        ids, names = self._targets.labels(rows)
+        return Hits(self.names.ids[row], self._metapath, self.scorer.name, self.scorer.exact, ids, names, tuple(scores))
+
+    @cached_property
+    def _additions(self) -> NDArray[np.float64] | None:
+        """How many additions each query takes; nothing where that is not known beforehand."""
+        factors = getattr(self.scorer, "factors_", None)
+        return additions_of(factors) if isinstance(factors, Factors) else None
+
+    def is_light(self, row: int) -> bool:
+        if self._additions is None or self._additions[row] > _LIGHT:
+            return False
+        factors: Factors = self.scorer.factors_  # type: ignore[attr-defined]
+        return factors.work < _NEVER_INDEXED or factors.index is not None
+
+
+def additions_of(factors: Factors) -> NDArray[np.float64]:
+    """Return the exact number of additions that each query takes."""
+    lengths = np.diff(factors.right.indptr)[factors.left.indices].astype(np.float64)
+    total = np.concatenate([[0.0], np.cumsum(lengths)])
+    additions: NDArray[np.float64] = total[factors.left.indptr[1:]] - total[factors.left.indptr[:-1]]
+    return additions
+
+
+@dataclass
+class Catalogue:
+    """All that is served; models are saved scorers, each for the graphs whose schema it fits."""
+
+    graphs: Mapping[str, Served]
+    limits: Limits
+    models: dict[str, dict[str, Ready]] = field(default_factory=dict)
+    folders: dict[str, Path] = field(default_factory=dict)
+    """Where each model lies."""
+    _ready: OrderedDict[tuple[str, str, str], Ready] = field(default_factory=OrderedDict)
+    _fitting: RLock = field(default_factory=RLock)
+
+    def graph(self, name: str) -> Served:
+        found = self.graphs.get(name)
+        if found is None:
+            raise Refusal(
+                404, f"no graph {name[:200]!r} is served (there are {listed(self.graphs)})"
+                f"{did_you_mean(name[:200], self.graphs)}",
+            )  # fmt: skip
+        return found
+
+    def ready_at_once(self, graph: str, measure: str, metapath: str) -> Ready | None:
+        """Return a measure that is fitted already, or nothing."""
+        key = (graph, measure, metapath)
+        found = self._ready.get(key)
+        if found is not None:
+            self._ready.move_to_end(key)
+        return found
+
+    def measure(self, graph: str, measure: str, metapath: str) -> Ready:
+        """Return a measure over a meta-path of a graph, fitting it the first time."""
+        found = self.ready_at_once(graph, measure, metapath)
+        if found is not None:
+            return found
+        served = self.graph(graph)
+        self.limits.check_text("the meta-path", metapath)
+        path = self.limits.check_metapath(served.hin.metapath(metapath))
+        with self._fitting:
+            ready = Ready(served, measure_named(measure, path).fit(served.hin))
+            self._ready[graph, measure, metapath] = ready
+            while len(self._ready) > self.limits.scorers:
+                self._ready.popitem(last=False)
+        return ready
+
+    def combination(self, graph: str, parts: list[Part]) -> Ready:
+        """Return a weighted sum of measures over meta-paths of a graph."""
+        served = self.graph(graph)
+        if len(parts) > self.limits.steps:
+            raise QueryError(f"a combination of {len(parts)} parts is given; this service adds at most "
+                             f"{self.limits.steps}")  # fmt: skip
+        for part in parts:
+            self.measure(graph, part.measure, str(part.metapath))
+        return Ready(served, Combination(parts).fit(served.hin))
+
+    def model(self, graph: str, name: str) -> Ready:
+        """Return a saved model bound to a graph."""
+        served, bound = self.graph(graph), self.models.get(name)
+        if bound is None:
+            known = f"there are {listed(self.models)}" if self.models else "there are none"
+            raise Refusal(404, f"no model {name[:200]!r} is served ({known}){did_you_mean(name[:200], self.models)}")
+        if served.name not in bound:
+            raise Refusal(
+                422, f"the model {name!r} does not fit the graph {graph!r}, whose schema is another; "
+                f"it fits {listed(bound)}",
+            )  # fmt: skip
+        return bound[served.name]
+
+    def add_model(self, name: str, folder: Path, graphs: list[str] | None = None) -> None:
+        """Bind a saved model to every graph that it fits, or to those given; refuse one that fits none."""
+        read_saved(folder)
+        bound, reasons = {}, []
+        for served in self.graphs.values() if graphs is None else map(self.graph, graphs):
+            try:
+                bound[served.name] = Ready(served, load_scorer(folder, served.hin))
+            except NeuPathError as error:
+                reasons.append(str(error))
+        if not bound:
+            raise QueryError(f"the model {name!r} fits no graph that is served: {listed(reasons, 1)}")
+        self.models[name], self.folders[name] = bound, folder
+
+    def drop_model(self, name: str) -> None:
+        """Serve a model no longer, where it was."""
+        self.models.pop(name, None)
+        self.folders.pop(name, None)
+
+    def describe_models(self) -> list[dict[str, object]]:
+        return [
+            {"name": name, "graphs": list(bound), **_describe(next(iter(bound.values())).scorer)}
+            for name, bound in self.models.items()
+        ]
+
+    def warm_up(self) -> None:
+        """Load the kernels, so that the first request does not wait for them."""
+        from neupath import kernels  # noqa: F401
+
+        for served in self.graphs.values():
+            for names in served.names.values():
+                if len(names.nodes) <= _PREPARED:
+                    names.prepare()
+
+    def known_scorers(self) -> int:
+        return len(self._ready)
+
+
+def _describe(scorer: Scorer) -> dict[str, object]:
+    return {
+        "measure": scorer.name,
+        "exact": scorer.exact,
+        "source_type": scorer.source_type,
+        "target_type": scorer.target_type,
+        "metapath": scorer.metapath_text,
+        "explains": isinstance(scorer, Combination | PathMeasure) or hasattr(scorer, "looked_at"),
+    }

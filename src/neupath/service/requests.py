@@ -1,0 +1,190 @@
+"""Requests: what the bodies and query strings of calls may hold."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
+
+Id = Annotated[StrictStr | StrictInt, Field(description="An id, or a name where only one node bears it.")]
+Text = Annotated[str, Field(max_length=20_000)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class Request(BaseModel):
+    """What all requests share: a word that is not known is refused, not dropped."""
+
+    model_config = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=False)
+
+
+class Meaning(Request):
+    """What similar means: a measure over a meta-path, or a saved model."""
+
+    metapath: Text | None = Field(None, description="Such as author-paper-author, or APA.")
+    measure: Text = Field("pathsim", description="One of GET /api/measures.")
+    model: Text | None = Field(None, description="One of GET /api/models, instead of a meta-path.")
+
+
+class Part(Request):
+    """One part of a combination: a measure over a meta-path, and its weight."""
+
+    measure: Text
+    metapath: Text
+    weight: float = Field(ge=0, le=1e12)
+
+
+class Search(Meaning):
+    """How to search."""
+
+    k: int = Field(10, ge=1, le=2**31, description="How many hits.")
+    where: list[Text] = Field(default_factory=list, description="Conditions on targets, such as 'year >= 2000'.")
+    include_query: bool = Field(False, description="Rank the query itself, too.")
+    zeros: bool = Field(False, description="Fill up with targets of score 0.")
+
+    @property
+    def is_special(self) -> bool:
+        """Whether more is asked than the k best of a meta-path."""
+        return bool(self.model is not None or self.where or self.zeros)
+
+
+class SearchOne(Search):
+    """One query, in the query string."""
+
+    query: Text
+    among: list[Text] = Field(default_factory=list, description="Rank only these targets.")
+
+
+class SearchMany(Search):
+    """Many queries, in the body."""
+
+    queries: list[Id] = Field(min_length=1)
+    among: list[Id] = Field(default_factory=list, description="Rank only these targets.")
+    combination: list[Part] | None = Field(None, description="Measures to add up, instead of one meta-path.")
+
+    model_config = ConfigDict(json_schema_extra={"example": {"queries": ["Mike", "Mary"], "metapath": "APVPA", "k": 2}})
+
+
+class ExplainOne(Meaning):
+    """One pair, in the query string."""
+
+    query: Text
+    target: Text
+    limit: int = Field(10, ge=0, le=2**31, description="How many paths to list; the others are counted and summed.")
+
+
+class ExplainCombination(Request):
+    """One pair under a combination, in the body."""
+
+    query: Id
+    target: Id
+    combination: list[Part]
+    limit: int = Field(10, ge=0, le=2**31)
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "query": "Mike",
+                "target": "Mary",
+                "combination": [{"measure": "pathsim", "metapath": "APVPA", "weight": 1.0}],
+            }
+        }
+    )
+
+
+class Pair(Request):
+    """A labelled pair; without a score it is an example of a similar one."""
+
+    query: Id
+    target: Id
+    score: float | None = None
+
+
+class Infer(Request):
+    """Labelled pairs, and how to search for what they mean."""
+
+    pairs: list[Pair] = Field(min_length=1)
+    node_type: Text | None = Field(None, description="The type of the nodes, where their ids fit several.")
+    max_length: int = Field(6, ge=2, le=20, description="The most steps of a meta-path.")
+    measures: list[Text] | None = Field(None, description="Only these measures.")
+    asymmetric: bool = Field(False, description="Also try paths that are not walked out and back.")
+    suggest: int = Field(3, ge=0, le=100, description="How many pairs to suggest for labelling.")
+    skip: list[tuple[Id, Id]] = Field([], description="Pairs not to suggest.")
+    seed: Seed = 0
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "pairs": [
+                    {"query": "Mike", "target": "Bob", "score": 1.0},
+                    {"query": "Mike", "target": "Mary", "score": 0.8},
+                    {"query": "Mary", "target": "Ann", "score": 0.2857142857},
+                ],
+                "max_length": 4,
+            }
+        }
+    )
+
+    def tuples(self) -> list[tuple[Any, ...]]:
+        """Return the pairs as the library reads them; never a text, which would be read as a file."""
+        scored = any(pair.score is not None for pair in self.pairs)
+        if not scored:
+            return [(pair.query, pair.target) for pair in self.pairs]
+        return [(pair.query, pair.target, pair.score) for pair in self.pairs]
+
+
+class NodesQuery(Request):
+    """Which nodes to look up."""
+
+    type: Text
+    q: Text = Field("", description="What was typed; all nodes in their order where it is empty.")
+    limit: int = Field(20, ge=1, le=2**31)
+    offset: int = Field(0, ge=0, le=2**31)
+
+
+class MetapathsQuery(Request):
+    """A meta-path typed so far, or the type to suggest some for."""
+
+    prefix: Text | None = Field(None, description="A meta-path, or the beginning of one.")
+    source: Text | None = Field(None, alias="from", description="Suggest meta-paths from this type.")
+    target: Text | None = Field(None, alias="to", description="To this type; the same by default.")
+    max_length: int = Field(4, ge=1, le=20)
+    limit: int = Field(20, ge=1, le=2**31)
+
+
+class InferJob(Infer):
+    """Infer as a job; what is found can be searched with as a model of the job's name."""
+
+    kind: Literal["infer"]
+    graph: Text
+
+
+class JoinJob(Meaning):
+    """The top k of every node of a type, or all pairs above a score; the result is a Parquet file."""
+
+    kind: Literal["join"]
+    graph: Text
+    k: int | None = Field(None, ge=1, le=2**31)
+    min_score: float = Field(0.0, ge=0)
+
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"kind": "join", "graph": "toy", "metapath": "APVPA", "k": 3}}
+    )
+
+
+class TrainJob(Request):
+    """Train a model from labelled pairs, or from labels that a measure over a meta-path gives."""
+
+    kind: Literal["train"]
+    graph: Text
+    learner: Literal["neupath", "countpath"] = "neupath"
+    metapath: Text | None = None
+    measure: Text = "pathsim"
+    pairs: list[Pair] | None = None
+    protocol: Literal["strict", "paper"] = "strict"
+    layers: int = Field(2, ge=1, le=8)
+    paths: int = Field(2, ge=1, le=16)
+    dim: int = Field(256, ge=1, le=2**31)
+    epochs: int = Field(30, ge=1, le=2**31)
+    learning_rate: float | None = Field(None, gt=0)
+    seed: Seed = 0
+
+
+Job = Annotated[InferJob | JoinJob | TrainJob, Field(discriminator="kind")]

@@ -1,0 +1,124 @@
+"""Work: what a job does, in a process of its own, which can be stopped and leaves a core to those who search."""
+
+import contextlib
+import json
+import os
+from multiprocessing import parent_process
+from multiprocessing.connection import Connection
+from pathlib import Path
+from threading import Thread
+from time import monotonic
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from neupath.errors import NeuPathError
+from neupath.files import write_text
+from neupath.graph import HIN
+from neupath.join import join
+from neupath.measures import measure_named
+from neupath.saved import load_scorer
+from neupath.service.inferring import find, labels_of
+from neupath.service.limits import Limits
+from neupath.service.requests import InferJob, Job, JoinJob, TrainJob
+
+MODEL, REPORT, TABLE = "model", "result.json", "result.parquet"
+_A_TELLING = 0.1
+"""Seconds between two tellings of progress."""
+
+
+class Reporter:
+    """Tells the service how far a job is, not more often than anyone can follow."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._told = 0.0
+
+    def __call__(self, done: int, total: int, text: str = "") -> None:
+        if monotonic() - self._told < _A_TELLING and done < total:
+            return
+        self._told = monotonic()
+        self.tell(progress={"done": done, "total": total, "text": text})
+
+    def tell(self, **message: object) -> None:
+        self._connection.send_bytes(json.dumps(message).encode())
+
+    def epoch(self, epoch: Any, total: int) -> None:
+        """Tell of an epoch of training."""
+        errors = f"RMSE {epoch.train_rmse:.4f}, validation {epoch.validation_rmse:.4f}"
+        self(epoch.epoch, total, errors)
+
+
+def work(connection: Connection, hin: HIN, content: str, folder: Path, model: Path | None, cores: int) -> None:
+    """Do a job and tell how it goes; the last message says what came of it."""
+    Thread(target=_end_with_parent, daemon=True).start()
+    _step_back(cores)
+    reporter = Reporter(connection)
+    try:
+        asked: Job = TypeAdapter(Job).validate_json(content)
+        summary = _do(hin, asked, folder, model, reporter)
+        reporter.tell(done=summary)
+    except NeuPathError as error:
+        reporter.tell(failed=str(error))
+    except MemoryError:
+        reporter.tell(failed="there is not enough memory for this job; ask for less")
+
+
+def _do(hin: HIN, asked: Job, folder: Path, model: Path | None, reporter: Reporter) -> dict[str, object]:
+    if isinstance(asked, InferJob):
+        return _infer(hin, asked, folder, reporter)
+    if isinstance(asked, JoinJob):
+        return _join(hin, asked, folder, model, reporter)
+    return _train(hin, asked, folder, reporter)
+
+
+def _infer(hin: HIN, asked: InferJob, folder: Path, reporter: Reporter) -> dict[str, object]:
+    found = find(hin, labels_of(hin, asked, Limits()), asked, progress=reporter)
+    found.save(folder / MODEL)
+    return _write(folder, found.report(asked.suggest, asked.skip))
+
+
+def _join(hin: HIN, asked: JoinJob, folder: Path, model: Path | None, reporter: Reporter) -> dict[str, object]:
+    scorer = load_scorer(model, hin) if model else measure_named(asked.measure, str(asked.metapath)).fit(hin)
+    limit = 10 if asked.k is None and asked.min_score == 0 else asked.k
+    joined = join(scorer, folder / TABLE, limit, min_score=asked.min_score, progress=reporter)
+    return {"queries": joined.queries, "pairs": joined.pairs}
+
+
+def _train(hin: HIN, asked: TrainJob, folder: Path, reporter: Reporter) -> dict[str, object]:
+    from neupath.learning import learn
+
+    settings: dict[str, Any] = {"layers": asked.layers, "epochs": asked.epochs}
+    settings |= {"dim": asked.dim, "paths": asked.paths} if asked.learner == "neupath" else {}
+    settings |= {} if asked.learning_rate is None else {"learning_rate": asked.learning_rate}
+    pairs = None if asked.pairs is None else [(pair.query, pair.target, pair.score) for pair in asked.pairs]
+    learned = learn(
+        hin, asked.learner, asked.metapath, pairs, folder / MODEL, measure=asked.measure, protocol=asked.protocol,
+        seed=asked.seed, settings=settings, watch=reporter.epoch,
+    )  # fmt: skip
+    content = learned.to_dict()
+    del content["folder"]  # where it lies is the service's own affair
+    return _write(folder, content)
+
+
+def _write(folder: Path, content: dict[str, object]) -> dict[str, object]:
+    write_text(folder / REPORT, json.dumps(content, ensure_ascii=False))
+    return content
+
+
+def _end_with_parent() -> None:
+    """End this process when the service's is gone, however it went."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _step_back(cores: int) -> None:
+    """Leave the first core, and precedence on the others, to those who search."""
+    with contextlib.suppress(OSError):
+        os.nice(10)
+    if hasattr(os, "sched_setaffinity") and cores > 1:
+        allowed = sorted(os.sched_getaffinity(0))
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, allowed[1:] or allowed)

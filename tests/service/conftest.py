@@ -1,0 +1,114 @@
+"""A service on a real socket, in a thread of its own."""
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pytest
+
+import neupath as npth
+from neupath import HIN, Edges, Nodes, Relation
+from neupath.service.app import make_app
+from neupath.service.catalogue import Served
+from neupath.service.guard import allowed_hosts
+from neupath.service.limits import Limits
+from neupath.service.server import GracefulServer, address_of, bind, make_server
+from neupath.service.service import Service, make_service
+
+HOSTILE = (
+    "<img src=x onerror=alert(1)>",
+    "x" * 10_000,
+    "\u202eלהתראות\u202c",
+    "nul\x00and\x1bescape",
+    "a/b?c=d&e#f%20+",
+    '"\\\n,',
+    "ü💥",
+)
+
+
+def hostile_graph() -> HIN:
+    """Return a graph whose nodes and types are called what nobody should be."""
+    count = len(HOSTILE)
+    return HIN.build(
+        [Nodes("<b>user", pa.array(HOSTILE), pa.array([name[::-1] for name in HOSTILE])), Nodes("tag", pa.array([1]))],
+        [Edges(Relation("<b>user", "has", "tag"), pa.array(range(count)).to_numpy(), pa.array([0] * count).to_numpy())],
+    )
+
+
+@dataclass
+class Running:
+    """A service that runs: where, and its parts."""
+
+    url: str
+    service: Service
+    server: GracefulServer
+    thread: Thread
+    client: httpx.Client = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.client = httpx.Client(base_url=self.url, timeout=30)
+
+    def get(self, path: str, **options: Any) -> httpx.Response:
+        return self.client.get(path, **options)
+
+    def post(self, path: str, content: object, **options: Any) -> httpx.Response:
+        return self.client.post(path, json=content, **options)
+
+    def connect(self) -> socket.socket:
+        """Open a connection of one's own, to send what no client would."""
+        host, _, port = self.url.removeprefix("http://").rpartition(":")
+        return socket.create_connection((host, int(port)), timeout=20)
+
+    def stop(self) -> None:
+        self.client.close()
+        self.server.should_exit = True
+        self.thread.join(30)
+
+
+Start = Callable[..., Running]
+
+
+def start_service(
+    state: Path, graphs: dict[str, HIN], token: str | None = None, models: dict[str, Path] | None = None, **limits: Any
+) -> Running:
+    served = {name: Served(name, hin) for name, hin in graphs.items()}
+    service = make_service(served, models or {}, state, Limits(**limits))
+    bound = bind("127.0.0.1", 0)
+    url = address_of(bound)
+    started = Event()
+    server = make_server(make_app(service, token, allowed_hosts("127.0.0.1")), service, started.set)
+    thread = Thread(target=server.run, args=([bound],))
+    thread.start()
+    assert started.wait(30)
+    return Running(url, service, server, thread)
+
+
+@pytest.fixture(scope="session")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A service with the toy graph and a hostile one."""
+    graphs = {"toy": npth.load("toy"), "hostile": hostile_graph()}
+    models = {"saved": npth.PathSim("APVPA").fit(graphs["toy"]).save(tmp_path_factory.mktemp("saved"))}
+    found = start_service(tmp_path_factory.mktemp("state"), graphs, models=models)
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start services of one's own, stopped at the end of the test."""
+    with ExitStack() as stack:
+
+        def begin(**options: Any) -> Running:
+            options.setdefault("graphs", {"toy": npth.load("toy")})
+            options.setdefault("state", tmp_path / "state")
+            found = start_service(**options)
+            stack.callback(found.stop)
+            return found
+
+        yield begin

@@ -1,0 +1,274 @@
+"""Every endpoint: it answers what the command line prints, and refuses with the same sentences."""
+
+import io
+import json
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+import neupath as npth
+from neupath.cli import main
+from neupath.service.examples import read_examples
+from tests.service.conftest import HOSTILE, Running
+
+PATH = "author-paper-venue-paper-author"
+
+
+def cli(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
+    with pytest.raises(SystemExit):
+        main(list(arguments))
+    printed = capsys.readouterr()
+    return printed.out.rstrip("\n"), printed.err.rstrip("\n")
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(read_examples()) - {"job", "jobs", "events", "metrics", "models", "graphs"})
+)
+def test_examples_are_what_is_answered(running: Running, name: str) -> None:
+    example = read_examples()[name]
+    method, _, url = example["request"].partition(" ")
+    found = running.client.request(method, url, json=example.get("body"))
+    assert found.status_code == 200
+    assert found.json() == example["answer"]
+
+
+@pytest.mark.parametrize("query", ["Mike", "Mary", "Jim"])
+@pytest.mark.parametrize("k", [1, 3, 100])
+@pytest.mark.parametrize("measure", ["pathsim", "pcrw"])
+def test_search_is_the_command_lines_to_the_byte(
+    running: Running, capsys: pytest.CaptureFixture[str], query: str, k: int, measure: str
+) -> None:
+    printed, _ = cli(capsys, "search", "toy", query, "--path", PATH, "-k", str(k), "-m", measure, "--json")
+    for _ in range(2):  # by a thread, then at once
+        found = running.get(f"/api/graphs/toy/search?query={query}&metapath={PATH}&k={k}&measure={measure}")
+        assert found.text == printed
+    many = running.post(
+        "/api/graphs/toy/search", {"queries": [query, "Ann"], "metapath": PATH, "k": k, "measure": measure}
+    )
+    assert many.text.startswith(f"[{printed}, {{")
+
+
+def test_search_options_are_those_of_the_command_line(running: Running, capsys: pytest.CaptureFixture[str]) -> None:
+    printed, _ = cli(
+        capsys, "search", "toy", "Mike", "--path", "APVPA", "--include-query", "--zeros", "--where", "id != Bob",
+        "--among", "Mike", "--among", "Ann", "--json",
+    )  # fmt: skip
+    words = "query=Mike&metapath=APVPA&include_query=true&zeros=true&where=id+!%3D+Bob&among=Mike&among=Ann"
+    assert running.get(f"/api/graphs/toy/search?{words}").text == printed
+    assert json.loads(printed)["hits"][0]["id"] == "Mike"
+
+
+def test_explain_and_infer_and_info_are_the_command_lines(
+    running: Running, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert running.get("/api/graphs/toy").text == cli(capsys, "info", "toy", "--json")[0]
+    explained = running.get("/api/graphs/toy/explain?query=Mike&target=Mary&metapath=APVPA&limit=2").text
+    assert explained == cli(capsys, "explain", "toy", "Mike", "Mary", "--path", "APVPA", "--limit", "2", "--json")[0]
+    (tmp_path / "pairs.csv").write_text("query,target,score\nMike,Bob,1\nMike,Mary,0.8\nMike,Ann,0\n")
+    rows = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0)]
+    pairs = [{"query": query, "target": target, "score": score} for query, target, score in rows]
+    found = running.post("/api/graphs/toy/infer", {"pairs": pairs}).text
+    assert found == cli(capsys, "infer", "toy", str(tmp_path / "pairs.csv"), "--json")[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments", "status"),
+    [
+        ("query=nobody&metapath=APVPA", ["nobody", "--path", "APVPA"], 404),
+        ("query=Mike&metapath=author-venue", ["Mike", "--path", "author-venue"], 422),
+        ("query=Mike&metapath=APVPX", ["Mike", "--path", "APVPX"], 422),
+        ("query=Mike&metapath=APV", ["Mike", "--path", "APV"], 422),
+        ("query=Mike&metapath=APVPA&measure=simrank", ["Mike", "--path", "APVPA", "-m", "simrank"], 422),
+        ("query=Mike&metapath=APVPA&where=age+%3E+3", ["Mike", "--path", "APVPA", "--where", "age > 3"], 422),
+    ],
+)
+def test_errors_are_the_command_lines(
+    running: Running, capsys: pytest.CaptureFixture[str], words: str, arguments: list[str], status: int
+) -> None:
+    _, said = cli(capsys, "search", "toy", *arguments)
+    found = running.get(f"/api/graphs/toy/search?{words}")
+    assert (found.status_code, found.json()) == (status, {"error": said.removeprefix("error: ")})
+
+
+@pytest.mark.parametrize(
+    ("url", "status", "said"),
+    [
+        ("graphs/tyo", 404, "no graph 'tyo' is served (there are toy, hostile); did you mean 'toy'?"),
+        ("graphs/toy/search?metapath=APA", 422, "query is missing"),
+        ("graphs/toy/search?query=Mike", 422, "no metapath is given; say what makes two nodes similar, such as "
+         "metapath=author-paper-author"),
+        ("graphs/toy/search?query=Mike&metapath=APA&k=x", 422, "k is 'x': input should be a valid integer, unable to "
+         "parse string as an integer"),
+        ("graphs/toy/search?query=Mike&metapath=APA&k=0", 422, "k is '0': input should be greater than or equal to 1"),
+        ("graphs/toy/search?query=Mike&metapath=APA&k=1001", 422, "k is 1001; this service gives at most 1,000 hits"),
+        ("graphs/toy/search?query=Mike&query=Bob&metapath=APA", 422, "'query' is given twice; give it once"),
+        ("graphs/toy/search?query=Mike&metapath=APA&limit=3", 422, "limit is not a word that this request knows"),
+        ("graphs/toy/search?query=Mike&model=mine", 404, "no model 'mine' is served (there are saved)"),
+        ("graphs/hostile/search?query=x&model=saved", 422, "the model 'saved' does not fit the graph 'hostile', whose "
+         "schema is another; it fits toy"),
+        ("graphs/toy/search?query=Mike&metapath=APA&model=saved", 422, "a saved model or a combination knows what "
+         "similar means; give it alone, without a metapath"),
+        ("graphs/toy/search?query=Mike&metapath=" + "AP" * 11, 422, "the meta-path has 21 steps; this service walks at "
+         "most 20"),
+        ("graphs/toy/nodes?type=venue&limit=201", 422, "limit is 201; this service lists at most 200 nodes at a time"),
+        ("graphs/toy/nodes?type=venues", 404, "no node type 'venues' in this graph (it has author, paper, venue); did "
+         "you mean 'venue'?"),
+        ("graphs/toy/explain?query=Mike&target=Bob&metapath=APA&limit=1001", 422, "limit is 1001; this service lists "
+         "at most 1,000 paths"),
+        ("jobs/1", 404, "no job '1' is known; GET /api/jobs lists them"),
+        ("nothing", 404, "there is nothing at '/api/nothing'; GET /api/openapi.json lists what there is"),
+    ],
+)  # fmt: skip
+def test_errors_say_what_to_do(running: Running, url: str, status: int, said: str) -> None:
+    found = running.get(f"/api/{url}")
+    assert (found.status_code, found.json()) == (status, {"error": said})
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "said"),
+    [
+        ("search", {"queries": []}, "queries is []: list should have at least 1 item after validation, not 0"),
+        ("search", {"queries": ["Mike"] * 1001, "metapath": "APA"}, "1,001 queries are given; this service takes at "
+         "most 1,000 a call"),
+        ("search", {"queries": ["Mike"] * 1000, "metapath": "APA", "k": 101}, "1,000 queries for 101 hits each are "
+         "more than the 100,000 hits a call may ask for; ask in parts, or start a join job"),
+        ("search", {"queries": ["Mike"], "path": "APA"}, "path is not a word that this request knows"),
+        ("search", {"queries": [True], "metapath": "APA"}, "queries.0.str is True: input should be a valid string "
+         "(and 1 more)"),
+        ("infer", {"pairs": [{"query": "Mike", "target": "Bob", "score": 1}, {"query": "Mike", "target": "Ann"}]},
+         "some pairs have a score and some have none; give all a score, or none"),
+        ("infer", {"pairs": "/etc/passwd"}, "pairs is '/etc/passwd': input should be a valid list"),
+        ("explain", {"query": "Mike", "target": "Bob", "combination": []}, "a combination needs at least one measure "
+         "over a meta-path"),
+    ],
+)  # fmt: skip
+def test_bodies_that_make_no_sense_are_refused(running: Running, path: str, content: object, said: str) -> None:
+    found = running.post(f"/api/graphs/toy/{path}", content)
+    assert (found.status_code, found.json()) == (422, {"error": said})
+
+
+def test_bodies_that_are_no_json_are_refused(running: Running) -> None:
+    headers = {"content-type": "application/json"}
+    for body in (b"{", b"\xff", b"[" * 100_000, b'{"queries": [' + b"9" * 5000 + b"]}", b"", b"null"):
+        found = running.client.post("/api/graphs/toy/search", content=body, headers=headers)
+        assert 400 <= found.status_code < 500, body[:20]
+        assert list(found.json()) == ["error"]
+    assert running.client.put("/api/graphs").json() == {"error": "PUT is not possible at '/api/graphs'"}
+
+
+def test_more_pairs_than_one_waits_for_are_a_job(running: Running) -> None:
+    pairs = [{"query": "Mike", "target": "Bob", "score": 1.0}] * 501
+    found = running.post("/api/graphs/toy/infer", {"pairs": pairs})
+    assert found.status_code == 413
+    assert "start a job" in found.json()["error"]
+
+
+def test_bulk_by_accept(running: Running) -> None:
+    asked = {"queries": ["Mike", "Mary"], "metapath": "APVPA", "k": 2}
+    hits = npth.PathSim("APVPA").fit(npth.load("toy")).top_k(["Mike", "Mary"], 2)
+    rows = [(hit_list.query, hit.rank, hit.id, hit.score) for hit_list in hits for hit in hit_list]
+    arrow = running.post("/api/graphs/toy/search", asked, headers={"accept": "application/vnd.apache.arrow.stream"})
+    assert arrow.headers["content-type"] == "application/vnd.apache.arrow.stream"
+    text = running.post("/api/graphs/toy/search", asked, headers={"accept": "text/csv"})
+    assert text.headers["content-type"] == "text/csv; charset=utf-8"
+    for table in (pa.ipc.open_stream(arrow.content).read_all(), pa.csv.read_csv(io.BytesIO(text.content))):
+        assert list(zip(*(table[name].to_pylist() for name in ("query", "rank", "id", "score")), strict=True)) == rows
+    one = running.get("/api/graphs/toy/search?query=Mike&metapath=APVPA", headers={"accept": "text/csv"})
+    assert one.text.splitlines()[1] == '"Mike",1,"Bob",,1'
+
+
+def test_a_combination_is_searched_and_explained(running: Running) -> None:
+    parts = [{"measure": "pathsim", "metapath": "APVPA", "weight": 0.75}]
+    parts.append({"measure": "pathsim", "metapath": "APA", "weight": 0.25})
+    (found,) = running.post("/api/graphs/toy/search", {"queries": ["Mike"], "combination": parts}).json()
+    assert found["measure"] == "combination"
+    assert found["hits"][1] == {"rank": 2, "id": "Mary", "name": None, "score": pytest.approx(0.6)}
+    asked = {"query": "Mike", "target": "Mary", "combination": parts}
+    assert running.post("/api/graphs/toy/explain", asked).json()["score"] == pytest.approx(0.6)
+
+
+def test_a_saved_model_is_searched_and_explained(running: Running) -> None:
+    by_path = running.get("/api/graphs/toy/search?query=Mike&metapath=APVPA")
+    assert running.get("/api/graphs/toy/search?query=Mike&model=saved").text == by_path.text
+    explained = running.get("/api/graphs/toy/explain?query=Mike&target=Mary&metapath=APVPA")
+    assert running.get("/api/graphs/toy/explain?query=Mike&target=Mary&model=saved").text == explained.text
+    assert running.get("/api/models").json()[0] == {
+        "name": "saved", "graphs": ["toy"], "measure": "pathsim", "exact": True, "source_type": "author",
+        "target_type": "author", "metapath": PATH, "explains": True,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=["html", "10 KB", "right to left", "NUL", "address", "quotes", "emoji"])
+def test_hostile_names_go_through_unharmed(running: Running, name: str) -> None:
+    words = f"query={quote(name, safe='')}&metapath={quote('<b>user-tag-<b>user')}&k=20"
+    for _ in range(2):
+        found = running.get(f"/api/graphs/hostile/search?{words}")
+        assert found.status_code == 200
+        assert found.headers["content-type"] == "application/json"
+        assert found.json()["query"] == name
+        assert {hit["id"] for hit in found.json()["hits"]} == set(HOSTILE) - {name}
+        assert {hit["name"] for hit in found.json()["hits"]} == {n[::-1] for n in HOSTILE} - {name[::-1]}
+    looked_up = running.get(f"/api/graphs/hostile/nodes?type={quote('<b>user')}&q={quote(name, safe='')}")
+    assert looked_up.json()["nodes"][0]["id"] == name
+    wrong = running.get(f"/api/graphs/hostile/search?query={quote(name + '?', safe='')}&metapath=%3Cb%3Euser-tag")
+    assert wrong.status_code in (404, 422)
+    assert list(wrong.json()) == ["error"]
+
+
+def test_openapi_describes_every_call_with_an_example(running: Running) -> None:
+    content = running.get("/api/openapi.json").json()
+    calls = [(path, method, call) for path, calls in content["paths"].items() for method, call in calls.items()]
+    assert len(calls) == 20
+    for path, _, call in calls:
+        answers = {status: answer for status, answer in call["responses"].items() if status.startswith("2")}
+        assert any("example" in kind for answer in answers.values() for kind in answer["content"].values()), path
+        assert "default" in call["responses"]
+        assert call["summary"]
+    for path in ("/docs", "/redoc"):
+        assert running.get(path).status_code == 404  # they would load scripts from other sites
+
+
+def test_health_and_metrics(running: Running) -> None:
+    assert running.get("/api/health").json() == {"status": "ok", "version": npth.__version__}
+    running.get("/api/graphs/toy/search?query=Mike&metapath=APVPA")
+    running.get("/api/graphs/toy/no-such-thing")
+    lines = running.get("/api/metrics").text.splitlines()
+    searches = [line for line in lines if 'route="/api/graphs/{graph}/search",status="200"' in line]
+    assert len(searches) == 2  # GET and POST
+    assert any(line.startswith('neupath_jobs{state="running"}') for line in lines)
+    assert 'neupath_request_seconds_bucket{route="/api/graphs/{graph}/search",le="+Inf"}' in "\n".join(lines)
+    assert not any("no-such-thing" in line for line in lines)
+
+
+def test_the_page_is_served_with_its_rules(running: Running) -> None:
+    found = running.get("/")
+    assert found.status_code == 200
+    assert found.headers["content-type"] == "text/html; charset=utf-8"
+    assert "unsafe" not in found.headers["content-security-policy"]
+    assert "script-src 'self'" in found.headers["content-security-policy"]
+    again = running.get("/", headers={"if-none-match": found.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    for path in ("/../service/app.py", "/%2e%2e/app.py", "/app.py", "//etc/passwd"):
+        assert running.get(path).status_code == 404
+
+
+def test_metapaths_are_read_and_suggested(running: Running) -> None:
+    def read(prefix: str) -> dict[str, object]:
+        found: dict[str, object] = running.get("/api/graphs/toy/metapaths", params={"prefix": prefix}).json()["prefix"]
+        return found
+
+    whole = read("APVPA")
+    assert (whole["valid"], whole["metapath"], whole["round_trip"]) == (True, PATH, True)
+    assert "pathsim" in whole["measures"]  # type: ignore[operator]
+    assert [step["metapath"] for step in read("author-")["next"]] == ["author-paper"]  # type: ignore[attr-defined]
+    begun = read("author-paper-v")
+    assert [step["metapath"] for step in begun["next"]] == ["author-paper-venue"]  # type: ignore[attr-defined]
+    assert "no node type 'v'" in str(begun["error"])
+    starts = [step["metapath"] for step in read("")["next"]]  # type: ignore[attr-defined]
+    assert starts == ["author", "paper", "venue"]
+    assert [step["metapath"] for step in read("pa")["next"]] == ["paper", "paper-author-paper"]  # type: ignore[attr-defined]
+    suggested = running.get("/api/graphs/toy/metapaths?from=author&to=venue&max_length=3").json()["suggestions"]
+    assert [path["metapath"] for path in suggested] == ["author-paper-venue"]

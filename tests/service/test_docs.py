@@ -1,0 +1,64 @@
+"""Every curl line of docs/service.md works as it stands."""
+
+import re
+import shlex
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from tests.service.conftest import Running
+
+PAGE = Path(__file__).parents[2] / "docs" / "service.md"
+LINES = [
+    line
+    for block in re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for line in re.split(r"^(?=curl )", block.replace("\\\n", ""), flags=re.MULTILINE)
+    if line.strip()
+]
+JOB = "5f0c2b7a91de"
+
+
+def ask(running: Running, line: str) -> int:
+    """Do what curl would do, for the options that the page uses."""
+    words = iter(shlex.split(line.replace("$B", ""), comments=True)[1:])
+    method, url, headers, data, listed = "GET", "", {}, [], False
+    for word in words:
+        if word == "-H":
+            name, _, value = next(words).partition(": ")
+            headers[name] = value
+        elif word in ("-d", "--data-urlencode"):
+            given = next(words)
+            name, equals, value = given.partition("=")
+            data.append(f"{name}={quote(value)}" if word == "--data-urlencode" and equals else given)
+        elif word == "-X":
+            method = next(words)
+        elif word == "-G":
+            listed = True
+        elif word == "-o":
+            next(words)
+        elif word != "-N":
+            url = word
+    if data and listed:
+        url = f"{url}?{'&'.join(data)}"
+    elif data:
+        return running.client.post(url, content="".join(data).encode(), headers=headers).status_code
+    return running.client.request(method, url, headers=headers).status_code
+
+
+@pytest.fixture(scope="module")
+def job(running: Running) -> str:
+    found = running.post("/api/jobs", {"kind": "join", "graph": "toy", "metapath": "APVPA", "k": 3}).json()["id"]
+    running.get(f"/api/jobs/{found}/events")
+    return str(found)
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: line[5:60].strip())
+def test_curl_lines_work(running: Running, job: str, line: str) -> None:
+    assert ask(running, line.replace(JOB, job)) in (200, 202)
+
+
+def test_every_call_has_a_line(running: Running) -> None:
+    asked = "\n".join(LINES).replace(JOB, "{job}").replace("graphs/toy", "graphs/{graph}")
+    for path in running.get("/api/openapi.json").json()["paths"]:
+        assert f"$B{path}" in asked, path

@@ -1,0 +1,89 @@
+"""Generated requests over the OpenAPI document: whatever is asked, no error of the service's own.
+
+NEUPATH_FUZZ=250 makes more than 5,000 of them, and tells how many of which status.
+"""
+
+import os
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from itertools import cycle
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+
+import neupath as npth
+from tests.service.conftest import HOSTILE, Running, hostile_graph, start_service
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of libraries that it loads
+    schemathesis = pytest.importorskip("schemathesis")
+
+EXAMPLES = int(os.environ.get("NEUPATH_FUZZ", "6"))
+"""Requests of each call and mode."""
+CALLS = 20
+KNOWN = {
+    "graph": ("toy", "toy", "hostile"),
+    "query": ("Mike", "Mary", HOSTILE[0]),
+    "target": ("Bob", "Ann", HOSTILE[1]),
+    "metapath": ("APVPA", "author-paper-author", "<b>user-tag-<b>user"),
+    "measure": ("pathsim", "pcrw", "dwpc"),
+    "type": ("author", "venue", "<b>user"),
+    "from": ("author", "paper", "tag"),
+    "kind": ("infer", "join", "train"),
+}
+"""What a generator does not guess."""
+asked: Counter[int] = Counter()
+
+
+@pytest.fixture(scope="module")
+def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    graphs = {"toy": npth.load("toy"), "hostile": hostile_graph()}
+    found = start_service(tmp_path_factory.mktemp("fuzzed"), graphs, waiting_jobs=1, epochs=1, width=8)
+    yield found
+    found.stop()
+    sys.stderr.write(f"\n{asked.total():,} generated requests by status: {dict(sorted(asked.items()))}\n")
+
+
+def season(content: Any, number: int) -> None:
+    """Put what is known into a request, all of it or every other word, so that more than its form is tried."""
+    if isinstance(content, list):
+        for part in content:
+            season(part, number)
+    elif isinstance(content, dict):
+        for place, (name, values) in enumerate(KNOWN.items()):
+            if name in content and (number + place) % 3:
+                content[name] = values[number % len(values)]
+        if "queries" in content and number % 2:
+            content["queries"] = list(KNOWN["query"][: 1 + number % 3])
+        for name in ("pairs", "combination"):
+            season(content.get(name), number)
+
+
+@pytest.mark.parametrize("mode", ["positive", "negative"])
+@pytest.mark.parametrize("number", range(CALLS))
+def test_no_request_is_an_error_of_the_services_own(fuzzed: Running, number: int, mode: str) -> None:
+    schema = schemathesis.openapi.from_url(f"{fuzzed.url}/api/openapi.json")
+    calls = [found.ok() for found in schema.get_all_operations()]
+    assert len(calls) == CALLS
+    turns = cycle(range(12))
+
+    @given(case=calls[number].as_strategy(generation_mode=schemathesis.GenerationMode(mode)))
+    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+    def ask(case: Any) -> None:
+        turn = next(turns)
+        for part in (case.path_parameters, case.query, case.body) if turn else ():
+            season(part, turn)
+        answer = case.call(timeout=30)
+        asked[answer.status_code] += 1
+        assert answer.status_code < 500, (answer.status_code, answer.text, case)
+        if answer.status_code >= 400 and answer.headers["content-type"] == ["application/json"]:
+            assert list(answer.json()) == ["error"]
+
+    try:
+        ask()
+    except Unsatisfiable:
+        assert mode == "negative"  # a call without parameters cannot be called wrongly

@@ -1,0 +1,143 @@
+"""What is refused before anything else looks at it: hosts, origins, tokens, sizes, and what takes too long."""
+
+import contextlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from neupath.service.guard import is_loopback
+from tests.service.conftest import Running, Start
+
+TOKEN = "correct-horse-battery"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "", "[::2]"])
+def test_other_hosts_are_refused_on_loopback(running: Running, host: str) -> None:
+    found = running.get("/api/graphs", headers={"host": host})
+    assert found.status_code == 421
+    assert found.json()["error"].startswith(f"the host {host!r} is not this service")
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1:8000", "[::1]:8000"])
+def test_the_names_of_loopback_are_not(running: Running, host: str) -> None:
+    assert running.get("/api/graphs", headers={"host": host}).status_code == 200
+
+
+def test_pages_of_other_sites_are_refused(running: Running) -> None:
+    asked = {"kind": "join", "graph": "toy", "metapath": "APA"}
+    for origin in ("https://evil.example", "null", "http://localhost:1"):
+        found = running.post("/api/jobs", asked, headers={"origin": origin})
+        assert (found.status_code, found.json()) == (403, {"error": "pages of other sites may not call this service"})
+    assert running.get("/api/graphs", headers={"origin": running.url}).status_code == 200
+    assert "access-control-allow-origin" not in running.get("/api/graphs").headers
+
+
+def test_every_answer_has_its_rules(running: Running) -> None:
+    words = "query=Mike&metapath=APVPA"
+    for url in ("/", "/api/graphs", "/api/nothing", f"/api/graphs/toy/search?{words}", "/api/graphs/toy/search"):
+        headers = running.get(url).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "server" not in headers
+
+
+def test_a_token_is_needed(start: Start) -> None:
+    running = start(token=TOKEN)
+    said = "this service needs its token, as the header 'Authorization: Bearer TOKEN'"
+    for url in ("/api/graphs", "/api/graphs/toy/search?query=Mike&metapath=APVPA", "/api/metrics", "/api/openapi.json"):
+        found = running.get(url)
+        assert (found.status_code, found.json()) == (401, {"error": said})
+        assert found.headers["www-authenticate"] == "Bearer"
+        for wrong in ("Bearer wrong", TOKEN, f"Bearer {TOKEN}x", "Bearer \xff"):
+            found = running.get(url, headers={"authorization": wrong.encode("latin-1")})  # type: ignore[dict-item]
+            assert (found.status_code, found.json()) == (401, {"error": "the token is wrong"})
+        assert running.get(url, headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
+    for url in ("/", "/api/health"):
+        assert running.get(url).status_code == 200
+
+
+def test_large_bodies_are_refused_whatever_their_headers_say(start: Start) -> None:
+    running = start(body=10_000)
+    said = {"error": "the request's body is larger than 10,000 bytes, the most this service reads"}
+    headers = {"content-type": "application/json"}
+    at_once = running.client.post("/api/graphs/toy/search", content=b" " * 10_001, headers=headers)
+    assert (at_once.status_code, at_once.json()) == (413, said)
+    in_parts = running.client.post("/api/graphs/toy/search", content=iter([b" " * 6000] * 2), headers=headers)
+    assert (in_parts.status_code, in_parts.json()) == (413, said)
+    with running.connect() as connection:
+        connection.sendall(b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9999999999\r\n\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 413")
+    with running.connect() as connection:  # its sender hears of it though it sends all before it listens
+        connection.sendall(b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 8000000\r\n\r\n")
+        connection.sendall(b" " * 8_000_000)
+        connection.sendall(b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+        assert answer.startswith(b"HTTP/1.1 413")
+        assert b"HTTP/1.1 200" in answer
+    assert running.get("/api/health").status_code == 200
+
+
+def test_a_body_that_does_not_come_is_given_up(start: Start) -> None:
+    running = start(seconds=0.2)
+    with running.connect() as connection:
+        connection.sendall(
+            b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+            b"content-length: 9\r\n\r\n{"
+        )
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b"did not come within 0.2 seconds" in answer
+
+
+def test_work_that_takes_too_long_is_given_up_and_does_not_pile_up(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = start(seconds=0.2, heavy=2)
+    over = threading.Event()
+    monkeypatch.setattr("neupath.service.app.read_prefix", lambda *_: over.wait(30))
+
+    def ask(_: object = None) -> httpx.Response:
+        return httpx.get(f"{running.url}/api/graphs/toy/metapaths?prefix=APA", timeout=30)
+
+    found = ask()
+    said = "this takes longer than 0.2 seconds; ask for less, or start a job"
+    assert (found.status_code, found.json()) == (504, {"error": said})
+    with ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(ask, range(12)))
+    assert {answer.status_code for answer in answers} == {503, 504}
+    assert {answer.headers.get("retry-after") for answer in answers} == {"2", None}
+    assert running.service.workers.busy == 4  # the threads, each with work that nobody waits for
+    assert running.get("/api/graphs").status_code == 200
+    over.set()
+    while running.service.workers.busy:
+        pass
+    assert ask().status_code == 200
+
+
+def test_loopback_is_known() -> None:
+    assert all(map(is_loopback, ("127.0.0.1", "127.1.2.3", "localhost", "::1")))
+    assert not any(map(is_loopback, ("0.0.0.0", "::", "192.168.0.1", "example.org")))
+
+
+def test_an_error_of_our_own_is_a_sentence(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = start()
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("secret")
+
+    monkeypatch.setattr("neupath.service.app.describe_measures", fail)
+    found = running.get("/api/measures")
+    assert found.status_code == 500
+    assert found.json() == {"error": "something went wrong in the service; its log has the details"}
+
+
+def test_the_rest_of_a_refused_body_is_not_awaited_for_ever(start: Start) -> None:
+    running = start(body=1000, head_seconds=0.3)
+    with running.connect() as connection:
+        connection.sendall(b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2000\r\n\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 413")
+        with contextlib.suppress(ConnectionResetError):
+            assert connection.recv(1) == b""

@@ -1,0 +1,213 @@
+"""Jobs: started, followed, resumed, cancelled, refused; what they leave behind, and what a restart finds."""
+
+import io
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow.parquet as pq
+import pytest
+
+import neupath as npth
+from neupath import HIN, Edges, Nodes, Relation
+from neupath.client.jobs import read_events
+from neupath.errors import SourceError
+from neupath.service.jobs import read_jobs
+from tests.service.conftest import Running, Start, start_service
+from tests.test_contract import build
+
+JOIN = {"kind": "join", "graph": "toy", "metapath": "APVPA", "k": 2}
+PAIRS = [
+    {"query": "Mike", "target": "Bob", "score": 1.0},
+    {"query": "Mike", "target": "Mary", "score": 0.8},
+    {"query": "Mary", "target": "Ann", "score": 2 / 7},
+]
+
+
+def wait_for(running: Running, job: str, state: str) -> dict[str, Any]:
+    for _ in range(600):
+        found: dict[str, Any] = running.get(f"/api/jobs/{job}").json()
+        if found["state"] == state:
+            return found
+        assert found["state"] in ("waiting", "running"), found
+        time.sleep(0.05)
+    raise AssertionError(f"{job} did not become {state}")
+
+
+@pytest.fixture(scope="module")
+def large() -> HIN:
+    """A graph on which a join takes a while."""
+    import numpy as np
+    import pyarrow as pa
+
+    rng = np.random.default_rng(0)
+    edges = Edges(Relation("a", "r", "b"), rng.integers(0, 20_000, 400_000), rng.integers(0, 300, 400_000))
+    return HIN.build([Nodes("a", pa.array(np.arange(20_000))), Nodes("b", pa.array(np.arange(300)))], [edges])
+
+
+SLOW = {"kind": "join", "graph": "large", "metapath": "ABA", "k": 1000}
+
+
+def test_a_join_is_followed_to_its_result(running: Running) -> None:
+    started = running.post("/api/jobs", JOIN)
+    assert started.status_code == 202
+    job = started.json()["id"]
+    text = running.get(f"/api/jobs/{job}/events").text
+    events = list(read_events(line.encode() for line in text.split("\n")))
+    assert [event.name for event in events][:2] == ["state", "state"]
+    assert events[-1].name == "end"
+    assert events[-1].data["state"] == "done"
+    assert events[-1].data["summary"] == {"queries": 5, "pairs": 9}
+    found = running.get(f"/api/jobs/{job}/result")
+    assert found.headers["content-type"] == "application/vnd.apache.parquet"
+    table = pq.read_table(io.BytesIO(found.content))
+    assert table.slice(0, 2).to_pydict()["target"] == ["Bob", "Mary"]
+    resumed = running.get(f"/api/jobs/{job}/events", headers={"last-event-id": str(events[-2].number)}).text
+    assert [e.name for e in read_events(line.encode() for line in resumed.split("\n"))] == ["end"]
+    assert job in [entry["id"] for entry in running.get("/api/jobs").json()]
+    assert running.client.delete(f"/api/jobs/{job}").status_code == 200
+    assert running.get(f"/api/jobs/{job}").status_code == 404
+
+
+def test_an_inferred_meaning_is_a_model(running: Running) -> None:
+    job = running.post("/api/jobs", {"kind": "infer", "graph": "toy", "pairs": PAIRS, "max_length": 4}).json()["id"]
+    wait_for(running, job, "done")
+    result = running.get(f"/api/jobs/{job}/result").json()
+    assert result == running.post("/api/graphs/toy/infer", {"pairs": PAIRS, "max_length": 4}).json()
+    found = running.get(f"/api/graphs/toy/search?query=Mike&model={job}").json()
+    assert [hit["id"] for hit in found["hits"]] == ["Bob", "Mary", "Jim"]
+    joined = running.post("/api/jobs", {"kind": "join", "graph": "toy", "model": job}).json()["id"]
+    assert wait_for(running, joined, "done")["summary"]["queries"] == 5
+    running.client.delete(f"/api/jobs/{job}")
+    assert running.get(f"/api/graphs/toy/search?query=Mike&model={job}").status_code == 404
+
+
+def test_a_trained_model_is_served(start: Start) -> None:
+    pytest.importorskip("torch")
+    running = start(graphs={"shop": build()})
+    asked = {"kind": "train", "graph": "shop", "learner": "countpath", "metapath": "user-item-user", "epochs": 2}
+    job = running.post("/api/jobs", asked).json()["id"]
+    done = wait_for(running, job, "done")
+    assert done["progress"]["done"] == 2
+    assert running.get(f"/api/jobs/{job}/result").json() == done["summary"]
+    assert "folder" not in done["summary"]
+    assert running.get("/api/models").json()[0]["measure"] == "countpath"
+    assert running.get(f"/api/graphs/shop/search?query=u0&model={job}").json()["exact"] is False
+
+
+def test_a_job_that_fails_says_why(running: Running) -> None:
+    asked = {"kind": "infer", "graph": "toy", "pairs": PAIRS, "measures": ["simrank"]}
+    job = running.post("/api/jobs", asked).json()["id"]
+    failed = wait_for(running, job, "failed")
+    assert failed["error"].startswith("'simrank' cannot be inferred")
+    found = running.get(f"/api/jobs/{job}/result")
+    assert found.status_code == 409
+    assert found.json() == {"error": f"the job {job} is failed, and has no result: {failed['error']}"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "said"),
+    [
+        ({"kind": "dance"}, 422, "input tag 'dance' found using 'kind' does not match any of the expected tags"),
+        (JOIN | {"graph": "x"}, 404, "no graph 'x' is served"),
+        (JOIN | {"metapath": "APX"}, 422, "letter 3, 'X', begins no node type"),
+        (JOIN | {"metapath": "APV"}, 422, "PathSim needs a symmetric meta-path"),
+        (JOIN | {"k": 1001}, 422, "at most 1,000 hits"),
+        (JOIN | {"out": "/etc/passwd"}, 422, "join.out is not a word that this request knows"),
+        (JOIN | {"model": "saved"}, 422, "give either model or metapath"),
+        ({"kind": "join", "graph": "toy", "model": "../../etc"}, 404, "no model '../../etc' is served"),
+        ({"kind": "train", "graph": "toy"}, 422, "give either metapath, to draw labels from a measure, or pairs"),
+        ({"kind": "train", "graph": "toy", "metapath": "APA", "epochs": 9999}, 422, "at most 200 epochs"),
+        ({"kind": "infer", "graph": "toy", "pairs": [{"query": "Mike", "target": "x"}]}, 404, "no node type knows all"),
+    ],
+)
+def test_a_job_that_cannot_be_done_does_not_wait(running: Running, asked: object, status: int, said: str) -> None:
+    found = running.post("/api/jobs", asked)
+    assert found.status_code == status
+    assert said in found.json()["error"]
+
+
+def test_a_queue_that_is_full_cancelling_and_leaving(start: Start, large: HIN, tmp_path: Path) -> None:
+    running = start(graphs={"large": large}, waiting_jobs=1)
+    first = running.post("/api/jobs", SLOW).json()["id"]
+    with httpx.stream("GET", f"{running.url}/api/jobs/{first}/events") as stream:
+        for _ in zip(range(3), stream.iter_raw(), strict=False):
+            pass  # a client that leaves
+    wait_for(running, first, "running")
+    second = running.post("/api/jobs", SLOW).json()
+    assert second["state"] == "waiting"
+    refused = running.post("/api/jobs", SLOW)
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "10")
+    assert refused.json() == {"error": "1 jobs are waiting already; try again when one is done"}
+    assert running.get(f"/api/jobs/{first}/result").status_code == 409
+    searched = running.get("/api/graphs/large/search?query=1&metapath=ABA&k=3")
+    assert searched.status_code == 200  # while it runs
+    assert running.client.delete(f"/api/jobs/{first}").json()["state"] == "cancelled"
+    wait_for(running, second["id"], "running")
+    process = next(iter(running.service.jobs._at_work.values())).process
+    heard: list[str] = []
+    hears = threading.Event()
+
+    def listen() -> None:
+        with httpx.stream("GET", f"{running.url}/api/jobs/{second['id']}/events", timeout=60) as stream:
+            for text in stream.iter_text():
+                heard.append(text)
+                hears.set()
+
+    listening = threading.Thread(target=listen)
+    listening.start()
+    assert hears.wait(20)
+    running.stop()
+    listening.join(30)
+    assert "event: end" in "".join(heard)
+    assert "the service was stopped" in "".join(heard)
+    if process is not None:
+        with pytest.raises(ValueError, match="closed"):
+            process.is_alive()  # it was ended, and its end awaited
+    records = [json.loads(path.read_text()) for path in (tmp_path / "state").glob("*/job.json")]
+    assert {record["state"] for record in records} == {"cancelled"}
+
+
+def test_a_restart_finds_what_was_done(tmp_path: Path) -> None:
+    graphs = {"toy": npth.load("toy")}
+    before = start_service(tmp_path, graphs)
+    try:
+        job = before.post("/api/jobs", {"kind": "infer", "graph": "toy", "pairs": PAIRS, "max_length": 4}).json()["id"]
+        wait_for(before, job, "done")
+    finally:
+        before.stop()
+    (tmp_path / "broken-off").mkdir()
+    record = json.loads((tmp_path / job / "job.json").read_text()) | {"id": "broken-off", "state": "running"}
+    (tmp_path / "broken-off" / "job.json").write_text(json.dumps(record))
+    after = start_service(tmp_path, graphs)
+    try:
+        assert after.get(f"/api/jobs/{job}").json()["state"] == "done"
+        assert "event: end" in after.get(f"/api/jobs/{job}/events").text
+        assert after.get(f"/api/graphs/toy/search?query=Mike&model={job}").status_code == 200
+        broken = after.get("/api/jobs/broken-off").json()
+        assert (broken["state"], broken["error"]) == ("failed", "the service ended before the job did")
+    finally:
+        after.stop()
+
+
+def test_a_folder_that_holds_no_jobs_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "job.json").write_text('{"id": 1}')
+    with pytest.raises(SourceError, match="is not the record of a job"):
+        read_jobs(tmp_path)
+
+
+def test_a_process_that_dies_is_a_failure(start: Start, large: HIN) -> None:
+    running = start(graphs={"large": large})
+    job = running.post("/api/jobs", SLOW).json()["id"]
+    wait_for(running, job, "running")
+    for _ in range(200):
+        order = running.service.jobs._at_work.get(job)
+        if order is not None and order.process is not None:
+            order.process.kill()
+            break
+        time.sleep(0.05)
+    assert "ended with exit code -9" in wait_for(running, job, "failed")["error"]

@@ -1,0 +1,66 @@
+"""Nodes by what a person types."""
+
+import pyarrow as pa
+import pytest
+
+from neupath import Nodes
+from neupath.service.names import Names
+
+TITLES = ["The Dark Knight", "Dark City", "Avatar", "Knight and Day", "avatar", None, "Straße", "İstanbul", ""]
+
+
+@pytest.fixture(scope="module")
+def names() -> Names:
+    return Names(Nodes("movie", pa.array([f"m{i}" for i in range(len(TITLES))]), pa.array(TITLES)))
+
+
+@pytest.mark.parametrize(
+    ("typed", "rows", "match"),
+    [
+        ("dark", [1, 0], ["prefix", "inside"]),
+        ("AVA", [2, 4], ["prefix", "prefix"]),
+        ("m3", [3], ["prefix"]),
+        ("strasse", [6], ["prefix"]),
+        ("nigh", [0, 3], None),
+        ("the drak knigth", [0], ["spelling"]),
+        ("avtar", [2, 4], ["spelling", "spelling"]),
+        ("istanbul", [7], None),
+    ],
+)
+def test_prefix_then_inside_then_spelling(names: Names, typed: str, rows: list[int], match: list[str] | None) -> None:
+    found = names.find(typed, 10)
+    assert set(rows) <= set(found.rows)
+    assert found.rows[: len(rows)] == rows or match is None
+    if match is not None:
+        assert found.matches[: len(rows)] == match
+
+
+def test_pages_do_not_overlap(names: Names) -> None:
+    whole = names.find("a", 100)
+    pages = [names.find("a", 2, offset).rows for offset in range(0, whole.total, 2)]
+    assert [row for page in pages for row in page] == whole.rows
+    assert names.find("a", 2, 1000).rows == []
+    assert names.find("", 3, 7).rows == [7, 8]
+    assert names.find("  ", 3).total == len(TITLES)
+
+
+@pytest.mark.parametrize("typed", ["\x00", "%", "x" * 20_000, "\ud800", "🙂", "(", "\\"])
+def test_odd_texts_find_nothing_and_break_nothing(names: Names, typed: str) -> None:
+    assert names.find(typed, 5).rows == []
+
+
+def test_rows_at_once_are_those_of_find() -> None:
+    by_text = Nodes("a", pa.array(["x", "7", "y"]), pa.array(["seven", "both", "both"]))
+    for query in ("x", "7", 7, "seven"):
+        assert Names(by_text).row_at_once(query) == by_text.find(query)
+    assert Names(by_text).row_at_once("both") is None
+    by_number = Nodes("b", pa.array([10, 20]), pa.array(["ten", "10"]))
+    for query in ("10", 10, " 2_0", "ten"):
+        assert Names(by_number).row_at_once(query) == by_number.find(query)
+    assert Names(by_number).row_at_once("30") is None
+
+
+def test_no_nodes_at_all() -> None:
+    names = Names(Nodes("a", pa.array([], pa.string())))
+    assert names.find("x", 5).rows == []
+    assert names.find("", 5).total == 0

@@ -1,0 +1,86 @@
+"""neupath serve as a user types it: it says where it serves, and refuses with a sentence."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+import neupath as npth
+from neupath.cli import main
+from tests.test_contract import build
+
+
+def refuse(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    with pytest.raises(SystemExit) as stop:
+        main(["serve", *arguments])
+    assert stop.value.code == 2
+    return capsys.readouterr().err.rstrip("\n")
+
+
+def test_a_served_graph_answers_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    model = npth.PathSim("APVPA").fit(npth.load("toy")).save(tmp_path / "model")
+    command = [sys.executable, "-m", "neupath.cli", "serve", "toy", "mine=toy", "--port", "0"]
+    command += ["--model", f"saved={model}", "--limit", "k=3"]
+    (temporary := tmp_path / "temporary").mkdir()
+    environment = os.environ | {"NEUPATH_TOKEN": "correct-horse", "TMPDIR": str(temporary)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        told = process.stdout.readline()
+        assert told.startswith("serving toy, mine at http://127.0.0.1:")
+        url = told.split()[4]
+        headers = {"authorization": "Bearer correct-horse"}
+        asked = urllib.request.Request(f"{url}/api/graphs/mine/search?query=Mike&model=saved&k=3", headers=headers)
+        with urllib.request.urlopen(asked, timeout=30) as answer:
+            assert json.load(answer)["hits"][0]["id"] == "Bob"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_port_in_use(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        said = refuse(capsys, "toy", "--port", port)
+    assert said == (f"error: cannot serve at 127.0.0.1 port {port}: address already in use; choose another with --port")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["toy", "--host", "0.0.0.0"], "0.0.0.0 can be reached from other machines; set a --token"),
+        (["toy", "--token", "short"], "the token is too short or has odd characters"),
+        (["toy", "--port", "99999"], "port is 99999; it must lie between 0 and 65535"),
+        (["toy", "toy"], "two are called 'toy'; give one another name"),
+        (["a/b=toy"], "GRAPH 'a/b=toy' cannot be served"),
+        (["toy", "--model", "folder"], "--model 'folder' cannot be served"),
+        (["toy", "--model", "x=nowhere"], "no saved scorer in nowhere"),
+        (["toy", "--limit", "kk=3"], "no limit 'kk'"),
+        (["toy", "--limit", "k=many"], "the limit k is 'many'; it must be a number above 0"),
+        (["nowhere", "--port", "0"], "no such file or folder: nowhere"),
+    ],
+)
+def test_what_cannot_be_served(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
+    assert said in refuse(capsys, *arguments)
+
+
+def test_a_model_that_fits_no_graph(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = npth.PathSim("user-item-user").fit(build()).save(tmp_path)
+    said = refuse(capsys, "toy", "--port", "0", "--model", f"other={path}")
+    assert "the model 'other' fits no graph that is served" in said
+
+
+def test_a_missing_extra_is_named(tmp_path: Path) -> None:
+    code = (
+        "import sys\nsys.modules['fastapi'] = None\nfrom neupath.cli import main\nmain(['serve', 'toy', '--port', '0'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 2
+    assert done.stderr.rstrip() == (
+        "error: this needs fastapi, which is not installed; run: pip install 'neupath[serve]'"
+    )

@@ -1,0 +1,93 @@
+"""The client: every call, the service's own sentences as errors, and jobs from start to result."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import neupath as npth
+from neupath.client import Client, ServiceError
+from neupath.errors import QueryError
+from tests.service.conftest import HOSTILE, Running, Start, running, start  # noqa: F401
+
+PAIRS = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mary", "Ann", 2 / 7)]
+
+
+@pytest.fixture
+def client(running: Running) -> Iterator[Client]:  # noqa: F811
+    with Client(running.url) as found:
+        yield found
+
+
+def test_searches_are_the_librarys(client: Client) -> None:
+    scorer = npth.PathSim("APVPA").fit(npth.load("toy"))
+    found = client.search("toy", "Mike", metapath="APVPA", k=2)
+    assert found == scorer.top_k("Mike", 2)
+    assert client.search("toy", ["Mike", "Jim"], metapath="APVPA", k=2) == scorer.top_k(["Mike", "Jim"], 2)
+    assert client.search("toy", "Mike", metapath="APVPA", where="id != Bob").ids == ("Mary", "Jim")
+    table = client.search_table("toy", ["Mike", "Mary"], metapath="APVPA", k=1)
+    assert table.to_pydict()["id"] == ["Bob", "Mike"]
+
+
+def test_every_other_call(client: Client) -> None:
+    assert client.health()["status"] == "ok"
+    assert [graph["name"] for graph in client.graphs()] == ["toy", "hostile"]
+    assert client.describe("toy")["node_types"][0]["node_type"] == "author"
+    assert client.schema("toy")["steps"][0]["link"] == "-writes->"
+    assert [node["id"] for node in client.nodes("toy", "author", "m")["nodes"]] == ["Mary", "Mike", "Jim"]
+    assert client.metapaths("toy", "APA")["prefix"]["valid"]
+    assert client.metapaths("toy", source="venue", limit=1)["suggestions"][0]["metapath"] == "venue-paper-venue"
+    assert client.measures()[0]["name"] == "pathsim"
+    assert client.models()[0]["name"] == "saved"
+    assert client.explain("toy", "Mike", "Mary", metapath="APVPA")["formula"] == "2 × 4 / (5 + 5)"
+    parts = [{"measure": "pathsim", "metapath": "APVPA", "weight": 1.0}]
+    assert client.explain("toy", "Mike", "Mary", combination=parts)["score"] == 0.8
+    assert client.infer("toy", PAIRS, max_length=4)["metapaths"][0]["weight"] == 1.0
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=["html", "10 KB", "right to left", "NUL", "address", "quotes", "emoji"])
+def test_hostile_names(client: Client, name: str) -> None:
+    found = client.search("hostile", name, metapath="<b>user-tag-<b>user", k=20)
+    assert found.query == name
+    assert set(found.ids) == set(HOSTILE) - {name}
+    explained = client.explain("hostile", name, found.ids[0], metapath="<b>user-tag-<b>user")
+    assert explained["query"]["id"] == name
+
+
+def test_errors_are_the_services_sentences(client: Client) -> None:
+    with pytest.raises(ServiceError, match=r"no author with the id 'nobody' among 5") as refused:
+        client.search("toy", "nobody", metapath="APVPA")
+    assert refused.value.status == 404
+    with pytest.raises(ServiceError, match="nowhere is not a word that this request knows"):
+        client.search("toy", "Mike", metapath="APVPA", nowhere=1)
+    with pytest.raises(ServiceError, match=r"no service answers at 127.0.0.1:9 .*is neupath serve running there\?"):
+        Client("http://127.0.0.1:9").graphs()
+    with pytest.raises(QueryError, match="'localhost:8000' is no address of a service"):
+        Client("localhost:8000")
+
+
+def test_a_closed_connection_is_opened_again(start: Start) -> None:  # noqa: F811
+    running = start(token="correct-horse", head_seconds=0.2, idle_seconds=1)  # noqa: F811
+    with Client(running.url, token="correct-horse") as client:
+        assert client.graphs()
+        running.server.server_state.connections.copy().pop().transport.abort()  # type: ignore[union-attr]
+        assert client.graphs()
+    with Client(running.url, token="wrong") as client, pytest.raises(ServiceError, match="the token is wrong"):
+        client.graphs()
+
+
+def test_jobs_from_start_to_result(client: Client, tmp_path: Path) -> None:
+    job = client.start("join", "toy", metapath="APVPA", k=1)
+    names = [event.name for event in job.events()]
+    assert names[-1] == "end"
+    assert "progress" in names
+    assert client.job(job.id).status()["state"] == "done"
+    assert pq.read_table(job.save(tmp_path / "top.parquet")).num_rows == 5
+    meaning = client.start("infer", "toy", pairs=PAIRS, max_length=4)
+    assert meaning.result()["measure"] == "pathsim"
+    assert client.search("toy", "Mike", model=meaning.id, k=1).ids == ("Bob",)
+    assert meaning.cancel()["state"] == "done"
+    with pytest.raises(ServiceError, match=f"no job '{meaning.id}' is known"):
+        meaning.wait()
+    assert meaning.id not in [found["id"] for found in client.jobs()]
