@@ -43,6 +43,7 @@ QUICK = Scale(
     {
         "": {"dim": 16, "epochs": 3},
         "countpath": {"epochs": 4},
+        "nbfnet": {"dim": 4, "epochs": 1},
         "node2vec": {"dim": 16, "epochs": 1, "walks": 2, "length": 10},
         "metapath2vec": {"dim": 16, "epochs": 1, "walks": 2, "length": 10},
     },
