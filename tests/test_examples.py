@@ -5,7 +5,11 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
-EXPECTED = {"own_tables.py": "because of Alien - space - Aliens", "compare_measures.py": "pcrw"}
+EXPECTED = {
+    "own_tables.py": "because of Alien - space - Aliens",
+    "compare_measures.py": "pcrw",
+    "side_by_side.py": "| 1 |  | Bob | Jim |",
+}
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)

@@ -1,0 +1,39 @@
+"""The ten nodes most similar to one, under many measures side by side, as a Markdown table.
+
+    python examples/side_by_side.py GRAPH QUERY --type TYPE --paths P1,P2 [--config graph.toml]
+
+Measures over a meta-path are asked for each of the paths; those of the whole graph know no path.
+"""
+
+import argparse
+
+import neupath as npth
+from neupath.measures import GRAPH_MEASURES, graph_measure_named
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("graph", nargs="?", default="toy")
+    parser.add_argument("query", nargs="?", default="Mike")
+    parser.add_argument("--type", default="author")
+    parser.add_argument("--paths", default="APA,APVPA")
+    parser.add_argument("--config", default=None)
+    parser.add_argument("-k", type=int, default=10)
+    arguments = parser.parse_args()
+    hin = npth.load(arguments.graph, config=arguments.config)
+    columns = {}
+    for path in arguments.paths.split(","):
+        columns[f"pathsim, {path}"] = npth.PathSim(path).fit(hin).top_k(arguments.query, arguments.k)
+    for name in GRAPH_MEASURES:
+        scorer = graph_measure_named(name, arguments.type).fit(hin)
+        columns[name] = scorer.top_k(arguments.query, arguments.k)
+    print("| rank | " + " | ".join(columns) + " |")
+    print("|---:|" + "---|" * len(columns))
+    for rank in range(arguments.k):
+        cells = [hits[rank].name or str(hits[rank].id) if rank < len(hits) else "" for hits in columns.values()]
+        print(f"| {rank + 1} | " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")
+
+
+if __name__ == "__main__":
+    main()
