@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 from neupath.errors import MetaPathError
@@ -77,6 +78,10 @@ class MetaPath:
 
     def __str__(self) -> str:
         """Print canonically: what is printed reads back as the same meta-path."""
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         parts = [self.source]
         for step in self.steps:
             parts.append("-" if self._types_decide(step) else f" {arrow(step.links)} ")

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,8 @@ Mask = NDArray[np.bool_]
 
 _SPELLING_POOL = 20_000
 _FEW = 8
+_SCANS = 32
+"""Ids that are looked for one by one before all are hashed."""
 _CONDITION = re.compile(r"^\s*(?P<column>.+?)\s*(?P<operator>==|!=|<=|>=|=|<|>|~)\s*(?P<value>.*?)\s*$")
 _COMPARISONS = {
     "=": pc.equal,
@@ -44,6 +47,7 @@ class Nodes:
     ids: pa.Array
     names: pa.Array | None = None
     attributes: pa.Table = field(default_factory=lambda: pa.table({}))
+    _scanned: list[Id] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not (pa.types.is_string(self.ids.type) or pa.types.is_int64(self.ids.type)):
@@ -89,14 +93,25 @@ class Nodes:
             if isinstance(query, str) and not query.isprintable() and any("\ud800" <= c <= "\udfff" for c in query):
                 raise NodeError(f"{query!r} is not valid text, so no {self.node_type} can be called that")
         keys = [self._as_id(query) for query in queries]
-        if len(keys) <= _FEW:  # a scan of the ids costs less than hashing them all
-            rows = np.array([-1 if key is None else pc.index(self.ids, key).as_py() for key in keys], dtype=np.int64)
+        if len(keys) <= _FEW:
+            rows = np.array([-1 if key is None else self._find_id(key) for key in keys], dtype=np.int64)
         else:
             found = pc.index_in(pa.array(keys, type=self.ids.type), value_set=self.ids, skip_nulls=True)
             rows = pc.fill_null(found, -1).to_numpy().astype(np.int64)
         for position in np.flatnonzero(rows < 0).tolist():
             rows[position] = self._find_by_name(str(queries[position]))
         return rows
+
+    def _find_id(self, key: Id) -> int:
+        """Return the row of an id, or -1; a few are found by a scan, and then all are hashed for those to come."""
+        if len(self._scanned) >= _SCANS:
+            return self._row_of.get(key, -1)
+        self._scanned.append(key)
+        return int(pc.index(self.ids, key).as_py())
+
+    @cached_property
+    def _row_of(self) -> dict[Id, int]:
+        return {key: row for row, key in enumerate(self.ids.to_pylist())}
 
     def also_named(self, query: Id, row: int) -> list[int]:
         """Return the other rows that bear, as their name, the id by which a query was found."""

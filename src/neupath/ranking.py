@@ -70,7 +70,7 @@ def top_k_of_product(
     def search(block: slice) -> None:
         scratch = borrow_scratch(len(factors.right_norms))
         best.sizes[block] = kernels.top_k(
-            *factors.arrays, normalisation, queries[block], skipped[block], mask, scratch, best.rows[block],
+            *factors.arrays, int(normalisation), queries[block], skipped[block], mask, scratch, best.rows[block],
             best.scores[block],
         )  # fmt: skip
         return_scratch(scratch)
