@@ -5,7 +5,7 @@ import { isolated, labelOf, percent, score, shown, svg } from "./dom.js";
 const ROW = 38;
 const TOP = 40;
 const BOX = 28;
-const LEAST_COLUMN = 148;
+const LEAST_COLUMN = 117;
 const THICKEST = 11;
 const LETTER = 7;
 
@@ -51,7 +51,7 @@ export function drawPaths(types, paths, { total, kinds, room, tell }) {
   const { columns, lines } = layers(types, paths);
   const columnWidth = Math.max(LEAST_COLUMN, room / types.length);
   const [width, tallest] = [columnWidth * types.length, Math.max(1, ...columns.map((column) => column.length))];
-  const box = Math.min(columnWidth - 34, 210);
+  const box = Math.min(columnWidth - (columnWidth < 140 ? 20 : 34), 210);
   for (const spot of columns.flat()) {
     spot.x = columnWidth * (spot.position + 0.5);
     spot.y = TOP + ROW * (spot.row + 0.5 + (tallest - columns[spot.position].length) / 2);

@@ -40,10 +40,10 @@ function weights(found) {
 }
 
 function interval({ weight, low, high }, most) {
-  const x = (value) => 2 + (196 * Math.max(0, value)) / most;
+  const x = (value) => (199 * Math.max(0, value)) / most;
   const known = low !== null && low !== undefined;
   return svg("svg", { viewBox: "0 0 200 14", class: "interval", "aria-hidden": "true", preserveAspectRatio: "none" },
-    svg("rect", { x: 2, y: 3, width: x(weight) - 2, height: 8, class: "fill" }),
+    svg("rect", { x: 0, y: 3, width: x(weight), height: 8, class: "fill" }),
     known ? svg("path", { d: `M${x(low)} 7H${x(high)}M${x(low)} 2V12M${x(high)} 2V12`, class: "range" }) : null);
 }
 

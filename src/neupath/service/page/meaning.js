@@ -4,7 +4,7 @@ import { combobox } from "./combobox.js";
 import { announce, at, el, shown } from "./dom.js";
 import { readPath, readSchema, served, suggestPaths } from "./graphs.js";
 import { drawSchema, showSchema, summary } from "./schema.js";
-import { change, state } from "./state.js";
+import { change, meaning, meaningText, state } from "./state.js";
 
 const SIDES = ["a", "b"];
 let edited = "a";
@@ -20,6 +20,11 @@ function takePath(text, side = edited, options = {}) {
 
 /** Make the editors work. */
 export function setUpMeaning() {
+  at("means-toggle").addEventListener("click", () => {
+    const open = at("side").classList.toggle("open");
+    at("means-toggle").setAttribute("aria-expanded", String(open));
+    at("means-toggle").textContent = open ? "Done" : "Change";
+  });
   for (const side of SIDES) {
     const input = at(`path-${side}`);
     combobox(input, {
@@ -79,6 +84,7 @@ export async function updateMeaning() {
   const [a, b] = await Promise.all(SIDES.map((side) => readPath(graph, pathOf(side))));
   if (mine !== ticket) return;
   at("editor-b").hidden = !state.compare;
+  showLine();
   showEditor("a", a);
   showEditor("b", b);
   const told = edited === "b" ? b : a;
@@ -91,6 +97,12 @@ export async function updateMeaning() {
   }, refuse));
   showNext(told);
   await showSuggestions(told, schema, mine);
+}
+
+/** Say the meanings in a line, for a narrow page where the editors are folded. */
+function showLine() {
+  const said = [meaning("a"), ...(state.compare ? [meaning("b")] : [])].map(meaningText).join(" / ");
+  at("means-line").textContent = said;
 }
 
 function refuse(type) {
@@ -135,7 +147,7 @@ function showMeasures(side, told, model, mix) {
 }
 
 function showNext(told) {
-  at("schema-hint").textContent = state.path ? "Choose a type to go one step on." : "Choose types in turn to walk a meta-path.";
+  at("schema-hint").textContent = state.path ? "Choose a type to go one step on; dashed ones cannot follow." : "Choose types in turn to walk a meta-path.";
   at("following").hidden = !told.next.length;
   at("next").replaceChildren(...told.next.map((next) => el("button", { type: "button", class: "chip", onclick: () => takePath(next.metapath) },
     next.link ? el("span", { class: "id" }, shown(next.link, 40)) : null, shown(next.node_type, 40))));

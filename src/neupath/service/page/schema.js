@@ -3,7 +3,7 @@
 import { at, count, el, shown, svg } from "./dom.js";
 
 const WIDTH = 360;
-const ROW = 92;
+const ROW = 96;
 const MOST_A_ROW = 3;
 const PILL = 44;
 const MANY = 10;
@@ -60,7 +60,6 @@ function spread(rows) {
 /** Draw a schema. `told` is the meta-path so far; `step(option)` takes a type or relation, `refuse(type)` one that cannot follow. */
 export function drawSchema(schema, told, step, refuse) {
   const { places, height } = layOut(schema);
-  const loops = schema.relations.some((relation) => relation.source === relation.target);
   const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${height}`, class: "schema", role: "group", "aria-label": "Schema: choose types in turn" });
   const offered = (matches) => told.next.find(matches);
   const walked = new Set((told.node_types ?? []).slice(1).map((type, i) => [type, told.node_types[i]].sort().join("\n")));
@@ -82,13 +81,12 @@ export function drawSchema(schema, told, step, refuse) {
     const positions = (told.node_types ?? []).flatMap((name, i) => (name === type.node_type ? [i + 1] : []));
     picture.append(drawType(type, index, places.get(type.node_type), positions, option, step, refuse));
   });
-  if (loops) picture.classList.add("loops");
   return picture;
 }
 
 function drawType(type, index, { x, y }, positions, option, step, refuse) {
   const name = shown(type.node_type, 18);
-  const width = Math.min(170, Math.max(84, 8.4 * Array.from(name).length + 26));
+  const width = Math.min(170, Math.max(92, 8.4 * Array.from(name).length + 40));
   const order = positions.length ? `; position ${positions.join(" and ")} of the meta-path` : "";
   const act = () => (option ? step(option) : refuse(type.node_type));
   return svg("g", {
@@ -100,7 +98,7 @@ function drawType(type, index, { x, y }, positions, option, step, refuse) {
   svg("rect", { x: -width / 2, y: -PILL / 2, width, height: PILL, rx: PILL / 2 }),
   svg("text", { class: "label", y: -3 }, name),
   svg("text", { class: "count", y: 13 }, count(type.nodes)),
-  positions.length ? svg("g", { class: "order", transform: `translate(${width / 2 - 6} ${-PILL / 2 + 4})` },
+  positions.length ? svg("g", { class: "order", transform: `translate(${width / 2 - 4} ${-PILL / 2 + 3})` },
     svg("rect", { x: -5 - 4 * positions.length, y: -9, width: 10 + 8 * positions.length, height: 18, rx: 9 }),
     svg("text", { y: 4 }, positions.slice(0, 4).join("·"))) : null);
 }
@@ -114,8 +112,8 @@ function drawRelation(relation, places, offset, walked, option, step, crowded) {
   return svg("g", { class: `relation${walked ? " walked" : ""}${option ? " possible" : ""}`, ...able },
     svg("title", {}, text),
     svg("path", { d: curve.d, class: "line" }),
-    svg("text", { x: curve.x, y: curve.y, class: "label" }, shown(relation.name, 22),
-      crowded ? null : svg("tspan", { class: "count", dx: 5 }, count(relation.edges))));
+    svg("text", { x: curve.x, y: curve.y - (crowded ? 0 : 6), class: "label" }, `${shown(relation.name, 22)} ${relation.directed ? arrow(from, to) : ""}`,
+      crowded ? null : svg("tspan", { class: "count", x: curve.x, dy: 13 }, count(relation.edges))));
 }
 
 function bend(from, to, offset) {
@@ -128,6 +126,12 @@ function bend(from, to, offset) {
 function loop({ x, y }, offset) {
   const out = 64 + 18 * offset;
   return { d: `M${x + 20} ${y - 12}C${x + 150} ${y - out} ${x + 150} ${y + out} ${x + 20} ${y + 12}`, x: Math.min(x + 122, WIDTH - 60), y: y + 4 + 14 * offset };
+}
+
+/** Return the arrow that points from one place to another. */
+function arrow(from, to) {
+  if (from === to) return "⟲";
+  return from.y < to.y ? "↓" : from.y > to.y ? "↑" : from.x < to.x ? "→" : "←";
 }
 
 function press(event, act) {
