@@ -77,12 +77,16 @@ function askForToken(complaint) {
     at("token-problem").textContent = complaint;
     at("token").value = "";
     dialog.returnValue = "";
-    dialog.addEventListener("close", () => {
-      const given = dialog.returnValue === "use" && isSendable(at("token").value.trim());
-      if (given) sessionStorage.setItem(KEY, at("token").value.trim());
-      asking = null;
-      resolve(given);
-    }, { once: true });
+    dialog.addEventListener(
+      "close",
+      () => {
+        const given = dialog.returnValue === "use" && isSendable(at("token").value.trim());
+        if (given) sessionStorage.setItem(KEY, at("token").value.trim());
+        asking = null;
+        resolve(given);
+      },
+      { once: true },
+    );
     dialog.showModal();
   });
   return asking;
@@ -108,7 +112,9 @@ export async function* events(job, signal) {
 }
 
 function readEvent(block) {
-  const lines = block.split("\n").map((line) => [line.slice(0, line.indexOf(": ")), line.slice(line.indexOf(": ") + 2)]);
+  const lines = block
+    .split("\n")
+    .map((line) => [line.slice(0, line.indexOf(": ")), line.slice(line.indexOf(": ") + 2)]);
   const { event, data } = Object.fromEntries(lines);
   return { event, data: data && JSON.parse(data) };
 }

@@ -6,25 +6,39 @@ const WAIT = 90;
 let made = 0;
 
 /**
- * Make `input` offer options. `find(text, signal)` returns [{label: nodes, value}], `choose(value)` takes one, `enter(text)`
- * is told of Enter without one.
+ * Make `input` offer options. `find(text, signal)` returns [{label: nodes, value}], with `total` where there are more;
+ * `choose(value)` takes one; `enter(text)` is told of Enter without one, which takes the first else.
  */
 export function combobox(input, { find, choose, enter = null, openOnFocus = true }) {
   const id = `options-${(made += 1)}`;
-  const list = el("ul", { id, role: "listbox", class: "options", "aria-label": input.getAttribute("aria-label") ?? "Matches" });
+  const list = el("ul", {
+    id,
+    role: "listbox",
+    class: "options",
+    "aria-label": input.getAttribute("aria-label") ?? "Matches",
+  });
   list.hidden = true;
   const box = el("div", { class: "combobox" });
   input.replaceWith(box);
   box.append(input, list);
-  const fixed = { role: "combobox", "aria-autocomplete": "list", "aria-controls": id, "aria-expanded": "false", autocomplete: "off" };
-  for (const [name, value] of Object.entries({ ...fixed, spellcheck: "false", autocapitalize: "off" })) input.setAttribute(name, value);
+  const fixed = {
+    role: "combobox",
+    "aria-autocomplete": "list",
+    "aria-controls": id,
+    "aria-expanded": "false",
+    autocomplete: "off",
+  };
+  for (const [name, value] of Object.entries({ ...fixed, spellcheck: "false", autocapitalize: "off" }))
+    input.setAttribute(name, value);
 
   let options = [];
   let active = -1;
   let asking = null;
   let timer = 0;
+  let typed = false;
 
   function close() {
+    typed = false;
     asking?.abort();
     clearTimeout(timer);
     list.hidden = true;
@@ -51,15 +65,29 @@ export function combobox(input, { find, choose, enter = null, openOnFocus = true
 
   function show() {
     active = -1;
-    list.replaceChildren(...options.map((option, place) => el("li", {
-      id: `${id}-${place}`, role: "option", "aria-selected": "false", class: "option",
-      onpointerdown: (event) => event.preventDefault(), onclick: () => take(place),
-    }, option.label)));
-    if (!options.length) list.append(el("li", { class: "none", role: "option", "aria-disabled": "true" }, "Nothing fits this."));
+    list.replaceChildren(
+      ...options.map((option, place) =>
+        el(
+          "li",
+          {
+            id: `${id}-${place}`,
+            role: "option",
+            "aria-selected": "false",
+            class: "option",
+            onpointerdown: (event) => event.preventDefault(),
+            onclick: () => take(place),
+          },
+          option.label,
+        ),
+      ),
+    );
+    if (!options.length)
+      list.append(el("li", { class: "none", role: "option", "aria-disabled": "true" }, "Nothing fits this."));
     list.hidden = false;
     input.setAttribute("aria-expanded", "true");
     input.removeAttribute("aria-activedescendant");
-    announce(options.length ? `${count(options.length, "match", "matches")} offered` : "nothing fits this");
+    const of = options.total > options.length ? ` of ${count(options.total)}` : "";
+    announce(options.length ? `${count(options.length)}${of} offered` : "nothing fits this");
   }
 
   async function open() {
@@ -89,26 +117,25 @@ export function combobox(input, { find, choose, enter = null, openOnFocus = true
       close();
       return enter(input.value);
     }
-    if (list.hidden || timer) await open();
-    timer = 0;
-    if (options.length) take(0);
-    return undefined;
+    const wanted = typed || !list.hidden;
+    await open();
+    return wanted && options.length ? take(0) : undefined;
   }
 
   input.addEventListener("input", () => {
+    typed = true;
     clearTimeout(timer);
-    timer = setTimeout(() => {
-      timer = 0;
-      open();
-    }, WAIT);
+    timer = setTimeout(open, WAIT);
   });
   input.addEventListener("focus", () => openOnFocus && input.select());
   input.addEventListener("click", () => openOnFocus && list.hidden && open());
   input.addEventListener("blur", close);
   input.addEventListener("keydown", (event) => {
     const act = {
-      ArrowDown: () => move(1), ArrowUp: () => move(-1), Enter: onEnter,
-      Escape: () => (list.hidden ? (input.value = "") : close()),
+      ArrowDown: () => move(1),
+      ArrowUp: () => move(-1),
+      Enter: onEnter,
+      Escape: () => (list.hidden && !enter ? (input.value = "") : close()),
     }[event.key];
     if (!act || event.isComposing) return;
     event.preventDefault();

@@ -1,4 +1,4 @@
-// Drawing: path instances in layers, a column for each position; what paths share is drawn once, thicker lines carry more.
+// Drawing: path instances in layers, a column for each position; what paths share is drawn once, and thicker.
 
 import { isolated, labelOf, percent, score, shown, svg } from "./dom.js";
 
@@ -21,7 +21,13 @@ export function layers(types, paths) {
       spots.set(keys[position], spot.paths.add(index) && spot);
       if (position === 0) return;
       const key = `${keys[position - 1]}\n${keys[position]}`;
-      const line = lines.get(key) ?? { from: spots.get(keys[position - 1]), to: spot, link: path.links[position - 1], share: 0, paths: new Set() };
+      const line = lines.get(key) ?? {
+        from: spots.get(keys[position - 1]),
+        to: spot,
+        link: path.links[position - 1],
+        share: 0,
+        paths: new Set(),
+      };
       line.share += path.share;
       lines.set(key, line.paths.add(index) && line);
     });
@@ -36,7 +42,9 @@ function order(columns, lines) {
   columns.forEach((column) => column.sort((a, b) => b.share - a.share).forEach((spot, row) => (spot.row = row)));
   const mean = (spot) => {
     const beside = lines.flatMap((line) => (line.from === spot ? [line.to] : line.to === spot ? [line.from] : []));
-    return beside.reduce((sum, other) => sum + (other.row + 0.5) / columns[other.position].length, 0) / (beside.length || 1);
+    return (
+      beside.reduce((sum, other) => sum + (other.row + 0.5) / columns[other.position].length, 0) / (beside.length || 1)
+    );
   };
   for (let sweep = 0; sweep < 4; sweep += 1) {
     for (const column of sweep % 2 ? [...columns].reverse() : columns) {
@@ -57,18 +65,34 @@ export function drawPaths(types, paths, { total, kinds, room, tell }) {
     spot.y = TOP + ROW * (spot.row + 0.5 + (tallest - columns[spot.position].length) / 2);
   }
   const height = TOP + ROW * tallest + 10;
-  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, class: "paths", role: "group", "aria-label": `${paths.length} paths in ${types.length} columns; arrow keys move between nodes` });
-  picture.append(...types.map((type, position) =>
-    svg("text", { class: "heading", x: columnWidth * (position + 0.5), y: 20 }, shown(type, Math.floor(columnWidth / LETTER)))));
+  const picture = svg("svg", {
+    viewBox: `0 0 ${width} ${height}`,
+    width,
+    height,
+    class: "paths",
+    role: "group",
+    "aria-label": `${paths.length} paths in ${types.length} columns; arrow keys move between nodes`,
+  });
+  picture.append(
+    ...types.map((type, position) =>
+      svg(
+        "text",
+        { class: "heading", x: columnWidth * (position + 0.5), y: 20 },
+        shown(type, Math.floor(columnWidth / LETTER)),
+      ),
+    ),
+  );
   const parts = [];
   const focus = (part) => highlight(picture, parts, part?.paths ?? null, part ? part.text : "", tell);
   for (const line of lines) {
-    const text = `${isolated(labelOf(line.from.node), 60)} ${line.link} ${isolated(labelOf(line.to.node), 60)}: ${detail(line, total)}`;
+    const [from, to] = [line.from, line.to].map((spot) => isolated(labelOf(spot.node), 60));
+    const text = `${from} ${line.link} ${to}: ${detail(line, total)}`;
     parts.push(drawLine(line, box, total, { text, focus }));
   }
   for (const spot of columns.flat()) {
-    const text = `${spot.node.node_type} ${isolated(labelOf(spot.node), 200)}${idOf(spot.node)}: ${detail(spot, total)}`;
-    parts.push(drawSpot(spot, box, kinds.indexOf(spot.node.node_type) % 8, { text, focus }));
+    const { node } = spot;
+    const text = `${node.node_type} ${isolated(labelOf(node), 200)}${idOf(node)}: ${detail(spot, total)}`;
+    parts.push(drawSpot(spot, box, kinds.indexOf(node.node_type) % 8, { text, focus }));
   }
   picture.append(...parts.map((part) => part.element));
   rove(columns, focus);
@@ -90,23 +114,40 @@ function drawLine(line, box, total, { text, focus }) {
   const middle = (x0 + x1) / 2;
   const thick = 1 + (THICKEST - 1) * (total ? Math.min(1, line.share / total) : 0);
   const part = { paths: line.paths, text };
-  part.element = svg("path", {
-    class: "line", d: `M${x0} ${y0}C${middle} ${y0} ${middle} ${y1} ${x1} ${y1}`, "stroke-width": thick.toFixed(2),
-    onpointerenter: () => focus(part), onpointerleave: () => focus(null),
-  }, svg("title", {}, text));
+  part.element = svg(
+    "path",
+    {
+      class: "line",
+      d: `M${x0} ${y0}C${middle} ${y0} ${middle} ${y1} ${x1} ${y1}`,
+      "stroke-width": thick.toFixed(2),
+      onpointerenter: () => focus(part),
+      onpointerleave: () => focus(null),
+    },
+    svg("title", {}, text),
+  );
   return part;
 }
 
 function drawSpot(spot, box, kind, { text, focus }) {
   const part = { paths: spot.paths, text };
   const most = Math.floor((box - 18) / LETTER);
-  part.element = svg("g", {
-    class: `spot t${kind}`, transform: `translate(${spot.x} ${spot.y})`, role: "img", tabindex: -1, "aria-label": text,
-    onpointerenter: () => focus(part), onpointerleave: () => focus(null), onfocus: () => focus(part), onblur: () => focus(null),
-  },
-  svg("title", {}, text),
-  svg("rect", { x: -box / 2, y: -BOX / 2, width: box, height: BOX, rx: 6 }),
-  svg("text", { y: 4 }, shown(labelOf(spot.node), most)));
+  part.element = svg(
+    "g",
+    {
+      class: `spot t${kind}`,
+      transform: `translate(${spot.x} ${spot.y})`,
+      role: "img",
+      tabindex: -1,
+      "aria-label": text,
+      onpointerenter: () => focus(part),
+      onpointerleave: () => focus(null),
+      onfocus: () => focus(part),
+      onblur: () => focus(null),
+    },
+    svg("title", {}, text),
+    svg("rect", { x: -box / 2, y: -BOX / 2, width: box, height: BOX, rx: 6 }),
+    svg("text", { y: 4 }, shown(labelOf(spot.node), most)),
+  );
   spot.element = part.element;
   return part;
 }
@@ -117,9 +158,13 @@ function rove(columns, focus) {
   all[0]?.element.setAttribute("tabindex", 0);
   for (const spot of all) {
     spot.element.addEventListener("keydown", (event) => {
-      const [dx, dy] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key] ?? [0, 0];
+      const [dx, dy] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key] ?? [
+        0, 0,
+      ];
       const column = columns[spot.position + dx];
-      const next = dx ? column?.reduce((best, one) => (Math.abs(one.y - spot.y) < Math.abs(best.y - spot.y) ? one : best)) : column?.[spot.row + dy];
+      const next = dx
+        ? column?.reduce((best, one) => (Math.abs(one.y - spot.y) < Math.abs(best.y - spot.y) ? one : best))
+        : column?.[spot.row + dy];
       if (event.key === "Escape") focus(null);
       if ((!dx && !dy) || !next) return;
       event.preventDefault();
@@ -141,7 +186,17 @@ function highlight(picture, parts, chosen, text, tell) {
 /** Return a drawing as a file of its own: what the style sheet says becomes part of it. */
 export function toFile(picture, background) {
   const copy = picture.cloneNode(true);
-  const styled = ["fill", "stroke", "stroke-width", "stroke-opacity", "opacity", "font-family", "font-size", "font-weight", "text-anchor"];
+  const styled = [
+    "fill",
+    "stroke",
+    "stroke-width",
+    "stroke-opacity",
+    "opacity",
+    "font-family",
+    "font-size",
+    "font-weight",
+    "text-anchor",
+  ];
   const [from, to] = [picture, copy].map((root) => [...root.querySelectorAll("path, rect, text")]);
   from.forEach((element, index) => {
     const style = getComputedStyle(element);

@@ -8,10 +8,10 @@ import { pairFields, pairList } from "./pairs.js";
 import { change, state } from "./state.js";
 
 const AT_ONCE = 500;
-const FEW_ENOUGH = 40;
+const NOTHING = { asked: null, found: null, error: null, busy: null };
 let parts = null;
 let drawn = null;
-let current = { asked: null, found: null, error: null, busy: null };
+let current = { ...NOTHING };
 
 const asked = () => JSON.stringify([state.graph, state.type, state.pairs]);
 
@@ -22,9 +22,16 @@ export async function updateExample() {
   at("pair-count").title = count(state.pairs.length, "pair");
   if (state.view !== "example") return;
   parts ??= layOut();
+  if (!state.ran && !current.busy) current = { ...NOTHING };
   if (drawn?.graph !== state.graph || drawn.type !== state.type) parts.fields.replaceChildren(await pairFields());
-  const isScoring = drawn && same(drawn.pairs.map((pair) => pair.slice(0, 2)), state.pairs.map((pair) => pair.slice(0, 2)));
-  if (!isScoring || drawn.graph !== state.graph || !parts.pairs.contains(document.activeElement)) parts.pairs.replaceChildren(pairList());
+  const isScoring =
+    drawn &&
+    same(
+      drawn.pairs.map((pair) => pair.slice(0, 2)),
+      state.pairs.map((pair) => pair.slice(0, 2)),
+    );
+  if (!isScoring || drawn.graph !== state.graph || !parts.pairs.contains(document.activeElement))
+    parts.pairs.replaceChildren(pairList());
   drawn = { graph: state.graph, type: state.type, pairs: state.pairs };
   parts.infer.disabled = parts.thorough.disabled = !state.pairs.length || current.busy !== null;
   if (state.ran && current.asked === null && !current.busy) await (state.job ? resume(state.job) : infer());
@@ -34,18 +41,49 @@ export async function updateExample() {
 function layOut() {
   const fields = el("div", {});
   const pairs = el("div", { id: "pairs" });
-  const infer_ = el("button", { type: "button", class: "main", id: "infer", onclick: () => infer() }, "Infer what they mean");
-  const thorough = el("button", { type: "button", id: "infer-job", title: "As a job: tries more, shows how far it is, can be cancelled", onclick: () => inferAsJob() }, "Search thoroughly");
-  const clear = el("button", { type: "button", onclick: () => change({ pairs: [], skip: [], ran: false, job: null, try: null }) }, "Remove all");
-  const result = el("div", { id: "inferred", "aria-live": "polite" });
+  const infer_ = el(
+    "button",
+    { type: "button", class: "main", id: "infer", onclick: () => infer() },
+    "Infer what they mean",
+  );
+  const thorough = el(
+    "button",
+    {
+      type: "button",
+      id: "infer-job",
+      title: "As a job: tries more, shows how far it is, can be cancelled",
+      onclick: () => inferAsJob(),
+    },
+    "Search thoroughly",
+  );
+  const clear = el(
+    "button",
+    { type: "button", onclick: () => change({ pairs: [], skip: [], ran: false, job: null, try: null }) },
+    "Remove all",
+  );
+  const result = el("div", { id: "inferred" });
   at("example-body").replaceChildren(
-    el("div", { class: "half" }, el("h3", {}, "Pairs"), pairs, el("div", { class: "row wrap" }, infer_, thorough, clear), el("h3", {}, "Add a pair"), fields),
-    el("div", { class: "half" }, result));
+    el(
+      "div",
+      { class: "half" },
+      el("h3", {}, "Pairs"),
+      pairs,
+      el("div", { class: "row wrap" }, infer_, thorough, clear),
+      el("h3", {}, "Add a pair"),
+      fields,
+    ),
+    el("div", { class: "half" }, result),
+  );
   return { fields, pairs, infer: infer_, thorough, result };
 }
 
 function body() {
-  return { pairs: state.pairs.map(([query, target, score]) => ({ query, target, score })), node_type: state.type, skip: state.skip, suggest: FEW_ENOUGH > state.pairs.length ? 3 : 1 };
+  return {
+    pairs: state.pairs.map(([query, target, score]) => ({ query, target, score })),
+    node_type: state.type,
+    skip: state.skip,
+    suggest: 1,
+  };
 }
 
 async function infer() {
@@ -89,7 +127,11 @@ async function watch(job) {
   let now = job;
   for await (const { event, data } of events(job.id)) {
     now = event === "progress" ? { ...now, progress: data } : data;
-    current.busy = { job: job.id, text: { waiting: "Waiting for its turn", running: "Trying meta-paths" }[now.state] ?? now.state, ...now.progress };
+    current.busy = {
+      job: job.id,
+      text: { waiting: "Waiting for its turn", running: "Trying meta-paths" }[now.state] ?? now.state,
+      ...now.progress,
+    };
     showResult();
   }
   if (now.state === "cancelled") throw new Error("The job was cancelled.");
@@ -120,8 +162,18 @@ function waiting(busy) {
     told.previousElementSibling.textContent = text(busy);
     return told.closest(".waiting");
   }
-  const cancel = busy.job && el("button", { type: "button", id: "cancel", onclick: () => remove(`/jobs/${busy.job}`) }, "Cancel");
-  return el("div", { class: "waiting" }, el("p", {}, text(busy)), el("progress", busy.total ? { max: busy.total, value: busy.done, "aria-label": "progress" } : { "aria-label": "progress" }), cancel);
+  const cancel =
+    busy.job && el("button", { type: "button", id: "cancel", onclick: () => remove(`/jobs/${busy.job}`) }, "Cancel");
+  return el(
+    "div",
+    { class: "waiting" },
+    el("p", {}, text(busy)),
+    el(
+      "progress",
+      busy.total ? { max: busy.total, value: busy.done, "aria-label": "progress" } : { "aria-label": "progress" },
+    ),
+    cancel,
+  );
 }
 
 function text(busy) {

@@ -41,14 +41,23 @@ async function show(signal, isNew) {
     const given = meaning(state.side);
     const told = await resolve(state.graph, given);
     if (!told.valid) throw new Error(told.error);
-    const [why, schema] = await Promise.all([explain(state.graph, given, state.query, state.target, Math.min(state.paths, MOST), signal), readSchema(state.graph)]);
+    const [why, schema] = await Promise.all([
+      explain(state.graph, given, state.query, state.target, Math.min(state.paths, MOST), signal),
+      readSchema(state.graph),
+    ]);
     if (signal.aborted) return;
     const kinds = schema.node_types.map((type) => type.node_type);
     const parts = partsOf(why);
     const [from, to] = [why.query, why.target].map((node) => labelled(node, parts));
     at("why-title").replaceChildren(el("bdi", {}, shown(from, 60)), " and ", el("bdi", {}, shown(to, 60)));
-    at("why-body").replaceChildren(...parts.map((part, index) => showPart(part, kinds, parts.length > 1 || why.parts ? index : null)));
-    if (isNew) at("why").scrollIntoView({ block: "nearest", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+    at("why-body").replaceChildren(
+      ...parts.map((part, index) => showPart(part, kinds, parts.length > 1 || why.parts ? index : null)),
+    );
+    if (isNew)
+      at("why").scrollIntoView({
+        block: "nearest",
+        behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth",
+      });
   } catch (error) {
     if (error.name === "AbortError") return;
     at("why-title").textContent = "Why";
@@ -68,16 +77,28 @@ function labelled(node, parts) {
 function partsOf(why) {
   if (why.instances) return [{ ...measured(why), formula: `${why.measure} = ${why.formula} = ${score(why.score)}` }];
   if (why.parts) {
-    return why.parts.map((part) => ({ ...measured(part), total: why.score, more: { ...part.more, share: part.weight * part.more.share },
-      formula: `${score(part.weight)} × ${part.measure} ${score(part.score)} = ${score(part.share)} of ${score(why.score)}` }));
+    return why.parts.map((part) => ({
+      ...measured(part),
+      total: why.score,
+      more: { ...part.more, share: part.weight * part.more.share },
+      formula:
+        `${score(part.weight)} × ${part.measure} ${score(part.score)} = ` +
+        `${score(part.share)} of ${score(why.score)}`,
+    }));
   }
   const grouped = new Map();
   for (const path of why.paths) {
     const key = `${path.metapath}${path.from_query ? "" : " (of the target alone)"}`;
     grouped.set(key, [...(grouped.get(key) ?? []), { ...path, share: path.weight }]);
   }
-  return [...grouped].map(([metapath, paths]) => ({ metapath, paths, total: 1, more: null, types: paths[0].nodes.map((node) => node.node_type),
-    formula: `${why.measure} = ${score(why.score)}; shares are of what the model looked at` }));
+  return [...grouped].map(([metapath, paths]) => ({
+    metapath,
+    paths,
+    total: 1,
+    more: null,
+    types: paths[0].nodes.map((node) => node.node_type),
+    formula: `${why.measure} = ${score(why.score)}; shares are of what the model looked at`,
+  }));
 }
 
 function measured(part) {
@@ -88,30 +109,66 @@ function measured(part) {
 function showPart(part, kinds, index) {
   const heading = index === null ? null : el("h3", {}, shown(part.metapath, 120));
   const formula = el("p", { class: "formula" }, part.formula);
-  if (!part.paths.length) return el("div", { class: "part" }, heading, formula, el("p", { class: "empty" }, "No path joins them."));
+  if (!part.paths.length)
+    return el("div", { class: "part" }, heading, formula, el("p", { class: "empty" }, "No path joins them."));
   const details = el("p", { class: "details quiet" });
   const idle = "Point at a node or a line, or reach it with Tab and the arrow keys.";
   const tell = (text) => (details.textContent = text || idle);
   tell("");
   const room = Math.min(960, Math.max(300, at("why-body").clientWidth - 2));
   const picture = drawPaths(part.types, part.paths, { total: part.total, kinds, room, tell });
-  const save = () => download(`paths-${shown(state.query, 30)}-${shown(state.target, 30)}.svg`.replace(/[^\w.-]+/g, "_"), toFile(picture, getComputedStyle(document.body).backgroundColor));
-  return el("div", { class: "part" }, heading,
-    el("div", { class: "bar-of-tools" }, formula, el("button", { type: "button", class: "save-svg", onclick: save }, "Export SVG")),
-    el("div", { class: "canvas", tabindex: picture.getAttribute("width") > room + 1 ? 0 : null, role: "region", "aria-label": "Drawing of the paths" }, picture), details, listPaths(part, picture), showMore(part));
+  const save = () =>
+    download(
+      `paths-${shown(state.query, 30)}-${shown(state.target, 30)}.svg`.replace(/[^\w.-]+/g, "_"),
+      toFile(picture, getComputedStyle(document.body).backgroundColor),
+    );
+  return el(
+    "div",
+    { class: "part" },
+    heading,
+    el(
+      "div",
+      { class: "bar-of-tools" },
+      formula,
+      el("button", { type: "button", class: "save-svg", onclick: save }, "Export SVG"),
+    ),
+    el(
+      "div",
+      {
+        class: "canvas",
+        tabindex: picture.getAttribute("width") > room + 1 ? 0 : null,
+        role: "region",
+        "aria-label": "Drawing of the paths",
+      },
+      picture,
+    ),
+    details,
+    listPaths(part, picture),
+    showMore(part),
+  );
 }
 
 function listPaths(part, picture) {
-  return el("ol", { class: "instances" }, part.paths.map((path, index) => {
-    const bar = el("span", { class: "bar", "aria-hidden": "true" }, el("span", {}));
-    bar.firstChild.style.width = `${part.total ? Math.min(100, (100 * path.share) / part.total) : 0}%`;
-    const walk = path.nodes.flatMap((node, place) => [
-      place ? el("span", { class: "link" }, ` ${shown(path.links[place - 1], 40)} `) : null,
-      el("bdi", { class: "name", title: shown(node.id, 300) }, shown(labelOf(node), 60)),
-    ]);
-    return el("li", { onpointerenter: () => picture.focusPath(index), onpointerleave: () => picture.focusPath(null) },
-      el("span", { class: "score" }, score(path.share)), bar, el("span", { class: "share" }, part.total ? percent(path.share / part.total) : "–"), el("span", { class: "walk" }, walk));
-  }));
+  return el(
+    "ol",
+    { class: "instances" },
+    part.paths.map((path, index) => {
+      const bar = el("span", { class: "bar", "aria-hidden": "true" }, el("span", {}));
+      bar.firstChild.style.width = `${part.total ? Math.min(100, (100 * path.share) / part.total) : 0}%`;
+      const walk = path.nodes.flatMap((node, place) => [
+        place ? el("span", { class: "link" }, ` ${shown(path.links[place - 1], 40)} `) : null,
+        el("bdi", { class: "name", title: shown(node.id, 300) }, shown(labelOf(node), 60)),
+      ]);
+      return el(
+        "li",
+        { onpointerenter: () => picture.focusPath(index), onpointerleave: () => picture.focusPath(null) },
+        el("span", { class: "score" }, score(path.share)),
+        bar,
+        el("span", { class: "share" }, part.total ? percent(path.share / part.total) : "–"),
+        el("span", { class: "walk" }, walk),
+      );
+    }),
+  );
 }
 
 function showMore({ more, total }) {
@@ -119,5 +176,13 @@ function showMore({ more, total }) {
   const share = total ? `, together ${score(more.share)} of the score` : "";
   const text = `and ${count(more.instances)} more${share}`;
   if (state.paths >= MOST) return el("p", { class: "quiet" }, text);
-  return el("p", { class: "more" }, el("button", { type: "button", onclick: () => change({ paths: state.paths + MORE }, { replace: true }) }, `${isolated(text)}: show ${Math.min(MORE, more.instances)}`));
+  return el(
+    "p",
+    { class: "more" },
+    el(
+      "button",
+      { type: "button", onclick: () => change({ paths: state.paths + MORE }, { replace: true }) },
+      `${isolated(text)}: show ${Math.min(MORE, more.instances)}`,
+    ),
+  );
 }

@@ -6,10 +6,14 @@ const known = new Map();
 export const served = { graphs: [], measures: [], models: [] };
 
 function once(key, read) {
-  if (!known.has(key)) known.set(key, read().catch((error) => {
-    known.delete(key);
-    throw error;
-  }));
+  if (!known.has(key))
+    known.set(
+      key,
+      read().catch((error) => {
+        known.delete(key);
+        throw error;
+      }),
+    );
   return known.get(key);
 }
 
@@ -30,13 +34,19 @@ export function readSchema(graph) {
 
 /** Say what a text typed so far means as a meta-path. */
 export function readPath(graph, text) {
-  return once(`path ${graph} ${text}`, async () => (await get(graphPath(graph, "/metapaths"), { prefix: text })).prefix);
+  return once(
+    `path ${graph} ${text}`,
+    async () => (await get(graphPath(graph, "/metapaths"), { prefix: text })).prefix,
+  );
 }
 
 /** List meta-paths from a type, out and back. */
 export function suggestPaths(graph, from, maxLength = 4) {
   const words = { from, max_length: maxLength, limit: 60 };
-  return once(`from ${graph} ${from} ${maxLength}`, async () => (await get(graphPath(graph, "/metapaths"), words)).suggestions);
+  return once(
+    `from ${graph} ${from} ${maxLength}`,
+    async () => (await get(graphPath(graph, "/metapaths"), words)).suggestions,
+  );
 }
 
 export function findNodes(graph, type, text, limit = 12, signal = undefined) {
@@ -63,7 +73,9 @@ export async function resolve(graph, meaning) {
   const [source, target] = [told.node_types[0], told.node_types.at(-1)];
   if (!told.valid || meaning.mix) return { ...told, source, target, explains: true };
   const defined = told.measures.includes(meaning.measure);
-  const error = defined ? null : `${meaning.measure} needs a meta-path that goes out and back; go on, or take ${told.measures[0]}.`;
+  const error = defined
+    ? null
+    : `${meaning.measure} needs a meta-path that goes out and back; go on, or take ${told.measures[0]}.`;
   return { ...told, valid: defined, isPath: true, source, target, error, explains: true };
 }
 
@@ -71,7 +83,11 @@ export async function resolve(graph, meaning) {
 export async function search(graph, meaning, query, k, { signal, accept } = {}) {
   const headers = accept ? { Accept: accept } : {};
   if (meaning.mix) {
-    const found = await post(graphPath(graph, "/search"), { queries: [query], combination: meaning.mix, k }, { signal, headers });
+    const found = await post(
+      graphPath(graph, "/search"),
+      { queries: [query], combination: meaning.mix, k },
+      { signal, headers },
+    );
     return accept ? found : found[0];
   }
   return get(graphPath(graph, "/search"), { ...meaning, query, k }, { signal, headers });
@@ -90,9 +106,12 @@ export async function firstPath(graph) {
   const ways = (type) => steps.filter((step) => step.source === type.node_type).length;
   const [first] = linked.sort((a, b) => b.named - a.named || ways(b) - ways(a) || b.nodes - a.nodes);
   if (!first) return "";
-  const edges = (path) => Math.max(...relations
-    .filter((r) => [r.source, r.target].sort().join() === [...path.node_types.slice(0, 2)].sort().join())
-    .map((r) => r.edges));
+  const edges = (path) =>
+    Math.max(
+      ...relations
+        .filter((r) => [r.source, r.target].sort().join() === [...path.node_types.slice(0, 2)].sort().join())
+        .map((r) => r.edges),
+    );
   const short = (await suggestPaths(graph, first.node_type, 2)).sort((a, b) => edges(b) - edges(a));
   return short[0]?.metapath ?? "";
 }

@@ -17,16 +17,23 @@ export class HitList {
   show(found, about) {
     const hits = found.hits;
     const moved = this.ranks && this.subject === about.subject && this.meaning !== about.meaning ? this.ranks : null;
-    if (this.subject !== about.subject || this.meaning !== about.meaning) this.moves = moved && { ranks: moved, from: this.meaning };
+    if (this.subject !== about.subject || this.meaning !== about.meaning)
+      this.moves = moved && { ranks: moved, from: this.meaning };
     const tops = new Map([...this.rows].map(([id, row]) => [id, row.getBoundingClientRect().top]));
-    const focused = this.list.contains(document.activeElement) ? document.activeElement.closest("li")?.dataset.id : null;
+    const focused = this.list.contains(document.activeElement)
+      ? document.activeElement.closest("li")?.dataset.id
+      : null;
     const best = Math.max(0, ...hits.map((hit) => hit.score));
     const rows = new Map(hits.map((hit) => [String(hit.id), this.row(hit, best)]));
     this.list.replaceChildren(...rows.values());
     this.rows = rows;
     if (focused && rows.has(focused)) rows.get(focused).querySelector("button").focus();
     if (moved) this.animate(tops);
-    [this.ranks, this.subject, this.meaning] = [new Map(hits.map((hit) => [String(hit.id), hit.rank])), about.subject, about.meaning];
+    [this.ranks, this.subject, this.meaning] = [
+      new Map(hits.map((hit) => [String(hit.id), hit.rank])),
+      about.subject,
+      about.meaning,
+    ];
     announce(`${count(hits.length, "hit")}${hits.length ? `, the best is ${labelOf(hits[0])}` : ""}`);
     return this.moves ? this.lost(hits) : null;
   }
@@ -41,23 +48,64 @@ export class HitList {
     const bar = el("span", { class: "bar", "aria-hidden": "true" }, el("span", {}));
     bar.firstChild.style.width = `${best > 0 ? (100 * hit.score) / best : 0}%`;
     const name = isolated(labelOf(hit), 80);
-    return el("li", { "data-id": hit.id, class: "hit" },
-      el("button", { type: "button", class: "open", onclick: () => this.actions.choose(hit), "aria-describedby": "hit-help" },
-        el("span", { class: "rank" }, String(hit.rank)), this.movement(hit),
-        el("span", { class: "who" }, nodeName(hit)), bar, el("span", { class: "score" }, score(hit.score))),
-      this.actions.label && el("span", { class: "judge" },
-        el("button", { type: "button", title: "is similar", "aria-label": `${name} is similar: add to the examples`, onclick: () => this.actions.label(hit, 1) }, "✓"),
-        el("button", { type: "button", title: "is not similar", "aria-label": `${name} is not similar: add to the examples`, onclick: () => this.actions.label(hit, 0) }, "✕")));
+    return el(
+      "li",
+      { "data-id": hit.id, class: "hit" },
+      el(
+        "button",
+        { type: "button", class: "open", onclick: () => this.actions.choose(hit), "aria-describedby": "hit-help" },
+        el("span", { class: "rank" }, String(hit.rank)),
+        this.movement(hit),
+        el("span", { class: "who" }, nodeName(hit)),
+        bar,
+        el("span", { class: "score" }, score(hit.score)),
+      ),
+      this.actions.label &&
+        el(
+          "span",
+          { class: "judge" },
+          el(
+            "button",
+            {
+              type: "button",
+              title: "is similar",
+              "aria-label": `${name} is similar: add to the examples`,
+              onclick: () => this.actions.label(hit, 1),
+            },
+            "✓",
+          ),
+          el(
+            "button",
+            {
+              type: "button",
+              title: "is not similar",
+              "aria-label": `${name} is not similar: add to the examples`,
+              onclick: () => this.actions.label(hit, 0),
+            },
+            "✕",
+          ),
+        ),
+    );
   }
 
   movement(hit) {
     if (!this.moves) return null;
     const before = this.moves.ranks.get(String(hit.id));
     const by = before === undefined ? null : before - hit.rank;
-    const [text, label, kind] = by === null ? ["new", "new in the list", "new"]
-      : by > 0 ? [`▲${by}`, `moved up ${count(by, "place")}`, "up"]
-        : by < 0 ? [`▼${-by}`, `moved down ${count(-by, "place")}`, "down"] : ["=", "in the same place", "still"];
-    return el("span", { class: `move ${kind}`, title: label }, el("span", { "aria-hidden": "true" }, text), el("span", { class: "unseen" }, ` ${label} `));
+    const [text, label, kind] =
+      by === null
+        ? ["new", "new in the list", "new"]
+        : by > 0
+          ? [`▲${by}`, `moved up ${count(by, "place")}`, "up"]
+          : by < 0
+            ? [`▼${-by}`, `moved down ${count(-by, "place")}`, "down"]
+            : ["=", "in the same place", "still"];
+    return el(
+      "span",
+      { class: `move ${kind}`, title: label },
+      el("span", { "aria-hidden": "true" }, text),
+      el("span", { class: "unseen" }, ` ${label} `),
+    );
   }
 
   lost(hits) {
@@ -83,8 +131,16 @@ export class HitList {
       if (!other) continue;
       const rank = other.ranks?.get(id);
       const label = rank === undefined ? "not in the other list" : `in place ${rank} of the other list`;
-      row.querySelector(".score").after(el("span", { class: `elsewhere${rank === undefined ? " none" : ""}`, title: label },
-        el("span", { "aria-hidden": "true" }, rank === undefined ? "–" : `↔${rank}`), el("span", { class: "unseen" }, ` ${label}`)));
+      row
+        .querySelector(".score")
+        .after(
+          el(
+            "span",
+            { class: `elsewhere${rank === undefined ? " none" : ""}`, title: label },
+            el("span", { "aria-hidden": "true" }, rank === undefined ? "–" : `↔${rank}`),
+            el("span", { class: "unseen" }, ` ${label}`),
+          ),
+        );
     }
   }
 }

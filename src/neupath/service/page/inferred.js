@@ -17,49 +17,92 @@ export function showInferred(place, found, { isStale, again }) {
     trial = trialSearch(found);
     shownFor = found;
   }
-  const stale = isStale ? el("p", { class: "note stale" }, "The pairs have changed since. ", el("button", { type: "button", onclick: again }, "Infer again")) : null;
+  const stale = isStale
+    ? el(
+        "p",
+        { class: "note stale" },
+        "The pairs have changed since. ",
+        el("button", { type: "button", onclick: again }, "Infer again"),
+      )
+    : null;
   const old = place.contains(trial.element);
-  const parts = [stale, el("h3", {}, "What they mean"), el("p", { class: "verdict" }, `${found.verdict[0].toUpperCase()}${found.verdict.slice(1)}.`),
-    weights(found), fit(found), suggested(found, again), alternatives(found)].filter(Boolean);
+  const parts = [
+    stale,
+    el("h3", {}, "What they mean"),
+    el("p", { class: "verdict" }, `${found.verdict[0].toUpperCase()}${found.verdict.slice(1)}.`),
+    weights(found),
+    fit(found),
+    suggested(found, again),
+    alternatives(found),
+  ].filter(Boolean);
   if (old) [...place.children].forEach((child) => child !== trial.element && child.remove());
   else place.replaceChildren(trial.element);
   trial.element.before(...parts);
   trial.update();
 }
 
-const mixOf = (found, metapaths = found.metapaths) => metapaths.map(({ metapath, weight }) => ({ measure: found.measure, metapath, weight }));
+const mixOf = (found, metapaths = found.metapaths) =>
+  metapaths.map(({ metapath, weight }) => ({ measure: found.measure, metapath, weight }));
 
 /** List the meta-paths with their weights, and the range in which each weight surely lies. */
 function weights(found) {
   const most = Math.max(1e-9, ...found.metapaths.map((part) => Math.max(part.weight, part.high ?? 0)));
-  return el("ul", { class: "weights", "aria-label": "Meta-paths that were found" }, found.metapaths.map((part) => {
-    const certain = part.low === null || part.low === undefined ? "" : `between ${score(part.low)} and ${score(part.high)}`;
-    return el("li", {}, el("span", { class: "name" }, shown(part.metapath, 120)), el("span", { class: "score" }, score(part.weight)),
-      interval(part, most), el("span", { class: "quiet" }, certain));
-  }));
+  return el(
+    "ul",
+    { class: "weights", "aria-label": "Meta-paths that were found" },
+    found.metapaths.map((part) => {
+      const certain =
+        part.low === null || part.low === undefined ? "" : `between ${score(part.low)} and ${score(part.high)}`;
+      return el(
+        "li",
+        {},
+        el("span", { class: "name" }, shown(part.metapath, 120)),
+        el("span", { class: "score" }, score(part.weight)),
+        interval(part, most),
+        el("span", { class: "quiet" }, certain),
+      );
+    }),
+  );
 }
 
 function interval({ weight, low, high }, most) {
   const x = (value) => (199 * Math.max(0, value)) / most;
   const known = low !== null && low !== undefined;
-  return svg("svg", { viewBox: "0 0 200 14", class: "interval", "aria-hidden": "true", preserveAspectRatio: "none" },
+  return svg(
+    "svg",
+    { viewBox: "0 0 200 14", class: "interval", "aria-hidden": "true", preserveAspectRatio: "none" },
     svg("rect", { x: 0, y: 3, width: x(weight), height: 8, class: "fill" }),
-    known ? svg("path", { d: `M${x(low)} 7H${x(high)}M${x(low)} 2V12M${x(high)} 2V12`, class: "range" }) : null);
+    known ? svg("path", { d: `M${x(low)} 7H${x(high)}M${x(low)} 2V12M${x(high)} 2V12`, class: "range" }) : null,
+  );
 }
 
 function fit(found) {
-  const tried = `${found.searched.tried} of ${found.searched.candidates} meta-paths tried${found.searched.stopped ? `; stopped since ${found.searched.stopped}` : ""}`;
-  const told = [["Measure", found.measure], ["RMSE", found.rmse], ["R²", found.r2], ["AUC", found.auc], ["Held-out RMSE", found.held_out_rmse], ["Held-out R²", found.held_out_r2], ["Held-out AUC", found.held_out_auc]]
+  const { tried, candidates, stopped } = found.searched;
+  const extent = `${tried} of ${candidates} meta-paths tried${stopped ? `; stopped since ${stopped}` : ""}.`;
+  const told = [
+    ["Measure", found.measure],
+    ["RMSE", found.rmse],
+    ["R²", found.r2],
+    ["AUC", found.auc],
+    ["Held-out RMSE", found.held_out_rmse],
+    ["Held-out R²", found.held_out_r2],
+    ["Held-out AUC", found.held_out_auc],
+  ]
     .filter(([, value]) => value !== null && value !== undefined)
-    .map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, typeof value === "number" ? score(value) : value)));
-  return el("div", {}, el("dl", { class: "fit" }, told), el("p", { class: "quiet" }, `${tried}.`));
+    .map(([name, value]) =>
+      el("div", {}, el("dt", {}, name), el("dd", {}, typeof value === "number" ? score(value) : value)),
+    );
+  return el("div", {}, el("dl", { class: "fit" }, told), el("p", { class: "quiet" }, extent));
 }
 
 /** Show the pair whose label would tell the most. */
 function suggested(found, again) {
   const [next] = found.suggestions;
   if (!next) return null;
-  const [query, target] = [{ id: next.query, name: next.query_name }, { id: next.target, name: next.target_name }];
+  const [query, target] = [
+    { id: next.query, name: next.query_name },
+    { id: next.target, name: next.target_name },
+  ];
   const field = scoreField(0.5, "the suggested pair", () => {});
   const label = () => {
     addPairs(state.type, [[next.query, next.target, field.value()]]);
@@ -69,33 +112,78 @@ function suggested(found, again) {
     change({ skip: [...state.skip, [String(next.query), String(next.target)]] }, { replace: true });
     again();
   };
-  const told = next.scores.map((value, index) => `${index ? `explanation ${index + 1}` : "the one above"} says ${score(value)}`).join(", ");
-  return el("div", { class: "suggested" }, el("h3", {}, "The next pair to label"),
+  const told = next.scores
+    .map((value, index) => `${index ? `explanation ${index + 1}` : "the one above"} says ${score(value)}`)
+    .join(", ");
+  return el(
+    "div",
+    { class: "suggested" },
+    el("h3", {}, "The next pair to label"),
     el("p", { class: "who" }, nodeName(query, 80), el("span", { class: "link" }, " and "), nodeName(target, 80)),
     el("p", { class: "quiet" }, `${told}.`),
-    el("div", { class: "row wrap" }, field.element, el("button", { type: "button", class: "main", id: "label-next", onclick: label }, "Label it"), el("button", { type: "button", id: "skip-next", onclick: skip }, "Another")));
+    el(
+      "div",
+      { class: "row wrap" },
+      field.element,
+      el("button", { type: "button", class: "main", id: "label-next", onclick: label }, "Label it"),
+      el("button", { type: "button", id: "skip-next", onclick: skip }, "Another"),
+    ),
+  );
 }
 
 function alternatives(found) {
   if (!found.alternatives.length) return null;
-  return el("div", {}, el("h3", {}, "Explains the pairs as well"), el("ol", { class: "alternatives", start: 2 }, found.alternatives.map((other) => {
-    const parts = other.metapaths.map((part) => `${score(part.weight)} × ${shown(part.metapath, 80)}`).join(" + ");
-    const mix = mixOf(other);
-    return el("li", {}, el("span", {}, `${other.measure}: ${parts}`), el("button", { type: "button", onclick: () => openSearch(mix) }, "Search with it"));
-  })));
+  return el(
+    "div",
+    {},
+    el("h3", {}, "Others that explain the pairs as well"),
+    el(
+      "ol",
+      { class: "alternatives", start: 2 },
+      found.alternatives.map((other) => {
+        const parts = other.metapaths.map((part) => `${score(part.weight)} × ${shown(part.metapath, 80)}`).join(" + ");
+        const mix = mixOf(other);
+        return el(
+          "li",
+          {},
+          el("span", {}, `${other.measure}: ${parts}`),
+          el("button", { type: "button", onclick: () => openSearch(mix) }, "Search with it"),
+        );
+      }),
+    ),
+  );
 }
 
 function openSearch(mix) {
-  change({ view: "search", mix, model: null, query: state.try ?? state.pairs[0][0], queryType: state.type, target: null, compare: false });
+  change({
+    view: "search",
+    mix,
+    model: null,
+    query: state.try ?? state.pairs[0][0],
+    queryType: state.type,
+    target: null,
+    compare: false,
+  });
 }
 
 /** Make a search by what was found, whose hits can be labelled in turn. */
 function trialSearch(found) {
-  const input = el("input", { id: "try", type: "text", "aria-label": "Try it with a node" });
+  const input = el("input", { id: "try", type: "text", placeholder: "Name or id" });
   const note = el("p", { class: "note" });
   const list = el("ol", { class: "hits", id: "hits-try", "aria-label": "Hits of what was found" });
-  const element = el("div", { class: "trial" }, el("h3", {}, "The search it gives"), el("div", { class: "field" }, el("label", { for: "try" }, "Similar to"), input), note, list,
-    el("button", { type: "button", id: "open-search", onclick: () => openSearch(mixOf(found)) }, "Open in Search, with the paths"));
+  const element = el(
+    "div",
+    { class: "trial" },
+    el("h3", {}, "The search it gives"),
+    el("div", { class: "field" }, el("label", { for: "try" }, "Similar to"), input),
+    note,
+    list,
+    el(
+      "button",
+      { type: "button", id: "open-search", onclick: () => openSearch(mixOf(found)) },
+      "Open in Search, with the paths",
+    ),
+  );
   combobox(input, {
     find: async (text, signal) => nodeOptions(await findNodes(state.graph, state.type, text, 12, signal)),
     choose: (node) => {
@@ -104,7 +192,17 @@ function trialSearch(found) {
     },
   });
   const hits = new HitList(list, {
-    choose: (hit) => change({ view: "search", mix: mixOf(found), model: null, query: query(), queryType: state.type, target: String(hit.id), side: "a", compare: false }),
+    choose: (hit) =>
+      change({
+        view: "search",
+        mix: mixOf(found),
+        model: null,
+        query: query(),
+        queryType: state.type,
+        target: String(hit.id),
+        side: "a",
+        compare: false,
+      }),
     label: (hit, value) => addPairs(state.type, [[query(), hit.id, value]]),
   });
   const query = () => state.try ?? state.pairs[0]?.[0];
@@ -114,7 +212,10 @@ function trialSearch(found) {
     if (wanted === last || wanted === undefined) return;
     last = wanted;
     try {
-      const [node, answer] = await Promise.all([readNode(state.graph, state.type, wanted), search(state.graph, { mix: mixOf(found) }, wanted, 10)]);
+      const [node, answer] = await Promise.all([
+        readNode(state.graph, state.type, wanted),
+        search(state.graph, { mix: mixOf(found) }, wanted, 10),
+      ]);
       if (document.activeElement !== input) input.value = shown(labelOf(node));
       hits.show(answer, { subject: wanted, meaning: "found by example" });
       note.textContent = answer.hits.length ? "" : "Nothing is joined to it by what was found.";

@@ -10,7 +10,24 @@ import { setUpSearch, updateSearch } from "./search.js";
 import { change, follow, state, tell } from "./state.js";
 import { setUpTheme } from "./theme.js";
 
-const FRESH = { path: "", model: null, mix: null, compare: false, path2: "", model2: null, mix2: null, query: null, queryType: null, target: null, type: null, pairs: [], skip: [], ran: false, job: null, try: null };
+const FRESH = {
+  path: "",
+  model: null,
+  mix: null,
+  compare: false,
+  path2: "",
+  model2: null,
+  mix2: null,
+  query: null,
+  queryType: null,
+  target: null,
+  type: null,
+  pairs: [],
+  skip: [],
+  ran: false,
+  job: null,
+  try: null,
+};
 
 async function chooseGraph(graph, options = {}) {
   const path = await firstPath(graph);
@@ -41,7 +58,8 @@ function setUpTop() {
 function showTop() {
   at("graph").replaceChildren(...served.graphs.map(({ name }) => el("option", { value: name }, shown(name, 40))));
   at("graph").value = state.graph;
-  for (const view of ["search", "example"]) at(`view-${view}`).setAttribute("aria-current", state.view === view ? "page" : "false");
+  for (const view of ["search", "example"])
+    at(`view-${view}`).setAttribute("aria-current", state.view === view ? "page" : "false");
   document.body.classList.toggle("by-example", state.view === "example");
   at("search").hidden = state.view !== "search";
   at("example").hidden = state.view !== "example";
@@ -49,7 +67,8 @@ function showTop() {
 }
 
 async function show() {
-  if (!served.graphs.some((graph) => graph.name === state.graph)) return chooseGraph(served.graphs[0].name, { replace: true });
+  if (!served.graphs.some((graph) => graph.name === state.graph))
+    return chooseGraph(served.graphs[0].name, { replace: true });
   showTop();
   return Promise.all([updateMeaning(), updateSearch(), updateExplain(), updateExample()]);
 }

@@ -33,7 +33,13 @@ export function setUpMeaning() {
       choose: (text) => takePath(text, side),
       find: async (text) => {
         const told = await readPath(state.graph, text);
-        return told.next.map((next) => ({ value: next.metapath, label: [el("span", { class: "name" }, shown(next.metapath, 80)), el("span", { class: "id" }, shown(next.link ?? "begin here", 40))] }));
+        return told.next.map((next) => ({
+          value: next.metapath,
+          label: [
+            el("span", { class: "name" }, shown(next.metapath, 80)),
+            el("span", { class: "id" }, shown(next.link ?? "begin here", 40)),
+          ],
+        }));
       },
     });
     let typing = false;
@@ -58,7 +64,11 @@ export function setUpMeaning() {
 function takeMeasure(value, side) {
   const [kind, name] = [value.slice(0, value.indexOf(":")), value.slice(value.indexOf(":") + 1)];
   if (kind === "mix") return;
-  change({ [`measure${end(side)}`]: kind === "measure" ? name : state[`measure${end(side)}`], [`model${end(side)}`]: kind === "model" ? name : null, [`mix${end(side)}`]: null });
+  change({
+    [`measure${end(side)}`]: kind === "measure" ? name : state[`measure${end(side)}`],
+    [`model${end(side)}`]: kind === "model" ? name : null,
+    [`mix${end(side)}`]: null,
+  });
 }
 
 /** Return a meta-path without its last step, as the service reads it. */
@@ -91,10 +101,17 @@ export async function updateMeaning() {
   at("editor-a").classList.toggle("edited", state.compare && edited === "a");
   at("editor-b").classList.toggle("edited", edited === "b");
   at("graph-summary").replaceChildren(summary(served.graphs.find((one) => one.name === graph)));
-  showSchema(drawSchema(schema, told, (option) => {
-    takePath(option.metapath);
-    announce(`meta-path ${option.metapath}`);
-  }, refuse));
+  showSchema(
+    drawSchema(
+      schema,
+      told,
+      (option) => {
+        takePath(option.metapath);
+        announce(`meta-path ${option.metapath}`);
+      },
+      refuse,
+    ),
+  );
   showNext(told);
   await showSuggestions(told, schema, mine);
 }
@@ -134,27 +151,59 @@ function statusOf(told, text, model, mix) {
 function showMeasures(side, told, model, mix) {
   const usable = (name) => !told.valid || told.measures.includes(name);
   const models = served.models.filter((one) => one.graphs.includes(state.graph));
-  const measures = served.measures.map(({ name }) => el("option", { value: `measure:${name}`, disabled: !usable(name) }, usable(name) ? name : `${name} (needs a path out and back)`));
+  const measures = served.measures.map(({ name }) =>
+    el(
+      "option",
+      { value: `measure:${name}`, disabled: !usable(name) },
+      usable(name) ? name : `${name} (needs a path out and back)`,
+    ),
+  );
   const select = at(`measure-${side}`);
   select.replaceChildren(el("optgroup", { label: "Measures" }, measures));
-  if (models.length) select.append(el("optgroup", { label: "Saved models" }, models.map(({ name }) => el("option", { value: `model:${name}` }, shown(name, 40)))));
-  if (mix) select.append(el("optgroup", { label: "By example" }, el("option", { value: "mix:" }, "found from your pairs")));
+  if (models.length)
+    select.append(
+      el(
+        "optgroup",
+        { label: "Saved models" },
+        models.map(({ name }) => el("option", { value: `model:${name}` }, shown(name, 40))),
+      ),
+    );
+  if (mix)
+    select.append(el("optgroup", { label: "By example" }, el("option", { value: "mix:" }, "found from your pairs")));
   const measure = state[`measure${end(side)}`];
   select.value = mix ? "mix:" : model ? `model:${model}` : `measure:${measure}`;
   const chosen = models.find((one) => one.name === model);
-  const about = mix ? `A weighted sum by ${mix[0].measure}.` : chosen ? `${chosen.measure}, ${chosen.metapath ?? `from ${chosen.source_type} to ${chosen.target_type}`}.` : served.measures.find((one) => one.name === measure)?.about;
+  const about = mix
+    ? `A weighted sum by ${mix[0].measure}.`
+    : chosen
+      ? `${chosen.measure}, ${chosen.metapath ?? `from ${chosen.source_type} to ${chosen.target_type}`}.`
+      : served.measures.find((one) => one.name === measure)?.about;
   at(`about-${side}`).textContent = about ?? "";
 }
 
 function showNext(told) {
-  at("schema-hint").textContent = state.path ? "Choose a type to go one step on; dashed ones cannot follow." : "Choose types in turn to walk a meta-path.";
+  at("schema-hint").textContent = state.path
+    ? "Choose a type to go one step on; dashed ones cannot follow."
+    : "Choose types in turn to walk a meta-path.";
   at("following").hidden = !told.next.length;
-  at("next").replaceChildren(...told.next.map((next) => el("button", { type: "button", class: "chip", onclick: () => takePath(next.metapath) },
-    next.link ? el("span", { class: "id" }, shown(next.link, 40)) : null, shown(next.node_type, 40))));
+  at("next").replaceChildren(
+    ...told.next.map((next) =>
+      el(
+        "button",
+        { type: "button", class: "chip", onclick: () => takePath(next.metapath) },
+        next.link ? el("span", { class: "id" }, shown(next.link, 40)) : null,
+        shown(next.node_type, 40),
+      ),
+    ),
+  );
 }
 
 async function showSuggestions(told, schema, mine) {
-  const from = told.node_types[0] ?? schema.node_types.map((type) => type.node_type).find((type) => told.next.length && told.text.trim().toLowerCase().startsWith(type.toLowerCase()));
+  const from =
+    told.node_types[0] ??
+    schema.node_types
+      .map((type) => type.node_type)
+      .find((type) => told.next.length && told.text.trim().toLowerCase().startsWith(type.toLowerCase()));
   const steps = Math.max(4, 2 * (told.node_types.length - 1));
   const all = from ? await suggestPaths(state.graph, from, Math.min(steps, 8)) : [];
   if (mine !== ticket) return;
@@ -162,7 +211,22 @@ async function showSuggestions(told, schema, mine) {
   const fitting = all.filter((path) => path.metapath.startsWith(open)).slice(0, 8);
   at("suggested").hidden = !fitting.length;
   at("suggestions-title").textContent = open ? "To come back" : `Meta-paths of ${shown(from ?? "", 30)}`;
-  at("suggestions").replaceChildren(...fitting.map((path) => el("li", {}, el("button", {
-    type: "button", class: "suggestion", "aria-pressed": String(path.metapath === told.metapath), onclick: () => takePath(path.metapath),
-  }, path.metapath))));
+  at("suggestions").replaceChildren(
+    ...fitting.map((path) =>
+      el(
+        "li",
+        {},
+        el(
+          "button",
+          {
+            type: "button",
+            class: "suggestion",
+            "aria-pressed": String(path.metapath === told.metapath),
+            onclick: () => takePath(path.metapath),
+          },
+          path.metapath,
+        ),
+      ),
+    ),
+  );
 }

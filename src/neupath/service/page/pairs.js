@@ -2,9 +2,9 @@
 
 import { combobox } from "./combobox.js";
 import { announce, el, isolated, labelOf, nodeName, shown } from "./dom.js";
-import { findNodes, readNode, readSchema } from "./graphs.js";
+import { findNodes, readNode, readSchema, resolve } from "./graphs.js";
 import { nodeOptions } from "./search.js";
-import { change, state } from "./state.js";
+import { change, meaning, state } from "./state.js";
 
 const MOST_ROWS = 200;
 
@@ -12,7 +12,8 @@ const MOST_ROWS = 200;
 export function addPairs(type, added) {
   const kept = state.type === null || state.type === type ? state.pairs : [];
   const known = new Map(kept.map((pair) => [JSON.stringify(pair.slice(0, 2).map(String)), pair]));
-  for (const [query, target, score] of added) known.set(JSON.stringify([query, target].map(String)), [String(query), String(target), score]);
+  for (const [query, target, score] of added)
+    known.set(JSON.stringify([query, target].map(String)), [String(query), String(target), score]);
   change({ type, pairs: [...known.values()] });
   announce(`${known.size} pairs are collected`);
 }
@@ -22,13 +23,23 @@ function dropPair(index) {
 }
 
 function setScore(index, score) {
-  change({ pairs: state.pairs.map((pair, place) => (place === index ? [pair[0], pair[1], score] : pair)) }, { replace: true });
+  change(
+    { pairs: state.pairs.map((pair, place) => (place === index ? [pair[0], pair[1], score] : pair)) },
+    { replace: true },
+  );
 }
 
 /** Make a slider and a number that say the same score. */
 export function scoreField(value, label, onChange) {
   const slider = el("input", { type: "range", min: 0, max: 1, step: 0.01, value, "aria-label": `Score of ${label}` });
-  const number = el("input", { type: "number", min: 0, max: 1, step: "any", value, "aria-label": `Score of ${label} as a number` });
+  const number = el("input", {
+    type: "number",
+    min: 0,
+    max: 1,
+    step: "any",
+    value,
+    "aria-label": `Score of ${label} as a number`,
+  });
   const read = (field) => Math.min(1, Math.max(0, Number(field.value) || 0));
   slider.addEventListener("input", () => (number.value = slider.value));
   number.addEventListener("input", () => (slider.value = number.value));
@@ -41,18 +52,43 @@ export function scoreField(value, label, onChange) {
 export function pairList() {
   const rows = state.pairs.slice(0, MOST_ROWS).map(([query, target, score], index) => {
     const label = `${isolated(query, 60)} and ${isolated(target, 60)}`;
-    const who = el("span", { class: "who" }, nameLater(query), el("span", { class: "link" }, " and "), nameLater(target));
-    return el("li", { class: "pair" }, who, scoreField(score, label, (value) => setScore(index, value)).element,
-      el("button", { type: "button", "aria-label": `Remove ${label}`, title: "Remove", onclick: () => dropPair(index) }, "✕"));
+    const who = el(
+      "span",
+      { class: "who" },
+      nameLater(query),
+      el("span", { class: "link" }, " and "),
+      nameLater(target),
+    );
+    return el(
+      "li",
+      { class: "pair" },
+      who,
+      scoreField(score, label, (value) => setScore(index, value)).element,
+      el(
+        "button",
+        { type: "button", "aria-label": `Remove ${label}`, title: "Remove", onclick: () => dropPair(index) },
+        "✕",
+      ),
+    );
   });
   const others = state.pairs.length - rows.length;
-  if (!rows.length) return el("p", { class: "empty" }, "No pairs yet. Add some here, or mark hits of a search with ✓ and ✕.");
-  return el("div", {}, el("ol", { class: "pairs" }, rows), others > 0 ? el("p", { class: "quiet" }, `and ${others} more`) : null);
+  if (!rows.length)
+    return el("p", { class: "empty" }, "No pairs yet. Add some here, or mark hits of a search with ✓ and ✕.");
+  return el(
+    "div",
+    {},
+    el("ol", { class: "pairs" }, rows),
+    others > 0 ? el("p", { class: "quiet" }, `and ${others} more`) : null,
+  );
 }
 
 function nameLater(id) {
   const place = el("span", { class: "node" }, el("bdi", { class: "name" }, shown(id, 80)));
-  if (state.pairs.length <= MOST_ROWS) readNode(state.graph, state.type, id).then((node) => place.replaceChildren(...nodeName(node, 60)), () => {});
+  if (state.pairs.length <= MOST_ROWS)
+    readNode(state.graph, state.type, id).then(
+      (node) => place.replaceChildren(...nodeName(node, 60)),
+      () => {},
+    );
   return place;
 }
 
@@ -60,23 +96,55 @@ function nameLater(id) {
 export async function pairFields() {
   const { node_types: types, steps } = await readSchema(state.graph);
   const linked = types.map((type) => type.node_type).filter((type) => steps.some((step) => step.source === type));
-  const select = el("select", { id: "pair-type", onchange: () => change({ type: select.value, pairs: [], skip: [], ran: false, job: null, try: null }) }, linked.map((type) => el("option", { value: type }, shown(type, 40))));
-  if (state.type) select.value = state.type;
+  const select = el(
+    "select",
+    {
+      id: "pair-type",
+      onchange: () => change({ type: select.value, pairs: [], skip: [], ran: false, job: null, try: null }),
+    },
+    linked.map((type) => el("option", { value: type }, shown(type, 40))),
+  );
+  const type = state.type ?? (await resolve(state.graph, meaning("a"))).source;
+  if (linked.includes(type)) select.value = type;
   const chosen = {};
   const score = scoreField(1, "the new pair", () => {});
-  const inputs = [nodeField("pair-query", "First node", (node) => (chosen.query = node), () => select.value), nodeField("pair-target", "Second node", (node) => (chosen.target = node), () => select.value)];
+  const inputs = [
+    nodeField(
+      "pair-query",
+      "First node",
+      (node) => (chosen.query = node),
+      () => select.value,
+    ),
+    nodeField(
+      "pair-target",
+      "Second node",
+      (node) => (chosen.target = node),
+      () => select.value,
+    ),
+  ];
   const complaint = el("p", { class: "status bad", role: "status" });
   const add = () => {
     if (!chosen.query || !chosen.target) complaint.textContent = "Choose both nodes from what is offered.";
     else addPairs(select.value, [[chosen.query.id, chosen.target.id, score.value()]]);
   };
-  return el("div", { class: "add-pair" },
+  return el(
+    "div",
+    { class: "add-pair" },
     el("div", { class: "field inline" }, el("label", { for: "pair-type" }, "Pairs of"), select),
-    el("div", { class: "two" }, inputs), el("div", { class: "row" }, score.element, el("button", { type: "button", id: "add-pair", onclick: add }, "Add pair")), complaint, pasteField(() => select.value));
+    el("div", { class: "two" }, inputs),
+    el(
+      "div",
+      { class: "row" },
+      score.element,
+      el("button", { type: "button", id: "add-pair", onclick: add }, "Add pair"),
+    ),
+    complaint,
+    pasteField(() => select.value),
+  );
 }
 
 function nodeField(id, label, choose, type) {
-  const input = el("input", { id, type: "text", "aria-label": label, placeholder: label });
+  const input = el("input", { id, type: "text", placeholder: "Name or id" });
   const box = el("div", { class: "field" }, el("label", { for: id }, label), input);
   combobox(input, {
     find: async (text, signal) => nodeOptions(await findNodes(state.graph, type(), text, 12, signal)),
@@ -97,13 +165,27 @@ function pasteField(type) {
     told.textContent = wrong ?? "";
     if (!wrong) addPairs(type(), pairs);
   };
-  return el("details", {}, el("summary", {}, "Paste many"), el("label", { for: "paste", class: "quiet" }, "A pair on each line: query, target and score, with commas or tabs between. Without a score a pair is similar."), area,
-    el("button", { type: "button", onclick: read, id: "paste-add" }, "Add all"), told);
+  return el(
+    "details",
+    {},
+    el("summary", {}, "Paste many"),
+    el(
+      "label",
+      { for: "paste", class: "quiet" },
+      "A pair on each line: query, target and score, with commas or tabs between. Without a score a pair is similar.",
+    ),
+    area,
+    el("button", { type: "button", onclick: read, id: "paste-add" }, "Add all"),
+    told,
+  );
 }
 
 /** Read pairs from lines of text; `wrong` says which line is none. */
 export function readPairs(text) {
-  const lines = text.split(/\r?\n/).map((line) => line.trim()).filter((line) => line && !/^query\s*[,\t]\s*target/i.test(line));
+  const lines = text
+    .split(/\r?\n/)
+    .map((line) => line.trim())
+    .filter((line) => line && !/^query\s*[,\t]\s*target/i.test(line));
   const pairs = lines.map((line) => {
     const [query, target, score = "1"] = line.split(line.includes("\t") ? "\t" : ",").map((part) => part.trim());
     return [query, target, score === "" ? NaN : Number(score)];

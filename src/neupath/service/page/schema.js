@@ -49,7 +49,7 @@ function split(level) {
 function spread(rows) {
   const places = new Map();
   rows.forEach((row, y) => {
-    const odd = row.length === 1 && rows.length > 4 && y % 2 ? 0.2 : 0; // a long chain bends, so that no edge runs through a type
+    const odd = row.length === 1 && rows.length > 4 && y % 2 ? 0.2 : 0; // so that a long chain bends
     row.forEach((name, x) => {
       places.set(name, { x: WIDTH * ((x + 0.5) / row.length + odd), y: ROW * y + PILL / 2 + 8 });
     });
@@ -57,12 +57,19 @@ function spread(rows) {
   return { places, height: ROW * (rows.length - 1) + PILL + 16 };
 }
 
-/** Draw a schema. `told` is the meta-path so far; `step(option)` takes a type or relation, `refuse(type)` one that cannot follow. */
+/** Draw a schema; `told` is the meta-path so far, `step(option)` goes on, `refuse(type)` hears what cannot follow. */
 export function drawSchema(schema, told, step, refuse) {
   const { places, height } = layOut(schema);
-  const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${height}`, class: "schema", role: "group", "aria-label": "Schema: choose types in turn" });
+  const picture = svg("svg", {
+    viewBox: `0 0 ${WIDTH} ${height}`,
+    class: "schema",
+    role: "group",
+    "aria-label": "Schema: choose types in turn",
+  });
   const offered = (matches) => told.next.find(matches);
-  const walked = new Set((told.node_types ?? []).slice(1).map((type, i) => [type, told.node_types[i]].sort().join("\n")));
+  const walked = new Set(
+    (told.node_types ?? []).slice(1).map((type, i) => [type, told.node_types[i]].sort().join("\n")),
+  );
   const beside = new Map();
   for (const relation of schema.relations) {
     const key = [relation.source, relation.target].sort().join("\n");
@@ -72,8 +79,17 @@ export function drawSchema(schema, told, step, refuse) {
     relations.forEach((relation, place) => {
       const links = [`-${relation.name}->`, `<-${relation.name}-`, `-${relation.name}-`];
       const option = offered((next) => links.includes(next.link) && key.split("\n").includes(next.node_type));
-      picture.append(drawRelation(relation, places, place - (relations.length - 1) / 2, walked.has(key), option, step,
-        schema.relations.length > MANY));
+      picture.append(
+        drawRelation(
+          relation,
+          places,
+          place - (relations.length - 1) / 2,
+          walked.has(key),
+          option,
+          step,
+          schema.relations.length > MANY,
+        ),
+      );
     });
   }
   schema.node_types.forEach((type, index) => {
@@ -89,43 +105,81 @@ function drawType(type, index, { x, y }, positions, option, step, refuse) {
   const width = Math.min(170, Math.max(92, 8.4 * Array.from(name).length + 40));
   const order = positions.length ? `; position ${positions.join(" and ")} of the meta-path` : "";
   const act = () => (option ? step(option) : refuse(type.node_type));
-  return svg("g", {
-    class: `type t${index % 8}${option ? " possible" : ""}${positions.length ? " walked" : ""}`, role: "button", tabindex: 0,
-    transform: `translate(${x} ${y})`, "aria-label": `${name}, ${count(type.nodes, "node")}${order}`,
-    "aria-disabled": option ? null : "true", "data-type": type.node_type, onclick: act, onkeydown: (event) => press(event, act),
-  },
-  svg("title", {}, `${shown(type.node_type)}: ${count(type.nodes, "node")}${option ? "; click to go on to it" : ""}`),
-  svg("rect", { x: -width / 2, y: -PILL / 2, width, height: PILL, rx: PILL / 2 }),
-  svg("text", { class: "label", y: -3 }, name),
-  svg("text", { class: "count", y: 13 }, count(type.nodes)),
-  positions.length ? svg("g", { class: "order", transform: `translate(${width / 2 - 4} ${-PILL / 2 + 3})` },
-    svg("rect", { x: -5 - 4 * positions.length, y: -9, width: 10 + 8 * positions.length, height: 18, rx: 9 }),
-    svg("text", { y: 4 }, positions.slice(0, 4).join("·"))) : null);
+  return svg(
+    "g",
+    {
+      class: `type t${index % 8}${option ? " possible" : ""}${positions.length ? " walked" : ""}`,
+      role: "button",
+      tabindex: 0,
+      transform: `translate(${x} ${y})`,
+      "aria-label": `${name}, ${count(type.nodes, "node")}${order}`,
+      "aria-disabled": option ? null : "true",
+      "data-type": type.node_type,
+      onclick: act,
+      onkeydown: (event) => press(event, act),
+    },
+    svg("title", {}, `${shown(type.node_type)}: ${count(type.nodes, "node")}${option ? "; click to go on to it" : ""}`),
+    svg("rect", { x: -width / 2, y: -PILL / 2, width, height: PILL, rx: PILL / 2 }),
+    svg("text", { class: "label", y: -3 }, name),
+    svg("text", { class: "count", y: 13 }, count(type.nodes)),
+    positions.length
+      ? svg(
+          "g",
+          { class: "order", transform: `translate(${width / 2 - 4} ${-PILL / 2 + 3})` },
+          svg("rect", { x: -5 - 4 * positions.length, y: -9, width: 10 + 8 * positions.length, height: 18, rx: 9 }),
+          svg("text", { y: 4 }, positions.slice(0, 4).join("·")),
+        )
+      : null,
+  );
 }
 
 function drawRelation(relation, places, offset, walked, option, step, crowded) {
   const [from, to] = [places.get(relation.source), places.get(relation.target)];
   const curve = from === to ? loop(from, offset) : bend(from, to, offset);
-  const text = `${shown(relation.source, 40)} ${shown(relation.name, 40)} ${shown(relation.target, 40)}: ${count(relation.edges, "edge")}`;
+  const [source, name, target] = [relation.source, relation.name, relation.target].map((word) => shown(word, 40));
+  const text = `${source} ${name} ${target}: ${count(relation.edges, "edge")}`;
   const act = () => option && step(option);
-  const able = option ? { role: "button", tabindex: 0, "aria-label": `follow ${text}`, onclick: act, onkeydown: (event) => press(event, act) } : {};
-  return svg("g", { class: `relation${walked ? " walked" : ""}${option ? " possible" : ""}`, ...able },
+  const able = option
+    ? {
+        role: "button",
+        tabindex: 0,
+        "aria-label": `follow ${text}`,
+        onclick: act,
+        onkeydown: (event) => press(event, act),
+      }
+    : {};
+  return svg(
+    "g",
+    { class: `relation${walked ? " walked" : ""}${option ? " possible" : ""}`, ...able },
     svg("title", {}, text),
     svg("path", { d: curve.d, class: "line" }),
-    svg("text", { x: curve.x, y: curve.y - (crowded ? 0 : 6), class: "label" }, `${shown(relation.name, 22)} ${relation.directed ? arrow(from, to) : ""}`,
-      crowded ? null : svg("tspan", { class: "count", x: curve.x, dy: 13 }, count(relation.edges))));
+    svg(
+      "text",
+      { x: curve.x, y: curve.y - (crowded ? 0 : 6), class: "label" },
+      `${shown(relation.name, 22)} ${relation.directed ? arrow(from, to) : ""}`,
+      crowded ? null : svg("tspan", { class: "count", x: curve.x, dy: 13 }, count(relation.edges)),
+    ),
+  );
 }
 
 function bend(from, to, offset) {
   const [x, y] = [(from.x + to.x) / 2, (from.y + to.y) / 2];
   const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
   const [dx, dy] = [(-(to.y - from.y) / length) * offset * 60, ((to.x - from.x) / length) * offset * 60];
-  return { d: `M${from.x} ${from.y}Q${x + dx} ${y + dy} ${to.x} ${to.y}`, x: x + dx / 2, y: y + dy / 2 + offset * 12 + 4 };
+  return {
+    d: `M${from.x} ${from.y}Q${x + dx} ${y + dy} ${to.x} ${to.y}`,
+    x: x + dx / 2,
+    y: y + dy / 2 + offset * 12 + 4,
+  };
 }
 
 function loop({ x, y }, offset) {
   const out = 64 + 18 * offset;
-  return { d: `M${x + 20} ${y - 12}C${x + 150} ${y - out} ${x + 150} ${y + out} ${x + 20} ${y + 12}`, x: Math.min(x + 122, WIDTH - 60), y: y + 4 + 14 * offset };
+  return {
+    d: `M${x + 20} ${y - 12}C${x + 150} ${y - out} ${x + 150} ${y + out} ${x + 20} ${y + 12}`,
+    x: Math.min(x + 122, WIDTH - 60),
+    y: y + 4 + 14 * offset,
+  };
 }
 
 /** Return the arrow that points from one place to another. */
@@ -149,5 +203,9 @@ export function showSchema(picture) {
 
 /** Say what a graph holds in a line. */
 export function summary(graph) {
-  return el("p", { class: "quiet" }, `${count(graph.nodes, "node")} of ${count(graph.node_types.length, "type")}, ${count(graph.edges, "edge")}`);
+  return el(
+    "p",
+    { class: "quiet" },
+    `${count(graph.nodes, "node")} of ${count(graph.node_types.length, "type")}, ${count(graph.edges, "edge")}`,
+  );
 }

@@ -26,6 +26,7 @@ export function setUpSearch(label) {
     find: async (text, signal) => (source ? nodeOptions(await findNodes(state.graph, source, text, 12, signal)) : []),
     choose: (node) => choose(node),
   });
+  at("query").addEventListener("blur", () => (at("query").value = at("query").dataset.chosen ?? ""));
   at("k").addEventListener("change", (event) => change({ k: Number(event.target.value) }));
   at("compare").addEventListener("click", compare);
   at("csv").addEventListener("click", exportHits);
@@ -34,14 +35,22 @@ export function setUpSearch(label) {
 
 /** Turn found nodes into options of a combobox. */
 export function nodeOptions({ nodes, total }) {
-  const why = { spelling: "spelled alike", inside: "", prefix: "", any: "" };
-  announce(`${count(total, "node")} in all`);
-  return nodes.map((node) => ({ value: node, label: [...nodeName(node, 80), why[node.match] && el("span", { class: "quiet" }, why[node.match])] }));
+  const options = nodes.map((node) => ({
+    value: node,
+    label: [...nodeName(node, 80), node.match === "spelling" ? el("span", { class: "quiet" }, "spelled alike") : null],
+  }));
+  return Object.assign(options, { total });
 }
 
 function choose(node) {
-  at("query").value = labelOf(node);
+  showQuery(node);
   change({ query: String(node.id), queryType: source, target: null });
+}
+
+/** Show which node the query is, unless someone is typing another. */
+function showQuery(node) {
+  at("query").dataset.chosen = shown(labelOf(node), 400);
+  at("query").value = at("query").dataset.chosen;
 }
 
 async function compare() {
@@ -66,11 +75,20 @@ async function exportHits() {
 
 /** Show the hits of the state; nothing is asked where nothing they are made of has changed. */
 export async function updateSearch() {
-  const asked = JSON.stringify([state.graph, state.query, state.queryType, state.k, meaning("a"), state.compare && meaning("b")]);
+  const asked = JSON.stringify([
+    state.graph,
+    state.query,
+    state.queryType,
+    state.k,
+    meaning("a"),
+    state.compare && meaning("b"),
+  ]);
   at("compare").setAttribute("aria-pressed", String(state.compare));
   at("compare").textContent = state.compare ? "Compare no more" : "Compare two";
   at("search").classList.toggle("comparing", state.compare);
   document.body.classList.toggle("comparing", state.compare);
+  if (![...at("k").options].some((option) => Number(option.value) === state.k))
+    at("k").append(el("option", {}, String(state.k)));
   at("k").value = String(state.k);
   if (asked === last) return markHits();
   last = asked;
@@ -86,10 +104,12 @@ export async function updateSearch() {
 
 function fail(error) {
   lists.a.clear();
-  showStart(problem(error, () => {
-    last = null;
-    updateSearch();
-  }));
+  showStart(
+    problem(error, () => {
+      last = null;
+      updateSearch();
+    }),
+  );
 }
 
 async function update(signal) {
@@ -98,14 +118,18 @@ async function update(signal) {
   at("csv").disabled = at("compare").disabled = !state.query;
   if (told.source) setSource(told.source);
   if (!told.valid) return showUnfinished(told);
-  const query = state.query !== null && (state.queryType === null || state.queryType === told.source) ? state.query : null;
+  const query =
+    state.query !== null && (state.queryType === null || state.queryType === told.source) ? state.query : null;
   if (query === null) return offerStart(told.source, signal);
   showStart();
   at("columns").hidden = false;
   at("columns").setAttribute("aria-busy", "true");
-  readNode(state.graph, told.source, query).then((node) => {
-    if (!signal.aborted && document.activeElement !== at("query")) at("query").value = shown(labelOf(node), 400);
-  });
+  readNode(state.graph, told.source, query).then(
+    (node) => {
+      if (!signal.aborted && document.activeElement !== at("query")) showQuery(node);
+    },
+    () => {},
+  );
   await Promise.all((state.compare ? ["a", "b"] : ["a"]).map((side) => fill(side, query, told.source, signal)));
   if (!state.compare) lists.b.clear();
   at("columns").setAttribute("aria-busy", "false");
@@ -114,24 +138,35 @@ async function update(signal) {
 
 async function fill(side, query, type, signal) {
   const given = meaning(side);
-  at(`title-${side}`).replaceChildren(el("span", { class: `tag ${side}` }, side.toUpperCase()), ` ${shown(meaningText(given), 80)}`);
+  at(`title-${side}`).replaceChildren(
+    el("span", { class: `tag ${side}` }, side.toUpperCase()),
+    ` ${shown(meaningText(given), 80)}`,
+  );
   try {
-    const told = side === "b" ? await resolve(state.graph, given) : { valid: true, source: type };
-    if (!told.valid) throw new Error(told.error);
-    if (told.source !== type) throw new Error(`This starts at ${told.source}, and the query is a ${type}; choose a meta-path from ${type}.`);
+    if (side === "b") await checkSource(given, type);
     const began = performance.now();
     const found = await search(state.graph, given, query, state.k, { signal });
     const about = { subject: `${state.graph}\n${query}`, meaning: meaningText(given) };
     const moves = lists[side].show(found, about);
-    if (side === "a") at("found").textContent = `${count(found.hits.length, "hit")}, ${found.exact ? "exact" : "learned"}, ${Math.round(performance.now() - began)} ms`;
+    const took = Math.round(performance.now() - began);
+    const told = `${count(found.hits.length, "hit")}, ${found.exact ? "exact" : "learned"}, ${took} ms`;
+    if (side === "a") at("found").textContent = told;
     const none = `Nothing is joined to it by ${given.metapath ?? "this meaning"}.`;
-    at(`note-${side}`).replaceChildren(found.hits.length ? moves ?? "" : none);
+    at(`note-${side}`).replaceChildren(found.hits.length ? (moves ?? "") : none);
   } catch (error) {
     if (error.name === "AbortError") throw error;
     lists[side].clear();
     at(`note-${side}`).replaceChildren(problem(error));
     if (side === "a") at("found").textContent = "";
   }
+}
+
+/** Refuse a second meaning that cannot answer the query of the first. */
+async function checkSource(given, type) {
+  const { valid, source: from, error } = await resolve(state.graph, given);
+  if (!valid) throw new Error(error);
+  if (from !== type)
+    throw new Error(`This starts at ${from}, and the query is a ${type}; choose a meta-path from ${type}.`);
 }
 
 function setSource(type) {
@@ -144,7 +179,8 @@ function setSource(type) {
 function showUnfinished(told) {
   at("found").textContent = "";
   at("note-a").replaceChildren(lists.a.rows.size ? `These are the hits of ${lists.a.meaning}. ${told.error}` : "");
-  if (!lists.a.rows.size) showStart(el("div", { class: "empty" }, el("p", {}, told.error ?? "Choose what similar means first.")));
+  if (!lists.a.rows.size)
+    showStart(el("div", { class: "empty" }, el("p", {}, told.error ?? "Choose what similar means first.")));
 }
 
 function showStart(...children) {
@@ -156,14 +192,30 @@ function showStart(...children) {
 async function offerStart(type, signal) {
   lists.a.clear();
   lists.b.clear();
+  delete at("query").dataset.chosen;
   if (document.activeElement !== at("query")) at("query").value = "";
   const { nodes, total } = await findNodes(state.graph, type, "", 8, signal);
   signal.throwIfAborted();
   if (!total) return showStart(el("div", { class: "empty" }, el("p", {}, `There is no ${type} in this graph.`)));
-  const chips = nodes.map((node) => el("button", { type: "button", class: "chip", onclick: () => choose(node) }, el("bdi", {}, shown(labelOf(node), 40))));
-  return showStart(el("div", { class: "empty" },
-    el("p", {}, `Type the name or the id of one of ${count(total, `${shown(type, 40)} node`)}, or begin with one of these.`),
-    el("div", { class: "chips" }, chips)));
+  const chips = nodes.map((node) =>
+    el(
+      "button",
+      { type: "button", class: "chip", onclick: () => choose(node) },
+      el("bdi", {}, shown(labelOf(node), 40)),
+    ),
+  );
+  return showStart(
+    el(
+      "div",
+      { class: "empty" },
+      el(
+        "p",
+        {},
+        `Type the name or the id of one of ${count(total, `${shown(type, 40)} node`)}, or begin with one of these.`,
+      ),
+      el("div", { class: "chips" }, chips),
+    ),
+  );
 }
 
 function markHits() {
@@ -181,10 +233,12 @@ function drawTies() {
   const middle = (row) => row.getBoundingClientRect().top + row.getBoundingClientRect().height / 2 - origin.top;
   const common = [...lists.a.rows].filter(([id]) => lists.b.rows.has(id));
   ties.setAttribute("viewBox", `0 0 ${origin.width || 1} ${origin.height || 1}`);
-  return ties.replaceChildren(...common.map(([id, row]) => {
-    const [y0, y1, x] = [middle(row), middle(lists.b.rows.get(id)), origin.width];
-    return svg("path", { d: `M0 ${y0}C${x / 2} ${y0} ${x / 2} ${y1} ${x} ${y1}`, "data-id": id });
-  }));
+  return ties.replaceChildren(
+    ...common.map(([id, row]) => {
+      const [y0, y1, x] = [middle(row), middle(lists.b.rows.get(id)), origin.width];
+      return svg("path", { d: `M0 ${y0}C${x / 2} ${y0} ${x / 2} ${y1} ${x} ${y1}`, "data-id": id });
+    }),
+  );
 }
 
 function tie(id) {

@@ -1,14 +1,54 @@
 // State: all that a view is made of, held by the address, so that a link shares it and Back returns to it.
 
 const WORDS = {
-  graph: "g", view: "v", path: "p", measure: "m", model: "model", mix: "mix", compare: "vs", path2: "p2", measure2: "m2",
-  model2: "model2", mix2: "mix2", query: "q", queryType: "qt", k: "k", target: "t", side: "side", paths: "n", type: "type",
-  pairs: "pairs", skip: "skip", ran: "ran", job: "job", try: "try",
+  graph: "g",
+  view: "v",
+  path: "p",
+  measure: "m",
+  model: "model",
+  mix: "mix",
+  compare: "vs",
+  path2: "p2",
+  measure2: "m2",
+  model2: "model2",
+  mix2: "mix2",
+  query: "q",
+  queryType: "qt",
+  k: "k",
+  target: "t",
+  side: "side",
+  paths: "n",
+  type: "type",
+  pairs: "pairs",
+  skip: "skip",
+  ran: "ran",
+  job: "job",
+  try: "try",
 };
 const DEFAULTS = {
-  graph: null, view: "search", path: "", measure: "pathsim", model: null, mix: null, compare: false, path2: "",
-  measure2: "joinsim", model2: null, mix2: null, query: null, queryType: null, k: 10, target: null, side: "a", paths: 10,
-  type: null, pairs: [], skip: [], ran: false, job: null, try: null,
+  graph: null,
+  view: "search",
+  path: "",
+  measure: "pathsim",
+  model: null,
+  mix: null,
+  compare: false,
+  path2: "",
+  measure2: "joinsim",
+  model2: null,
+  mix2: null,
+  query: null,
+  queryType: null,
+  k: 10,
+  target: null,
+  side: "a",
+  paths: 10,
+  type: null,
+  pairs: [],
+  skip: [],
+  ran: false,
+  job: null,
+  try: null,
 };
 const listeners = [];
 
@@ -21,7 +61,7 @@ function read(hash) {
   for (const [name, word] of Object.entries(WORDS)) {
     if (given.has(word)) found[name] = readValue(DEFAULTS[name], given.get(word), name);
   }
-  return found;
+  return found.type === null ? { ...found, pairs: [] } : found; // pairs of no type are no pairs
 }
 
 function readValue(usual, text, name) {
@@ -34,7 +74,9 @@ function readValue(usual, text, name) {
 
 function readMix(text) {
   const parts = readRows(text).filter(([measure, , weight]) => typeof measure === "string" && weight >= 0);
-  return parts.length ? parts.map(([measure, metapath, weight]) => ({ measure, metapath: String(metapath), weight })) : null;
+  return parts.length
+    ? parts.map(([measure, metapath, weight]) => ({ measure, metapath: String(metapath), weight }))
+    : null;
 }
 
 function readRows(text) {
@@ -92,6 +134,7 @@ export function meaning(side) {
 
 /** Say a meaning in a few words. */
 export function meaningText(given) {
-  if (given.mix) return `found by example (${given.mix.length === 1 ? given.mix[0].metapath : `${given.mix.length} meta-paths`})`;
+  if (given.mix)
+    return `found by example (${given.mix.length === 1 ? given.mix[0].metapath : `${given.mix.length} meta-paths`})`;
   return given.model ? `model ${given.model}` : `${given.measure} on ${given.metapath}`;
 }
