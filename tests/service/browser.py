@@ -35,8 +35,8 @@ class Explorer:
     complaints: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        expect.set_options(timeout=4_000)
-        self.page.set_default_timeout(4_000)
+        expect.set_options(timeout=10_000)
+        self.page.set_default_timeout(10_000)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
         self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
@@ -46,8 +46,8 @@ class Explorer:
         self.page.goto(f"{self.url}/#{urlencode(words)}" if words else f"{self.url}/")
         return self
 
-    def at(self, selector: str) -> Locator:
-        return self.page.locator(selector)
+    def at(self, selector: str, **options: Any) -> Locator:
+        return self.page.locator(selector, **options)
 
     def see(self, selector: str) -> Any:
         return expect(self.page.locator(selector))
@@ -63,6 +63,10 @@ class Explorer:
 
     def click_type(self, node_type: str) -> None:
         self.at(f".schema .type[data-type='{node_type}']").click()
+
+    def option(self) -> Locator:
+        """The first of what a field offers."""
+        return self.at("li.option").first
 
     def overflow(self) -> int:
         return int(self.page.evaluate("document.documentElement.scrollWidth - innerWidth"))

@@ -7,7 +7,7 @@ import pytest
 
 import neupath as npth
 from tests.service.browser import PARSER, Browser, Explorer, expect, explore, needs_chromium, open_browser
-from tests.service.conftest import Running, Start, start_service
+from tests.service.conftest import Running, Start
 
 pytestmark = needs_chromium
 PAIRS = [["Mike", "Bob", 1], ["Mike", "Mary", 0.8], ["Mike", "Ann", 0], ["Mary", "Ann", 2 / 7]]
@@ -21,17 +21,9 @@ def browser() -> Iterator[Browser]:
         yield found
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    graphs = {"stdlib": npth.load("stdlib"), "toy": npth.load("toy")}
-    found = start_service(tmp_path_factory.mktemp("state"), graphs)
-    yield found
-    found.stop()
-
-
 @pytest.fixture
-def explorer(browser: Browser, served: Running) -> Iterator[Explorer]:
-    with explore(browser, served.url, viewport={"width": 1280, "height": 900}) as found:
+def explorer(browser: Browser, explored: Running) -> Iterator[Explorer]:
+    with explore(browser, explored.url, viewport={"width": 1280, "height": 900}) as found:
         yield found
 
 
@@ -80,11 +72,11 @@ def test_pairs_are_typed(explorer: Explorer) -> None:
     explorer.see(".pair").to_have_count(3)
 
 
-def test_what_pairs_mean_is_found_with_its_certainty(explorer: Explorer, served: Running) -> None:
+def test_what_pairs_mean_is_found_with_its_certainty(explorer: Explorer, explored: Running) -> None:
     explorer.open(**LABELLED)
     explorer.at("#infer").click()
     pairs = [{"query": query, "target": target, "score": score} for query, target, score in PAIRS]
-    found = served.post("/api/graphs/toy/infer", {"pairs": pairs, "node_type": "author", "suggest": 1}).json()
+    found = explored.post("/api/graphs/toy/infer", {"pairs": pairs, "node_type": "author", "suggest": 1}).json()
     assert found["metapaths"][0]["metapath"] == APVPA
     explorer.see(".weights .name").to_have_text([part["metapath"] for part in found["metapaths"]])
     explorer.see(".weights .score").to_have_text([f"{part['weight']:.4f}" for part in found["metapaths"]])
@@ -120,13 +112,13 @@ def test_the_next_pair_is_labelled_or_skipped(explorer: Explorer) -> None:
     explorer.see(".verdict").to_be_visible()
 
 
-def test_a_job_tells_how_far_it_is_and_what_it_found(explorer: Explorer, browser: Browser, served: Running) -> None:
+def test_a_job_tells_how_far_it_is_and_what_it_found(explorer: Explorer, browser: Browser, explored: Running) -> None:
     explorer.open(**LABELLED)
     explorer.at("#infer-job").click()
     explorer.see(".waiting progress").to_be_visible()
     explorer.see(".weights .name").to_have_text([APVPA], timeout=30_000)
     assert "job=" in explorer.page.url
-    with explore(browser, served.url) as other:  # the job's result is there for whoever has the address
+    with explore(browser, explored.url) as other:  # the job's result is there for whoever has the address
         other.page.goto(explorer.page.url)
         other.see(".weights .name").to_have_text([APVPA])
 

@@ -100,10 +100,14 @@ export function combobox(input, { find, choose, enter = null, openOnFocus = true
       options = found;
       show();
     } catch (error) {
-      if (error.name === "AbortError") return;
-      list.replaceChildren(el("li", { class: "none" }, error.message));
-      list.hidden = false;
+      complain(error);
     }
+  }
+
+  function complain(error) {
+    if (error.name === "AbortError") return;
+    list.replaceChildren(el("li", { class: "none" }, error.message));
+    list.hidden = false;
   }
 
   function move(by) {
@@ -117,9 +121,11 @@ export function combobox(input, { find, choose, enter = null, openOnFocus = true
       close();
       return enter(input.value);
     }
-    const wanted = typed || !list.hidden;
-    await open();
-    return wanted && options.length ? take(0) : undefined;
+    if (!typed && list.hidden) return open();
+    const { value } = input;
+    close();
+    const [first] = await find(value); // goes on where the focus has left already
+    return first ? choose(first.value) : open();
   }
 
   input.addEventListener("input", () => {
@@ -140,7 +146,7 @@ export function combobox(input, { find, choose, enter = null, openOnFocus = true
     if (!act || event.isComposing) return;
     event.preventDefault();
     if (event.key === "Enter") clearTimeout(timer);
-    act();
+    Promise.resolve(act()).catch(complain);
   });
   return { close };
 }

@@ -1,6 +1,6 @@
 // Example: pairs in, what they mean out; at once where they are few, as a job that can be watched and cancelled else.
 
-import { events, get, graphPath, post, remove } from "./api.js";
+import { events, get, graphPath, post, remove } from "./calls.js";
 import { announce, at, count, el, problem, same } from "./dom.js";
 import { showInferred } from "./inferred.js";
 import { readModels } from "./graphs.js";
@@ -23,7 +23,8 @@ export async function updateExample() {
   if (state.view !== "example") return;
   parts ??= layOut();
   if (!state.ran && !current.busy) current = { ...NOTHING };
-  if (drawn?.graph !== state.graph || drawn.type !== state.type) parts.fields.replaceChildren(await pairFields());
+  const isOther = drawn?.graph !== state.graph || (state.type && at("pair-type").value !== state.type);
+  if (isOther) parts.fields.replaceChildren(await pairFields());
   const isScoring =
     drawn &&
     same(

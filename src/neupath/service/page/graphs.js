@@ -1,6 +1,6 @@
 // Graphs: what is served, read once for each graph, and what a meaning says of it.
 
-import { get, graphPath, post } from "./api.js";
+import { get, graphPath, post } from "./calls.js";
 
 const known = new Map();
 export const served = { graphs: [], measures: [], models: [] };

@@ -96,42 +96,25 @@ function nameLater(id) {
 export async function pairFields() {
   const { node_types: types, steps } = await readSchema(state.graph);
   const linked = types.map((type) => type.node_type).filter((type) => steps.some((step) => step.source === type));
-  const select = el(
-    "select",
-    {
-      id: "pair-type",
-      onchange: () => change({ type: select.value, pairs: [], skip: [], ran: false, job: null, try: null }),
-    },
-    linked.map((type) => el("option", { value: type }, shown(type, 40))),
-  );
-  const type = state.type ?? (await resolve(state.graph, meaning("a"))).source;
-  if (linked.includes(type)) select.value = type;
-  const chosen = {};
-  const score = scoreField(1, "the new pair", () => {});
-  const inputs = [
-    nodeField(
-      "pair-query",
-      "First node",
-      (node) => (chosen.query = node),
-      () => select.value,
-    ),
-    nodeField(
-      "pair-target",
-      "Second node",
-      (node) => (chosen.target = node),
-      () => select.value,
-    ),
+  const select = typeField(linked, state.type ?? (await resolve(state.graph, meaning("a"))).source);
+  const [query, target] = [
+    nodeField("pair-query", "First node", () => select.value),
+    nodeField("pair-target", "Second node", () => select.value),
   ];
+  const score = scoreField(1, "the new pair", () => {});
   const complaint = el("p", { class: "status bad", role: "status" });
   const add = () => {
-    if (!chosen.query || !chosen.target) complaint.textContent = "Choose both nodes from what is offered.";
-    else addPairs(select.value, [[chosen.query.id, chosen.target.id, score.value()]]);
+    const [one, other] = [query.chosen(), target.chosen()];
+    complaint.textContent = one && other ? "" : "Choose both nodes from what is offered.";
+    if (!one || !other) return;
+    target.clear();
+    addPairs(select.value, [[one.id, other.id, score.value()]]);
   };
   return el(
     "div",
     { class: "add-pair" },
     el("div", { class: "field inline" }, el("label", { for: "pair-type" }, "Pairs of"), select),
-    el("div", { class: "two" }, inputs),
+    el("div", { class: "two" }, query.element, target.element),
     el(
       "div",
       { class: "row" },
@@ -143,17 +126,32 @@ export async function pairFields() {
   );
 }
 
-function nodeField(id, label, choose, type) {
+function typeField(types, chosen) {
+  const forget = () => change({ type: select.value, pairs: [], skip: [], ran: false, job: null, try: null });
+  const options = types.map((type) => el("option", { value: type }, shown(type, 40)));
+  const select = el("select", { id: "pair-type", onchange: forget }, options);
+  if (types.includes(chosen)) select.value = chosen;
+  return select;
+}
+
+function nodeField(id, label, type) {
   const input = el("input", { id, type: "text", placeholder: "Name or id" });
-  const box = el("div", { class: "field" }, el("label", { for: id }, label), input);
+  const element = el("div", { class: "field" }, el("label", { for: id }, label), input);
+  let node = null;
+  input.addEventListener("input", () => (node = null));
   combobox(input, {
     find: async (text, signal) => nodeOptions(await findNodes(state.graph, type(), text, 12, signal)),
-    choose: (node) => {
-      input.value = shown(labelOf(node));
-      choose(node);
+    choose: (found) => {
+      input.value = shown(labelOf(found));
+      node = found;
     },
   });
-  return box;
+  const clear = () => {
+    node = null;
+    input.value = "";
+    input.focus();
+  };
+  return { element, chosen: () => node, clear };
 }
 
 function pasteField(type) {

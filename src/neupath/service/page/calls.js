@@ -1,4 +1,4 @@
-// API: calls to the service, the token it may ask for, and the events of a job.
+// Calls: requests to the service, the token it may ask for, and the events of a job.
 
 import { at } from "./dom.js";
 
@@ -77,24 +77,21 @@ function askForToken(complaint) {
     at("token-problem").textContent = complaint;
     at("token").value = "";
     dialog.returnValue = "";
-    dialog.addEventListener(
-      "close",
-      () => {
-        const given = dialog.returnValue === "use" && isSendable(at("token").value.trim());
-        if (given) sessionStorage.setItem(KEY, at("token").value.trim());
-        asking = null;
-        resolve(given);
-      },
-      { once: true },
-    );
+    const onClose = () => {
+      const token = dialog.returnValue === "use" ? at("token").value.trim() : "";
+      if (token) sessionStorage.setItem(KEY, inHeader(token));
+      asking = null;
+      resolve(Boolean(token));
+    };
+    dialog.addEventListener("close", onClose, { once: true });
     dialog.showModal();
   });
   return asking;
 }
 
-/** Whether a header can hold a text. */
-function isSendable(text) {
-  return /^[\x21-\x7e]+$/.test(text);
+/** Return a token as a header can hold it: other letters than those of ASCII as their bytes. */
+function inHeader(token) {
+  return String.fromCodePoint(...new TextEncoder().encode(token)).replace(/[\0\r\n]/g, "");
 }
 
 /** Yield the events of a job as {event, data} until it ends; EventSource would send no token. */
