@@ -106,23 +106,23 @@ def test_addresses_that_make_no_sense_do_no_harm(browser: Browser, explored: Run
         explorer.see("#pairs").to_contain_text("No pairs yet")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
-def test_it_is_readable_at_every_width_and_in_both_colours(
-    browser: Browser, explored: Running, scheme: str, width: int
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
+def test_it_is_readable_at_every_width_in_both_colours(
+    browser: Browser, explored: Running, width: int, scheme: str
 ) -> None:
     with explore(browser, explored.url, color_scheme=scheme, viewport={"width": width, "height": 844}) as explorer:
         for words in ({"t": "Mary"}, {"vs": "1", "p2": "APA", "m2": "pathsim"}, {"v": "example"}):
             explorer.open(**MIKE | words)
-            explorer.see("#pairs" if "v" in words else "#hits-a .hit").not_to_have_count(0)
+            explorer.see(".add-pair" if "v" in words else "#hits-a .hit").not_to_have_count(0)
             if width < 900 and "v" not in words:
                 explorer.at("#means-toggle").click()
-            assert explorer.overflow() <= 0
-            assert explorer.page.evaluate(PALE) == []
-            assert explorer.page.evaluate(UNNAMED) == []
+            for _ in range(2):
+                assert explorer.overflow() <= 0
+                assert explorer.page.evaluate(PALE) == []
+                assert explorer.page.evaluate(UNNAMED) == []
+                explorer.at("#theme").click()
         assert explorer.at("html").get_attribute("data-theme") == scheme
         explorer.at("#theme").click()
-        assert explorer.at("html").get_attribute("data-theme") != scheme
         explorer.page.reload()
         assert explorer.at("html").get_attribute("data-theme") != scheme
 

@@ -86,8 +86,9 @@ async function guarded(work) {
 async function start() {
   await readServed();
   at("page").setAttribute("aria-busy", "false");
-  if (!state.graph && !state.path) await chooseGraph(served.graphs[0].name, { replace: true });
-  else tell();
+  const graph = served.graphs.find(({ name }) => name === state.graph)?.name ?? served.graphs[0].name;
+  if (state.path || state.model || state.mix) tell();
+  else change({ graph, path: await firstPath(graph) }, { replace: true });
 }
 
 setUpTheme();

@@ -156,7 +156,7 @@ function drawRelation(relation, places, offset, walked, option, step, crowded) {
     svg(
       "text",
       { x: curve.x, y: curve.y - (crowded ? 0 : 6), class: "label" },
-      `${shown(relation.name, 22)} ${relation.directed ? arrow(from, to) : ""}`,
+      `${shown(relation.name, from.x === to.x ? 22 : 13)} ${relation.directed ? arrow(from, to) : ""}`,
       crowded ? null : svg("tspan", { class: "count", x: curve.x, dy: 13 }, count(relation.edges)),
     ),
   );

@@ -180,7 +180,19 @@ function showUnfinished(told) {
   at("found").textContent = "";
   at("note-a").replaceChildren(lists.a.rows.size ? `These are the hits of ${lists.a.meaning}. ${told.error}` : "");
   if (!lists.a.rows.size)
-    showStart(el("div", { class: "empty" }, el("p", {}, told.error ?? "Choose what similar means first.")));
+    showStart(
+      el(
+        "div",
+        { class: "empty" },
+        el(
+          "p",
+          {},
+          state.path.trim()
+            ? told.error
+            : "Say what similar means first: choose types in the picture, or write a meta-path.",
+        ),
+      ),
+    );
 }
 
 function showStart(...children) {
