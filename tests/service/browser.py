@@ -79,4 +79,4 @@ def explore(browser: Browser, url: str, **options: Any) -> Iterator[Explorer]:
     found = Explorer(context.new_page(), url)
     yield found
     context.close()
-    assert found.complaints == []
+    assert not found.complaints, found.complaints

@@ -40,7 +40,12 @@ async function show(signal, isNew) {
   try {
     const given = meaning(state.side);
     const told = await resolve(state.graph, given);
-    if (!told.valid) throw new Error(told.error);
+    if (signal.aborted) return;
+    if (!told.valid || told.source !== (state.queryType ?? told.source)) {
+      last = null; // the query is no node that this meaning starts at
+      at("why").hidden = true;
+      return;
+    }
     const [why, schema] = await Promise.all([
       explain(state.graph, given, state.query, state.target, Math.min(state.paths, MOST), signal),
       readSchema(state.graph),
