@@ -56,7 +56,8 @@ class Explorer:
         """The ids of the hits, in their order, once there are some."""
         expect(self.at(f"#hits-{side} .hit").first).to_be_visible()
         expect(self.at("#columns")).to_have_attribute("aria-busy", "false")
-        return [str(row.get_attribute("data-id")) for row in self.at(f"#hits-{side} .hit").all()]
+        ids: list[str] = self.at(f"#hits-{side} .hit").evaluate_all("rows => rows.map((row) => row.dataset.id)")
+        return ids
 
     def hit(self, id: str, side: str = "a") -> Locator:
         return self.at(f"#hits-{side} .hit[data-id='{id}']")

@@ -121,7 +121,7 @@ def test_ranks_move_when_the_measure_changes(explorer: Explorer, explored: Runni
     explorer.see("#note-a").to_contain_text("Moves are since pathsim on class-method-class")
     after = explorer.hits()
     assert after == ranked(explored, metapath="class-method-class", measure="pcrw") != before
-    shown = [row.locator(".move > span").first.inner_text() for row in explorer.at("#hits-a .hit").all()]
+    shown = explorer.at("#hits-a .move > span:first-child").all_inner_texts()
     assert shown == [moved(before.index(id) - place) if id in before else "new" for place, id in enumerate(after)]
 
 

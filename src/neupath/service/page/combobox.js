@@ -3,150 +3,143 @@
 import { announce, count, el } from "./dom.js";
 
 const WAIT = 90;
+const ROLE = { role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false" };
+const PLAIN = { autocomplete: "off", spellcheck: "false", autocapitalize: "off" };
 let made = 0;
 
 /**
- * Make `input` offer options. `find(text, signal)` returns [{label: nodes, value}], with `total` where there are more;
- * `choose(value)` takes one; `enter(text)` is told of Enter without one, which takes the first else.
+ * Make a text field offer options. `find(text, signal)` returns [{label: nodes, value}], with `total` where there are
+ * more; `choose(value)` takes one; `enter(text)` is told of Enter without one, which takes the first else.
  */
-export function combobox(input, { find, choose, enter = null, openOnFocus = true }) {
-  const id = `options-${(made += 1)}`;
-  const list = el("ul", {
-    id,
-    role: "listbox",
-    class: "options",
-    "aria-label": input.getAttribute("aria-label") ?? "Matches",
-  });
-  list.hidden = true;
-  const box = el("div", { class: "combobox" });
-  input.replaceWith(box);
-  box.append(input, list);
-  const fixed = {
-    role: "combobox",
-    "aria-autocomplete": "list",
-    "aria-controls": id,
-    "aria-expanded": "false",
-    autocomplete: "off",
-  };
-  for (const [name, value] of Object.entries({ ...fixed, spellcheck: "false", autocapitalize: "off" }))
-    input.setAttribute(name, value);
+export function combobox(input, actions) {
+  return new Combobox(input, { enter: null, openOnFocus: true, ...actions });
+}
 
-  let options = [];
-  let active = -1;
-  let asking = null;
-  let timer = 0;
-  let typed = false;
-
-  function close() {
-    typed = false;
-    asking?.abort();
-    clearTimeout(timer);
-    list.hidden = true;
-    active = -1;
-    input.setAttribute("aria-expanded", "false");
-    input.removeAttribute("aria-activedescendant");
+class Combobox {
+  constructor(input, actions) {
+    this.input = input;
+    this.actions = actions;
+    this.options = [];
+    this.active = -1;
+    this.asking = null;
+    this.timer = 0;
+    this.typed = false;
+    this.id = `options-${(made += 1)}`;
+    this.list = el("ul", { id: this.id, role: "listbox", class: "options", "aria-label": "Matches", hidden: true });
+    const box = el("div", { class: "combobox" });
+    input.replaceWith(box);
+    box.append(input, this.list);
+    const attributes = { ...ROLE, ...PLAIN, "aria-controls": this.id };
+    for (const [name, value] of Object.entries(attributes)) input.setAttribute(name, value);
+    this.listen();
   }
 
-  function mark(place) {
-    list.children[active]?.setAttribute("aria-selected", "false");
-    active = place;
-    const option = list.children[active];
-    option?.setAttribute("aria-selected", "true");
-    option?.scrollIntoView({ block: "nearest" });
-    if (option) input.setAttribute("aria-activedescendant", option.id);
-    else input.removeAttribute("aria-activedescendant");
+  listen() {
+    const { input, list, actions } = this;
+    input.addEventListener("input", () => {
+      this.typed = true;
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => this.open(), WAIT);
+    });
+    input.addEventListener("focus", () => actions.openOnFocus && input.select());
+    input.addEventListener("click", () => actions.openOnFocus && list.hidden && this.open());
+    input.addEventListener("blur", () => this.close());
+    input.addEventListener("keydown", (event) => this.press(event));
   }
 
-  function take(place) {
-    const { value } = options[place];
-    close();
-    choose(value);
+  press(event) {
+    const acts = {
+      ArrowDown: () => this.move(1),
+      ArrowUp: () => this.move(-1),
+      Enter: () => this.enter(),
+      Escape: () => this.escape(),
+    };
+    if (!acts[event.key] || event.isComposing) return;
+    event.preventDefault();
+    Promise.resolve(acts[event.key]()).catch((error) => this.complain(error));
   }
 
-  function show() {
-    active = -1;
-    list.replaceChildren(
-      ...options.map((option, place) =>
-        el(
-          "li",
-          {
-            id: `${id}-${place}`,
-            role: "option",
-            "aria-selected": "false",
-            class: "option",
-            onpointerdown: (event) => event.preventDefault(),
-            onclick: () => take(place),
-          },
-          option.label,
-        ),
-      ),
-    );
-    if (!options.length)
-      list.append(el("li", { class: "none", role: "option", "aria-disabled": "true" }, "Nothing fits this."));
-    list.hidden = false;
-    input.setAttribute("aria-expanded", "true");
-    input.removeAttribute("aria-activedescendant");
+  async open() {
+    this.asking?.abort();
+    this.asking = new AbortController();
+    const { signal } = this.asking;
+    try {
+      const found = await this.actions.find(this.input.value, signal);
+      if (!signal.aborted && document.activeElement === this.input) this.show(found);
+    } catch (error) {
+      this.complain(error);
+    }
+  }
+
+  show(options) {
+    this.options = options;
+    const rows = options.map((option, place) => this.row(option, place));
+    const none = el("li", { class: "none", role: "option", "aria-disabled": "true" }, "Nothing fits this.");
+    this.list.replaceChildren(...(rows.length ? rows : [none]));
+    this.list.hidden = false;
+    this.input.setAttribute("aria-expanded", "true");
+    this.mark(-1);
     const of = options.total > options.length ? ` of ${count(options.total)}` : "";
     announce(options.length ? `${count(options.length)}${of} offered` : "nothing fits this");
   }
 
-  async function open() {
-    asking?.abort();
-    asking = new AbortController();
-    const { signal } = asking;
-    try {
-      const found = await find(input.value, signal);
-      if (signal.aborted || document.activeElement !== input) return;
-      options = found;
-      show();
-    } catch (error) {
-      complain(error);
-    }
+  row(option, place) {
+    const attributes = { id: `${this.id}-${place}`, role: "option", "aria-selected": "false", class: "option" };
+    const acts = { onpointerdown: (event) => event.preventDefault(), onclick: () => this.take(place) };
+    return el("li", { ...attributes, ...acts }, option.label);
   }
 
-  function complain(error) {
+  complain(error) {
     if (error.name === "AbortError") return;
-    list.replaceChildren(el("li", { class: "none" }, error.message));
-    list.hidden = false;
+    this.list.replaceChildren(el("li", { class: "none" }, error.message));
+    this.list.hidden = false;
   }
 
-  function move(by) {
-    if (list.hidden) open();
-    else if (options.length) mark((active + by + options.length + (active < 0 && by < 0 ? 1 : 0)) % options.length);
+  close() {
+    this.typed = false;
+    this.asking?.abort();
+    clearTimeout(this.timer);
+    this.list.hidden = true;
+    this.active = -1;
+    this.input.setAttribute("aria-expanded", "false");
+    this.input.removeAttribute("aria-activedescendant");
   }
 
-  async function onEnter() {
-    if (active >= 0) return take(active);
-    if (enter) {
-      close();
-      return enter(input.value);
-    }
-    if (!typed && list.hidden) return open();
-    const { value } = input;
-    close();
-    const [first] = await find(value); // goes on where the focus has left already
-    return first ? choose(first.value) : open();
+  mark(place) {
+    this.list.children[this.active]?.setAttribute("aria-selected", "false");
+    this.active = place;
+    const option = place < 0 ? null : this.list.children[place];
+    option?.setAttribute("aria-selected", "true");
+    option?.scrollIntoView({ block: "nearest" });
+    if (option) this.input.setAttribute("aria-activedescendant", option.id);
+    else this.input.removeAttribute("aria-activedescendant");
   }
 
-  input.addEventListener("input", () => {
-    typed = true;
-    clearTimeout(timer);
-    timer = setTimeout(open, WAIT);
-  });
-  input.addEventListener("focus", () => openOnFocus && input.select());
-  input.addEventListener("click", () => openOnFocus && list.hidden && open());
-  input.addEventListener("blur", close);
-  input.addEventListener("keydown", (event) => {
-    const act = {
-      ArrowDown: () => move(1),
-      ArrowUp: () => move(-1),
-      Enter: onEnter,
-      Escape: () => (list.hidden && !enter ? (input.value = "") : close()),
-    }[event.key];
-    if (!act || event.isComposing) return;
-    event.preventDefault();
-    if (event.key === "Enter") clearTimeout(timer);
-    Promise.resolve(act()).catch(complain);
-  });
-  return { close };
+  move(by) {
+    const { length } = this.options;
+    if (this.list.hidden) return this.open();
+    if (length) this.mark(this.active < 0 && by < 0 ? length - 1 : (this.active + by + length) % length);
+    return undefined;
+  }
+
+  take(place) {
+    const { value } = this.options[place];
+    this.close();
+    this.actions.choose(value);
+  }
+
+  async enter() {
+    if (this.active >= 0) return this.take(this.active);
+    const { value } = this.input;
+    if (!this.actions.enter && !this.typed && this.list.hidden) return this.open();
+    this.close();
+    if (this.actions.enter) return this.actions.enter(value);
+    const [first] = await this.actions.find(value); // goes on where the focus has left already
+    return first ? this.actions.choose(first.value) : this.open();
+  }
+
+  escape() {
+    if (this.list.hidden && !this.actions.enter) this.input.value = "";
+    this.close();
+  }
 }

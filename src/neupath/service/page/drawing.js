@@ -73,15 +73,7 @@ export function drawPaths(types, paths, { total, kinds, room, tell }) {
     role: "group",
     "aria-label": `${paths.length} paths in ${types.length} columns; arrow keys move between nodes`,
   });
-  picture.append(
-    ...types.map((type, position) =>
-      svg(
-        "text",
-        { class: "heading", x: columnWidth * (position + 0.5), y: 20 },
-        shown(type, Math.floor(columnWidth / LETTER)),
-      ),
-    ),
-  );
+  picture.append(...types.map((type, position) => drawHeading(type, position, columnWidth)));
   const parts = [];
   const focus = (part) => highlight(picture, parts, part?.paths ?? null, part ? part.text : "", tell);
   for (const line of lines) {
@@ -98,6 +90,11 @@ export function drawPaths(types, paths, { total, kinds, room, tell }) {
   rove(columns, focus);
   picture.focusPath = (index) => highlight(picture, parts, index === null ? null : new Set([index]), "", () => {});
   return picture;
+}
+
+function drawHeading(type, position, columnWidth) {
+  const text = shown(type, Math.floor(columnWidth / LETTER));
+  return svg("text", { class: "heading", x: columnWidth * (position + 0.5), y: 20 }, text);
 }
 
 function idOf(node) {

@@ -122,11 +122,7 @@ function showPart(part, kinds, index) {
   tell("");
   const room = Math.min(960, Math.max(300, at("why-body").clientWidth - 2));
   const picture = drawPaths(part.types, part.paths, { total: part.total, kinds, room, tell });
-  const save = () =>
-    download(
-      `paths-${shown(state.query, 30)}-${shown(state.target, 30)}.svg`.replace(/[^\w.-]+/g, "_"),
-      toFile(picture, getComputedStyle(document.body).backgroundColor),
-    );
+  const save = () => saveDrawing(picture);
   return el(
     "div",
     { class: "part" },
@@ -151,6 +147,11 @@ function showPart(part, kinds, index) {
     listPaths(part, picture),
     showMore(part),
   );
+}
+
+function saveDrawing(picture) {
+  const name = `paths-${shown(state.query, 30)}-${shown(state.target, 30)}.svg`.replace(/[^\w.-]+/g, "_");
+  download(name, toFile(picture, getComputedStyle(document.body).backgroundColor));
 }
 
 function listPaths(part, picture) {

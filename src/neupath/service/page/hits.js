@@ -47,45 +47,32 @@ export class HitList {
   row(hit, best) {
     const bar = el("span", { class: "bar", "aria-hidden": "true" }, el("span", {}));
     bar.firstChild.style.width = `${best > 0 ? (100 * hit.score) / best : 0}%`;
-    const name = isolated(labelOf(hit), 80);
-    return el(
-      "li",
-      { "data-id": hit.id, class: "hit" },
-      el(
-        "button",
-        { type: "button", class: "open", onclick: () => this.actions.choose(hit), "aria-describedby": "hit-help" },
-        el("span", { class: "rank" }, String(hit.rank)),
-        this.movement(hit),
-        el("span", { class: "who" }, nodeName(hit)),
-        bar,
-        el("span", { class: "score" }, score(hit.score)),
-      ),
-      this.actions.label &&
-        el(
-          "span",
-          { class: "judge" },
-          el(
-            "button",
-            {
-              type: "button",
-              title: "is similar",
-              "aria-label": `${name} is similar: add to the examples`,
-              onclick: () => this.actions.label(hit, 1),
-            },
-            "✓",
-          ),
-          el(
-            "button",
-            {
-              type: "button",
-              title: "is not similar",
-              "aria-label": `${name} is not similar: add to the examples`,
-              onclick: () => this.actions.label(hit, 0),
-            },
-            "✕",
-          ),
-        ),
+    const open = {
+      type: "button",
+      class: "open",
+      "aria-describedby": "hit-help",
+      onclick: () => this.actions.choose(hit),
+    };
+    const shown = [
+      el("span", { class: "rank" }, String(hit.rank)),
+      this.movement(hit),
+      el("span", { class: "who" }, nodeName(hit)),
+      bar,
+      el("span", { class: "score" }, score(hit.score)),
+    ];
+    const judge = el(
+      "span",
+      { class: "judge" },
+      this.judge(hit, 1, "✓", "is similar"),
+      this.judge(hit, 0, "✕", "is not similar"),
     );
+    return el("li", { "data-id": hit.id, class: "hit" }, el("button", open, shown), judge);
+  }
+
+  judge(hit, value, sign, words) {
+    const label = `${isolated(labelOf(hit), 80)} ${words}: add to the examples`;
+    const act = () => this.actions.label(hit, value);
+    return el("button", { type: "button", title: words, "aria-label": label, onclick: act }, sign);
   }
 
   movement(hit) {

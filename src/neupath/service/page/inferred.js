@@ -1,12 +1,9 @@
 // Inferred: what pairs mean, how sure that is, which pair to label next, and the search it gives.
 
-import { combobox } from "./combobox.js";
-import { el, labelOf, nodeName, problem, score, shown, svg } from "./dom.js";
-import { findNodes, readNode, search } from "./graphs.js";
-import { HitList } from "./hits.js";
+import { el, nodeName, score, shown, svg } from "./dom.js";
 import { addPairs, scoreField } from "./pairs.js";
-import { nodeOptions } from "./search.js";
 import { change, state } from "./state.js";
+import { openSearch, Trial } from "./trial.js";
 
 let shownFor = null;
 let trial = null;
@@ -14,7 +11,7 @@ let trial = null;
 /** Show what was found in a place; a trial search that goes on is left as it is. */
 export function showInferred(place, found, { isStale, again }) {
   if (shownFor !== found) {
-    trial = trialSearch(found);
+    trial = new Trial(mixOf(found));
     shownFor = found;
   }
   const stale = isStale
@@ -152,77 +149,4 @@ function alternatives(found) {
       }),
     ),
   );
-}
-
-function openSearch(mix) {
-  change({
-    view: "search",
-    mix,
-    model: null,
-    query: state.try ?? state.pairs[0][0],
-    queryType: state.type,
-    target: null,
-    compare: false,
-  });
-}
-
-/** Make a search by what was found, whose hits can be labelled in turn. */
-function trialSearch(found) {
-  const input = el("input", { id: "try", type: "text", placeholder: "Name or id" });
-  const note = el("p", { class: "note" });
-  const list = el("ol", { class: "hits", id: "hits-try", "aria-label": "Hits of what was found" });
-  const element = el(
-    "div",
-    { class: "trial" },
-    el("h3", {}, "The search it gives"),
-    el("div", { class: "field" }, el("label", { for: "try" }, "Similar to"), input),
-    note,
-    list,
-    el(
-      "button",
-      { type: "button", id: "open-search", onclick: () => openSearch(mixOf(found)) },
-      "Open in Search, with the paths",
-    ),
-  );
-  combobox(input, {
-    find: async (text, signal) => nodeOptions(await findNodes(state.graph, state.type, text, 12, signal)),
-    choose: (node) => {
-      input.value = shown(labelOf(node));
-      change({ try: String(node.id) });
-    },
-  });
-  const hits = new HitList(list, {
-    choose: (hit) =>
-      change({
-        view: "search",
-        mix: mixOf(found),
-        model: null,
-        query: query(),
-        queryType: state.type,
-        target: String(hit.id),
-        side: "a",
-        compare: false,
-      }),
-    label: (hit, value) => addPairs(state.type, [[query(), hit.id, value]]),
-  });
-  const query = () => state.try ?? state.pairs[0]?.[0];
-  let last = null;
-  const update = async () => {
-    const wanted = query();
-    if (wanted === last || wanted === undefined) return;
-    last = wanted;
-    try {
-      const [node, answer] = await Promise.all([
-        readNode(state.graph, state.type, wanted),
-        search(state.graph, { mix: mixOf(found) }, wanted, 10),
-      ]);
-      if (document.activeElement !== input) input.value = shown(labelOf(node));
-      hits.show(answer, { subject: wanted, meaning: "found by example" });
-      note.textContent = answer.hits.length ? "" : "Nothing is joined to it by what was found.";
-    } catch (error) {
-      hits.clear();
-      note.replaceChildren(problem(error));
-    }
-  };
-  return { element, update };
 }

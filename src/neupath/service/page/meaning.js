@@ -18,13 +18,16 @@ function takePath(text, side = edited, options = {}) {
   change({ [`path${end(side)}`]: text, [`model${end(side)}`]: null, [`mix${end(side)}`]: null, target: null }, options);
 }
 
+/** Show or hide the editors on a narrow page. */
+function fold() {
+  const open = at("side").classList.toggle("open");
+  at("means-toggle").setAttribute("aria-expanded", String(open));
+  at("means-toggle").textContent = open ? "Done" : "Change";
+}
+
 /** Make the editors work. */
 export function setUpMeaning() {
-  at("means-toggle").addEventListener("click", () => {
-    const open = at("side").classList.toggle("open");
-    at("means-toggle").setAttribute("aria-expanded", String(open));
-    at("means-toggle").textContent = open ? "Done" : "Change";
-  });
+  at("means-toggle").addEventListener("click", fold);
   for (const side of SIDES) {
     const input = at(`path-${side}`);
     combobox(input, {

@@ -70,12 +70,7 @@ export function drawSchema(schema, told, step, refuse) {
   const walked = new Set(
     (told.node_types ?? []).slice(1).map((type, i) => [type, told.node_types[i]].sort().join("\n")),
   );
-  const beside = new Map();
-  for (const relation of schema.relations) {
-    const key = [relation.source, relation.target].sort().join("\n");
-    beside.set(key, [...(beside.get(key) ?? []), relation]);
-  }
-  for (const [key, relations] of beside) {
+  for (const [key, relations] of byEnds(schema.relations)) {
     relations.forEach((relation, place) => {
       const links = [`-${relation.name}->`, `<-${relation.name}-`, `-${relation.name}-`];
       const option = offered((next) => links.includes(next.link) && key.split("\n").includes(next.node_type));
@@ -98,6 +93,16 @@ export function drawSchema(schema, told, step, refuse) {
     picture.append(drawType(type, index, places.get(type.node_type), positions, option, step, refuse));
   });
   return picture;
+}
+
+/** Gather the relations that join the same two types. */
+function byEnds(relations) {
+  const found = new Map();
+  for (const relation of relations) {
+    const key = [relation.source, relation.target].sort().join("\n");
+    found.set(key, [...(found.get(key) ?? []), relation]);
+  }
+  return found;
 }
 
 function drawType(type, index, { x, y }, positions, option, step, refuse) {
