@@ -37,7 +37,10 @@ def test_the_wheel_works_alone(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         archive.extractall(tmp_path / "site")
-    assert {"neupath/py.typed", "neupath/service/examples.json", "neupath/service/page/index.html"} <= set(names)
+    assert {"neupath/py.typed", "neupath/service/examples.json", "neupath/experiments/imdb.toml"} <= set(names)
+    page = sorted(path.name for path in (ROOT / "src" / "neupath" / "service" / "page").iterdir())
+    assert {f"neupath/service/page/{name}" for name in page} <= set(names)
+    assert {"index.html", "style.css", "main.js", "icon.svg"} <= set(page)
     assert not [name for name in names if name.startswith(("tests", "benchmarks", "examples"))]
     (tmp_path / "alone.py").write_text(ALONE)
     arguments = ["search", "toy", "Mike", "--path", "author-paper-venue-paper-author", "--json"]

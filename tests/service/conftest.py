@@ -99,6 +99,16 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     found.stop()
 
 
+@pytest.fixture(scope="session")
+def explored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A service to explore with a browser: the standard library, the toy graph, a hostile one, and a saved model."""
+    graphs = {"stdlib": npth.load("stdlib"), "toy": npth.load("toy"), "hostile": hostile_graph()}
+    by_base = npth.PathSim("class-base-class").fit(graphs["stdlib"]).save(tmp_path_factory.mktemp("by-base"))
+    found = start_service(tmp_path_factory.mktemp("explored"), graphs, models={"by-base": by_base})
+    yield found
+    found.stop()
+
+
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
     """Start services of one's own, stopped at the end of the test."""

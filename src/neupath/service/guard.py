@@ -123,7 +123,7 @@ class Guard:
             )
         if origin and origin.partition(b"//")[2] != host:
             raise Refusal(403, "pages of other sites may not call this service")
-        if self._token is not None and path.startswith("/api") and path not in _OPEN:
+        if self._token is not None and path.startswith("/api/") and path not in _OPEN:
             if not token:
                 raise Refusal(
                     401, "this service needs its token, as the header 'Authorization: Bearer TOKEN'",

@@ -1,0 +1,111 @@
+"""Take the pictures of the explorer that the docs show, in Chromium, from a service of its own.
+
+python benchmarks/screenshots.py --out docs
+"""
+
+import argparse
+import io
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from threading import Event, Thread
+from urllib.parse import urlencode
+
+import neupath as npth
+from neupath.service.app import make_app
+from neupath.service.catalogue import Served
+from neupath.service.limits import Limits
+from neupath.service.server import address_of, bind, make_server
+from neupath.service.service import make_service
+
+SEARCH = {"g": "stdlib", "p": "class-method-class", "q": "argparse.ArgumentParser", "qt": "class"}
+VIEW = SEARCH | {"t": "optparse.OptionParser"}
+COMPARED = VIEW | {"vs": "1", "p2": "class-method-class", "m2": "pcrw"}
+EXAMPLES = [
+    ("argparse.ArgumentParser", "optparse.OptionParser"),
+    ("argparse.ArgumentParser", "argparse.Action"),
+    ("argparse.ArgumentParser", "csv.DictReader"),
+    ("csv.DictReader", "csv.DictWriter"),
+    ("queue.Queue", "queue.LifoQueue"),
+    ("queue.Queue", "asyncio.queues.Queue"),
+]
+
+
+def by_example(hin: npth.HIN) -> dict[str, str]:
+    """Return the view of pairs that someone scored as sharing methods makes, to two digits."""
+    score = npth.PathSim("class-method-class").fit(hin).score
+    pairs = [[query, target, round(score(query, target), 2)] for query, target in EXAMPLES]
+    return {"g": "stdlib", "v": "example", "type": "class", "ran": "1", "pairs": json.dumps(pairs)}
+
+
+DESKTOP, PHONE = (1280, 1180), (390, 1180)
+Picture = tuple[str, dict[str, str], tuple[int, int], str, str]
+
+
+def pictures(hin: npth.HIN) -> list[Picture]:
+    """List every picture: its name, what is shown, its size, its colours, what is there when it is whole."""
+    example = by_example(hin)
+    return [
+        ("explorer-desktop-light", VIEW, DESKTOP, "light", ".paths .spot"),
+        ("explorer-desktop-dark", COMPARED, DESKTOP, "dark", ".paths .spot"),
+        ("explorer-phone-light", VIEW, PHONE, "light", ".paths .spot"),
+        ("explorer-phone-dark", example, PHONE, "dark", "#hits-try .hit"),
+        ("explorer-by-example", example, DESKTOP, "light", "#hits-try .hit"),
+    ]
+
+
+def take(url: str, wanted: list[Picture], out: Path) -> None:
+    """Take every picture."""
+    from playwright.sync_api import sync_playwright
+
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        for name, words, (width, height), scheme, whole in wanted:
+            page = browser.new_page(
+                viewport={"width": width, "height": height},
+                color_scheme="dark" if scheme == "dark" else "light",
+                reduced_motion="reduce",
+            )
+            page.goto(f"{url}/#{urlencode(words)}")
+            page.locator(whole).first.wait_for()
+            page.wait_for_load_state("networkidle")
+            page.evaluate("scrollTo(0, 0)")
+            target = out / f"{name}.png"
+            save(page.screenshot(), target)
+            page.close()
+            print(f"{target.name} {target.stat().st_size / 1024:.0f} KiB")
+        browser.close()
+
+
+def save(png: bytes, target: Path) -> None:
+    """Write a picture with as few colours as it needs, which makes it small."""
+    from PIL import Image
+
+    Image.open(io.BytesIO(png)).convert("RGB").quantize(160).save(target, optimize=True)
+
+
+def main() -> None:
+    """Serve the standard library, take the pictures, stop."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("docs"))
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as state:
+        hin = npth.load("stdlib")
+        service = make_service({"stdlib": Served("stdlib", hin)}, {}, Path(state), Limits())
+        bound, started = bind("127.0.0.1", 0), Event()
+        url = address_of(bound)
+        server = make_server(make_app(service), service, started.set)
+        thread = Thread(target=server.run, args=([bound],))
+        thread.start()
+        try:
+            started.wait(60)
+            take(url, pictures(hin), arguments.out)
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+// Meaning: the meta-path and measure of each side, built by clicking types, by typing, or by taking what is offered.
+
+import { combobox } from "./combobox.js";
+import { announce, at, el, shown } from "./dom.js";
+import { readPath, readSchema, served, suggestPaths } from "./graphs.js";
+import { drawSchema, showSchema, summary } from "./schema.js";
+import { change, meaning, meaningText, state } from "./state.js";
+
+const SIDES = ["a", "b"];
+let edited = "a";
+let ticket = 0;
+
+const end = (side) => (side === "b" ? "2" : "");
+const pathOf = (side) => state[`path${end(side)}`];
+
+/** Take a meta-path on the side that is edited. */
+function takePath(text, side = edited, options = {}) {
+  change({ [`path${end(side)}`]: text, [`model${end(side)}`]: null, [`mix${end(side)}`]: null, target: null }, options);
+}
+
+/** Show or hide the editors on a narrow page. */
+function fold() {
+  const open = at("side").classList.toggle("open");
+  at("means-toggle").setAttribute("aria-expanded", String(open));
+  at("means-toggle").textContent = open ? "Done" : "Change";
+}
+
+/** Make the editors work. */
+export function setUpMeaning() {
+  at("means-toggle").addEventListener("click", fold);
+  for (const side of SIDES) {
+    const input = at(`path-${side}`);
+    combobox(input, {
+      openOnFocus: false,
+      enter: (text) => takePath(text, side),
+      choose: (text) => takePath(text, side),
+      find: async (text) => {
+        const told = await readPath(state.graph, text);
+        return told.next.map((next) => ({
+          value: next.metapath,
+          label: [
+            el("span", { class: "name" }, shown(next.metapath, 80)),
+            el("span", { class: "id" }, shown(next.link ?? "begin here", 40)),
+          ],
+        }));
+      },
+    });
+    let typing = false;
+    input.addEventListener("focus", () => {
+      typing = false;
+      edited = side;
+      updateMeaning();
+    });
+    input.addEventListener("input", () => {
+      takePath(input.value, side, { replace: typing });
+      typing = true;
+    });
+    at(`undo-${side}`).addEventListener("click", async () => takePath(await withoutLastStep(pathOf(side)), side));
+    at(`clear-${side}`).addEventListener("click", () => {
+      takePath("", side);
+      input.focus();
+    });
+    at(`measure-${side}`).addEventListener("change", (event) => takeMeasure(event.target.value, side));
+  }
+}
+
+function takeMeasure(value, side) {
+  const [kind, name] = [value.slice(0, value.indexOf(":")), value.slice(value.indexOf(":") + 1)];
+  if (kind === "mix") return;
+  change({
+    [`measure${end(side)}`]: kind === "measure" ? name : state[`measure${end(side)}`],
+    [`model${end(side)}`]: kind === "model" ? name : null,
+    [`mix${end(side)}`]: null,
+  });
+}
+
+/** Return a meta-path without its last step, as the service reads it. */
+export async function withoutLastStep(text) {
+  const told = await readPath(state.graph, text);
+  const kept = told.node_types.slice(0, -1);
+  if (kept.length === 1) return kept[0];
+  const whole = told.metapath ?? "";
+  for (let length = whole.length - 1; length > 0; length -= 1) {
+    if (!whole.slice(0, length).endsWith(kept.at(-1))) continue;
+    const shorter = await readPath(state.graph, whole.slice(0, length));
+    if (shorter.valid && shorter.node_types.length === kept.length) return shorter.metapath;
+  }
+  return text.replace(/[\s<>-]*[^\s<>-]*[\s<>-]*$/, ""); // the word begun last
+}
+
+/** Show the schema, both editors and what can follow. */
+export async function updateMeaning() {
+  const mine = (ticket += 1);
+  const { graph } = state;
+  if (!state.compare) edited = "a";
+  const schema = await readSchema(graph);
+  const [a, b] = await Promise.all(SIDES.map((side) => readPath(graph, pathOf(side))));
+  if (mine !== ticket) return;
+  at("editor-b").hidden = !state.compare;
+  showLine();
+  showEditor("a", a);
+  showEditor("b", b);
+  const told = edited === "b" ? b : a;
+  at("editor-a").classList.toggle("edited", state.compare && edited === "a");
+  at("editor-b").classList.toggle("edited", edited === "b");
+  at("graph-summary").replaceChildren(summary(served.graphs.find((one) => one.name === graph)));
+  showSchema(
+    drawSchema(
+      schema,
+      told,
+      (option) => {
+        takePath(option.metapath);
+        announce(`meta-path ${option.metapath}`);
+      },
+      refuse,
+    ),
+  );
+  showNext(told);
+  await showSuggestions(told, schema, mine);
+}
+
+/** Say the meanings in a line, for a narrow page where the editors are folded. */
+function showLine() {
+  const said = [meaning("a"), ...(state.compare ? [meaning("b")] : [])].map(meaningText).join(" / ");
+  at("means-line").textContent = said;
+}
+
+function refuse(type) {
+  const hint = `No step leads from the end of this meta-path to ${type}. Clear it to begin there.`;
+  at("schema-hint").textContent = hint;
+  announce(hint);
+}
+
+function showEditor(side, told) {
+  const input = at(`path-${side}`);
+  const [model, mix] = [state[`model${end(side)}`], state[`mix${end(side)}`]];
+  if (input.value !== pathOf(side)) input.value = pathOf(side);
+  for (const id of ["path", "undo", "clear"]) at(`${id}-${side}`).disabled = Boolean(model || mix);
+  const [text, kind] = statusOf(told, pathOf(side), model, mix);
+  at(`status-${side}`).className = `status ${kind}`;
+  at(`status-${side}`).textContent = text;
+  showMeasures(side, told, model, mix);
+}
+
+function statusOf(told, text, model, mix) {
+  if (mix) return [mix.map((part) => `${part.weight.toFixed(2)} × ${part.metapath}`).join(" + "), "good"];
+  if (model) return ["The saved model knows what similar means.", "good"];
+  if (!text.trim()) return ["Begin with a type.", ""];
+  if (!told.valid) return [told.error, told.next.length ? "open" : "bad"];
+  const kind = told.symmetric ? "out and back" : `from ${told.node_types[0]} to ${told.node_types.at(-1)}`;
+  return [`✓ ${told.metapath}, ${kind}`, "good"];
+}
+
+function showMeasures(side, told, model, mix) {
+  const usable = (name) => !told.valid || told.measures.includes(name);
+  const models = served.models.filter((one) => one.graphs.includes(state.graph));
+  const measures = served.measures.map(({ name }) =>
+    el(
+      "option",
+      { value: `measure:${name}`, disabled: !usable(name) },
+      usable(name) ? name : `${name} (needs a path out and back)`,
+    ),
+  );
+  const select = at(`measure-${side}`);
+  select.replaceChildren(el("optgroup", { label: "Measures" }, measures));
+  if (models.length)
+    select.append(
+      el(
+        "optgroup",
+        { label: "Saved models" },
+        models.map(({ name }) => el("option", { value: `model:${name}` }, shown(name, 40))),
+      ),
+    );
+  if (mix)
+    select.append(el("optgroup", { label: "By example" }, el("option", { value: "mix:" }, "found from your pairs")));
+  const measure = state[`measure${end(side)}`];
+  select.value = mix ? "mix:" : model ? `model:${model}` : `measure:${measure}`;
+  const chosen = models.find((one) => one.name === model);
+  const about = mix
+    ? `A weighted sum by ${mix[0].measure}.`
+    : chosen
+      ? `${chosen.measure}, ${chosen.metapath ?? `from ${chosen.source_type} to ${chosen.target_type}`}.`
+      : served.measures.find((one) => one.name === measure)?.about;
+  at(`about-${side}`).textContent = about ?? "";
+}
+
+function showNext(told) {
+  at("schema-hint").textContent = state.path
+    ? "Choose a type to go one step on; dashed ones cannot follow."
+    : "Choose types in turn to walk a meta-path.";
+  at("following").hidden = !told.next.length;
+  at("next").replaceChildren(
+    ...told.next.map((next) =>
+      el(
+        "button",
+        { type: "button", class: "chip", onclick: () => takePath(next.metapath) },
+        next.link ? el("span", { class: "id" }, shown(next.link, 40)) : null,
+        shown(next.node_type, 40),
+      ),
+    ),
+  );
+}
+
+async function showSuggestions(told, schema, mine) {
+  const from =
+    told.node_types[0] ??
+    schema.node_types
+      .map((type) => type.node_type)
+      .find((type) => told.next.length && told.text.trim().toLowerCase().startsWith(type.toLowerCase()));
+  const steps = Math.max(4, 2 * (told.node_types.length - 1));
+  const all = from ? await suggestPaths(state.graph, from, Math.min(steps, 8)) : [];
+  if (mine !== ticket) return;
+  const open = told.valid && !told.symmetric ? told.metapath : "";
+  const fitting = all.filter((path) => path.metapath.startsWith(open)).slice(0, 8);
+  at("suggested").hidden = !fitting.length;
+  at("suggestions-title").textContent = open ? "To come back" : `Meta-paths of ${shown(from ?? "", 30)}`;
+  at("suggestions").replaceChildren(
+    ...fitting.map((path) =>
+      el(
+        "li",
+        {},
+        el(
+          "button",
+          {
+            type: "button",
+            class: "suggestion",
+            "aria-pressed": String(path.metapath === told.metapath),
+            onclick: () => takePath(path.metapath),
+          },
+          path.metapath,
+        ),
+      ),
+    ),
+  );
+}

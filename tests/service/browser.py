@@ -1,0 +1,83 @@
+"""A real Chromium at a service of one's own, and the words for what a person does there."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+pytest.importorskip("playwright", reason="playwright is not installed; pip install 'neupath[dev]'")
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the PATH")
+PARSER = {"g": "stdlib", "p": "class-method-class", "q": "argparse.ArgumentParser", "qt": "class"}
+"""What is similar to ArgumentParser in that they share method names."""
+
+
+@contextmanager
+def open_browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Explorer:
+    """The page in a window; whatever it complains of is remembered."""
+
+    page: Page
+    url: str
+    complaints: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        expect.set_options(timeout=10_000)
+        self.page.set_default_timeout(10_000)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
+        self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
+
+    def open(self, **words: Any) -> "Explorer":
+        self.page.goto("about:blank")  # the address alone would not load the page anew
+        self.page.goto(f"{self.url}/#{urlencode(words)}" if words else f"{self.url}/")
+        return self
+
+    def at(self, selector: str, **options: Any) -> Locator:
+        return self.page.locator(selector, **options)
+
+    def see(self, selector: str) -> Any:
+        return expect(self.page.locator(selector))
+
+    def hits(self, side: str = "a") -> list[str]:
+        """The ids of the hits, in their order, once there are some."""
+        expect(self.at(f"#hits-{side} .hit").first).to_be_visible()
+        expect(self.at("#columns")).to_have_attribute("aria-busy", "false")
+        ids: list[str] = self.at(f"#hits-{side} .hit").evaluate_all("rows => rows.map((row) => row.dataset.id)")
+        return ids
+
+    def hit(self, id: str, side: str = "a") -> Locator:
+        return self.at(f"#hits-{side} .hit[data-id='{id}']")
+
+    def click_type(self, node_type: str) -> None:
+        self.at(f".schema .type[data-type='{node_type}']").click()
+
+    def option(self) -> Locator:
+        """The first of what a field offers."""
+        return self.at("li.option").first
+
+    def overflow(self) -> int:
+        return int(self.page.evaluate("document.documentElement.scrollWidth - innerWidth"))
+
+
+@contextmanager
+def explore(browser: Browser, url: str, **options: Any) -> Iterator[Explorer]:
+    """Open a window of its own; the page must not have complained when it is closed."""
+    context = browser.new_context(**options)
+    found = Explorer(context.new_page(), url)
+    yield found
+    context.close()
+    assert not found.complaints, found.complaints
