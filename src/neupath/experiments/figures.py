@@ -35,6 +35,9 @@ def draw_tables(tables: Sequence[Table], labels: Sequence[str], path: Path, unit
             axes.set_title(column)
             axes.set_xlabel(unit)
             axes.set_yticks(range(len(rows)), rows)
+            axes.set_xlim(*((-0.03, 1.03) if "nDCG" in unit else (0, None)))
+            if not any(table.cells[row, column].values for table in tables for row in table.rows):
+                axes.text(0.5, 0.5, "no query has a related\ntarget to rank", transform=axes.transAxes, ha="center")
             axes.grid(axis="x", alpha=0.3)
         for axes in panels[len(columns) :]:
             axes.set_visible(False)
