@@ -8,29 +8,21 @@ weights. The mean true score of each class, over the very test queries, is the l
 
 import argparse
 import os
-import tempfile
 from pathlib import Path
 
 import numpy as np
-from learned import COLUMNS, CONFIGS
 
 import neupath as npth
 from neupath.evaluation import ndcg, ndcg_released, split_queries
+from neupath.experiments.columns import columns_in, load_graph
 from neupath.models.classes import ClassTable, FlatGraph
 
 QUERIES = 150
 
 
-def read(data: Path, graph: str) -> npth.HIN:
-    with tempfile.NamedTemporaryFile("w", suffix=".toml") as config:
-        config.write(CONFIGS[graph])
-        config.flush()
-        return npth.load(data / graph, config=config.name)
-
-
 def ties(data: Path) -> str:
     """Return what the released metric makes of exact APA scores whose zeros are told apart by noise of 1e-6."""
-    hin = read(data, "kg20c")
+    hin = load_graph("kg20c", data)
     teacher, rng = npth.PathSim("APA").fit(hin), np.random.default_rng(0)
     queries, found = split_queries(hin.num_nodes("author")).test, []
     for query, row in zip(queries, teacher.score_rows(queries), strict=True):
@@ -43,7 +35,7 @@ def ties(data: Path) -> str:
 
 def ceiling(data: Path, graph: str, path: str, paths: int) -> str:
     """Return strict nDCG@20 and RMSE of the least-squares best scores that classes allow on one column."""
-    hin = read(data, graph)
+    hin = load_graph(graph, data)
     teacher = npth.PathSim(path).fit(hin)
     count, flat = hin.num_nodes(teacher.source_type), FlatGraph.of(hin)
     first = int(flat.start[hin.schema.node_types.index(teacher.source_type)])
@@ -71,8 +63,8 @@ def main() -> None:
     parser.add_argument("--data", default=os.environ.get("NEUPATH_DATA"))
     arguments = parser.parse_args()
     print("| graph | path | T | strict nDCG@20 | RMSE non-zero |\n|---|---|---|---|---|")
-    for graph, path, _, paths, *_ in COLUMNS:
-        print(ceiling(Path(arguments.data), graph, path, paths), flush=True)
+    for column in columns_in(Path(arguments.data)):
+        print(ceiling(Path(arguments.data), column.graph, column.path, column.paths), flush=True)
     print(ties(Path(arguments.data)))
 
 

@@ -348,9 +348,9 @@ def cases_of(data: Path | None, edges: list[int]) -> Iterator[Case]:
     """Yield the graphs and meta-paths to measure."""
     yield Case("stdlib", npth.load("stdlib"), "class-method-class")
     if data is not None:
-        from inference import load_graph
+        from neupath.experiments.columns import load_graph
 
-        imdb, kg20c, hetionet = load_graph(data, "imdb"), load_graph(data, "kg20c"), npth.load(data / "hetionet")
+        imdb, kg20c, hetionet = load_graph("imdb", data), load_graph("kg20c", data), npth.load(data / "hetionet")
         yield Case("imdb", imdb, "MAM")
         yield Case("imdb", imdb, "MAMAM")
         yield Case("kg20c", kg20c, "APA")

@@ -11,7 +11,6 @@ the whole graph. On CUDA it times training alone, with the Triton kernel and wit
 import argparse
 import os
 import resource
-import tempfile
 import time
 from pathlib import Path
 from statistics import median
@@ -23,6 +22,7 @@ from torch import Tensor
 import neupath as npth
 from neupath import HIN
 from neupath.evaluation import evaluate, split_queries
+from neupath.experiments.columns import load_graph
 from neupath.models import winners
 
 ROUNDS, QUERIES = 5, 20
@@ -159,10 +159,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=os.environ.get("NEUPATH_DATA"))
     arguments = parser.parse_args()
-    with tempfile.NamedTemporaryFile("w", suffix=".toml") as config:
-        config.write('ignore = ["movie_genre*", "movie_keyword*", "movie_metadata*"]\n')
-        config.flush()
-        hin = npth.load(Path(arguments.data) / "imdb", config=config.name)
+    hin = load_graph("imdb", Path(arguments.data))
     train_time(hin)
     if torch.cuda.is_available():
         train_time(hin)  # the first has CUDA's start in it

@@ -10,37 +10,29 @@ import argparse
 import os
 import resource
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from learned import COLUMNS, CONFIGS
 
 import neupath as npth
 from neupath import HIN
 from neupath.evaluation import evaluate, split_queries
+from neupath.experiments.columns import columns_in, load_graph
 from neupath.inference.ranking import auc
 from neupath.labels import Pairs, Protocol, draw_pairs
 from neupath.measures import measure_named
-
-
-def load_graph(data: Path, graph: str) -> HIN:
-    """Read IMDB or KG20C with the relations of the paper."""
-    with tempfile.NamedTemporaryFile("w", suffix=".toml") as config:
-        config.write(CONFIGS[graph])
-        config.flush()
-        return npth.load(data / graph, config=config.name)
 
 
 def columns(data: Path) -> None:
     """Find each of the paper's meta-paths from the labels of 400 and of 10 queries."""
     print("| graph | path | labels | queries | found | weight | seconds | RMSE all | strict nDCG@20 | as good |")
     print("|---|---|---|---:|---|---:|---:|---:|---:|---|")
-    for graph, path, *_ in COLUMNS:
-        hin = load_graph(data, graph)
+    for column in columns_in(data):
+        graph, path = column.graph, column.path
+        hin = load_graph(graph, data)
         teacher = npth.PathSim(path).fit(hin)
         split = split_queries(hin.num_nodes(teacher.source_type))
         for protocol, count in (("strict", 400), ("strict", 10), ("paper", 400), ("paper", 10)):
@@ -64,8 +56,9 @@ def columns(data: Path) -> None:
 
 def noise(data: Path) -> None:
     """Add noise of 0.05 to the labels of 10 queries."""
-    for graph, path, *_ in COLUMNS:
-        hin = load_graph(data, graph)
+    for column in columns_in(data):
+        graph, path = column.graph, column.path
+        hin = load_graph(graph, data)
         teacher = npth.PathSim(path).fit(hin)
         pairs = noisy(draw_pairs(teacher, split_queries(hin.num_nodes(teacher.source_type)).train[:10]), 0.05)
         found = npth.infer(hin, pairs)
@@ -91,7 +84,7 @@ def mixture(data: Path) -> None:
         ("imdb", ("movie-actor-movie", "movie-director-movie", "movie-actor-movie-actor-movie")),
         ("kg20c", ("author-paper-author", "author-affiliation-author", "author-paper-conference-paper-author")),
     ):
-        hin = load_graph(data, graph)
+        hin = load_graph(graph, data)
         weights = dict(zip((str(hin.metapath(p)) for p in paths), (0.5, 0.3, 0.2), strict=True))
         teacher = npth.Combination([npth.measures.Part("pathsim", p, w) for p, w in weights.items()]).fit(hin)
         train = split_queries(hin.num_nodes(teacher.source_type)).train
@@ -107,7 +100,7 @@ def mixture(data: Path) -> None:
 def measures(data: Path) -> None:
     """Find which measure made the labels."""
     for graph, path in (("imdb", "MAM"), ("imdb", "MAMAM"), ("kg20c", "APA"), ("kg20c", "APCPA")):
-        hin = load_graph(data, graph)
+        hin = load_graph(graph, data)
         for measure in ("hetesim", "joinsim", "pcrw", "pathsim"):
             teacher = measure_named(measure, path).fit(hin)
             train = split_queries(hin.num_nodes(teacher.source_type)).train
@@ -153,7 +146,7 @@ def hetionet(data: Path) -> None:
 
 def random(data: Path) -> None:
     """Give labels that no path explains."""
-    hin = load_graph(data, "imdb")
+    hin = load_graph("imdb", data)
     rng = np.random.default_rng(0)
     count = hin.num_nodes("movie")
     queries = np.repeat(rng.choice(count, 40, replace=False), 10)
