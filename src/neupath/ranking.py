@@ -75,7 +75,7 @@ def top_k_of_product(
         )  # fmt: skip
         return_scratch(scratch)
 
-    in_blocks(search, len(queries), threads)
+    in_blocks(search, len(queries), threads, factors.work)
     return _trimmed(best)
 
 
@@ -149,7 +149,7 @@ def _top_k_by_index(
         )  # fmt: skip
         return_scratch(scratch)
 
-    in_blocks(search, len(groups), threads)
+    in_blocks(search, len(groups), threads, factors.work)
     found = _empty_ranking(len(queries), limit)
     member_kernels.expand_groups(
         place, best.rows, best.scores, best.sizes, index.label_of, index.members, skipped, limit, found.rows,

@@ -15,6 +15,10 @@ _BLOCK = 1024
 """Queries a thread takes at a time."""
 FEW = 16
 """Queries that are not worth a second thread."""
+_QUICK = 1_000_000
+"""Additions that are done before another thread has begun."""
+_A_QUERY = 50
+"""What a query costs besides, in additions."""
 _MOST_KEPT = 1 << 24
 _scratch = local()
 Scratch = tuple[NDArray[np.float64], NDArray[np.uint32], NDArray[np.float64]]
@@ -38,9 +42,15 @@ def return_scratch(scratch: Scratch) -> None:
         _scratch.arrays = scratch
 
 
-def in_blocks(search: Callable[[slice], None], count: int, threads: int | None) -> None:
-    """Search blocks of queries on some threads, each writing its own part of the result."""
-    workers = _count_threads(threads) if count > FEW or threads is not None else 1
+def in_blocks(search: Callable[[slice], None], count: int, threads: int | None, work: float) -> None:
+    """Search blocks of queries on some threads, each writing its own part of the result.
+
+    `work` is how many additions a mean query takes: what is done in no time is not worth a second thread.
+    """
+    if threads is None and count * (work + _A_QUERY) < _QUICK:
+        workers = 1
+    else:
+        workers = _count_threads(threads)
     if count <= FEW or workers < 2:
         search(slice(0, count))
         return

@@ -45,7 +45,7 @@ def reached_of_product(
             *member_kernels.expand_reached(place.ravel(), *found, index.members, skipped[block])
         )
 
-    in_blocks(search, len(queries), threads)
+    in_blocks(search, len(queries), threads, factors.work)
     return _put_together([parts[start] for start in sorted(parts)])
 
 
