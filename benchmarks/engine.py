@@ -207,7 +207,7 @@ def _duckdb(case: Case) -> Peer:
     import duckdb
     import pyarrow as pa
 
-    connection = duckdb.connect()
+    connection = duckdb.connect(config={"memory_limit": "6GB"})
     w, d = pa.table(_entries(case)), pa.table({"y": np.arange(len(case.norms)), "d": case.norms})
     connection.execute("create table w as select * from w")
     connection.execute("create table d as select * from d")

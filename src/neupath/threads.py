@@ -47,10 +47,8 @@ def in_blocks(search: Callable[[slice], None], count: int, threads: int | None, 
 
     `work` is how many additions a mean query takes: what is done in no time is not worth a second thread.
     """
-    if threads is None and count * (work + _A_QUERY) < _QUICK:
-        workers = 1
-    else:
-        workers = _count_threads(threads)
+    is_quick = threads is None and count * (work + _A_QUERY) < _QUICK
+    workers = 1 if is_quick else _count_threads(threads)
     if count <= FEW or workers < 2:
         search(slice(0, count))
         return
