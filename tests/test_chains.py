@@ -79,7 +79,7 @@ def test_what_is_kept_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert npth.PathSim(paths[0]).fit(hin).factors_ is first
     for path in paths[1:]:
         npth.PathSim(path).fit(hin)
-    assert sum(map(kept.bytes_of, kept._kept[hin].values())) <= kept.bytes_of(first) + 1000
+    assert kept.bytes_of(list(kept._kept[hin].entries.values())) <= kept.bytes_of(first) + 1000
     again = npth.PathSim(paths[0]).fit(hin).factors_
     assert again is not first
     np.testing.assert_array_equal(again.left.data, first.left.data)
@@ -89,3 +89,66 @@ def test_a_limit_that_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(kept.LIMIT, "2GB")
     with pytest.raises(NeuPathError, match="NEUPATH_CACHE_BYTES is '2GB'; give a number of bytes"):
         npth.PathSim("APVPA").fit(npth.load("toy"))
+
+
+def test_a_slow_build_holds_up_nobody_else() -> None:
+    """What is kept is found, and other things are built, while something takes its time."""
+    from threading import Event, Thread
+
+    toy, begun, go_on = npth.load("toy"), Event(), Event()
+    npth.PathSim("APVPA").fit(toy)
+
+    def slow() -> str:
+        begun.set()
+        assert go_on.wait(30)
+        return "built"
+
+    results: list[str] = []
+    thread = Thread(target=lambda: results.append(kept.cached(toy, "slow", slow)))
+    thread.start()
+    assert begun.wait(30)
+    assert npth.PathSim("APVPA").fit(toy).top_k("Mike", k=1).ids == ("Bob",)
+    assert npth.PathSim("APA").fit(npth.load("toy")).factors_ is not None
+    go_on.set()
+    thread.join(30)
+    assert results == ["built"]
+
+
+def test_what_several_hold_is_counted_once() -> None:
+    array = np.zeros(100)
+    assert kept.bytes_of([array, (array, array)]) == 800
+
+
+@pytest.mark.parametrize(("weight", "word"), [(1e154, "more"), (1e-170, "less")])
+def test_weights_that_norms_cannot_hold_are_refused(weight: float, word: str) -> None:
+    import pyarrow as pa
+
+    nodes = [npth.Nodes("a", pa.array(["x", "y", "z"])), npth.Nodes("b", pa.array(["hub"]))]
+    edges = npth.Edges(npth.Relation("a", "r", "b"), np.arange(3), np.zeros(3, dtype=np.int64), np.full(3, weight))
+    with pytest.raises(NeuPathError, match=f"add up to {word} than a float can hold"):
+        npth.PathSim("a-b-a").fit(HIN.build(nodes, [edges]))
+
+
+def test_counts_far_up_are_found_by_a_threshold(tmp_path) -> None:
+    import pyarrow as pa
+
+    nodes = [npth.Nodes("a", pa.array(["x", "y", "z"])), npth.Nodes("b", pa.array(["hub"]))]
+    edges = npth.Edges(npth.Relation("a", "r", "b"), np.arange(3), np.zeros(3, dtype=np.int64), np.full(3, 1e85))
+    scorer = npth.PathCount("a-b-a").fit(HIN.build(nodes, [edges]))
+    assert join(scorer, tmp_path / "a.parquet", None, min_score=1e160).pairs == 6
+
+
+def test_a_child_process_searches_on_threads_of_its_own() -> None:
+    import os
+    import signal
+
+    from neupath.threads import in_blocks
+
+    done: list[int] = []
+    in_blocks(lambda block: done.append(block.start), 100, 2, 1e9)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        in_blocks(lambda block: done.append(block.start), 100, 2, 1e9)
+        os._exit(0 if len(done) == 4 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

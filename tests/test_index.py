@@ -151,3 +151,50 @@ def test_one_search_does_not_load_the_compiler() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "False\n"
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.sampled_from(["ones", "counts", "floats", "few rows", "one hub"]), st.integers(0, 99),
+    st.sampled_from([Normalisation.DICE, Normalisation.NONE]), st.sampled_from([1, 3, 10]),
+)  # fmt: skip
+def test_pruning_changes_nothing(kind: str, seed: int, normalisation: Normalisation, k: int) -> None:
+    """Rows of many sizes, enough of them that a search begins with a stretch of the likely labels."""
+    from neupath.index import kernels
+
+    rng = np.random.default_rng(seed)
+    scale = rng.integers(1, 60, 1500)[:, None] if kind in ("ones", "few rows") else rng.random(1500)[:, None] * 50
+    w = freeze(csr_array(matrix(kind, seed, rows=1500, columns=14).toarray() * scale))
+    factors = mirrored(w)
+    index = index_of(factors)
+    groups = np.arange(len(index.left_norms))
+    found = []
+    for prune in (False, True):
+        rows, scores = np.full((len(groups), k), -1, dtype=np.int64), np.zeros((len(groups), k))
+        room = (np.zeros(index.num_labels), np.empty(index.num_labels + 1, dtype=np.uint32),
+                np.empty(index.widest, dtype=np.int64), np.empty(index.widest, dtype=np.int64))  # fmt: skip
+        sizes = kernels.rank_groups(
+            index.left, index.left_norms, index.postings, index.targets(k), int(normalisation), prune, groups, room,
+            rows, scores,
+        )  # fmt: skip
+        assert not room[0].any(), "sums are left as they were found"
+        filled = np.arange(k) < sizes[:, None]
+        found.append((sizes.tolist(), rows[filled].tolist(), scores[filled].tolist()))
+    assert found[0] == found[1]
+    work = factors.work * len(w.indptr) / max(1, len(groups))
+    assert index.num_labels > 16 * k
+    assert work > 2048, "so that queries are pruned at all"
+
+
+def test_the_band_holds_just_what_can_reach_a_score() -> None:
+    """All labels in it could, by Cauchy-Schwarz, and none outside."""
+    from neupath.index import kernels
+
+    w = matrix("counts", 1, rows=1500, columns=14)
+    index = index_of(mirrored(w))
+    low, high = kernels.band(int(Normalisation.DICE), 0.9, float(index.norms[700]), index.norms)
+    assert 0 < low < 700 < high < index.num_labels
+    inside = (index.norms >= index.norms[low]) & (index.norms <= index.norms[high - 1])
+    reach = 2 * np.sqrt(index.norms * index.norms[700]) / (index.norms + index.norms[700])
+    assert (reach[~inside] < 0.9).all()
+    assert (reach[inside] >= 0.9 - 1e-5).all()

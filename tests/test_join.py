@@ -116,3 +116,46 @@ def test_the_command(run: Run, tmp_path: Path) -> None:  # noqa: F811
     assert "pairs of 5 queries written to" in told.out
     assert run("join", "toy", "--path", "APVPA", "--min-score", 0.9, "--out", out, "--json").json["pairs"] == 2
     assert "the name must end in .parquet" in run("join", "toy", "--path", "APVPA", "--out", "x").err
+
+
+@pytest.mark.parametrize("row", [-1, 5, 77])
+def test_rows_that_are_not_there_are_refused(tmp_path: Path, row: int) -> None:
+    scorer = npth.PathSim("APVPA").fit(npth.load("toy"))
+    with pytest.raises(NeuPathError, match=f"queries are rows from 0 to 4; {row} to {row} are given"):
+        join(scorer, tmp_path / "a.parquet", 2, queries=np.array([row]))
+    assert not list(tmp_path.iterdir())
+
+
+def test_blocks_without_a_manifest_are_nobodys(tmp_path: Path) -> None:
+    """Left over where removing the blocks of a finished join was broken off."""
+    scorer = npth.PathSim("APVPA").fit(npth.load("toy"))
+    wanted = join(scorer, tmp_path / "a.parquet", 2).path.read_bytes()
+    parts = tmp_path / "a.parquet.parts"
+    parts.mkdir()
+    table = pq.read_table(tmp_path / "a.parquet").slice(0, 0)
+    pq.write_table(table, parts / "000000.parquet")
+    joined = join(scorer, tmp_path / "a.parquet", 2)
+    assert joined.resumed == 0
+    assert joined.path.read_bytes() == wanted
+
+
+def test_blocks_of_a_model_that_learned_something_else_are_refused(tmp_path: Path, monkeypatch) -> None:
+    from neupath.models import MLP
+
+    hin = npth.load("toy")
+    labels = [("Mike", "Bob", 1.0), ("Mike", "Ann", 0.0), ("Mary", "Ann", 0.5)]
+    one, other = (MLP(dim=4, epochs=2).fit(hin, some) for some in (labels, labels[:2]))
+    with monkeypatch.context() as broken, pytest.raises(KeyboardInterrupt):
+        broken.setattr(
+            sys.modules["neupath.join"], "_put_together", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
+        join(one, tmp_path / "a.parquet", 2, block=2)
+    with pytest.raises(NeuPathError, match="holds blocks of another join"):
+        join(other, tmp_path / "a.parquet", 2, block=2)
+    assert join(one, tmp_path / "a.parquet", 2, block=2).resumed == 3
+
+
+def test_k_may_be_any_integer(tmp_path: Path) -> None:
+    scorer = npth.PathSim("APVPA").fit(npth.load("toy"))
+    assert join(scorer, tmp_path / "a.parquet", np.int64(2)).blocks == 1
+    assert join(scorer, tmp_path / "b.parquet", 10**9).blocks == 1

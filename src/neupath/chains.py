@@ -12,8 +12,11 @@ from neupath.graph import Csr, freeze
 
 _ENTRY = 12
 """Bytes of one entry of a product: its value and its column."""
-_SMALL = 1 << 30
+_COPIES = 4
+"""How many times its size a product takes until it can be searched."""
+_SMALL = 1 << 28
 """Bytes that a product may take without asking how much memory is free."""
+_A_LOT = 1 << 62
 _BLOCK = 1 << 28
 """Bytes that a block of rows may take on its way through a chain."""
 
@@ -83,8 +86,8 @@ def describe_size(chain: Sequence[Csr]) -> str:
 
 
 def _fits(a: Csr, b: Csr, work: int) -> bool:
-    """Whether a product of so many multiplications fits into memory."""
-    return work * _ENTRY < _SMALL or _entries(a, b) * _ENTRY <= free_memory()
+    """Whether a product of so many multiplications fits into memory, with its transpose and what making it takes."""
+    return work * _ENTRY < _SMALL or _COPIES * _entries(a, b) * _ENTRY <= free_memory()
 
 
 def _entries(a: Csr, b: Csr) -> int:
@@ -94,17 +97,30 @@ def _entries(a: Csr, b: Csr) -> int:
 
 
 def free_memory() -> int:
-    """Return how many bytes of memory are free, or a lot where that is not known."""
+    """Return how many bytes this process can still take: of the machine, its control group, its own limit."""
+    return min(_read_field("/proc/meminfo", "MemAvailable"), _group_memory(), _own_memory())
+
+
+def _group_memory() -> int:
     try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
-        return min(free, resource.getrlimit(resource.RLIMIT_AS)[0]) if _has_limit() else free
+        most, taken = (Path(f"/sys/fs/cgroup/memory.{name}").read_text(encoding="ascii") for name in ("max", "current"))
+        return int(most) - int(taken)
+    except (OSError, ValueError):  # no control groups, or "max": no limit
+        return _A_LOT
+
+
+def _own_memory() -> int:
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return _A_LOT if limit == resource.RLIM_INFINITY else max(0, limit - _read_field("/proc/self/status", "VmSize"))
+
+
+def _read_field(path: str, name: str) -> int:
+    """Read a number of kilobytes in one of the system's tables; a lot where there is none."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
     except (OSError, StopIteration, ValueError):
-        return 1 << 62
-
-
-def _has_limit() -> bool:
-    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+        return _A_LOT
 
 
 def multiplications(a: Csr, b: Csr) -> int:

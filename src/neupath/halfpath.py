@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, eye_array
 
 from neupath.chains import (
@@ -24,6 +25,8 @@ from neupath.metapath import MetaPath, Step
 from neupath.nodes import Rows
 
 logger = logging.getLogger("neupath")
+_LARGEST = 2.0**1022
+"""The largest norm of which a float can hold the sum of two."""
 
 
 @dataclass
@@ -166,21 +169,28 @@ def mirrored(left: Csr) -> Factors:
 
 def joined(left: Csr, right: Csr) -> Factors:
     """Return two matrices as the factors of their product."""
-    column_norms: Floats = np.bincount(right.indices, right.data**2, right.shape[1]).astype(np.float64)
-    return Factors(left, right, squared_norms(left), _checked(column_norms))
+    with np.errstate(over="ignore"):
+        column_norms: Floats = np.bincount(right.indices, right.data**2, right.shape[1]).astype(np.float64)
+    return Factors(left, right, squared_norms(left), _checked(column_norms, right.indices))
 
 
 def squared_norms(matrix: Csr) -> Floats:
     """Return ‖matrix[x,:]‖² for every row x."""
-    norms = np.asarray(matrix.multiply(matrix).sum(axis=1), dtype=np.float64).ravel()
-    return _checked(norms)
+    norms = np.zeros(matrix.shape[0])
+    filled = np.flatnonzero(np.diff(matrix.indptr))
+    with np.errstate(over="ignore"):  # what is too large is refused
+        if len(filled):
+            norms[filled] = np.add.reduceat(matrix.data**2, matrix.indptr[filled])
+    return _checked(norms, filled)
 
 
 def _chain_norms(matrices: Sequence[Csr]) -> Floats:
     """Return ‖row‖² for every row of a chain's product, which is made and forgotten block by block."""
     count = matrices[0].shape[0]
     blocks = (np.arange(count)[block] for block in row_blocks(count, matrices))
-    return _checked(np.concatenate([squared_norms(propagate(matrices, rows)) for rows in blocks]))
+    norms = np.concatenate([squared_norms(propagate(matrices, rows)) for rows in blocks])
+    norms.flags.writeable = False
+    return norms
 
 
 def _backwards(matrices: Sequence[Csr]) -> list[Csr]:
@@ -191,10 +201,15 @@ def _tell(chain: Sequence[Csr]) -> None:
     logger.warning("%s: rows are propagated query by query instead, which is slower", describe_size(chain))
 
 
-def _checked(norms: Floats) -> Floats:
-    if not np.isfinite(norms).all():
+def _checked(norms: Floats, filled: NDArray[np.integer]) -> Floats:
+    """Refuse norms that a float cannot hold, twice over, or of `filled` rows that are nothing to it."""
+    if not (norms <= _LARGEST).all():
         raise GraphError(
             "paths along this meta-path add up to more than a float can hold; shorten it, or scale the weights down"
+        )
+    if not (norms[filled] > 0).all():
+        raise GraphError(
+            "paths along this meta-path add up to less than a float can hold; shorten it, or scale the weights up"
         )
     norms.flags.writeable = False
     return norms

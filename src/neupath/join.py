@@ -22,6 +22,7 @@ from neupath.graph import digest
 from neupath.nodes import Nodes, Rows
 from neupath.scorer import Scorer
 from neupath.search import check_k
+from neupath.threads import check_threads
 
 MANIFEST = "join.json"
 BLOCK = 4096
@@ -77,12 +78,15 @@ def join(
     target = Path(path)
     nodes = scorer.hin_.nodes[scorer.source_type]
     asked = np.arange(len(nodes)) if queries is None else np.asarray(queries, dtype=np.int64)
-    limit = None if k is None else check_k(k)
-    most = len(scorer.hin_.nodes[scorer.target_type]) if limit is None else limit
+    limit, count = None if k is None else check_k(k), len(scorer.hin_.nodes[scorer.target_type])
+    most = count if limit is None else min(limit, count)
+    check_threads(threads)
     _check(target, asked, k, min_score, block)
+    if len(asked) and not 0 <= asked.min() <= asked.max() < len(nodes):
+        raise QueryError(f"queries are rows from 0 to {len(nodes) - 1}; {asked.min()} to {asked.max()} are given")
     step = max(1, min(block, _MOST_HITS // max(1, most)))
     parts = target.with_name(f"{target.name}.parts")
-    resumed = _open_parts(parts, _describe(scorer, asked, k, min_score, step))
+    resumed = _open_parts(parts, _describe(scorer, asked, limit, min_score, step))
     starts = range(0, len(asked), step)
     for number, start in enumerate(starts):
         part = parts / f"{number:06}.parquet"
@@ -91,7 +95,7 @@ def join(
             write_whole(part, lambda temporary, table=table: pq.write_table(table, temporary))  # type: ignore[misc]
         progress(min(start + step, len(asked)), len(asked))
     pairs = _put_together(parts, len(starts), target, _schema(scorer))
-    shutil.rmtree(parts)
+    _remove_parts(parts)
     return Joined(target, len(asked), pairs, len(starts), min(resumed, len(starts)))
 
 
@@ -114,8 +118,9 @@ def _check(target: Path, queries: Rows, k: int | None, min_score: float, block: 
 def _describe(scorer: Scorer, queries: Rows, k: int | None, min_score: float, step: int) -> str:
     """Return what a join is of: finished blocks of another must not be mixed with its own."""
     content = {
-        "scorer": scorer.name, "params": scorer.params(), "graph": digest(scorer.hin_), "k": k, "min_score": min_score,
-        "block": step, "queries": sha256(queries.tobytes()).hexdigest(),
+        "scorer": scorer.name, "params": scorer.params(), "learned": scorer.fingerprint(),
+        "graph": digest(scorer.hin_), "k": k, "min_score": min_score, "block": step,
+        "queries": sha256(queries.tobytes()).hexdigest(),
     }  # fmt: skip
     return json.dumps(content, indent=2) + "\n"
 
@@ -128,6 +133,8 @@ def _open_parts(parts: Path, description: str) -> int:
         raise WriteError(f"cannot write {parts}: {error.strerror}") from error
     manifest = parts / MANIFEST
     if not manifest.is_file():
+        _remove_parts(parts)  # what is left of a join that was done
+        parts.mkdir()
         write_text(manifest, description)
     elif manifest.read_text(encoding="utf-8") != description:
         raise SourceError(f"{parts} holds blocks of another join, of which this is no part; finish that, or remove it")
@@ -135,6 +142,13 @@ def _open_parts(parts: Path, description: str) -> int:
     while (parts / f"{done:06}.parquet").is_file():
         done += 1
     return done
+
+
+def _remove_parts(parts: Path) -> None:
+    """Remove finished blocks, what they are of last: without it, nobody takes them for their own."""
+    for part in parts.glob("*.parquet"):
+        part.unlink()
+    shutil.rmtree(parts)
 
 
 def _rank(scorer: Scorer, queries: Rows, limit: int | None, min_score: float, threads: int | None) -> pa.Table:

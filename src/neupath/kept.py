@@ -3,7 +3,8 @@
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from threading import RLock
+from dataclasses import dataclass, field
+from threading import Lock, RLock
 from typing import TypeVar, cast
 from weakref import WeakKeyDictionary
 
@@ -16,56 +17,80 @@ from neupath.graph import HIN
 T = TypeVar("T")
 LIMIT = "NEUPATH_CACHE_BYTES"
 """The environment variable that says how many bytes are kept of one graph; a quarter of the memory without it."""
-_kept: WeakKeyDictionary[HIN, OrderedDict[Hashable, object]] = WeakKeyDictionary()
-_building = RLock()
+
+
+@dataclass
+class _Kept:
+    """What is kept of one graph, the last used last, and a lock for each thing that is being built."""
+
+    entries: OrderedDict[Hashable, object] = field(default_factory=OrderedDict)
+    building: dict[Hashable, RLock] = field(default_factory=dict)
+
+
+_kept: WeakKeyDictionary[HIN, _Kept] = WeakKeyDictionary()
+_changing = Lock()
+"""Held for the time that a dictionary takes to change, never while anything is built."""
 
 
 def cached(hin: HIN, key: Hashable, build: Callable[[], T]) -> T:
-    """Return what was built for this graph under this key, building it where it is not kept."""
+    """Return what was built for this graph under this key, building it where it is not kept.
+
+    Two threads that ask for the same build it once; those who ask for something else do not wait.
+    """
     found = find_kept(hin, key)
     if found is not None:
         return cast(T, found)
-    with _building:  # two threads that ask for the same build it once
+    with _changing:
+        building = _kept.setdefault(hin, _Kept()).building.setdefault(key, RLock())
+    with building:
         found = find_kept(hin, key)
         if found is None:
             found = build()
-            _keep(_kept.setdefault(hin, OrderedDict()), key, found)
+            _keep(_kept[hin], key, found)
         return cast(T, found)
 
 
 def find_kept(hin: HIN, key: Hashable) -> object | None:
     """Return what is kept under a key, which is now the one used last; nothing where it is not."""
-    entries = _kept.get(hin)
-    if entries is None or key not in entries:
+    kept = _kept.get(hin)
+    if kept is None:
         return None
-    with _building:
-        found = entries.get(key)
+    with _changing:
+        found = kept.entries.get(key)
         if found is not None:
-            entries.move_to_end(key)
+            kept.entries.move_to_end(key)
         return found
 
 
-def _keep(entries: OrderedDict[Hashable, object], key: Hashable, value: object) -> None:
-    entries[key] = value
-    sizes = {name: bytes_of(entry) for name, entry in entries.items()}
-    total, limit = sum(sizes.values()), _limit()
-    for name in list(entries)[:-1]:
-        if total <= limit:
-            return
-        total -= sizes[name]
-        del entries[name]
+def _keep(kept: _Kept, key: Hashable, value: object) -> None:
+    limit = _limit()
+    with _changing:
+        kept.entries[key] = value
+        kept.building.pop(key, None)
+        while len(kept.entries) > 1 and bytes_of(list(kept.entries.values())) > limit:
+            kept.entries.popitem(last=False)
 
 
 def bytes_of(value: object) -> int:
-    """Return how many bytes of arrays a value holds."""
+    """Return how many bytes of arrays a value holds, each array once however often it is held."""
+    arrays: dict[int, int] = {}
+    _count(value, arrays)
+    return sum(arrays.values())
+
+
+def _count(value: object, arrays: dict[int, int]) -> None:
     if isinstance(value, np.ndarray):
-        return value.nbytes
-    if isinstance(value, csr_array):
-        return int(value.data.nbytes + value.indices.nbytes + value.indptr.nbytes)
-    if isinstance(value, (tuple, list)):
-        return sum(bytes_of(part) for part in value)
-    fields = getattr(value, "__dataclass_fields__", {})
-    return sum(bytes_of(getattr(value, name)) for name in fields)
+        arrays[id(value)] = value.nbytes
+    elif isinstance(value, csr_array):
+        _count((value.data, value.indices, value.indptr), arrays)
+    elif isinstance(value, tuple | list):
+        for part in value:
+            _count(part, arrays)
+    elif isinstance(size := getattr(value, "num_bytes", None), int):
+        arrays[id(value)] = size
+    else:
+        for name in getattr(value, "__dataclass_fields__", {}):
+            _count(getattr(value, name), arrays)
 
 
 def _limit() -> int:

@@ -131,6 +131,8 @@ class Nodes:
         """Return the query as an id of this type's kind, or nothing if it cannot be one."""
         if pa.types.is_string(self.ids.type):
             return str(query)
+        if isinstance(query, bool) or (isinstance(query, str) and not re.fullmatch(r"\s*[+-]?[0-9]+\s*", query)):
+            return None
         try:
             value = int(query) if isinstance(query, str) else operator.index(query)
         except (TypeError, ValueError):

@@ -15,6 +15,7 @@ from neupath.graph import HIN, Floats
 from neupath.nodes import Id, Mask, Nodes, Rows
 from neupath.ranking import Ranking, with_unrelated
 from neupath.search import Hits, check_k, describe_shortfall, labels_of
+from neupath.threads import check_threads
 from neupath.thresholds import Reached, reached_of_scores
 
 FILE = "config.json"
@@ -117,6 +118,7 @@ class Scorer(ABC):
     ) -> list[Hits]:
         """Return the hits of queries given as rows; the options are those of `top_k`."""
         asked = check_k(k)
+        check_threads(threads)
         keeps_query = include_query or self.source_type != self.target_type
         skipped = np.full(len(rows), -1, dtype=np.int64) if keeps_query else rows
         candidates = self.hin_.candidates(self.target_type, among=among, where=where)
@@ -148,6 +150,10 @@ class Scorer(ABC):
         if not hasattr(self, "hin_"):
             raise QueryError(f"this {type(self).__name__} has no graph yet; call fit(hin) first")
         return self.hin_
+
+    def fingerprint(self) -> str:
+        """Return what tells this scorer from others with the same parameters: nothing, unless it has learned."""
+        return ""
 
     def save(self, folder: str | Path) -> Path:
         """Write the scorer, without its graph, to a folder; `measures.load_measure` reads it back."""

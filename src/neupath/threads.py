@@ -63,9 +63,18 @@ def _pool(workers: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers, thread_name_prefix="neupath")
 
 
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has none of its parent's threads
+
+
+def check_threads(threads: int | None) -> None:
+    """Refuse a number of threads that is none."""
+    if threads is not None and threads < 1:
+        raise QueryError(f"threads is {threads}; use at least 1, or None for one a core")
+
+
 def _count_threads(threads: int | None) -> int:
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if threads < 1:
-        raise QueryError(f"threads is {threads}; use at least 1, or None for one a core")
+    check_threads(threads)
     return threads

@@ -51,7 +51,7 @@ def test_a_model_belongs_to_its_nodes(toy: HIN, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Node2Vec("author", back=0), "back is 0; it must be more than 0, and finite"),
+        (lambda: Node2Vec("author", back=0), "back is 0; it must lie between 1/16 and 16"),
         (lambda: Node2Vec("author", dim=0), "dim is 0; it must be at least 1"),
         (lambda: Node2Vec("autor").fit(communities()), "no node type 'autor'"),
         (

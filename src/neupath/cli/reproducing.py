@@ -17,7 +17,9 @@ def reproduce(
     folder: Annotated[Path, typer.Option("--out", help="The folder for results, tables and figures.")] = _FOLDER,
     data: Data = None,
     quick: Annotated[bool, typer.Option("--quick", help="A minute's version on the built-in graph.")] = False,
-    seeds: Annotated[int, typer.Option("--seeds", help="How many seeds; bars in figures are over these.")] = 3,
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", help="How many seeds, which bars in figures are over; 3, or 1 if quick.")
+    ] = None,
     models: Annotated[str | None, typer.Option("--models", help="Only these models, with commas between.")] = None,
     jobs: Annotated[int, typer.Option("--jobs", help="Runs carried out side by side.")] = 1,
     device: Annotated[str | None, typer.Option("--device", help="cpu or cuda; by default what there is.")] = None,

@@ -64,7 +64,7 @@ class Exact(Guess):
 
 
 class NearlyExact(Guess):
-    """The true scores, with noise of a millionth: no learned model is nearer."""
+    """The true scores, with noise of a millionth: as near as a learned model can be asked to come."""
 
     name = "exact + 1e-6 noise"
 

@@ -58,13 +58,15 @@ def plan_comparison(question: Question) -> Iterator[Run]:
 
 def plan_ablation(question: Question) -> Iterator[Run]:
     """NeuPath with other poolings, and without types."""
-    for seed, column, settings, protocol in product(question.seeds, question.ablated, VARIANTS.values(), PROTOCOLS):
+    variants = VARIANTS.values() if question.wanted(("neupath",)) else ()
+    for seed, column, settings, protocol in product(question.seeds, question.ablated, variants, PROTOCOLS):
         yield Run("neupath", column, _protocol(protocol), seed, settings)
 
 
 def plan_paths(question: Question) -> Iterator[Run]:
     """NeuPath with T = 1, 2, … paths."""
-    for seed, column, paths in product(question.seeds, question.focus, range(1, question.scale.most_paths + 1)):
+    tried = range(1, question.scale.most_paths + 1) if question.wanted(("neupath",)) else ()
+    for seed, column, paths in product(question.seeds, question.focus, tried):
         settings = () if paths == column.paths else (("paths", paths),)
         yield Run("neupath", column, "strict", seed, settings)
 

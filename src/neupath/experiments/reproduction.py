@@ -47,7 +47,7 @@ def reproduce(
     *,
     data: str | Path | None = None,
     quick: bool = False,
-    seeds: int = 3,
+    seeds: int | None = None,
     models: Sequence[str] | None = None,
     jobs: int = 1,
     device: str | None = None,
@@ -57,6 +57,7 @@ def reproduce(
 
     Each run is kept in the folder `out` as it is done, so that an interrupted reproduction goes on. `quick` takes a
     minute on the built-in graph; otherwise `data` is a folder with the paper's graphs. `models` restricts the models.
+    Three seeds, or one if quick, unless said.
     """
     for part in parts:
         if part not in PARTS:
@@ -65,13 +66,16 @@ def reproduce(
     for model in models or ():
         if model not in known:
             raise QueryError(f"no model {model!r} (there are {listed(known, 30)}){did_you_mean(model, known)}")
-    if seeds < 1 or jobs < 1:
+    if (seeds is not None and seeds < 1) or jobs < 1:
         raise QueryError(f"seeds is {seeds} and jobs is {jobs}; both must be at least 1")
     folder, source = Path(out), None if quick or data is None else Path(data)
     columns = QUICK_COLUMNS if quick else columns_in(source)
-    question = Question(columns, range(1 if quick else seeds), QUICK if quick else FULL, models)
+    question = Question(columns, range(seeds or (1 if quick else 3)), QUICK if quick else FULL, models)
     wanted = list(parts) or list(PARTS)
     plans = {part: list(PARTS[part][1](question)) for part in wanted}
+    for part, plan in plans.items():
+        if not plan:
+            raise QueryError(f"the part {part!r} has none of the models {listed(models or ())}; leave out either")
     every = list({run.key: run for plan in plans.values() for run in plan}.values())
     _open(folder, question.scale)
     began = perf_counter()

@@ -114,7 +114,8 @@ def _postings(targets: Csr, rows: Ints) -> tuple[Any, ...]:
     )
     if (values == 1.0).all():
         return starts, labels, np.zeros(0, dtype=np.float32)
-    small = values.astype(np.float32)
+    with np.errstate(over="ignore"):
+        small = values.astype(np.float32)
     return starts, labels, small if np.array_equal(small.astype(np.float64), values) else values
 
 

@@ -218,7 +218,7 @@ def band(normalisation, least, dx, norms):
         low = np.searchsorted(norms, dx / ratio * (1.0 - 1e-6))
         high = np.searchsorted(norms, dx * ratio * (1.0 + 1e-6), side="right")
         return low, high
-    return np.searchsorted(norms, least * least / dx * (1.0 - 1e-6)), len(norms)
+    return np.searchsorted(norms, least * (least / dx) * (1.0 - 1e-6)), len(norms)
 
 
 @compiled

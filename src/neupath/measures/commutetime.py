@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csc_array, diags_array
 
+from neupath.errors import GraphError
 from neupath.graph import Csr, Floats
 from neupath.kept import cached
 from neupath.measures.graph_measure import GraphMeasure
@@ -23,6 +24,11 @@ class _Grounded:
     diagonal: Floats  # (kept,) of the inverse
     place: Rows  # (nodes,)
     components: Rows  # (nodes,)
+
+    @property
+    def num_bytes(self) -> int:
+        entries = 0 if self.solver is None else self.solver.nnz
+        return 12 * entries + self.diagonal.nbytes + self.place.nbytes + self.components.nbytes
 
 
 class CommuteTime(GraphMeasure):
@@ -70,7 +76,8 @@ def _ground(adjacency: Csr) -> _Grounded:
     from neupath.measures.kernels import inverse_diagonal
 
     components = connected_components(adjacency, directed=False)[1].astype(np.int64)
-    taken = np.unique(components, return_index=True)[1]
+    busiest = np.lexsort((-adjacency.sum(axis=1), components))  # taking out the best joined keeps the rest apart
+    taken = busiest[np.unique(components[busiest], return_index=True)[1]]
     kept = np.setdiff1d(np.arange(adjacency.shape[0]), taken)
     place = np.full(adjacency.shape[0], -1, dtype=np.int64)
     place[kept] = np.arange(len(kept))
@@ -78,7 +85,13 @@ def _ground(adjacency: Csr) -> _Grounded:
         return _Grounded(None, np.zeros(0), place, components)
     laplacian = csc_array(diags_array(adjacency.sum(axis=1)) - adjacency)[:, kept][kept]
     options = {"SymmetricMode": True}  # pivots stay on the diagonal, so that L and U have mirrored patterns
-    solver = splu(csc_array(laplacian), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+    try:
+        solver = splu(csc_array(laplacian), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+    except RuntimeError as error:
+        least, most = adjacency.data.min(), adjacency.data.max()
+        raise GraphError(
+            f"commute times cannot be computed where weights lie as far apart as {least:g} and {most:g}; scale them"
+        ) from error
     lower = csc_array(solver.L)
     lower.sort_indices()
     permuted = inverse_diagonal(lower.indptr, lower.indices, lower.data, solver.U.diagonal())

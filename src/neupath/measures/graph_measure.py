@@ -4,7 +4,7 @@ from abc import abstractmethod
 from typing import ClassVar, Self
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import coo_array, csr_array, diags_array
 
 from neupath.errors import QueryError
 from neupath.graph import HIN, Csr, Floats, freeze
@@ -104,5 +104,6 @@ def whole_adjacency(hin: HIN) -> Csr:
         entries = matrix.tocoo()
         places = (entries.row + first[relation.source], entries.col + first[relation.target])
         own = coo_array((entries.data, places), shape=(size, size)).tocsr()
-        total = total + own + own.T if relation.directed else total + own
+        back = own.T - diags_array(own.diagonal()) if relation.directed else csr_array((size, size))  # loops once
+        total = total + own + back
     return freeze(csr_array(total))

@@ -13,7 +13,7 @@ from neupath.errors import QueryError
 from neupath.graph import HIN, Floats
 from neupath.labels import Pairs
 from neupath.models.learned import LearnedScorer
-from neupath.models.model import choose_device, reproducible
+from neupath.models.model import choose_device, reproducible, seeded
 from neupath.models.training import Recipe, Watch, fingerprint_of, train
 from neupath.nodes import Mask, Rows
 from neupath.ranking import Ranking, stacked, top_k_of_scores
@@ -96,8 +96,8 @@ class Baseline(LearnedScorer):
 
     def _set_network(self, hin: HIN) -> None:
         self.hin_ = hin
-        torch.manual_seed(self.seed)
-        self.network_ = self._make_network(hin).to(self.device)
+        with seeded(self.seed):
+            self.network_ = self._make_network(hin).to(self.device)
 
     def _batches(self, pairs: Pairs) -> list[Batch]:
         """Cut pairs into batches of some queries each."""

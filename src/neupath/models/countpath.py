@@ -28,7 +28,7 @@ from neupath.halfpath import Factors, mirrored
 from neupath.labels import Pairs
 from neupath.models.classes import edge_kinds
 from neupath.models.learned import QUERIES_A_BATCH, LearnedScorer
-from neupath.models.model import choose_device
+from neupath.models.model import choose_device, seeded
 from neupath.models.soft_paths import HalfPath, gated_product, gram, half_paths, row_dots, spell, walk
 from neupath.models.training import Epoch, Recipe, Watch, fingerprint_of, train
 from neupath.nodes import Mask, Rows
@@ -97,10 +97,10 @@ class CountPath(LearnedScorer):
         return {name: getattr(self, name) for name in names}
 
     def _learn(self, hin: HIN, learn: Pairs, check: Pairs, folder: Path | None, watch: Watch) -> None:
-        torch.manual_seed(self.seed)
         self.node_type_ = learn.node_type
         self.hin_ = hin
-        self.network_ = Gates(self.channels, self.half_length, len(edge_kinds(hin.schema))).to(self.device)
+        with seeded(self.seed):
+            self.network_ = Gates(self.channels, self.half_length, len(edge_kinds(hin.schema))).to(self.device)
         paths = half_paths(hin, learn.node_type, self.half_length)
         loss = _loss_over(self.network_, [torch.tensor(p.spellings, device=self.device) for p in paths])
         recipe = Recipe(

@@ -5,6 +5,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -62,6 +63,13 @@ class Model(Scorer):
         write_weights(target / WEIGHTS, tensors, self._about())
         return super().save(target)
 
+    def fingerprint(self) -> str:
+        """Return a text that differs where anything that was learned does."""
+        found = sha256()
+        for name, tensor in sorted(self._tensors().items()):
+            found.update(name.encode() + tensor.detach().cpu().contiguous().numpy().tobytes())
+        return found.hexdigest()
+
     def _about(self) -> About:
         hin = self._fitted()
         return {"node_type": self.node_type_, "schema": schema_summary(hin.schema), "nodes": digest_nodes(hin)}
@@ -76,6 +84,14 @@ class Model(Scorer):
                 f"a {self.name} model knows each node by features of its own, and this graph has other nodes than the "
                 f"one it was trained on; train it on this graph"
             )
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Let torch draw from a seed for a while, and then from where it was."""
+    with torch.random.fork_rng(devices=[]):  # weights are drawn on the CPU
+        torch.manual_seed(seed)
+        yield
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from neupath.models.batches import Batch, build_batch
 from neupath.models.classes import ClassTable, FlatGraph, Ints, edge_kinds
 from neupath.models.encoder import Decoder, Encoder, Pooling
 from neupath.models.learned import QUERIES_A_BATCH, LearnedScorer
-from neupath.models.model import choose_device, reproducible
+from neupath.models.model import choose_device, reproducible, seeded
 from neupath.models.training import Epoch, Recipe, Watch, fingerprint_of, train
 from neupath.nodes import Id, Mask, Rows
 from neupath.ranking import Ranking, top_k_of_scores
@@ -94,10 +94,10 @@ class NeuPath(LearnedScorer):
         return {name: getattr(self, name) for name in (*names, "seed")}
 
     def _learn(self, hin: HIN, learn: Pairs, check: Pairs, folder: Path | None, watch: Watch) -> None:
-        torch.manual_seed(self.seed)
         self.node_type_ = learn.node_type
         self._set_graph(hin)
-        self.network_ = self._make_network(hin)
+        with seeded(self.seed):
+            self.network_ = self._make_network(hin)
         recipe = Recipe(epochs=self.epochs, learning_rate=self.learning_rate, seed=self.seed)
         batches, held_out = self._batches(learn), self._batches(check)
         made_by = fingerprint_of(hin, (learn, check), self.params())

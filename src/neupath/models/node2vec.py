@@ -13,6 +13,9 @@ from neupath.models.random_walks import wander
 from neupath.models.soft_paths import whole_matrices
 from neupath.models.walk_embedding import WalkEmbedding
 
+_MOST = 16
+"""How much more or less often a walk may go back, or out; where that is much, walks are drawn again and again."""
+
 
 class Node2Vec(WalkEmbedding):
     """Learn vectors from walks over the whole graph, types forgotten, that turn back or go on as they are told.
@@ -32,8 +35,8 @@ class Node2Vec(WalkEmbedding):
     def __init__(self, node_type: str, *, back: float = 1.0, out: float = 1.0, **rest: Any) -> None:
         super().__init__(**rest)
         for what, value in (("back", back), ("out", out)):
-            if not 0 < value < np.inf:
-                raise QueryError(f"{what} is {value}; it must be more than 0, and finite")
+            if not 1 / _MOST <= value <= _MOST:
+                raise QueryError(f"{what} is {value}; it must lie between 1/{_MOST} and {_MOST}")
         self.node_type, self.back, self.out = node_type, back, out
 
     def _find_type(self, hin: HIN) -> str:

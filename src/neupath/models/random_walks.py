@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.random import Generator
 
-from neupath.graph import Csr
+from neupath.graph import Csr, Floats
 from neupath.models.classes import Ints
 from neupath.nodes import Mask
 
@@ -50,7 +50,8 @@ def wander(starts: Ints, matrix: Csr, length: int, back: float, out: float, rng:
 
 def _next_nodes(matrix: Csr, nodes: Ints, rng: Generator) -> Ints:
     """Draw a neighbour of each node in proportion to the weights; -1 where there is none."""
-    sums = np.concatenate([[0.0], np.cumsum(matrix.data)])
+    totals: Floats = np.asarray(matrix.sum(axis=1)).repeat(np.diff(matrix.indptr))
+    sums = np.concatenate([[0.0], np.cumsum(matrix.data / totals)])  # each row adds 1, so that none drowns another
     first, last = matrix.indptr[nodes], matrix.indptr[nodes + 1]
     wanted = sums[first] + rng.random(len(nodes)) * (sums[last] - sums[first])
     place = np.clip(np.searchsorted(sums, wanted, side="right") - 1, first, np.maximum(first, last - 1))

@@ -12,12 +12,13 @@ from torch.nn import functional
 from neupath.errors import QueryError
 from neupath.graph import HIN, Floats
 from neupath.models.classes import FlatGraph, Ints
-from neupath.models.model import Model, choose_device, reproducible
+from neupath.models.model import Model, choose_device, reproducible, seeded
 from neupath.models.training import Recipe, train
 from neupath.nodes import Mask, Rows
-from neupath.ranking import Ranking, top_k_of_scores
+from neupath.ranking import Ranking, stacked, top_k_of_scores
 
 _WALKS_A_BATCH = 64
+_QUERIES_AT_ONCE = 64
 
 
 class WalkEmbedding(Model):
@@ -72,8 +73,8 @@ class WalkEmbedding(Model):
         start = FlatGraph.of(hin).start
         rng = np.random.default_rng(self.seed)
         walks = self._walk(hin, rng)
-        torch.manual_seed(self.seed)
-        network = SkipGram(walks, int(start[-1]), self.dim, self.window, self.negatives, self.seed).to(self.device)
+        with seeded(self.seed):
+            network = SkipGram(walks, int(start[-1]), self.dim, self.window, self.negatives, self.seed).to(self.device)
         recipe = Recipe(self.epochs, self.learning_rate, weight_decay=0.0, patience=self.epochs, seed=self.seed)
         with reproducible(self.device):
             train(network, network.loss, range(-(-len(walks) // _WALKS_A_BATCH)), (), recipe)
@@ -101,7 +102,8 @@ class WalkEmbedding(Model):
         threads: int | None,  # noqa: ARG002
     ) -> Ranking:
         """Return the k best targets of each query."""
-        return top_k_of_scores(self.score_rows(queries), skipped, k, candidates)
+        blocks = [slice(at, at + _QUERIES_AT_ONCE) for at in range(0, len(queries), _QUERIES_AT_ONCE)]
+        return stacked([top_k_of_scores(self.score_rows(queries[b]), skipped[b], k, candidates) for b in blocks])
 
     def _tensors(self) -> dict[str, Tensor]:
         return {"vectors": torch.from_numpy(self.vectors_)}
