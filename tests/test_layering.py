@@ -33,6 +33,7 @@ LEVELS = {
     "join": 10,
     "labels": 10,
     "measures": 10,
+    "cluster": 11,
     "models": 11,
     "evaluation": 11,
     "explanation": 11,

@@ -183,14 +183,18 @@ def mirrored(left: Csr) -> Factors:
 
 def joined(left: Csr, right: Csr) -> Factors:
     """Return two matrices as the factors of their product."""
-    column_norms: Floats = np.bincount(right.indices, right.data**2, right.shape[1]).astype(np.float64)
-    return Factors(left, right, squared_norms(left), _checked(column_norms))
+    return Factors(left, right, squared_norms(left), column_norms(right))
 
 
 def squared_norms(matrix: Csr) -> Floats:
     """Return ‖matrix[x,:]‖² for every row x."""
     norms = np.asarray(matrix.multiply(matrix).sum(axis=1), dtype=np.float64).ravel()
     return _checked(norms)
+
+
+def column_norms(matrix: Csr) -> Floats:
+    """Return ‖matrix[:,y]‖² for every column y."""
+    return _checked(np.bincount(matrix.indices, matrix.data**2, matrix.shape[1]).astype(np.float64))
 
 
 def _chain_norms(matrices: Sequence[Csr]) -> Floats:

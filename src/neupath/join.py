@@ -1,9 +1,9 @@
 """Join: the top K of every query, streamed to one Parquet file, resumable, in bounded memory.
 
 Blocks of queries are finished one by one as files of their own beside the result, in FILE.parts, and put together at
-the end, one row group a block. A join that was killed goes on with the blocks that are missing, and its file is the same
-to the byte, whichever engine finished which block. Memory, besides the graph and the product: some 24 bytes for each of
-`block` × K hits.
+the end, one row group a block. A join that was killed goes on with the blocks that are missing, and its file is the
+same to the byte, whichever engine finished which block. Memory, besides the graph and the product: some 24 bytes for
+each of `block` × K hits.
 """
 
 import json

@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 from scipy.sparse import csr_array, diags_array
 
-from neupath.graph import HIN, Csr, Floats
+from neupath.graph import HIN, Csr, Floats, freeze
 from neupath.halfpath import Chain, Halves, Product
 from neupath.kept import cached
 from neupath.metapath import MetaPath
@@ -94,13 +94,13 @@ class PathMeasure(Scorer):
 
 
 def scaled(matrix: Csr, power: float, *, rows: bool = False, columns: bool = False) -> Csr:
-    """Multiply each row, each column, or both by its sum to a power; a sum of 0 stays 0."""
+    """Multiply each row, each column, or both by its sum to a power; a sum of 0 stays 0. Rows stay sorted."""
     result = matrix
     if rows:
         result = csr_array(diags_array(_power(matrix.sum(axis=1), power)) @ result)
     if columns:
         result = csr_array(result @ diags_array(_power(matrix.sum(axis=0), power)))
-    return result
+    return freeze(result) if rows or columns else result
 
 
 def _power(sums: Floats, power: float) -> Floats:

@@ -1,0 +1,162 @@
+"""What a worker does of a join: some blocks of queries against every block of targets, merged exactly."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from scipy.sparse import csr_array, hstack, vstack
+
+from neupath.cluster.kept_block import keep_last
+from neupath.cluster.tiles import Tiles
+from neupath.graph import Csr, Floats, freeze
+from neupath.halfpath import Factors
+from neupath.join import Found, found_of, write_part
+from neupath.nodes import Rows
+from neupath.ranking import Ranking, score_product, top_k_of_product
+from neupath.thresholds import Reached, reached_of_product, reached_of_scores
+
+QUERIES, LEFT_NORMS, RIGHT_NORMS = "queries.npy", "left-norms.npy", "right-norms.npy"
+SOURCES, TARGETS = "sources.arrow", "targets.arrow"
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is to be joined, as a worker needs to know it; arrays are files of the folder `work`."""
+
+    work: Path
+    parts: Path
+    left: Tiles
+    right: Tiles | None
+    """Nothing where it is `left` transposed."""
+    blocks: tuple[tuple[int, int], ...]
+    """The strips of targets that are taken at once: the first, and the one after the last."""
+    normalisation: int
+    step: int
+    limit: int | None
+    min_score: float
+    leaves_itself_out: bool
+
+    def strips(self) -> tuple[int, ...]:
+        """Where the strips of targets begin and end."""
+        return self.left.rows if self.right is None else self.right.columns
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Some targets, from the row `first` on."""
+
+    first: int
+    right: Csr
+    norms: Floats
+
+
+def rank_parts(order: Order, numbers: tuple[int, ...]) -> None:
+    """Write the hits of some blocks of queries."""
+    every = np.load(order.work / QUERIES, mmap_mode="r")
+    asked = [np.array(every[n * order.step : (n + 1) * order.step]) for n in numbers]
+    queries = np.concatenate(asked)
+    left, norms = _left_rows(order, queries), np.load(order.work / LEFT_NORMS, mmap_mode="r")[queries]
+    found = _rank(order, queries, left, norms) if order.limit else _reach(order, queries, left, norms)
+    ids = read_ids(order.work / SOURCES), read_ids(order.work / TARGETS)
+    ends = np.concatenate([[0], np.cumsum(found.sizes)])
+    first = 0
+    for number, rows in zip(numbers, asked, strict=True):
+        last = first + len(rows)
+        hits = slice(ends[first], ends[last])
+        own = Found(found.sizes[first:last], found.rows[hits], found.scores[hits])
+        write_part(order.parts / f"{number:06}.parquet", rows, own, *ids)
+        first = last
+
+
+def _left_rows(order: Order, queries: Rows) -> Csr:
+    """Read the rows of the left factor that some queries have, from the strips they lie in."""
+    cut = np.array(order.left.rows)
+    strips = np.searchsorted(cut, queries, side="right") - 1
+    places = np.argsort(strips, kind="stable")
+    needed, starts = np.unique(strips[places], return_index=True)
+    taken = [
+        order.left.row_strip(int(strip))[queries[own] - cut[strip]]
+        for strip, own in zip(needed, np.split(places, starts[1:]), strict=True)
+    ]
+    rows = csr_array(vstack(taken, format="csr"))
+    if np.any(np.diff(places) < 0):
+        rows = rows[np.argsort(places)]
+    return freeze(rows)
+
+
+def _rank(order: Order, queries: Rows, left: Csr, norms: Floats) -> Found:
+    """Keep the best targets of each query, block by block; at equal scores the earlier block's stay in front."""
+    width = 0 if order.limit is None else order.limit
+    best = Ranking(np.zeros((len(queries), 0), np.int64), np.zeros((len(queries), 0)), np.zeros(len(queries), np.int64))
+    for strips in order.blocks:
+        block, factors, skipped = _meet(order, strips, queries, left, norms)
+        found = top_k_of_product(factors, order.normalisation, factors.every_query, skipped, width, None, 1)
+        best = merge_rankings(best, replace(found, rows=np.where(found.rows < 0, -1, found.rows + block.first)), width)
+    return found_of(best, order.min_score)
+
+
+def _reach(order: Order, queries: Rows, left: Csr, norms: Floats) -> Found:
+    """Find all targets that reach the least score, block by block."""
+    places, rows, scores = [], [], []
+    for strips in order.blocks:
+        block, factors, skipped = _meet(order, strips, queries, left, norms)
+        found = _reached(factors, order, skipped)
+        places.append(np.repeat(np.arange(len(queries)), np.diff(found.starts)))
+        rows.append(found.rows + block.first)
+        scores.append(found.scores)
+    place, row, score = np.concatenate(places), np.concatenate(rows), np.concatenate(scores)
+    ordered = np.lexsort((row, -score, place))
+    return Found(np.bincount(place, minlength=len(queries)), row[ordered], score[ordered])
+
+
+def _reached(factors: Factors, order: Order, skipped: Rows) -> Reached:
+    queries = factors.every_query
+    if factors.is_moderate:
+        return reached_of_product(factors, order.normalisation, queries, skipped, order.min_score, 1)
+    return reached_of_scores(score_product(factors, order.normalisation, queries), skipped, order.min_score)
+
+
+def merge_rankings(best: Ranking, other: Ranking, k: int) -> Ranking:
+    """Return the k best of two rankings of the same queries, where all rows of the second come after the first's."""
+    rows = np.concatenate([best.rows, other.rows], axis=1)
+    scores = np.concatenate([best.scores, other.scores], axis=1)
+    filled = np.concatenate([np.arange(r.rows.shape[1]) < r.sizes[:, None] for r in (best, other)], axis=1)
+    order = np.argsort(np.where(filled, -scores, np.inf), axis=1, kind="stable")[:, :k]
+    sizes = np.minimum(best.sizes + other.sizes, k)
+    return Ranking(np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1), sizes)
+
+
+def _meet(
+    order: Order, strips: tuple[int, int], queries: Rows, left: Csr, norms: Floats
+) -> tuple[_Block, Factors, Rows]:
+    """Return a block of targets, its product with some queries, and which of its targets each leaves out."""
+    block = keep_last((order.work, strips), lambda: _read_block(order, strips))
+    own = queries - block.first
+    inside = (own >= 0) & (own < len(block.norms)) & order.leaves_itself_out
+    return block, Factors(left, block.right, norms, block.norms), np.where(inside, own, -1)
+
+
+def _read_block(order: Order, strips: tuple[int, int]) -> _Block:
+    cut = order.strips()
+    if order.right is None:
+        rows = vstack([order.left.row_strip(i) for i in range(*strips)], format="csr")
+        right = csr_array(rows.T.tocsr())
+    else:
+        right = csr_array(hstack([order.right.column_strip(j) for j in range(*strips)], format="csr"))
+    first, last = cut[strips[0]], cut[strips[1]]
+    norms = np.array(np.load(order.work / RIGHT_NORMS, mmap_mode="r")[first:last])
+    return _Block(first, freeze(right), norms)
+
+
+def write_ids(path: Path, ids: pa.Array) -> None:
+    """Write ids so that workers can map them into memory."""
+    table = pa.table({"id": ids})
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+
+
+def read_ids(path: Path) -> pa.Array:
+    """Map ids into memory."""
+    with pa.memory_map(str(path)) as source:
+        return pa.ipc.open_file(source).read_all()["id"].combine_chunks()
