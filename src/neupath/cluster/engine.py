@@ -21,7 +21,7 @@ _AN_ENTRY = 96
 """Bytes that a task takes at its peak for each entry of a strip: its copies by row, by column and in the index."""
 _FEWEST = 1 << 18
 _HITS_AT_ONCE = 1 << 22
-_TASKS_A_WORKER = 4
+_TASKS_A_WORKER = 8
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Dask:
         work.mkdir()
         with connect(self.scheduler, self.workers, parse_memory(self.memory_limit), work) as workers:
             order = _prepare(job, job.scorer, work, workers, self.strip or _room(workers.memory))
-            groups = _group(missing, _parts_a_task(job, len(missing), workers.count))
+            groups = _group(missing, 1 if order.fits else _parts_a_task(job, len(missing), workers.count))
             workers.each(rank_parts, [(order, group) for group in groups], lambda at: _tell(groups[at], told))
         shutil.rmtree(work)
 

@@ -1,5 +1,6 @@
 """What a worker does of a join: some blocks of queries against every block of targets, merged exactly."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from scipy.sparse import csr_array, hstack, vstack
 from neupath.cluster.kept_block import keep_last
 from neupath.cluster.tiles import Tiles
 from neupath.graph import Csr, Floats, freeze
-from neupath.halfpath import Factors
+from neupath.halfpath import Factors, mirrored
 from neupath.join import Found, found_of, write_part
 from neupath.nodes import Rows
 from neupath.ranking import Ranking, score_product, top_k_of_product
@@ -37,6 +38,11 @@ class Order:
     min_score: float
     leaves_itself_out: bool
 
+    @property
+    def fits(self) -> bool:
+        """Whether a worker can hold the product as a whole."""
+        return self.right is None and len(self.blocks) == 1
+
     def strips(self) -> tuple[int, ...]:
         """Where the strips of targets begin and end."""
         return self.left.rows if self.right is None else self.right.columns
@@ -51,13 +57,21 @@ class _Block:
     norms: Floats
 
 
+@dataclass(frozen=True)
+class _Meeting:
+    """Some queries against some targets: rows of a product, the target each leaves out, and the first target's row."""
+
+    factors: Factors
+    rows: Rows
+    skipped: Rows
+    first: int
+
+
 def rank_parts(order: Order, numbers: tuple[int, ...]) -> None:
     """Write the hits of some blocks of queries."""
     every = np.load(order.work / QUERIES, mmap_mode="r")
     asked = [np.array(every[n * order.step : (n + 1) * order.step]) for n in numbers]
-    queries = np.concatenate(asked)
-    left, norms = _left_rows(order, queries), np.load(order.work / LEFT_NORMS, mmap_mode="r")[queries]
-    found = _rank(order, queries, left, norms) if order.limit else _reach(order, queries, left, norms)
+    found = (_reach if order.limit is None else _rank)(order, np.concatenate(asked))
     ids = read_ids(order.work / SOURCES), read_ids(order.work / TARGETS)
     ends = np.concatenate([[0], np.cumsum(found.sizes)])
     first = 0
@@ -67,6 +81,22 @@ def rank_parts(order: Order, numbers: tuple[int, ...]) -> None:
         own = Found(found.sizes[first:last], found.rows[hits], found.scores[hits])
         write_part(order.parts / f"{number:06}.parquet", rows, own, *ids)
         first = last
+
+
+def _meetings(order: Order, queries: Rows) -> Iterator[_Meeting]:
+    """Yield some queries against each block of targets; a product that fits as a whole is kept with its index."""
+    nobody = np.full(len(queries), -1)
+    if order.fits:
+        factors = keep_last(order.work, lambda: mirrored(_left_rows(order, np.arange(order.left.rows[-1]))))
+        yield _Meeting(factors, queries, queries if order.leaves_itself_out else nobody, 0)
+        return
+    left, norms = _left_rows(order, queries), np.load(order.work / LEFT_NORMS, mmap_mode="r")[queries]
+    for strips in order.blocks:
+        block = keep_last((order.work, strips), lambda strips=strips: _read_block(order, strips))  # type: ignore[misc]
+        own = queries - block.first
+        inside = (own >= 0) & (own < len(block.norms)) & order.leaves_itself_out
+        factors = Factors(left, block.right, norms, block.norms)
+        yield _Meeting(factors, factors.every_query, np.where(inside, own, -1), block.first)
 
 
 def _left_rows(order: Order, queries: Rows) -> Csr:
@@ -85,36 +115,35 @@ def _left_rows(order: Order, queries: Rows) -> Csr:
     return freeze(rows)
 
 
-def _rank(order: Order, queries: Rows, left: Csr, norms: Floats) -> Found:
+def _rank(order: Order, queries: Rows) -> Found:
     """Keep the best targets of each query, block by block; at equal scores the earlier block's stay in front."""
     width = 0 if order.limit is None else order.limit
     best = Ranking(np.zeros((len(queries), 0), np.int64), np.zeros((len(queries), 0)), np.zeros(len(queries), np.int64))
-    for strips in order.blocks:
-        block, factors, skipped = _meet(order, strips, queries, left, norms)
-        found = top_k_of_product(factors, order.normalisation, factors.every_query, skipped, width, None, 1)
-        best = merge_rankings(best, replace(found, rows=np.where(found.rows < 0, -1, found.rows + block.first)), width)
+    for meeting in _meetings(order, queries):
+        found = top_k_of_product(meeting.factors, order.normalisation, meeting.rows, meeting.skipped, width, threads=1)
+        rows = np.where(found.rows < 0, -1, found.rows + meeting.first)
+        best = merge_rankings(best, replace(found, rows=rows), width)
     return found_of(best, order.min_score)
 
 
-def _reach(order: Order, queries: Rows, left: Csr, norms: Floats) -> Found:
+def _reach(order: Order, queries: Rows) -> Found:
     """Find all targets that reach the least score, block by block."""
     places, rows, scores = [], [], []
-    for strips in order.blocks:
-        block, factors, skipped = _meet(order, strips, queries, left, norms)
-        found = _reached(factors, order, skipped)
+    for meeting in _meetings(order, queries):
+        found = _reached(order, meeting)
         places.append(np.repeat(np.arange(len(queries)), np.diff(found.starts)))
-        rows.append(found.rows + block.first)
+        rows.append(found.rows + meeting.first)
         scores.append(found.scores)
     place, row, score = np.concatenate(places), np.concatenate(rows), np.concatenate(scores)
     ordered = np.lexsort((row, -score, place))
     return Found(np.bincount(place, minlength=len(queries)), row[ordered], score[ordered])
 
 
-def _reached(factors: Factors, order: Order, skipped: Rows) -> Reached:
-    queries = factors.every_query
+def _reached(order: Order, meeting: _Meeting) -> Reached:
+    factors, rows, skipped = meeting.factors, meeting.rows, meeting.skipped
     if factors.is_moderate:
-        return reached_of_product(factors, order.normalisation, queries, skipped, order.min_score, 1)
-    return reached_of_scores(score_product(factors, order.normalisation, queries), skipped, order.min_score)
+        return reached_of_product(factors, order.normalisation, rows, skipped, order.min_score, 1)
+    return reached_of_scores(score_product(factors, order.normalisation, rows), skipped, order.min_score)
 
 
 def merge_rankings(best: Ranking, other: Ranking, k: int) -> Ranking:
@@ -125,16 +154,6 @@ def merge_rankings(best: Ranking, other: Ranking, k: int) -> Ranking:
     order = np.argsort(np.where(filled, -scores, np.inf), axis=1, kind="stable")[:, :k]
     sizes = np.minimum(best.sizes + other.sizes, k)
     return Ranking(np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1), sizes)
-
-
-def _meet(
-    order: Order, strips: tuple[int, int], queries: Rows, left: Csr, norms: Floats
-) -> tuple[_Block, Factors, Rows]:
-    """Return a block of targets, its product with some queries, and which of its targets each leaves out."""
-    block = keep_last((order.work, strips), lambda: _read_block(order, strips))
-    own = queries - block.first
-    inside = (own >= 0) & (own < len(block.norms)) & order.leaves_itself_out
-    return block, Factors(left, block.right, norms, block.norms), np.where(inside, own, -1)
 
 
 def _read_block(order: Order, strips: tuple[int, int]) -> _Block:
