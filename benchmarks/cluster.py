@@ -1,12 +1,13 @@
 """What a join on a cluster of processes takes against one process with as many threads, and its memory.
 
     python benchmarks/cluster.py [--edges 1e5,1e6] [--paths APA,APVPA] [--workers 2] [--queries N] [--out FILE.json]
-    python benchmarks/cluster.py --edges 3e5 --paths APAPA --queries 2000 --half        workers with half of W's bytes
-    python benchmarks/cluster.py --edges 1e7 --paths APVPA --queries 20000 --total 4GiB all processes together
+    python benchmarks/cluster.py --edges 1e7 --paths APAPA --queries 20000 --half --rounds 1      half of W's bytes each
+    python benchmarks/cluster.py --edges 1e7 --paths APVPA --queries 20000 --total 4GiB --rounds 1  all processes, 4 GiB
 
 Each row is a process of its own on the seeded power-law graph (`powerlaw.py`), written as Parquet tables and read back.
-`local` and `cluster` are wall times of the product and the join, after both have compiled what they need; `start` is
-that of the workers. Peaks are the highest resident memory of a process: of this one and of the largest worker.
+`local` and `cluster` are wall times of the product and the join, medians of interleaved rounds after both have compiled
+what they need; `start` is that of the workers. Peaks are the highest resident memory of a process: of this one and of
+the largest worker.
 """
 
 import argparse
@@ -30,7 +31,7 @@ COLUMNS = {
 }  # fmt: skip
 
 
-def run(edges: int, path: str, workers: int, most: int, half: bool, total: str | None) -> dict[str, Any]:
+def run(edges: int, path: str, workers: int, most: int, half: bool, total: str | None, rounds: int) -> dict[str, Any]:
     """Measure one join on the cluster and, unless memory is limited, in this process."""
     import numpy as np
 
@@ -55,30 +56,41 @@ def run(edges: int, path: str, workers: int, most: int, half: bool, total: str |
             del whole
         found["limit_mib"] = "-" if limit is None else limit >> 20
         block = max(64, min(4096, len(queries) // (4 * workers)))
-        if total is None:
-            _warm(join, PathSim)
-            scorer = PathSim(PATHS[path])
-            found["local_s"], _ = _timed(
-                lambda: join(
-                    scorer.fit(hin), folder / "here.parquet", 10, queries=queries, block=block, threads=workers
-                )
-            )
-            found["entries"] = int(scorer.factors_.left.nnz)  # type: ignore[union-attr]
+        options: dict[str, Any] = {"k": 10, "queries": queries, "block": block}
+        here, there = folder / "here.parquet", folder / "there.parquet"
+        _warm(join, PathSim)
         began = time.perf_counter()
         with connect(None, workers, limit, folder) as cluster:
             found["start_s"] = time.perf_counter() - began
             engine = Dask(cluster.client.scheduler.address)  # type: ignore[union-attr]
             _warm(join, PathSim, engine)
-            bound = PathSim(PATHS[path]).bind(hin)
-            out = folder / "there.parquet"
-            found["cluster_s"], _ = _timed(
-                lambda: join(bound, out, 10, queries=queries, block=block, engine=engine, progress=_told)
-            )
+            times: dict[str, list[float]] = {"local_s": [], "cluster_s": []}
+            for _ in range(rounds):
+                if total is None:
+                    alone = PathSim(PATHS[path])
+                    times["local_s"].append(_join_here(alone, folder / "graph", here, workers, options))
+                    found["entries"] = int(alone.factors_.left.nnz)  # type: ignore[union-attr]
+                times["cluster_s"].append(_join_there(PathSim(PATHS[path]).bind(hin), there, engine, options))
+            found |= {name: float(np.median(spent)) for name, spent in times.items() if spent}
             found["worker_mib"] = max(cluster.client.run(_peak).values())
         found["driver_mib"] = _peak()
         if total is None:
-            found["same"] = (folder / "here.parquet").read_bytes() == out.read_bytes()
+            found["same"] = here.read_bytes() == there.read_bytes()
     return found
+
+
+def _join_here(measure: Any, graph: Path, out: Path, threads: int, options: dict[str, Any]) -> float:
+    """Join in this process, over a graph of which nothing is known yet; return the seconds it took."""
+    from neupath import join, load
+
+    hin = load(graph)
+    return _timed(lambda: join(measure.fit(hin), out, threads=threads, **options))[0]
+
+
+def _join_there(bound: Any, out: Path, engine: Any, options: dict[str, Any]) -> float:
+    from neupath import join
+
+    return _timed(lambda: join(bound, out, engine=engine, progress=_told, **options))[0]
 
 
 def _told(done: int, total: int) -> None:
@@ -137,6 +149,7 @@ def main() -> None:
     parser.add_argument("--paths", default="APA,APVPA")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--queries", type=int, default=10**9)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--half", action="store_true")
     parser.add_argument("--total", default=None)
     parser.add_argument("--out", default=None)
@@ -154,7 +167,7 @@ def main() -> None:
         for path in arguments.paths.split(","):
             asked = {
                 "edges": int(float(edges)), "path": path, "workers": arguments.workers, "most": arguments.queries,
-                "half": arguments.half, "total": arguments.total,
+                "half": arguments.half, "total": arguments.total, "rounds": arguments.rounds,
             }  # fmt: skip
             command = [sys.executable, __file__, "--one", json.dumps(asked)]
             results.append(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout))
