@@ -16,6 +16,7 @@ pytest.importorskip("distributed", reason="the cluster extra is not installed")
 
 from neupath import HIN, Edges, Nodes, Relation
 from neupath.cluster import engine
+from neupath.cluster.kept_block import forget
 
 WORKERS = 4
 
@@ -31,6 +32,9 @@ class Inline:
             results.append(work(*given))
             told(at)
         return results
+
+    def free(self) -> None:
+        forget()
 
 
 @pytest.fixture

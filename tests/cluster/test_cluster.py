@@ -81,6 +81,13 @@ def test_rankings_merge_exactly() -> None:
     assert np.array_equal(merged.scores, whole.scores)
 
 
+def test_workers_keep_nothing_when_the_work_is_done(scheduler: str, weighted: HIN, tmp_path: Path) -> None:
+    join(npth.PathSim(APVPA).bind(weighted), tmp_path / "a.parquet", 5, engine=Dask(scheduler))
+    with Client(scheduler) as client:
+        kept = client.run(lambda: len(__import__("neupath.cluster.kept_block", fromlist=["_last"])._last))
+    assert set(kept.values()) == {0}
+
+
 @pytest.mark.parametrize("measure", ["pathsim", "joinsim", "hetesim", "pathcount", "pcrw"])
 def test_workers_over_tcp(scheduler: str, weighted: HIN, tmp_path: Path, measure: str) -> None:
     assert same(measure_named(measure, APVPA).fit(weighted), tmp_path, Dask(scheduler, strip=400), block=16)

@@ -63,6 +63,7 @@ class Dask:
             order = _prepare(job, job.scorer, work, workers, self.strip or _room(workers.memory))
             groups = _group(missing, 1 if order.fits else _parts_a_task(job, len(missing), workers.count))
             workers.each(rank_parts, [(order, group) for group in groups], lambda at: _tell(groups[at], told))
+            workers.free()
         shutil.rmtree(work)
 
 

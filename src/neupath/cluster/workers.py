@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from neupath.cluster.kept_block import forget
 from neupath.errors import MissingExtraError, NeuPathError, QueryError
 
 if TYPE_CHECKING:
@@ -58,6 +59,10 @@ class Workers:
         finally:
             self.client.cancel([future for future in futures if not future.done()])
         return results
+
+    def free(self) -> None:
+        """Let every worker forget what it kept for the next task."""
+        self.client.run(forget)
 
 
 @contextmanager
