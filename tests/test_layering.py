@@ -33,6 +33,7 @@ LEVELS = {
     "join": 10,
     "labels": 10,
     "measures": 10,
+    "cluster": 11,
     "models": 11,
     "evaluation": 11,
     "explanation": 11,
@@ -88,5 +89,16 @@ def test_every_module_has_a_level() -> None:
 def test_import_is_light() -> None:
     code = "import sys, neupath; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    heavy = {"torch", "torch_geometric", "fastapi", "dask", "matplotlib", "numba", "networkx", "pandas", "typer"}
+    heavy = {
+        "torch",
+        "torch_geometric",
+        "fastapi",
+        "dask",
+        "distributed",
+        "matplotlib",
+        "numba",
+        "networkx",
+        "pandas",
+        "typer",
+    }
     assert not heavy & set(run.stdout.split())

@@ -4,6 +4,7 @@ import resource
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -20,6 +21,7 @@ _A_LOT = 1 << 62
 _BLOCK = 1 << 28
 """Bytes that a block of rows may take on its way through a chain."""
 
+T = TypeVar("T")
 Span = tuple[int, int]
 """Some neighbours in a chain: the first, and the one after the last."""
 Reuse = Callable[[Span, Callable[[], Csr]], Csr]
@@ -46,19 +48,33 @@ def multiply_chain(
     def cost(at: int) -> int:
         return 0 if is_known((spans[at][0], spans[at + 1][1])) else multiplications(chain[at], chain[at + 1])
 
+    def multiply(at: int, work: int) -> Csr | None:
+        a, b = chain[at : at + 2]
+        if work and not _fits(a, b, work):
+            return None
+        spans[at : at + 2] = [(spans[at][0], spans[at + 1][1])]
+        return reuse(spans[at], lambda: tidy(a @ b))
+
+    contract(chain, cost, multiply)
+    return [tidy(matrix) for matrix in chain]
+
+
+def contract(chain: list[T], cost: Callable[[int], int], multiply: Callable[[int, int], T | None]) -> None:
+    """Put the product of two neighbours in their place, always the cheapest next, until one is left or none comes.
+
+    `cost` says what the product of the factor at a place with the next one takes, and `multiply` makes it.
+    """
     work = [cost(at) for at in range(len(chain) - 1)]
     while work:
         at = int(np.argmin(work))
-        if work[at] and not _fits(chain[at], chain[at + 1], work[at]):
-            return [_tidy(matrix) for matrix in chain]
-        a, b = chain[at : at + 2]
-        spans[at : at + 2] = [(spans[at][0], spans[at + 1][1])]
-        chain[at : at + 2] = [reuse(spans[at], lambda a=a, b=b: _tidy(a @ b))]  # type: ignore[misc]
+        product = multiply(at, work[at])
+        if product is None:
+            return
+        chain[at : at + 2] = [product]
         del work[at]
         for changed in (at - 1, at):
             if 0 <= changed < len(work):
                 work[changed] = cost(changed)
-    return [_tidy(chain[0])]
 
 
 def propagate(matrices: Sequence[Csr], rows: np.ndarray) -> Csr:
@@ -128,7 +144,7 @@ def multiplications(a: Csr, b: Csr) -> int:
     return int(np.diff(b.indptr).astype(np.int64)[a.indices].sum())
 
 
-def _tidy(matrix: Csr) -> Csr:
+def tidy(matrix: Csr) -> Csr:
     """Return the matrix without the zeros that products of tiny weights leave, sorted and read-only."""
     if not matrix.data.flags.writeable:
         return matrix

@@ -102,6 +102,18 @@ class Chain:
 Product = Factors | Chain
 
 
+@dataclass(frozen=True)
+class Halves:
+    """A path in two halves that meet in its middle, before they are multiplied; without `rights`, `lefts` and back."""
+
+    lefts: Sequence[Csr]
+    rights: Sequence[Csr] | None = None
+
+    def product(self) -> Product:
+        """Multiply each half."""
+        return mirrored_chain(self.lefts) if self.rights is None else joined_chains(self.lefts, self.rights)
+
+
 def adjacency(hin: HIN, step: Step) -> Csr:
     """Return the weights of one step; a step over several relations adds them up."""
     total = hin.matrix(step.links[0])
@@ -113,6 +125,11 @@ def adjacency(hin: HIN, step: Step) -> Csr:
 def adjacencies(hin: HIN, metapath: MetaPath) -> list[Csr]:
     """Return the weights of every step of a meta-path."""
     return [adjacency(hin, step) for step in metapath.steps]
+
+
+def mirrored_half(hin: HIN, metapath: MetaPath) -> Halves:
+    """Return the steps of the first half of a symmetric meta-path, to be walked out and back."""
+    return Halves(adjacencies(hin, metapath.half()))
 
 
 def out_and_back(hin: HIN, metapath: MetaPath) -> Product:
@@ -154,11 +171,11 @@ def joined_chains(lefts: Sequence[Csr], rights: Sequence[Csr]) -> Product:
     return Chain([*left, *right], _chain_norms(left), _chain_norms(_backwards(right)))
 
 
-def halved(matrices: Sequence[Csr]) -> Product:
-    """Return the product of a chain, cut in its middle."""
+def halved(matrices: Sequence[Csr]) -> Halves:
+    """Cut a chain in its middle."""
     middle = max(1, len(matrices) // 2)
     right = matrices[middle:] or [freeze(csr_array(eye_array(matrices[middle - 1].shape[1], format="csr")))]
-    return joined_chains(matrices[:middle], right)
+    return Halves(matrices[:middle], right)
 
 
 def mirrored(left: Csr) -> Factors:
@@ -169,9 +186,7 @@ def mirrored(left: Csr) -> Factors:
 
 def joined(left: Csr, right: Csr) -> Factors:
     """Return two matrices as the factors of their product."""
-    with np.errstate(over="ignore"):
-        column_norms: Floats = np.bincount(right.indices, right.data**2, right.shape[1]).astype(np.float64)
-    return Factors(left, right, squared_norms(left), _checked(column_norms, right.indices))
+    return Factors(left, right, squared_norms(left), column_norms(right))
 
 
 def squared_norms(matrix: Csr) -> Floats:
@@ -182,6 +197,13 @@ def squared_norms(matrix: Csr) -> Floats:
         if len(filled):
             norms[filled] = np.add.reduceat(matrix.data**2, matrix.indptr[filled])
     return _checked(norms, filled)
+
+
+def column_norms(matrix: Csr) -> Floats:
+    """Return ‖matrix[:,y]‖² for every column y."""
+    with np.errstate(over="ignore"):
+        norms = np.bincount(matrix.indices, matrix.data**2, matrix.shape[1]).astype(np.float64)
+    return _checked(norms, matrix.indices)
 
 
 def _chain_norms(matrices: Sequence[Csr]) -> Floats:

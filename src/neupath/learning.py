@@ -79,6 +79,7 @@ def learn(
     seed: int,
     settings: dict[str, Any],
     watch: Watch = lambda *_: None,
+    processes: int = 1,
 ) -> Learned:
     """Train a model on labels from a measure, or on labelled pairs, and save it with its log and learning curve."""
     scorer = model_named(model, seed=seed, **settings)
@@ -87,7 +88,7 @@ def learn(
         teacher = measure_named(measure, path).fit(hin)
         split = split_queries(hin.num_nodes(teacher.source_type), seed=seed)
         labels = {"teacher": teacher, "queries": split.train, "validation": split.validation, "protocol": protocol}
-    scorer.fit(hin, **labels, folder=folder, watch=watch)
+    scorer.fit(hin, **labels, folder=folder, watch=watch, processes=processes)
     scorer.save(folder)
     (folder / CHECKPOINT).unlink(missing_ok=True)  # the run is over; the same command again starts a new one
     draw_curve([asdict(epoch) for epoch in scorer.log_], folder / CURVE)

@@ -1,14 +1,15 @@
 """join: the most similar targets of every node, as a Parquet file."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from neupath.cli.console import err, load_graph, note_relations, print_json, required_path
 from neupath.cli.options import ConfigFile, Data, DuplicatesOption, Graph, Json, Measure, MetaPathOption, Model
 from neupath.errors import QueryError
-from neupath.join import BLOCK
+from neupath.graph import HIN
+from neupath.join import BLOCK, Engine, Local
 from neupath.join import join as join_all
 from neupath.measures import measure_named
 from neupath.progress import ProgressBars
@@ -26,6 +27,18 @@ def join(
     model: Model = None,
     block: Annotated[int, typer.Option("--block", help="Queries done and kept at a time.")] = BLOCK,
     threads: Annotated[int | None, typer.Option("--threads", help="Threads; one a core by default.")] = None,
+    engine: Annotated[
+        Literal["local", "dask"], typer.Option("--engine", help="Work in this process, or on a cluster.")
+    ] = "local",
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", help="The address of a Dask scheduler, such as tcp://10.0.0.1:8786.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", help="Processes to start without a scheduler; one a core by default.")
+    ] = None,
+    memory_limit: Annotated[
+        str | None, typer.Option("--memory-limit", help="Memory of each process that is started, such as 2GiB.")
+    ] = None,
     config: ConfigFile = None,
     duplicates: DuplicatesOption = None,
     data: Data = None,
@@ -41,18 +54,49 @@ def join(
 
       neupath join stdlib --path class-method-class --min-score 0.5 --out alike.parquet
 
+      neupath join stdlib --path class-method-class --engine dask --workers 2 --out similar.parquet
+
     """
+    chosen = _engine(engine, threads, scheduler, workers, memory_limit, model)
     if model is not None and path is not None:
         raise QueryError("a saved model knows what similar means; give either --model or --path")
     hin = load_graph(graph, config, duplicates, data)
-    scorer: Scorer = load_scorer(model, hin) if model else measure_named(measure, required_path(hin, path)).fit(hin)
+    scorer = _scorer(hin, model, measure, path, bound=engine == "dask")
     if scorer.metapath_text is not None:
         note_relations(hin.metapath(scorer.metapath_text).all_relations_steps())
     limit = 10 if k is None and min_score == 0 else k
     with ProgressBars(err).counter("joining") as bar:
-        joined = join_all(scorer, out, limit, min_score=min_score, block=block, threads=threads, progress=bar)
+        joined = join_all(scorer, out, limit, min_score=min_score, block=block, engine=chosen, progress=bar)
     if as_json:
         print_json(joined.to_dict())
         return
     resumed = f"; {joined.resumed:,} of {joined.blocks:,} blocks were done before" if joined.resumed else ""
     print(f"{joined.pairs:,} pairs of {joined.queries:,} queries written to {out}{resumed}")
+
+
+def _engine(
+    engine: str,
+    threads: int | None,
+    scheduler: str | None,
+    workers: int | None,
+    memory_limit: str | None,
+    model: Path | None,
+) -> Engine:
+    """Return the engine that was asked for, or say which options it does not take."""
+    if engine == "local":
+        if (scheduler, workers, memory_limit) != (None, None, None):
+            raise QueryError("--scheduler, --workers and --memory-limit are of a cluster; give --engine dask, too")
+        return Local(threads)
+    if threads is not None or model is not None:
+        raise QueryError("--engine dask joins by --path, on --workers processes; leave out --threads and --model")
+    from neupath.cluster import Dask
+
+    return Dask(scheduler, workers, memory_limit)
+
+
+def _scorer(hin: HIN, model: Path | None, measure: str, path: str | None, bound: bool) -> Scorer:
+    """Return the saved model, or the measure; only bound to the graph where its product is made elsewhere."""
+    if model is not None:
+        return load_scorer(model, hin)
+    found = measure_named(measure, required_path(hin, path))
+    return found.bind(hin) if bound else found.fit(hin)

@@ -58,6 +58,9 @@ def train(
     learning_rate: Annotated[float | None, typer.Option("--learning-rate", help="The first learning rate.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Decides the split, the labels and the weights.")] = 0,
     device: Annotated[str | None, typer.Option("--device", help="cpu or cuda; by default what there is.")] = None,
+    processes: Annotated[
+        int, typer.Option("--processes", help="Processes that share the queries of each batch; for neupath.")
+    ] = 1,
     config: ConfigFile = None,
     duplicates: DuplicatesOption = None,
     data: Data = None,
@@ -97,7 +100,7 @@ def train(
     with ProgressBars(err).epochs(f"training {model}") as bar:
         learned = learn(
             hin, model, path, pairs, out_folder, measure=measure, protocol=protocol, seed=seed, settings=settings,
-            watch=bar,
+            watch=bar, processes=processes,
         )  # fmt: skip
     if as_json:
         print_json(learned.to_dict())

@@ -2,7 +2,7 @@
 
 from neupath.errors import QueryError
 from neupath.graph import HIN, Csr
-from neupath.halfpath import Product, adjacencies, halved, mirrored_chain
+from neupath.halfpath import Halves, adjacencies, halved
 from neupath.measures.path_measure import PathMeasure, scaled
 from neupath.metapath import MetaPath
 from neupath.normalisation import Normalisation
@@ -36,8 +36,8 @@ class DWPC(PathMeasure):
     def step_matrices(self, hin: HIN, metapath: MetaPath) -> list[Csr]:
         return [scaled(matrix, -self.damping, rows=True, columns=True) for matrix in adjacencies(hin, metapath)]
 
-    def factors(self, hin: HIN, metapath: MetaPath) -> Product:
+    def halves(self, hin: HIN, metapath: MetaPath) -> Halves:
         steps = self.step_matrices(hin, metapath)
         if metapath.is_round_trip:
-            return mirrored_chain(steps[: len(steps) // 2])
+            return Halves(steps[: len(steps) // 2])
         return halved(steps)

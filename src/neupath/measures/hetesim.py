@@ -4,7 +4,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from neupath.graph import HIN, Csr, Floats
-from neupath.halfpath import Product, adjacencies, adjacency, joined_chains, mirrored_chain
+from neupath.halfpath import Halves, adjacencies, adjacency
 from neupath.measures.path_measure import PathMeasure, scaled
 from neupath.metapath import MetaPath
 from neupath.normalisation import Normalisation
@@ -40,14 +40,14 @@ class HeteSim(PathMeasure):
         right = [scaled(matrix, -1, columns=True) for matrix in steps[len(steps) - k :]]
         return left, middle, right
 
-    def factors(self, hin: HIN, metapath: MetaPath) -> Product:
+    def halves(self, hin: HIN, metapath: MetaPath) -> Halves:
         left, middle, right = self._parts(hin, metapath)
         if metapath.is_round_trip:
-            return mirrored_chain(left)
+            return Halves(left)
         if not middle:
-            return joined_chains(left, right)
+            return Halves(left, right)
         to_edge, from_edge = _through_edges(adjacency(hin, metapath.steps[len(metapath) // 2]))
-        return joined_chains([*left, to_edge], [from_edge, *right])
+        return Halves([*left, to_edge], [from_edge, *right])
 
 
 def _through_edges(matrix: Csr) -> tuple[Csr, Csr]:

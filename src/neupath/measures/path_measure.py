@@ -7,8 +7,8 @@ from typing import ClassVar, Self
 
 from scipy.sparse import csr_array, diags_array
 
-from neupath.graph import HIN, Csr, Floats
-from neupath.halfpath import Chain, Product
+from neupath.graph import HIN, Csr, Floats, freeze
+from neupath.halfpath import Chain, Halves, Product
 from neupath.kept import cached
 from neupath.metapath import MetaPath
 from neupath.nodes import Mask, Rows
@@ -34,12 +34,17 @@ class PathMeasure(Scorer):
         self.metapath = metapath
 
     def fit(self, hin: HIN) -> Self:
+        path = self.bind(hin).metapath_
+        key = (self.name, json.dumps(self.params()), path)
+        self.factors_ = cached(hin, key, lambda: self.factors(hin, path))
+        return self
+
+    def bind(self, hin: HIN) -> Self:
+        """Take a graph without the product along the meta-path, for an engine that makes it elsewhere."""
         given = self.metapath
         path = given if isinstance(given, MetaPath) and given.schema == hin.schema else hin.metapath(str(given))
         self.check(path)
         self.hin_, self.metapath_ = hin, path
-        key = (self.name, json.dumps(self.params()), path)
-        self.factors_ = cached(hin, key, lambda: self.factors(hin, path))
         return self
 
     def check(self, metapath: MetaPath) -> None:
@@ -50,8 +55,12 @@ class PathMeasure(Scorer):
         """Return one matrix a step, whose product is the numerator of the score."""
 
     @abstractmethod
+    def halves(self, hin: HIN, metapath: MetaPath) -> Halves:
+        """Return the same product as the two factors that are searched, each yet to be multiplied."""
+
     def factors(self, hin: HIN, metapath: MetaPath) -> Product:
-        """Return the same product as it is searched, with the norms that normalise it."""
+        """Return the product as it is searched, with the norms that normalise it."""
+        return self.halves(hin, metapath).product()
 
     @property
     def source_type(self) -> str:
@@ -85,13 +94,13 @@ class PathMeasure(Scorer):
 
 
 def scaled(matrix: Csr, power: float, *, rows: bool = False, columns: bool = False) -> Csr:
-    """Multiply each row, each column, or both by its sum to a power; a sum of 0 stays 0."""
+    """Multiply each row, each column, or both by its sum to a power; a sum of 0 stays 0. Rows stay sorted."""
     result = matrix
     if rows:
         result = csr_array(diags_array(_power(matrix.sum(axis=1), power)) @ result)
     if columns:
         result = csr_array(result @ diags_array(_power(matrix.sum(axis=0), power)))
-    return result
+    return freeze(result) if rows or columns else result
 
 
 def _power(sums: Floats, power: float) -> Floats:

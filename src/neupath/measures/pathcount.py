@@ -1,7 +1,7 @@
 """Path count: how many instances of a meta-path join two nodes."""
 
 from neupath.graph import HIN, Csr
-from neupath.halfpath import Product, adjacencies, halved, out_and_back
+from neupath.halfpath import Halves, Product, adjacencies, halved, mirrored_half, out_and_back
 from neupath.measures.path_measure import PathMeasure
 from neupath.metapath import MetaPath
 from neupath.normalisation import Normalisation
@@ -23,7 +23,8 @@ class PathCount(PathMeasure):
     def step_matrices(self, hin: HIN, metapath: MetaPath) -> list[Csr]:
         return adjacencies(hin, metapath)
 
+    def halves(self, hin: HIN, metapath: MetaPath) -> Halves:
+        return mirrored_half(hin, metapath) if metapath.is_round_trip else halved(self.step_matrices(hin, metapath))
+
     def factors(self, hin: HIN, metapath: MetaPath) -> Product:
-        if metapath.is_round_trip:
-            return out_and_back(hin, metapath)
-        return halved(self.step_matrices(hin, metapath))
+        return out_and_back(hin, metapath) if metapath.is_round_trip else super().factors(hin, metapath)

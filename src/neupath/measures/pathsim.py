@@ -1,7 +1,7 @@
 """PathSim (Sun, Han, Yan, Yu, Wu, VLDB 2011)."""
 
 from neupath.graph import HIN, Csr
-from neupath.halfpath import Product, adjacencies, out_and_back
+from neupath.halfpath import Halves, Product, adjacencies, mirrored_half, out_and_back
 from neupath.measures.path_measure import PathMeasure
 from neupath.metapath import MetaPath
 from neupath.normalisation import Normalisation
@@ -26,6 +26,9 @@ class PathSim(PathMeasure):
 
     def step_matrices(self, hin: HIN, metapath: MetaPath) -> list[Csr]:
         return adjacencies(hin, metapath)
+
+    def halves(self, hin: HIN, metapath: MetaPath) -> Halves:
+        return mirrored_half(hin, metapath)
 
     def factors(self, hin: HIN, metapath: MetaPath) -> Product:
         return out_and_back(hin, metapath)

@@ -1,7 +1,7 @@
 """PCRW, the path-constrained random walk (Lao, Cohen, Machine Learning 2010)."""
 
 from neupath.graph import HIN, Csr
-from neupath.halfpath import Product, adjacencies, halved
+from neupath.halfpath import Halves, adjacencies, halved
 from neupath.measures.path_measure import PathMeasure, scaled
 from neupath.metapath import MetaPath
 from neupath.normalisation import Normalisation
@@ -25,5 +25,5 @@ class PCRW(PathMeasure):
     def step_matrices(self, hin: HIN, metapath: MetaPath) -> list[Csr]:
         return [scaled(matrix, -1, rows=True) for matrix in adjacencies(hin, metapath)]
 
-    def factors(self, hin: HIN, metapath: MetaPath) -> Product:
+    def halves(self, hin: HIN, metapath: MetaPath) -> Halves:
         return halved(self.step_matrices(hin, metapath))

@@ -31,9 +31,10 @@ _POOLINGS = ("tmax", "max", "mean", "sum")
 class _Labelled:
     """A batch of classes and the labels of its pairs."""
 
-    batch: Batch
+    batch: Batch | None  # none where there are fewer queries than processes
     which: Tensor  # (pairs,) the class of each pair's target
     scores: Tensor  # (pairs,)
+    share: float  # of the pairs of the whole batch
 
 
 class NeuPath(LearnedScorer):
@@ -51,6 +52,7 @@ class NeuPath(LearnedScorer):
     """
 
     name = "neupath"
+    learns_together = True
 
     def __init__(
         self,
@@ -102,7 +104,9 @@ class NeuPath(LearnedScorer):
         batches, held_out = self._batches(learn), self._batches(check)
         made_by = fingerprint_of(hin, (learn, check), self.params())
         with reproducible(self.device):
-            self.log_ = train(self.network_, self._loss, batches, held_out, recipe, folder, watch, fingerprint=made_by)
+            self.log_ = train(
+                self.network_, self._loss, batches, held_out, recipe, folder, watch, fingerprint=made_by, team=self.team
+            )
         self.validation_rmse_ = min(epoch.validation_rmse for epoch in self.log_) if len(check) else None
 
     def _make_network(self, hin: HIN) -> nn.ModuleDict:
@@ -127,11 +131,12 @@ class NeuPath(LearnedScorer):
         return int(self.graph_.start[self.hin_.schema.node_types.index(self.node_type_)])
 
     def _batches(self, pairs: Pairs) -> list[_Labelled]:
-        """Cut pairs into batches of some queries each, with the classes their targets depend on."""
+        """Cut pairs into batches of some queries each, and take the own share, with the classes of its targets."""
         queries, step = np.unique(pairs.queries), self.batch_size or QUERIES_A_BATCH
         found = []
         for start in range(0, len(queries), step):
-            part = pairs.of_queries(queries[start : start + step])
+            together = queries[start : start + step]
+            part = pairs.of_queries(self.team.share(together))
             classes = np.empty(len(part), dtype=np.int64)
             for query in np.unique(part.queries):
                 own = part.queries == query
@@ -141,15 +146,18 @@ class NeuPath(LearnedScorer):
                     targets
                 ]
             distinct, which = np.unique(classes, return_inverse=True)
-            batch = build_batch(self.table_, distinct, self.paths).to(self.device)
+            batch = build_batch(self.table_, distinct, self.paths).to(self.device) if len(part) else None
             scores = torch.tensor(part.scores, dtype=torch.float32, device=self.device)
-            found.append(_Labelled(batch, torch.from_numpy(which).to(self.device), scores))
+            share = len(part) / len(pairs.of_queries(together))
+            found.append(_Labelled(batch, torch.from_numpy(which).to(self.device), scores, share))
         return found
 
     def _loss(self, labelled: object) -> Tensor:
         part = cast(_Labelled, labelled)
+        if part.batch is None:
+            return 0 * sum((parameter.sum() for parameter in self.network_.parameters()), torch.zeros(()))
         scores = self._score_classes(part.batch)[part.which]
-        return ((scores - part.scores) ** 2).mean()
+        return part.share * ((scores - part.scores) ** 2).mean()
 
     def _score_classes(self, batch: Batch) -> Tensor:
         scores: Tensor = self.network_["decoder"](self.network_["encoder"](batch))

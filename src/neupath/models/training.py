@@ -18,6 +18,7 @@ from neupath.errors import QueryError, SourceError
 from neupath.files import write_text, write_whole
 from neupath.graph import HIN, digest
 from neupath.labels import Pairs
+from neupath.models.team import ALONE, Team
 
 CHECKPOINT, LOG = "checkpoint.safetensors", "log.jsonl"
 
@@ -76,12 +77,13 @@ def train(
     watch: Watch = lambda *_: None,
     *,
     fingerprint: str = "",
+    team: Team = ALONE,
 ) -> list[Epoch]:
     """Train a model and leave it with the weights of its best validation epoch; return the log.
 
     With a folder, every epoch is kept there: a run that was interrupted goes on from its last epoch, with the same
     result as if it had never stopped. The `fingerprint` stands for the graph, labels and settings: a run of others is
-    refused.
+    refused. A `team` trains together, each process on its share of every batch.
     """
     optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
     best = [parameter.detach().clone() for parameter in model.parameters()]
@@ -90,16 +92,16 @@ def train(
         state = _resume(folder / CHECKPOINT, model, optimizer, best, _made_by(recipe, fingerprint))
     while state.epoch < recipe.epochs and state.epoch - state.best_epoch < recipe.patience:
         began = perf_counter()
-        squared = _run_epoch(model, loss, batches, optimizer, recipe, state)
+        squared = _run_epoch(model, loss, batches, optimizer, recipe, state, team)
         with torch.no_grad():
-            held_out = float(np.mean([float(loss(batch)) for batch in validation])) if validation else squared
+            held_out = float(np.mean([_whole(loss(batch), team) for batch in validation])) if validation else squared
         state.epoch += 1
         if held_out < state.best:
             state.best, state.best_epoch = held_out, state.epoch
             for kept, parameter in zip(best, model.parameters(), strict=True):
                 kept.copy_(parameter.detach())
         state.log.append(Epoch(state.epoch, math.sqrt(squared), math.sqrt(held_out), perf_counter() - began))
-        if folder is not None:
+        if folder is not None and team.rank == 0:
             _keep(folder, model, optimizer, best, state, _made_by(recipe, fingerprint))
         watch(state.log[-1], recipe.epochs)
     with torch.no_grad():
@@ -128,6 +130,7 @@ def _run_epoch(
     optimizer: torch.optim.Optimizer,
     recipe: Recipe,
     state: _State,
+    team: Team,
 ) -> float:
     """Take one step a batch, in an order that the seed and the epoch alone decide; return the mean loss."""
     total = recipe.epochs * len(batches)
@@ -138,11 +141,25 @@ def _run_epoch(
         optimizer.zero_grad()
         value = loss(batches[number])
         value.backward()  # type: ignore[no-untyped-call]
+        if team.size > 1:
+            team.add_up([_gradient(parameter) for parameter in model.parameters()])
         nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
         optimizer.step()
         state.step += 1
-        losses.append(float(value.detach()))
+        losses.append(_whole(value.detach(), team))
     return float(np.mean(losses))
+
+
+def _gradient(parameter: nn.Parameter) -> Tensor:
+    if parameter.grad is None:  # nothing of this process's share depends on it
+        parameter.grad = torch.zeros_like(parameter)
+    return parameter.grad
+
+
+def _whole(value: Tensor, team: Team) -> float:
+    """Return the loss of a batch, of which this process has its share."""
+    team.add_up([value])
+    return float(value)
 
 
 def _tensors(model: nn.Module, optimizer: torch.optim.Optimizer, best: list[Tensor]) -> Iterator[tuple[str, Tensor]]:

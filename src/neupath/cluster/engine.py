@@ -1,0 +1,120 @@
+"""Dask: the engine that joins on a cluster, from the factors multiplied in tiles to the parts of the result."""
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+
+from neupath.cluster.products import Counts, multiply_halves
+from neupath.cluster.ranking import LEFT_NORMS, QUERIES, RIGHT_NORMS, SOURCES, TARGETS, Order, rank_parts, write_ids
+from neupath.cluster.workers import Workers, connect, parse_memory
+from neupath.errors import QueryError
+from neupath.join import Job
+from neupath.measures import PathMeasure
+
+_BASE = 320 << 20
+"""Bytes of a worker before it has any work: Python, the kernels, and what they compile."""
+_AN_ENTRY = 96
+"""Bytes that a task takes at its peak for each entry of a strip: its copies by row, by column and in the index."""
+_FEWEST = 1 << 18
+_HITS_AT_ONCE = 1 << 22
+_TASKS_A_WORKER = 8
+
+
+@dataclass(frozen=True)
+class Dask:
+    """Join on a Dask cluster, with the same result to the byte as on one machine.
+
+    With `scheduler`, such as tcp://10.0.0.1:8786, its workers do the work; they must see the folder of the result, and
+    have neupath installed. Without, `workers` processes are started here, one a core, each with a `memory_limit` such
+    as "2GiB". The factors of the path are multiplied in tiles and lie in files beside the result: none of them needs to
+    fit into a worker's memory. Scripts that start workers need the usual `if __name__ == "__main__":`.
+    """
+
+    scheduler: str | None = None
+    workers: int | None = None
+    memory_limit: str | int | None = None
+    strip: int | None = None
+    """Entries of a factor that a task holds at once; as the workers' memory allows unless said."""
+
+    def __post_init__(self) -> None:
+        if self.scheduler is not None and (self.workers is not None or self.memory_limit is not None):
+            raise QueryError("a scheduler has workers of its own; leave out how many, and their memory limit")
+        if self.workers is not None and self.workers < 1:
+            raise QueryError(f"workers is {self.workers}; use at least 1, or leave it out for one a core")
+        if self.strip is not None and self.strip < 1:
+            raise QueryError(f"strip is {self.strip}; hold at least 1 entry at once")
+        limit = parse_memory(self.memory_limit)
+        if limit is not None:
+            _room(limit)
+
+    def run(self, job: Job, missing: Sequence[int], told: Callable[[int], None]) -> None:
+        """Write the missing blocks of a join, on the workers."""
+        if not isinstance(job.scorer, PathMeasure):
+            raise QueryError(f"{job.scorer.name} cannot be joined on a cluster, only measures over a meta-path can")
+        for left_over in job.folder.glob("work-*"):
+            shutil.rmtree(left_over)
+        work = (job.folder / f"work-{uuid4().hex[:8]}").absolute()
+        work.mkdir()
+        with connect(self.scheduler, self.workers, parse_memory(self.memory_limit), work) as workers:
+            order = _prepare(job, job.scorer, work, workers, self.strip or _room(workers.memory))
+            groups = _group(missing, 1 if order.fits else _parts_a_task(job, len(missing), workers.count))
+            workers.each(rank_parts, [(order, group) for group in groups], lambda at: _tell(groups[at], told))
+            workers.free()
+        shutil.rmtree(work)
+
+
+def _room(memory: int) -> int:
+    """Return how many entries of a factor a task may hold at once."""
+    most = (memory - _BASE) // _AN_ENTRY
+    if most < _FEWEST:
+        least = (_BASE + _FEWEST * _AN_ENTRY) >> 20
+        raise QueryError(f"a worker has {memory >> 20} MiB of memory, and needs at least {least}; give it more")
+    return most
+
+
+def _prepare(job: Job, measure: PathMeasure, work: Path, workers: Workers, most: int) -> Order:
+    """Multiply the factors on the workers, and write what they need to know into a folder."""
+    hin = measure.hin_
+    multiplied = multiply_halves(measure.halves(hin, measure.metapath_), work, workers, most)
+    np.save(work / QUERIES, job.queries)
+    np.save(work / LEFT_NORMS, multiplied.left_norms)
+    np.save(work / RIGHT_NORMS, multiplied.right_norms)
+    write_ids(work / SOURCES, hin.nodes[measure.source_type].ids)
+    write_ids(work / TARGETS, hin.nodes[measure.target_type].ids)
+    return Order(
+        work, job.folder.absolute(), multiplied.left, multiplied.right, tuple(_together(multiplied.entries, most)),
+        int(measure.normalisation), job.step, job.limit, job.min_score, job.leaves_itself_out,
+    )  # fmt: skip
+
+
+def _together(entries: Counts, most: int) -> list[tuple[int, int]]:
+    """Take neighbouring strips together that have at most `most` entries; return the first of each, and the next one's.
+
+    >>> _together(np.array([2, 2, 3, 9, 1]), 5)
+    [(0, 2), (2, 3), (3, 4), (4, 5)]
+    """
+    found, first = [], 0
+    for last in range(1, len(entries) + 1):
+        if last == len(entries) or entries[first : last + 1].sum() > most:
+            found.append((first, last))
+            first = last
+    return found
+
+
+def _parts_a_task(job: Job, missing: int, workers: int) -> int:
+    """Return how many blocks of queries a task takes: some tasks for each worker, and not too many hits at once."""
+    hits = job.step * (job.limit or 1)
+    return max(1, min(missing // (_TASKS_A_WORKER * workers), _HITS_AT_ONCE // hits))
+
+
+def _group(numbers: Sequence[int], size: int) -> list[tuple[int, ...]]:
+    return [tuple(numbers[at : at + size]) for at in range(0, len(numbers), size)]
+
+
+def _tell(numbers: Sequence[int], told: Callable[[int], None]) -> None:
+    for number in numbers:
+        told(number)

@@ -1,0 +1,151 @@
+"""Workers: the processes of a Dask cluster, one that is given or one that is started here, and tasks run on them."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from neupath.cluster.kept_block import forget
+from neupath.errors import MissingExtraError, NeuPathError, QueryError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+T = TypeVar("T")
+_SECONDS_TO_ANSWER = 20
+_CONFIG = {
+    # blocks lie in files and not in Dask's memory, so that there is nothing to spill, and pausing would only stall
+    "distributed.worker.memory.target": False,
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.pause": False,
+    "distributed.worker.memory.terminate": 0.95,
+}
+
+
+@dataclass(frozen=True)
+class Workers:
+    """A connection to a scheduler, and how many tasks its workers run at once."""
+
+    client: "Client"
+    count: int
+    memory: int
+    """Bytes that a task may take with its process; a process with several threads shares them."""
+
+    def each(
+        self, work: Callable[..., T], arguments: Sequence[tuple[Any, ...]], told: Callable[[int], None] = lambda _: None
+    ) -> list[T]:
+        """Run a task for each tuple of arguments; return the results in order, and tell of each task as it ends.
+
+        A task whose worker dies is run again elsewhere.
+        """
+        from distributed import KilledWorker, as_completed
+
+        futures = [self.client.submit(work, *given, pure=False) for given in arguments]
+        number = {future.key: at for at, future in enumerate(futures)}
+        results: list[Any] = [None] * len(futures)
+        try:
+            for future in as_completed(futures):
+                at = number[future.key]
+                results[at] = future.result()
+                futures[at].release()
+                told(at)
+        except (KilledWorker, MemoryError) as error:
+            raise NeuPathError(
+                "a task took more memory than a worker has, four times over; give --memory-limit more, "
+                "or a smaller --block"
+            ) from error
+        finally:
+            self.client.cancel([future for future in futures if not future.done()])
+        return results
+
+    def free(self) -> None:
+        """Let every worker forget what it kept for the next task."""
+        self.client.run(forget)
+
+
+@contextmanager
+def connect(scheduler: str | None, count: int | None, memory_limit: int | None, folder: Path) -> Iterator[Workers]:
+    """Connect to a scheduler, or start one here with workers of its own, who must all see a folder."""
+    try:
+        import dask
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise MissingExtraError("Dask", "neupath[cluster]") from error
+    if scheduler is not None:
+        with _answering(scheduler) as client:
+            yield _described(client, folder)
+        return
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with (
+        dask.config.set(_CONFIG),
+        LocalCluster(
+            n_workers=count or cores,
+            threads_per_worker=1,
+            memory_limit=memory_limit or "auto",
+            dashboard_address="127.0.0.1:0",  # any free port: several joins may run at once
+            host="127.0.0.1",
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        client.wait_for_workers(count or cores)
+        yield _described(client, folder)
+
+
+@contextmanager
+def _answering(scheduler: str) -> Iterator["Client"]:
+    from distributed import Client
+
+    try:
+        client = Client(scheduler, timeout=_SECONDS_TO_ANSWER)
+    except (OSError, ValueError) as error:
+        raise QueryError(
+            f"no scheduler answers at {scheduler!r}; start one with `dask scheduler`, and give the address it tells"
+        ) from error
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=_SECONDS_TO_ANSWER)
+        except TimeoutError as error:
+            raise QueryError(
+                f"the scheduler at {scheduler} has no workers; start some with `dask worker {scheduler}`"
+            ) from error
+        yield client
+
+
+def _described(client: "Client", folder: Path) -> Workers:
+    """Ask every worker what it has, and whether it sees the folder."""
+    try:
+        told = client.run(_describe, str(folder))
+    except ImportError as error:
+        raise QueryError(f"a worker cannot import neupath ({error}); install it where the workers run") from error
+    blind = [address for address, (sees, _, _) in told.items() if not sees]
+    if blind:
+        raise QueryError(
+            f"the worker {blind[0]} does not see {folder}; give an --out in a folder that all machines share"
+        )
+    threads = sum(threads for _, threads, _ in told.values())
+    return Workers(client, threads, min(memory // threads for _, threads, memory in told.values()))
+
+
+def _describe(folder: str, dask_worker: Any) -> tuple[bool, int, int]:
+    limit = dask_worker.memory_manager.memory_limit
+    memory = limit or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return Path(folder).is_dir(), dask_worker.state.nthreads, memory
+
+
+def parse_memory(given: str | int | None) -> int | None:
+    """Read a number of bytes such as 2GiB."""
+    if given is None:
+        return None
+    try:
+        from dask.utils import parse_bytes
+    except ImportError as error:
+        raise MissingExtraError("Dask", "neupath[cluster]") from error
+    try:
+        found = int(parse_bytes(given))
+    except ValueError as error:
+        raise QueryError(f"memory_limit is {given!r}; give a number of bytes, such as 2GiB") from error
+    if found < 1:
+        raise QueryError(f"memory_limit is {given!r}; give a number of bytes, such as 2GiB")
+    return found

@@ -1,0 +1,151 @@
+"""Joins on a cluster: the same to the byte as in one process, whatever is cut, killed or interrupted."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from distributed import Client
+
+import neupath as npth
+from neupath import HIN, NeuPathError, join
+from neupath.cluster import Dask
+from neupath.cluster.ranking import merge_rankings
+from neupath.measures import MEASURES, measure_named
+from neupath.ranking import Ranking, top_k_of_scores
+from tests.cluster.conftest import WORKERS
+from tests.test_cli import Run, run  # noqa: F401
+
+APVPA = "author-paper-venue-paper-author"
+
+
+def same(scorer, folder: Path, engine: Dask, k: int | None = 5, **options) -> bool:
+    """Whether a join on the cluster writes the very file that one in this process does."""
+    here, there = folder / "here.parquet", folder / "there.parquet"
+    join(scorer, here, k, **options)
+    join(measure_named(scorer.name, scorer.metapath_).bind(scorer.hin_), there, k, engine=engine, **options)
+    assert sorted(folder.iterdir()) == [here, there]
+    return here.read_bytes() == there.read_bytes()
+
+
+@pytest.mark.usefixtures("inline")
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("strip", [300, 1200, None])
+def test_any_measure_in_any_strips(weighted: HIN, tmp_path: Path, measure: str, strip: int | None) -> None:
+    assert same(measure_named(measure, APVPA).fit(weighted), tmp_path, Dask(strip=strip), block=64)
+
+
+@pytest.mark.usefixtures("inline")
+def test_some_queries_in_any_order(weighted: HIN, tmp_path: Path) -> None:
+    queries = np.random.default_rng(0).permutation(300)[:90]
+    assert same(npth.PathSim(APVPA).fit(weighted), tmp_path, Dask(strip=300), queries=queries, block=20)
+
+
+@pytest.mark.usefixtures("inline")
+@pytest.mark.parametrize("measure", ["pathsim", "hetesim"])
+@pytest.mark.parametrize("k", [None, 3])
+def test_a_least_score(weighted: HIN, tmp_path: Path, measure: str, k: int | None) -> None:
+    assert same(measure_named(measure, APVPA).fit(weighted), tmp_path, Dask(strip=300), k, min_score=0.4, block=50)
+
+
+@pytest.mark.usefixtures("inline")
+def test_targets_of_another_type(weighted: HIN, tmp_path: Path) -> None:
+    assert same(npth.HeteSim("author-paper-venue-paper").fit(weighted), tmp_path, Dask(strip=15_000), block=100)
+
+
+@pytest.mark.usefixtures("inline")
+def test_an_interrupted_join_goes_on(weighted: HIN, tmp_path: Path) -> None:
+    def stop(done: int, _: int) -> None:
+        if done > 100:
+            raise KeyboardInterrupt
+
+    scorer = npth.PathSim(APVPA).bind(weighted)
+    with pytest.raises(KeyboardInterrupt):
+        join(scorer, tmp_path / "there.parquet", 5, block=10, engine=Dask(strip=300), progress=stop)
+    joined = join(scorer, tmp_path / "there.parquet", 5, block=10, engine=Dask(strip=400))
+    assert 0 < joined.resumed < joined.blocks
+    join(scorer.fit(weighted), tmp_path / "here.parquet", 5, block=10)
+    assert (tmp_path / "here.parquet").read_bytes() == (tmp_path / "there.parquet").read_bytes()
+
+
+def test_rankings_merge_exactly() -> None:
+    rng = np.random.default_rng(1)
+    scores = rng.integers(0, 5, (50, 40)).astype(float)  # many ties
+    nobody = np.full(50, -1)
+    first, second = (top_k_of_scores(part, nobody, 6) for part in (scores[:, :25], scores[:, 25:]))
+    merged = merge_rankings(first, Ranking(second.rows + 25, second.scores, second.sizes), 6)
+    whole = top_k_of_scores(scores, nobody, 6)
+    assert np.array_equal(merged.rows, whole.rows)
+    assert np.array_equal(merged.scores, whole.scores)
+
+
+def test_workers_keep_nothing_when_the_work_is_done(scheduler: str, weighted: HIN, tmp_path: Path) -> None:
+    join(npth.PathSim(APVPA).bind(weighted), tmp_path / "a.parquet", 5, engine=Dask(scheduler))
+    with Client(scheduler) as client:
+        kept = client.run(lambda: len(__import__("neupath.cluster.kept_block", fromlist=["_last"])._last))
+    assert set(kept.values()) == {0}
+
+
+@pytest.mark.parametrize("measure", ["pathsim", "joinsim", "hetesim", "pathcount", "pcrw"])
+def test_workers_over_tcp(scheduler: str, weighted: HIN, tmp_path: Path, measure: str) -> None:
+    assert same(measure_named(measure, APVPA).fit(weighted), tmp_path, Dask(scheduler, strip=400), block=16)
+
+
+def test_a_killed_worker_loses_nothing_but_time(scheduler: str, weighted: HIN, tmp_path: Path) -> None:
+    killed: list[str] = []
+    with Client(scheduler) as client:
+        client.wait_for_workers(WORKERS, timeout=30)
+        process = client.run(os.getpid)
+
+        def kill(done: int, total: int) -> None:
+            busy = [worker for worker, tasks in client.processing().items() if tasks]
+            if 0 < done < total and busy and not killed:
+                killed.append(busy[0])
+                os.kill(process[busy[0]], signal.SIGKILL)
+
+        scorer = npth.PathSim("paper-author-paper").bind(weighted)
+        join(scorer, tmp_path / "there.parquet", 5, block=2, engine=Dask(scheduler, strip=300), progress=kill)
+        assert killed[0] not in client.run(os.getpid)
+    join(scorer.fit(weighted), tmp_path / "here.parquet", 5, block=2)
+    assert (tmp_path / "here.parquet").read_bytes() == (tmp_path / "there.parquet").read_bytes()
+
+
+def test_the_command_starts_workers_of_its_own(run: Run, tmp_path: Path) -> None:  # noqa: F811
+    out = tmp_path / "top.parquet"
+    told = run("join", "toy", "--path", "APVPA", "--engine", "dask", "--workers", 1, "--out", out, "--json")
+    assert told.code == 0
+    assert told.json["queries"] == 5
+    join(npth.PathSim("APVPA").fit(npth.load("toy")), tmp_path / "here.parquet", 10)
+    assert out.read_bytes() == (tmp_path / "here.parquet").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--workers", 2], "are of a cluster; give --engine dask, too"),
+        (["--engine", "dask", "--threads", 2], "leave out --threads and --model"),
+        (["--engine", "dask", "--workers", 0], "workers is 0; use at least 1"),
+        (["--engine", "dask", "--memory-limit", "much"], "memory_limit is 'much'; give a number of bytes"),
+        (["--engine", "dask", "--memory-limit", "200MiB"], "a worker has 200 MiB of memory, and needs at least"),
+        (["--engine", "dask", "--scheduler", "nowhere"], "no scheduler answers at 'nowhere'"),
+        (["--engine", "dask", "--scheduler", "tcp://h:1", "--workers", 2], "a scheduler has workers of its own"),
+    ],
+)
+def test_bad_input(run: Run, tmp_path: Path, options: list, message: str) -> None:  # noqa: F811
+    told = run("join", "toy", "--path", "APVPA", "--out", tmp_path / "top.parquet", *options)
+    assert told.code == 2
+    assert message in told.err
+
+
+def test_other_scorers_are_refused(tmp_path: Path) -> None:
+    scorer = npth.PPR("author").fit(npth.load("toy"))
+    with pytest.raises(NeuPathError, match="ppr cannot be joined on a cluster, only measures over a meta-path can"):
+        join(scorer, tmp_path / "a.parquet", 2, engine=Dask())
+
+
+def test_a_missing_extra_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(NeuPathError, match=r"this needs Dask, .* pip install 'neupath\[cluster\]'"):
+        join(npth.PathSim("APVPA").bind(npth.load("toy")), tmp_path / "a.parquet", 2, engine=Dask())

@@ -1,0 +1,85 @@
+"""Tiles and their products: the same as of whole matrices, to the bit."""
+
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import random_array
+
+import neupath as npth
+from neupath import HIN
+from neupath.cluster.products import multiply_halves
+from neupath.cluster.tiles import cut_evenly, cut_matrix
+from neupath.halfpath import Factors
+from neupath.measures import MEASURES
+from tests.cluster.conftest import Inline
+
+
+@given(st.lists(st.sampled_from([0.0, 1.0, 2.0, 50.0]), max_size=30), st.integers(1, 12))
+def test_a_cut_covers_all_and_is_even(weights: list[float], count: int) -> None:
+    cut = cut_evenly(np.array(weights), count)
+    assert (cut[0], cut[-1]) == (0, len(weights))
+    assert all(a < b for a, b in pairwise(cut)) or len(weights) == 0
+    assert len(cut) - 1 <= count
+    heaviest = max((sum(weights[a:b]) for a, b in pairwise(cut)), default=0)
+    assert heaviest <= sum(weights) / count + max(weights, default=0)
+
+
+def test_strips_are_the_matrix(tmp_path: Path) -> None:
+    matrix = random_array((20, 30), density=0.3, format="csr", rng=np.random.default_rng(0))
+    tiles = cut_matrix(matrix, tmp_path, (0, 5, 6, 20), (0, 1, 17, 30))
+    assert (tiles.row_strip(2) != matrix[6:20]).nnz == 0
+    assert (tiles.column_strip(1) != matrix[:, 1:17]).nnz == 0
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize(
+    ("path", "most"), [("APVPA", 700), ("APVPA", 10**9), ("paper-author-paper-venue-paper-author-paper", 40_000)]
+)
+def test_products_are_those_of_one_machine(weighted: HIN, tmp_path: Path, measure: str, path: str, most: int) -> None:
+    scorer = npth.measures.measure_named(measure, path).fit(weighted)
+    assert_same(scorer, tmp_path, most)
+
+
+@pytest.mark.parametrize("measure", ["hetesim", "pathcount", "pcrw", "dwpc"])
+@pytest.mark.parametrize(
+    ("path", "most"), [("author-paper", 500), ("author-paper-venue", 500), ("author-paper-venue-paper", 15_000)]
+)
+def test_paths_between_types(weighted: HIN, tmp_path: Path, measure: str, path: str, most: int) -> None:
+    assert_same(npth.measures.measure_named(measure, path).fit(weighted), tmp_path, most)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_any_graph(data: st.DataObject) -> None:
+    from tests.graphs import hins_with_path
+
+    hin, path = data.draw(hins_with_path(symmetric=True))
+    measure = data.draw(st.sampled_from([npth.PathSim, npth.HeteSim, npth.PCRW]))
+    with TemporaryDirectory() as folder:
+        assert_same(measure(path).fit(hin), Path(folder), data.draw(st.integers(1, 5)))
+
+
+def assert_same(scorer, folder: Path, most: int) -> None:
+    """Compare the factors in tiles with those that were made at once."""
+    local = scorer.factors_
+    assert isinstance(local, Factors)
+    made = multiply_halves(scorer.halves(scorer.hin_, scorer.metapath_), folder, Inline(), most)
+    left = [made.left.row_strip(i) for i in range(made.left.shape[0])]
+    assert_equal_rows(left, local.left)
+    right = local.right.T.tocsr()
+    if made.right is not None:
+        assert_equal_rows([made.right.column_strip(j).T.tocsr() for j in range(made.right.shape[1])], right)
+    assert np.array_equal(made.left_norms, local.left_norms)
+    assert np.array_equal(made.right_norms, local.right_norms)
+    assert made.entries.sum() == right.nnz
+
+
+def assert_equal_rows(strips, whole) -> None:
+    assert np.array_equal(np.concatenate([np.diff(strip.indptr) for strip in strips]), np.diff(whole.indptr))
+    for name in ("indices", "data"):
+        assert np.array_equal(np.concatenate([getattr(strip, name) for strip in strips]), getattr(whole, name))
