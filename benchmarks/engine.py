@@ -2,7 +2,8 @@
 
     python benchmarks/engine.py [--data DATA] [--edges 1e5,1e6,1e7] [--out FOLDER] [--rounds 5]
 
-Peers take turns with the engine, round by round, and the median counts. All start from the same half-path matrix W, its
+Peers take turns with the engine, round by round, and the median counts; one that takes more than --most-seconds has one
+round, as the JSON says. All start from the same half-path matrix W, its
 transpose and diagonal, made once and not timed; the engine's index is built before, too, and its time is told. A peer
 is its library's sparse product W[block]·Wᵀ in blocks of up to 256 rows, then one compiled step for all of them that
 normalises and takes the top 10; DuckDB and Polars do both in a query of their own; `dense` is numpy's product where W
@@ -289,6 +290,7 @@ def measure(case: Case, rounds: int, most_seconds: float, peers: list[str] | Non
     return {
         "graph": case.name, "path": case.path, "nodes": case.w.shape[0], "entries": int(case.w.nnz),
         "labels": index.num_labels, "queries": len(case.many), "index_seconds": built, "seconds": result,
+        "rounds": {name: {what: len(values) for what, values in both.items()} for name, both in times.items()},
         "ceiling": _ceiling(index, groups[groups >= 0], rounds),
     }  # fmt: skip
 
