@@ -38,6 +38,7 @@ LEVELS = {
     "models": 11,
     "evaluation": 11,
     "explanation": 11,
+    "live": 11,
     "inference": 12,
     "saved": 13,
     "drawing": 13,

@@ -4,10 +4,12 @@ from neupath.store.batch import Batch, EdgeLine, NodeLine, read_batch
 from neupath.store.checking import Checked, check
 from neupath.store.layout import is_store
 from neupath.store.store import Store, open_store
+from neupath.store.updates import Change
 from neupath.store.writing import write_store
 
 __all__ = [
     "Batch",
+    "Change",
     "Checked",
     "EdgeLine",
     "NodeLine",

@@ -4,8 +4,11 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Self
 
+import numpy as np
+
 from neupath.errors import NeuPathError, WriteError
 from neupath.graph import HIN
+from neupath.nodes import Rows
 from neupath.store.batch import Batch
 from neupath.store.checking import Checked, check
 from neupath.store.database import VersionFacts, connect, read_facts, reading, run
@@ -58,6 +61,17 @@ class Store:
                 return read_version(self._writer, self.folder, as_of)
         with reading(self.folder) as connection:
             return read_version(connection, self.folder, as_of)
+
+    def keyed(self) -> tuple[int, HIN, dict[str, Rows]]:
+        """Return the last version, its graph, and the keys of its nodes by type, in the order of their rows."""
+        with self._lock:
+            writer = self._open_writer()
+            hin = read_version(writer, self.folder)
+            keys = {
+                node_type: np.array(run(writer, f"SELECT key FROM nodes_{n} WHERE died IS NULL ORDER BY key")).ravel()  # noqa: S608
+                for n, node_type in enumerate(hin.schema.node_types)
+            }
+            return read_facts(writer).version, hin, {name: found.astype(np.int64) for name, found in keys.items()}
 
     def update(self, batch: Batch) -> Change:
         """Write a batch, all of it or nothing; when this returns, it is on disk."""

@@ -1,6 +1,6 @@
 """Updates: one batch as one transaction of the database, and as the changes that a graph in memory follows."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from neupath.graph import Floats
-from neupath.nodes import Rows
+from neupath.nodes import Nodes, Rows
 from neupath.store.batch import Batch
 from neupath.store.database import Layout, VersionFacts, read_facts, read_layout, run, transaction, write_facts
+from neupath.store.reading import to_nodes
 from neupath.store.resolving import Pair, Resolved, Resolver
 from neupath.store.sums import add, edge_sum, node_sum
 
@@ -28,14 +29,16 @@ class EdgeChange:
 
 @dataclass(frozen=True)
 class Change:
-    """What one batch did: the new version, the changed edges by relation number, and the types that nodes came to or
-    left.
+    """What one batch did: the changed edges by relation number, and by type new nodes with their keys; types some left.
+
+    Rows of a type that a node left are others from then on.
     """
 
     version: int
     edges: Mapping[int, EdgeChange]
-    grown: tuple[str, ...] = ()
-    shrunk: tuple[str, ...] = ()
+    grown: Mapping[str, Nodes]
+    keys: Mapping[str, Rows]
+    shrunk: tuple[str, ...]
 
 
 def apply_batch(connection: Any, folder: Path, batch: Batch) -> Change:
@@ -61,12 +64,20 @@ def apply_batch(connection: Any, folder: Path, batch: Batch) -> Change:
             add(facts.edge_sum, edge_total),
         )
         write_facts(connection, total)
+        grown = {number: _new_nodes(connection, number, version) for number in sorted(found.new_nodes)}
     types = layout.schema.node_types
-    return Change(version, edges, _names(types, found.new_nodes), _names(types, found.dead_nodes))
+    return Change(
+        version,
+        edges,
+        {types[n]: to_nodes(layout, n, table, np.ones(len(table), dtype=np.bool_)) for n, table in grown.items()},
+        {types[n]: table["key"].to_numpy() for n, table in grown.items()},
+        tuple(types[number] for number in sorted(found.dead_nodes)),
+    )
 
 
-def _names(types: tuple[str, ...], numbers: Iterable[int]) -> tuple[str, ...]:
-    return tuple(types[number] for number in sorted(numbers))
+def _new_nodes(connection: Any, number: int, version: int) -> pa.Table:
+    query = f"SELECT * FROM nodes_{number} WHERE born = ? ORDER BY key"  # noqa: S608
+    return connection.sql(query, params=[version]).to_arrow_table()
 
 
 def _edge_change(connection: Any, number: int, found: Resolved) -> EdgeChange:
