@@ -25,16 +25,23 @@ class LiveEdges:
         """Make room for new nodes, which have no edges yet."""
         self.num_rows, self.num_columns = num_rows, num_columns
         start, size, room = grown(self.arrays.start, num_rows, -1), self.arrays.size, self.arrays.room
-        self.arrays = self.arrays._replace(start=start, size=grown(size, num_rows), room=grown(room, num_rows))
+        self.arrays = self.arrays._replace(start=start, size=grown(size, num_rows, 0), room=grown(room, num_rows, 0))
 
     def put(self, row: int, column: int, weight: float) -> None:
         """Set the weight of an edge; 0 takes it away."""
-        in_pool, first, last = kernels.row_of(self.arrays, row)
-        if not in_pool or last - first == self.arrays.room[row]:
-            room = max(_ROOM, 2 * (last - first))
+        size = self._size(row)
+        if self.arrays.start[row] < 0 or size == self.arrays.room[row]:
+            room = max(_ROOM, 2 * size)
             wanted = self._used + room
             columns, values = grown(self.arrays.columns, wanted), grown(self.arrays.values, wanted)
             self.arrays = self.arrays._replace(columns=columns, values=values)
             kernels.move_row(self.arrays, row, self._used, room)
             self._used += room
         kernels.put_entry(self.arrays, row, column, weight)
+
+    def _size(self, row: int) -> int:
+        """Count the entries of a row."""
+        indptr, start = self.arrays.indptr, self.arrays.start
+        if start[row] >= 0:
+            return int(self.arrays.size[row])
+        return int(indptr[row + 1] - indptr[row]) if row + 1 < len(indptr) else 0

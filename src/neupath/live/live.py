@@ -42,6 +42,11 @@ class LiveGraph:
         """Return the graph as it is now; the view never changes."""
         return self._state.view
 
+    @property
+    def share(self) -> float:
+        """Entries of records for each one of the base, in the half-path matrix that has most."""
+        return self._state.share
+
     def follow(self, measure: PathMeasure) -> None:
         """Keep what a measure needs up to date from now on."""
         with self._writing:

@@ -6,7 +6,7 @@ import numpy as np
 
 from neupath.errors import QueryError
 from neupath.graph import HIN, Floats
-from neupath.live.halves import HalfView
+from neupath.live.growing import Half
 from neupath.measures.path_measure import PathMeasure
 from neupath.nodes import Mask, Rows
 from neupath.ranking import Ranking
@@ -21,13 +21,11 @@ class LiveScorer(Scorer):
 
     exact = True
 
-    def __init__(self, measure: PathMeasure, hin: HIN, halves: tuple[HalfView, HalfView], version: int) -> None:
+    def __init__(self, measure: PathMeasure, hin: HIN, halves: tuple[Half, Half], version: int) -> None:
         self.name = measure.name  # type: ignore[misc]
         self.hin_, self.version = hin, version
         self._measure = measure
-        left, right = halves
-        self._left, self._right = (left.rows, left.records), (right.columns, right.records)
-        self._norms = left.norms, right.norms
+        self._left, self._right = halves
 
     def fit(self, hin: HIN) -> Self:
         if hin is not self.hin_:
@@ -54,7 +52,7 @@ class LiveScorer(Scorer):
 
         scores = np.zeros((len(queries), len(self._targets)))
         normalisation = int(self._measure.normalisation)
-        kernels.score_rows(self._left, self._right, self._norms, normalisation, self.version, queries, scores)
+        kernels.score_rows(self._left, self._right, normalisation, self.version, queries, scores)
         return scores
 
     def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
@@ -69,7 +67,7 @@ class LiveScorer(Scorer):
         def search(block: slice) -> None:
             scratch = borrow_scratch(count)
             best.sizes[block] = kernels.top_k(
-                self._left, self._right, self._norms, normalisation, self.version, queries[block], skipped[block], mask,
+                self._left, self._right, normalisation, self.version, queries[block], skipped[block], mask,
                 scratch, best.rows[block], best.scores[block],
             )  # fmt: skip
             return_scratch(scratch)

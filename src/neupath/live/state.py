@@ -8,7 +8,8 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from neupath.graph import HIN
-from neupath.live.halves import HalfView, LiveHalf
+from neupath.live.growing import Half
+from neupath.live.halves import LiveHalf
 from neupath.live.matrices import LiveMatrices, Put
 from neupath.live.plans import plan_of
 from neupath.live.scorer import LiveScorer
@@ -36,7 +37,7 @@ class View:
 
     version: int
     hin: HIN
-    halves: Mapping[Key, tuple[HalfView, HalfView]]
+    halves: Mapping[Key, tuple[Half, Half]]
 
     def fit(self, measure: Scorer) -> Scorer:
         """Return a measure over this version: at once where it is followed, else fitted from scratch."""
@@ -91,7 +92,7 @@ class State:
         self._publish(change.version, hin)
 
     def _publish(self, version: int, hin: HIN) -> None:
-        views = {key: (left.view(), right.view()) for key, (left, right) in self._halves.items()}
+        views = {key: (left.arrays, right.arrays) for key, (left, right) in self._halves.items()}
         self.view = View(version, hin, views)
 
     def _grow(self, added: Mapping[str, Nodes]) -> None:

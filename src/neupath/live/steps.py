@@ -74,6 +74,7 @@ class LiveStep:
         self.step = step
         self._adjacency = adjacency
         self._scaling = scaling
+        self._sums, self._touched = np.zeros(0), np.zeros(0, dtype=np.int64)
         self._scales = {True: np.zeros(0), False: np.zeros(0)}
         for rows, node_type in ((True, step.source), (False, step.target)):
             self._rescale(rows, np.arange(adjacency.sizes[node_type]))
@@ -86,14 +87,23 @@ class LiveStep:
     def backward(self) -> list[LiveEdges]:
         return [self._adjacency.edges(link.reversed()) for link in self.step.links]
 
+    def row(self, row: int) -> tuple[Rows, Floats]:
+        """Return one row of this step."""
+        if len(self.step.links) == 1 and not self._scaling.rows and not self._scaling.columns:
+            columns, values = kernels.copy_row(self._adjacency.edges(self.step.links[0]).arrays, row)
+            return columns, values
+        return self.multiply(np.array([row]), np.ones(1))
+
     def multiply(self, columns: Rows, values: Floats) -> tuple[Rows, Floats]:
         """Return a sparse row times this step."""
         weights = values if not self._scaling.rows else values * self._scale(True)[columns]
         width = self._adjacency.sizes[self.step.target]
-        sums, touched, count = np.zeros(width), np.empty(width + 1, dtype=np.int64), 0
+        if len(self._sums) < width:
+            self._sums, self._touched = np.zeros(width), np.empty(width + 1, dtype=np.int64)
+        count = 0
         for edges in self.forward:
-            count = kernels.multiply_row(columns, weights, edges.arrays, sums, touched, count)
-        found, products = kernels.take_sums(sums, touched, count)
+            count = kernels.multiply_row(columns, weights, edges.arrays, self._sums, self._touched, count)
+        found, products = kernels.take_sums(self._sums, self._touched, count)
         return found, products if not self._scaling.columns else products * self._scale(False)[found]
 
     def changed_rows(self, pairs: Sequence[tuple[Link, int, int]]) -> Rows:
@@ -106,8 +116,8 @@ class LiveStep:
         ]
         if not ends:
             return np.empty(0, dtype=np.int64)
-        rows = np.unique(np.array([row for row, _ in ends], dtype=np.int64))
-        columns = np.unique(np.array([column for _, column in ends], dtype=np.int64))
+        rows = np.array(sorted({row for row, _ in ends}), dtype=np.int64)
+        columns = np.array(sorted({column for _, column in ends}), dtype=np.int64)
         self._rescale(True, rows)
         self._rescale(False, columns)
         return np.union1d(rows, self.reaching(columns)) if self._scaling.columns else rows
@@ -120,7 +130,7 @@ class LiveStep:
     def _scale(self, rows: bool) -> Floats:
         """Return the factor of every row or column."""
         size = self._adjacency.sizes[self.step.source if rows else self.step.target]
-        self._scales[rows] = grown(self._scales[rows], size)
+        self._scales[rows] = grown(self._scales[rows], size, 0)
         return self._scales[rows]
 
     def _rescale(self, rows: bool, which: Rows) -> None:
