@@ -31,7 +31,7 @@ class LiveEdges:
         """Set the weight of an edge; 0 takes it away."""
         size = self._size(row)
         if self.arrays.start[row] < 0 or size == self.arrays.room[row]:
-            room = max(_ROOM, 2 * size)
+            room = size + max(_ROOM, size // 4)
             wanted = self._used + room
             columns, values = grown(self.arrays.columns, wanted), grown(self.arrays.values, wanted)
             self.arrays = self.arrays._replace(columns=columns, values=values)
