@@ -11,6 +11,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "neupath"
 LEVELS = {
     "errors": 0,
     "files": 1,
+    "headway": 1,
     "normalisation": 1,
     "progress": 1,
     "threads": 1,
@@ -20,7 +21,8 @@ LEVELS = {
     "metapath": 3,
     "graph": 4,
     "kernels": 5,
-    "datasets": 5,
+    "store": 5,
+    "datasets": 6,
     "description": 5,
     "chains": 5,
     "kept": 5,
@@ -37,6 +39,7 @@ LEVELS = {
     "models": 11,
     "evaluation": 11,
     "explanation": 11,
+    "live": 11,
     "inference": 12,
     "saved": 13,
     "drawing": 13,
@@ -89,16 +92,6 @@ def test_every_module_has_a_level() -> None:
 def test_import_is_light() -> None:
     code = "import sys, neupath; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    heavy = {
-        "torch",
-        "torch_geometric",
-        "fastapi",
-        "dask",
-        "distributed",
-        "matplotlib",
-        "numba",
-        "networkx",
-        "pandas",
-        "typer",
-    }
+    heavy = {"torch", "torch_geometric", "fastapi", "dask", "distributed", "duckdb", "matplotlib", "numba", "networkx"}
+    heavy |= {"pandas", "typer"}
     assert not heavy & set(run.stdout.split())

@@ -15,6 +15,7 @@ from neupath.cli.learning import evaluate, train
 from neupath.cli.reproducing import reproduce
 from neupath.cli.searching import explain, info, paths, search
 from neupath.cli.serving import serve
+from neupath.cli.storing import check, export, import_, update
 from neupath.errors import NeuPathError
 from neupath.rendering import printable
 
@@ -27,7 +28,7 @@ app = typer.Typer(
         (
             "Find the most similar entities in a typed graph, and see why.",
             "GRAPH is a built-in name (toy, stdlib), a folder of tables (CSV, TSV, Parquet; one file a relation, or "
-            "nodes + edges), a file of triples, or a .mat file.",
+            "nodes + edges), a file of triples, a .mat file, or a store ([bold]neupath import[/bold]).",
             "A meta-path says what makes two entities similar: [bold]movie-actor-movie[/bold] means sharing actors. "
             "Initials do where they are clear (MAM). Where the types don't decide, name the relation and its "
             "direction: [bold]paper -cites-> paper <-cites- paper[/bold].",
@@ -35,8 +36,24 @@ app = typer.Typer(
         )
     ),
 )
-for command in (demo, info, paths, search, explain, infer, join, train, evaluate, reproduce, serve):
+for command in (
+    demo,
+    info,
+    paths,
+    search,
+    explain,
+    infer,
+    join,
+    train,
+    evaluate,
+    reproduce,
+    serve,
+    update,
+    export,
+    check,
+):
     app.command()(command)
+app.command("import")(import_)
 app.add_typer(datasets_app, name="datasets")
 
 

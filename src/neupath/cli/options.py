@@ -9,7 +9,10 @@ from neupath.labels import Protocol
 from neupath.measures import GRAPH_MEASURES, MEASURES
 
 Graph = Annotated[
-    str, typer.Argument(metavar="GRAPH", help="A built-in name, a folder of tables, a file of triples, or a .mat file.")
+    str,
+    typer.Argument(
+        metavar="GRAPH", help="A built-in name, a folder of tables, a file of triples, a .mat file, or a store."
+    ),
 ]
 MetaPathOption = Annotated[
     str | None, typer.Option("--path", "-p", help="The meta-path, such as movie-actor-movie or MAM.")

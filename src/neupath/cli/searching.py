@@ -36,6 +36,7 @@ from neupath.rendering import (
 )
 from neupath.saved import load_scorer
 from neupath.scorer import Scorer
+from neupath.store import is_store, open_store
 
 
 def info(
@@ -50,10 +51,13 @@ def info(
     Example:  neupath info stdlib
     """
     description = describe(load_graph(graph, config, duplicates, data))
+    facts = open_store(graph).facts() if is_store(Path(graph)) else None
     if as_json:
-        print_json(description.to_dict())
-    else:
-        out.print(render_description(description, graph))
+        print_json(description.to_dict() | ({} if facts is None else {"version": facts.version}))
+        return
+    out.print(render_description(description, graph))
+    if facts is not None:
+        print(f"a store, version {facts.version}: {facts.nodes:,} nodes, {facts.edges:,} edges")
 
 
 def paths(

@@ -10,7 +10,6 @@ from neupath.datasets.detection import is_relation
 from neupath.datasets.folder import choices_of, read_files, read_folder, refuse_twice
 from neupath.datasets.interop import from_networkx, from_pyg, from_tables, from_triples
 from neupath.datasets.mat import read_mat
-from neupath.datasets.progress import Progress, silent
 from neupath.datasets.public import PUBLIC, fetched_folder
 from neupath.datasets.stdlib import stdlib
 from neupath.datasets.tables import TABLE_SUFFIXES, TableFile, is_table
@@ -18,6 +17,8 @@ from neupath.datasets.toy import toy
 from neupath.datasets.triples import read_triples
 from neupath.errors import QueryError, SourceError, did_you_mean, listed
 from neupath.graph import HIN, Duplicates
+from neupath.headway import Progress, silent
+from neupath.store import is_store, open_store
 
 BUILT_IN: dict[str, tuple[str, Callable[[Progress], HIN]]] = {
     "toy": ("the worked example of the PathSim paper: authors, papers, venues", lambda _: toy()),
@@ -36,9 +37,10 @@ def load(
     """Read a graph.
 
     `source` is a built-in name (toy, stdlib); the name of a graph that lies in the folder `data` or NEUPATH_DATA, or
-    was fetched; a folder of tables; a list of table files; one file of triples; a .mat file; or an object: a mapping of
-    pandas or Arrow tables, one such table of triples, a NetworkX graph, a PyTorch Geometric HeteroData. `config` is a
-    graph.toml for a folder or file. `duplicates` says what parallel edges mean: "count" (the default), "drop", "error".
+    was fetched; a store; a folder of tables; a list of table files; one file of triples; a .mat file; or an object: a
+    mapping of pandas or Arrow tables, one such table of triples, a NetworkX graph, a PyTorch Geometric HeteroData.
+    `config` is a graph.toml for a folder or file. `duplicates` says what parallel edges mean: "count" (the default),
+    "drop", "error".
 
     >>> load("toy").schema.node_types
     ('author', 'paper', 'venue')
@@ -103,6 +105,10 @@ def _locate(path: Path, data: str | Path | None) -> Path:
 
 
 def _load_path(path: Path, config: str | Path | None, duplicates: Duplicates | None) -> HIN:
+    if is_store(path):
+        if config is not None or duplicates is not None:
+            raise SourceError(f"{path} is a store, which was read when it was made; leave out config and duplicates")
+        return open_store(path).hin()
     if path.is_dir():
         matlab = sorted(path.glob("*.mat"))
         if len(matlab) == 1 and not any(is_table(child) for child in path.iterdir()):

@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from neupath.datasets.cache import cache_folder
 from neupath.datasets.folder import read_folder
-from neupath.datasets.progress import Progress, silent
 from neupath.datasets.writing import write_folder
 from neupath.errors import NeuPathError, SourceError, WriteError
 from neupath.graph import HIN, Edges
+from neupath.headway import Progress, silent
 from neupath.nodes import Nodes
 from neupath.schema import Relation
 

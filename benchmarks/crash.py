@@ -1,0 +1,38 @@
+"""Kill -9 at random moments of importing, updating and compacting a store, and count what is lost: nothing.
+
+`python benchmarks/crash.py` does it 200 times; the folder it works in is removed.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from tests.store.killing import kill_once
+
+SHARES = {"import": 0.2, "update": 0.4, "compact": 0.4}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--times", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    rng = np.random.default_rng(options.seed)
+    with TemporaryDirectory() as parent:
+        for verb, share in SHARES.items():
+            times, problems = round(options.times * share), []
+            for number in range(times):
+                folder = Path(parent) / (f"{verb}-{number}" if verb == "import" else verb)
+                if verb == "import":
+                    folder.mkdir()
+                problems += kill_once(verb, folder, rng)
+            print(json.dumps({"verb": verb, "kills": times, "problems": problems}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

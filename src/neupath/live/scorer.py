@@ -1,0 +1,78 @@
+"""LiveScorer: a measure at one version of a live graph, over the base and the records beside it."""
+
+from typing import Self
+
+import numpy as np
+
+from neupath.errors import QueryError
+from neupath.graph import HIN, Floats
+from neupath.live.growing import Half
+from neupath.measures.path_measure import PathMeasure
+from neupath.nodes import Mask, Rows
+from neupath.ranking import Ranking
+from neupath.scorer import Scorer
+from neupath.threads import borrow_scratch, in_blocks, return_scratch
+
+_WORK = 500.0
+"""Additions that a mean query is taken to need; counting them would cost more than a guess does."""
+_ALL = np.zeros(0, dtype=np.bool_)
+
+
+class LiveScorer(Scorer):
+    """Scores as the measure it follows, fitted to this version from scratch, would."""
+
+    exact = True
+
+    def __init__(self, measure: PathMeasure, hin: HIN, halves: tuple[Half, Half], version: int) -> None:
+        self.name = measure.name  # type: ignore[misc]
+        self.hin_, self.version = hin, version
+        self._measure = measure
+        self._left, self._right = halves
+
+    def fit(self, hin: HIN) -> Self:
+        if hin is not self.hin_:
+            raise QueryError(f"this {self.name} belongs to version {self.version} of a live graph; fit a new one")
+        return self
+
+    @property
+    def source_type(self) -> str:
+        return self._measure.source_type
+
+    @property
+    def target_type(self) -> str:
+        return self._measure.target_type
+
+    @property
+    def metapath_text(self) -> str:
+        return self._measure.metapath_text
+
+    def params(self) -> dict[str, object]:
+        return self._measure.params()
+
+    def score_rows(self, queries: Rows) -> Floats:
+        from neupath.live import kernels
+
+        scores = np.zeros((len(queries), len(self._targets)))
+        normalisation = int(self._measure.normalisation)
+        kernels.score_rows(self._left, self._right, normalisation, self.version, queries, scores)
+        return scores
+
+    def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
+        from neupath.live import kernels
+
+        count = len(self._targets)
+        shape = len(queries), min(k, count)
+        best = Ranking(np.empty(shape, dtype=np.int64), np.empty(shape), np.empty(len(queries), dtype=np.int64))
+        mask = _ALL if candidates is None else np.array(candidates)
+        normalisation = int(self._measure.normalisation)
+
+        def search(block: slice) -> None:
+            scratch = borrow_scratch(count)
+            best.sizes[block] = kernels.top_k(
+                self._left, self._right, normalisation, self.version, queries[block], skipped[block], mask,
+                scratch, best.rows[block], best.scores[block],
+            )  # fmt: skip
+            return_scratch(scratch)
+
+        in_blocks(search, len(queries), threads, _WORK)
+        return best

@@ -1,0 +1,131 @@
+"""State: a base graph, and everything that follows its changes; one writer, and views for any number of readers."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import pyarrow as pa
+
+from neupath.graph import HIN
+from neupath.live.growing import Half
+from neupath.live.halves import LiveHalf
+from neupath.live.matrices import LiveMatrices, Put
+from neupath.live.plans import plan_of
+from neupath.live.scorer import LiveScorer
+from neupath.live.steps import Adjacency
+from neupath.measures.path_measure import PathMeasure
+from neupath.nodes import Nodes
+from neupath.schema import Link, Relation
+from neupath.scorer import Scorer
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """What one version changes: the new weight of edges by row, and new nodes at the end of their types."""
+
+    version: int
+    edges: Sequence[tuple[Relation, int, int, float]]
+    nodes: Mapping[str, Nodes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class View:
+    """One version of a live graph, which stays as it is while others are written."""
+
+    version: int
+    hin: HIN
+    halves: Mapping[Key, tuple[Half, Half]]
+
+    def fit(self, measure: Scorer) -> Scorer:
+        """Return a measure over this version: at once where it is followed, else fitted from scratch."""
+        halves = self.halves.get(key_of(measure, self.hin)) if isinstance(measure, PathMeasure) else None
+        if halves is None:
+            return measure.fit(self.hin)
+        return LiveScorer(_placed(measure, self.hin), self.hin, halves, self.version)  # type: ignore[arg-type]
+
+
+class State:
+    """The base, the live adjacency, and the halves of the measures that are followed."""
+
+    def __init__(self, hin: HIN, version: int) -> None:
+        self._base, self._nodes = hin, dict(hin.nodes)
+        self._adjacency = Adjacency(hin)
+        self._log: list[Put] = []
+        self._halves: dict[Key, tuple[LiveHalf, LiveHalf]] = {}
+        self.measures: dict[Key, PathMeasure] = {}
+        self.view = View(version, hin, MappingProxyType({}))
+
+    @property
+    def share(self) -> float:
+        """The largest share of records in any half."""
+        return max((half.share for halves in self._halves.values() for half in halves), default=0.0)
+
+    def follow(self, measure: PathMeasure) -> None:
+        """Build the halves of a measure over the graph as it is, to change with it from now on."""
+        key = key_of(measure, self.view.hin)
+        if key in self._halves:
+            return
+        fitted = _copied(measure).fit(self.view.hin)
+        plan = plan_of(fitted, fitted.metapath_)
+        halves = None if plan is None else plan.build(fitted, self._adjacency)
+        if halves is not None:
+            self._halves[key] = halves
+            self.measures[key] = measure
+            self._publish(self.view.version, self.view.hin)
+
+    def apply(self, change: RowChange) -> None:
+        """Follow one change; readers see it all at once when it is done."""
+        if change.nodes:
+            self._grow(change.nodes)
+        for relation, row, column, weight in change.edges:
+            self._adjacency.put(Link(relation), row, column, weight)
+            self._log.append((change.version, relation, row, column, weight))
+        pairs = [(Link(relation), row, column) for relation, row, column, _ in change.edges]
+        for left, right in self._halves.values():
+            for half in (left,) if left is right else (left, right):
+                half.recompute(half.affected(pairs), change.version)
+        matrices = LiveMatrices(self._base.matrices, self._log, len(self._log), self._adjacency.sizes)
+        hin = HIN(self._base.schema, MappingProxyType(dict(self._nodes)), matrices, self._base.notes)
+        self._publish(change.version, hin)
+
+    def _publish(self, version: int, hin: HIN) -> None:
+        views = {key: (left.arrays, right.arrays) for key, (left, right) in self._halves.items()}
+        self.view = View(version, hin, views)
+
+    def _grow(self, added: Mapping[str, Nodes]) -> None:
+        for node_type, nodes in added.items():
+            self._nodes[node_type] = joined(self._nodes[node_type], nodes)
+        self._adjacency.grow({node_type: len(nodes) for node_type, nodes in self._nodes.items()})
+        sizes = self._adjacency.sizes
+        for halves in self._halves.values():
+            for half in halves:
+                half.grow(sizes[half.steps[0].step.source], sizes[half.steps[-1].step.target])
+
+
+def joined(nodes: Nodes, more: Nodes) -> Nodes:
+    """Return nodes with others of the same type after them."""
+    names = None if nodes.names is None else pa.concat_arrays([nodes.names, more.names])
+    attributes = pa.concat_tables([nodes.attributes, more.attributes]) if nodes.attributes.num_columns else pa.table({})
+    return Nodes(nodes.node_type, pa.concat_arrays([nodes.ids, more.ids]), names, attributes)
+
+
+def key_of(measure: PathMeasure, hin: HIN) -> Key:
+    """Return a text that is the same for measures that score the same."""
+    return measure.name, json.dumps(_placed(measure, hin).params())
+
+
+def _copied(measure: PathMeasure) -> PathMeasure:
+    own = dict(measure.params())
+    return type(measure)(**own)  # type: ignore[arg-type]
+
+
+def _placed(measure: PathMeasure, hin: HIN) -> PathMeasure:
+    """Return the measure with its meta-path read over a graph's schema, but without the products."""
+    placed = _copied(measure)
+    placed.metapath_ = hin.metapath(str(measure.metapath))
+    placed.check(placed.metapath_)
+    placed.hin_ = hin
+    return placed

@@ -1,0 +1,180 @@
+"""The database of a store: its tables, its connections, and what it says when something is wrong."""
+
+import json
+import os
+import time
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from neupath.errors import MissingExtraError, SourceError, WriteError
+from neupath.schema import Relation, Schema
+from neupath.store.layout import DATABASE
+
+_PATIENCE = 10.0
+"""Seconds to wait for another process that has the store open for writing."""
+_TABLES = """
+CREATE TABLE facts (content VARCHAR NOT NULL);
+CREATE TABLE versions (version BIGINT, nodes BIGINT, edges BIGINT, node_sum VARCHAR, edge_sum VARCHAR);
+CREATE TABLE changes (
+    version BIGINT, relation INTEGER, source BIGINT, target BIGINT, "before" DOUBLE, "after" DOUBLE
+);
+"""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the tables of a store hold: its schema, and for each node type its names and the types of its attributes.
+
+    Node type i is the table nodes_i (key, born, died, id, name, a0, a1, …) and relation j the table edges_j (source,
+    target, weight). Keys count the nodes of a type from 0 and are never used again; `born` and `died` are versions.
+    The edges are those of version `folded`; what came later stands in `changes`, with the weight after each change.
+    """
+
+    schema: Schema
+    named: tuple[bool, ...]
+    attributes: tuple[pa.Schema, ...]
+    notes: tuple[str, ...] = ()
+    folded: int = 0
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "node_types": self.schema.node_types,
+                "relations": [[r.source, r.name, r.target, r.directed] for r in self.schema.relations],
+                "abbreviations": dict(self.schema.abbreviations),
+                "named": self.named,
+                "attributes": [b64encode(schema.serialize().to_pybytes()).decode() for schema in self.attributes],
+                "notes": self.notes,
+                "folded": self.folded,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> "Layout":
+        found = json.loads(text)
+        relations = tuple(Relation(*parts) for parts in found["relations"])
+        return cls(
+            Schema(tuple(found["node_types"]), relations, found["abbreviations"]),
+            tuple(found["named"]),
+            tuple(pa.ipc.read_schema(pa.py_buffer(b64decode(schema))) for schema in found["attributes"]),
+            tuple(found["notes"]),
+            found["folded"],
+        )
+
+
+@dataclass(frozen=True)
+class VersionFacts:
+    """What is true of one version: how many nodes and edges there are, and sums over all of them."""
+
+    version: int
+    nodes: int
+    edges: int
+    node_sum: int
+    edge_sum: int
+
+
+def run(connection: Any, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    """Run a statement to its end and return all rows; a connection does one thing at a time."""
+    found: list[tuple[Any, ...]] = connection.execute(statement, list(values)).fetchall()
+    return found
+
+
+def create_tables(connection: Any, layout: Layout) -> None:
+    """Make the tables that every store has."""
+    run(connection, _TABLES)
+    run(connection, "INSERT INTO facts VALUES (?)", [layout.to_json()])
+
+
+def read_layout(connection: Any) -> Layout:
+    """Return what the tables hold."""
+    return Layout.from_json(run(connection, "SELECT content FROM facts")[0][0])
+
+
+def write_layout(connection: Any, layout: Layout) -> None:
+    """Write down that the tables hold something else now."""
+    run(connection, "UPDATE facts SET content = ?", [layout.to_json()])
+
+
+def read_facts(connection: Any, version: int | None = None) -> VersionFacts:
+    """Return the facts of a version, or of the last one."""
+    where, values = ("ORDER BY version DESC LIMIT 1", []) if version is None else ("WHERE version = ?", [version])
+    found = run(connection, f"SELECT * FROM versions {where}", values)  # noqa: S608
+    if not found:
+        ((oldest, newest),) = run(connection, "SELECT min(version), max(version) FROM versions")
+        raise SourceError(f"version {version} is not kept; the store has versions {oldest} to {newest}")
+    return VersionFacts(*(int(value) for value in found[0]))
+
+
+def write_facts(connection: Any, facts: VersionFacts) -> None:
+    """Write down what is true of a new version."""
+    values = [facts.version, facts.nodes, facts.edges, str(facts.node_sum), str(facts.edge_sum)]
+    run(connection, "INSERT INTO versions VALUES (?, ?, ?, ?, ?)", values)
+
+
+def duckdb() -> Any:
+    """Import DuckDB, which comes with the extra `store`."""
+    try:
+        import duckdb as found
+    except ImportError as error:
+        raise MissingExtraError("duckdb", "neupath[store]") from error
+    return found
+
+
+def connect(folder: Path, *, write: bool = False) -> Any:
+    """Open the database, waiting a little for a process that is writing to it."""
+    library, path = duckdb(), folder / DATABASE
+    if not path.is_file():
+        raise SourceError(f"the store {folder} has no {DATABASE}: it is damaged; import it again")
+    if write and not (os.access(path, os.W_OK) and os.access(folder, os.W_OK)):
+        raise WriteError(f"cannot write to the store {folder}: no permission")
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            connection = library.connect(str(path), read_only=not write)
+            run(connection, "SET enable_progress_bar = false")
+            return connection
+        except library.IOException as error:
+            if "lock" not in str(error).lower():
+                raise SourceError(f"cannot open the store {folder}: {first_line(error)}") from error
+            if time.monotonic() > until:
+                raise SourceError(f"the store {folder} is being written to by another process; try again") from error
+            time.sleep(0.02)
+        except library.Error as error:
+            raise SourceError(f"cannot open the store {folder}: {first_line(error)}") from error
+
+
+@contextmanager
+def reading(folder: Path) -> Iterator[Any]:
+    """Lend a connection for reading one consistent state."""
+    library = duckdb()
+    connection = connect(folder)
+    try:
+        run(connection, "BEGIN TRANSACTION")
+        yield connection
+    except library.Error as error:
+        raise SourceError(f"cannot read the store {folder}: {first_line(error)}") from error
+    finally:
+        connection.close()
+
+
+@contextmanager
+def transaction(connection: Any, folder: Path) -> Iterator[None]:
+    """Write all or nothing; what was committed is on disk."""
+    library = duckdb()
+    try:
+        run(connection, "BEGIN TRANSACTION")
+        yield
+        run(connection, "COMMIT")
+    except library.Error as error:
+        raise WriteError(f"cannot write to the store {folder}: {first_line(error)}; nothing was changed") from error
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of what a library says, which often says too much."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,0 +1,47 @@
+"""Folding: the changes that have grown many become part of the tables of edges, and a new snapshot is written."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from neupath.store.database import Layout, read_facts, read_layout, run, transaction, write_layout
+from neupath.store.matrices import once
+from neupath.store.reading import rebuild
+from neupath.store.snapshots import Snapshot, write_snapshot
+
+RETAINED = 1000
+"""Versions before the last one that can still be read."""
+_SHARE = 0.2
+"""Changes for each edge from which a snapshot is written anew: replaying them takes as long as reading one."""
+
+
+def is_due(connection: Any) -> bool:
+    """Whether so much has changed since the edges were folded that opening the store gets slow."""
+    layout = read_layout(connection)
+    facts = read_facts(connection)
+    ((changes,),) = run(connection, "SELECT count(*) FROM changes")
+    return bool(changes > max(_SHARE * facts.edges, RETAINED) and facts.version - layout.folded > RETAINED)
+
+
+def fold(connection: Any, folder: Path, retained: int = RETAINED) -> None:
+    """Fold what is older than the retained versions, in one transaction, and write a snapshot of the last version."""
+    with transaction(connection, folder):
+        layout, last = read_layout(connection), read_facts(connection).version
+        until = max(layout.folded, last - retained)
+        if until > layout.folded:
+            _replace_edges(connection, layout, rebuild(connection, layout, until))
+            run(connection, "DELETE FROM changes WHERE version <= ?", [until])
+            run(connection, "DELETE FROM versions WHERE version < ?", [until])
+            write_layout(connection, replace(layout, folded=until))
+    run(connection, "CHECKPOINT")
+    write_snapshot(folder, rebuild(connection, read_layout(connection), last))
+
+
+def _replace_edges(connection: Any, layout: Layout, state: Snapshot) -> None:
+    for number, relation in enumerate(layout.schema.relations):
+        sources, targets, weights = once(state.matrices[number], relation.directed)
+        connection.register("given", pa.table({"source": sources, "target": targets, "weight": weights}))
+        run(connection, f"CREATE OR REPLACE TABLE edges_{number} AS SELECT * FROM given")  # noqa: S608
+        connection.unregister("given")

@@ -1,0 +1,133 @@
+"""Reading a version of a store as a HIN: the snapshot or the edges of the database, and the changes after them."""
+
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from neupath.graph import HIN, Csr, Floats
+from neupath.nodes import Mask, Nodes, Rows
+from neupath.schema import Relation
+from neupath.store.database import Layout, read_facts, read_layout, run
+from neupath.store.matrices import both_ways, from_edges, grown, overlaid, restricted
+from neupath.store.snapshots import Snapshot, read_snapshot, versions_of
+
+Edges = tuple[Rows, Rows, Floats]
+
+
+def node_columns(count: int) -> list[str]:
+    """Return what the columns of attributes are called in the database, where any name will do."""
+    return [f"a{number}" for number in range(count)]
+
+
+def read_version(connection: Any, folder: Path, version: int | None = None) -> HIN:
+    """Return the graph as it was at a version, or as it is."""
+    facts = read_facts(connection, version)
+    layout = read_layout(connection)
+    kept = {at: path for at, path in versions_of(folder).items() if at <= facts.version}
+    base = read_snapshot(kept[max(kept)]) if kept else rebuild(connection, layout, layout.folded)
+    return to_hin(layout, advanced(connection, layout, base, facts.version))
+
+
+def rebuild(connection: Any, layout: Layout, version: int) -> Snapshot:
+    """Return a version from the database alone."""
+    types = range(len(layout.schema.node_types))
+    nodes = tuple(_as_of(read_nodes(connection, number), layout.folded) for number in types)
+    sizes = dict(zip(layout.schema.node_types, map(len, nodes), strict=True))
+    matrices = []
+    for number, relation in enumerate(layout.schema.relations):
+        shape = sizes[relation.source], sizes[relation.target]
+        matrices.append(from_edges(*read_edges(connection, number), shape, relation.directed))
+    return advanced(connection, layout, Snapshot(layout.folded, tuple(matrices), nodes), version)
+
+
+def advanced(connection: Any, layout: Layout, base: Snapshot, version: int) -> Snapshot:
+    """Return a later version: the nodes of then, and the edges with the changes in between."""
+    ((last,),) = run(connection, "SELECT max(version) FROM versions")
+    nodes = base.nodes if base.version == last else _later_nodes(connection, base)
+    nodes = tuple(_as_of(table, version) for table in nodes)
+    sizes = dict(zip(layout.schema.node_types, map(len, nodes), strict=True))
+    matrices = []
+    for number, relation in enumerate(layout.schema.relations):
+        matrix = grown(base.matrices[number], (sizes[relation.source], sizes[relation.target]))
+        changed = both_ways(*read_changes(connection, number, base.version, version), relation.directed)
+        matrices.append(overlaid(matrix, *changed))
+    return Snapshot(version, tuple(matrices), nodes)
+
+
+def _later_nodes(connection: Any, base: Snapshot) -> tuple[pa.Table, ...]:
+    """Return the nodes of each type, from the database only where some came or went since."""
+    found = []
+    for number, table in enumerate(base.nodes):
+        query = f"SELECT count(*) FROM nodes_{number} WHERE born > $1 OR died > $1"  # noqa: S608
+        ((changed,),) = run(connection, query, [base.version])
+        found.append(read_nodes(connection, number) if changed else table)
+    return tuple(found)
+
+
+def _as_of(table: pa.Table, version: int) -> pa.Table:
+    """Return the rows of a table of nodes that were there at a version, whether they had died or not."""
+    born = table["born"].to_numpy()
+    return table if not len(born) or born[-1] <= version else table.slice(0, int(np.searchsorted(born, version + 1)))
+
+
+def read_nodes(connection: Any, number: int) -> pa.Table:
+    """Return the table of a node type, by key."""
+    return connection.sql(f"SELECT * FROM nodes_{number} ORDER BY key").to_arrow_table()  # noqa: S608
+
+
+def read_edges(connection: Any, number: int) -> Edges:
+    """Return the edges of a relation as they were folded: sources, targets, weights, by key."""
+    return _fetch(connection, f"SELECT source, target, weight FROM edges_{number}", [])  # noqa: S608
+
+
+def read_changes(connection: Any, number: int, after: int, until: int) -> Edges:
+    """Return what became of each edge of a relation that changed between two versions."""
+    query = """
+        SELECT source, target, arg_max("after", version) FROM changes
+        WHERE relation = ? AND version > ? AND version <= ? GROUP BY source, target
+    """
+    return _fetch(connection, query, [number, after, until])
+
+
+def _fetch(connection: Any, query: str, values: list[Any]) -> Edges:
+    columns = connection.sql(query, params=values).to_arrow_table().columns
+    sources, targets, weights = (column.to_numpy() for column in columns)
+    return sources, targets, weights
+
+
+def to_hin(layout: Layout, state: Snapshot) -> HIN:
+    """Return the graph of a version: keys of nodes that died are left out, and the others close ranks."""
+    alive = [_alive(table, state.version) for table in state.nodes]
+    masks = dict(zip(layout.schema.node_types, alive, strict=True))
+    nodes = {
+        node_type: to_nodes(layout, number, state.nodes[number], masks[node_type])
+        for number, node_type in enumerate(layout.schema.node_types)
+    }
+    matrices: dict[Relation, Csr] = {}
+    for relation, matrix in zip(layout.schema.relations, state.matrices, strict=True):
+        matrices[relation] = restricted(matrix, masks[relation.source], masks[relation.target])
+    return HIN(layout.schema, MappingProxyType(nodes), MappingProxyType(matrices), layout.notes)
+
+
+def _alive(table: pa.Table, version: int) -> Mask:
+    died = table["died"]
+    if died.null_count == len(died):
+        return np.ones(len(died), dtype=np.bool_)
+    return np.asarray(died.fill_null(version + 1).to_numpy() > version)
+
+
+def to_nodes(layout: Layout, number: int, table: pa.Table, alive: Mask) -> Nodes:
+    """Return the marked nodes of a table, with the names and types that their columns had when they came."""
+    kept = table if alive.all() else table.take(pa.array(np.flatnonzero(alive)))
+    schema = layout.attributes[number]
+    columns = [kept[name].cast(field.type) for name, field in zip(node_columns(len(schema)), schema, strict=True)]
+    ids = kept["id"].combine_chunks()
+    return Nodes(
+        layout.schema.node_types[number],
+        ids if pa.types.is_int64(ids.type) else ids.cast(pa.string()),
+        kept["name"].combine_chunks().cast(pa.string()) if layout.named[number] else None,
+        pa.table(columns, schema=schema) if columns else pa.table({}),
+    )

@@ -1,0 +1,99 @@
+"""Writing a graph as a new store: under a temporary name, so that a store is there whole or not at all."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from neupath.errors import WriteError
+from neupath.files import write_whole_folder
+from neupath.graph import HIN
+from neupath.headway import Progress, silent
+from neupath.nodes import Nodes
+from neupath.store.database import Layout, VersionFacts, create_tables, duckdb, first_line, run, write_facts
+from neupath.store.layout import DATABASE, sync, write_marker
+from neupath.store.matrices import once
+from neupath.store.reading import node_columns
+from neupath.store.snapshots import Snapshot, write_snapshot
+from neupath.store.sums import add, edge_sum, node_sum
+
+
+def write_store(hin: HIN, path: str | Path, progress: Progress = silent) -> Path:
+    """Write a graph as a store of version 0; the folder appears whole or not at all.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from neupath import load
+    >>> with TemporaryDirectory() as parent:
+    ...     load(write_store(load("toy"), parent + "/store")).num_nodes("author")
+    5
+    """
+    target = Path(path)
+    if target.exists():
+        raise WriteError(f"{target} exists already; give a new folder, or remove it first")
+    library = duckdb()
+    target.absolute().parent.mkdir(parents=True, exist_ok=True)
+    try:
+        write_whole_folder(target, lambda temporary: _fill(hin, temporary, progress))
+    except library.Error as error:
+        raise WriteError(f"cannot write {target}: {first_line(error)}") from error
+    sync(target.absolute().parent)
+    return target
+
+
+def _fill(hin: HIN, folder: Path, progress: Progress) -> None:
+    tables = [_node_table(nodes) for nodes in hin.nodes.values()]
+    connection = duckdb().connect(str(folder / DATABASE))
+    try:
+        run(connection, "SET enable_progress_bar = false")
+        run(connection, "BEGIN TRANSACTION")
+        create_tables(connection, _layout(hin))
+        write_facts(connection, _insert(connection, hin, tables, progress))
+        run(connection, "COMMIT")
+        run(connection, "CHECKPOINT")
+    finally:
+        connection.close()
+    write_snapshot(folder, Snapshot(0, tuple(hin.matrices[r] for r in hin.schema.relations), tuple(tables)))
+    write_marker(folder)
+
+
+def _insert(connection: Any, hin: HIN, tables: list[pa.Table], progress: Progress) -> VersionFacts:
+    nodes, total = 0, 0
+    for number in progress(range(len(tables)), "nodes"):
+        connection.register("given", tables[number])
+        run(connection, f"CREATE TABLE nodes_{number} AS SELECT * FROM given")  # noqa: S608
+        connection.unregister("given")
+        nodes += node_sum(connection, number, "true", [])
+    count = 0
+    for number in progress(range(len(hin.schema.relations)), "edges"):
+        relation = hin.schema.relations[number]
+        sources, targets, weights = once(hin.matrices[relation], relation.directed)
+        connection.register("given", pa.table({"source": sources, "target": targets, "weight": weights}))
+        run(connection, f"CREATE TABLE edges_{number} AS SELECT * FROM given")  # noqa: S608
+        connection.unregister("given")
+        count += len(sources)
+        total = add(total, edge_sum(number, sources, targets, weights))
+    return VersionFacts(0, sum(map(len, tables)), count, nodes, total)
+
+
+def _layout(hin: HIN) -> Layout:
+    return Layout(
+        hin.schema,
+        tuple(nodes.names is not None for nodes in hin.nodes.values()),
+        tuple(nodes.attributes.schema for nodes in hin.nodes.values()),
+        hin.notes,
+    )
+
+
+def _node_table(nodes: Nodes) -> pa.Table:
+    """Return the nodes of a type as their table in the database has them."""
+    count = len(nodes)
+    columns = {
+        "key": pa.array(range(count), pa.int64()),
+        "born": pa.array([0] * count, pa.int64()),
+        "died": pa.nulls(count, pa.int64()),
+        "id": nodes.ids,
+        "name": pa.nulls(count, pa.string()) if nodes.names is None else nodes.names.cast(pa.string()),
+    }
+    names = node_columns(len(nodes.attributes.column_names))
+    attributes = (nodes.attributes[name] for name in nodes.attributes.column_names)
+    return pa.table(columns | dict(zip(names, attributes, strict=True)))

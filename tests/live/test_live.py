@@ -1,0 +1,219 @@
+"""A live graph answers after any sequence of changes as one made from scratch, and no reader sees half a change."""
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+import neupath as npth
+from neupath import HIN, Nodes
+from neupath.graph import digest
+from neupath.live import LiveGraph, LiveStore
+from neupath.live.halves import LiveHalf
+from neupath.live.scorer import LiveScorer
+from neupath.scorer import Scorer
+from neupath.store import Batch, EdgeLine, NodeLine, check, write_store
+from tests.graphs import RELATIONS, hins
+
+SYMMETRIC = ("a-b-a", "a-b-c-b-a", "c -t-> b -near- b -near- b <-t- c", "a -cites-> a <-cites- a", "b-a-b")
+ANY = (*SYMMETRIC, "a-b-c", "c-b-a-b", "a -cites-> a -r-> b", "a -r-> b")
+WEIGHTS = st.sampled_from([0.0, 0.25, 0.5, 1.0, 2.0, 3.0])
+
+
+def measures() -> list[Scorer]:
+    found: list[Scorer] = [kind(path) for kind in (npth.PathSim, npth.JoinSim) for path in SYMMETRIC]
+    found += [kind(path) for kind in (npth.PathCount, npth.PCRW, npth.DWPC, npth.HeteSim) for path in ANY]
+    return [*found, npth.SCAN("b"), npth.PPR("a")]
+
+
+def rebuilt(hin: HIN) -> HIN:
+    """The same graph with nothing in common."""
+    edges = []
+    for relation, matrix in hin.matrices.items():
+        entries = matrix.tocoo()
+        kept = np.arange(entries.nnz) if relation.directed else np.flatnonzero(entries.row <= entries.col)
+        edges.append(
+            npth.Edges(
+                relation, entries.row[kept].astype(np.int64), entries.col[kept].astype(np.int64), entries.data[kept]
+            )
+        )
+    return HIN.build([Nodes(t, nodes.ids) for t, nodes in hin.nodes.items()], edges)
+
+
+def assert_same(live: Scorer, scratch: Scorer, count: int) -> None:
+    rows = np.arange(count)
+    np.testing.assert_allclose(live.score_rows(rows), scratch.score_rows(rows), rtol=1e-12, atol=1e-300)
+    nobody = np.full(count, -1)
+    found, wanted = (s.rank_rows(rows, nobody, 3, None, 1) for s in (live, scratch))
+    assert found.sizes.tolist() == wanted.sizes.tolist()
+    for q, size in enumerate(found.sizes):
+        np.testing.assert_allclose(found.scores[q, :size], wanted.scores[q, :size], rtol=1e-12)
+
+
+class Changes(RuleBasedStateMachine):
+    """Edges change and nodes come, in any order, while the base is now and then made anew."""
+
+    @initialize(hin=hins())
+    def start(self, hin: HIN) -> None:
+        self.live = LiveGraph(hin, share=float("inf"))
+        for measure in measures():
+            self.live.fit(measure)
+        self.old = [(self.live.view(), digest(hin))]
+
+    @rule(relation=st.sampled_from(RELATIONS), data=st.data())
+    def change_edges(self, relation: npth.Relation, data: st.DataObject) -> None:
+        hin = self.live.view().hin
+        rows, columns = hin.num_nodes(relation.source), hin.num_nodes(relation.target)
+        if not rows or not columns:
+            return
+        pair = st.tuples(st.integers(0, rows - 1), st.integers(0, columns - 1))
+        pairs = data.draw(st.lists(pair, min_size=1, max_size=3, unique_by=lambda p: (min(p), max(p))))
+        edges = [(relation, *p, data.draw(WEIGHTS)) for p in pairs]
+        self.live.put(edges)
+
+    @rule(node_type=st.sampled_from("abc"), number=st.integers(1, 2))
+    def add_nodes(self, node_type: str, number: int) -> None:
+        count = self.live.view().hin.num_nodes(node_type)
+        ids = [f"{node_type}{count + i}" for i in range(number)]
+        self.live.put([], {node_type: Nodes(node_type, pa.array(ids, pa.string()))})
+
+    @rule()
+    def compact(self) -> None:
+        self.live.compact()
+
+    @rule()
+    def keep_view(self) -> None:
+        view = self.live.view()
+        self.old.append((view, digest(rebuilt(view.hin))))
+
+    @invariant()
+    def answers_as_from_scratch(self) -> None:
+        if not hasattr(self, "live"):
+            return
+        view = self.live.view()
+        scratch = rebuilt(view.hin)
+        assert digest(view.hin) == digest(scratch)
+        for ours, theirs in zip(measures(), measures(), strict=True):
+            scorer = view.fit(ours)
+            assert_same(scorer, theirs.fit(scratch), scratch.num_nodes(scorer.source_type))
+
+    def teardown(self) -> None:
+        for view, before in getattr(self, "old", []):
+            scratch = rebuilt(view.hin)
+            assert digest(scratch) == before
+            for path in SYMMETRIC:
+                scorer = view.fit(npth.PathSim(path))
+                assert_same(scorer, npth.PathSim(path).fit(scratch), scratch.num_nodes(scorer.source_type))
+
+
+TestChanges = Changes.TestCase
+TestChanges.settings = settings(
+    max_examples=8,
+    stateful_step_count=6,
+    deadline=None,
+    phases=(Phase.explicit, Phase.generate),  # to shrink a failure takes minutes
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def test_most_measures_are_followed() -> None:
+    live = LiveGraph(npth.load("toy"))
+    followed = [type(live.fit(kind("APVPA"))) for kind in (npth.PathSim, npth.JoinSim, npth.HeteSim, npth.DWPC)]
+    followed += [type(live.fit(kind("APV"))) for kind in (npth.PathCount, npth.PCRW, npth.HeteSim, npth.DWPC)]
+    assert followed == [LiveScorer] * 8
+
+
+def test_a_store_and_its_live_graph_go_together(tmp_path: Path) -> None:
+    path = write_store(npth.load("toy"), tmp_path / "s")
+    measure = npth.PathSim("APVPA")
+    zoe, paper = NodeLine("author", "Zoe"), NodeLine("paper", "Zoe-KDD-1")
+    own = [EdgeLine("writes", "Zoe", "Zoe-KDD-1"), EdgeLine("appears_at", "Zoe-KDD-1", "KDD")]
+    with LiveStore(path) as live:
+        live.fit(measure)
+        assert live.update(Batch(add_nodes=[zoe, paper], add_edges=own)) == 1
+        assert live.view().fit(measure).top_k("Zoe", k=1).ids == ("Ann",)
+        assert digest(live.view().hin) == digest(live.store.hin())
+        live.update(Batch(remove_nodes=[zoe], remove_edges=own[:1]))
+        assert digest(live.view().hin) == digest(live.store.hin())
+        live.update(Batch(add_nodes=[zoe], add_edges=own[:1]))
+        assert digest(live.view().hin) == digest(live.store.hin())
+        scratch = npth.PathSim("APVPA").fit(rebuilt(live.store.hin()))
+        assert live.view().fit(measure).top_k("Zoe").to_dict() == scratch.top_k("Zoe").to_dict()
+        assert isinstance(live.view().fit(measure), LiveScorer)
+    assert not check(path).problems
+
+
+def test_compaction_goes_on_behind_changes() -> None:
+    hin = npth.load("toy")
+    live, measure = LiveGraph(hin, share=0.01), npth.PathSim("APA")
+    live.fit(measure)
+    writes = hin.schema.relations[0]
+    for number in range(200):
+        live.put([(writes, number % 5, (number * 7) % 81, float(number % 3))])
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and "compact" in thread.name:
+            thread.join()
+    view = live.view()
+    assert view.version == 200
+    assert_same(view.fit(measure), npth.PathSim("APA").fit(rebuilt(view.hin)), 5)
+
+
+class Pair:
+    """Two authors whose edges to one paper always come and go together, and a measure that counts them."""
+
+    def __init__(self) -> None:
+        self.live, self.measure = LiveGraph(npth.load("toy"), share=float("inf")), npth.PathCount("author-paper-venue")
+        self.live.fit(self.measure)
+        self.write(0.0)
+        self.before = self.read()
+
+    def write(self, weight: float) -> None:
+        writes = self.live.view().hin.schema.relations[0]
+        self.live.put([(writes, 0, 10, weight), (writes, 1, 10, weight)])
+
+    def read(self) -> np.ndarray:
+        return self.live.view().fit(self.measure).score_rows(np.arange(2)).sum(axis=1)
+
+    def is_torn(self) -> bool:
+        """Whether a read sees one of the edges without the other."""
+        first, second = self.read() - self.before
+        return bool(first != second)
+
+
+def test_no_read_beside_a_writer_is_torn() -> None:
+    pair = Pair()
+    writer = threading.Thread(target=lambda: [pair.write(float(number % 2)) for number in range(500)])
+    writer.start()
+    odd = 0
+    while writer.is_alive():
+        odd += pair.is_torn()
+    assert not odd
+
+
+@pytest.mark.parametrize("isolated", [True, False])
+def test_a_read_in_the_middle_of_a_change_is_torn_only_without_versions(
+    monkeypatch: pytest.MonkeyPatch, isolated: bool
+) -> None:
+    pair, found = Pair(), []
+    recompute, original = LiveHalf.recompute, LiveScorer.__init__
+
+    def row_by_row(self: LiveHalf, rows: np.ndarray, version: int) -> None:
+        for row in rows:
+            recompute(self, np.array([row]), version)
+            found.append(pair.is_torn())
+
+    def newest(self: LiveScorer, *arguments: object) -> None:  # a reader that takes whatever is there
+        original(self, *arguments[:3], 2**62)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(LiveHalf, "recompute", row_by_row)
+    if not isolated:
+        monkeypatch.setattr(LiveScorer, "__init__", newest)
+    pair.write(1.0)
+    assert len(found) > 1
+    assert any(found) is not isolated
+    assert not pair.is_torn()

@@ -1,0 +1,51 @@
+"""A process that works on a store until it is killed: `python crashes.py VERB STORE` with import, update or compact.
+
+It prints every version that was acknowledged, so that whoever killed it knows what must not be lost.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from neupath import HIN, Edges, Nodes, Relation
+from neupath.store import Batch, EdgeLine, NodeLine, open_store, write_store
+
+SIZE = 400
+
+
+def graph(edges: int) -> HIN:
+    """Make a seeded graph of two types."""
+    rng = np.random.default_rng(0)
+    nodes = [Nodes(name, pa.array([f"{name}{i}" for i in range(SIZE)])) for name in ("a", "b")]
+    ends = rng.integers(0, SIZE, (2, edges))
+    return HIN.build(nodes, [Edges(Relation("a", "r", "b"), *ends)])
+
+
+def batch(version: int) -> Batch:
+    """Return the batch that makes a version: a node with three edges comes, and every other time the last one goes."""
+    new = f"new{version}"
+    edges = [EdgeLine("r", new, f"b{(version * 7 + i) % SIZE}", float(version)) for i in range(3)]
+    before = f"new{version - 1}"
+    gone = [EdgeLine("r", before, f"b{((version - 1) * 7 + i) % SIZE}") for i in range(3)] if version % 2 == 0 else []
+    dead = [NodeLine("a", before)] if version % 2 == 0 else []
+    return Batch(edges, gone, [NodeLine("a", new)], dead)
+
+
+def work(verb: str, folder: Path) -> None:
+    """Do one kind of work until somebody ends it."""
+    if verb == "import":
+        for number in range(10**6):
+            write_store(graph(200_000), folder / f"s{number}")
+            print(number, flush=True)
+    with open_store(folder) as store:
+        print("ready", flush=True)
+        for version in range(store.version + 1, 10**9):
+            print(store.update(batch(version)).version, flush=True)
+            if verb == "compact":
+                store.compact(retained=3)
+
+
+if __name__ == "__main__":
+    work(sys.argv[1], Path(sys.argv[2]))

@@ -1,0 +1,57 @@
+"""Killing a process that works on a store, at a random moment, and looking at what is left."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from neupath.graph import digest
+from neupath.store import check, is_store, open_store, write_store
+from tests.store import crashes
+
+
+def kill_once(verb: str, folder: Path, rng: np.random.Generator) -> list[str]:
+    """Let a process work, kill it with SIGKILL, and return what is wrong then; the folder goes on to the next time."""
+    if verb != "import" and not is_store(folder):
+        write_store(crashes.graph(2000), folder)
+    command = [sys.executable, "-m", "tests.store.crashes", verb, str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as process:
+        assert process.stdout is not None
+        begun = process.stdout.readline()  # it has started, and in an import written the first store
+        time.sleep(float(rng.uniform(0.0, 0.25)))
+        process.send_signal(signal.SIGKILL)
+        printed = [begun.strip(), *process.stdout.read().split()]
+    return _wrong_imports(folder, printed) if verb == "import" else _wrong_versions(folder, printed)
+
+
+def _wrong_imports(folder: Path, printed: list[str]) -> list[str]:
+    """Every store that was acknowledged is there, and every one that is there is sound."""
+    missing = [
+        f"s{number} was acknowledged and is not there" for number in printed if not is_store(folder / f"s{number}")
+    ]
+    there = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    return missing + [f"{path.name}: {problem}" for path in there[-2:] for problem in check(path).problems]
+
+
+def _wrong_versions(folder: Path, printed: list[str]) -> list[str]:
+    """The last version is the one acknowledged or the one after it, and all of its batch is there."""
+    problems = list(check(folder).problems)
+    acknowledged = max((int(word) for word in printed if word.isdecimal()), default=0)
+    store = open_store(folder)
+    if acknowledged and store.version not in (acknowledged, acknowledged + 1):
+        problems.append(f"version {acknowledged} was acknowledged, and {store.version} is there")
+    expected = expected_edges(store.version)
+    found = int(store.hin().matrices[store.hin().schema.relations[0]].nnz)
+    if found - crashes.graph(2000).num_edges(crashes.graph(2000).schema.relations[0]) != expected:
+        problems.append(f"version {store.version} should have {expected} new edges")
+    if store.version and digest(store.hin(store.version)) != digest(store.hin()):
+        problems.append("the last version is not the graph")
+    return problems
+
+
+def expected_edges(version: int) -> int:
+    """Count the edges that batches have left: those of odd versions go with the next one."""
+    return 3 * (version // 2 + version % 2)

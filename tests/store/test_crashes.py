@@ -1,0 +1,19 @@
+"""Whatever is killed, what was acknowledged is there, whole, and nothing that looks like a store is none."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.store.killing import kill_once
+
+
+@pytest.mark.parametrize(("verb", "times"), [("import", 2), ("update", 4), ("compact", 4)])
+def test_kill(verb: str, times: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "s"
+    for number in range(times):
+        if verb == "import":
+            folder = tmp_path / f"s{number}"
+            folder.mkdir()
+        assert not kill_once(verb, folder, rng)

@@ -1,0 +1,210 @@
+"""A store is written whole, read back the same, changed all or nothing, and says what is wrong with it."""
+
+import os
+import resource
+import sys
+from pathlib import Path
+from subprocess import run as run_process
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+
+import neupath as npth
+from neupath import HIN, Edges, Nodes, Relation
+from neupath.errors import GraphError, MissingExtraError, SourceError, WriteError
+from neupath.graph import digest
+from neupath.store import Batch, EdgeLine, NodeLine, Store, check, open_store, read_batch, write_store
+from neupath.store.database import connect, run
+from tests.graphs import hins
+
+TOY = "author -writes-> paper"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(write_store(npth.load("toy"), tmp_path / "toy.store"))
+
+
+def weight(hin: HIN, source: str, target: str) -> float:
+    (writes, _) = hin.schema.relations
+    return float(hin.matrices[writes][hin.find("author", source), hin.find("paper", target)])
+
+
+@settings(max_examples=15, deadline=None)
+@given(hins())
+def test_a_graph_comes_back_the_same(tmp_path_factory: pytest.TempPathFactory, hin: HIN) -> None:
+    path = write_store(hin, tmp_path_factory.mktemp("parent") / "s")
+    back = npth.load(path)
+    assert digest(back) == digest(hin)
+    assert back.schema == hin.schema
+    assert not check(path).problems
+
+
+def test_names_attributes_and_integer_ids_come_back(tmp_path: Path) -> None:
+    attributes = pa.table({"year": pa.array([1999, None], pa.int16()), "of": pa.array([["x"], None])})
+    movies = Nodes("movie", pa.array([7, 3]), pa.array(["Se7en", None]), attributes)
+    hin = HIN.build([movies], [Edges(Relation("movie", "near", "movie", False), np.array([0]), np.array([1]))])
+    back = npth.load(write_store(hin, tmp_path / "s")).nodes["movie"]
+    assert (back.ids, back.names, back.attributes) == (movies.ids, movies.names, movies.attributes)
+
+
+def test_updates_add_up_and_replace(store: Store) -> None:
+    mike, jim = ("Mike", "Mike-SIGMOD-1"), ("Jim", "Mike-SIGMOD-1")
+    store.update(Batch(add_edges=[EdgeLine(TOY, *mike, 2.0), EdgeLine("writes", *jim)]))
+    assert (weight(store.hin(), *mike), weight(store.hin(), *jim)) == (3.0, 1.0)
+    store.update(Batch(add_edges=[EdgeLine("writes", *mike, 0.5)], remove_edges=[EdgeLine("writes", *mike)]))
+    assert weight(store.hin(), *mike) == 0.5
+    change = store.update(Batch(remove_edges=[EdgeLine("writes", *mike)]))
+    assert weight(store.hin(), *mike) == 0.0
+    assert (change.version, store.version) == (3, 3)
+    assert [weight(store.hin(as_of), *mike) for as_of in range(4)] == [1.0, 3.0, 0.5, 0.0]
+    assert not store.check().problems
+
+
+def test_nodes_come_and_go(store: Store) -> None:
+    fresh = Batch(add_nodes=[NodeLine("author", "Zoe")], add_edges=[EdgeLine("writes", "Zoe", "Jim-SIGMOD-1")])
+    store.update(fresh)
+    store.update(
+        Batch(remove_nodes=[NodeLine("author", "Zoe")], remove_edges=[EdgeLine("writes", "Zoe", "Jim-SIGMOD-1")])
+    )
+    store.update(fresh)
+    assert [store.hin(v).num_nodes("author") for v in range(4)] == [5, 6, 5, 6]
+    assert digest(store.hin(1)) == digest(store.hin(3))
+    assert digest(store.hin(0)) == digest(store.hin(2)) == digest(npth.load("toy"))
+    store.compact(retained=1)
+    assert digest(store.hin(2)) == digest(npth.load("toy"))
+    with pytest.raises(SourceError, match="version 1 is not kept; the store has versions 2 to 3"):
+        store.hin(1)
+    assert not store.check().problems
+
+
+def test_a_batch_is_refused_whole_with_every_bad_line(store: Store, tmp_path: Path) -> None:
+    edges = tmp_path / "edges.csv"
+    edges.write_text(
+        "relation,source,target,weight\nwrites,Mike,Jim-SIGMOD-1,1\nwrite,Mike,Jim-SIGMOD-1,1\nwrites,Nobody,Jim-SIGMOD-1,1\n"
+        "writes,Mike,Jim-SIGMOD-1,-2\nwrites,Mike,Jim-SIGMOD-1,much\n"
+    )
+    nodes = tmp_path / "nodes.csv"
+    nodes.write_text("type,id\nauthor,Mike\ncity,Rome\n")
+    gone = tmp_path / "gone.csv"
+    gone.write_text("type,id\nvenue,KDD\nvenue,Nowhere\n")
+    lost = tmp_path / "lost.csv"
+    lost.write_text("relation,source,target\nwrites,Mike,Jim-SIGMOD-1\n")
+    with pytest.raises(GraphError) as caught:
+        store.update(read_batch([edges, nodes], [gone, lost]))
+    text = str(caught.value)
+    for told in (
+        f"{edges}, line 3: no relation 'write' in this graph",
+        f"{edges}, line 4: no author with the id 'Nobody'",
+        f"{edges}, line 5: weight -2.0 is not allowed",
+        f"{edges}, line 6: weight nan is not allowed",
+        f"{nodes}, line 2: author 'Mike' is there already",
+        f"{nodes}, line 3: no node type 'city' in this graph (it has author, paper, venue)",
+        f"{gone}, line 2: venue cannot be removed: edges of 'paper -appears_at-> venue' lead to it",
+        f"{gone}, line 3: no venue with the id 'Nowhere' to remove",
+        f"{lost}, line 2: 'author -writes-> paper' from 'Mike' to 'Jim-SIGMOD-1': there is no such edge to remove",
+    ):
+        assert told in text
+    assert digest(store.hin()) == digest(npth.load("toy"))
+    assert store.version == 0
+
+
+def test_many_bad_lines_are_cut(store: Store) -> None:
+    with pytest.raises(GraphError, match="and 80 more bad lines"):
+        store.update(Batch(add_edges=[EdgeLine("writes", f"nobody {i}", "Jim-SIGMOD-1") for i in range(100)]))
+
+
+def test_the_store_does_without_its_snapshot(store: Store) -> None:
+    store.update(Batch(add_edges=[EdgeLine("writes", "Mike", "Jim-SIGMOD-1")]))
+    before = digest(store.hin())
+    (snapshot,) = store.folder.glob("snapshot-*")
+    for file in snapshot.iterdir():
+        file.unlink()
+    snapshot.rmdir()
+    assert digest(store.hin()) == before
+    store.compact()
+    assert digest(store.hin()) == before
+    assert [path.name for path in store.folder.glob("snapshot-*")] == ["snapshot-1"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        ("DELETE FROM edges_0 WHERE source = 0", "where 162 were counted"),
+        ("UPDATE edges_0 SET weight = 7 WHERE source = 0", "checksum of the edges"),
+        ("UPDATE nodes_0 SET id = 'Max' WHERE key = 0", "checksum of the nodes"),
+        ("UPDATE nodes_0 SET died = 0 WHERE key = 0", "ends of edges of 'author -writes-> paper'"),
+        ("INSERT INTO changes VALUES (9, 0, 0, 0, 0, 1)", "1 changes belong to no version"),
+        ("UPDATE versions SET version = 5", "versions 0 to 5 should be there, and 1 are"),
+    ],
+)
+def test_check_finds_what_was_damaged(store: Store, damage: str, told: str) -> None:
+    connection = connect(store.folder, write=True)
+    run(connection, damage)
+    connection.close()
+    assert told in " ".join(check(store.folder).problems)
+
+
+def test_check_finds_a_damaged_snapshot(store: Store) -> None:
+    (file,) = store.folder.glob("snapshot-0/edges-0-data.npy")
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    assert "edges-0-data.npy" in check(store.folder).problems[0]
+
+
+def test_errors_say_what_to_do(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SourceError, match="is not a store; make one with: neupath import SOURCE --to"):
+        open_store(tmp_path)
+    with pytest.raises(WriteError, match="exists already"):
+        write_store(npth.load("toy"), store.folder)
+    with pytest.raises(SourceError, match="is a store, which was read when it was made"):
+        npth.load(store.folder, duplicates="drop")
+    (store.folder / "store.json").write_text('{"format": 99}')
+    with pytest.raises(SourceError, match="has format 99, and this neupath reads format 1"):
+        open_store(store.folder)
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'neupath\[store\]'"):
+        write_store(npth.load("toy"), tmp_path / "other")
+
+
+def test_a_read_only_store_is_read_and_not_written(store: Store) -> None:
+    store.close()
+    files = [store.folder, *store.folder.rglob("*")]
+    for path in files:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        if os.access(store.folder, os.W_OK):
+            pytest.skip("root may write everywhere")
+        assert digest(store.hin()) == digest(npth.load("toy"))
+        with pytest.raises(WriteError, match="no permission"):
+            store.update(Batch(add_edges=[EdgeLine("writes", "Mike", "Jim-SIGMOD-1")]))
+    finally:
+        for path in files:
+            path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+FULL_DISK = """
+import resource, signal, sys
+from neupath.store import Batch, EdgeLine, open_store
+store = open_store(sys.argv[1])
+store.version
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
+for _ in range(1000):
+    store.update(Batch(add_edges=[EdgeLine("writes", "Mike", "Jim-SIGMOD-1")]))
+    print("ok", flush=True)
+"""
+
+
+def test_a_full_disk_is_an_error_and_loses_nothing(store: Store) -> None:
+    size = (store.folder / "graph.duckdb").stat().st_size
+    command = [sys.executable, "-c", FULL_DISK, str(store.folder), str(min(size, 20_000))]
+    done = run_process(command, capture_output=True, text=True, check=False)
+    assert "WriteError: cannot write to the store" in done.stderr
+    found = check(store.folder)
+    assert not found.problems
+    assert found.version >= done.stdout.count("ok")
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
