@@ -62,11 +62,11 @@ def _multiply(steps: Sequence[Csr], folder: Path, workers: Workers, most: int, *
     """Multiply a chain as `chains.multiply_chain` does, so that sums run in the same order."""
     chain = [
         _Counted(
-            cut_matrix(step, folder / f"step-{number}", *cuts),
+            cut_matrix(step, folder / f"step-{number}", rows, columns),
             np.diff(step.indptr).astype(np.int64),
             np.bincount(step.indices, minlength=step.shape[1]),
         )
-        for number, (step, cuts) in enumerate(zip(steps, pairwise(_cuts(steps, most, is_left)), strict=True))
+        for number, (step, (rows, columns)) in enumerate(zip(steps, _cuts(steps, most, is_left), strict=True))
     ]
 
     def cost(at: int) -> int:
@@ -112,19 +112,22 @@ def _added_up(counts: Counts, cut: Cut) -> Counts:
     return np.array([counts[first:last].sum() for first, last in pairwise(cut)], dtype=np.int64)
 
 
-def _cuts(steps: Sequence[Csr], most: int, is_left: bool) -> list[Cut]:
-    """Cut the nodes at each place of a chain, so that a strip of a step or a product has about `most` entries.
+def _cuts(steps: Sequence[Csr], most: int, is_left: bool) -> list[tuple[Cut, Cut]]:
+    """Cut the rows and columns of each step, so that a strip of a step or a product has about `most` entries.
 
-    What a product will have is bounded by its paths and its width. A matrix that is alone is cut at its outer end.
+    What a product will have is bounded by its paths and its width. Of the first step only strips of rows are read, of
+    the last only strips of columns: these are not cut the other way.
     """
     down = [_bound_rows(steps[at:]) for at in range(len(steps))]
     across = [_bound_columns(steps[:at]) for at in range(1, len(steps) + 1)]
     largest = max(float(bound.sum()) for bound in (*down, *across))
     count = min(_MOST_STRIPS, max(1, int(np.ceil(largest / most))))
     weights = [down[0], *(a + b for a, b in zip(across[:-1], down[1:], strict=True)), across[-1]]
-    cuts = [cut_evenly(weight, count) for weight in weights]
-    if len(steps) == 1:
-        cuts[1 if is_left else 0] = (0, steps[0].shape[1 if is_left else 0])
+    cuts = list(pairwise(cut_evenly(weight, count) for weight in weights))
+    if is_left or len(steps) > 1:
+        cuts[0] = cuts[0][0], (0, steps[0].shape[1])
+    if not is_left or len(steps) > 1:
+        cuts[-1] = (0, steps[-1].shape[0]), cuts[-1][1]
     return cuts
 
 
