@@ -15,13 +15,15 @@ class Workers:
     """Some threads and a bounded queue before them.
 
     A thread cannot be stopped: work whose request has run out of time goes on, and counts as busy until it ends, so
-    that there are never more than `threads` at work and `waiting` behind them.
+    that there are never more than `threads` at work and `waiting` behind them. `relieve` frees what memory it can
+    where some work ran out of it.
     """
 
-    def __init__(self, threads: int, waiting: int, seconds: float) -> None:
+    def __init__(self, threads: int, waiting: int, seconds: float, relieve: Callable[[], None] = lambda: None) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="neupath-service")
         self._room = threads + waiting
         self._seconds = seconds
+        self._relieve = relieve
         self.busy = 0
 
     async def run(self, work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
@@ -37,6 +39,11 @@ class Workers:
         except TimeoutError as error:
             raise Refusal(
                 504, f"this takes longer than {self._seconds:g} seconds; ask for less, or start a job"
+            ) from error
+        except MemoryError as error:
+            self._relieve()
+            raise Refusal(
+                503, "there is not enough memory for this now; try again, or ask for less", Retry_After="5"
             ) from error
 
     def _leave(self) -> None:
