@@ -1,6 +1,7 @@
 """Jobs: long work in processes of its own, with a bounded queue, progress, cancelling, and results that stay."""
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -20,7 +21,7 @@ from neupath.files import write_text
 from neupath.graph import HIN
 from neupath.service.limits import Limits
 from neupath.service.refusals import Refusal
-from neupath.service.work import REPORT, TABLE, work
+from neupath.service.work import REPORT, TABLE, Order, work
 
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
 RECORD = "job.json"
@@ -86,22 +87,23 @@ class Job:
         self.tell("end" if self.is_over else "state", self.to_dict())
 
     def tidy(self) -> None:
-        """Remove what was half done."""
-        for path in self.folder.iterdir():
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            elif path.name != RECORD:
-                path.unlink(missing_ok=True)
+        """Remove what was half done; what cannot be is told in the log."""
+        try:
+            for path in self.folder.iterdir() if self.folder.is_dir() else ():
+                if path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+                elif path.name != RECORD:
+                    path.unlink(missing_ok=True)
+        except OSError as error:
+            _log.warning("what the job %s had half done cannot be removed: %s", self.id, error)
 
 
 @dataclass
-class _Order:
-    """A job and what its process is given."""
+class _Task:
+    """A job, what its process is given, and the process while there is one."""
 
     job: Job
-    hin: HIN
-    content: str
-    model: Path | None
+    order: Order
     process: SpawnProcess | None = None
 
 
@@ -116,9 +118,9 @@ class Jobs:
         forgotten: Callable[[Job], None] = lambda _: None,
     ) -> None:
         self._folder, self._limits, self._finished, self._forgotten = folder, limits, finished, forgotten
-        self._queue: list[_Order] = []
-        self._at_work: dict[str, _Order] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._queue: list[_Task] = []
+        self._at_work: dict[str, _Task] = {}
+        self._running: set[asyncio.Task[None]] = set()
         self._stopping = False
         self.jobs: dict[str, Job] = {job.id: job for job in read_jobs(folder)}
 
@@ -150,48 +152,57 @@ class Jobs:
             ) from error
         job = self.jobs[job_id] = Job(job_id, kind, graph, folder, time.time())
         job.enter("waiting")
-        self._queue.append(_Order(job, hin, content, model))
+        self._queue.append(_Task(job, Order(hin, content, folder, model, self._limits)))
         self._forget_oldest()
         self._go_on()
         return job
 
     def _go_on(self) -> None:
         while self._queue and len(self._at_work) < self._limits.running_jobs and not self._stopping:
-            order = self._queue.pop(0)
-            self._at_work[order.job.id] = order
-            task = asyncio.get_running_loop().create_task(self._run(order))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task = self._queue.pop(0)
+            self._at_work[task.job.id] = task
+            running = asyncio.get_running_loop().create_task(self._run(task))
+            self._running.add(running)
+            running.add_done_callback(self._running.discard)
 
-    async def _run(self, order: _Order) -> None:
-        job = order.job
+    async def _run(self, task: _Task) -> None:
+        try:
+            await self._bring_to_end(task)
+        finally:
+            del self._at_work[task.job.id]
+            self._go_on()
+
+    async def _bring_to_end(self, task: _Task) -> None:
+        """Run a job's process; whatever happens, the job is over then, and what was half done is gone."""
+        job = task.job
         job.enter("running")
         try:
-            code = await asyncio.to_thread(_follow, order, asyncio.get_running_loop(), lambda m: _hear(job, m))
+            code = await asyncio.to_thread(_follow, task, asyncio.get_running_loop(), lambda m: _hear(job, m))
             if job.summary is None and job.error is None:  # it said nothing, so the system ended it
                 job.error = f"the job's process ended with exit code {code}; it may have run out of memory"
             if job.summary is not None and not job.is_over:
                 await asyncio.to_thread(self._finished, job)
         except NeuPathError as error:
             job.error = str(error)
-        finally:
-            del self._at_work[job.id]
-            if not job.is_over:
-                job.enter("failed" if job.error else "done")
-            if job.state != "done" and job.folder.is_dir():
-                await asyncio.to_thread(job.tidy)
-            self._go_on()
+        except Exception:
+            _log.exception("the job %s failed by an error that is ours", job.id)
+            job.error = "something went wrong in the service; its log has the details"
+        if not job.is_over:
+            job.enter("done" if job.error is None and job.summary is not None else "failed")
+        if job.state != "done":
+            self._forgotten(job)  # its model, where it was cancelled while that was made ready
+            await asyncio.to_thread(job.tidy)
 
     def cancel(self, job: Job) -> None:
         """Stop a job; one that is over is forgotten, with its result."""
         if job.is_over:
             self.forget(job)
             return
-        self._queue = [order for order in self._queue if order.job is not job]
-        order = self._at_work.get(job.id)
+        self._queue = [task for task in self._queue if task.job is not job]
+        task = self._at_work.get(job.id)
         job.enter("cancelled")
-        if order is not None:
-            _stop(order)
+        if task is not None:
+            _stop(task)
 
     def forget(self, job: Job) -> None:
         """Remove a job and its result."""
@@ -207,13 +218,14 @@ class Jobs:
     def stop(self) -> None:
         """Cancel all jobs and wake those who listen, so that the service can end."""
         self._stopping = True
-        for order in [*self._queue, *self._at_work.values()]:
-            order.job.error = "the service was stopped"
-            self.cancel(order.job)
+        for task in [*self._queue, *self._at_work.values()]:
+            if not task.job.is_over:
+                task.job.error = "the service was stopped"
+                self.cancel(task.job)
 
     async def wait(self) -> None:
         """Wait until the processes of cancelled jobs are gone."""
-        await asyncio.gather(*self._tasks)
+        await asyncio.gather(*self._running)
 
     def count(self) -> dict[State, int]:
         counted: dict[State, int] = dict.fromkeys(("waiting", "running", "done", "failed", "cancelled"), 0)
@@ -233,25 +245,26 @@ def _hear(job: Job, message: dict[str, Any]) -> None:
     job.summary = message.get("done")
 
 
-def _follow(order: _Order, loop: asyncio.AbstractEventLoop, hear: Callable[[dict[str, Any]], None]) -> int | None:
+def _follow(task: _Task, loop: asyncio.AbstractEventLoop, hear: Callable[[dict[str, Any]], None]) -> int | None:
     """Start a job's process and pass on what it tells until it ends; return its exit code."""
     context = get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    arguments = (sender, order.hin, order.content, order.job.folder, order.model, os.cpu_count() or 1)
-    process = context.Process(target=work, args=arguments, daemon=True)
+    process = context.Process(target=work, args=(sender, task.order, os.cpu_count() or 1), daemon=True)
     process.start()
     sender.close()
-    order.process = process
-    if order.job.is_over:  # cancelled while it started
-        process.kill()
-    _listen(receiver, loop, hear)
-    process.join(_SECONDS_TO_STOP)
-    if process.is_alive():
-        process.kill()
+    task.process = process
+    try:
+        if task.job.is_over:  # cancelled while it started
+            process.kill()
+        _listen(receiver, loop, hear)
+        process.join(_SECONDS_TO_STOP)
+        return process.exitcode
+    finally:
+        task.process = None  # who cancels from now on finds no process to stop
+        if process.is_alive():
+            process.kill()
         process.join()
-    code = process.exitcode
-    process.close()
-    return code
+        process.close()
 
 
 def _listen(receiver: Connection, loop: asyncio.AbstractEventLoop, hear: Callable[[dict[str, Any]], None]) -> None:
@@ -269,9 +282,11 @@ async def _call(hear: Callable[[dict[str, Any]], None], message: dict[str, Any])
     hear(message)
 
 
-def _stop(order: _Order) -> None:
-    if order.process is not None and order.process.is_alive():
-        order.process.kill()
+def _stop(task: _Task) -> None:
+    process = task.process
+    if process is not None:
+        with contextlib.suppress(ValueError):  # it ended and was closed this moment
+            process.kill()
 
 
 def read_jobs(folder: Path) -> list[Job]:
