@@ -70,6 +70,9 @@ def test_a_join_is_followed_to_its_result(running: Running) -> None:
     assert table.slice(0, 2).to_pydict()["target"] == ["Bob", "Mary"]
     resumed = running.get(f"/api/jobs/{job}/events", headers={"last-event-id": str(events[-2].number)}).text
     assert [e.name for e in read_events(line.encode() for line in resumed.split("\n"))] == ["end"]
+    for after in (str(events[-1].number), "999999"):  # who has heard the end, and who heard an earlier service
+        again = running.get(f"/api/jobs/{job}/events", headers={"last-event-id": after}).text
+        assert list(read_events(line.encode() for line in again.split("\n")))[-1].name == "end"
     assert job in [entry["id"] for entry in running.get("/api/jobs").json()]
     assert running.client.delete(f"/api/jobs/{job}").status_code == 200
     assert running.get(f"/api/jobs/{job}").status_code == 404
@@ -193,6 +196,8 @@ def test_a_restart_finds_what_was_done(tmp_path: Path) -> None:
         assert "event: end" in after.get(f"/api/jobs/{job}/events").text
         assert after.get(f"/api/graphs/toy/search?query=Mike&model={job}").status_code == 200
         broken = after.get("/api/jobs/broken-off").json()
+        resumed = after.get("/api/jobs/broken-off/events", headers={"last-event-id": "57"}).text
+        assert "event: end" in resumed
         assert (broken["state"], broken["error"]) == ("failed", "the service ended before the job did")
     finally:
         after.stop()

@@ -13,6 +13,8 @@ class Limits:
 
     body: int = 4 << 20
     """Bytes of a request's body."""
+    bodies: int = 256 << 20
+    """Bytes of all bodies that are being sent at a time."""
     head: int = 64 << 10
     """Bytes of a request's first line and headers."""
     k: int = 1000
@@ -35,13 +37,15 @@ class Limits:
     width: int = 1024
     """The widest embedding of a training job."""
     seconds: float = 30.0
-    """Seconds from a request's headers to its answer; jobs are not bound by it."""
+    """Seconds from a whole request to its answer; jobs are not bound by it."""
     head_seconds: float = 10.0
     """Seconds from the first byte of a request, or from connecting, to the end of its headers."""
+    body_seconds: float = 10.0
+    """Seconds from a request's headers to the end of its body."""
     idle_seconds: float = 20.0
     """Seconds that a connection is kept open for another request."""
     active: int = 256
-    """Requests worked on at a time."""
+    """Requests worked on at a time; one whose body is still to come is not."""
     heavy: int = 32
     """Requests that wait for a thread at a time."""
     streams: int = 64

@@ -1,6 +1,9 @@
 """Workers: threads for work that would hold up others, bounded in number, in waiting room and in time."""
 
 import asyncio
+import logging
+import os
+import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
@@ -52,6 +55,14 @@ class Workers:
     def close(self) -> None:
         """Take no more work; what is running ends by itself."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def abandon(self) -> None:
+        """End this process at once where some work is still running: a thread cannot be stopped otherwise."""
+        if self.busy:
+            logging.shutdown()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
 
 
 def _tell(loop: asyncio.AbstractEventLoop, done: Callable[[], None]) -> None:
