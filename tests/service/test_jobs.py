@@ -16,7 +16,7 @@ from neupath import HIN, Edges, Nodes, Relation
 from neupath.client.jobs import read_events
 from neupath.errors import QueryError, SourceError
 from neupath.service import jobs
-from neupath.service.jobs import read_jobs
+from neupath.service.job import Job, read_jobs
 from neupath.service.limits import Limits
 from neupath.service.work import Order, _do
 from tests.service.conftest import Running, Start, start_service
@@ -248,7 +248,7 @@ def test_a_job_cancelled_while_its_model_is_made_ready_leaves_none(
     began, cancelled = threading.Event(), threading.Event()
     finished = running.service.jobs._finished
 
-    def slow(job: jobs.Job) -> None:
+    def slow(job: Job) -> None:
         began.set()
         assert cancelled.wait(20)
         finished(job)

@@ -28,9 +28,7 @@ class Calls:
     def __init__(self, url: str, token: str | None, timeout: float) -> None:
         parts, port = _split(url)
         if token is not None and not (token and token.isascii() and token.isprintable()):
-            raise QueryError(
-                "the token has characters that no header can hold; give the one that the service was given"
-            )
+            raise QueryError("the token has characters that no header can hold; give that of the service")
         self._given = url, token, timeout
         self._root = parts.path.rstrip("/")
         self._headers = {} if token is None else {"authorization": f"Bearer {token}"}

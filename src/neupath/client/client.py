@@ -72,7 +72,8 @@ class Client:
     def search(self, graph: str, query: Id | Sequence[Id], **options: Any) -> Hits | list[Hits]:
         """Find the nodes most similar to one, or to each of a list.
 
-        Options: `metapath` and `measure`, `measure` and `type`, `model`, or `combination`; `k`, `where`, `among`, `include_query`, `zeros`.
+        Options: `metapath` and `measure`, `measure` and `type`, `model`, or `combination`; `k`, `where`,
+        `among`, `include_query`, `zeros`.
         """
         found = self._calls.read_list("POST", _path(graph, "search"), _search_body(query, options))
         hits = [_to_hits(content) for content in found]

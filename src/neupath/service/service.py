@@ -10,7 +10,8 @@ from neupath.labels import read_pairs
 from neupath.measures import GRAPH_MEASURES, MEASURES, measure_named
 from neupath.service.catalogue import Catalogue, Served
 from neupath.service.inferring import labels_of
-from neupath.service.jobs import Job, Jobs
+from neupath.service.job import Job
+from neupath.service.jobs import Jobs
 from neupath.service.limits import Limits
 from neupath.service.metrics import Metrics, Sample, metric
 from neupath.service.requests import InferJob, JoinJob, Meaning, TrainJob

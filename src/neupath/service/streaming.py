@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 
-from neupath.service.jobs import Job
+from neupath.service.job import Job
 
 HEARTBEAT = 10.0
 """Seconds of silence after which a comment shows that the connection is alive."""
