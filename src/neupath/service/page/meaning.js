@@ -201,7 +201,12 @@ function showNext(told) {
     told.next.map((next) =>
       el(
         "button",
-        { type: "button", class: "chip", "data-key": `${next.link} ${next.node_type}`, onclick: () => takePath(next.metapath) },
+        {
+          type: "button",
+          class: "chip",
+          "data-key": `${next.link} ${next.node_type}`,
+          onclick: () => takePath(next.metapath),
+        },
         next.link ? el("span", { class: "id" }, shown(next.link, 40)) : null,
         shown(next.node_type, 40),
       ),

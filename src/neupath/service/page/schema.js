@@ -8,6 +8,8 @@ const GAP = 12;
 const PILL = 44;
 const MANY = 10;
 const LETTER = 6.8;
+const BENDS = [0, 60, -60, 120, -120, 190, -190, 260, -260];
+const STEPS = Array.from({ length: 25 }, (_, place) => place / 24);
 const ALONG = [0.5, 0.42, 0.58, 0.34, 0.66, 0.27, 0.73];
 
 /** Place types in rows by their distance from one that is far from the others. */
@@ -15,15 +17,16 @@ export function layOut(schema) {
   const names = schema.node_types.map((type) => type.node_type);
   const beside = new Map(names.map((name) => [name, new Set()]));
   for (const { source, target } of schema.steps) beside.get(source).add(target);
+  const alone = names.filter((name) => [...beside.get(name)].every((other) => other === name));
   const rows = [];
-  const placed = new Set();
+  const placed = new Set(alone);
   while (placed.size < names.length) {
     const left = names.filter((name) => !placed.has(name));
     const found = levelsFrom(farthest(left[0], beside), beside);
     for (const level of found) level.forEach((name) => placed.add(name));
     rows.push(...found);
   }
-  return spread(rows.flatMap(split));
+  return spread([...rows, alone].filter((level) => level.length).flatMap(split));
 }
 
 function levelsFrom(start, beside) {
@@ -108,7 +111,8 @@ function leadsAlong(next, relations, ends, told) {
   const from = told.node_types?.at(-1) ?? told.text?.trim();
   if (!ends.includes(next.node_type) || (from && !ends.includes(from))) return false;
   if (ends[0] !== ends[1] && from === next.node_type) return false;
-  return relations.length > 1 || [`-${relations[0].name}->`, `<-${relations[0].name}-`, `-${relations[0].name}-`].includes(next.link);
+  const [{ name }] = relations;
+  return relations.length > 1 || [`-${name}->`, `<-${name}-`, `-${name}-`].includes(next.link);
 }
 
 /** Gather the relations that join the same two types. */
@@ -159,7 +163,9 @@ function drawType(type, index, { x, y }, positions, option, step, refuse) {
 function drawRelation(relations, places, taken, { option, walked, crowded }, step) {
   const [first] = relations;
   const [from, to] = [places.get(first.source), places.get(first.target)];
-  const curve = from === to ? loop(from) : bend(from, to);
+  const others = [...places].filter(([, place]) => place !== from && place !== to);
+  const pills = others.map(([name, { x, y }]) => boxAt(x, y, widthOf(name), PILL));
+  const curve = from === to ? loop(from) : around(from, to, pills);
   const told = relations.map(describeRelation);
   const act = () => option && step(option);
   const able = option
@@ -206,12 +212,26 @@ function drawLabel(label, edges, curve, taken) {
   );
 }
 
-const boxAt = (x, y, width, height) => ({ x0: x - width / 2, x1: x + width / 2, y0: y - height / 2, y1: y + height / 2 });
-const overlap = (one, other) => one.x0 < other.x1 && other.x0 < one.x1 && one.y0 < other.y1 && other.y0 < one.y1;
+function boxAt(x, y, width, height) {
+  return { x0: x - width / 2, x1: x + width / 2, y0: y - height / 2, y1: y + height / 2 };
+}
 
-function bend(from, to) {
-  const over = from.y === to.y ? -1.1 * PILL : 0; // beside each other: around what stands between them
-  const [x, y] = [(from.x + to.x) / 2, (from.y + to.y) / 2 + over];
+function overlap(one, other) {
+  return one.x0 < other.x1 && other.x0 < one.x1 && one.y0 < other.y1 && other.y0 < one.y1;
+}
+
+/** Return the straightest curve between two places that runs through no other type, or the straight one. */
+function around(from, to, pills) {
+  const curves = BENDS.map((by) => bend(from, to, by));
+  const isFree = ({ at: spot }) =>
+    STEPS.every((t) => !pills.some((pill) => overlap(boxAt(spot(t).x, spot(t).y, 4, 4), pill)));
+  return curves.find(isFree) ?? curves[0];
+}
+
+function bend(from, to, by) {
+  const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
+  const [dx, dy] = [(-by * (to.y - from.y)) / length, (by * (to.x - from.x)) / length];
+  const [x, y] = [(from.x + to.x) / 2 + dx, (from.y + to.y) / 2 + dy];
   const along = (t, a, b, c) => (1 - t) ** 2 * a + 2 * t * (1 - t) * b + t ** 2 * c;
   return {
     d: `M${from.x} ${from.y}Q${x} ${y} ${to.x} ${to.y}`,
