@@ -59,7 +59,6 @@ def test_the_catalogue_keeps_as_many_bytes_as_it_may() -> None:
     assert (catalogue.known_scorers(), catalogue.known_bytes()) == (1, one)
     catalogue.measure("toy", "pathsim", "APVPA")
     assert catalogue.known_bytes() <= one
-    assert catalogue.ready_at_once("toy", "pathsim", "APA") is None or catalogue.known_scorers() == 1
 
 
 def test_too_little_memory_is_a_sentence_and_makes_room(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
