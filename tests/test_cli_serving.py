@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -41,6 +42,30 @@ def test_a_served_graph_answers_until_it_is_told_to_stop(tmp_path: Path) -> None
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
     assert list(temporary.iterdir()) == []
+
+
+HANGS = """
+import threading
+from neupath.cli import main
+from neupath.service import app
+app.read_prefix = lambda *_: threading.Event().wait()
+main(["serve", "toy", "--port", "0", "--limit", "seconds=0.3"])
+"""
+
+
+def test_work_that_never_ends_does_not_keep_it_from_ending(tmp_path: Path) -> None:
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", HANGS], stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().split()[3]
+        with pytest.raises(urllib.error.HTTPError, match="504"):
+            urllib.request.urlopen(f"{url}/api/graphs/toy/metapaths?prefix=APA", timeout=30)
+        process.send_signal(signal.SIGTERM)
+        try:
+            assert process.wait(30) == 0
+        finally:
+            process.kill()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_port_in_use(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,13 +1,16 @@
 """The client: every call, the service's own sentences as errors, and jobs from start to result."""
 
+import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 import neupath as npth
-from neupath.client import Client, ServiceError
+from neupath.client import Client, Event, RemoteJob, ServiceError
 from neupath.errors import QueryError
 from tests.service.conftest import HOSTILE, Running, Start, running, start  # noqa: F401
 
@@ -65,6 +68,75 @@ def test_errors_are_the_services_sentences(client: Client) -> None:
         Client("http://127.0.0.1:9").graphs()
     with pytest.raises(QueryError, match="'localhost:8000' is no address of a service"):
         Client("localhost:8000")
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:x", "http://127.0.0.1:99999", "http://[", "ftp://x", "http://"])
+def test_addresses_that_are_none_are_refused(url: str) -> None:
+    with pytest.raises(QueryError, match="is no address of a service; give one such as"):
+        Client(url)
+
+
+@pytest.mark.parametrize("token", ["two\nlines", "é", ""])
+def test_tokens_that_no_header_can_hold_are_refused(token: str) -> None:
+    with pytest.raises(QueryError, match="the token has characters that no header can hold"):
+        Client(token=token)
+
+
+def test_what_cannot_be_sent_is_refused(client: Client) -> None:
+    with pytest.raises(QueryError, match="is no labelled pair"):
+        client.infer("toy", [("Mike", "Bob", 1.0, 2.0)])
+    with pytest.raises(QueryError, match="is no labelled pair"):
+        client.infer("toy", ["AB"])
+    with pytest.raises(QueryError, match="cannot be sent; give texts, numbers, or lists of them"):
+        client.search("toy", "Mike", metapath=object())
+
+
+def test_numbers_of_numpy_are_numbers(client: Client) -> None:
+    found = client.search("hostile", np.int64(1), metapath="tag-<b>user-tag", k=np.int64(2))  # type: ignore[call-overload]
+    assert found.query == 1
+    many = client.search("hostile", np.array([1]), metapath="tag-<b>user-tag")  # type: ignore[call-overload]
+    assert [hits.query for hits in many] == [1]
+
+
+def test_what_is_no_service_is_said_so() -> None:
+    def answer(listening: socket.socket) -> None:
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n<html>")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=answer, args=(listening,))
+        thread.start()
+        with (
+            Client(f"http://127.0.0.1:{listening.getsockname()[1]}") as other,
+            pytest.raises(ServiceError, match="is no neupath service; check the address"),
+        ):
+            other.graphs()
+        thread.join(10)
+
+
+def test_a_stream_that_breaks_is_opened_again_after_a_pause(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = client.start("join", "toy", metapath="APVPA", k=1)
+    pauses: list[float] = []
+    listen = RemoteJob._listen
+    broken = iter([1, None, 0])
+
+    def listen_badly(self: RemoteJob, after: int) -> Iterator[Event]:
+        left = next(broken, -1)
+        if left is None:
+            raise ServiceError(503, "the service is busy")
+        for place, event in enumerate(listen(self, after)):
+            if place == left:
+                return
+            yield event
+
+    monkeypatch.setattr(RemoteJob, "_listen", listen_badly)
+    monkeypatch.setattr("neupath.client.jobs.time.sleep", pauses.append)
+    events = list(job.events())
+    assert [event.number for event in events] == sorted({event.number for event in events})
+    assert events[-1].name == "end"
+    assert len(pauses) == 3
 
 
 def test_a_closed_connection_is_opened_again(start: Start) -> None:  # noqa: F811

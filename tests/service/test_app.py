@@ -5,14 +5,17 @@ import json
 from pathlib import Path
 from urllib.parse import quote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
 
 import neupath as npth
+from neupath import HIN, Edges, Nodes, Relation
 from neupath.cli import main
+from neupath.measures import GRAPH_MEASURES, MEASURES
 from neupath.service.examples import read_examples
-from tests.service.conftest import HOSTILE, Running
+from tests.service.conftest import HOSTILE, Running, Start
 
 PATH = "author-paper-venue-paper-author"
 
@@ -49,6 +52,37 @@ def test_search_is_the_command_lines_to_the_byte(
         "/api/graphs/toy/search", {"queries": [query, "Ann"], "metapath": PATH, "k": k, "measure": measure}
     )
     assert many.text.startswith(f"[{printed}, {{")
+
+
+@pytest.mark.parametrize("measure", GRAPH_MEASURES)
+def test_measures_over_the_whole_graph_are_the_command_lines(
+    running: Running, capsys: pytest.CaptureFixture[str], measure: str
+) -> None:
+    printed, _ = cli(capsys, "search", "toy", "Mike", "-m", measure, "-k", "3", "--json")
+    assert json.loads(printed)["metapath"] is None
+    words = f"query=Mike&measure={measure}&k=3"
+    assert running.get(f"/api/graphs/toy/search?{words}").text == printed
+    assert running.get(f"/api/graphs/toy/search?{words}&type=author").text == printed
+    asked = {"queries": ["Mike"], "measure": measure, "k": 3}
+    assert running.post("/api/graphs/toy/search", asked).text == f"[{printed}]"
+    found = running.get(f"/api/graphs/toy/explain?query=Mike&target=Bob&measure={measure}")
+    assert found.status_code == 422
+    assert found.json()["error"].startswith(f"{measure} looks at the whole graph, not along a meta-path")
+
+
+def test_a_type_is_asked_for_where_several_know_the_query(start: Start) -> None:
+    ids = pa.array(["x", "y"])
+    edges = Edges(Relation("one", "r", "two"), np.array([0, 1]), np.array([0, 0]))
+    running = start(graphs={"twice": HIN.build([Nodes("one", ids), Nodes("two", ids)], [edges])})
+    found = running.get("/api/graphs/twice/search?query=x&measure=ppr")
+    assert found.json() == {"error": "the query could be of type one or two; say which with type"}
+    assert running.get("/api/graphs/twice/search?query=x&measure=ppr&type=one").json()["hits"][0]["id"] == "y"
+
+
+def test_every_measure_is_listed(running: Running) -> None:
+    told = {measure["name"]: measure["metapaths"] for measure in running.get("/api/measures").json()}
+    assert list(told) == [*MEASURES, *GRAPH_MEASURES]
+    assert {name for name, metapaths in told.items() if metapaths == "none"} == set(GRAPH_MEASURES)
 
 
 def test_search_options_are_those_of_the_command_line(running: Running, capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,6 +145,11 @@ def test_errors_are_the_command_lines(
          "schema is another; it fits toy"),
         ("graphs/toy/search?query=Mike&metapath=APA&model=saved", 422, "a saved model or a combination knows what "
          "similar means; give it alone, without a metapath"),
+        ("graphs/toy/search?query=Mike&measure=pcrw&model=saved", 422, "a saved model or a combination knows what "
+         "similar means; give it alone, without a measure"),
+        ("graphs/toy/search?query=Mike&metapath=APA&type=author", 422, "pathsim takes its types from the metapath; "
+         "type is for measures over the whole graph: ppr, rwr, simrank, scan, commutetime"),
+        ("graphs/toy/metapaths?from=author&limit=1001", 422, "limit is 1001; this service lists at most 1,000 paths"),
         ("graphs/toy/search?query=Mike&metapath=" + "AP" * 11, 422, "the meta-path has 21 steps; this service walks at "
          "most 20"),
         ("graphs/toy/nodes?type=venue&limit=201", 422, "limit is 201; this service lists at most 200 nodes at a time"),
@@ -136,10 +175,12 @@ def test_errors_say_what_to_do(running: Running, url: str, status: int, said: st
         ("search", {"queries": ["Mike"] * 1000, "metapath": "APA", "k": 101}, "1,000 queries for 101 hits each are "
          "more than the 100,000 hits a call may ask for; ask in parts, or start a join job"),
         ("search", {"queries": ["Mike"], "path": "APA"}, "path is not a word that this request knows"),
-        ("search", {"queries": [True], "metapath": "APA"}, "queries.0.str is True: input should be a valid string "
+        ("search", {"queries": [True], "metapath": "APA"}, "queries.0 is True: input should be a valid string "
          "(and 1 more)"),
         ("infer", {"pairs": [{"query": "Mike", "target": "Bob", "score": 1}, {"query": "Mike", "target": "Ann"}]},
          "some pairs have a score and some have none; give all a score, or none"),
+        ("search", {"queries": ["x" * 20_001], "metapath": "APA"}, "queries.0 is '" + "x" * 99 +
+         "…: string should have at most 20000 characters (and 1 more)"),
         ("infer", {"pairs": "/etc/passwd"}, "pairs is '/etc/passwd': input should be a valid list"),
         ("explain", {"query": "Mike", "target": "Bob", "combination": []}, "a combination needs at least one measure "
          "over a meta-path"),
@@ -156,7 +197,20 @@ def test_bodies_that_are_no_json_are_refused(running: Running) -> None:
         found = running.client.post("/api/graphs/toy/search", content=body, headers=headers)
         assert 400 <= found.status_code < 500, body[:20]
         assert list(found.json()) == ["error"]
+    said = "the body is no JSON: expecting property name enclosed in double quotes at character 1"
+    assert running.client.post("/api/graphs/toy/search", content=b"{", headers=headers).json() == {"error": said}
+    said = "the body is not marked as JSON; send the header 'Content-Type: application/json' with it"
+    assert running.client.post("/api/graphs/toy/search", content=b"{}").json() == {"error": said}
     assert running.client.put("/api/graphs").json() == {"error": "PUT is not possible at '/api/graphs'"}
+
+
+def test_long_ids_are_not_sent_back_whole(running: Running) -> None:
+    for asked in ({"queries": ["x" * 20_000], "metapath": "APA"}, {"queries": ["Mike"], "metapath": "A" * 20_000}):
+        found = running.post("/api/graphs/toy/search", asked)
+        assert found.status_code in (404, 422)
+        assert len(found.json()["error"]) <= 2000
+    found = running.post("/api/graphs/toy/search", {"queries": [2**70], "metapath": "APA"})
+    assert found.status_code in (404, 422)
 
 
 def test_more_pairs_than_one_waits_for_are_a_job(running: Running) -> None:

@@ -50,6 +50,24 @@ def test_endless_headers_are_refused(start: Start) -> None:
     assert b"longer than 1,000 bytes" in answer
 
 
+def test_a_long_head_in_one_piece_is_refused(start: Start) -> None:
+    running = start(head=1000)
+    padding = b"x-padding: " + b"x" * 2000 + b"\r\n"
+    for head in (
+        b"GET /api/health HTTP/1.1\r\nhost: localhost\r\n",
+        b"POST /api/jobs HTTP/1.1\r\ncontent-length: 3\r\n",
+    ):
+        with running.connect() as connection:
+            connection.sendall(head + padding + b"\r\n" + b"abc" * head.startswith(b"POST"))
+            answer = read_all(connection)
+        assert answer.startswith(b"HTTP/1.1 431")
+        assert answer.count(b"HTTP/1.1") == 1
+    with running.connect() as connection:  # a long body is no long head
+        body = b" " * 3000
+        connection.sendall(b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 3000\r\n\r\n" + body)
+        assert connection.recv(65536).startswith(b"HTTP/1.1 422")
+
+
 def test_the_longest_idle_makes_room(start: Start) -> None:
     running = start()
     kind = running.server.config.http
@@ -73,7 +91,9 @@ def test_what_is_no_http_is_refused(running: Running) -> None:
     ):
         with running.connect() as connection:
             connection.sendall(noise)
-            assert read_all(connection).startswith(b"HTTP/1.1 400")
+            answer = read_all(connection)
+            assert answer.startswith(b"HTTP/1.1 400")
+            assert b'{"error": "this is no HTTP/1.1 request that can be read"}' in answer
     assert running.get("/api/health").status_code == 200
 
 

@@ -54,7 +54,8 @@ def test_a_token_is_needed(start: Start) -> None:
         for wrong in ("Bearer wrong", TOKEN, f"Bearer {TOKEN}x", "Bearer \xff"):
             found = running.get(url, headers={"authorization": wrong.encode("latin-1")})  # type: ignore[dict-item]
             assert (found.status_code, found.json()) == (401, {"error": "the token is wrong"})
-        assert running.get(url, headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
+        for scheme in ("Bearer", "bearer", "BEARER"):
+            assert running.get(url, headers={"authorization": f"{scheme} {TOKEN}"}).status_code == 200
     for url in ("/", "/api/health"):
         assert running.get(url).status_code == 200
 
@@ -81,7 +82,7 @@ def test_large_bodies_are_refused_whatever_their_headers_say(start: Start) -> No
 
 
 def test_a_body_that_does_not_come_is_given_up(start: Start) -> None:
-    running = start(seconds=0.2)
+    running = start(body_seconds=0.2)
     with running.connect() as connection:
         connection.sendall(
             b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
@@ -90,6 +91,47 @@ def test_a_body_that_does_not_come_is_given_up(start: Start) -> None:
         answer = b"".join(iter(lambda: connection.recv(65536), b""))
     assert answer.startswith(b"HTTP/1.1 408")
     assert b"did not come within 0.2 seconds" in answer
+
+
+def test_clients_that_dribble_their_bodies_hold_up_nobody(start: Start) -> None:
+    running = start(active=2)
+    begun = b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n{"
+    with contextlib.ExitStack() as stack:
+        for _ in range(10):
+            stack.enter_context(running.connect()).sendall(begun)
+        for url in ("/api/health", "/api/metrics", "/", "/api/graphs"):
+            assert running.get(url).status_code == 200
+        assert running.post("/api/graphs/toy/search", {"queries": ["Mike"], "metapath": "APA"}).status_code == 200
+
+
+def test_health_metrics_and_the_page_are_answered_however_busy_it_is(start: Start) -> None:
+    running = start(active=2)
+    running.service.metrics.active = 2
+    for url in ("/api/health", "/api/metrics", "/"):
+        assert running.get(url).status_code == 200
+    found = running.get("/api/graphs")
+    assert (found.status_code, found.headers["retry-after"]) == (503, "1")
+    running.service.metrics.active = 0
+
+
+def test_more_bodies_than_there_is_room_for_are_refused(start: Start) -> None:
+    running = start(bodies=100)
+    found = running.post("/api/graphs/toy/search", {"queries": ["Mike"] * 50, "metapath": "APA"})
+    assert (found.status_code, found.headers["retry-after"]) == (503, "2")
+    assert running.post("/api/graphs/toy/search", {"queries": ["Mike"], "metapath": "APA"}).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["host", "authorization", "origin"])
+def test_headers_given_twice_are_refused(running: Running, name: str) -> None:
+    value = "localhost" if name == "host" else "x"
+    with running.connect() as connection:
+        twice = f"{name}: {value}\r\n{name}: {value}\r\n"
+        host = "" if name == "host" else "host: localhost\r\n"
+        url = "/api/graphs/toy/search?query=Mike&metapath=APVPA"
+        connection.sendall(f"GET {url} HTTP/1.1\r\n{host}{twice}\r\n".encode())
+        answer = connection.recv(65536)
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert f"the header '{name}' is given twice".encode() in answer
 
 
 def test_work_that_takes_too_long_is_given_up_and_does_not_pile_up(
@@ -119,7 +161,7 @@ def test_work_that_takes_too_long_is_given_up_and_does_not_pile_up(
 
 def test_loopback_is_known() -> None:
     assert all(map(is_loopback, ("127.0.0.1", "127.1.2.3", "localhost", "::1")))
-    assert not any(map(is_loopback, ("0.0.0.0", "::", "192.168.0.1", "example.org")))
+    assert not any(map(is_loopback, ("127.example.org", "0.0.0.0", "::", "192.168.0.1", "example.org")))
 
 
 def test_an_error_of_our_own_is_a_sentence(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,11 @@ import pytest
 import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
 from neupath.client.jobs import read_events
-from neupath.errors import SourceError
-from neupath.service.jobs import read_jobs
+from neupath.errors import QueryError, SourceError
+from neupath.service import jobs
+from neupath.service.job import Job, read_jobs
+from neupath.service.limits import Limits
+from neupath.service.work import Order, _do
 from tests.service.conftest import Running, Start, start_service
 from tests.test_contract import build
 
@@ -67,6 +70,9 @@ def test_a_join_is_followed_to_its_result(running: Running) -> None:
     assert table.slice(0, 2).to_pydict()["target"] == ["Bob", "Mary"]
     resumed = running.get(f"/api/jobs/{job}/events", headers={"last-event-id": str(events[-2].number)}).text
     assert [e.name for e in read_events(line.encode() for line in resumed.split("\n"))] == ["end"]
+    for after in (str(events[-1].number), "999999"):  # who has heard the end, and who heard an earlier service
+        again = running.get(f"/api/jobs/{job}/events", headers={"last-event-id": after}).text
+        assert list(read_events(line.encode() for line in again.split("\n")))[-1].name == "end"
     assert job in [entry["id"] for entry in running.get("/api/jobs").json()]
     assert running.client.delete(f"/api/jobs/{job}").status_code == 200
     assert running.get(f"/api/jobs/{job}").status_code == 404
@@ -117,7 +123,9 @@ def test_a_job_that_fails_says_why(running: Running) -> None:
         (JOIN | {"metapath": "APV"}, 422, "PathSim needs a symmetric meta-path"),
         (JOIN | {"k": 1001}, 422, "at most 1,000 hits"),
         (JOIN | {"out": "/etc/passwd"}, 422, "join.out is not a word that this request knows"),
-        (JOIN | {"model": "saved"}, 422, "give either model or metapath"),
+        (JOIN | {"model": "saved"}, 422, "give it alone, without a metapath"),
+        ({"kind": "join", "graph": "toy", "model": "saved", "measure": "pcrw"}, 422, "alone, without a measure"),
+        ({"kind": "join", "graph": "toy", "measure": "simrank"}, 422, "simrank looks at the whole graph"),
         ({"kind": "join", "graph": "toy", "model": "../../etc"}, 404, "no model '../../etc' is served"),
         ({"kind": "train", "graph": "toy"}, 422, "give either metapath, to draw labels from a measure, or pairs"),
         ({"kind": "train", "graph": "toy", "metapath": "APA", "epochs": 9999}, 422, "at most 200 epochs"),
@@ -188,9 +196,74 @@ def test_a_restart_finds_what_was_done(tmp_path: Path) -> None:
         assert "event: end" in after.get(f"/api/jobs/{job}/events").text
         assert after.get(f"/api/graphs/toy/search?query=Mike&model={job}").status_code == 200
         broken = after.get("/api/jobs/broken-off").json()
+        resumed = after.get("/api/jobs/broken-off/events", headers={"last-event-id": "57"}).text
+        assert "event: end" in resumed
         assert (broken["state"], broken["error"]) == ("failed", "the service ended before the job did")
     finally:
         after.stop()
+
+
+def test_a_process_has_the_limits_of_the_service(start: Start) -> None:
+    running = start(pairs=2)
+    asked = {"kind": "infer", "graph": "toy", "pairs": PAIRS}
+    assert running.post("/api/jobs", asked).json() == {
+        "error": "3 pairs are given; this service takes at most 2 a call"
+    }
+    order = Order(npth.load("toy"), json.dumps(asked), running.service.jobs._folder, None, Limits(pairs=2))
+    with pytest.raises(QueryError, match="at most 2 a call"):
+        _do(order, None)  # type: ignore[arg-type]
+
+
+def test_an_error_of_our_own_fails_the_job_and_the_next_goes_on(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = start()
+    follow = jobs._follow
+
+    def fail(*_: object) -> None:
+        monkeypatch.setattr(jobs, "_follow", follow)
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(jobs, "_follow", fail)
+    monkeypatch.setattr(jobs.shutil, "rmtree", fail_to_remove)
+    first, second = (running.post("/api/jobs", JOIN).json()["id"] for _ in range(2))
+    failed = wait_for(running, first, "failed")
+    assert failed["error"] == "something went wrong in the service; its log has the details"
+    wait_for(running, second, "done")
+
+
+def fail_to_remove(*_: object, **__: object) -> None:
+    raise PermissionError("not yours")
+
+
+def test_a_job_without_a_result_is_not_done(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = start()
+    monkeypatch.setattr(jobs, "_follow", lambda *_: 0)
+    job = running.post("/api/jobs", JOIN).json()["id"]
+    assert "exit code 0" in wait_for(running, job, "failed")["error"]
+
+
+def test_a_job_cancelled_while_its_model_is_made_ready_leaves_none(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = start()
+    began, cancelled = threading.Event(), threading.Event()
+    finished = running.service.jobs._finished
+
+    def slow(job: Job) -> None:
+        began.set()
+        assert cancelled.wait(20)
+        finished(job)
+
+    monkeypatch.setattr(running.service.jobs, "_finished", slow)
+    job = running.post("/api/jobs", {"kind": "infer", "graph": "toy", "pairs": PAIRS, "max_length": 4}).json()["id"]
+    assert began.wait(30)
+    assert running.client.delete(f"/api/jobs/{job}").json()["state"] == "cancelled"  # its process is closed by now
+    cancelled.set()
+    for _ in range(200):
+        if not running.service.jobs._at_work:
+            break
+        time.sleep(0.05)
+    assert running.get("/api/models").json() == []
+    assert running.get(f"/api/jobs/{job}").json()["state"] == "cancelled"
 
 
 def test_a_folder_that_holds_no_jobs_is_refused(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_search_completes_by_keyboard(explorer: Explorer, explored: Running) -> 
     box.press("Enter")
     assert explorer.hits() == ranked(explored, metapath="class-method-class")
     explorer.see("#query").to_have_value("ArgumentParser")
-    explorer.see("#live").to_have_text("10 hits, the best is OptionParser")
+    explorer.see("#live").to_contain_text("10 hits, the best is OptionParser")
     assert "q=argparse.ArgumentParser" in explorer.page.url
 
 

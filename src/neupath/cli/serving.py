@@ -73,6 +73,7 @@ def serve(
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that what is temporary is removed then, too
         with suppress(KeyboardInterrupt):
             server.make_server(ready, made, lambda: print(told, flush=True)).run([bound])
+    made.workers.abandon()  # what is temporary is removed by now
 
 
 def _named(what: str, given: list[str], *, own_name: bool) -> dict[str, str]:

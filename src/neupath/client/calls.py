@@ -3,7 +3,9 @@
 import json
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
+
+import numpy as np
 
 from neupath.errors import NeuPathError, QueryError
 
@@ -24,14 +26,14 @@ class Calls:
     """A connection that is kept open between calls, and opened again where it was closed."""
 
     def __init__(self, url: str, token: str | None, timeout: float) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise QueryError(f"{url!r} is no address of a service; give one such as http://127.0.0.1:8000")
+        parts, port = _split(url)
+        if token is not None and not (token and token.isascii() and token.isprintable()):
+            raise QueryError("the token has characters that no header can hold; give that of the service")
         self._given = url, token, timeout
         self._root = parts.path.rstrip("/")
         self._headers = {} if token is None else {"authorization": f"Bearer {token}"}
         make = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-        self._connection = make(parts.hostname, parts.port, timeout=timeout)
+        self._connection = make(str(parts.hostname), port, timeout=timeout)
 
     def another(self) -> "Calls":
         """Return another connection to the same service."""
@@ -43,17 +45,30 @@ class Calls:
 
     def read_object(self, method: str, path: str, body: object = None) -> dict[str, Any]:
         """Return an answer that is a JSON object."""
-        found: dict[str, Any] = json.loads(self.read_bytes(method, path, body))
+        found: dict[str, Any] = self._read_json(method, path, body)
         return found
 
     def read_list(self, method: str, path: str, body: object = None) -> list[dict[str, Any]]:
         """Return an answer that is a list of JSON objects."""
-        found: list[dict[str, Any]] = json.loads(self.read_bytes(method, path, body))
+        found: list[dict[str, Any]] = self._read_json(method, path, body)
         return found
+
+    def _read_json(self, method: str, path: str, body: object) -> Any:
+        content = self.read_bytes(method, path, body)
+        try:
+            return json.loads(content)
+        except ValueError as error:
+            raise ServiceError(
+                502, f"what answers at {self._where} is no neupath service; check the address"
+            ) from error
 
     def read_bytes(self, method: str, path: str, body: object = None, accept: str = JSON) -> bytes:
         """Return the bytes of an answer."""
-        return self.open(method, path, body, accept).read()
+        try:
+            return self.open(method, path, body, accept).read()
+        except (HTTPException, OSError) as error:
+            self.close()
+            raise ServiceError(503, f"the answer of {self._where} broke off ({error}); try again") from error
 
     def open(
         self, method: str, path: str, body: object = None, accept: str = JSON, more: dict[str, str] | None = None
@@ -72,14 +87,35 @@ class Calls:
         return self.open(method, path, body, accept, more)  # the service had closed the connection meanwhile
 
     def _send(self, method: str, path: str, body: object, headers: dict[str, str]) -> HTTPResponse:
-        content = None if body is None else json.dumps(body).encode()
+        content = None if body is None else json.dumps(body, default=_to_plain).encode()
         kind: dict[str, str] = {} if content is None else {"content-type": JSON}
         self._connection.request(method, self._root + path, content, self._headers | headers | kind)
         return self._connection.getresponse()
 
+    @property
+    def _where(self) -> str:
+        return f"{self._connection.host}:{self._connection.port}"
+
     def _unreachable(self, error: Exception) -> ServiceError:
-        where = f"{self._connection.host}:{self._connection.port}"
-        return ServiceError(503, f"no service answers at {where} ({error}); is neupath serve running there?")
+        return ServiceError(503, f"no service answers at {self._where} ({error}); is neupath serve running there?")
+
+
+def _split(url: str) -> tuple[SplitResult, int | None]:
+    """Return the parts of an address, and its port."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in ("http", "https") and parts.hostname:
+            return parts, parts.port
+    except ValueError:  # a port that is no number, or too large
+        pass
+    raise QueryError(f"{url!r} is no address of a service; give one such as http://127.0.0.1:8000")
+
+
+def _to_plain(value: object) -> object:
+    """Return a number of NumPy, or an array, as JSON knows it."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise QueryError(f"{value!r} cannot be sent; give texts, numbers, or lists of them")
 
 
 def _checked(response: HTTPResponse) -> HTTPResponse:

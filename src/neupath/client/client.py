@@ -1,6 +1,7 @@
 """Client: every call of a service as a method."""
 
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import Any, overload
 from urllib.parse import quote, urlencode
 
@@ -8,6 +9,7 @@ import pyarrow as pa
 
 from neupath.client.calls import Calls
 from neupath.client.jobs import RemoteJob
+from neupath.errors import QueryError
 from neupath.nodes import Id
 from neupath.search import Hits
 
@@ -70,11 +72,12 @@ class Client:
     def search(self, graph: str, query: Id | Sequence[Id], **options: Any) -> Hits | list[Hits]:
         """Find the nodes most similar to one, or to each of a list.
 
-        Options: `metapath` and `measure`, `model`, or `combination`; `k`, `where`, `among`, `include_query`, `zeros`.
+        Options: `metapath` and `measure`, `measure` and `type`, `model`, or `combination`; `k`, `where`,
+        `among`, `include_query`, `zeros`.
         """
         found = self._calls.read_list("POST", _path(graph, "search"), _search_body(query, options))
         hits = [_to_hits(content) for content in found]
-        return hits[0] if isinstance(query, str | int) else hits
+        return hits[0] if _is_one(query) else hits
 
     def search_table(self, graph: str, query: Id | Sequence[Id], **options: Any) -> pa.Table:
         """Find the nodes most similar to each query, as one Arrow table: query, rank, id, name, score."""
@@ -130,11 +133,26 @@ def _to_word(value: object) -> str:
 def _search_body(query: Id | Sequence[Id], options: dict[str, Any]) -> dict[str, Any]:
     where = options.get("where")
     conditions = {"where": [where]} if isinstance(where, str) else {}
-    return {"queries": [query] if isinstance(query, str | int) else list(query), **options, **conditions}
+    return {"queries": [query] if _is_one(query) else list(query), **options, **conditions}  # type: ignore[arg-type]
+
+
+def _is_one(query: Id | Sequence[Id]) -> bool:
+    return isinstance(query, str | Integral)
 
 
 def _to_objects(pairs: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
-    return [dict(zip(("query", "target", "score"), pair, strict=False)) for pair in pairs]
+    return [_to_object(pair) for pair in pairs]
+
+
+def _to_object(pair: Sequence[Any]) -> dict[str, Any]:
+    """Return a pair as the service reads it.
+
+    >>> _to_object(("Mike", "Bob", 1.0))
+    {'query': 'Mike', 'target': 'Bob', 'score': 1.0}
+    """
+    if isinstance(pair, str) or not 2 <= len(pair) <= 3:
+        raise QueryError(f"{pair!r} is no labelled pair; give (query, target, score), or (query, target)")
+    return dict(zip(("query", "target", "score"), pair, strict=False))
 
 
 def _to_hits(content: dict[str, Any]) -> Hits:

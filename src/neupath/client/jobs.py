@@ -1,5 +1,6 @@
 """Jobs of a service: what they tell, and what they come to."""
 
+import contextlib
 import json
 import time
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,8 @@ from neupath.files import write_whole
 
 _PAUSE = 1.0
 """Seconds before a stream that broke off is opened again."""
+_MOST_FAILURES = 30
+"""Times in a row that a service may be away, or busy, before it is given up."""
 
 
 @dataclass(frozen=True)
@@ -39,25 +42,33 @@ class RemoteJob:
 
     def events(self, after: int = 0) -> Iterator[Event]:
         """Yield what the job tells until it ends, over a connection of its own, opened again where it breaks."""
-        last, ended = after, False
-        while not ended:
-            for event in self._listen(last):
-                last, ended = event.number, event.name == "end"
-                yield event
+        last, failures = after, 0
+        while True:
+            try:
+                for event in self._listen(last):
+                    last, failures = event.number, 0
+                    yield event
+                    if event.name == "end":
+                        return
+            except ServiceError as error:
+                if error.status != 503 or last == after or failures >= _MOST_FAILURES:
+                    raise
+            failures += 1
+            time.sleep(_PAUSE)
 
     def _listen(self, after: int) -> Iterator[Event]:
+        """Yield what comes over one connection until it ends or breaks."""
         calls = self._calls.another()
         more = {"last-event-id": str(after)} if after else {}
         try:
-            yield from read_events(calls.open("GET", f"{self._path}/events", accept="text/event-stream", more=more))
-        except (HTTPException, OSError):
-            time.sleep(_PAUSE)
+            with contextlib.suppress(HTTPException, OSError):
+                yield from read_events(calls.open("GET", f"{self._path}/events", accept="text/event-stream", more=more))
         finally:
             calls.close()
 
     def wait(self) -> dict[str, Any]:
         """Wait for the job's end and return its status; one that failed or was cancelled is an error."""
-        *_, end = self.events()
+        end = next(event for event in self.events() if event.name == "end")
         if end.data["state"] != "done":
             because = f": {end.data['error']}" if end.data["error"] else ""
             raise ServiceError(409, f"the job {self.id} is {end.data['state']}{because}")

@@ -112,13 +112,14 @@ def _add_lookups(app: FastAPI, service: Service) -> None:
     async def read_metapath(graph: str, request: Request) -> Response:
         """Say what a meta-path typed so far means and what can follow, and suggest some from a type."""
         asked = read(asks.MetapathsQuery, request.scope["query_string"])
-        hin, limit = catalogue.graph(graph).hin, min(asked.limit, service.limits.paths)
+        service.limits.check_paths(asked.limit)
+        hin = catalogue.graph(graph).hin
 
         def find() -> dict[str, object]:
             told = None if asked.prefix is None else read_prefix(hin, asked.prefix)
             if asked.source is None:
                 return {"prefix": told, "suggestions": []}
-            listed = suggest_metapaths(hin.schema, asked.source, asked.target, asked.max_length, limit)
+            listed = suggest_metapaths(hin.schema, asked.source, asked.target, asked.max_length, asked.limit)
             return {"prefix": told, "suggestions": listed}
 
         return _json(await workers.run(find))

@@ -1,11 +1,9 @@
 """Catalogue: the graphs and models that are served, and the scorers that are ready to answer."""
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from threading import RLock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +12,8 @@ from neupath.description import Description, describe
 from neupath.errors import NeuPathError, QueryError, did_you_mean, listed
 from neupath.graph import HIN
 from neupath.halfpath import Factors
-from neupath.measures import Combination, Part, PathMeasure, measure_named
+from neupath.kept import bytes_of
+from neupath.measures import Combination, Part, PathMeasure, graph_measure_named, measure_named
 from neupath.parsing import arrow
 from neupath.saved import load_scorer
 from neupath.scorer import Scorer, read_saved
@@ -23,12 +22,15 @@ from neupath.service.limits import Limits
 from neupath.service.names import Names
 from neupath.service.refusals import Refusal
 from neupath.service.requests import NodesQuery
+from neupath.service.shelf import Shelf
 
 _LIGHT = 20_000
 """Additions of a query that take less time than handing it to a thread."""
 _PREPARED = 200_000
 """Nodes of a type that are made ready for lookups before the service starts; more are when they are first asked for."""
 _NONE = np.array([-1])
+_Key = tuple[str, str, str | None, str | None]
+"""A graph, a measure, and what it looks at: a meta-path, or a node type of the whole graph."""
 _NEVER_INDEXED = 500
 """Additions of a mean query below which the engine never stops to build an index."""
 
@@ -152,8 +154,10 @@ class Catalogue:
     models: dict[str, dict[str, Ready]] = field(default_factory=dict)
     folders: dict[str, Path] = field(default_factory=dict)
     """Where each model lies."""
-    _ready: OrderedDict[tuple[str, str, str], Ready] = field(default_factory=OrderedDict)
-    _fitting: RLock = field(default_factory=RLock)
+    _ready: Shelf[_Key, Ready] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._ready = Shelf(self.limits.scorers, self.limits.scorer_bytes, lambda ready: bytes_held(ready.scorer))
 
     def graph(self, name: str) -> Served:
         found = self.graphs.get(name)
@@ -166,26 +170,26 @@ class Catalogue:
 
     def ready_at_once(self, graph: str, measure: str, metapath: str) -> Ready | None:
         """Return a measure that is fitted already, or nothing."""
-        key = (graph, measure, metapath)
-        found = self._ready.get(key)
-        if found is not None:
-            self._ready.move_to_end(key)
-        return found
+        return self._ready.find((graph, measure, metapath, None))
 
     def measure(self, graph: str, measure: str, metapath: str) -> Ready:
         """Return a measure over a meta-path of a graph, fitting it the first time."""
-        found = self.ready_at_once(graph, measure, metapath)
-        if found is not None:
-            return found
         served = self.graph(graph)
         self.limits.check_text("the meta-path", metapath)
-        path = self.limits.check_metapath(served.hin.metapath(metapath))
-        with self._fitting:
-            ready = Ready(served, measure_named(measure, path).fit(served.hin))
-            self._ready[graph, measure, metapath] = ready
-            while len(self._ready) > self.limits.scorers:
-                self._ready.popitem(last=False)
-        return ready
+
+        def fit() -> Ready:
+            path = self.limits.check_metapath(served.hin.metapath(metapath))
+            return Ready(served, measure_named(measure, path).fit(served.hin))
+
+        return self._ready.get((graph, measure, metapath, None), fit)
+
+    def graph_measure(self, graph: str, measure: str, node_type: str) -> Ready:
+        """Return a measure over the whole of a graph, between nodes of a type, fitting it the first time."""
+        served = self.graph(graph)
+        return self._ready.get(
+            (graph, measure, None, node_type),
+            lambda: Ready(served, graph_measure_named(measure, node_type).fit(served.hin)),
+        )
 
     def combination(self, graph: str, parts: list[Part]) -> Ready:
         """Return a weighted sum of measures over meta-paths of a graph."""
@@ -245,6 +249,18 @@ class Catalogue:
 
     def known_scorers(self) -> int:
         return len(self._ready)
+
+    def known_bytes(self) -> int:
+        return self._ready.bytes
+
+    def relieve(self) -> None:
+        """Let go of the scorers that are ready, where memory is short; they are fitted anew when asked for."""
+        self._ready.clear()
+
+
+def bytes_held(scorer: Scorer) -> int:
+    """Return how many bytes of arrays a fitted scorer holds besides its graph."""
+    return bytes_of([value for name, value in vars(scorer).items() if name != "hin_"])
 
 
 def _describe(scorer: Scorer) -> dict[str, object]:

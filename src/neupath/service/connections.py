@@ -73,9 +73,20 @@ class Connection(HttpToolsProtocol):
                 self._expect_head()
         super().data_received(data)
         if self._in_head and self._head > self.limits.head and not self.transport.is_closing():
-            self._refuse(431, f"the request's first line and headers are longer than {self.limits.head:,} bytes")
+            self._refuse_head()
+
+    def _refuse_head(self) -> None:
+        self._refuse(431, f"the request's first line and headers are longer than {self.limits.head:,} bytes")
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002
+        """Refuse what the parser cannot read; a head that was refused has its answer."""
+        if not self.transport.is_closing():
+            self._refuse(400, "this is no HTTP/1.1 request that can be read")
 
     def on_headers_complete(self) -> None:
+        if len(self.url) + sum([len(name) + len(value) + 4 for name, value in self.headers]) > self.limits.head:
+            self._refuse_head()
+            raise ValueError("the head is too long")  # so that the parser stops
         self._in_head, self._in_body = False, True
         self.idle.pop(self, None)
         if self._deadline is not None:

@@ -4,12 +4,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from hmac import compare_digest
+from ipaddress import ip_address
 from time import perf_counter
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from neupath.errors import NeuPathError
+from neupath.service.bodies import Bodies, with_body
 from neupath.service.limits import Limits
 from neupath.service.metrics import Metrics
 from neupath.service.refusals import Refusal, sentence_bytes, status_of
@@ -20,6 +22,8 @@ AtOnce = Callable[[bytes], str | None]
 Headers = Iterable[tuple[bytes, bytes]]
 SEARCH = "/api/graphs/{graph}/search"
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+_ALWAYS = ("/api/health", "/api/metrics")
+"""What is answered however busy the service is, as the page's own files are."""
 _OPEN = ("/api/health",)
 """What may be asked without the token; the page itself holds no data, and may be, too."""
 _HEADERS = [
@@ -32,6 +36,7 @@ _HEADERS = [
         b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     ),
 ]
+_CHECKED = frozenset((b"host", b"origin", b"authorization"))
 _JSON = (b"content-type", b"application/json")
 _HEAD = b"".join([*(b"%s: %s\r\n" % header for header in (_JSON, *_HEADERS)), b"content-length: "])
 _log = logging.getLogger("neupath.service")
@@ -48,9 +53,10 @@ class Guard:
         hosts: frozenset[str] | None,
     ) -> None:  # fmt: skip
         self._app, self._limits, self._metrics, self._at_once = app, limits, metrics, at_once
-        self._token = None if token is None else f"Bearer {token}".encode()
+        self._token = None if token is None else token.encode()
         self._hosts = hosts
         self._last_host: bytes | None = None
+        self._bodies = Bodies(limits)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -59,14 +65,13 @@ class Guard:
             return
         began = perf_counter()
         answer = _Answer(send)
-        self._metrics.active += 1
         try:
             self._check(scope["path"], scope["headers"])
-            await self._pass_on(scope, receive, answer)
+            body = await self._bodies.read(scope, receive)
+            await self._pass_on(scope, with_body(body, receive), answer)
         except NeuPathError as error:
             await answer.refuse(error)
         finally:
-            self._metrics.active -= 1
             self._metrics.count(scope["method"], _route_of(scope), answer.status, perf_counter() - began)
 
     def answer_at_once(self, path: str, query_string: bytes, headers: Headers) -> bytes | None:
@@ -87,36 +92,34 @@ class Guard:
         return b"%s%d\r\n\r\n%s" % (_HEAD, len(body), body)
 
     async def _pass_on(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
-        """Let the application answer, within the limits on bodies and time."""
-        body = _Body(scope, receive, self._limits.body)
-        if self._metrics.active > self._limits.active:
+        """Let the application answer, within the limits on time and on how many it answers at once."""
+        is_bound = scope["path"].startswith("/api/") and scope["path"] not in _ALWAYS
+        if is_bound and self._metrics.active >= self._limits.active:
             raise Refusal(503, f"the service is busy with {self._limits.active} requests; try again", Retry_After="1")
+        self._metrics.active += 1
         try:
             async with asyncio.timeout(self._limits.seconds + 1) as timer:
                 answer.timer = timer
-                await self._app(scope, body.receive, answer.send)
+                await self._app(scope, receive, answer.send)
         except TimeoutError:
             answer.timer = None
-            if body.is_waiting:
-                raise Refusal(
-                    408, f"the request's body did not come within {self._limits.seconds:g} seconds", Connection="close"
-                ) from None
             raise Refusal(504, f"this takes longer than {self._limits.seconds:g} seconds; ask for less") from None
         except NeuPathError:
             raise
         except Exception:  # the application has answered by now
             _log.exception("an error that is ours")
+        finally:
+            self._metrics.active -= 1
 
     def _check(self, path: str, headers: Headers) -> None:
         """Refuse a request by its headers."""
-        host = origin = token = b""
+        given: dict[bytes, bytes] = {}
         for name, value in headers:
-            if name == b"host":
-                host = value
-            elif name == b"origin":
-                origin = value
-            elif name == b"authorization":
-                token = value
+            if name in _CHECKED:
+                if name in given:
+                    raise Refusal(400, f"the header {name.decode()!r} is given twice; give it once")
+                given[name] = value
+        host, origin, token = given.get(b"host", b""), given.get(b"origin", b""), given.get(b"authorization", b"")
         if self._hosts is not None and host != self._last_host and not self._is_ours(host):
             raise Refusal(
                 421, f"the host {host.decode('latin-1')[:200]!r} is not this service; use http://127.0.0.1 or localhost"
@@ -129,7 +132,8 @@ class Guard:
                     401, "this service needs its token, as the header 'Authorization: Bearer TOKEN'",
                     WWW_Authenticate="Bearer",
                 )  # fmt: skip
-            if not compare_digest(token, self._token):
+            scheme, _, secret = token.partition(b" ")
+            if scheme.lower() != b"bearer" or not compare_digest(secret.strip(), self._token):
                 raise Refusal(401, "the token is wrong", WWW_Authenticate="Bearer")
 
     def _is_ours(self, host: bytes) -> bool:
@@ -184,33 +188,6 @@ class _Answer:
         await self.give(status_of(error), sentence_bytes(str(error)), headers)
 
 
-class _Body:
-    """Counts a body as it comes, whatever its headers say of it."""
-
-    def __init__(self, scope: Scope, receive: Receive, most: int) -> None:
-        self._receive = receive
-        self._most = most
-        self._read = 0
-        self._ended = False
-        declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-        if int(declared) > most:
-            raise self._too_large()
-        self.is_waiting = False
-
-    def _too_large(self) -> Refusal:
-        return Refusal(413, f"the request's body is larger than {self._most:,} bytes, the most this service reads")
-
-    async def receive(self) -> Message:
-        self.is_waiting = not self._ended
-        message = await self._receive()
-        self.is_waiting = False
-        self._read += len(message.get("body", b""))
-        self._ended = not message.get("more_body", False)
-        if self._read > self._most:
-            raise self._too_large()
-        return message
-
-
 def allowed_hosts(host: str) -> frozenset[str] | None:
     """Return the names a loopback service answers to, against pages that point their own name at it; else any.
 
@@ -221,5 +198,8 @@ def allowed_hosts(host: str) -> frozenset[str] | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a host."""
-    return host in ("localhost", "::1") or host.startswith("127.")
+    """Whether only this machine can reach a host; a name other than localhost may lead anywhere."""
+    try:
+        return host.lower() == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,6 +1,7 @@
 """Limits: how much one request, one client and all of them together may ask for."""
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
 
 from neupath.errors import QueryError
 from neupath.metapath import MetaPath
@@ -12,6 +13,8 @@ class Limits:
 
     body: int = 4 << 20
     """Bytes of a request's body."""
+    bodies: int = 256 << 20
+    """Bytes of all bodies that are being sent at a time."""
     head: int = 64 << 10
     """Bytes of a request's first line and headers."""
     k: int = 1000
@@ -34,13 +37,15 @@ class Limits:
     width: int = 1024
     """The widest embedding of a training job."""
     seconds: float = 30.0
-    """Seconds from a request's headers to its answer; jobs are not bound by it."""
+    """Seconds from a whole request to its answer; jobs are not bound by it."""
     head_seconds: float = 10.0
     """Seconds from the first byte of a request, or from connecting, to the end of its headers."""
+    body_seconds: float = 10.0
+    """Seconds from a request's headers to the end of its body."""
     idle_seconds: float = 20.0
     """Seconds that a connection is kept open for another request."""
     active: int = 256
-    """Requests worked on at a time."""
+    """Requests worked on at a time; one whose body is still to come is not."""
     heavy: int = 32
     """Requests that wait for a thread at a time."""
     streams: int = 64
@@ -50,7 +55,9 @@ class Limits:
     kept_jobs: int = 100
     """Finished jobs that are kept; the oldest is forgotten first."""
     scorers: int = 64
-    """Measures over meta-paths that are kept ready."""
+    """Measures that are kept ready."""
+    scorer_bytes: int = field(default_factory=lambda: _memory() // 4)
+    """Bytes of what they hold."""
 
     def check_k(self, k: int, queries: int = 1) -> None:
         """Refuse more hits than a call may ask for."""
@@ -69,6 +76,11 @@ class Limits:
         if count > self.pairs:
             raise QueryError(f"{count:,} pairs are given; this service takes at most {self.pairs:,} a call")
 
+    def check_paths(self, limit: int) -> None:
+        """Refuse a longer list of paths than a call may ask for."""
+        if limit > self.paths:
+            raise QueryError(f"limit is {limit}; this service lists at most {self.paths:,} paths")
+
     def check_text(self, what: str, text: object) -> None:
         """Refuse a text longer than any that makes sense."""
         if isinstance(text, str) and len(text) > self.text:
@@ -79,3 +91,8 @@ class Limits:
         if len(metapath) > self.steps:
             raise QueryError(f"the meta-path has {len(metapath)} steps; this service walks at most {self.steps}")
         return metapath
+
+
+def _memory() -> int:
+    """Return the bytes of memory that this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

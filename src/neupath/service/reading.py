@@ -11,6 +11,9 @@ from neupath.service.searching import read_query_string
 
 R = TypeVar("R", bound=Request)
 _MOST_SHOWN = 100
+_PLACES = ("query", "body")
+_CHOICES = ("str", "constrained-str", "int")
+"""What pydantic adds to a place where a value may be of several kinds."""
 
 
 def read(kind: type[R], query_string: bytes) -> R:
@@ -28,19 +31,26 @@ def sentence_of(problems: Iterable[Mapping[str, Any]]) -> str:
     "k is 'x': input should be a valid integer"
     """
     first, *others = problems
-    place = [str(part) for part in first["loc"] if part not in ("query", "body") or len(first["loc"]) == 1]
-    where = ".".join(place)[:_MOST_SHOWN] or "the body"
-    said = str(first["msg"])
-    said = said[:1].lower() + said[1:]
-    if first.get("type") == "missing":
-        told = f"{where} is missing"
-    elif first.get("type") == "extra_forbidden":
-        told = f"{where} is not a word that this request knows"
-    else:
-        shown = ascii(first.get("input"))
-        shown = shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}…"
-        told = f"{where} is {shown}: {said}"
+    told = _tell(first)
     return f"{told} (and {len(others)} more)" if others else told
+
+
+def _tell(problem: Mapping[str, Any]) -> str:
+    kind, place = problem.get("type"), problem["loc"]
+    if kind == "json_invalid":
+        return f"the body is no JSON: {problem['ctx']['error'].lower()} at character {place[-1]}"
+    if isinstance(problem.get("input"), bytes):
+        return "the body is not marked as JSON; send the header 'Content-Type: application/json' with it"
+    parts = [str(part) for part in place if part not in _CHOICES and (part not in _PLACES or len(place) == 1)]
+    where = ".".join(parts)[:_MOST_SHOWN] or "the body"
+    if kind == "missing":
+        return f"{where} is missing"
+    if kind == "extra_forbidden":
+        return f"{where} is not a word that this request knows"
+    shown = ascii(problem.get("input"))
+    shown = shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}…"
+    said = str(problem["msg"])
+    return f"{where} is {shown}: {said[:1].lower()}{said[1:]}"
 
 
 def parameters_of(kind: type[Request]) -> list[dict[str, Any]]:

@@ -13,6 +13,8 @@ _STATUSES: tuple[tuple[type[errors.NeuPathError], int], ...] = (
     (errors.WriteError, 507),
     (errors.NeuPathError, 422),
 )
+_MOST_LETTERS = 2000
+"""Letters of a sentence; what a client sent is not sent back at any length."""
 
 
 class Refusal(errors.NeuPathError):
@@ -42,5 +44,6 @@ def refuse(error: errors.NeuPathError) -> Response:
 
 
 def sentence_bytes(sentence: str) -> bytes:
-    """Return a sentence as the JSON of an error; text that is not valid is escaped."""
-    return json.dumps({"error": sentence}).encode("ascii")
+    """Return a sentence as the JSON of an error, a long one cut; text that is not valid is escaped."""
+    told = sentence if len(sentence) <= _MOST_LETTERS else f"{sentence[: _MOST_LETTERS - 1]}…"
+    return json.dumps({"error": told}).encode("ascii")

@@ -4,8 +4,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
-Id = Annotated[StrictStr | StrictInt, Field(description="An id, or a name where only one node bears it.")]
-Text = Annotated[str, Field(max_length=20_000)]
+_MOST_LETTERS = 20_000
+Word = Annotated[StrictStr, Field(max_length=_MOST_LETTERS)]
+Id = Annotated[Word | StrictInt, Field(description="An id, or a name where only one node bears it.")]
+Text = Annotated[str, Field(max_length=_MOST_LETTERS)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
 
@@ -16,11 +18,24 @@ class Request(BaseModel):
 
 
 class Meaning(Request):
-    """What similar means: a measure over a meta-path, or a saved model."""
+    """What similar means: a measure over a meta-path, or a saved model, which knows its own."""
 
     metapath: Text | None = Field(None, description="Such as author-paper-author, or APA.")
     measure: Text = Field("pathsim", description="One of GET /api/measures.")
-    model: Text | None = Field(None, description="One of GET /api/models, instead of a meta-path.")
+    model: Text | None = Field(None, description="One of GET /api/models, instead of a measure and a meta-path.")
+
+    @property
+    def names_measure(self) -> bool:
+        """Whether the measure was given, and is not the usual one."""
+        return "measure" in self.model_fields_set
+
+
+class AnyMeaning(Meaning):
+    """What similar means: also a measure over the whole graph, between nodes of one type."""
+
+    type: Text | None = Field(
+        None, description="The type of the nodes, for a measure over the whole graph whose query fits several."
+    )
 
 
 class Part(Request):
@@ -31,7 +46,7 @@ class Part(Request):
     weight: float = Field(ge=0, le=1e12)
 
 
-class Search(Meaning):
+class Search(AnyMeaning):
     """How to search."""
 
     k: int = Field(10, ge=1, le=2**31, description="How many hits.")
@@ -42,7 +57,7 @@ class Search(Meaning):
     @property
     def is_special(self) -> bool:
         """Whether more is asked than the k best of a meta-path."""
-        return bool(self.model is not None or self.where or self.zeros)
+        return bool(self.model is not None or self.type is not None or self.where or self.zeros)
 
 
 class SearchOne(Search):
@@ -62,7 +77,7 @@ class SearchMany(Search):
     model_config = ConfigDict(json_schema_extra={"example": {"queries": ["Mike", "Mary"], "metapath": "APVPA", "k": 2}})
 
 
-class ExplainOne(Meaning):
+class ExplainOne(AnyMeaning):
     """One pair, in the query string."""
 
     query: Text

@@ -7,13 +7,13 @@ from urllib.parse import unquote_plus
 import pyarrow as pa
 import pyarrow.csv
 
-from neupath.errors import QueryError
-from neupath.measures import Part
+from neupath.errors import QueryError, listed
+from neupath.measures import GRAPH_MEASURES, Part
 from neupath.metapath import enumerate_metapaths
 from neupath.nodes import Id
 from neupath.search import Hits
 from neupath.service.catalogue import Catalogue, Ready
-from neupath.service.requests import Meaning, Search, SearchMany, SearchOne
+from neupath.service.requests import AnyMeaning, Meaning, Search, SearchMany, SearchOne
 
 JSON, ARROW, CSV = "application/json", "application/vnd.apache.arrow.stream", "text/csv; charset=utf-8"
 _LISTS = frozenset({"where", "among"})
@@ -43,7 +43,13 @@ def read_query_string(query_string: bytes) -> dict[str, str | list[str]]:
 
 def answer_at_once(catalogue: Catalogue, graph: str, asked: SearchOne) -> str | None:
     """Answer a light query over a measure that is ready, or nothing where it needs a thread."""
-    if asked.metapath is None or asked.k > catalogue.limits.k or asked.is_special or asked.among:
+    if (
+        asked.metapath is None
+        or asked.type is not None
+        or asked.k > catalogue.limits.k
+        or asked.is_special
+        or asked.among
+    ):
         return None
     ready = catalogue.ready_at_once(graph, asked.measure, asked.metapath)
     row = None if ready is None else ready.names.row_at_once(asked.query)
@@ -55,13 +61,13 @@ def answer_at_once(catalogue: Catalogue, graph: str, asked: SearchOne) -> str | 
 def search_one(catalogue: Catalogue, graph: str, asked: SearchOne) -> Hits:
     """Find the hits of one query."""
     catalogue.limits.check_k(asked.k)
-    return _search(ready_for(catalogue, graph, asked), [asked.query], asked, asked.among)[0]
+    return _search(ready_for(catalogue, graph, asked, [asked.query]), [asked.query], asked, asked.among)[0]
 
 
 def search_many(catalogue: Catalogue, graph: str, asked: SearchMany) -> list[Hits]:
     """Find the hits of many queries."""
     catalogue.limits.check_k(asked.k, len(asked.queries))
-    return _search(ready_for(catalogue, graph, asked), asked.queries, asked, asked.among)
+    return _search(ready_for(catalogue, graph, asked, asked.queries), asked.queries, asked, asked.among)
 
 
 def _search(ready: Ready, queries: Sequence[Id], asked: Search, among: Sequence[Id]) -> list[Hits]:
@@ -71,16 +77,45 @@ def _search(ready: Ready, queries: Sequence[Id], asked: Search, among: Sequence[
     )  # fmt: skip
 
 
-def ready_for(catalogue: Catalogue, graph: str, asked: Meaning) -> Ready:
-    """Return the scorer that a request names: a measure over a meta-path, a combination, or a saved model."""
+def ready_for(catalogue: Catalogue, graph: str, asked: AnyMeaning, queries: Sequence[Id]) -> Ready:
+    """Return the scorer that a request names: a measure, a combination of some, or a saved model."""
     parts = asked.combination if isinstance(asked, SearchMany) else None
-    if sum(given is not None for given in (asked.metapath, asked.model, parts)) > 1:
-        raise QueryError("a saved model or a combination knows what similar means; give it alone, without a metapath")
+    check_alone(asked, parts is not None)
     if asked.model is not None:
         return catalogue.model(graph, asked.model)
     if parts is not None:
         return catalogue.combination(graph, [Part(part.measure, part.metapath, part.weight) for part in parts])
-    return catalogue.measure(graph, asked.measure, required_metapath(catalogue, graph, asked))
+    whole_graph = asked.measure.lower() in GRAPH_MEASURES
+    if not whole_graph and asked.type is not None:
+        raise QueryError(
+            f"{asked.measure[:100]} takes its types from the metapath; type is for measures over the whole graph: "
+            f"{listed(GRAPH_MEASURES)}"
+        )
+    if not whole_graph or asked.metapath is not None:
+        return catalogue.measure(graph, asked.measure, required_metapath(catalogue, graph, asked))
+    return catalogue.graph_measure(graph, asked.measure, asked.type or _type_of(catalogue, graph, queries))
+
+
+def check_alone(asked: Meaning, combines: bool = False) -> None:
+    """Refuse what a saved model or a combination would leave unused."""
+    if asked.model is None and not combines:
+        return
+    given = {"metapath": asked.metapath is not None, "measure": asked.names_measure}
+    given |= {"type": getattr(asked, "type", None) is not None, "combination": combines and asked.model is not None}
+    unused = next((name for name, is_given in given.items() if is_given), None)
+    if unused is not None:
+        raise QueryError(f"a saved model or a combination knows what similar means; give it alone, without a {unused}")
+
+
+def _type_of(catalogue: Catalogue, graph: str, queries: Sequence[Id]) -> str:
+    """Return the one type that knows all queries."""
+    hin = catalogue.graph(graph).hin
+    asked = "the query" if len(queries) == 1 else "the queries"
+    try:
+        return hin.find_type(queries, asked)
+    except QueryError as error:  # in the words of this place
+        told = str(error).partition(";")[0]
+        raise QueryError(f"{told}; say which with type") from error
 
 
 def required_metapath(catalogue: Catalogue, graph: str, asked: Meaning) -> str:

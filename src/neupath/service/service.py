@@ -5,16 +5,17 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from neupath.errors import MissingExtraError, NeuPathError, QueryError
+from neupath.errors import MissingExtraError, NeuPathError, QueryError, listed
 from neupath.labels import read_pairs
-from neupath.measures import measure_named
+from neupath.measures import GRAPH_MEASURES, MEASURES, measure_named
 from neupath.service.catalogue import Catalogue, Served
 from neupath.service.inferring import labels_of
-from neupath.service.jobs import Job, Jobs
+from neupath.service.job import Job
+from neupath.service.jobs import Jobs
 from neupath.service.limits import Limits
 from neupath.service.metrics import Metrics, Sample, metric
 from neupath.service.requests import InferJob, JoinJob, Meaning, TrainJob
-from neupath.service.searching import required_metapath
+from neupath.service.searching import check_alone, required_metapath
 from neupath.service.work import MODEL
 from neupath.service.workers import Workers
 
@@ -39,6 +40,7 @@ class Service:
             *metric("neupath_jobs", "gauge", "Jobs by state.", states),
             *metric("neupath_busy_workers", "gauge", "Heavy requests at work or waiting.", [({}, self.workers.busy)]),
             *metric("neupath_ready_scorers", "gauge", "Measures kept ready.", [({}, self.catalogue.known_scorers())]),
+            *metric("neupath_ready_bytes", "gauge", "Bytes they hold.", [({}, self.catalogue.known_bytes())]),
         ]
         return "\n".join(lines) + "\n"
 
@@ -59,8 +61,7 @@ class Service:
         if asked.model is None:
             self._check_measure(served, asked)
             return None
-        if asked.metapath is not None:
-            raise QueryError("a saved model knows what similar means; give either model or metapath")
+        check_alone(asked)
         self.catalogue.model(served.name, asked.model)
         return self.catalogue.folders[asked.model]
 
@@ -81,6 +82,11 @@ class Service:
         read_pairs(served.hin, [(pair.query, pair.target, pair.score) for pair in asked.pairs])
 
     def _check_measure(self, served: Served, asked: Meaning) -> None:
+        if asked.measure.lower() in GRAPH_MEASURES:
+            raise QueryError(
+                f"{asked.measure.lower()} looks at the whole graph, and jobs go along a meta-path; use one of "
+                f"{listed(MEASURES)} with a metapath"
+            )
         path = self.limits.check_metapath(served.hin.metapath(required_metapath(self.catalogue, served.name, asked)))
         measure_named(asked.measure, path).check(path)
 
@@ -102,7 +108,7 @@ def make_service(
     for job in jobs.jobs.values():
         if job.state == "done" and job.graph in graphs:
             _serve_again(serve_model, job)
-    workers = Workers(_THREADS, bounds.heavy, bounds.seconds)
+    workers = Workers(_THREADS, bounds.heavy, bounds.seconds, catalogue.relieve)
     return Service(catalogue, bounds, workers, jobs, Metrics())
 
 

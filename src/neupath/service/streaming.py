@@ -4,23 +4,27 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 
-from neupath.service.jobs import Job
+from neupath.service.job import Job
 
 HEARTBEAT = 10.0
 """Seconds of silence after which a comment shows that the connection is alive."""
 
 
 async def stream_events(job: Job, after: int = 0, heartbeat: float = HEARTBEAT) -> AsyncIterator[bytes]:
-    """Yield the events of a job with a number above `after`, those to come as well, until its end."""
-    last = after
+    """Yield the events of a job with a number above `after`, those to come as well, until its end.
+
+    The last is always `end`: also to who has heard it before, or heard an earlier service.
+    """
+    newest = job.events[-1][0] if job.events else 0
+    last, name = after if after <= newest else 0, ""
     yield b"retry: 1000\n\n"
     while True:
         changed = job.changed
         for number, event, content in [entry for entry in job.events if entry[0] > last]:
-            last = number
+            last, name = number, event
             yield encode_event(number, event, content)
         if job.is_over:
-            if not job.events:  # of an earlier service, which told its events itself
+            if name != "end":
                 yield encode_event(last + 1, "end", job.to_dict())
             return
         try:

@@ -4,10 +4,11 @@ from itertools import islice
 
 from neupath.errors import MetaPathError, NeuPathError
 from neupath.graph import HIN
-from neupath.measures import MEASURES, PathMeasure
+from neupath.measures import GRAPH_MEASURES, MEASURES, PathMeasure
 from neupath.metapath import MetaPath, Step, enumerate_metapaths
 from neupath.parsing import arrow
 from neupath.schema import Link, Schema
+from neupath.scorer import Scorer
 
 
 def read_prefix(hin: HIN, text: str) -> dict[str, object]:
@@ -46,15 +47,17 @@ def suggest_metapaths(
 
 
 def describe_measures() -> list[dict[str, object]]:
-    """List the measures, and which meta-paths each is defined on."""
-    return [
-        {
-            "name": name,
-            "about": (measure.__doc__ or "").strip().splitlines()[0],
-            "metapaths": "symmetric" if measure.check is not PathMeasure.check else "any",
-        }
-        for name, measure in MEASURES.items()
+    """List the measures, and which meta-paths each is defined on; those over the whole graph take none."""
+    over_paths = [
+        _describe_measure(measure, "symmetric" if measure.check is not PathMeasure.check else "any")
+        for measure in MEASURES.values()
     ]
+    return over_paths + [_describe_measure(measure, "none") for measure in GRAPH_MEASURES.values()]
+
+
+def _describe_measure(measure: type[Scorer], metapaths: str) -> dict[str, object]:
+    about = (measure.__doc__ or "").strip().splitlines()[0]
+    return {"name": measure.name, "about": about, "metapaths": metapaths}
 
 
 def _parse(hin: HIN, text: str) -> tuple[MetaPath | None, str | None]:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+from dataclasses import dataclass
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -49,39 +50,51 @@ class Reporter:
         self(epoch.epoch, total, errors)
 
 
-def work(connection: Connection, hin: HIN, content: str, folder: Path, model: Path | None, cores: int) -> None:
+@dataclass(frozen=True)
+class Order:
+    """What a job's process is given: the graph, the request's text, and where its results belong."""
+
+    hin: HIN
+    content: str
+    folder: Path
+    model: Path | None
+    """The folder of the model it uses."""
+    limits: Limits
+
+
+def work(connection: Connection, order: Order, cores: int) -> None:
     """Do a job and tell how it goes; the last message says what came of it."""
     Thread(target=_end_with_parent, daemon=True).start()
     _step_back(cores)
     reporter = Reporter(connection)
     try:
-        asked: Job = TypeAdapter(Job).validate_json(content)
-        summary = _do(hin, asked, folder, model, reporter)
-        reporter.tell(done=summary)
+        reporter.tell(done=_do(order, reporter))
     except NeuPathError as error:
         reporter.tell(failed=str(error))
     except MemoryError:
         reporter.tell(failed="there is not enough memory for this job; ask for less")
 
 
-def _do(hin: HIN, asked: Job, folder: Path, model: Path | None, reporter: Reporter) -> dict[str, object]:
+def _do(order: Order, reporter: Reporter) -> dict[str, object]:
+    asked: Job = TypeAdapter(Job).validate_json(order.content)
     if isinstance(asked, InferJob):
-        return _infer(hin, asked, folder, reporter)
+        return _infer(order, asked, reporter)
     if isinstance(asked, JoinJob):
-        return _join(hin, asked, folder, model, reporter)
-    return _train(hin, asked, folder, reporter)
+        return _join(order, asked, reporter)
+    return _train(order.hin, asked, order.folder, reporter)
 
 
-def _infer(hin: HIN, asked: InferJob, folder: Path, reporter: Reporter) -> dict[str, object]:
-    found = find(hin, labels_of(hin, asked, Limits()), asked, progress=reporter)
-    found.save(folder / MODEL)
-    return _write(folder, found.report(asked.suggest, asked.skip))
+def _infer(order: Order, asked: InferJob, reporter: Reporter) -> dict[str, object]:
+    found = find(order.hin, labels_of(order.hin, asked, order.limits), asked, progress=reporter)
+    found.save(order.folder / MODEL)
+    return _write(order.folder, found.report(asked.suggest, asked.skip))
 
 
-def _join(hin: HIN, asked: JoinJob, folder: Path, model: Path | None, reporter: Reporter) -> dict[str, object]:
+def _join(order: Order, asked: JoinJob, reporter: Reporter) -> dict[str, object]:
+    hin, model = order.hin, order.model
     scorer = load_scorer(model, hin) if model else measure_named(asked.measure, str(asked.metapath)).fit(hin)
     limit = 10 if asked.k is None and asked.min_score == 0 else asked.k
-    joined = join(scorer, folder / TABLE, limit, min_score=asked.min_score, progress=reporter)
+    joined = join(scorer, order.folder / TABLE, limit, min_score=asked.min_score, progress=reporter)
     return {"queries": joined.queries, "pairs": joined.pairs}
 
 

@@ -3,6 +3,8 @@
 import { at } from "./dom.js";
 
 const KEY = "neupath.token";
+const PAUSE = 1000;
+const MOST_FAILURES = 30;
 let asking = null;
 
 /** What the service refused, in its own sentence. */
@@ -94,9 +96,27 @@ function inHeader(token) {
   return String.fromCodePoint(...new TextEncoder().encode(token)).replace(/[\0\r\n]/g, "");
 }
 
-/** Yield the events of a job as {event, data} until it ends; EventSource would send no token. */
+/** Yield the events of a job as {event, data} until it ends, over another connection where one breaks. */
 export async function* events(job, signal) {
-  const answer = await ask(`/jobs/${job}/events`, { signal });
+  for (let last = 0, failures = 0; ; failures += 1) {
+    try {
+      for await (const { id, event, data } of listen(job, last, signal)) {
+        [last, failures] = [id, 0];
+        yield { event, data };
+        if (event === "end") return;
+      }
+    } catch (error) {
+      const isAway = !(error instanceof Refused) || error.status === 0 || error.status === 503;
+      if (error.name === "AbortError" || !isAway || failures >= MOST_FAILURES) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, PAUSE));
+  }
+}
+
+/** Yield the events of one connection; EventSource would send no token. */
+async function* listen(job, last, signal) {
+  const headers = last ? { "Last-Event-ID": String(last) } : {};
+  const answer = await ask(`/jobs/${job}/events`, { signal, headers });
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   for (;;) {
@@ -112,6 +132,6 @@ function readEvent(block) {
   const lines = block
     .split("\n")
     .map((line) => [line.slice(0, line.indexOf(": ")), line.slice(line.indexOf(": ") + 2)]);
-  const { event, data } = Object.fromEntries(lines);
-  return { event, data: data && JSON.parse(data) };
+  const { id, event, data } = Object.fromEntries(lines);
+  return { id: Number(id), event, data: data && JSON.parse(data) };
 }

@@ -2,6 +2,8 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const MOST_LETTERS = 160;
+const BREATH = 100;
+const unsaid = [];
 
 function build(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
@@ -70,9 +72,29 @@ export function count(number, singular = "", plural = `${singular}s`) {
   return singular ? `${digits} ${number === 1 ? singular : plural}` : digits;
 }
 
-/** Tell screen readers what changed. */
+/** Tell screen readers what changed; what is said in one breath is said together, none over another. */
 export function announce(text) {
-  at("live").textContent = text;
+  if (!unsaid.length)
+    setTimeout(() => {
+      at("live").textContent = unsaid.join(". ");
+      unsaid.length = 0;
+    }, BREATH);
+  if (!unsaid.includes(text)) unsaid.push(text);
+}
+
+/**
+ * Put elements where others were. Who had the focus there keeps it: on the one with the same key, else on the one in
+ * the same place, else on `otherwise`.
+ */
+export function refill(place, children, otherwise = null) {
+  const places = () => [...place.querySelectorAll("button, [tabindex], input, select")];
+  const held = place.contains(document.activeElement) ? document.activeElement : null;
+  const [index, key] = held ? [places().indexOf(held), held.dataset.key] : [];
+  place.replaceChildren(...children);
+  if (!held) return;
+  const now = places();
+  const next = (key && now.find((one) => one.dataset.key === key)) || now[Math.min(index, now.length - 1)] || otherwise;
+  next?.focus();
 }
 
 /** Show an error where its result would have stood. */

@@ -1,7 +1,7 @@
 // Example: pairs in, what they mean out; at once where they are few, as a job that can be watched and cancelled else.
 
 import { events, get, graphPath, post, remove } from "./calls.js";
-import { announce, at, count, el, problem, same } from "./dom.js";
+import { announce, at, count, el, problem, refill, same } from "./dom.js";
 import { showInferred } from "./inferred.js";
 import { readModels } from "./graphs.js";
 import { pairFields, pairList } from "./pairs.js";
@@ -32,8 +32,10 @@ export async function updateExample() {
       state.pairs.map((pair) => pair.slice(0, 2)),
     );
   if (!isScoring || drawn.graph !== state.graph || !parts.pairs.contains(document.activeElement))
-    parts.pairs.replaceChildren(pairList());
+    refill(parts.pairs, [pairList()], parts.heading);
   drawn = { graph: state.graph, type: state.type, pairs: state.pairs };
+  const isAsked = [parts.infer, parts.thorough].includes(document.activeElement);
+  if (isAsked && current.busy !== null) parts.result.focus(); // what is disabled loses the focus to nobody
   parts.infer.disabled = parts.thorough.disabled = !state.pairs.length || current.busy !== null;
   if (state.ran && current.asked === null && !current.busy) await (state.job ? resume(state.job) : infer());
   else showResult();
@@ -62,12 +64,13 @@ function layOut() {
     { type: "button", onclick: () => change({ pairs: [], skip: [], ran: false, job: null, try: null }) },
     "Remove all",
   );
-  const result = el("div", { id: "inferred" });
+  const result = el("div", { id: "inferred", tabindex: -1, role: "region", "aria-label": "What the pairs mean" });
+  const heading = el("h3", { tabindex: -1 }, "Pairs");
   at("example-body").replaceChildren(
     el(
       "div",
       { class: "half" },
-      el("h3", {}, "Pairs"),
+      heading,
       pairs,
       el("div", { class: "row wrap" }, infer_, thorough, clear),
       el("h3", {}, "Add a pair"),
@@ -75,7 +78,7 @@ function layOut() {
     ),
     el("div", { class: "half" }, result),
   );
-  return { fields, pairs, infer: infer_, thorough, result };
+  return { fields, pairs, heading, infer: infer_, thorough, result };
 }
 
 function body() {
@@ -147,7 +150,14 @@ function finish() {
   updateExample();
 }
 
+/** Show how far it is, or what was found; who had the focus there keeps it there. */
 function showResult() {
+  const hadFocus = parts.result.contains(document.activeElement);
+  fillResult();
+  if (hadFocus && !parts.result.contains(document.activeElement)) parts.result.focus();
+}
+
+function fillResult() {
   const { busy, error, found } = current;
   parts.result.setAttribute("aria-busy", String(busy !== null));
   if (busy) return parts.result.replaceChildren(waiting(busy));

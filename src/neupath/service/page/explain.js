@@ -55,9 +55,7 @@ async function show(signal, isNew) {
     const parts = partsOf(why);
     const [from, to] = [why.query, why.target].map((node) => labelled(node, parts));
     at("why-title").replaceChildren(el("bdi", {}, shown(from, 60)), " and ", el("bdi", {}, shown(to, 60)));
-    at("why-body").replaceChildren(
-      ...parts.map((part, index) => showPart(part, kinds, parts.length > 1 || why.parts ? index : null)),
-    );
+    refillWhy(parts.map((part, index) => showPart(part, kinds, parts.length > 1 || why.parts ? index : null)));
     if (isNew)
       at("why").scrollIntoView({
         block: "nearest",
@@ -66,9 +64,18 @@ async function show(signal, isNew) {
   } catch (error) {
     if (error.name === "AbortError") return;
     at("why-title").textContent = "Why";
-    at("why-body").replaceChildren(problem(error));
+    refillWhy([problem(error)]);
   }
   at("why").setAttribute("aria-busy", "false");
+}
+
+/** Show an explanation; who asked for more paths stays at the button that asks for still more, or at the title. */
+function refillWhy(children) {
+  const buttons = () => [...at("why-body").querySelectorAll(".more button")];
+  const held = buttons().indexOf(document.activeElement);
+  const hadFocus = at("why-body").contains(document.activeElement);
+  at("why-body").replaceChildren(...children);
+  if (hadFocus) (buttons()[held] ?? at("why-title")).focus();
 }
 
 function labelled(node, parts) {

@@ -5,6 +5,11 @@ import { get, graphPath, post } from "./calls.js";
 const known = new Map();
 export const served = { graphs: [], measures: [], models: [] };
 
+/** Whether a measure looks at the whole graph, and so takes no meta-path. */
+export function isWhole(measure) {
+  return served.measures.some((one) => one.name === measure && one.metapaths === "none");
+}
+
 function once(key, read) {
   if (!known.has(key))
     known.set(
@@ -69,6 +74,7 @@ export async function resolve(graph, meaning) {
     if (!model) return { valid: false, error: `No model ${meaning.model} fits this graph any more; choose a measure.` };
     return { valid: true, source: model.source_type, target: model.target_type, explains: model.explains };
   }
+  if (meaning.whole) return { valid: true, ...(await typeOf(graph, meaning.start)), explains: false };
   const told = await readPath(graph, meaning.mix ? meaning.mix[0].metapath : meaning.metapath);
   const [source, target] = [told.node_types[0], told.node_types.at(-1)];
   if (!told.valid || meaning.mix) return { ...told, source, target, explains: true };
@@ -77,6 +83,21 @@ export async function resolve(graph, meaning) {
     ? null
     : `${meaning.measure} needs a meta-path that goes out and back; go on, or take ${told.measures[0]}.`;
   return { ...told, valid: defined, isPath: true, source, target, error, explains: true };
+}
+
+/** Return the type that a meta-path starts at, as source and target; the first of the graph where it has none yet. */
+async function typeOf(graph, path) {
+  const { node_types: types } = await readSchema(graph);
+  const names = types.map((type) => type.node_type);
+  const begun = path.trim().toLowerCase();
+  const [first] = (await readPath(graph, path)).node_types;
+  const source = first ?? names.find((name) => name.toLowerCase() === begun) ?? names[0];
+  return { source, target: source };
+}
+
+/** Return a meaning as the words of a request. */
+async function wordsOf(graph, meaning) {
+  return meaning.whole ? { measure: meaning.measure, type: (await resolve(graph, meaning)).source } : meaning;
 }
 
 /** Search; with `accept`, for the bytes of another format. */
@@ -90,13 +111,14 @@ export async function search(graph, meaning, query, k, { signal, accept } = {}) 
     );
     return accept ? found : found[0];
   }
-  return get(graphPath(graph, "/search"), { ...meaning, query, k }, { signal, headers });
+  const words = await wordsOf(graph, meaning);
+  return get(graphPath(graph, "/search"), { ...words, query, k }, { signal, headers });
 }
 
-export function explain(graph, meaning, query, target, limit, signal) {
+export async function explain(graph, meaning, query, target, limit, signal) {
   const path = graphPath(graph, "/explain");
   if (meaning.mix) return post(path, { query, target, limit, combination: meaning.mix }, { signal });
-  return get(path, { ...meaning, query, target, limit }, { signal });
+  return get(path, { ...(await wordsOf(graph, meaning)), query, target, limit }, { signal });
 }
 
 /** Choose what to begin with: a type that people know by name, and the best connected way out and back. */

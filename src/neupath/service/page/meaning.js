@@ -1,8 +1,8 @@
 // Meaning: the meta-path and measure of each side, built by clicking types, by typing, or by taking what is offered.
 
 import { combobox } from "./combobox.js";
-import { announce, at, el, shown } from "./dom.js";
-import { readPath, readSchema, served, suggestPaths } from "./graphs.js";
+import { announce, at, el, refill, shown } from "./dom.js";
+import { isWhole, readPath, readSchema, served, suggestPaths } from "./graphs.js";
 import { drawSchema, showSchema, summary } from "./schema.js";
 import { change, meaning, meaningText, state } from "./state.js";
 
@@ -136,15 +136,17 @@ function showEditor(side, told) {
   const [model, mix] = [state[`model${end(side)}`], state[`mix${end(side)}`]];
   if (input.value !== pathOf(side)) input.value = pathOf(side);
   for (const id of ["path", "undo", "clear"]) at(`${id}-${side}`).disabled = Boolean(model || mix);
-  const [text, kind] = statusOf(told, pathOf(side), model, mix);
+  const [text, kind] = statusOf(told, side, model, mix);
   at(`status-${side}`).className = `status ${kind}`;
   at(`status-${side}`).textContent = text;
   showMeasures(side, told, model, mix);
 }
 
-function statusOf(told, text, model, mix) {
+function statusOf(told, side, model, mix) {
+  const [text, measure] = [pathOf(side), state[`measure${end(side)}`]];
   if (mix) return [mix.map((part) => `${part.weight.toFixed(2)} × ${part.metapath}`).join(" + "), "good"];
   if (model) return ["The saved model knows what similar means.", "good"];
+  if (isWhole(measure)) return [`✓ ${measure} needs no meta-path; the first type says which nodes to compare.`, "good"];
   if (!text.trim()) return ["Begin with a type.", ""];
   if (!told.valid) return [told.error, told.next.length ? "open" : "bad"];
   const kind = told.symmetric ? "out and back" : `from ${told.node_types[0]} to ${told.node_types.at(-1)}`;
@@ -152,17 +154,20 @@ function statusOf(told, text, model, mix) {
 }
 
 function showMeasures(side, told, model, mix) {
-  const usable = (name) => !told.valid || told.measures.includes(name);
+  const usable = (name) => !told.valid || isWhole(name) || told.measures.includes(name);
   const models = served.models.filter((one) => one.graphs.includes(state.graph));
-  const measures = served.measures.map(({ name }) =>
+  const option = ({ name }) =>
     el(
       "option",
       { value: `measure:${name}`, disabled: !usable(name) },
       usable(name) ? name : `${name} (needs a path out and back)`,
-    ),
-  );
+    );
+  const groups = [
+    ["Along the meta-path", served.measures.filter(({ name }) => !isWhole(name))],
+    ["Over the whole graph", served.measures.filter(({ name }) => isWhole(name))],
+  ];
   const select = at(`measure-${side}`);
-  select.replaceChildren(el("optgroup", { label: "Measures" }, measures));
+  select.replaceChildren(...groups.map(([label, list]) => el("optgroup", { label }, list.map(option))));
   if (models.length)
     select.append(
       el(
@@ -188,12 +193,20 @@ function showNext(told) {
   at("schema-hint").textContent = state.path
     ? "Choose a type to go one step on; dashed ones cannot follow."
     : "Choose types in turn to walk a meta-path.";
+  const held = at("next").contains(document.activeElement);
   at("following").hidden = !told.next.length;
-  at("next").replaceChildren(
-    ...told.next.map((next) =>
+  if (held && !told.next.length) at(`path-${edited}`).focus();
+  refill(
+    at("next"),
+    told.next.map((next) =>
       el(
         "button",
-        { type: "button", class: "chip", onclick: () => takePath(next.metapath) },
+        {
+          type: "button",
+          class: "chip",
+          "data-key": `${next.link} ${next.node_type}`,
+          onclick: () => takePath(next.metapath),
+        },
         next.link ? el("span", { class: "id" }, shown(next.link, 40)) : null,
         shown(next.node_type, 40),
       ),
@@ -214,8 +227,9 @@ async function showSuggestions(told, schema, mine) {
   const fitting = all.filter((path) => path.metapath.startsWith(open)).slice(0, 8);
   at("suggested").hidden = !fitting.length;
   at("suggestions-title").textContent = open ? "To come back" : `Meta-paths of ${shown(from ?? "", 30)}`;
-  at("suggestions").replaceChildren(
-    ...fitting.map((path) =>
+  refill(
+    at("suggestions"),
+    fitting.map((path) =>
       el(
         "li",
         {},
@@ -224,6 +238,7 @@ async function showSuggestions(told, schema, mine) {
           {
             type: "button",
             class: "suggestion",
+            "data-key": path.metapath,
             "aria-pressed": String(path.metapath === told.metapath),
             onclick: () => takePath(path.metapath),
           },

@@ -1,27 +1,32 @@
 // Schema: the types and relations of a graph as a picture whose types, clicked in turn, make a meta-path.
 
-import { at, count, el, shown, svg } from "./dom.js";
+import { at, count, el, refill, shown, svg } from "./dom.js";
 
 const WIDTH = 360;
 const ROW = 96;
-const MOST_A_ROW = 3;
+const GAP = 12;
 const PILL = 44;
 const MANY = 10;
+const LETTER = 6.8;
+const BENDS = [0, 60, -60, 120, -120, 190, -190, 260, -260];
+const STEPS = Array.from({ length: 25 }, (_, place) => place / 24);
+const ALONG = [0.5, 0.42, 0.58, 0.34, 0.66, 0.27, 0.73];
 
 /** Place types in rows by their distance from one that is far from the others. */
 export function layOut(schema) {
   const names = schema.node_types.map((type) => type.node_type);
   const beside = new Map(names.map((name) => [name, new Set()]));
   for (const { source, target } of schema.steps) beside.get(source).add(target);
+  const alone = names.filter((name) => [...beside.get(name)].every((other) => other === name));
   const rows = [];
-  const placed = new Set();
+  const placed = new Set(alone);
   while (placed.size < names.length) {
     const left = names.filter((name) => !placed.has(name));
     const found = levelsFrom(farthest(left[0], beside), beside);
     for (const level of found) level.forEach((name) => placed.add(name));
     rows.push(...found);
   }
-  return spread(rows.flatMap(split));
+  return spread([...rows, alone].filter((level) => level.length).flatMap(split));
 }
 
 function levelsFrom(start, beside) {
@@ -40,19 +45,35 @@ function farthest(start, beside) {
   return ends.reduce((best, name) => (levelsFrom(name, beside).length > levelsFrom(best, beside).length ? name : best));
 }
 
+function widthOf(name) {
+  return Math.min(170, Math.max(92, 8.4 * Array.from(shown(name, 18)).length + 40));
+}
+
+/** Break a level into rows whose types stand side by side. */
 function split(level) {
-  const rows = Math.ceil(level.length / MOST_A_ROW);
-  const size = Math.ceil(level.length / rows);
-  return Array.from({ length: rows }, (_, row) => level.slice(row * size, (row + 1) * size));
+  const rows = [[]];
+  let used = 0;
+  for (const name of level) {
+    if (rows.at(-1).length && used + widthOf(name) > WIDTH) {
+      rows.push([]);
+      used = 0;
+    }
+    rows.at(-1).push(name);
+    used += widthOf(name) + GAP;
+  }
+  return rows;
 }
 
 function spread(rows) {
   const places = new Map();
   rows.forEach((row, y) => {
-    const odd = row.length === 1 && rows.length > 4 && y % 2 ? 0.2 : 0; // so that a long chain bends
-    row.forEach((name, x) => {
-      places.set(name, { x: WIDTH * ((x + 0.5) / row.length + odd), y: ROW * y + PILL / 2 + 8 });
-    });
+    const odd = row.length === 1 && rows.length > 4 && y % 2 ? 0.2 * WIDTH : 0; // so that a long chain bends
+    const space = (WIDTH - row.reduce((sum, name) => sum + widthOf(name), 0)) / row.length;
+    let left = space / 2 + Math.min(odd, space / 2);
+    for (const name of row) {
+      places.set(name, { x: left + widthOf(name) / 2, y: ROW * y + PILL / 2 + 8 });
+      left += widthOf(name) + space;
+    }
   });
   return { places, height: ROW * (rows.length - 1) + PILL + 16 };
 }
@@ -70,22 +91,12 @@ export function drawSchema(schema, told, step, refuse) {
   const walked = new Set(
     (told.node_types ?? []).slice(1).map((type, i) => [type, told.node_types[i]].sort().join("\n")),
   );
-  for (const [key, relations] of byEnds(schema.relations)) {
-    relations.forEach((relation, place) => {
-      const links = [`-${relation.name}->`, `<-${relation.name}-`, `-${relation.name}-`];
-      const option = offered((next) => links.includes(next.link) && key.split("\n").includes(next.node_type));
-      picture.append(
-        drawRelation(
-          relation,
-          places,
-          place - (relations.length - 1) / 2,
-          walked.has(key),
-          option,
-          step,
-          schema.relations.length > MANY,
-        ),
-      );
-    });
+  const bundles = byEnds(schema.relations);
+  const taken = [...places].map(([name, { x, y }]) => boxAt(x, y, widthOf(name), PILL));
+  for (const [key, relations] of bundles) {
+    const option = offered((next) => next.link !== null && leadsAlong(next, relations, key.split("\n"), told));
+    const parts = { option, walked: walked.has(key), crowded: bundles.size > MANY };
+    picture.append(drawRelation(relations, places, taken, parts, step));
   }
   schema.node_types.forEach((type, index) => {
     const option = offered((next) => next.node_type === type.node_type);
@@ -93,6 +104,15 @@ export function drawSchema(schema, told, step, refuse) {
     picture.append(drawType(type, index, places.get(type.node_type), positions, option, step, refuse));
   });
   return picture;
+}
+
+/** Whether a step goes along a bundle: by one of its relations from where the meta-path ends, or by all at once. */
+function leadsAlong(next, relations, ends, told) {
+  const from = told.node_types?.at(-1) ?? told.text?.trim();
+  if (!ends.includes(next.node_type) || (from && !ends.includes(from))) return false;
+  if (ends[0] !== ends[1] && from === next.node_type) return false;
+  const [{ name }] = relations;
+  return relations.length > 1 || [`-${name}->`, `<-${name}-`, `-${name}-`].includes(next.link);
 }
 
 /** Gather the relations that join the same two types. */
@@ -107,7 +127,7 @@ function byEnds(relations) {
 
 function drawType(type, index, { x, y }, positions, option, step, refuse) {
   const name = shown(type.node_type, 18);
-  const width = Math.min(170, Math.max(92, 8.4 * Array.from(name).length + 40));
+  const width = widthOf(type.node_type);
   const order = positions.length ? `; position ${positions.join(" and ")} of the meta-path` : "";
   const act = () => (option ? step(option) : refuse(type.node_type));
   return svg(
@@ -120,6 +140,7 @@ function drawType(type, index, { x, y }, positions, option, step, refuse) {
       "aria-label": `${name}, ${count(type.nodes, "node")}${order}`,
       "aria-disabled": option ? null : "true",
       "data-type": type.node_type,
+      "data-key": type.node_type,
       onclick: act,
       onkeydown: (event) => press(event, act),
     },
@@ -138,52 +159,91 @@ function drawType(type, index, { x, y }, positions, option, step, refuse) {
   );
 }
 
-function drawRelation(relation, places, offset, walked, option, step, crowded) {
-  const [from, to] = [places.get(relation.source), places.get(relation.target)];
-  const curve = from === to ? loop(from, offset) : bend(from, to, offset);
-  const [source, name, target] = [relation.source, relation.name, relation.target].map((word) => shown(word, 40));
-  const text = `${source} ${name} ${target}: ${count(relation.edges, "edge")}`;
+/** Draw the relations that join two types as one line, with a label where there is room for it. */
+function drawRelation(relations, places, taken, { option, walked, crowded }, step) {
+  const [first] = relations;
+  const [from, to] = [places.get(first.source), places.get(first.target)];
+  const others = [...places].filter(([, place]) => place !== from && place !== to);
+  const pills = others.map(([name, { x, y }]) => boxAt(x, y, widthOf(name), PILL));
+  const curve = from === to ? loop(from) : around(from, to, pills);
+  const told = relations.map(describeRelation);
   const act = () => option && step(option);
   const able = option
     ? {
         role: "button",
         tabindex: 0,
-        "aria-label": `follow ${text}`,
+        "data-key": relations.map((one) => `${one.source}\n${one.name}\n${one.target}`).join("\n\n"),
+        "aria-label": `follow ${told.join("; ")}`,
         onclick: act,
         onkeydown: (event) => press(event, act),
       }
     : {};
+  const label =
+    relations.length > 1
+      ? `${relations.length} relations`
+      : `${shown(first.name, 22)} ${first.directed ? arrow(from, to) : ""}`.trim();
+  const edges = crowded ? "" : count(relations.reduce((sum, one) => sum + one.edges, 0));
   return svg(
     "g",
     { class: `relation${walked ? " walked" : ""}${option ? " possible" : ""}`, ...able },
-    svg("title", {}, text),
+    svg("title", {}, told.join("\n")),
     svg("path", { d: curve.d, class: "line" }),
-    svg(
-      "text",
-      { x: curve.x, y: curve.y - (crowded ? 0 : 6), class: "label" },
-      `${shown(relation.name, from.x === to.x ? 22 : 13)} ${relation.directed ? arrow(from, to) : ""}`,
-      crowded ? null : svg("tspan", { class: "count", x: curve.x, dy: 13 }, count(relation.edges)),
-    ),
+    drawLabel(label, edges, curve, taken),
   );
 }
 
-function bend(from, to, offset) {
-  const [x, y] = [(from.x + to.x) / 2, (from.y + to.y) / 2];
+function describeRelation({ source, name, target, edges }) {
+  const [from, word, to] = [source, name, target].map((text) => shown(text, 40));
+  return `${from} ${word} ${to}: ${count(edges, "edge")}`;
+}
+
+/** Write a label on its curve where it covers no type and no other label; without such a place its title has to do. */
+function drawLabel(label, edges, curve, taken) {
+  const [width, height] = [LETTER * Math.max(label.length, edges.length), edges ? 30 : 15];
+  const spots = ALONG.map(curve.at).map(({ x, y }) => ({ x: Math.min(WIDTH - width / 2, Math.max(width / 2, x)), y }));
+  const free = spots.find(({ x, y }) => !taken.some((other) => overlap(boxAt(x, y, width, height), other)));
+  if (!free) return null;
+  taken.push(boxAt(free.x, free.y, width, height));
+  return svg(
+    "text",
+    { x: free.x, y: free.y + (edges ? -2 : 4), class: "label" },
+    label,
+    edges ? svg("tspan", { class: "count", x: free.x, dy: 13 }, edges) : null,
+  );
+}
+
+function boxAt(x, y, width, height) {
+  return { x0: x - width / 2, x1: x + width / 2, y0: y - height / 2, y1: y + height / 2 };
+}
+
+function overlap(one, other) {
+  return one.x0 < other.x1 && other.x0 < one.x1 && one.y0 < other.y1 && other.y0 < one.y1;
+}
+
+/** Return the straightest curve between two places that runs through no other type, or the straight one. */
+function around(from, to, pills) {
+  const curves = BENDS.map((by) => bend(from, to, by));
+  const isFree = ({ at: spot }) =>
+    STEPS.every((t) => !pills.some((pill) => overlap(boxAt(spot(t).x, spot(t).y, 4, 4), pill)));
+  return curves.find(isFree) ?? curves[0];
+}
+
+function bend(from, to, by) {
   const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
-  const [dx, dy] = [(-(to.y - from.y) / length) * offset * 60, ((to.x - from.x) / length) * offset * 60];
+  const [dx, dy] = [(-by * (to.y - from.y)) / length, (by * (to.x - from.x)) / length];
+  const [x, y] = [(from.x + to.x) / 2 + dx, (from.y + to.y) / 2 + dy];
+  const along = (t, a, b, c) => (1 - t) ** 2 * a + 2 * t * (1 - t) * b + t ** 2 * c;
   return {
-    d: `M${from.x} ${from.y}Q${x + dx} ${y + dy} ${to.x} ${to.y}`,
-    x: x + dx / 2,
-    y: y + dy / 2 + offset * 12 + 4,
+    d: `M${from.x} ${from.y}Q${x} ${y} ${to.x} ${to.y}`,
+    at: (t) => ({ x: along(t, from.x, x, to.x), y: along(t, from.y, y, to.y) }),
   };
 }
 
-function loop({ x, y }, offset) {
-  const out = 64 + 18 * offset;
+function loop({ x, y }) {
+  const out = 64;
   return {
     d: `M${x + 20} ${y - 12}C${x + 150} ${y - out} ${x + 150} ${y + out} ${x + 20} ${y + 12}`,
-    x: Math.min(x + 122, WIDTH - 60),
-    y: y + 4 + 14 * offset,
+    at: (t) => ({ x: x + 110, y: y + 96 * (t - 0.5) }),
   };
 }
 
@@ -201,9 +261,7 @@ function press(event, act) {
 
 /** Put a picture where another was, and leave the focus where it was. */
 export function showSchema(picture) {
-  const focused = at("schema").contains(document.activeElement) && document.activeElement.dataset.type;
-  at("schema").replaceChildren(picture);
-  if (focused) [...picture.querySelectorAll(".type")].find((type) => type.dataset.type === focused)?.focus();
+  refill(at("schema"), [picture]);
 }
 
 /** Say what a graph holds in a line. */

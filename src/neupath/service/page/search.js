@@ -6,6 +6,7 @@ import { findNodes, readNode, readPath, resolve, search, served } from "./graphs
 import { HitList } from "./hits.js";
 import { change, meaning, meaningText, state } from "./state.js";
 
+const SLOW = 300;
 const lists = {};
 let source = null;
 let searching = null;
@@ -43,6 +44,7 @@ export function nodeOptions({ nodes, total }) {
 }
 
 function choose(node) {
+  if (at("start").contains(document.activeElement)) at("found").focus(); // the chips make room for the hits
   showQuery(node);
   change({ query: String(node.id), queryType: source, target: null });
 }
@@ -130,7 +132,15 @@ async function update(signal) {
     },
     () => {},
   );
-  await Promise.all((state.compare ? ["a", "b"] : ["a"]).map((side) => fill(side, query, told.source, signal)));
+  const slow = setTimeout(() => {
+    at("found").textContent = "Searching …";
+    announce("searching");
+  }, SLOW);
+  try {
+    await Promise.all((state.compare ? ["a", "b"] : ["a"]).map((side) => fill(side, query, told.source, signal)));
+  } finally {
+    clearTimeout(slow);
+  }
   if (!state.compare) lists.b.clear();
   at("columns").setAttribute("aria-busy", "false");
   return markHits();

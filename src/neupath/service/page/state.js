@@ -1,5 +1,7 @@
 // State: all that a view is made of, held by the address, so that a link shares it and Back returns to it.
 
+import { isWhole } from "./graphs.js";
+
 const WORDS = {
   graph: "g",
   view: "v",
@@ -50,6 +52,8 @@ const DEFAULTS = {
   job: null,
   try: null,
 };
+const CHOICES = { view: ["search", "example"], side: ["a", "b"] };
+const MOST = 100_000;
 const listeners = [];
 
 export let state = read(location.hash);
@@ -65,7 +69,8 @@ function read(hash) {
 }
 
 function readValue(usual, text, name) {
-  if (typeof usual === "number") return Math.max(1, Math.floor(Number(text)) || usual);
+  if (typeof usual === "number") return /^[0-9]+$/.test(text) && text >= 1 && text <= MOST ? Number(text) : usual;
+  if (CHOICES[name]) return CHOICES[name].includes(text) ? text : usual;
   if (typeof usual === "boolean") return text === "1";
   if (name === "mix" || name === "mix2") return readMix(text);
   if (name === "pairs") return readRows(text).filter((row) => Number.isFinite(row[2]));
@@ -73,19 +78,24 @@ function readValue(usual, text, name) {
 }
 
 function readMix(text) {
-  const parts = readRows(text).filter(([measure, , weight]) => typeof measure === "string" && weight >= 0);
-  return parts.length
-    ? parts.map(([measure, metapath, weight]) => ({ measure, metapath: String(metapath), weight }))
-    : null;
+  const parts = readRows(text).filter(
+    ([measure, metapath, weight]) =>
+      typeof measure === "string" && typeof metapath === "string" && Number.isFinite(weight) && weight >= 0,
+  );
+  return parts.length ? parts.map(([measure, metapath, weight]) => ({ measure, metapath, weight })) : null;
 }
 
 function readRows(text) {
   try {
     const rows = JSON.parse(text);
-    return Array.isArray(rows) ? rows.filter((row) => Array.isArray(row) && row.length >= 2) : [];
+    return Array.isArray(rows) ? rows.filter((row) => Array.isArray(row) && row.length >= 2 && row.slice(0, 2).every(isId)) : [];
   } catch {
     return [];
   }
+}
+
+function isId(value) {
+  return typeof value === "string" || Number.isSafeInteger(value);
 }
 
 function write(given) {
@@ -124,17 +134,19 @@ addEventListener("popstate", () => {
   tell();
 });
 
-/** What similar means on one of the two sides: a measure over a meta-path, a saved model, or a weighted sum. */
+/** What similar means on one of the two sides: a measure over a meta-path or the whole graph, a model, a sum. */
 export function meaning(side) {
   const end = side === "b" ? "2" : "";
   if (state[`mix${end}`]) return { mix: state[`mix${end}`] };
   if (state[`model${end}`]) return { model: state[`model${end}`] };
-  return { metapath: state[`path${end}`], measure: state[`measure${end}`] };
+  const [path, measure] = [state[`path${end}`], state[`measure${end}`]];
+  return isWhole(measure) ? { whole: true, measure, start: path } : { metapath: path, measure };
 }
 
 /** Say a meaning in a few words. */
 export function meaningText(given) {
   if (given.mix)
     return `found by example (${given.mix.length === 1 ? given.mix[0].metapath : `${given.mix.length} meta-paths`})`;
+  if (given.whole) return `${given.measure} over the whole graph`;
   return given.model ? `model ${given.model}` : `${given.measure} on ${given.metapath}`;
 }
