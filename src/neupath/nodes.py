@@ -92,7 +92,7 @@ class Nodes:
         for query in queries:
             if isinstance(query, str) and not query.isprintable() and any("\ud800" <= c <= "\udfff" for c in query):
                 raise NodeError(f"{query!r} is not valid text, so no {self.node_type} can be called that")
-        keys = [self._as_id(query) for query in queries]
+        keys = [self.as_id(query) for query in queries]
         if len(keys) <= _FEW:
             rows = np.array([-1 if key is None else self._find_id(key) for key in keys], dtype=np.int64)
         else:
@@ -127,7 +127,7 @@ class Nodes:
         told = f"{self.id(row)!r}" + (f" ({name})" if name and name != self.id(row) else "")
         return told + (f" [{', '.join(facts)}]" if facts and name else "")
 
-    def _as_id(self, query: Id) -> Id | None:
+    def as_id(self, query: Id) -> Id | None:
         """Return the query as an id of this type's kind, or nothing if it cannot be one."""
         if pa.types.is_string(self.ids.type):
             return str(query)

@@ -40,7 +40,7 @@ def test_the_focus_is_not_lost_where_a_path_is_built(explorer: Explorer, selecto
     explorer.open(g="stdlib", p="class-module")
     explorer.at(selector).first.focus()
     explorer.page.keyboard.press("Enter")
-    explorer.page.wait_for_function("document.querySelector('#path-a').value !== 'class-module'")
+    explorer.see("#path-a").not_to_have_value("class-module")
     explorer.see("#status-a").to_contain_text("✓")
     assert focused(explorer) != "BODY"
 
@@ -57,7 +57,7 @@ def test_the_focus_stays_at_more_paths(explorer: Explorer) -> None:
     explorer.open(**PARSER, t="optparse.OptionParser", n=1)
     explorer.at(".more button").focus()
     explorer.page.keyboard.press("Enter")
-    explorer.page.wait_for_function("document.querySelectorAll('ol.instances li').length > 1")
+    explorer.see("ol.instances li:nth-child(2)").to_be_visible()
     assert focused(explorer) in ("why-title", "BUTTON")
 
 

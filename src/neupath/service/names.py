@@ -60,10 +60,6 @@ class Names:
         return tuple([ids[row] for row in rows]), tuple([names[row] for row in rows])
 
     @cached_property
-    def _has_numbers(self) -> bool:
-        return bool(pa.types.is_int64(self.nodes.ids.type))
-
-    @cached_property
     def _rows_by_id(self) -> dict[Id, int]:
         return {node_id: row for row, node_id in enumerate(self.ids)}
 
@@ -78,15 +74,8 @@ class Names:
 
     def row_at_once(self, query: Id) -> int | None:
         """Return the row that `Nodes.find` finds where no search is needed, or nothing."""
-        key: Id = query
-        if isinstance(query, str) and self._has_numbers:
-            try:
-                key = int(query)
-            except ValueError:
-                return _known(self._rows_by_name.get(query))
-        elif isinstance(query, int) and not self._has_numbers:
-            key = str(query)
-        row = self._rows_by_id.get(key)
+        key = self.nodes.as_id(query)
+        row = None if key is None else self._rows_by_id.get(key)
         return _known(self._rows_by_name.get(str(query))) if row is None else row
 
     def prepare(self) -> None:
