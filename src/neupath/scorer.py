@@ -13,12 +13,14 @@ from neupath.errors import QueryError, SourceError
 from neupath.files import write_text
 from neupath.graph import HIN, Floats
 from neupath.nodes import Id, Mask, Nodes, Rows
-from neupath.ranking import Ranking, with_unrelated
+from neupath.ranking import Ranking, stacked, top_k_of_scores, with_unrelated
 from neupath.search import Hits, check_k, describe_shortfall, labels_of
 from neupath.threads import check_threads
 from neupath.thresholds import Reached, reached_of_scores
 
 FILE = "config.json"
+_QUERIES_AT_ONCE = 64
+"""Queries whose scores with every target are held at once."""
 Many = list[Id] | list[str] | list[int] | tuple[Id, ...] | NDArray[Any]
 
 
@@ -73,9 +75,20 @@ class Scorer(ABC):
     def score_rows(self, queries: Rows) -> Floats:
         """Return the score of each query with every target; shape (queries, targets)."""
 
-    @abstractmethod
-    def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
-        """Return the k best related targets of each query, leaving out the skipped one of each (-1: none)."""
+    def rank_rows(
+        self,
+        queries: Rows,
+        skipped: Rows,
+        k: int,
+        candidates: Mask | None,
+        threads: int | None,  # noqa: ARG002
+    ) -> Ranking:
+        """Return the k best targets of each query, leaving out the skipped one of each (-1: none).
+
+        By all scores, of some queries at a time; a measure that relates few targets to a query has a shorter way.
+        """
+        blocks = [slice(at, at + _QUERIES_AT_ONCE) for at in range(0, len(queries), _QUERIES_AT_ONCE)]
+        return stacked([top_k_of_scores(self.score_rows(queries[b]), skipped[b], k, candidates) for b in blocks])
 
     def reach_rows(self, queries: Rows, skipped: Rows, least: float, threads: int | None = None) -> Reached:  # noqa: ARG002
         """Return the targets whose score with each query is at least `least`, leaving out the skipped one of each."""

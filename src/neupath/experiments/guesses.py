@@ -5,8 +5,7 @@ from typing import Self
 import numpy as np
 
 from neupath.graph import HIN, Floats
-from neupath.nodes import Mask, Rows
-from neupath.ranking import Ranking, top_k_of_scores
+from neupath.nodes import Rows
 from neupath.scorer import Scorer
 
 
@@ -37,16 +36,6 @@ class Guess(Scorer):
 
     def params(self) -> dict[str, object]:
         return {"seed": self.seed}
-
-    def rank_rows(
-        self,
-        queries: Rows,
-        skipped: Rows,
-        k: int,
-        candidates: Mask | None,
-        threads: int | None,  # noqa: ARG002
-    ) -> Ranking:
-        return top_k_of_scores(self.score_rows(queries), skipped, k, candidates)
 
     def _noise(self, queries: Rows) -> Floats:
         """Return numbers between 0 and 1 that the seed and the query decide; shape (queries, targets)."""

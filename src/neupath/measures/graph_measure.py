@@ -10,7 +10,7 @@ from neupath.errors import QueryError
 from neupath.graph import HIN, Csr, Floats, freeze
 from neupath.kept import cached
 from neupath.nodes import Mask, Rows
-from neupath.ranking import Ranking, related, stacked, top_k_of_scores
+from neupath.ranking import Ranking, related
 from neupath.scorer import Scorer
 
 _QUERIES_AT_ONCE = 64
@@ -68,18 +68,8 @@ class GraphMeasure(Scorer):
         blocks = [self._score_nodes(nodes[at : at + _QUERIES_AT_ONCE]) for at in range(0, len(nodes), _QUERIES_AT_ONCE)]
         return np.concatenate([np.zeros((0, self.rows_.stop - self.rows_.start)), *blocks])
 
-    def rank_rows(
-        self,
-        queries: Rows,
-        skipped: Rows,
-        k: int,
-        candidates: Mask | None,
-        threads: int | None,  # noqa: ARG002
-    ) -> Ranking:
-        """Return the k best related targets of each query."""
-        blocks = [slice(at, at + _QUERIES_AT_ONCE) for at in range(0, len(queries), _QUERIES_AT_ONCE)]
-        ranked = [top_k_of_scores(self.score_rows(queries[b]), skipped[b], k, candidates) for b in blocks]
-        return stacked([related(part) for part in ranked])
+    def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
+        return related(super().rank_rows(queries, skipped, k, candidates, threads))
 
 
 def check_share(name: str, value: float) -> float:

@@ -15,10 +15,7 @@ from neupath.labels import Pairs
 from neupath.models.learned import LearnedScorer
 from neupath.models.model import choose_device, reproducible, seeded
 from neupath.models.training import Recipe, Watch, fingerprint_of, train
-from neupath.nodes import Mask, Rows
-from neupath.ranking import Ranking, stacked, top_k_of_scores
-
-_QUERIES_AT_ONCE = 64
+from neupath.nodes import Rows
 
 Batch = tuple[Tensor, Tensor, Tensor]
 """The queries, targets and labels of some pairs; shape (pairs,) each, nodes as rows of their type."""
@@ -120,18 +117,6 @@ class Baseline(LearnedScorer):
         with torch.no_grad(), reproducible(self.device):
             scores: Floats = self.network_.score_all(queries.tolist()).cpu().double().numpy()
         return scores
-
-    def rank_rows(
-        self,
-        queries: Rows,
-        skipped: Rows,
-        k: int,
-        candidates: Mask | None,
-        threads: int | None,  # noqa: ARG002
-    ) -> Ranking:
-        """Return the k best targets of each query."""
-        blocks = [slice(at, at + _QUERIES_AT_ONCE) for at in range(0, len(queries), _QUERIES_AT_ONCE)]
-        return stacked([top_k_of_scores(self.score_rows(queries[b]), skipped[b], k, candidates) for b in blocks])
 
     def _tensors(self) -> dict[str, Tensor]:
         return self.network_.state_dict()

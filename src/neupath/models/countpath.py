@@ -31,11 +31,9 @@ from neupath.models.learned import QUERIES_A_BATCH, LearnedScorer
 from neupath.models.model import choose_device, seeded
 from neupath.models.soft_paths import HalfPath, gated_product, gram, half_paths, row_dots, spell, walk
 from neupath.models.training import Epoch, Recipe, Watch, fingerprint_of, train
-from neupath.nodes import Mask, Rows
+from neupath.nodes import Rows
 from neupath.normalisation import Normalisation
-from neupath.ranking import Ranking, score_product, top_k_of_scores
-
-_QUERIES_AT_ONCE = 256
+from neupath.ranking import score_product
 
 
 class Gates(nn.Module):
@@ -178,23 +176,6 @@ class CountPath(LearnedScorer):
         for factors, mix in zip(self.factors_, self.mix_, strict=True):
             scores += mix * score_product(factors, Normalisation.DICE, np.asarray(queries))
         return scores
-
-    def rank_rows(
-        self,
-        queries: Rows,
-        skipped: Rows,
-        k: int,
-        candidates: Mask | None,
-        threads: int | None,  # noqa: ARG002
-    ) -> Ranking:
-        """Return the k best related targets of each query, through the exact engine."""
-        parts = [top_k_of_scores(np.zeros((0, len(self.hin_.nodes[self.node_type_]))), skipped[:0], k, candidates)]
-        for start in range(0, len(queries), _QUERIES_AT_ONCE):
-            block = slice(start, start + _QUERIES_AT_ONCE)
-            parts.append(top_k_of_scores(self.score_rows(queries[block]), skipped[block], k, candidates))
-        return Ranking(
-            *(np.concatenate(column) for column in zip(*((p.rows, p.scores, p.sizes) for p in parts), strict=True))
-        )
 
     def metapaths(self, least: float = 0.02) -> list[tuple[str, float]]:
         """Spell the channels as meta-paths by their largest gates, with their weight; best first.

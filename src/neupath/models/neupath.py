@@ -20,7 +20,6 @@ from neupath.models.learned import QUERIES_A_BATCH, LearnedScorer
 from neupath.models.model import choose_device, reproducible, seeded
 from neupath.models.training import Epoch, Recipe, Watch, fingerprint_of, train
 from neupath.nodes import Id, Mask, Rows
-from neupath.ranking import Ranking, top_k_of_scores
 
 _CLASSES_AT_ONCE = 20_000
 _QUERIES_AT_ONCE = 64
@@ -188,17 +187,6 @@ class NeuPath(LearnedScorer):
                 batch = build_batch(table, distinct[block], self.paths).to(self.device)
                 found[block] = self._score_classes(batch).cpu().numpy()
         return found[which.reshape(classes.shape)]
-
-    def rank_rows(
-        self,
-        queries: Rows,
-        skipped: Rows,
-        k: int,
-        candidates: Mask | None,
-        threads: int | None,  # noqa: ARG002
-    ) -> Ranking:
-        """Return the k best targets of each query; those outside its ball have the score of the background."""
-        return top_k_of_scores(self.score_rows(queries), skipped, k, candidates)
 
     def looked_at(self, query: Id, target: Id, limit: int = 10) -> list[Look]:
         """Return the path instances that weigh most in one score, heaviest first."""

@@ -14,11 +14,9 @@ from neupath.graph import HIN, Floats
 from neupath.models.classes import FlatGraph, Ints
 from neupath.models.model import Model, choose_device, reproducible, seeded
 from neupath.models.training import Recipe, train
-from neupath.nodes import Mask, Rows
-from neupath.ranking import Ranking, stacked, top_k_of_scores
+from neupath.nodes import Rows
 
 _WALKS_A_BATCH = 64
-_QUERIES_AT_ONCE = 64
 
 
 class WalkEmbedding(Model):
@@ -92,18 +90,6 @@ class WalkEmbedding(Model):
         for at, query in enumerate(queries):  # one by one, so that a score does not depend on the others asked for
             scores[at] = (self.vectors_ * self.vectors_[query]).sum(axis=1)
         return scores
-
-    def rank_rows(
-        self,
-        queries: Rows,
-        skipped: Rows,
-        k: int,
-        candidates: Mask | None,
-        threads: int | None,  # noqa: ARG002
-    ) -> Ranking:
-        """Return the k best targets of each query."""
-        blocks = [slice(at, at + _QUERIES_AT_ONCE) for at in range(0, len(queries), _QUERIES_AT_ONCE)]
-        return stacked([top_k_of_scores(self.score_rows(queries[b]), skipped[b], k, candidates) for b in blocks])
 
     def _tensors(self) -> dict[str, Tensor]:
         return {"vectors": torch.from_numpy(self.vectors_)}
