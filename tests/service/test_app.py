@@ -288,6 +288,7 @@ def test_openapi_describes_every_call_with_an_example(running: Running) -> None:
 def test_health_and_metrics(running: Running) -> None:
     assert running.get("/api/health").json() == {"status": "ok", "version": npth.__version__}
     running.get("/api/graphs/toy/search?query=Mike&metapath=APVPA")
+    running.post("/api/graphs/toy/search", {"queries": ["Mike"], "metapath": "APVPA"})
     running.get("/api/graphs/toy/no-such-thing")
     lines = running.get("/api/metrics").text.splitlines()
     searches = [line for line in lines if 'route="/api/graphs/{graph}/search",status="200"' in line]
