@@ -1,8 +1,9 @@
 """The ten nodes most similar to one, under many measures side by side, as a Markdown table.
 
-    python examples/side_by_side.py GRAPH QUERY --type TYPE --paths P1,P2 [--config graph.toml]
+    python examples/side_by_side.py GRAPH QUERY --type TYPE --paths P1,P2 [--config graph.toml] [--embeddings]
 
-Measures over a meta-path are asked for each of the paths; those of the whole graph know no path.
+Measures over a meta-path are asked for each of the paths; those of the whole graph know no path. With --embeddings
+node2vec and metapath2vec are trained and asked, too, which takes a minute on a small graph and needs neupath[learn].
 """
 
 import argparse
@@ -19,15 +20,19 @@ def main() -> None:
     parser.add_argument("--type", default="author")
     parser.add_argument("--paths", default="APA,APVPA")
     parser.add_argument("--config", default=None)
+    parser.add_argument("--embeddings", action="store_true")
     parser.add_argument("-k", type=int, default=10)
     arguments = parser.parse_args()
     hin = npth.load(arguments.graph, config=arguments.config)
-    columns = {}
-    for path in arguments.paths.split(","):
-        columns[f"pathsim, {path}"] = npth.PathSim(path).fit(hin).top_k(arguments.query, arguments.k)
-    for name in GRAPH_MEASURES:
-        scorer = graph_measure_named(name, arguments.type).fit(hin)
-        columns[name] = scorer.top_k(arguments.query, arguments.k)
+    paths = arguments.paths.split(",")
+    scorers: dict[str, npth.Scorer] = {f"pathsim, {path}": npth.PathSim(path) for path in paths}
+    scorers |= {name: graph_measure_named(name, arguments.type) for name in GRAPH_MEASURES}
+    if arguments.embeddings:
+        from neupath.models import MetaPath2Vec, Node2Vec
+
+        scorers["node2vec"] = Node2Vec(arguments.type)
+        scorers |= {f"metapath2vec, {path}": MetaPath2Vec(path) for path in paths}
+    columns = {name: scorer.fit(hin).top_k(arguments.query, arguments.k) for name, scorer in scorers.items()}
     print("| rank | " + " | ".join(columns) + " |")
     print("|---:|" + "---|" * len(columns))
     for rank in range(arguments.k):

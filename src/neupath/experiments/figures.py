@@ -8,6 +8,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from neupath.experiments.tables import Cell, Table
 from neupath.files import write_whole
@@ -16,6 +17,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 """Okabe and Ito's colours, which the colour-blind can tell apart."""
 _MARKS = "osD^vPX"
 _STEP = 0.2
+_RANKED = -0.03, 1.03
+"""What is shown of nDCG, which is from 0 to 1 also where deviations are not."""
 _SETTINGS: Any = {"svg.fonttype": "none", "svg.hashsalt": "neupath", "font.size": 9, "text.parse_math": False}
 
 
@@ -35,7 +38,7 @@ def draw_tables(tables: Sequence[Table], labels: Sequence[str], path: Path, unit
             axes.set_title(column)
             axes.set_xlabel(unit)
             axes.set_yticks(range(len(rows)), rows)
-            axes.set_xlim(*((-0.03, 1.03) if "nDCG" in unit else (0, None)))
+            axes.set_xlim(*(_RANKED if "nDCG" in unit else (-0.02 * axes.get_xlim()[1], None)))
             if not any(table.cells[row, column].values for table in tables for row in table.rows):
                 axes.text(0.5, 0.5, "no query has a related\ntarget to rank", transform=axes.transAxes, ha="center")
             axes.grid(axis="x", alpha=0.3)
@@ -69,31 +72,54 @@ def _dots(axes: Axes, cells: Sequence[Cell], number: int, label: str) -> None:
 
 
 def draw_curves(
-    panels: Mapping[str, Mapping[str, Mapping[float, Cell]]], path: Path, x_label: str, y_label: str, *, log: str = ""
+    panels: Mapping[str, Mapping[str, Mapping[float, Cell]]],
+    path: Path,
+    x_label: str,
+    y_label: str,
+    *,
+    log: str = "",
+    tick: str = "{:g}",
 ) -> None:
     """Draw one panel a title, one curve a name, with deviations as bars; `log` names the axes that are logarithmic."""
     with rc_context(_SETTINGS):
-        figure = Figure(figsize=(4.2 * len(panels) + 0.4, 3.4), layout="constrained")
+        figure = Figure(figsize=(4.2 * len(panels) + 0.4, 3.6), layout="constrained")
         FigureCanvasAgg(figure)
         every = figure.subplots(1, len(panels), squeeze=False)[0]
         for axes, (title, curves) in zip(every, panels.items(), strict=True):
             for number, (name, points) in enumerate(curves.items()):
-                known = [(x, cell.mean, cell.deviation) for x, cell in sorted(points.items()) if cell.mean is not None]
-                if known:
-                    x, y, deviations = zip(*known, strict=True)
-                    style = {"color": COLOURS[number % len(COLOURS)], "marker": _MARKS[number % len(_MARKS)]}
-                    axes.errorbar(x, y, yerr=deviations, ms=4, capsize=2, label=name, **style)
-            if "x" in log:
-                axes.set_xscale("log")
-            if "y" in log:
-                axes.set_yscale("log")
+                _curve(axes, points, number, name)
+            _scale(axes, sorted({x for points in curves.values() for x in points}), log, tick)
+            if "nDCG" in y_label:
+                axes.set_ylim(*_RANKED)
             axes.set_title(title)
             axes.set_xlabel(x_label)
             axes.set_ylabel(y_label)
             axes.grid(alpha=0.3)
-            axes.legend(frameon=False)
+        handles, names = every[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside upper center", ncols=1 + 2 * len(panels), frameon=False)
         _save(figure, path)
 
 
+def _curve(axes: Axes, points: Mapping[float, Cell], number: int, name: str) -> None:
+    known = [(x, cell.mean, cell.deviation) for x, cell in sorted(points.items()) if cell.mean is not None]
+    if known:
+        x, y, deviations = zip(*known, strict=True)
+        colour, mark = COLOURS[number % len(COLOURS)], _MARKS[number % len(_MARKS)]
+        axes.errorbar(x, y, yerr=deviations, ms=4, capsize=2, label=name, color=colour, marker=mark)
+
+
+def _scale(axes: Axes, places: Sequence[float], log: str, tick: str) -> None:
+    """Mark the places that were measured; powers of ten are written out, for text is not read as mathematics."""
+    if "x" in log:
+        axes.set_xscale("log")
+    axes.set_xticks(places, [tick.format(x) for x in places])
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    if "y" in log:
+        axes.set_yscale("log", nonpositive="clip")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter(NullFormatter())
+
+
 def _save(figure: Figure, path: Path) -> None:
+    figure.set_layout_engine("constrained", w_pad=0.12)  # fonts where it is looked at may be wider than here
     write_whole(path, lambda temporary: figure.savefig(temporary, metadata={"Date": None}, facecolor="white"))

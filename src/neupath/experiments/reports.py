@@ -73,7 +73,8 @@ def report_ablation(results: Sequence[Result], question: Question, folder: Path)
     for name, (protocol, metric, title, numbers) in wanted.items():
         cells = collect([r for r in results if r["protocol"] == protocol], metric, variant, _path)
         tables[name] = make_table(title, "variant", list(VARIANTS), columns, cells, numbers, "rmse" in metric)
-    draw_tables([tables["strict_ndcg"]], ["nDCG@20, strict"], folder / "ablation.svg", "nDCG@20")
+    shown, labels = [tables["strict_ndcg"], tables["paper_ndcg"]], ["nDCG@20, strict", f"nDCG as released, {_PAPER}"]
+    draw_tables(shown, labels, folder / "ablation.svg", "nDCG")
     return _write(folder, "ablation", tables)
 
 
@@ -103,14 +104,21 @@ def report_labels(results: Sequence[Result], question: Question, folder: Path) -
     curves = {
         column.path: {
             model: {
-                share: tables[f"{model}_ndcg"].cells.get((f"{share:.2%}", column.path), Cell(()))
+                100 * share: tables[f"{model}_ndcg"].cells.get((f"{share:.2%}", column.path), Cell(()))
                 for share in question.scale.shares
             }
             for model in models
         }
         for column in question.focus
     }
-    draw_curves(curves, folder / "labels.svg", "share of the training queries", "nDCG@20, strict", log="x")
+    draw_curves(
+        curves,
+        folder / "labels.svg",
+        f"share of {question.scale.queries[0]} training queries",
+        "nDCG@20, strict",
+        log="x",
+        tick="{:.3g} %",
+    )
     return _write(folder, "labels", tables)
 
 
@@ -131,12 +139,14 @@ def _focused(
 def _draw_focused(tables: dict[str, Table], rows: Sequence[str], path: Path, x_label: str) -> None:
     curves = {
         column: {
-            tables[name].title: {float(row): tables[name].cells.get((row, column), Cell(())) for row in rows}
+            tables[name].title.partition(": ")[2]: {
+                float(row): tables[name].cells.get((row, column), Cell(())) for row in rows
+            }
             for name in tables
         }
         for column in tables["ndcg"].columns
     }
-    draw_curves(curves, path, x_label, "metric")
+    draw_curves(curves, path, x_label, "nDCG@20 and RMSE")
 
 
 def report_runtime(results: Sequence[Result], question: Question, folder: Path) -> list[Path]:
@@ -146,13 +156,16 @@ def report_runtime(results: Sequence[Result], question: Question, folder: Path) 
         timings: Any = result["timings"]
         for count, seconds in timings:
             points.setdefault(_model(result), {}).setdefault(float(count), []).append(float(seconds))
-    models = list(points)
     counts = sorted({count for by_count in points.values() for count in by_count})
-    cells = {(f"{n:g}", model): Cell(tuple(points[model].get(n, []))) for n in counts for model in models}
-    title = f"seconds to score test nodes against all targets, {question.focus[0].title}"
-    table = make_table(title, "test nodes", [f"{n:g}" for n in counts], models, cells, None, True)
-    curves = {model: {n: cells[f"{n:g}", model] for n in counts} for model in models}
-    draw_curves({question.focus[0].title: curves}, folder / "runtime.svg", "test nodes", "seconds", log="xy")
+    cells = {
+        (model, f"{n:g}"): Cell(tuple(1000 * seconds for seconds in by_count.get(n, [])))
+        for model, by_count in points.items()
+        for n in counts
+    }
+    title = f"milliseconds to score test nodes against all targets, {question.focus[0].title}"
+    table = make_table(title, "model", list(points), [f"{n:g}" for n in counts], cells, None, True, 2)
+    curves = {model: {n: cells[model, f"{n:g}"] for n in counts} for model in points}
+    draw_curves({question.focus[0].title: curves}, folder / "runtime.svg", "test nodes", "milliseconds", log="xy")
     return _write(folder, "runtime", {"runtime": table})
 
 

@@ -24,11 +24,12 @@ class Cell:
         """The sample standard deviation, 0 for one value."""
         return stdev(self.values) if len(self.values) > 1 else 0.0
 
-    def __str__(self) -> str:
+    def text(self, decimals: int) -> str:
+        """Return the mean and, where it is not 0 to as many decimals, the deviation."""
         if self.mean is None:
             return "-"
-        spread = f" ± {self.deviation:.4f}" if self.deviation >= 0.00005 else ""
-        return f"{self.mean:.4f}{spread}"
+        spread = f" ± {self.deviation:.{decimals}f}" if self.deviation >= 0.5 * 10**-decimals else ""
+        return f"{self.mean:.{decimals}f}{spread}"
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Table:
     cells: Mapping[tuple[str, str], Cell]
     printed: Mapping[tuple[str, str], float]
     lower_is_better: bool
+    decimals: int
 
     def best(self, column: str) -> float | None:
         """Return the best mean of a column."""
@@ -61,8 +63,9 @@ class Table:
     def _text(self, row: str, column: str) -> str:
         cell, printed = self.cells[row, column], self.printed.get((row, column))
         best = self.best(column)
-        is_best = cell.mean is not None and best is not None and abs(cell.mean - best) < 0.00005
-        text = f"**{cell}**" if is_best else str(cell)
+        is_best = cell.mean is not None and best is not None and abs(cell.mean - best) < 0.5 * 10**-self.decimals
+        text = cell.text(self.decimals)
+        text = f"**{text}**" if is_best else text
         return text if printed is None else f"{text} ({printed:.4f})"
 
 
@@ -90,11 +93,12 @@ def make_table(
     cells: Mapping[tuple[str, str], Cell],
     printed: Mapping[tuple[str, str], float] | None = None,
     lower_is_better: bool = False,
+    decimals: int = 4,
 ) -> Table:
     """Make a table of the rows that have any cell; what was not run is empty."""
     kept = tuple(row for row in rows if any((row, column) in cells for column in columns))
     filled = {(row, column): cells.get((row, column), Cell(())) for row in kept for column in columns}
-    return Table(title, corner, kept, tuple(columns), filled, printed or {}, lower_is_better)
+    return Table(title, corner, kept, tuple(columns), filled, printed or {}, lower_is_better, decimals)
 
 
 def to_csv(tables: Mapping[str, Table]) -> str:
