@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import neupath as npth
 from neupath import HIN, Nodes
+from neupath.errors import MetaPathError, SourceError, WriteError
 from neupath.graph import digest
 from neupath.live import LiveGraph, LiveStore
 from neupath.live.halves import LiveHalf
@@ -146,6 +147,55 @@ def test_a_store_and_its_live_graph_go_together(tmp_path: Path) -> None:
         assert live.view().fit(measure).top_k("Zoe").to_dict() == scratch.top_k("Zoe").to_dict()
         assert isinstance(live.view().fit(measure), LiveScorer)
     assert not check(path).problems
+
+
+def test_a_measure_is_followed_once_and_only_the_last_ones_are(tmp_path: Path) -> None:
+    with LiveStore(write_store(npth.load("toy"), tmp_path / "s"), followed=2) as live:
+        for _ in range(3):
+            for path in ("APA", "author-paper-author", "APVPA"):
+                live.fit(npth.PathSim(path))
+        assert len(live.view().halves) == 2
+        live.fit(npth.PathSim("VPV"))
+        live.update(Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")]))
+        view = live.view()
+        followed = [isinstance(view.fit(npth.PathSim(path)), LiveScorer) for path in ("APA", "APVPA", "VPV")]
+        assert followed == [False, True, True]
+        with pytest.raises(MetaPathError):
+            live.fit(npth.PathSim("AXA"))
+        live.update(Batch(add_nodes=[NodeLine("author", "Zoe")]))
+        live.update(Batch(remove_nodes=[NodeLine("author", "Zoe")]))  # which reads the graph anew
+        assert len(live.view().halves) == 2
+
+
+def test_an_older_version_is_answered_from_memory_or_from_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neupath.live.live.RECENT", 2)
+    measure, path = npth.PathCount("APA"), write_store(npth.load("toy"), tmp_path / "s")
+    with LiveStore(path) as live:
+        live.fit(measure)
+        for _ in range(4):
+            live.update(Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")]))
+        views = [live.view(as_of) for as_of in range(5)]
+        assert [view.version for view in views] == list(range(5))
+        assert [view.fit(measure).score("Mike", "Jim") for view in views] == [0.0, 1.0, 2.0, 3.0, 4.0]
+        assert [bool(view.halves) for view in views] == [False, False, False, True, True]
+        with pytest.raises(SourceError, match="version 5 is not kept; the store has versions 0 to 4"):
+            live.view(5)
+    with LiveStore(path, read_only=True) as live:
+        assert live.fit(measure).score("Mike", "Jim") == 4.0
+        assert live.view(1).fit(measure).score("Mike", "Jim") == 1.0
+        with pytest.raises(WriteError, match="was opened to be read only; nothing was changed"):
+            live.update(Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")]))
+
+
+def test_a_graph_that_follows_no_measure_is_compacted_too() -> None:
+    hin = npth.load("toy")
+    live = LiveGraph(hin)
+    for number in range(50):
+        live.put([(hin.schema.relations[0], number % 5, number, 2.0)])
+    assert live.share > 0.2
+    live.compact()
+    assert live.share == 0.0
+    assert live.view().version == 50
 
 
 def test_compaction_goes_on_behind_changes() -> None:

@@ -52,6 +52,7 @@ class State:
 
     def __init__(self, hin: HIN, version: int) -> None:
         self._base, self._nodes = hin, dict(hin.nodes)
+        self._num_edges = sum(int(matrix.nnz) for matrix in hin.matrices.values())
         self._adjacency = Adjacency(hin)
         self._log: list[Put] = []
         self._halves: dict[Key, tuple[LiveHalf, LiveHalf]] = {}
@@ -60,8 +61,9 @@ class State:
 
     @property
     def share(self) -> float:
-        """The largest share of records in any half."""
-        return max((half.share for halves in self._halves.values() for half in halves), default=0.0)
+        """The largest share of records in any half, or of changed edges in all."""
+        changed = len(self._log) / max(1, self._num_edges)
+        return max(changed, *(half.share for halves in self._halves.values() for half in halves), 0.0)
 
     def follow(self, measure: PathMeasure) -> None:
         """Build the halves of a measure over the graph as it is, to change with it from now on."""
@@ -74,6 +76,12 @@ class State:
         if halves is not None:
             self._halves[key] = halves
             self.measures[key] = measure
+            self._publish(self.view.version, self.view.hin)
+
+    def forget(self, key: Key) -> None:
+        """Follow a measure no longer, where it is."""
+        if self._halves.pop(key, None) is not None:
+            del self.measures[key]
             self._publish(self.view.version, self.view.hin)
 
     def apply(self, change: RowChange) -> None:
