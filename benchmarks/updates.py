@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -97,7 +98,7 @@ def start_exchanges(live: LiveStore, hin: HIN, count: int) -> list[Exchange]:
     return found
 
 
-def run_stretch(jobs: list[Callable[[float], None]]) -> None:
+def run_stretch(*jobs: Callable[[float], None]) -> None:
     """Do some jobs in threads of their own, all until the same moment."""
     until = time.perf_counter() + STRETCH
     threads = [threading.Thread(target=job, args=(until,)) for job in jobs]
@@ -128,10 +129,10 @@ def measure(live: LiveStore, hin: HIN, options: argparse.Namespace) -> dict[str,
     beside: list[float] = []
     acknowledged: list[float] = []
     update_rate, read_rate = options.updates / 60 / options.writers, options.reads / options.readers
+    writing = [partial(call_steadily, writer.write, update_rate, times=acknowledged) for writer in writers]
     for _ in range(max(1, round(options.seconds / STRETCH))):
-        writing = [lambda u, w=w: call_steadily(w.write, update_rate, u, acknowledged) for w in writers]  # type: ignore[misc]
-        run_stretch(writing + [lambda u, r=r: r.read_and_watch(read_rate, u, beside) for r in readers])  # type: ignore[misc]
-        run_stretch([lambda u, r=r: r.read_and_watch(read_rate, u, alone) for r in readers])  # type: ignore[misc]
+        run_stretch(*writing, *(partial(reader.read_and_watch, read_rate, times=beside) for reader in readers))
+        run_stretch(*(partial(reader.read_and_watch, read_rate, times=alone) for reader in readers))
     watchers = [reader.watcher for reader in readers]
     return {
         "offered_per_minute": options.updates,

@@ -1,8 +1,8 @@
 """A checker that would catch a torn read: authors who exchange papers, so that some sums never change."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from unittest.mock import patch
 
 import numpy as np
@@ -72,15 +72,27 @@ class Watcher:
 @contextmanager
 def unprotected() -> Iterator[None]:
     """Let readers see what is there, whatever its version, and writers pause in the middle of a change."""
-    recompute, original = LiveHalf.recompute, LiveScorer.__init__
+    with reading_newest(), between_rows(lambda: time.sleep(_PAUSE)):
+        yield
+
+
+def reading_newest() -> AbstractContextManager[object]:
+    """Let readers see what is there, whatever its version."""
+    original = LiveScorer.__init__
+
+    def newest(self: LiveScorer, *arguments: object) -> None:
+        original(self, *arguments[:3], 2**62)  # type: ignore[arg-type, call-arg]
+
+    return patch.object(LiveScorer, "__init__", newest)
+
+
+def between_rows(act: Callable[[], object]) -> AbstractContextManager[object]:
+    """Act in the middle of every change, after each row of a half-path matrix that it brings up to date."""
+    recompute = LiveHalf.recompute
 
     def row_by_row(self: LiveHalf, rows: np.ndarray, version: int) -> None:
         for row in rows:
             recompute(self, np.array([row]), version)
-            time.sleep(_PAUSE)
+            act()
 
-    def newest(self: LiveScorer, *arguments: object) -> None:
-        original(self, *arguments[:3], 2**62)  # type: ignore[arg-type]
-
-    with patch.object(LiveHalf, "recompute", row_by_row), patch.object(LiveScorer, "__init__", newest):
-        yield
+    return patch.object(LiveHalf, "recompute", row_by_row)

@@ -1,4 +1,4 @@
-"""A live graph answers after any sequence of changes as one made from scratch, and no reader sees half a change."""
+"""A live graph answers after any sequence of changes as one made from scratch."""
 
 import threading
 from pathlib import Path
@@ -15,7 +15,6 @@ from neupath import HIN, Nodes
 from neupath.errors import MetaPathError, SourceError, WriteError
 from neupath.graph import digest
 from neupath.live import LiveGraph, LiveStore
-from neupath.live.halves import LiveHalf
 from neupath.live.scorer import LiveScorer
 from neupath.scorer import Scorer
 from neupath.store import Batch, EdgeLine, NodeLine, check, write_store
@@ -211,59 +210,3 @@ def test_compaction_goes_on_behind_changes() -> None:
     view = live.view()
     assert view.version == 200
     assert_same(view.fit(measure), npth.PathSim("APA").fit(rebuilt(view.hin)), 5)
-
-
-class Pair:
-    """Two authors whose edges to one paper always come and go together, and a measure that counts them."""
-
-    def __init__(self) -> None:
-        self.live, self.measure = LiveGraph(npth.load("toy"), share=float("inf")), npth.PathCount("author-paper-venue")
-        self.live.fit(self.measure)
-        self.write(0.0)
-        self.before = self.read()
-
-    def write(self, weight: float) -> None:
-        writes = self.live.view().hin.schema.relations[0]
-        self.live.put([(writes, 0, 10, weight), (writes, 1, 10, weight)])
-
-    def read(self) -> np.ndarray:
-        return self.live.view().fit(self.measure).score_rows(np.arange(2)).sum(axis=1)
-
-    def is_torn(self) -> bool:
-        """Whether a read sees one of the edges without the other."""
-        first, second = self.read() - self.before
-        return bool(first != second)
-
-
-def test_no_read_beside_a_writer_is_torn() -> None:
-    pair = Pair()
-    writer = threading.Thread(target=lambda: [pair.write(float(number % 2)) for number in range(500)])
-    writer.start()
-    odd = 0
-    while writer.is_alive():
-        odd += pair.is_torn()
-    assert not odd
-
-
-@pytest.mark.parametrize("isolated", [True, False])
-def test_a_read_in_the_middle_of_a_change_is_torn_only_without_versions(
-    monkeypatch: pytest.MonkeyPatch, isolated: bool
-) -> None:
-    pair, found = Pair(), []
-    recompute, original = LiveHalf.recompute, LiveScorer.__init__
-
-    def row_by_row(self: LiveHalf, rows: np.ndarray, version: int) -> None:
-        for row in rows:
-            recompute(self, np.array([row]), version)
-            found.append(pair.is_torn())
-
-    def newest(self: LiveScorer, *arguments: object) -> None:  # a reader that takes whatever is there
-        original(self, *arguments[:3], 2**62)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(LiveHalf, "recompute", row_by_row)
-    if not isolated:
-        monkeypatch.setattr(LiveScorer, "__init__", newest)
-    pair.write(1.0)
-    assert len(found) > 1
-    assert any(found) is not isolated
-    assert not pair.is_torn()
