@@ -138,12 +138,12 @@ class LiveStore:
 
     def _open(self) -> None:
         """Read the graph from the store, with the keys of its nodes."""
-        version, hin, self._keys = self.store.keyed()
-        graph = LiveGraph(hin, version, self._share)
+        facts, hin, self._keys = self.store.keyed()
+        graph = LiveGraph(hin, facts.version, self._share)
         with self._following:
             for measure in self._measures.values():
                 graph.follow(measure)
-            self.graph = graph
+            self.graph, self.facts = graph, facts
         self._remember()
 
     def _remember(self) -> None:
@@ -169,8 +169,10 @@ class LiveStore:
             return
         key = key_of(measure, self.view().hin)
         with self._following:
-            self._measures[key] = self._measures.pop(key, measure)
             self.graph.follow(measure)
+            if key not in self.view().halves:  # it has to be fitted anew to each version
+                return
+            self._measures[key] = self._measures.pop(key, measure)
             while len(self._measures) > self._followed:
                 oldest = next(iter(self._measures))
                 del self._measures[oldest]
@@ -206,6 +208,7 @@ class LiveStore:
             self._open()
         else:
             self.graph.apply(self._by_row(change))
+            self.facts = change.facts
             self._remember()
 
     def _by_row(self, change: Change) -> RowChange:

@@ -35,6 +35,11 @@ class LiveScorer(Scorer):
         return self
 
     @property
+    def measure(self) -> PathMeasure:
+        """The measure it follows, with its meta-path but without the product along it."""
+        return self._measure
+
+    @property
     def source_type(self) -> str:
         return self._measure.source_type
 

@@ -1,6 +1,6 @@
 """Service: all parts of the service together, and how a job is checked and started."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -8,7 +8,7 @@ from pathlib import Path
 from neupath.errors import MissingExtraError, NeuPathError, QueryError, listed
 from neupath.labels import read_pairs
 from neupath.measures import GRAPH_MEASURES, MEASURES, measure_named
-from neupath.service.catalogue import Catalogue, Served
+from neupath.service.catalogue import Catalogue
 from neupath.service.inferring import labels_of
 from neupath.service.job import Job
 from neupath.service.jobs import Jobs
@@ -16,6 +16,7 @@ from neupath.service.limits import Limits
 from neupath.service.metrics import Metrics, Sample, metric
 from neupath.service.requests import InferJob, JoinJob, Meaning, TrainJob
 from neupath.service.searching import check_alone, required_metapath
+from neupath.service.served import Served, ServedStore
 from neupath.service.work import MODEL
 from neupath.service.workers import Workers
 
@@ -92,7 +93,7 @@ class Service:
 
 
 def make_service(
-    graphs: dict[str, Served], models: dict[str, Path], state: Path, limits: Limits | None = None
+    graphs: Mapping[str, Served | ServedStore], models: dict[str, Path], state: Path, limits: Limits | None = None
 ) -> Service:
     """Put a service together; `state` is the folder that jobs keep their results in."""
     bounds = limits or Limits()

@@ -2,6 +2,7 @@
 
 from neupath.store.batch import Batch, EdgeLine, NodeLine, read_batch
 from neupath.store.checking import Checked, check
+from neupath.store.database import VersionFacts
 from neupath.store.grouping import Grouped
 from neupath.store.layout import is_store
 from neupath.store.store import Store, open_store
@@ -16,6 +17,7 @@ __all__ = [
     "Grouped",
     "NodeLine",
     "Store",
+    "VersionFacts",
     "check",
     "is_store",
     "open_store",

@@ -15,6 +15,7 @@ from neupath.store.reading import node_columns
 from neupath.store.standing import Standing
 
 _SHOWN = 20
+_LETTERS = 100
 
 
 @dataclass(frozen=True)
@@ -90,9 +91,9 @@ class Resolver:
             return
         key = self._key(number, line.id)
         if key is None:
-            self._problem(line, f"no {line.node_type} with the id {line.id!r} to remove")
+            self._problem(line, f"no {line.node_type} with the id {_told(line.id)} to remove")
         elif key in self.found.dead_nodes.setdefault(number, {}):
-            self._problem(line, f"{line.node_type} {line.id!r} is removed a second time")
+            self._problem(line, f"{line.node_type} {_told(line.id)} is removed a second time")
         else:
             self.found.dead_nodes[number][key] = _place(line)
 
@@ -105,15 +106,15 @@ class Resolver:
         unknown = [name for name in line.attributes if name not in schema.names]
         known = self._key(number, line.id)
         if id_ in (None, ""):
-            problem = f"{line.id!r} cannot be the id of a {line.node_type}"
+            problem = f"{_told(line.id)} cannot be the id of a {line.node_type}"
         elif known is not None and known not in self.found.dead_nodes.get(number, {}):
-            problem = f"{line.node_type} {line.id!r} is there already"
+            problem = f"{line.node_type} {_told(line.id)} is there already"
         elif unknown:
             problem = f"{line.node_type} has no attribute {listed(unknown)} (it has {listed(schema.names) or 'none'})"
         elif line.name is not None and not self._layout.named[number]:
-            problem = f"nodes of type {line.node_type} have no names, and {line.name!r} is given"
+            problem = f"nodes of type {line.node_type} have no names, and {_told(line.name)} is given"
         elif line.name is not None and not _is_text(line.name):
-            problem = f"{line.name!r} is not valid text, and cannot be the name of a {line.node_type}"
+            problem = f"{_told(line.name)} is not valid text, and cannot be the name of a {line.node_type}"
         values = None if problem else self._attributes(schema, line)
         if problem or values is None or id_ is None:
             self._problem(
@@ -151,14 +152,16 @@ class Resolver:
             weights = self.found.added.setdefault(number, {})
             weights[pair] = weights.get(pair, 0.0) + line.weight
         elif pair in self.found.removed.setdefault(number, {}):
-            self._problem(line, f"the edge from {line.source!r} to {line.target!r} is removed a second time")
+            self._problem(line, f"the edge from {_told(line.source)} to {_told(line.target)} is removed a second time")
         else:
-            self.found.removed[number][pair] = f"{_place(line)}'{relation}' from {line.source!r} to {line.target!r}"
+            self.found.removed[number][pair] = (
+                f"{_place(line)}'{relation}' from {_told(line.source)} to {_told(line.target)}"
+            )
 
     def _end(self, line: EdgeLine, node_type: str, id_: Id) -> int | None:
         key = self._key(self._layout.schema.node_types.index(node_type), id_)
         if key is None:
-            self._problem(line, f"no {node_type} with the id {id_!r}")
+            self._problem(line, f"no {node_type} with the id {_told(id_)}")
         return key
 
     def _key(self, number: int, id_: Id) -> int | None:
@@ -172,7 +175,7 @@ class Resolver:
         if line.node_type in self._layout.schema.node_types:
             return self._layout.schema.node_types.index(line.node_type)
         types = listed(self._layout.schema.node_types)
-        self._problem(line, f"no node type {line.node_type!r} in this graph (it has {types})")
+        self._problem(line, f"no node type {_told(line.node_type)} in this graph (it has {types})")
         return None
 
     def _find_relation(self, text: str) -> Relation | str:
@@ -189,13 +192,19 @@ def find_relation(schema: Schema, text: str) -> Relation | str:
         return fitting[0]
     names: Sequence[str] = [str(relation) for relation in fitting or schema.relations]
     if fitting:
-        return f"relation {text!r} could be {' or '.join(names)}; write it in full"
-    return f"no relation {text!r} in this graph (it has {listed(names)})"
+        return f"relation {_told(text)} could be {' or '.join(names)}; write it in full"
+    return f"no relation {_told(text)} in this graph (it has {listed(names)})"
 
 
 def _is_text(text: str) -> bool:
     """Whether a text can be written down; half of a surrogate pair, which JSON may hold, cannot."""
     return text.isprintable() or not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _told(given: Id) -> str:
+    """Return what was given as an error shows it, cut where it is long."""
+    text = repr(given)
+    return text if len(text) <= _LETTERS else f"{text[:_LETTERS]}…"
 
 
 def _place(line: EdgeLine | NodeLine) -> str:

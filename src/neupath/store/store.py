@@ -65,7 +65,7 @@ class Store:
         with self._reading() as connection:
             return read_version(connection, self.folder, as_of)
 
-    def keyed(self) -> tuple[int, HIN, dict[str, Rows]]:
+    def keyed(self) -> tuple[VersionFacts, HIN, dict[str, Rows]]:
         """Return the last version, its graph, and the keys of its nodes by type, in the order of their rows."""
         with self._reading() as connection:
             hin = read_version(connection, self.folder)
@@ -73,8 +73,8 @@ class Store:
                 node_type: np.array(run(connection, f"SELECT key FROM nodes_{n} WHERE died IS NULL ORDER BY key"))  # noqa: S608
                 for n, node_type in enumerate(hin.schema.node_types)
             }
-            version = read_facts(connection).version
-            return version, hin, {name: found.ravel().astype(np.int64) for name, found in keys.items()}
+            keys = {node_type: found.ravel().astype(np.int64) for node_type, found in keys.items()}
+            return read_facts(connection), hin, keys
 
     @contextmanager
     def _reading(self) -> Iterator[Any]:

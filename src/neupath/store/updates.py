@@ -29,11 +29,15 @@ class Change:
     Rows of a type that a node left are others from then on.
     """
 
-    version: int
+    facts: VersionFacts
     edges: Mapping[int, EdgeChange]
     grown: Mapping[str, Nodes]
     keys: Mapping[str, Rows]
     shrunk: tuple[str, ...]
+
+    @property
+    def version(self) -> int:
+        return self.facts.version
 
 
 def write_batches(
@@ -173,7 +177,7 @@ def _change(standing: Standing, made: Draft) -> Change:
     types = layout.schema.node_types
     born = {types[n]: (n, table) for n, table in made.born.items()}
     return Change(
-        made.facts.version,
+        made.facts,
         made.edges,
         {t: to_nodes(layout, n, table, np.ones(len(table), dtype=np.bool_)) for t, (n, table) in born.items()},
         {t: table["key"].to_numpy() for t, (_, table) in born.items()},
