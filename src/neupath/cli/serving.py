@@ -72,7 +72,9 @@ def serve(
     names = _named("GRAPH", graph, own_name=True)
     models = {name: Path(folder) for name, folder in _named("--model", model or [], own_name=False).items()}
     if writable and not any(is_store(Path(source)) for source in names.values()):
-        raise QueryError(f"--writable is for stores, and {listed(names.values())} is none; make one: neupath import")
+        raise QueryError(
+            f"--writable is for stores, and {listed(names.values())} is none; make one: neupath import GRAPH --to STORE"
+        )
     bound = server.bind(host, port)
     with ExitStack() as stack:
         stack.callback(bound.close)
