@@ -1,7 +1,7 @@
 """A checker that would catch a torn read: authors who exchange papers, so that some sums never change."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from unittest.mock import patch
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from neupath import PathCount
 from neupath.graph import Floats
-from neupath.live import View
+from neupath.live import LiveStore
 from neupath.live.halves import LiveHalf
 from neupath.live.scorer import LiveScorer
 from neupath.nodes import Id
@@ -28,11 +28,11 @@ class Exchange:
     """
 
     def __init__(self, authors: tuple[Id, Id], papers: tuple[Id, Id]) -> None:
-        self._authors, self._papers = authors, papers
+        self.authors, self._papers = authors, papers
 
     def start(self) -> Batch:
         """Return the batch that brings the authors, with a paper each."""
-        nodes = [NodeLine("author", author) for author in self._authors]
+        nodes = [NodeLine("author", author) for author in self.authors]
         return Batch(self._edges(), add_nodes=nodes)
 
     def next(self) -> Batch:
@@ -42,31 +42,42 @@ class Exchange:
         return Batch(self._edges(), removed)
 
     def _edges(self) -> list[EdgeLine]:
-        return [EdgeLine("writes", *edge) for edge in zip(self._authors, self._papers, strict=True)]
+        return [EdgeLine("writes", *edge) for edge in zip(self.authors, self._papers, strict=True)]
 
-    def sums(self, view: View) -> Floats:
-        """Return what each author has, and what both have at each venue, as a view knows it."""
-        rows = np.array([view.hin.find("author", author) for author in self._authors])
-        counts = view.fit(MEASURE).score_rows(rows)
-        return np.concatenate([counts.sum(axis=1), counts.sum(axis=0)])
+
+Seen = tuple[int, Floats]
+"""A version, and how often each of two authors is at each venue; shape (2, venues)."""
+
+
+def see(live: LiveStore, authors: tuple[Id, Id]) -> Seen:
+    """Return what the newest view knows of two authors."""
+    view = live.view()
+    rows = np.array([view.hin.find("author", author) for author in authors])
+    return view.version, view.fit(MEASURE).score_rows(rows)
 
 
 class Watcher:
-    """Looks at views as a reader takes them: none is torn, and none is older than the one before."""
+    """Looks again and again, as a reader does: nothing is torn, and nothing is older than what was there before."""
 
-    def __init__(self, exchanges: list[Exchange], view: View) -> None:
-        self._exchanges = exchanges
-        self._expected = [exchange.sums(view) for exchange in exchanges]
-        self._newest = view.version
+    def __init__(self, exchanges: Sequence[Exchange], see: Callable[[tuple[Id, Id]], Seen]) -> None:
+        self._authors, self._see = [exchange.authors for exchange in exchanges], see
+        self._expected = [_sums(see(authors)[1]) for authors in self._authors]
+        self._newest = 0
         self.looks, self.torn, self.backwards = 0, 0, 0
 
-    def look(self, view: View) -> None:
-        """Take a view into account: one of the exchanges, in turn."""
-        place = self.looks % len(self._exchanges)
+    def look(self) -> None:
+        """Look at one of the exchanges, in turn."""
+        place = self.looks % len(self._authors)
+        version, counts = self._see(self._authors[place])
         self.looks += 1
-        self.backwards += view.version < self._newest
-        self._newest = view.version
-        self.torn += not np.array_equal(self._exchanges[place].sums(view), self._expected[place])
+        self.backwards += version < self._newest
+        self._newest = version
+        self.torn += not np.array_equal(_sums(counts), self._expected[place])
+
+
+def _sums(counts: Floats) -> Floats:
+    """Return what each author has, and what both have at each venue."""
+    return np.concatenate([counts.sum(axis=1), counts.sum(axis=0)])
 
 
 @contextmanager
@@ -81,7 +92,7 @@ def reading_newest() -> AbstractContextManager[object]:
     original = LiveScorer.__init__
 
     def newest(self: LiveScorer, *arguments: object) -> None:
-        original(self, *arguments[:3], 2**62)  # type: ignore[arg-type, call-arg]
+        original(self, *arguments[:3], 2**62, *arguments[4:])  # type: ignore[arg-type, call-arg]
 
     return patch.object(LiveScorer, "__init__", newest)
 

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import neupath as npth
 from neupath.graph import digest
 from neupath.live import LiveGraph, LiveStore
 from neupath.store import check, write_store
-from tests.live.tearing import MEASURE, Exchange, Watcher, between_rows, reading_newest, unprotected
+from tests.live.tearing import MEASURE, Exchange, Watcher, between_rows, reading_newest, see, unprotected
 
 
 class Pair:
@@ -76,12 +77,12 @@ class Crowd:
 
     def watch(self, enough: Callable[[Watcher], bool]) -> Watcher:
         """Read beside the writers until enough was seen."""
-        watcher = Watcher(self.exchanges, self.live.view())
+        watcher = Watcher(self.exchanges, partial(see, self.live))
         writers = [threading.Thread(target=self.write, args=(exchange,)) for exchange in self.exchanges]
         for writer in writers:
             writer.start()
         while not enough(watcher):
-            watcher.look(self.live.view())
+            watcher.look()
         self.writing.set()
         for writer in writers:
             writer.join()

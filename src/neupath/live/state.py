@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -41,10 +42,17 @@ class View:
 
     def fit(self, measure: Scorer) -> Scorer:
         """Return a measure over this version: at once where it is followed, else fitted from scratch."""
-        halves = self.halves.get(key_of(measure, self.hin)) if isinstance(measure, PathMeasure) else None
-        if halves is None:
+        if not isinstance(measure, PathMeasure) or (key := key_of(measure, self.hin)) not in self.halves:
             return measure.fit(self.hin)
-        return LiveScorer(_placed(measure, self.hin), self.hin, halves, self.version)  # type: ignore[arg-type]
+        return LiveScorer(_placed(measure, self.hin), self.hin, self.halves[key], self.version, key)
+
+    def renew(self, scorer: LiveScorer) -> LiveScorer | None:
+        """Return a scorer of another version at this one, sooner than `fit` does; nothing where it is not followed."""
+        if scorer.key not in self.halves:
+            return None
+        measure = copy(scorer.measure)
+        measure.hin_ = self.hin
+        return LiveScorer(measure, self.hin, self.halves[scorer.key], self.version, scorer.key)
 
 
 class State:

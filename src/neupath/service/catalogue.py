@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from neupath.errors import NeuPathError, QueryError, did_you_mean, listed
 from neupath.halfpath import Factors
 from neupath.kept import bytes_of
+from neupath.live.scorer import LiveScorer
 from neupath.measures import Combination, Part, PathMeasure, graph_measure_named, measure_named
 from neupath.saved import load_scorer
 from neupath.scorer import Scorer, read_saved
@@ -71,7 +72,17 @@ class Ready:
         factors = getattr(self.scorer, "factors_", None)
         return additions_of(factors) if isinstance(factors, Factors) else None
 
+    def renewed(self, served: Served) -> "Ready | None":
+        """Return the same at another version, where that takes no time."""
+        if not isinstance(self.scorer, LiveScorer) or served.view is None:
+            return None
+        scorer = served.view.renew(self.scorer)
+        return None if scorer is None else Ready(served, scorer)
+
     def is_light(self, row: int) -> bool:
+        if isinstance(self.scorer, LiveScorer):
+            additions = self.scorer.additions(row)
+            return additions is not None and additions <= _LIGHT / 2  # and what changed comes on top
         if self._additions is None or self._additions[row] > _LIGHT:
             return False
         factors: Factors = self.scorer.factors_  # type: ignore[attr-defined]
@@ -116,8 +127,12 @@ class Catalogue:
 
     def ready_at_once(self, graph: str, measure: str, metapath: str) -> Ready | None:
         """Return a measure that is fitted already to the newest version, or nothing."""
-        ready = self._ready.find((graph, measure, metapath, None, None))
-        return ready if ready is not None and self.source(graph).is_newest(ready.served) else None
+        key = graph, measure, metapath, None, None
+        ready = self._ready.find(key)
+        if ready is None or self.source(graph).is_newest(ready.served):
+            return ready
+        renewed = ready.renewed(self.graph(graph))
+        return None if renewed is None else self._ready.keep(key, renewed)
 
     def measure(self, graph: str, measure: str, metapath: str, as_of: int | None = None) -> Ready:
         """Return a measure over a meta-path of a graph, fitting it the first time."""
@@ -129,7 +144,8 @@ class Catalogue:
             scorer = measure_named(measure, path)
             return _fitted(source.follow(scorer) if as_of is None else source.at(as_of), scorer)
 
-        return self._get((graph, measure, metapath, None, as_of), fit)
+        ready = self.ready_at_once(graph, measure, metapath) if as_of is None else None
+        return ready or self._get((graph, measure, metapath, None, as_of), fit)
 
     def graph_measure(self, graph: str, measure: str, node_type: str, as_of: int | None = None) -> Ready:
         """Return a measure over the whole of a graph, between nodes of a type, fitting it the first time."""

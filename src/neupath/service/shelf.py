@@ -50,12 +50,13 @@ class Shelf(Generic[K, V]):
         try:
             with building:
                 found = self.find(key)
-                return self._keep(key, build()) if found is None or not fits(found) else found
+                return self.keep(key, build()) if found is None or not fits(found) else found
         finally:
             with self._lock:
                 self._building.pop(key, None)
 
-    def _keep(self, key: K, value: V) -> V:
+    def keep(self, key: K, value: V) -> V:
+        """Keep a value under a key, instead of the one there was, and return it."""
         size = self._size_of(value)
         with self._lock:
             self._remove(key)
