@@ -124,7 +124,7 @@ class ServedStore:
 
     def is_newest(self, served: Served) -> bool:
         """Whether there is nothing newer than what was served."""
-        return served.view is self._live.graph.view()
+        return served.version == self._live.graph.view().version
 
     def follow(self, measure: PathMeasure) -> Served:
         """Let a measure follow the changes from now on, and return the graph as it is now."""
