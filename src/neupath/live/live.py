@@ -1,6 +1,8 @@
 """Live: a graph in memory that follows its changes, and answers exactly at once."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock, RLock, Thread
 from typing import Self
@@ -9,6 +11,7 @@ import numpy as np
 
 from neupath.errors import WriteError
 from neupath.graph import HIN
+from neupath.live.matrices import LiveMatrices
 from neupath.live.state import Key, RowChange, State, View, key_of
 from neupath.measures.path_measure import PathMeasure
 from neupath.nodes import Nodes, Rows
@@ -105,6 +108,15 @@ def _materialised(hin: HIN) -> HIN:
     return HIN(hin.schema, hin.nodes, dict(hin.matrices), hin.notes)
 
 
+def _untouched(view: View) -> View:
+    """Return the same view with none of its matrices made, so that those who keep it keep little."""
+    if not isinstance(view.hin.matrices, LiveMatrices):
+        return view
+    matrices = copy(view.hin.matrices)
+    matrices._made = {}
+    return replace(view, hin=HIN(view.hin.schema, view.hin.nodes, matrices, view.hin.notes))
+
+
 class LiveStore:
     """A store and its graph in memory: an update is on disk first, and in the next view then.
 
@@ -149,7 +161,7 @@ class LiveStore:
     def _remember(self) -> None:
         """Keep the newest view for those who ask for it as of its version, and let the oldest go."""
         view = self.view()
-        self._recent[view.version] = view
+        self._recent[view.version] = _untouched(view)
         while len(self._recent) > RECENT:
             self._recent.pop(next(iter(self._recent)))
 
@@ -161,7 +173,8 @@ class LiveStore:
         newest = self.graph.view()
         if as_of is None or as_of == newest.version:
             return newest
-        return self._recent.get(as_of) or View(as_of, self.store.hin(as_of), {})
+        recent = self._recent.get(as_of)
+        return View(as_of, self.store.hin(as_of), {}) if recent is None else _untouched(recent)
 
     def follow(self, measure: PathMeasure) -> None:
         """Keep what a measure needs up to date from now on, and let the one go that was asked for longest ago."""

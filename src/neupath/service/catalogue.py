@@ -26,6 +26,8 @@ _LIGHT = 20_000
 """Additions of a query that take less time than handing it to a thread."""
 _PREPARED = 200_000
 """Nodes of a type that are made ready for lookups before the service starts; more are when they are first asked for."""
+_PAST = 4
+"""Measures of earlier versions that are kept ready."""
 _NONE = np.array([-1])
 _Key = tuple[str, str, str | None, str | None, int | None]
 """A graph, a measure, what it looks at (a meta-path, or a node type of the whole graph), and the version asked for."""
@@ -107,9 +109,12 @@ class Catalogue:
     folders: dict[str, Path] = field(default_factory=dict)
     """Where each model lies."""
     _ready: Shelf[_Key, Ready] = field(init=False)
+    _past: Shelf[_Key, Ready] = field(init=False)
+    """Those of earlier versions, each of which may hold a whole graph."""
 
     def __post_init__(self) -> None:
         self._ready = Shelf(self.limits.scorers, self.limits.scorer_bytes, lambda ready: bytes_held(ready.scorer))
+        self._past = Shelf(_PAST, self.limits.scorer_bytes, lambda ready: bytes_held(ready.scorer))
 
     def source(self, name: str) -> Served | ServedStore:
         """Return what is served under a name."""
@@ -156,8 +161,10 @@ class Catalogue:
 
     def _get(self, key: _Key, fit: Callable[[], Ready]) -> Ready:
         """Return what is ready, unless the graph has changed since and no version was asked for."""
-        source, as_of = self.source(key[0]), key[-1]
-        return self._ready.get(key, fit, lambda ready: as_of is not None or source.is_newest(ready.served))
+        source = self.source(key[0])
+        if key[-1] is not None:
+            return self._past.get(key, fit)
+        return self._ready.get(key, fit, lambda ready: source.is_newest(ready.served))
 
     def combination(self, graph: str, parts: list[Part], as_of: int | None = None) -> Ready:
         """Return a weighted sum of measures over meta-paths of a graph."""
@@ -232,6 +239,7 @@ class Catalogue:
     def relieve(self) -> None:
         """Let go of the scorers that are ready, where memory is short; they are fitted anew when asked for."""
         self._ready.clear()
+        self._past.clear()
 
 
 def _fitted(served: Served, scorer: Scorer) -> Ready:
