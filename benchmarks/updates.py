@@ -231,7 +231,7 @@ def main() -> None:
     parser.add_argument("--edges", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=120.0, help="seconds with writers; as many come without")
     parser.add_argument("--updates", type=float, default=10_000, help="updates offered a minute")
-    parser.add_argument("--writers", type=int, default=4)
+    parser.add_argument("--writers", type=int, default=16)
     parser.add_argument("--readers", type=int, default=8)
     parser.add_argument("--reads", type=float, default=200.0, help="reads offered a second, by all readers")
     parser.add_argument("--service", action="store_true", help="over HTTP")

@@ -90,6 +90,7 @@ def serve(
         with suppress(KeyboardInterrupt):
             server.make_server(ready, made, lambda: print(told, flush=True)).run([bound])
     made.workers.abandon()  # what is temporary is removed by now
+    made.writers.abandon()
 
 
 def _open(

@@ -40,7 +40,7 @@ def make_app(service: Service, token: str | None = None, hosts: frozenset[str] |
         yield
         service.jobs.stop()
         await service.jobs.wait()
-        service.workers.close()
+        service.close()
 
     app = FastAPI(
         title="neupath", version=__version__, description=_ABOUT, openapi_url="/api/openapi.json", docs_url=None,
@@ -127,7 +127,7 @@ def _add_updates(app: FastAPI, service: Service) -> None:
     @app.post("/api/graphs/{graph}/edges", tags=["graphs"], responses=answers("edges"))
     async def update(graph: str, asked: asks.Update) -> Response:
         """Add and remove nodes and edges of a store, all or nothing; what is answered is on disk, as a version."""
-        return to_reply(await service.workers.run(update_graph, service.catalogue, graph, asked))
+        return to_reply(await service.writers.run(update_graph, service.catalogue, graph, asked))
 
 
 def _search_at_once(service: Service, graph: str) -> Callable[[bytes], str | None]:

@@ -21,6 +21,8 @@ from neupath.service.work import MODEL
 from neupath.service.workers import Workers
 
 _THREADS = 4
+_WRITERS = 16
+"""Updates that wait for the disk at a time, apart from those who search; they go there together."""
 
 
 @dataclass
@@ -30,8 +32,19 @@ class Service:
     catalogue: Catalogue
     limits: Limits
     workers: Workers
+    writers: Workers
     jobs: Jobs
     metrics: Metrics
+
+    @property
+    def busy(self) -> int:
+        """Heavy requests at work or waiting."""
+        return self.workers.busy + self.writers.busy
+
+    def close(self) -> None:
+        """Take no more work; what is running ends by itself."""
+        self.workers.close()
+        self.writers.close()
 
     def metrics_text(self) -> str:
         """Return all metrics in the text format of Prometheus."""
@@ -39,7 +52,7 @@ class Service:
         lines = [
             *self.metrics.lines(),
             *metric("neupath_jobs", "gauge", "Jobs by state.", states),
-            *metric("neupath_busy_workers", "gauge", "Heavy requests at work or waiting.", [({}, self.workers.busy)]),
+            *metric("neupath_busy_workers", "gauge", "Heavy requests at work or waiting.", [({}, self.busy)]),
             *metric("neupath_ready_scorers", "gauge", "Measures kept ready.", [({}, self.catalogue.known_scorers())]),
             *metric("neupath_ready_bytes", "gauge", "Bytes they hold.", [({}, self.catalogue.known_bytes())]),
         ]
@@ -110,7 +123,8 @@ def make_service(
         if job.state == "done" and job.graph in graphs:
             _serve_again(serve_model, job)
     workers = Workers(_THREADS, bounds.heavy, bounds.seconds, catalogue.relieve)
-    return Service(catalogue, bounds, workers, jobs, Metrics())
+    writers = Workers(_WRITERS, bounds.heavy, bounds.seconds, catalogue.relieve)
+    return Service(catalogue, bounds, workers, writers, jobs, Metrics())
 
 
 def _serve_again(serve_model: Callable[[Job], None], job: Job) -> None:
