@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cached_property
+from threading import Lock
 
 from neupath.description import Description, describe
 from neupath.errors import QueryError
 from neupath.graph import HIN
-from neupath.live import LiveGraph, LiveStore, View
+from neupath.live import LiveStore, View
 from neupath.measures import PathMeasure
 from neupath.parsing import arrow
 from neupath.scorer import Scorer
@@ -104,23 +105,24 @@ class ServedStore:
         self.name, self._live = name, live
         self._graph = live.graph
         self._newest = Served(name, live.view().hin, live.view())
+        self._renewing = Lock()
 
     def at(self, as_of: int | None = None) -> Served:
         """Return the graph as it is now, or as it was at a version."""
-        graph = self._live.graph
-        view = graph.view() if as_of is None else self._live.view(as_of)
-        if view is self._newest.view:
-            return self._newest
         if as_of is not None:
+            view = self._live.view(as_of)
             return Served(self.name, view.hin, view)
-        newest = Served(self.name, view.hin, view, self._names(graph, view))
-        self._graph, self._newest = graph, newest
-        return newest
+        with self._renewing:  # so that none is made from the names of a later one
+            graph = self._live.graph
+            view = graph.view()
+            if view is not self._newest.view:
+                names = self._names(view) if graph is self._graph else None  # else its rows are others
+                self._graph, self._newest = graph, Served(self.name, view.hin, view, names)
+            return self._newest
 
-    def _names(self, graph: LiveGraph, view: View) -> Mapping[str, Names] | None:
-        """Return the names known so far, with those of nodes that came; none where rows are no longer the same."""
-        known = self._newest.names
-        return {t: known[t].grown(nodes) for t, nodes in view.hin.nodes.items()} if graph is self._graph else None
+    def _names(self, view: View) -> Mapping[str, Names]:
+        """Return the names known so far, with those of nodes that came."""
+        return {node_type: self._newest.names[node_type].grown(nodes) for node_type, nodes in view.hin.nodes.items()}
 
     def is_newest(self, served: Served) -> bool:
         """Whether there is nothing newer than what was served."""
