@@ -95,7 +95,7 @@ class Standing:
                 self._keys[number].pop(self.node(number, key)[0], None)
         for number, table in draft.born.items():
             keys, ids, names = (table[name].to_pylist() for name in ("key", "id", "name"))
-            self._keys.setdefault(number, {}).update(zip(ids, keys, strict=True))
+            self._keys[number].update(zip(ids, keys, strict=True))
             self._new[number].update(zip(keys, zip(ids, names, strict=True), strict=True))
             self._sizes[number] += len(keys)
         for number, change in draft.edges.items():
