@@ -1,5 +1,7 @@
 """Kill -9 at random moments of importing, updating and compacting a store, and count what is lost: nothing.
 
+In `group`, several threads update at a time, and their batches go to disk together.
+
 `python benchmarks/crash.py` does it 200 times; the folder it works in is removed.
 """
 
@@ -14,7 +16,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.store.killing import kill_once
 
-SHARES = {"import": 0.2, "update": 0.4, "compact": 0.4}
+SHARES = {"import": 0.1, "update": 0.3, "compact": 0.3, "group": 0.3}
 
 
 def main() -> None:

@@ -14,8 +14,8 @@ from urllib.parse import urlencode
 
 import neupath as npth
 from neupath.service.app import make_app
-from neupath.service.catalogue import Served
 from neupath.service.limits import Limits
+from neupath.service.served import Served
 from neupath.service.server import address_of, bind, make_server
 from neupath.service.service import make_service
 

@@ -10,10 +10,12 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+import httpx
 import pytest
 
 import neupath as npth
 from neupath.cli import main
+from neupath.store import check, open_store, write_store
 from tests.test_contract import build
 
 
@@ -42,6 +44,29 @@ def test_a_served_graph_answers_until_it_is_told_to_stop(tmp_path: Path) -> None
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
     assert list(temporary.iterdir()) == []
+
+
+def test_a_store_takes_updates_only_where_it_is_told_to(tmp_path: Path) -> None:
+    store = write_store(npth.load("toy"), tmp_path / "library.store")
+    body = {"add_edges": [{"relation": "writes", "source": "Mike", "target": "Jim-SIGMOD-1"}]}
+    for options, wanted in (([], 403), (["--writable"], 200)):
+        command = [sys.executable, "-m", "neupath.cli", "serve", str(store), "--port", "0", *options]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            told = process.stdout.readline()
+            assert told.startswith("serving library at http://127.0.0.1:")
+            with httpx.Client(base_url=told.split()[3], timeout=30) as client:
+                assert client.post("/api/graphs/library/edges", json=body).status_code == wanted
+                assert client.get("/api/graphs").json()[0]["version"] == (wanted == 200)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+    assert open_store(store).version == 1
+    assert not check(store).problems
+
+
+def test_writable_needs_a_store(capsys: pytest.CaptureFixture[str]) -> None:
+    said = refuse(capsys, "toy", "--writable", "--port", "0")
+    assert said == "error: --writable is for stores, and toy is none; make one: neupath import GRAPH --to STORE"
 
 
 HANGS = """

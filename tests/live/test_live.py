@@ -1,4 +1,4 @@
-"""A live graph answers after any sequence of changes as one made from scratch, and no reader sees half a change."""
+"""A live graph answers after any sequence of changes as one made from scratch."""
 
 import threading
 from pathlib import Path
@@ -12,9 +12,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import neupath as npth
 from neupath import HIN, Nodes
+from neupath.errors import MetaPathError, SourceError, WriteError
 from neupath.graph import digest
 from neupath.live import LiveGraph, LiveStore
-from neupath.live.halves import LiveHalf
 from neupath.live.scorer import LiveScorer
 from neupath.scorer import Scorer
 from neupath.store import Batch, EdgeLine, NodeLine, check, write_store
@@ -148,6 +148,55 @@ def test_a_store_and_its_live_graph_go_together(tmp_path: Path) -> None:
     assert not check(path).problems
 
 
+def test_a_measure_is_followed_once_and_only_the_last_ones_are(tmp_path: Path) -> None:
+    with LiveStore(write_store(npth.load("toy"), tmp_path / "s"), followed=2) as live:
+        for _ in range(3):
+            for path in ("APA", "author-paper-author", "APVPA"):
+                live.fit(npth.PathSim(path))
+        assert len(live.view().halves) == 2
+        live.fit(npth.PathSim("VPV"))
+        live.update(Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")]))
+        view = live.view()
+        followed = [isinstance(view.fit(npth.PathSim(path)), LiveScorer) for path in ("APA", "APVPA", "VPV")]
+        assert followed == [False, True, True]
+        with pytest.raises(MetaPathError):
+            live.fit(npth.PathSim("AXA"))
+        live.update(Batch(add_nodes=[NodeLine("author", "Zoe")]))
+        live.update(Batch(remove_nodes=[NodeLine("author", "Zoe")]))  # which reads the graph anew
+        assert len(live.view().halves) == 2
+
+
+def test_an_older_version_is_answered_from_memory_or_from_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neupath.live.live.RECENT", 2)
+    measure, path = npth.PathCount("APA"), write_store(npth.load("toy"), tmp_path / "s")
+    with LiveStore(path) as live:
+        live.fit(measure)
+        for _ in range(4):
+            live.update(Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")]))
+        views = [live.view(as_of) for as_of in range(5)]
+        assert [view.version for view in views] == list(range(5))
+        assert [view.fit(measure).score("Mike", "Jim") for view in views] == [0.0, 1.0, 2.0, 3.0, 4.0]
+        assert [bool(view.halves) for view in views] == [False, False, False, True, True]
+        with pytest.raises(SourceError, match="version 5 is not kept; the store has versions 0 to 4"):
+            live.view(5)
+    with LiveStore(path, read_only=True) as live:
+        assert live.fit(measure).score("Mike", "Jim") == 4.0
+        assert live.view(1).fit(measure).score("Mike", "Jim") == 1.0
+        with pytest.raises(WriteError, match="was opened to be read only; nothing was changed"):
+            live.update(Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")]))
+
+
+def test_a_graph_that_follows_no_measure_is_compacted_too() -> None:
+    hin = npth.load("toy")
+    live = LiveGraph(hin)
+    for number in range(50):
+        live.put([(hin.schema.relations[0], number % 5, number, 2.0)])
+    assert live.share > 0.2
+    live.compact()
+    assert live.share == 0.0
+    assert live.view().version == 50
+
+
 def test_compaction_goes_on_behind_changes() -> None:
     hin = npth.load("toy")
     live, measure = LiveGraph(hin, share=0.01), npth.PathSim("APA")
@@ -161,59 +210,3 @@ def test_compaction_goes_on_behind_changes() -> None:
     view = live.view()
     assert view.version == 200
     assert_same(view.fit(measure), npth.PathSim("APA").fit(rebuilt(view.hin)), 5)
-
-
-class Pair:
-    """Two authors whose edges to one paper always come and go together, and a measure that counts them."""
-
-    def __init__(self) -> None:
-        self.live, self.measure = LiveGraph(npth.load("toy"), share=float("inf")), npth.PathCount("author-paper-venue")
-        self.live.fit(self.measure)
-        self.write(0.0)
-        self.before = self.read()
-
-    def write(self, weight: float) -> None:
-        writes = self.live.view().hin.schema.relations[0]
-        self.live.put([(writes, 0, 10, weight), (writes, 1, 10, weight)])
-
-    def read(self) -> np.ndarray:
-        return self.live.view().fit(self.measure).score_rows(np.arange(2)).sum(axis=1)
-
-    def is_torn(self) -> bool:
-        """Whether a read sees one of the edges without the other."""
-        first, second = self.read() - self.before
-        return bool(first != second)
-
-
-def test_no_read_beside_a_writer_is_torn() -> None:
-    pair = Pair()
-    writer = threading.Thread(target=lambda: [pair.write(float(number % 2)) for number in range(500)])
-    writer.start()
-    odd = 0
-    while writer.is_alive():
-        odd += pair.is_torn()
-    assert not odd
-
-
-@pytest.mark.parametrize("isolated", [True, False])
-def test_a_read_in_the_middle_of_a_change_is_torn_only_without_versions(
-    monkeypatch: pytest.MonkeyPatch, isolated: bool
-) -> None:
-    pair, found = Pair(), []
-    recompute, original = LiveHalf.recompute, LiveScorer.__init__
-
-    def row_by_row(self: LiveHalf, rows: np.ndarray, version: int) -> None:
-        for row in rows:
-            recompute(self, np.array([row]), version)
-            found.append(pair.is_torn())
-
-    def newest(self: LiveScorer, *arguments: object) -> None:  # a reader that takes whatever is there
-        original(self, *arguments[:3], 2**62)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(LiveHalf, "recompute", row_by_row)
-    if not isolated:
-        monkeypatch.setattr(LiveScorer, "__init__", newest)
-    pair.write(1.0)
-    assert len(found) > 1
-    assert any(found) is not isolated
-    assert not pair.is_torn()

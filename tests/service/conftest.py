@@ -1,7 +1,7 @@
 """A service on a real socket, in a thread of its own."""
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,12 +14,14 @@ import pytest
 
 import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
+from neupath.live import LiveStore
 from neupath.service.app import make_app
-from neupath.service.catalogue import Served
 from neupath.service.guard import allowed_hosts
 from neupath.service.limits import Limits
+from neupath.service.served import Served, ServedStore
 from neupath.service.server import GracefulServer, address_of, bind, make_server
 from neupath.service.service import Service, make_service
+from neupath.store import write_store
 
 HOSTILE = (
     "<img src=x onerror=alert(1)>",
@@ -75,9 +77,13 @@ Start = Callable[..., Running]
 
 
 def start_service(
-    state: Path, graphs: dict[str, HIN], token: str | None = None, models: dict[str, Path] | None = None, **limits: Any
+    state: Path,
+    graphs: Mapping[str, HIN | LiveStore],
+    token: str | None = None,
+    models: dict[str, Path] | None = None,
+    **limits: Any,
 ) -> Running:
-    served = {name: Served(name, hin) for name, hin in graphs.items()}
+    served = {n: ServedStore(n, g) if isinstance(g, LiveStore) else Served(n, g) for n, g in graphs.items()}
     service = make_service(served, models or {}, state, Limits(**limits))
     bound = bind("127.0.0.1", 0)
     url = address_of(bound)
@@ -97,6 +103,15 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     found = start_service(tmp_path_factory.mktemp("state"), graphs, models=models)
     yield found
     found.stop()
+
+
+@pytest.fixture(scope="session")
+def writable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A service with the toy graph as a store that takes updates."""
+    with LiveStore(write_store(npth.load("toy"), tmp_path_factory.mktemp("stores") / "live")) as live:
+        found = start_service(tmp_path_factory.mktemp("writable"), {"live": live})
+        yield found
+        found.stop()
 
 
 @pytest.fixture(scope="session")

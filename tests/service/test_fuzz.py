@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import cycle
 from typing import Any
 
@@ -16,6 +17,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 
 import neupath as npth
+from neupath.live import LiveStore
+from neupath.store import check, write_store
 from tests.service.conftest import HOSTILE, Running, hostile_graph, start_service
 
 with warnings.catch_warnings():
@@ -24,9 +27,9 @@ with warnings.catch_warnings():
 
 EXAMPLES = int(os.environ.get("NEUPATH_FUZZ", "6"))
 """Requests of each call and mode."""
-CALLS = 20
+CALLS = 21
 KNOWN = {
-    "graph": ("toy", "toy", "hostile"),
+    "graph": ("toy", "live", "hostile"),
     "query": ("Mike", "Mary", HOSTILE[0]),
     "target": ("Bob", "Ann", HOSTILE[1]),
     "metapath": ("APVPA", "author-paper-author", "<b>user-tag-<b>user"),
@@ -34,6 +37,10 @@ KNOWN = {
     "type": ("author", "venue", "<b>user"),
     "from": ("author", "paper", "tag"),
     "kind": ("infer", "join", "train"),
+    "relation": ("writes", "appears_at", "has"),
+    "source": ("Mike", "Mike-VLDB-3", HOSTILE[2]),
+    "weight": (1.0, 0.5, 1e-300),
+    "as_of": (0, 1, 2),
 }
 """What a generator does not guess."""
 asked: Counter[int] = Counter()
@@ -41,10 +48,15 @@ asked: Counter[int] = Counter()
 
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    graphs = {"toy": npth.load("toy"), "hostile": hostile_graph()}
-    found = start_service(tmp_path_factory.mktemp("fuzzed"), graphs, waiting_jobs=1, epochs=1, width=8)
-    yield found
-    found.stop()
+    stores = tmp_path_factory.mktemp("stores")
+    graphs = {"live": npth.load("toy"), "hostile": hostile_graph()}
+    with ExitStack() as stack:
+        live = {n: stack.enter_context(LiveStore(write_store(hin, stores / n))) for n, hin in graphs.items()}
+        served = {"toy": npth.load("toy"), **live}
+        found = start_service(tmp_path_factory.mktemp("fuzzed"), served, waiting_jobs=1, epochs=1, width=8)
+        yield found
+        found.stop()
+    assert not [problem for name in graphs for problem in check(stores / name).problems]
     sys.stderr.write(f"\n{asked.total():,} generated requests by status: {dict(sorted(asked.items()))}\n")
 
 
@@ -59,7 +71,7 @@ def season(content: Any, number: int) -> None:
                 content[name] = values[number % len(values)]
         if "queries" in content and number % 2:
             content["queries"] = list(KNOWN["query"][: 1 + number % 3])
-        for name in ("pairs", "combination"):
+        for name in ("pairs", "combination", "add_edges", "remove_edges", "add_nodes", "remove_nodes"):
             season(content.get(name), number)
 
 

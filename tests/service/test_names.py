@@ -65,3 +65,28 @@ def test_no_nodes_at_all() -> None:
     names = Names(Nodes("a", pa.array([], pa.string())))
     assert names.find("x", 5).rows == []
     assert names.find("", 5).total == 0
+
+
+def test_nodes_that_come_are_found_as_if_they_had_been_there() -> None:
+    ids = [f"m{i}" for i in range(len(TITLES) + 3)]
+    titles = [*TITLES, "Darkness", "Avatar", "new"]
+    whole = Names(Nodes("movie", pa.array(ids), pa.array(titles)))
+    names = Names(Nodes("movie", pa.array(ids[: len(TITLES)]), pa.array(TITLES)))
+    for count in (len(TITLES) + 1, len(ids)):
+        names = names.grown(Nodes("movie", pa.array(ids[:count]), pa.array(titles[:count])))
+    for typed in ("dark", "ava", "new", "m1", "avtar", ""):
+        found, wanted = names.find(typed, 50), whole.find(typed, 50)
+        assert found.total == wanted.total
+        assert dict(zip(found.rows, found.matches, strict=True)) == dict(zip(wanted.rows, wanted.matches, strict=True))
+    for query in (*ids, "Darkness", "new", "Dark City", "Avatar", "nothing"):  # one Avatar is old and one is new
+        assert names.row_at_once(query) == whole.row_at_once(query)
+    rows = [0, len(ids) - 1, 3]
+    assert names.labels(rows) == whole.labels(rows)
+    assert names.grown(names.nodes) is names
+
+
+def test_many_new_nodes_are_sorted_with_the_others() -> None:
+    few = Nodes("a", pa.array(["b1", "b3"]))
+    many = Nodes("a", pa.array(["b1", "b3", *(f"b2{i}" for i in range(1001))]))
+    assert Names(few).grown(Nodes("a", pa.array(["b1", "b3", "b2"]))).find("b", 3).rows == [0, 1, 2]
+    assert Names(few).grown(many).find("b", 3).rows == [0, 2, 3]

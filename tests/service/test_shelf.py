@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import neupath as npth
-from neupath.service.catalogue import Catalogue, Served, bytes_held
+from neupath.service.catalogue import Catalogue, bytes_held
 from neupath.service.limits import Limits
+from neupath.service.served import Served
 from neupath.service.shelf import Shelf
 from tests.service.conftest import Start
 

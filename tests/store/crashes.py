@@ -1,18 +1,23 @@
-"""A process that works on a store until it is killed: `python crashes.py VERB STORE` with import, update or compact.
+"""A process that works on a store until it is killed: `python crashes.py VERB STORE`.
 
-It prints every version that was acknowledged, so that whoever killed it knows what must not be lost.
+The verbs are import, update, compact and group. It prints everything that was acknowledged, so that whoever killed it
+knows what must not be lost.
 """
 
+import os
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from neupath import HIN, Edges, Nodes, Relation
-from neupath.store import Batch, EdgeLine, NodeLine, open_store, write_store
+from neupath.errors import GraphError
+from neupath.store import Batch, EdgeLine, NodeLine, Store, open_store, write_store
 
 SIZE = 400
+WRITERS = 6
 
 
 def graph(edges: int) -> HIN:
@@ -33,6 +38,32 @@ def batch(version: int) -> Batch:
     return Batch(edges, gone, [NodeLine("a", new)], dead)
 
 
+def own_batch(name: str) -> Batch:
+    """Return a batch that no other needs: a node with three edges comes."""
+    return Batch([EdgeLine("r", name, f"b{i}") for i in range(3)], add_nodes=[NodeLine("a", name)])
+
+
+def write_together(store: Store) -> None:
+    """Write from several threads, so that their batches go to disk together; every fifth is refused."""
+    start = store.version
+
+    def write(writer: int) -> None:
+        for number in range(10**9):
+            name = f"g{start}-{writer}-{number}"
+            good = own_batch(name)
+            if number % 5 == 4:
+                try:
+                    store.update(Batch([*good.add_edges, EdgeLine("r", name, "nobody")], add_nodes=good.add_nodes))
+                except GraphError:
+                    continue
+            store.update(good)
+            os.write(1, f"{name}\n".encode())
+
+    threads = [threading.Thread(target=write, args=(writer,)) for writer in range(WRITERS)]
+    for thread in threads:
+        thread.start()
+
+
 def work(verb: str, folder: Path) -> None:
     """Do one kind of work until somebody ends it."""
     if verb == "import":
@@ -41,6 +72,9 @@ def work(verb: str, folder: Path) -> None:
             print(number, flush=True)
     with open_store(folder) as store:
         print("ready", flush=True)
+        if verb == "group":
+            write_together(store)
+            threading.Event().wait()
         for version in range(store.version + 1, 10**9):
             print(store.update(batch(version)).version, flush=True)
             if verb == "compact":

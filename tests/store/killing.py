@@ -24,7 +24,8 @@ def kill_once(verb: str, folder: Path, rng: np.random.Generator) -> list[str]:
         time.sleep(float(rng.uniform(0.0, 0.25)))
         process.send_signal(signal.SIGKILL)
         printed = [begun.strip(), *process.stdout.read().split()]
-    return _wrong_imports(folder, printed) if verb == "import" else _wrong_versions(folder, printed)
+    wrong = {"import": _wrong_imports, "group": _wrong_groups}.get(verb, _wrong_versions)
+    return wrong(folder, printed)
 
 
 def _wrong_imports(folder: Path, printed: list[str]) -> list[str]:
@@ -49,6 +50,19 @@ def _wrong_versions(folder: Path, printed: list[str]) -> list[str]:
         problems.append(f"version {store.version} should have {expected} new edges")
     if store.version and digest(store.hin(store.version)) != digest(store.hin()):
         problems.append("the last version is not the graph")
+    return problems
+
+
+def _wrong_groups(folder: Path, printed: list[str]) -> list[str]:
+    """Every batch that was acknowledged is there, and every one that is there is a version, with all of its edges."""
+    problems = list(check(folder).problems)
+    hin = open_store(folder).hin()
+    there = {str(name): row for row, name in enumerate(hin.nodes["a"].ids.to_pylist()) if str(name).startswith("g")}
+    problems += [f"{name} was acknowledged and is not there" for name in printed[1:] if name not in there]
+    degrees = np.diff(hin.matrices[hin.schema.relations[0]].indptr)
+    problems += [f"{name} has {degrees[row]} edges" for name, row in there.items() if degrees[row] != 3]
+    if open_store(folder).version != len(there):
+        problems.append(f"{len(there)} batches are there, and the version is {open_store(folder).version}")
     return problems
 
 

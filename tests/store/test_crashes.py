@@ -8,7 +8,7 @@ import pytest
 from tests.store.killing import kill_once
 
 
-@pytest.mark.parametrize(("verb", "times"), [("import", 2), ("update", 4), ("compact", 4)])
+@pytest.mark.parametrize(("verb", "times"), [("import", 2), ("update", 4), ("compact", 4), ("group", 4)])
 def test_kill(verb: str, times: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     folder = tmp_path / "s"

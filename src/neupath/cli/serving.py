@@ -5,7 +5,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,10 @@ from neupath.cli.console import load_graph
 from neupath.cli.options import Data
 from neupath.errors import MissingExtraError, QueryError, did_you_mean, listed
 from neupath.files import check_folder
+from neupath.store import is_store
+
+if TYPE_CHECKING:
+    from neupath.service import served
 
 
 def serve(
@@ -36,18 +40,26 @@ def serve(
     limit: Annotated[
         list[str] | None, typer.Option("--limit", help="Another limit, such as k=5000 or seconds=60 (repeat for more).")
     ] = None,
+    writable: Annotated[
+        bool, typer.Option("--writable", help="Let clients update the stores that are served; they are read otherwise.")
+    ] = False,
     data: Data = None,
 ) -> None:
     """Serve graphs over HTTP, with an explorer page for a browser.
+
+    A store is served as it is when the service starts. With --writable it takes updates over HTTP, which searches know
+    at once; no other process can open it meanwhile.
 
     Examples:
       neupath serve stdlib
 
       neupath serve movies=imdb/ --port 8080 --model mine=model/
 
+      neupath serve library.store --writable
+
     """
     try:
-        from neupath.service import app, catalogue, guard, limits, server, service
+        from neupath.service import app, guard, limits, server, service
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), "neupath[serve]") from error
     if not guard.is_loopback(host) and not token:
@@ -59,12 +71,16 @@ def serve(
     bounds = replace(limits.Limits(), **_read_limits(limits.Limits(), limit or []))
     names = _named("GRAPH", graph, own_name=True)
     models = {name: Path(folder) for name, folder in _named("--model", model or [], own_name=False).items()}
+    if writable and not any(is_store(Path(source)) for source in names.values()):
+        raise QueryError(
+            f"--writable is for stores, and {listed(names.values())} is none; make one: neupath import GRAPH --to STORE"
+        )
     bound = server.bind(host, port)
     with ExitStack() as stack:
         stack.callback(bound.close)
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="neupath-"))) if state is None else state
         check_folder(folder)
-        served = {name: catalogue.Served(name, load_graph(source, data=data)) for name, source in names.items()}
+        served = {name: _open(name, source, writable, data, stack) for name, source in names.items()}
         made = service.make_service(served, models, folder, bounds)
         made.catalogue.warm_up()
         ready = app.make_app(made, token, guard.allowed_hosts(host))
@@ -74,6 +90,20 @@ def serve(
         with suppress(KeyboardInterrupt):
             server.make_server(ready, made, lambda: print(told, flush=True)).run([bound])
     made.workers.abandon()  # what is temporary is removed by now
+    made.writers.abandon()
+
+
+def _open(
+    name: str, source: str, writable: bool, data: Path | None, stack: ExitStack
+) -> "served.Served | served.ServedStore":
+    """Read a graph, or open it where it is a store."""
+    from neupath.live import LiveStore
+    from neupath.service import served
+
+    if is_store(Path(source)):
+        live = stack.enter_context(LiveStore(source, read_only=not writable))
+        return served.ServedStore(name, live)
+    return served.Served(name, load_graph(source, data=data))
 
 
 def _named(what: str, given: list[str], *, own_name: bool) -> dict[str, str]:

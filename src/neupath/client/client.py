@@ -1,6 +1,6 @@
 """Client: every call of a service as a method."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any, overload
 from urllib.parse import quote, urlencode
@@ -13,6 +13,7 @@ from neupath.errors import QueryError
 from neupath.nodes import Id
 from neupath.search import Hits
 
+Line = Sequence[Any] | Mapping[str, Any]
 _ARROW = "application/vnd.apache.arrow.stream"
 
 
@@ -73,7 +74,7 @@ class Client:
         """Find the nodes most similar to one, or to each of a list.
 
         Options: `metapath` and `measure`, `measure` and `type`, `model`, or `combination`; `k`, `where`,
-        `among`, `include_query`, `zeros`.
+        `among`, `include_query`, `zeros`; `as_of`, an earlier version of a store.
         """
         found = self._calls.read_list("POST", _path(graph, "search"), _search_body(query, options))
         hits = [_to_hits(content) for content in found]
@@ -88,12 +89,31 @@ class Client:
     def explain(self, graph: str, query: Id, target: Id, **options: Any) -> dict[str, Any]:
         """Return the paths behind one score.
 
-        Options: `metapath` and `measure`, `model`, or `combination`; `limit`.
+        Options: `metapath` and `measure`, `model`, or `combination`; `limit`; `as_of`.
         """
         asked = {"query": query, "target": target, **options}
         if "combination" in options:
             return self._calls.read_object("POST", _path(graph, "explain"), asked)
         return self._calls.read_object("GET", _path(graph, "explain", asked))
+
+    def update(
+        self,
+        graph: str,
+        add_edges: Iterable[Line] = (),
+        remove_edges: Iterable[Line] = (),
+        add_nodes: Iterable[Line] = (),
+        remove_nodes: Iterable[Line] = (),
+    ) -> int:
+        """Change a store, all or nothing, and return the new version, which is on disk then.
+
+        Edges are (relation, source, target), with a weight after it to add one; nodes are (type, id), with a name after
+        it to add one that has any. Each may be an object as the service takes it, for attributes.
+        """
+        edge, node = ("relation", "source", "target", "weight"), ("type", "id", "name")
+        given = {"add_edges": (add_edges, edge), "remove_edges": (remove_edges, edge[:3])}
+        given |= {"add_nodes": (add_nodes, node), "remove_nodes": (remove_nodes, node[:2])}
+        body = {name: [_to_line(line, words) for line in lines] for name, (lines, words) in given.items()}
+        return int(self._calls.read_object("POST", _path(graph, "edges"), body)["version"])
 
     def infer(self, graph: str, pairs: Iterable[Sequence[Any]], **options: Any) -> dict[str, Any]:
         """Find what labelled pairs mean: (query, target, score), or (query, target) for similar ones."""
@@ -138,6 +158,20 @@ def _search_body(query: Id | Sequence[Id], options: dict[str, Any]) -> dict[str,
 
 def _is_one(query: Id | Sequence[Id]) -> bool:
     return isinstance(query, str | Integral)
+
+
+def _to_line(line: Line, words: Sequence[str]) -> dict[str, Any]:
+    """Return a node or an edge as the service reads it.
+
+    >>> _to_line(("author", "Mike"), ("type", "id", "name"))
+    {'type': 'author', 'id': 'Mike'}
+    """
+    if isinstance(line, Mapping):
+        return dict(line)
+    least = 3 if "source" in words else 2
+    if isinstance(line, str) or not least <= len(line) <= len(words):
+        raise QueryError(f"{line!r} is no line of an update; give ({', '.join(words)})")
+    return dict(zip(words, line, strict=False))
 
 
 def _to_objects(pairs: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:

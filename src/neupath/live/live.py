@@ -1,21 +1,29 @@
 """Live: a graph in memory that follows its changes, and answers exactly at once."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock, RLock, Thread
 from typing import Self
 
 import numpy as np
 
+from neupath.errors import WriteError
 from neupath.graph import HIN
-from neupath.live.state import RowChange, State, View
+from neupath.live.matrices import LiveMatrices
+from neupath.live.state import Key, RowChange, State, View, key_of
 from neupath.measures.path_measure import PathMeasure
 from neupath.nodes import Nodes, Rows
 from neupath.scorer import Scorer
-from neupath.store import Batch, Change, open_store
+from neupath.store import Batch, Change, Grouped, open_store
 
 SHARE = 0.2
 """Entries of records for each one of the base from which the base is made anew; see benchmarks/live.py."""
+FOLLOWED = 16
+"""Measures of a store that follow its changes."""
+RECENT = 100
+"""Versions of a store whose views are kept in memory."""
 
 
 class LiveGraph:
@@ -52,6 +60,11 @@ class LiveGraph:
         with self._writing:
             self._state.follow(measure)
 
+    def forget(self, key: Key) -> None:
+        """Follow the measure of a key no longer; views that know it go on to."""
+        with self._writing:
+            self._state.forget(key)
+
     def fit(self, measure: Scorer) -> Scorer:
         """Return a measure over the graph as it is, followed from now on where it can be."""
         if isinstance(measure, PathMeasure):
@@ -86,6 +99,8 @@ class LiveGraph:
                     fresh.apply(change)
                 for measure in self._state.measures.values():
                     fresh.follow(measure)
+                for key in fresh.measures.keys() - self._state.measures.keys():
+                    fresh.forget(key)
                 self._state, self._since = fresh, self._since[done:]
 
 
@@ -93,48 +108,121 @@ def _materialised(hin: HIN) -> HIN:
     return HIN(hin.schema, hin.nodes, dict(hin.matrices), hin.notes)
 
 
-class LiveStore:
-    """A store and its graph in memory: an update is on disk first, and in the next view then."""
+def _untouched(view: View) -> View:
+    """Return the same view with none of its matrices made, so that those who keep it keep little."""
+    if not isinstance(view.hin.matrices, LiveMatrices):
+        return view
+    matrices = copy(view.hin.matrices)
+    matrices._made = {}
+    return replace(view, hin=HIN(view.hin.schema, view.hin.nodes, matrices, view.hin.notes))
 
-    def __init__(self, path: str | Path, share: float = SHARE) -> None:
+
+class LiveStore:
+    """A store and its graph in memory: an update is on disk first, and in the next view then.
+
+    It keeps other processes from opening the store, unless it is read-only. Of the measures that were fitted, the
+    last `followed` ones follow the changes; each one costs every update a little.
+    """
+
+    def __init__(
+        self, path: str | Path, share: float = SHARE, *, followed: int = FOLLOWED, read_only: bool = False
+    ) -> None:
         self.store = open_store(path)
-        self._share = share
-        self._writing = RLock()
-        self._measures: list[PathMeasure] = []
+        self.read_only = read_only
+        self._share, self._followed = share, followed
+        self._measures: dict[Key, PathMeasure] = {}
+        self._following = Lock()
+        self._recent: dict[int, View] = {}
+        self._grouped: Grouped[Batch, int] = Grouped(self._update_many)
+        if not read_only:
+            self.store.hold()
         self._open()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let other processes have the store; views can still be read."""
         self.store.close()
 
     def _open(self) -> None:
         """Read the graph from the store, with the keys of its nodes."""
-        version, hin, self._keys = self.store.keyed()
-        self.graph = LiveGraph(hin, version, self._share)
-        for measure in self._measures:
-            self.graph.follow(measure)
+        facts, hin, self._keys = self.store.keyed()
+        graph = LiveGraph(hin, facts.version, self._share)
+        with self._following:
+            for measure in self._measures.values():
+                graph.follow(measure)
+            self.graph, self.facts = graph, facts
+        self._remember()
 
-    def view(self) -> View:
-        """Return the graph as it is now; the view never changes."""
-        return self.graph.view()
+    def _remember(self) -> None:
+        """Keep the newest view for those who ask for it as of its version, and let the oldest go."""
+        view = self.view()
+        self._recent[view.version] = _untouched(view)
+        while len(self._recent) > RECENT:
+            self._recent.pop(next(iter(self._recent)))
+
+    def view(self, as_of: int | None = None) -> View:
+        """Return the graph as it is now, or as it was at a version; a view never changes.
+
+        The last versions are in memory; an older one that the store has retained is read from disk.
+        """
+        newest = self.graph.view()
+        if as_of is None or as_of == newest.version:
+            return newest
+        recent = self._recent.get(as_of)
+        return View(as_of, self.store.hin(as_of), {}) if recent is None else _untouched(recent)
+
+    def follow(self, measure: PathMeasure) -> None:
+        """Keep what a measure needs up to date from now on, and let the one go that was asked for longest ago."""
+        if self.read_only:
+            return
+        key = key_of(measure, self.view().hin)
+        with self._following:
+            self.graph.follow(measure)
+            if key not in self.view().halves:  # it has to be fitted anew to each version
+                return
+            self._measures[key] = self._measures.pop(key, measure)
+            while len(self._measures) > self._followed:
+                oldest = next(iter(self._measures))
+                del self._measures[oldest]
+                self.graph.forget(oldest)
 
     def fit(self, measure: Scorer) -> Scorer:
         """Return a measure over the graph as it is, followed from now on where it can be."""
         if isinstance(measure, PathMeasure):
-            self._measures.append(measure)
-        return self.graph.fit(measure)
+            self.follow(measure)
+        return self.view().fit(measure)
 
     def update(self, batch: Batch) -> int:
-        """Write a batch, all or nothing, and follow it; return the new version."""
-        with self._writing:
-            change = self.store.update(batch)
-            if change.shrunk:  # rows behind a node that went are others
-                self._open()
-            else:
-                self.graph.apply(self._by_row(change))
-            return change.version
+        """Write a batch, all or nothing, and follow it; return the new version.
+
+        Batches of threads that wait for each other go to disk together, each as a version of its own.
+        """
+        if self.read_only:
+            raise WriteError(f"the store {self.store.folder} was opened to be read only; nothing was changed")
+        return self._grouped(batch)
+
+    def _update_many(self, batches: list[Batch]) -> list[int | BaseException]:
+        outcomes = self.store.update_many(batches)
+        for change in outcomes:
+            if isinstance(change, Change):
+                self._follow_change(change)
+        return [change.version if isinstance(change, Change) else change for change in outcomes]
+
+    def _follow_change(self, change: Change) -> None:
+        newest = self.view().version
+        if change.version <= newest:  # it was read together with one before it
+            return
+        if change.shrunk or change.version > newest + 1:  # rows behind a node that went are others
+            self._open()
+        else:
+            self.graph.apply(self._by_row(change))
+            self.facts = change.facts
+            self._remember()
 
     def _by_row(self, change: Change) -> RowChange:
         for node_type, keys in change.keys.items():

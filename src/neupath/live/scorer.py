@@ -23,9 +23,11 @@ class LiveScorer(Scorer):
 
     exact = True
 
-    def __init__(self, measure: PathMeasure, hin: HIN, halves: tuple[Half, Half], version: int) -> None:
+    def __init__(
+        self, measure: PathMeasure, hin: HIN, halves: tuple[Half, Half], version: int, key: tuple[str, str]
+    ) -> None:
         self.name = measure.name  # type: ignore[misc]
-        self.hin_, self.version = hin, version
+        self.hin_, self.version, self.key = hin, version, key
         self._measure = measure
         self._left, self._right = halves
 
@@ -33,6 +35,19 @@ class LiveScorer(Scorer):
         if hin is not self.hin_:
             raise QueryError(f"this {self.name} belongs to version {self.version} of a live graph; fit a new one")
         return self
+
+    @property
+    def measure(self) -> PathMeasure:
+        """The measure it follows, with its meta-path but without the product along it."""
+        return self._measure
+
+    def additions(self, row: int) -> float | None:
+        """Return about how many additions a query takes, or nothing for one whose row has changed since the base."""
+        left, right = self._left, self._right
+        if row + 1 >= len(left.indptr) or left.row_heads[row] >= 0:
+            return None
+        columns = left.indices[left.indptr[row] : left.indptr[row + 1]]
+        return float((right.column_indptr[columns + 1] - right.column_indptr[columns]).sum())
 
     @property
     def source_type(self) -> str:

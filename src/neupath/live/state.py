@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -41,10 +42,17 @@ class View:
 
     def fit(self, measure: Scorer) -> Scorer:
         """Return a measure over this version: at once where it is followed, else fitted from scratch."""
-        halves = self.halves.get(key_of(measure, self.hin)) if isinstance(measure, PathMeasure) else None
-        if halves is None:
+        if not isinstance(measure, PathMeasure) or (key := key_of(measure, self.hin)) not in self.halves:
             return measure.fit(self.hin)
-        return LiveScorer(_placed(measure, self.hin), self.hin, halves, self.version)  # type: ignore[arg-type]
+        return LiveScorer(_placed(measure, self.hin), self.hin, self.halves[key], self.version, key)
+
+    def renew(self, scorer: LiveScorer) -> LiveScorer | None:
+        """Return a scorer of another version at this one, sooner than `fit` does; nothing where it is not followed."""
+        if scorer.key not in self.halves:
+            return None
+        measure = copy(scorer.measure)
+        measure.hin_ = self.hin
+        return LiveScorer(measure, self.hin, self.halves[scorer.key], self.version, scorer.key)
 
 
 class State:
@@ -52,6 +60,7 @@ class State:
 
     def __init__(self, hin: HIN, version: int) -> None:
         self._base, self._nodes = hin, dict(hin.nodes)
+        self._num_edges = sum(int(matrix.nnz) for matrix in hin.matrices.values())
         self._adjacency = Adjacency(hin)
         self._log: list[Put] = []
         self._halves: dict[Key, tuple[LiveHalf, LiveHalf]] = {}
@@ -60,8 +69,9 @@ class State:
 
     @property
     def share(self) -> float:
-        """The largest share of records in any half."""
-        return max((half.share for halves in self._halves.values() for half in halves), default=0.0)
+        """The largest share of records in any half, or of changed edges in all."""
+        changed = len(self._log) / max(1, self._num_edges)
+        return max(changed, *(half.share for halves in self._halves.values() for half in halves), 0.0)
 
     def follow(self, measure: PathMeasure) -> None:
         """Build the halves of a measure over the graph as it is, to change with it from now on."""
@@ -74,6 +84,12 @@ class State:
         if halves is not None:
             self._halves[key] = halves
             self.measures[key] = measure
+            self._publish(self.view.version, self.view.hin)
+
+    def forget(self, key: Key) -> None:
+        """Follow a measure no longer, where it is."""
+        if self._halves.pop(key, None) is not None:
+            del self.measures[key]
             self._publish(self.view.version, self.view.hin)
 
     def apply(self, change: RowChange) -> None:

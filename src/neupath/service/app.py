@@ -1,15 +1,13 @@
 """App: every endpoint of the service, as FastAPI documents it, behind the guard."""
 
-import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
-from fastapi import Body, FastAPI, Header, Request
+from fastapi import FastAPI, Header, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import Field
 from starlette.exceptions import HTTPException
-from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.responses import Response
 
 from neupath import __version__
 from neupath.errors import NeuPathError
@@ -18,13 +16,15 @@ from neupath.service.examples import answers
 from neupath.service.explaining import explain_one, explain_parts
 from neupath.service.guard import SEARCH, Guard
 from neupath.service.inferring import infer_at_once
+from neupath.service.overseeing import add_jobs, add_results
 from neupath.service.page import File, read_page
 from neupath.service.reading import parameters_of, read, sentence_of
 from neupath.service.refusals import Refusal, refuse
-from neupath.service.searching import JSON, answer_at_once, encode_hits, search_many, search_one
+from neupath.service.replies import to_reply
+from neupath.service.searching import JSON, Found, answer_at_once, encode_hits, search_many, search_one, to_json
 from neupath.service.service import Service
-from neupath.service.streaming import last_event, stream_events
 from neupath.service.suggesting import describe_measures, read_prefix, suggest_metapaths
+from neupath.service.updating import update_graph
 
 _ABOUT = """Similarity search in typed graphs: exact, explained, learned.
 
@@ -40,7 +40,7 @@ def make_app(service: Service, token: str | None = None, hosts: frozenset[str] |
         yield
         service.jobs.stop()
         await service.jobs.wait()
-        service.workers.close()
+        service.close()
 
     app = FastAPI(
         title="neupath", version=__version__, description=_ABOUT, openapi_url="/api/openapi.json", docs_url=None,
@@ -48,10 +48,11 @@ def make_app(service: Service, token: str | None = None, hosts: frozenset[str] |
     )  # fmt: skip
     _add_graphs(app, service)
     _add_lookups(app, service)
+    _add_updates(app, service)
     _add_searches(app, service)
     _add_explanations(app, service)
-    _add_jobs(app, service)
-    _add_results(app, service)
+    add_jobs(app, service)
+    add_results(app, service)
     _add_health(app, service)
     for path, file in read_page().items():
         app.add_route(path, _page_route(file), include_in_schema=False)
@@ -60,39 +61,36 @@ def make_app(service: Service, token: str | None = None, hosts: frozenset[str] |
     return Guard(app, service.limits, service.metrics, at_once, token, hosts)
 
 
-def _json(content: object, status: int = 200) -> Response:
-    """Answer with JSON in the spelling of the command line."""
-    return Response(json.dumps(content, ensure_ascii=False), status, media_type=JSON)
-
-
 def _add_graphs(app: FastAPI, service: Service) -> None:
     catalogue, workers = service.catalogue, service.workers
 
     @app.get("/api/graphs", tags=["graphs"], responses=answers("graphs"))
     async def list_graphs() -> Response:
         """List the graphs that are served."""
-        return _json([served.to_dict() for served in catalogue.graphs.values()])
+        return to_reply([served.to_dict() for served in catalogue.graphs.values()])
 
     @app.get("/api/graphs/{graph}", tags=["graphs"], responses=answers("graph"))
     async def describe_graph(graph: str) -> Response:
         """Describe a graph, as `neupath info --json` does."""
         served = catalogue.graph(graph)
-        return _json((await workers.run(lambda: served.description)).to_dict())
+        found = (await workers.run(lambda: served.description)).to_dict()
+        return to_reply(found if served.version is None else found | {"version": served.version})
 
     @app.get("/api/graphs/{graph}/schema", tags=["graphs"], responses=answers("schema"))
     async def show_schema(graph: str) -> Response:
         """Return the node types, the relations, and every step a meta-path can take."""
-        return _json(catalogue.graph(graph).schema())
+        served = catalogue.graph(graph)
+        return to_reply(served.schema() if served.version is None else await workers.run(served.schema))
 
     @app.get("/api/measures", tags=["graphs"], responses=answers("measures"))
     async def list_measures() -> Response:
         """List the measures, and on which meta-paths each is defined."""
-        return _json(describe_measures())
+        return to_reply(describe_measures())
 
     @app.get("/api/models", tags=["graphs"], responses=answers("models"))
     async def list_models() -> Response:
         """List the saved models that are served, those that jobs made as well."""
-        return _json(catalogue.describe_models())
+        return to_reply(catalogue.describe_models())
 
 
 def _add_lookups(app: FastAPI, service: Service) -> None:
@@ -104,7 +102,7 @@ def _add_lookups(app: FastAPI, service: Service) -> None:
         """Look up nodes by what was typed: those that begin with it, then that hold it, then that are spelled alike."""
         asked = read(asks.NodesQuery, request.scope["query_string"])
         served = catalogue.graph(graph)
-        return _json(await workers.run(served.find_nodes, asked, service.limits))
+        return to_reply(await workers.run(served.find_nodes, asked, service.limits))
 
     metapaths = {"parameters": parameters_of(asks.MetapathsQuery)}
 
@@ -122,7 +120,14 @@ def _add_lookups(app: FastAPI, service: Service) -> None:
             listed = suggest_metapaths(hin.schema, asked.source, asked.target, asked.max_length, asked.limit)
             return {"prefix": told, "suggestions": listed}
 
-        return _json(await workers.run(find))
+        return to_reply(await workers.run(find))
+
+
+def _add_updates(app: FastAPI, service: Service) -> None:
+    @app.post("/api/graphs/{graph}/edges", tags=["graphs"], responses=answers("edges"))
+    async def update(graph: str, asked: asks.Update) -> Response:
+        """Add and remove nodes and edges of a store, all or nothing; what is answered is on disk, as a version."""
+        return to_reply(await service.writers.run(update_graph, service.catalogue, graph, asked))
 
 
 def _search_at_once(service: Service, graph: str) -> Callable[[bytes], str | None]:
@@ -142,16 +147,23 @@ def _add_searches(app: FastAPI, service: Service) -> None:
         text = None if _is_bulk(accept) else answer_at_once(catalogue, graph, asked)
         if text is not None:
             return Response(text, media_type=JSON)
-        hits = await workers.run(search_one, catalogue, graph, asked)
-        body, kind = encode_hits([hits], accept) if _is_bulk(accept) else (hits.to_json().encode(), JSON)
-        return Response(body, media_type=kind)
+        found = await workers.run(search_one, catalogue, graph, asked)
+        if _is_bulk(accept):
+            return _encoded(found, accept)
+        return Response(to_json(found.hits[0], found.version), media_type=JSON)
 
     @app.post(SEARCH, tags=["search"], responses=answers("searches"))
     async def search_for_many(graph: str, asked: asks.SearchMany, accept: Annotated[str, Header()] = JSON) -> Response:
         """Find the nodes most similar to each of many: a list, or by Accept an Arrow stream or CSV."""
         found = await workers.run(search_many, catalogue, graph, asked)
-        body, kind = await workers.run(encode_hits, found, accept)
-        return Response(body, media_type=kind)
+        return await workers.run(_encoded, found, accept)
+
+
+def _encoded(found: Found, accept: str) -> Response:
+    """Answer in the format that a client accepts; a table has no room for the version, so that a header tells it."""
+    body, kind = encode_hits(found, accept)
+    headers = {} if found.version is None or kind == JSON else {"neupath-version": str(found.version)}
+    return Response(body, media_type=kind, headers=headers)
 
 
 def _add_explanations(app: FastAPI, service: Service) -> None:
@@ -162,96 +174,29 @@ def _add_explanations(app: FastAPI, service: Service) -> None:
     async def explain(graph: str, request: Request) -> Response:
         """Show the paths behind one score, heaviest first, each with its exact share."""
         asked = read(asks.ExplainOne, request.scope["query_string"])
-        return _json((await workers.run(explain_one, catalogue, graph, asked)).to_dict())
+        return to_reply(await workers.run(explain_one, catalogue, graph, asked))
 
     @app.post("/api/graphs/{graph}/explain", tags=["search"], responses=answers("explain_parts"))
     async def explain_combined(graph: str, asked: asks.ExplainCombination) -> Response:
         """Show the meta-paths and paths behind one score of a combination."""
-        return _json((await workers.run(explain_parts, catalogue, graph, asked)).to_dict())
+        return to_reply(await workers.run(explain_parts, catalogue, graph, asked))
 
     @app.post("/api/graphs/{graph}/infer", tags=["search"], responses=answers("infer"))
     async def infer(graph: str, asked: asks.Infer) -> Response:
         """Find the meta-paths, weights and measure that labelled pairs mean; many pairs are a job."""
         served = catalogue.graph(graph)
-        return _json(await workers.run(infer_at_once, served.hin, asked, service.limits))
+        return to_reply(await workers.run(infer_at_once, served.hin, asked, service.limits))
 
 
 def _is_bulk(accept: str) -> bool:
     return "arrow" in accept or "text/csv" in accept
 
 
-def _add_jobs(app: FastAPI, service: Service) -> None:
-    jobs = service.jobs
-
-    @app.post("/api/jobs", tags=["jobs"], status_code=202, responses=answers("job", 202))
-    async def start_job(
-        asked: Annotated[asks.InferJob | asks.JoinJob | asks.TrainJob, Field(discriminator="kind"), Body()],
-    ) -> Response:
-        """Start long work in a process of its own: infer, join or train; 429 when too many are waiting."""
-        jobs.check_room()
-        served, model = await service.workers.run(service.check_job, asked)
-        job = jobs.start(asked.kind, served.name, served.hin, asked.model_dump_json(), model)
-        return _json(job.to_dict(), 202)
-
-    @app.get("/api/jobs", tags=["jobs"], responses=answers("jobs"))
-    async def list_jobs() -> Response:
-        """List the jobs that wait, run, or are over, oldest first."""
-        return _json([job.to_dict() for job in jobs.jobs.values()])
-
-    @app.get("/api/jobs/{job}", tags=["jobs"], responses=answers("job"))
-    async def show_job(job: str) -> Response:
-        """Say how far a job is."""
-        return _json(jobs.find(job).to_dict())
-
-    @app.delete("/api/jobs/{job}", tags=["jobs"], responses=answers("job"))
-    async def cancel_job(job: str) -> Response:
-        """Cancel a job that waits or runs; one that is over is removed with its result."""
-        found = jobs.find(job)
-        jobs.cancel(found)
-        return _json(found.to_dict())
-
-
-def _add_results(app: FastAPI, service: Service) -> None:
-    jobs = service.jobs
-    streams = {"open": 0}
-
-    @app.get("/api/jobs/{job}/events", tags=["jobs"], responses=answers("events"))
-    async def listen(job: str, last_event_id: Annotated[str | None, Header()] = None) -> Response:
-        """Tell how a job goes as server-sent events until it ends; Last-Event-ID resumes."""
-        found = jobs.find(job)
-        if streams["open"] >= service.limits.streams:
-            raise Refusal(503, f"{streams['open']} clients listen to jobs already; poll GET /api/jobs/{found.id}")
-
-        async def events() -> AsyncIterator[bytes]:
-            streams["open"] += 1
-            try:
-                async for event in stream_events(found, last_event(last_event_id)):
-                    yield event
-            finally:
-                streams["open"] -= 1
-
-        return StreamingResponse(events(), media_type="text/event-stream", headers={"cache-control": "no-store"})
-
-    @app.get("/api/jobs/{job}/result", tags=["jobs"], responses=answers("infer"))
-    async def show_result(job: str) -> Response:
-        """Return what a job came to: JSON, or for a join the Parquet file."""
-        found = jobs.find(job)
-        if found.state != "done":
-            raise Refusal(409, f"the job {found.id} is {found.state}, and has no result{_because(found.error)}")
-        kind = JSON if found.result.suffix == ".json" else "application/vnd.apache.parquet"
-        name = None if kind == JSON else f"{found.id}.parquet"
-        return FileResponse(found.result, media_type=kind, filename=name)
-
-
-def _because(error: str | None) -> str:
-    return f": {error}" if error else " yet"
-
-
 def _add_health(app: FastAPI, service: Service) -> None:
     @app.get("/api/health", tags=["service"], responses=answers("health"))
     async def show_health() -> Response:
         """Say that the service is up; needs no token."""
-        return _json({"status": "ok", "version": __version__})
+        return to_reply({"status": "ok", "version": __version__})
 
     @app.get("/api/metrics", tags=["service"], responses=answers("metrics"))
     async def show_metrics() -> Response:

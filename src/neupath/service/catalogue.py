@@ -1,95 +1,38 @@
 """Catalogue: the graphs and models that are served, and the scorers that are ready to answer."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from neupath.description import Description, describe
 from neupath.errors import NeuPathError, QueryError, did_you_mean, listed
-from neupath.graph import HIN
 from neupath.halfpath import Factors
 from neupath.kept import bytes_of
+from neupath.live.scorer import LiveScorer
 from neupath.measures import Combination, Part, PathMeasure, graph_measure_named, measure_named
-from neupath.parsing import arrow
 from neupath.saved import load_scorer
 from neupath.scorer import Scorer, read_saved
 from neupath.search import Hits
 from neupath.service.limits import Limits
 from neupath.service.names import Names
 from neupath.service.refusals import Refusal
-from neupath.service.requests import NodesQuery
+from neupath.service.served import Served, ServedStore
 from neupath.service.shelf import Shelf
 
 _LIGHT = 20_000
 """Additions of a query that take less time than handing it to a thread."""
 _PREPARED = 200_000
 """Nodes of a type that are made ready for lookups before the service starts; more are when they are first asked for."""
+_PAST = 4
+"""Measures of earlier versions that are kept ready."""
 _NONE = np.array([-1])
-_Key = tuple[str, str, str | None, str | None]
-"""A graph, a measure, and what it looks at: a meta-path, or a node type of the whole graph."""
+_Key = tuple[str, str, str | None, str | None, int | None]
+"""A graph, a measure, what it looks at (a meta-path, or a node type of the whole graph), and the version asked for."""
 _NEVER_INDEXED = 500
 """Additions of a mean query below which the engine never stops to build an index."""
-
-
-class Served:
-    """One graph under the name it is served by."""
-
-    def __init__(self, name: str, hin: HIN) -> None:
-        self.name = name
-        self.hin = hin
-        self.names = {node_type: Names(nodes) for node_type, nodes in hin.nodes.items()}
-
-    @cached_property
-    def description(self) -> Description:
-        return describe(self.hin)
-
-    def schema(self) -> dict[str, object]:
-        """Return the node types, the relations, and every step a meta-path can take."""
-        schema = self.hin.schema
-        return {
-            "node_types": [
-                {
-                    "node_type": node_type,
-                    "nodes": len(nodes),
-                    "named": nodes.names is not None,
-                    "attributes": nodes.attributes.column_names,
-                }
-                for node_type, nodes in self.hin.nodes.items()
-            ],
-            "relations": [asdict(relation) | {"edges": self.hin.num_edges(relation)} for relation in schema.relations],
-            "steps": [
-                {"source": node_type, "target": link.target, "relation": link.relation.name, "link": arrow((link,))}
-                for node_type in schema.node_types
-                for link in schema.links_from(node_type)
-            ],
-        }
-
-    def find_nodes(self, asked: NodesQuery, limits: Limits) -> dict[str, object]:
-        """Return a page of the nodes that a text leads to."""
-        if asked.limit > limits.page:
-            raise QueryError(f"limit is {asked.limit}; this service lists at most {limits.page} nodes at a time")
-        node_type = self.hin.schema.node_type(asked.type)
-        nodes = self.hin.nodes[node_type]
-        found = self.names[node_type].find(asked.q, asked.limit, asked.offset)
-        listed_nodes = [
-            {"id": nodes.id(row), "name": nodes.name(row), "match": match}
-            for row, match in zip(found.rows, found.matches, strict=True)
-        ]
-        return {"node_type": node_type, "total": found.total, "offset": asked.offset, "nodes": listed_nodes}
-
-    def to_dict(self) -> dict[str, object]:
-        schema = self.hin.schema
-        return {
-            "name": self.name,
-            "nodes": sum(len(nodes) for nodes in self.hin.nodes.values()),
-            "edges": sum(self.hin.num_edges(relation) for relation in schema.relations),
-            "node_types": list(schema.node_types),
-            "relations": [str(relation) for relation in schema.relations],
-        }
 
 
 @dataclass
@@ -122,7 +65,8 @@ class Ready:
         found = self.scorer.rank_rows(queries, skipped, k, None, 1)
         rows, scores = found.rows[0, : found.sizes[0]].tolist(), found.scores[0, : found.sizes[0]].tolist()
         ids, names = self._targets.labels(rows)
-        return Hits(self.names.ids[row], self._metapath, self.scorer.name, self.scorer.exact, ids, names, tuple(scores))
+        ((query,), _) = self.names.labels([row])
+        return Hits(query, self._metapath, self.scorer.name, self.scorer.exact, ids, names, tuple(scores))
 
     @cached_property
     def _additions(self) -> NDArray[np.float64] | None:
@@ -130,7 +74,17 @@ class Ready:
         factors = getattr(self.scorer, "factors_", None)
         return additions_of(factors) if isinstance(factors, Factors) else None
 
+    def renewed(self, served: Served) -> "Ready | None":
+        """Return the same at another version, where that takes no time."""
+        if not isinstance(self.scorer, LiveScorer) or served.view is None:
+            return None
+        scorer = served.view.renew(self.scorer)
+        return None if scorer is None else Ready(served, scorer)
+
     def is_light(self, row: int) -> bool:
+        if isinstance(self.scorer, LiveScorer):
+            additions = self.scorer.additions(row)
+            return additions is not None and additions <= _LIGHT / 2  # and what changed comes on top
         if self._additions is None or self._additions[row] > _LIGHT:
             return False
         factors: Factors = self.scorer.factors_  # type: ignore[attr-defined]
@@ -149,17 +103,21 @@ def additions_of(factors: Factors) -> NDArray[np.float64]:
 class Catalogue:
     """All that is served; models are saved scorers, each for the graphs whose schema it fits."""
 
-    graphs: Mapping[str, Served]
+    graphs: Mapping[str, Served | ServedStore]
     limits: Limits
     models: dict[str, dict[str, Ready]] = field(default_factory=dict)
     folders: dict[str, Path] = field(default_factory=dict)
     """Where each model lies."""
     _ready: Shelf[_Key, Ready] = field(init=False)
+    _past: Shelf[_Key, Ready] = field(init=False)
+    """Those of earlier versions, each of which may hold a whole graph."""
 
     def __post_init__(self) -> None:
         self._ready = Shelf(self.limits.scorers, self.limits.scorer_bytes, lambda ready: bytes_held(ready.scorer))
+        self._past = Shelf(_PAST, self.limits.scorer_bytes, lambda ready: bytes_held(ready.scorer))
 
-    def graph(self, name: str) -> Served:
+    def source(self, name: str) -> Served | ServedStore:
+        """Return what is served under a name."""
         found = self.graphs.get(name)
         if found is None:
             raise Refusal(
@@ -168,57 +126,82 @@ class Catalogue:
             )  # fmt: skip
         return found
 
-    def ready_at_once(self, graph: str, measure: str, metapath: str) -> Ready | None:
-        """Return a measure that is fitted already, or nothing."""
-        return self._ready.find((graph, measure, metapath, None))
+    def graph(self, name: str, as_of: int | None = None) -> Served:
+        """Return a graph as it is now, or as it was at a version."""
+        return self.source(name).at(as_of)
 
-    def measure(self, graph: str, measure: str, metapath: str) -> Ready:
+    def ready_at_once(self, graph: str, measure: str, metapath: str) -> Ready | None:
+        """Return a measure that is fitted already to the newest version, or nothing."""
+        key = graph, measure, metapath, None, None
+        ready = self._ready.find(key)
+        if ready is None or self.source(graph).is_newest(ready.served):
+            return ready
+        renewed = ready.renewed(self.graph(graph))
+        return None if renewed is None else self._ready.keep(key, renewed)
+
+    def measure(self, graph: str, measure: str, metapath: str, as_of: int | None = None) -> Ready:
         """Return a measure over a meta-path of a graph, fitting it the first time."""
-        served = self.graph(graph)
         self.limits.check_text("the meta-path", metapath)
 
         def fit() -> Ready:
-            path = self.limits.check_metapath(served.hin.metapath(metapath))
-            return Ready(served, measure_named(measure, path).fit(served.hin))
+            source = self.source(graph)
+            path = self.limits.check_metapath(self.graph(graph).hin.metapath(metapath))
+            scorer = measure_named(measure, path)
+            return _fitted(source.follow(scorer) if as_of is None else source.at(as_of), scorer)
 
-        return self._ready.get((graph, measure, metapath, None), fit)
+        ready = self.ready_at_once(graph, measure, metapath) if as_of is None else None
+        return ready or self._get((graph, measure, metapath, None, as_of), fit)
 
-    def graph_measure(self, graph: str, measure: str, node_type: str) -> Ready:
+    def graph_measure(self, graph: str, measure: str, node_type: str, as_of: int | None = None) -> Ready:
         """Return a measure over the whole of a graph, between nodes of a type, fitting it the first time."""
-        served = self.graph(graph)
-        return self._ready.get(
-            (graph, measure, None, node_type),
-            lambda: Ready(served, graph_measure_named(measure, node_type).fit(served.hin)),
+        return self._get(
+            (graph, measure, None, node_type, as_of),
+            lambda: _fitted(self.graph(graph, as_of), graph_measure_named(measure, node_type)),
         )
 
-    def combination(self, graph: str, parts: list[Part]) -> Ready:
+    def _get(self, key: _Key, fit: Callable[[], Ready]) -> Ready:
+        """Return what is ready, unless the graph has changed since and no version was asked for."""
+        source = self.source(key[0])
+        if key[-1] is not None:
+            return self._past.get(key, fit)
+        return self._ready.get(key, fit, lambda ready: source.is_newest(ready.served))
+
+    def combination(self, graph: str, parts: list[Part], as_of: int | None = None) -> Ready:
         """Return a weighted sum of measures over meta-paths of a graph."""
-        served = self.graph(graph)
+        served = self.graph(graph, as_of)
         if len(parts) > self.limits.steps:
             raise QueryError(f"a combination of {len(parts)} parts is given; this service adds at most "
                              f"{self.limits.steps}")  # fmt: skip
         for part in parts:
-            self.measure(graph, part.measure, str(part.metapath))
+            self.limits.check_text("the meta-path", part.metapath)
+            self.limits.check_metapath(served.hin.metapath(str(part.metapath)))
         return Ready(served, Combination(parts).fit(served.hin))
 
-    def model(self, graph: str, name: str) -> Ready:
-        """Return a saved model bound to a graph."""
-        served, bound = self.graph(graph), self.models.get(name)
+    def model(self, graph: str, name: str, as_of: int | None = None) -> Ready:
+        """Return a saved model bound to a graph; to the newest version anew, where the graph has changed."""
+        source, bound = self.source(graph), self.models.get(name)
         if bound is None:
             known = f"there are {listed(self.models)}" if self.models else "there are none"
             raise Refusal(404, f"no model {name[:200]!r} is served ({known}){did_you_mean(name[:200], self.models)}")
-        if served.name not in bound:
+        if source.name not in bound:
             raise Refusal(
                 422, f"the model {name!r} does not fit the graph {graph!r}, whose schema is another; "
                 f"it fits {listed(bound)}",
             )  # fmt: skip
-        return bound[served.name]
+        ready = bound[source.name]
+        if as_of is None and source.is_newest(ready.served):
+            return ready
+        return self._get((graph, f"model {name}", None, None, as_of), lambda: self._bind(source, name, as_of))
+
+    def _bind(self, source: Served | ServedStore, name: str, as_of: int | None = None) -> Ready:
+        served = source.at(as_of)
+        return Ready(served, load_scorer(self.folders[name], served.hin))
 
     def add_model(self, name: str, folder: Path, graphs: list[str] | None = None) -> None:
         """Bind a saved model to every graph that it fits, or to those given; refuse one that fits none."""
         read_saved(folder)
         bound, reasons = {}, []
-        for served in self.graphs.values() if graphs is None else map(self.graph, graphs):
+        for served in map(self.graph, self.graphs if graphs is None else graphs):
             try:
                 bound[served.name] = Ready(served, load_scorer(folder, served.hin))
             except NeuPathError as error:
@@ -242,7 +225,7 @@ class Catalogue:
         """Load the kernels, so that the first request does not wait for them."""
         from neupath import kernels  # noqa: F401
 
-        for served in self.graphs.values():
+        for served in map(self.graph, self.graphs):
             for names in served.names.values():
                 if len(names.nodes) <= _PREPARED:
                     names.prepare()
@@ -256,6 +239,11 @@ class Catalogue:
     def relieve(self) -> None:
         """Let go of the scorers that are ready, where memory is short; they are fitted anew when asked for."""
         self._ready.clear()
+        self._past.clear()
+
+
+def _fitted(served: Served, scorer: Scorer) -> Ready:
+    return Ready(served, served.fit(scorer))
 
 
 def bytes_held(scorer: Scorer) -> int:

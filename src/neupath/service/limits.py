@@ -24,6 +24,8 @@ class Limits:
     """Queries times k of a call."""
     pairs: int = 10_000
     """Labelled pairs a call."""
+    lines: int = 10_000
+    """Nodes and edges of an update."""
     steps: int = 20
     """Steps of a meta-path."""
     text: int = 20_000
@@ -75,6 +77,14 @@ class Limits:
         """Refuse more labelled pairs than a call may bring."""
         if count > self.pairs:
             raise QueryError(f"{count:,} pairs are given; this service takes at most {self.pairs:,} a call")
+
+    def check_lines(self, count: int) -> None:
+        """Refuse more nodes and edges than an update may bring."""
+        if count > self.lines:
+            raise QueryError(
+                f"{count:,} nodes and edges are given; this service takes at most {self.lines:,} an update; "
+                f"'neupath update' takes any number at once"
+            )
 
     def check_paths(self, limit: int) -> None:
         """Refuse a longer list of paths than a call may ask for."""

@@ -22,6 +22,10 @@ _ENOUGH = 10
 """Nodes found by prefix or inside that make spelling needless."""
 _ALIKE = 0.3
 """The share of letter triples two texts must have in common."""
+_WAYS: tuple[Match, ...] = ("prefix", "inside", "spelling")
+_SEVERAL = -1
+_NEW = 1000
+"""Nodes that may come before all are sorted anew, or a tenth of those that are there."""
 _MOST_LETTERS = 200
 """Letters of a text that spelling looks at."""
 
@@ -65,18 +69,33 @@ class Names:
 
     @cached_property
     def _rows_by_name(self) -> dict[str, int]:
-        """The row of each name, -1 where several nodes share it."""
+        """The row of each name, or that several nodes share it."""
         found: dict[str, int] = {}
         for row, name in enumerate(self.names):
             if name is not None:
-                found[name] = -1 if name in found else row
+                found[name] = _SEVERAL if name in found else row
         return found
 
     def row_at_once(self, query: Id) -> int | None:
         """Return the row that `Nodes.find` finds where no search is needed, or nothing."""
         key = self.nodes.as_id(query)
-        row = None if key is None else self._rows_by_id.get(key)
-        return _known(self._rows_by_name.get(str(query))) if row is None else row
+        row = None if key is None else self._row_of_id(key)
+        if row is not None:
+            return row
+        named = self._row_of_name(str(query))
+        return None if named == _SEVERAL else named
+
+    def _row_of_id(self, key: Id) -> int | None:
+        return self._rows_by_id.get(key)
+
+    def _row_of_name(self, name: str) -> int | None:
+        return self._rows_by_name.get(name)
+
+    def grown(self, nodes: Nodes) -> "Names":
+        """Return the names of these nodes and of those that came after them, which alone are sorted now."""
+        if nodes is self.nodes:
+            return self
+        return GrownNames(self, nodes)
 
     def prepare(self) -> None:
         """Make all that lookups need, so that the first is as quick as the others."""
@@ -89,17 +108,23 @@ class Names:
         if not folded:
             rows = list(range(offset, min(offset + limit, len(self.nodes))))
             return Found(len(self.nodes), rows, ["any"] * len(rows))
-        found = self._by_prefix(folded)
-        bounds: list[tuple[int, Match]] = [(len(found), "prefix")]
-        for match, search in (("inside", self._inside), ("spelling", self._by_spelling)):
+        found = np.empty(0, dtype=np.int64)
+        bounds: list[tuple[int, Match]] = []
+        for match in _WAYS:
             if match == "spelling" and len(found) >= _ENOUGH:
                 break
-            more = search(folded)
+            more = self._search(folded, match)
             found = np.concatenate([found, more[~np.isin(more, found)]])
-            bounds.append((len(found), match))  # type: ignore[arg-type]
+            bounds.append((len(found), match))
         page = range(offset, min(offset + limit, len(found)))
         matches = [next(match for end, match in bounds if at < end) for at in page]
         return Found(len(found), found[offset : offset + limit].tolist(), matches)
+
+    def _search(self, folded: str, match: Match) -> Rows:
+        """Return the rows that a text leads to in one way."""
+        if match == "prefix":
+            return self._by_prefix(folded)
+        return self._inside(folded) if match == "inside" else self._by_spelling(folded)
 
     @cached_property
     def _texts(self) -> pa.Array:
@@ -160,8 +185,47 @@ class Names:
         return self._rows(near[np.lexsort((near, -alike[near]))])[:_SPELLED_ALIKE]
 
 
-def _known(row: int | None) -> int | None:
-    return None if row == -1 else row
+class GrownNames(Names):
+    """The names of nodes of which the first were sorted before; the others come after them, whatever they are called.
+
+    Where many have come, all are sorted anew.
+    """
+
+    def __init__(self, older: Names, nodes: Nodes) -> None:
+        super().__init__(nodes)
+        base: Names = older._older if isinstance(older, GrownNames) else older
+        start = len(base.nodes)
+        is_much = len(nodes) - start > max(_NEW, start // 10)
+        self._older: Names = Names(nodes) if is_much else base
+        self._start = len(self._older.nodes)
+        names = None if nodes.names is None else nodes.names.slice(self._start)
+        self._newer = Names(Nodes(nodes.node_type, nodes.ids.slice(self._start), names))
+
+    def labels(self, rows: list[int]) -> tuple[tuple[Id, ...], tuple[str | None, ...]]:
+        pairs = [self._label(row) for row in rows]
+        return tuple([node_id for node_id, _ in pairs]), tuple([name for _, name in pairs])
+
+    def _label(self, row: int) -> tuple[Id, str | None]:
+        part, place = (self._older, row) if row < self._start else (self._newer, row - self._start)
+        return part.ids[place], part.names[place]
+
+    def _row_of_id(self, key: Id) -> int | None:
+        row = self._older._row_of_id(key)
+        return self._shifted(self._newer._row_of_id(key)) if row is None else row
+
+    def _row_of_name(self, name: str) -> int | None:
+        older, newer = self._older._row_of_name(name), self._shifted(self._newer._row_of_name(name))
+        return _SEVERAL if older is not None and newer is not None else newer if older is None else older
+
+    def _shifted(self, row: int | None) -> int | None:
+        return row if row is None or row == _SEVERAL else row + self._start
+
+    def _search(self, folded: str, match: Match) -> Rows:
+        return np.concatenate([self._older._search(folded, match), self._newer._search(folded, match) + self._start])
+
+    def prepare(self) -> None:
+        self._older.prepare()
+        self._newer.prepare()
 
 
 def _bucket(

@@ -13,7 +13,7 @@ _STATUSES: tuple[tuple[type[errors.NeuPathError], int], ...] = (
     (errors.WriteError, 507),
     (errors.NeuPathError, 422),
 )
-_MOST_LETTERS = 2000
+_MOST_LETTERS = 6000
 """Letters of a sentence; what a client sent is not sent back at any length."""
 
 

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 _MOST_LETTERS = 20_000
 Word = Annotated[StrictStr, Field(max_length=_MOST_LETTERS)]
 Id = Annotated[Word | StrictInt, Field(description="An id, or a name where only one node bears it.")]
+EndId = Annotated[Word | StrictInt, Field(description="An id; names do not do here.")]
 Text = Annotated[str, Field(max_length=_MOST_LETTERS)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
@@ -30,12 +31,16 @@ class Meaning(Request):
         return "measure" in self.model_fields_set
 
 
+AsOf = Annotated[int | None, Field(ge=0, le=2**62, description="An earlier version, of a graph that is a store.")]
+
+
 class AnyMeaning(Meaning):
     """What similar means: also a measure over the whole graph, between nodes of one type."""
 
     type: Text | None = Field(
         None, description="The type of the nodes, for a measure over the whole graph whose query fits several."
     )
+    as_of: AsOf = None
 
 
 class Part(Request):
@@ -57,7 +62,9 @@ class Search(AnyMeaning):
     @property
     def is_special(self) -> bool:
         """Whether more is asked than the k best of a meta-path."""
-        return bool(self.model is not None or self.type is not None or self.where or self.zeros)
+        return bool(
+            self.model is not None or self.type is not None or self.as_of is not None or self.where or self.zeros
+        )
 
 
 class SearchOne(Search):
@@ -92,6 +99,7 @@ class ExplainCombination(Request):
     target: Id
     combination: list[Part]
     limit: int = Field(10, ge=0, le=2**31)
+    as_of: AsOf = None
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -162,6 +170,55 @@ class MetapathsQuery(Request):
     target: Text | None = Field(None, alias="to", description="To this type; the same by default.")
     max_length: int = Field(4, ge=1, le=20)
     limit: int = Field(20, ge=1, le=2**31)
+
+
+class EdgeEnds(Request):
+    """An edge by its relation and the ids of its ends."""
+
+    relation: Text = Field(description="Its name, or where names repeat 'author -writes-> paper'.")
+    source: EndId
+    target: EndId
+
+
+class NewEdge(EdgeEnds):
+    """An edge to add; one that is there gets heavier by the weight."""
+
+    weight: float = Field(1.0, description="Above 0.")
+
+
+class NodeId(Request):
+    """A node by its type and id."""
+
+    type: Text
+    id: EndId
+
+
+class NewNode(NodeId):
+    """A node to add, with its name and attributes where nodes of its type have any."""
+
+    name: Word | None = None
+    attributes: dict[Text, str | int | float | bool | None] = {}
+
+
+class Update(Request):
+    """What changes in one step, all of it or nothing: edges and then nodes go, nodes and then edges come."""
+
+    add_edges: list[NewEdge] = []
+    remove_edges: list[EdgeEnds] = []
+    add_nodes: list[NewNode] = []
+    remove_nodes: list[NodeId] = []
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "add_nodes": [{"type": "paper", "id": "Mike-KDD-9"}],
+                "add_edges": [
+                    {"relation": "writes", "source": "Mike", "target": "Mike-KDD-9"},
+                    {"relation": "appears_at", "source": "Mike-KDD-9", "target": "KDD"},
+                ],
+            }
+        }
+    )
 
 
 class InferJob(Infer):

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Sequence
+from dataclasses import dataclass
 from urllib.parse import unquote_plus
 
 import pyarrow as pa
@@ -55,26 +56,41 @@ def answer_at_once(catalogue: Catalogue, graph: str, asked: SearchOne) -> str | 
     row = None if ready is None else ready.names.row_at_once(asked.query)
     if ready is None or row is None or not ready.is_light(row):
         return None
-    return ready.answer(row, asked.k, asked.include_query).to_json()
+    return to_json(ready.answer(row, asked.k, asked.include_query), ready.served.version)
 
 
-def search_one(catalogue: Catalogue, graph: str, asked: SearchOne) -> Hits:
+@dataclass(frozen=True)
+class Found:
+    """The hits of each query, and the version of the graph that they are of, where it has versions."""
+
+    hits: list[Hits]
+    version: int | None
+
+
+def search_one(catalogue: Catalogue, graph: str, asked: SearchOne) -> Found:
     """Find the hits of one query."""
     catalogue.limits.check_k(asked.k)
-    return _search(ready_for(catalogue, graph, asked, [asked.query]), [asked.query], asked, asked.among)[0]
+    return _search(ready_for(catalogue, graph, asked, [asked.query]), [asked.query], asked, asked.among)
 
 
-def search_many(catalogue: Catalogue, graph: str, asked: SearchMany) -> list[Hits]:
+def search_many(catalogue: Catalogue, graph: str, asked: SearchMany) -> Found:
     """Find the hits of many queries."""
     catalogue.limits.check_k(asked.k, len(asked.queries))
     return _search(ready_for(catalogue, graph, asked, asked.queries), asked.queries, asked, asked.among)
 
 
-def _search(ready: Ready, queries: Sequence[Id], asked: Search, among: Sequence[Id]) -> list[Hits]:
-    return ready.scorer.top_k(
+def _search(ready: Ready, queries: Sequence[Id], asked: Search, among: Sequence[Id]) -> Found:
+    hits = ready.scorer.top_k(
         list(queries), asked.k, include_query=asked.include_query, zeros=asked.zeros, among=list(among) or None,
         where=asked.where,
     )  # fmt: skip
+    return Found(hits, ready.served.version)
+
+
+def to_json(hits: Hits, version: int | None) -> str:
+    """Return hits as the command line prints them, with the version of the graph before, where it has versions."""
+    text = hits.to_json()
+    return text if version is None else f'{{"version": {version}, {text[1:]}'
 
 
 def ready_for(catalogue: Catalogue, graph: str, asked: AnyMeaning, queries: Sequence[Id]) -> Ready:
@@ -82,9 +98,10 @@ def ready_for(catalogue: Catalogue, graph: str, asked: AnyMeaning, queries: Sequ
     parts = asked.combination if isinstance(asked, SearchMany) else None
     check_alone(asked, parts is not None)
     if asked.model is not None:
-        return catalogue.model(graph, asked.model)
+        return catalogue.model(graph, asked.model, asked.as_of)
     if parts is not None:
-        return catalogue.combination(graph, [Part(part.measure, part.metapath, part.weight) for part in parts])
+        given = [Part(part.measure, part.metapath, part.weight) for part in parts]
+        return catalogue.combination(graph, given, asked.as_of)
     whole_graph = asked.measure.lower() in GRAPH_MEASURES
     if not whole_graph and asked.type is not None:
         raise QueryError(
@@ -92,8 +109,9 @@ def ready_for(catalogue: Catalogue, graph: str, asked: AnyMeaning, queries: Sequ
             f"{listed(GRAPH_MEASURES)}"
         )
     if not whole_graph or asked.metapath is not None:
-        return catalogue.measure(graph, asked.measure, required_metapath(catalogue, graph, asked))
-    return catalogue.graph_measure(graph, asked.measure, asked.type or _type_of(catalogue, graph, queries))
+        return catalogue.measure(graph, asked.measure, required_metapath(catalogue, graph, asked), asked.as_of)
+    node_type = asked.type or _type_of(catalogue, graph, queries)
+    return catalogue.graph_measure(graph, asked.measure, node_type, asked.as_of)
 
 
 def check_alone(asked: Meaning, combines: bool = False) -> None:
@@ -127,15 +145,15 @@ def required_metapath(catalogue: Catalogue, graph: str, asked: Meaning) -> str:
     raise QueryError(f"no metapath is given; say what makes two nodes similar, such as metapath={next(some, 'A-B-A')}")
 
 
-def encode_hits(found: Sequence[Hits], accept: str) -> tuple[bytes, str]:
+def encode_hits(found: Found, accept: str) -> tuple[bytes, str]:
     """Return the hits of many queries in the format that a client accepts, and its name."""
     if "arrow" in accept:
-        return _to_arrow(found), ARROW
+        return _to_arrow(found.hits), ARROW
     if "text/csv" in accept:
         sink = io.BytesIO()
-        pa.csv.write_csv(_to_table(found), sink)
+        pa.csv.write_csv(_to_table(found.hits), sink)
         return sink.getvalue(), CSV
-    return f"[{', '.join(hits.to_json() for hits in found)}]".encode(), JSON
+    return f"[{', '.join(to_json(hits, found.version) for hits in found.hits)}]".encode(), JSON
 
 
 def _to_arrow(found: Sequence[Hits]) -> bytes:

@@ -1,6 +1,6 @@
 """Service: all parts of the service together, and how a job is checked and started."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -8,7 +8,7 @@ from pathlib import Path
 from neupath.errors import MissingExtraError, NeuPathError, QueryError, listed
 from neupath.labels import read_pairs
 from neupath.measures import GRAPH_MEASURES, MEASURES, measure_named
-from neupath.service.catalogue import Catalogue, Served
+from neupath.service.catalogue import Catalogue
 from neupath.service.inferring import labels_of
 from neupath.service.job import Job
 from neupath.service.jobs import Jobs
@@ -16,10 +16,13 @@ from neupath.service.limits import Limits
 from neupath.service.metrics import Metrics, Sample, metric
 from neupath.service.requests import InferJob, JoinJob, Meaning, TrainJob
 from neupath.service.searching import check_alone, required_metapath
+from neupath.service.served import Served, ServedStore
 from neupath.service.work import MODEL
 from neupath.service.workers import Workers
 
 _THREADS = 4
+_WRITERS = 16
+"""Updates that wait for the disk at a time, apart from those who search; they go there together."""
 
 
 @dataclass
@@ -29,8 +32,19 @@ class Service:
     catalogue: Catalogue
     limits: Limits
     workers: Workers
+    writers: Workers
     jobs: Jobs
     metrics: Metrics
+
+    @property
+    def busy(self) -> int:
+        """Heavy requests at work or waiting."""
+        return self.workers.busy + self.writers.busy
+
+    def close(self) -> None:
+        """Take no more work; what is running ends by itself."""
+        self.workers.close()
+        self.writers.close()
 
     def metrics_text(self) -> str:
         """Return all metrics in the text format of Prometheus."""
@@ -38,7 +52,7 @@ class Service:
         lines = [
             *self.metrics.lines(),
             *metric("neupath_jobs", "gauge", "Jobs by state.", states),
-            *metric("neupath_busy_workers", "gauge", "Heavy requests at work or waiting.", [({}, self.workers.busy)]),
+            *metric("neupath_busy_workers", "gauge", "Heavy requests at work or waiting.", [({}, self.busy)]),
             *metric("neupath_ready_scorers", "gauge", "Measures kept ready.", [({}, self.catalogue.known_scorers())]),
             *metric("neupath_ready_bytes", "gauge", "Bytes they hold.", [({}, self.catalogue.known_bytes())]),
         ]
@@ -92,7 +106,7 @@ class Service:
 
 
 def make_service(
-    graphs: dict[str, Served], models: dict[str, Path], state: Path, limits: Limits | None = None
+    graphs: Mapping[str, Served | ServedStore], models: dict[str, Path], state: Path, limits: Limits | None = None
 ) -> Service:
     """Put a service together; `state` is the folder that jobs keep their results in."""
     bounds = limits or Limits()
@@ -109,7 +123,8 @@ def make_service(
         if job.state == "done" and job.graph in graphs:
             _serve_again(serve_model, job)
     workers = Workers(_THREADS, bounds.heavy, bounds.seconds, catalogue.relieve)
-    return Service(catalogue, bounds, workers, jobs, Metrics())
+    writers = Workers(_WRITERS, bounds.heavy, bounds.seconds, catalogue.relieve)
+    return Service(catalogue, bounds, workers, writers, jobs, Metrics())
 
 
 def _serve_again(serve_model: Callable[[Job], None], job: Job) -> None:

@@ -40,22 +40,23 @@ class Shelf(Generic[K, V]):
             self._entries.move_to_end(key)
             return found[0]
 
-    def get(self, key: K, build: Callable[[], V]) -> V:
-        """Return what is kept under a key, building it where it is not."""
+    def get(self, key: K, build: Callable[[], V], fits: Callable[[V], bool] = lambda _: True) -> V:
+        """Return what is kept under a key, building it where it is not, or where it fits no longer."""
         found = self.find(key)
-        if found is not None:
+        if found is not None and fits(found):
             return found
         with self._lock:
             building = self._building.setdefault(key, Lock())
         try:
             with building:
                 found = self.find(key)
-                return self._keep(key, build()) if found is None else found
+                return self.keep(key, build()) if found is None or not fits(found) else found
         finally:
             with self._lock:
                 self._building.pop(key, None)
 
-    def _keep(self, key: K, value: V) -> V:
+    def keep(self, key: K, value: V) -> V:
+        """Keep a value under a key, instead of the one there was, and return it."""
         size = self._size_of(value)
         with self._lock:
             self._remove(key)

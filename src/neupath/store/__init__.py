@@ -2,6 +2,8 @@
 
 from neupath.store.batch import Batch, EdgeLine, NodeLine, read_batch
 from neupath.store.checking import Checked, check
+from neupath.store.database import VersionFacts
+from neupath.store.grouping import Grouped
 from neupath.store.layout import is_store
 from neupath.store.store import Store, open_store
 from neupath.store.updates import Change
@@ -12,8 +14,10 @@ __all__ = [
     "Change",
     "Checked",
     "EdgeLine",
+    "Grouped",
     "NodeLine",
     "Store",
+    "VersionFacts",
     "check",
     "is_store",
     "open_store",

@@ -18,6 +18,8 @@ from neupath.store.layout import DATABASE
 
 _PATIENCE = 10.0
 """Seconds to wait for another process that has the store open for writing."""
+_AT_ONCE = 64
+"""Rows of one statement; more of them are better given as a table."""
 _TABLES = """
 CREATE TABLE facts (content VARCHAR NOT NULL);
 CREATE TABLE versions (version BIGINT, nodes BIGINT, edges BIGINT, node_sum VARCHAR, edge_sum VARCHAR);
@@ -111,10 +113,25 @@ def read_facts(connection: Any, version: int | None = None) -> VersionFacts:
     return VersionFacts(*(int(value) for value in found[0]))
 
 
-def write_facts(connection: Any, facts: VersionFacts) -> None:
-    """Write down what is true of a new version."""
-    values = [facts.version, facts.nodes, facts.edges, str(facts.node_sum), str(facts.edge_sum)]
-    run(connection, "INSERT INTO versions VALUES (?, ?, ?, ?, ?)", values)
+def write_facts(connection: Any, *versions: VersionFacts) -> None:
+    """Write down what is true of new versions."""
+    rows = [(facts.version, facts.nodes, facts.edges, str(facts.node_sum), str(facts.edge_sum)) for facts in versions]
+    insert_rows(connection, "versions", rows)
+
+
+def insert_rows(connection: Any, table: str, rows: Sequence[tuple[object, ...]]) -> None:
+    """Add rows of numbers and texts to a table, some at a time: a statement costs more than a row does."""
+    for start in range(0, len(rows), _AT_ONCE):
+        some = rows[start : start + _AT_ONCE]
+        marks = ", ".join([f"({', '.join('?' * len(some[0]))})"] * len(some))
+        run(connection, f"INSERT INTO {table} VALUES {marks}", [value for row in some for value in row])  # noqa: S608
+
+
+def insert_table(connection: Any, table: str, rows: pa.Table) -> None:
+    """Add the rows of an Arrow table to one of the same columns."""
+    connection.register("given", rows)
+    run(connection, f"INSERT INTO {table} BY NAME SELECT * FROM given")  # noqa: S608
+    connection.unregister("given")
 
 
 def duckdb() -> Any:

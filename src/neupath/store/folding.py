@@ -10,6 +10,7 @@ from neupath.store.database import Layout, read_facts, read_layout, run, transac
 from neupath.store.matrices import once
 from neupath.store.reading import rebuild
 from neupath.store.snapshots import Snapshot, write_snapshot
+from neupath.store.standing import Standing
 
 RETAINED = 1000
 """Versions before the last one that can still be read."""
@@ -17,12 +18,10 @@ _SHARE = 0.2
 """Changes for each edge from which a snapshot is written anew: replaying them takes as long as reading one."""
 
 
-def is_due(connection: Any) -> bool:
+def is_due(standing: Standing) -> bool:
     """Whether so much has changed since the edges were folded that opening the store gets slow."""
-    layout = read_layout(connection)
-    facts = read_facts(connection)
-    ((changes,),) = run(connection, "SELECT count(*) FROM changes")
-    return bool(changes > max(_SHARE * facts.edges, RETAINED) and facts.version - layout.folded > RETAINED)
+    is_much = standing.changes > max(_SHARE * standing.facts.edges, RETAINED)
+    return is_much and standing.facts.version - standing.layout.folded > 2 * RETAINED  # so that many are folded at once
 
 
 def fold(connection: Any, folder: Path, retained: int = RETAINED) -> None:

@@ -1,9 +1,8 @@
 """Resolving: the ids of a batch as keys, and everything that is wrong with it at once."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 
@@ -11,11 +10,26 @@ from neupath.errors import GraphError, listed
 from neupath.nodes import Id
 from neupath.schema import Relation, Schema
 from neupath.store.batch import Batch, EdgeLine, NodeLine
-from neupath.store.database import Layout, run
+from neupath.store.drafts import Pair
 from neupath.store.reading import node_columns
+from neupath.store.standing import Standing
 
 _SHOWN = 20
-Pair = tuple[int, int]
+_LETTERS = 100
+
+
+@dataclass(frozen=True)
+class NewNode:
+    """A node that comes, with its attributes as the columns of its table."""
+
+    key: int
+    id: Id
+    name: str | None
+    attributes: Mapping[str, object]
+
+    def columns(self, version: int) -> dict[str, object]:
+        """Return its row of the table, born with a version."""
+        return {"key": self.key, "born": version, "id": self.id, "name": self.name, **self.attributes}
 
 
 @dataclass
@@ -24,7 +38,7 @@ class Resolved:
 
     added: dict[int, dict[Pair, float]] = field(default_factory=dict)
     removed: dict[int, dict[Pair, str]] = field(default_factory=dict)
-    new_nodes: dict[int, list[dict[str, object]]] = field(default_factory=dict)
+    new_nodes: dict[int, list[NewNode]] = field(default_factory=dict)
     dead_nodes: dict[int, dict[int, str]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
@@ -42,64 +56,29 @@ def _cut(problems: list[str]) -> list[str]:
 class Resolver:
     """Looks up the names and ids of one batch, and collects what it does not find."""
 
-    def __init__(self, connection: Any, layout: Layout) -> None:
-        self._connection = connection
-        self._layout = layout
-        self._keys: dict[int, dict[Id, int]] = {}
-        self._types: dict[int, pa.DataType] = {}
+    def __init__(self, standing: Standing) -> None:
+        self._standing = standing
+        self._layout = standing.layout
+        self._own: dict[int, dict[Id, int]] = {}
+        """The nodes that this batch adds."""
         self.found = Resolved()
 
     def resolve(self, batch: Batch) -> Resolved:
         """Return the batch by keys; its problems are listed, not raised."""
-        self._look_up(batch)
+        for edge in batch.remove_edges:
+            self._edge(edge, "remove")
         for line in batch.remove_nodes:
             self._remove_node(line)
         for line in batch.add_nodes:
             self._add_node(line)
-        for edge in batch.remove_edges:
-            self._edge(edge, "remove")
         for edge in batch.add_edges:
             self._edge(edge, "add")
         return self.found
 
-    def _look_up(self, batch: Batch) -> None:
-        """Find the keys of all ids that the batch names, one query a type."""
-        wanted: dict[int, set[Id]] = {}
-        for line in (*batch.add_nodes, *batch.remove_nodes):
-            self._want(wanted, line.node_type, line.id)
-        for edge in (*batch.add_edges, *batch.remove_edges):
-            relation = self._find_relation(edge.relation)
-            if isinstance(relation, Relation):
-                self._want(wanted, relation.source, edge.source)
-                self._want(wanted, relation.target, edge.target)
-        for number, ids in wanted.items():
-            self._keys[number] = self._find_keys(number, ids)
-
-    def _want(self, wanted: dict[int, set[Id]], node_type: str, id_: Id) -> None:
-        if node_type in self._layout.schema.node_types:
-            number = self._layout.schema.node_types.index(node_type)
-            key = self._as_id(number, id_)
-            if key is not None:
-                wanted.setdefault(number, set()).add(key)
-
-    def _find_keys(self, number: int, ids: Iterable[Id]) -> dict[Id, int]:
-        given = pa.table({"id": pa.array(list(ids), self._id_type(number))})
-        self._connection.register("wanted", given)
-        query = f"SELECT n.id, n.key FROM nodes_{number} n JOIN wanted USING (id) WHERE n.died IS NULL"  # noqa: S608
-        found: dict[Id, int] = dict(run(self._connection, query))
-        self._connection.unregister("wanted")
-        return found
-
-    def _id_type(self, number: int) -> pa.DataType:
-        if number not in self._types:
-            schema = self._connection.sql(f"SELECT id FROM nodes_{number} LIMIT 0").to_arrow_table().schema  # noqa: S608
-            self._types[number] = pa.int64() if pa.types.is_int64(schema.field("id").type) else pa.string()
-        return self._types[number]
-
     def _as_id(self, number: int, id_: Id) -> Id | None:
         """Return an id as the type's ids are, or nothing where it cannot be one."""
-        if pa.types.is_string(self._id_type(number)):
-            return str(id_)
+        if not self._standing.has_numbers(number):
+            return str(id_) if _is_text(str(id_)) else None
         try:
             value = int(id_)
         except ValueError:
@@ -112,9 +91,9 @@ class Resolver:
             return
         key = self._key(number, line.id)
         if key is None:
-            self._problem(line, f"no {line.node_type} with the id {line.id!r} to remove")
+            self._problem(line, f"no {line.node_type} with the id {_told(line.id)} to remove")
         elif key in self.found.dead_nodes.setdefault(number, {}):
-            self._problem(line, f"{line.node_type} {line.id!r} is removed a second time")
+            self._problem(line, f"{line.node_type} {_told(line.id)} is removed a second time")
         else:
             self.found.dead_nodes[number][key] = _place(line)
 
@@ -127,13 +106,15 @@ class Resolver:
         unknown = [name for name in line.attributes if name not in schema.names]
         known = self._key(number, line.id)
         if id_ in (None, ""):
-            problem = f"{line.id!r} cannot be the id of a {line.node_type}"
+            problem = f"{_told(line.id)} cannot be the id of a {line.node_type}"
         elif known is not None and known not in self.found.dead_nodes.get(number, {}):
-            problem = f"{line.node_type} {line.id!r} is there already"
+            problem = f"{line.node_type} {_told(line.id)} is there already"
         elif unknown:
             problem = f"{line.node_type} has no attribute {listed(unknown)} (it has {listed(schema.names) or 'none'})"
         elif line.name is not None and not self._layout.named[number]:
-            problem = f"nodes of type {line.node_type} have no names, and {line.name!r} is given"
+            problem = f"nodes of type {line.node_type} have no names, and {_told(line.name)} is given"
+        elif line.name is not None and not _is_text(line.name):
+            problem = f"{_told(line.name)} is not valid text, and cannot be the name of a {line.node_type}"
         values = None if problem else self._attributes(schema, line)
         if problem or values is None or id_ is None:
             self._problem(
@@ -141,21 +122,17 @@ class Resolver:
             )
             return
         rows = self.found.new_nodes.setdefault(number, [])
-        key = self._next_key(number) + len(rows)
-        rows.append({"key": key, "id": id_, "name": line.name} | values)
-        self._keys.setdefault(number, {})[id_] = key
+        key = self._standing.next_key(number) + len(rows)
+        rows.append(NewNode(key, id_, line.name, values))
+        self._own.setdefault(number, {})[id_] = key
 
     def _attributes(self, schema: pa.Schema, line: NodeLine) -> dict[str, object] | None:
         try:
             columns = zip(node_columns(len(schema)), schema, strict=True)
             given = {column: (pa.scalar(line.attributes.get(f.name)), f.type) for column, f in columns}
             return {column: value.cast(wanted).as_py() for column, (value, wanted) in given.items()}
-        except pa.ArrowException:
+        except (pa.ArrowException, UnicodeError, OverflowError):
             return None
-
-    def _next_key(self, number: int) -> int:
-        ((found,),) = run(self._connection, f"SELECT coalesce(max(key), -1) + 1 FROM nodes_{number}")  # noqa: S608
-        return int(found)
 
     def _edge(self, line: EdgeLine, verb: str) -> None:
         relation = self._find_relation(line.relation)
@@ -175,25 +152,30 @@ class Resolver:
             weights = self.found.added.setdefault(number, {})
             weights[pair] = weights.get(pair, 0.0) + line.weight
         elif pair in self.found.removed.setdefault(number, {}):
-            self._problem(line, f"the edge from {line.source!r} to {line.target!r} is removed a second time")
+            self._problem(line, f"the edge from {_told(line.source)} to {_told(line.target)} is removed a second time")
         else:
-            self.found.removed[number][pair] = f"{_place(line)}'{relation}' from {line.source!r} to {line.target!r}"
+            self.found.removed[number][pair] = (
+                f"{_place(line)}'{relation}' from {_told(line.source)} to {_told(line.target)}"
+            )
 
     def _end(self, line: EdgeLine, node_type: str, id_: Id) -> int | None:
         key = self._key(self._layout.schema.node_types.index(node_type), id_)
         if key is None:
-            self._problem(line, f"no {node_type} with the id {id_!r}")
+            self._problem(line, f"no {node_type} with the id {_told(id_)}")
         return key
 
     def _key(self, number: int, id_: Id) -> int | None:
         wanted = self._as_id(number, id_)
-        return None if wanted is None else self._keys.get(number, {}).get(wanted)
+        if wanted is None:
+            return None
+        own = self._own.get(number, {}).get(wanted)
+        return self._standing.key(number, wanted) if own is None else own
 
     def _type_number(self, line: NodeLine) -> int | None:
         if line.node_type in self._layout.schema.node_types:
             return self._layout.schema.node_types.index(line.node_type)
         types = listed(self._layout.schema.node_types)
-        self._problem(line, f"no node type {line.node_type!r} in this graph (it has {types})")
+        self._problem(line, f"no node type {_told(line.node_type)} in this graph (it has {types})")
         return None
 
     def _find_relation(self, text: str) -> Relation | str:
@@ -210,8 +192,19 @@ def find_relation(schema: Schema, text: str) -> Relation | str:
         return fitting[0]
     names: Sequence[str] = [str(relation) for relation in fitting or schema.relations]
     if fitting:
-        return f"relation {text!r} could be {' or '.join(names)}; write it in full"
-    return f"no relation {text!r} in this graph (it has {listed(names)})"
+        return f"relation {_told(text)} could be {' or '.join(names)}; write it in full"
+    return f"no relation {_told(text)} in this graph (it has {listed(names)})"
+
+
+def _is_text(text: str) -> bool:
+    """Whether a text can be written down; half of a surrogate pair, which JSON may hold, cannot."""
+    return text.isprintable() or not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _told(given: Id) -> str:
+    """Return what was given as an error shows it, cut where it is long."""
+    text = repr(given)
+    return text if len(text) <= _LETTERS else f"{text[:_LETTERS]}…"
 
 
 def _place(line: EdgeLine | NodeLine) -> str:

@@ -1,5 +1,8 @@
 """Store: an open store, which reads versions of its graph and takes updates."""
 
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self
@@ -13,9 +16,13 @@ from neupath.store.batch import Batch
 from neupath.store.checking import Checked, check
 from neupath.store.database import VersionFacts, connect, read_facts, reading, run
 from neupath.store.folding import RETAINED, fold, is_due
+from neupath.store.grouping import Grouped
 from neupath.store.layout import check_marker
 from neupath.store.reading import read_version
-from neupath.store.updates import Change, apply_batch
+from neupath.store.standing import Standing
+from neupath.store.updates import Change, write_batches
+
+_log = logging.getLogger("neupath.store")
 
 
 class Store:
@@ -33,7 +40,9 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._writer: Any = None
+        self._standing: Standing | None = None
         self._lock = RLock()
+        self._grouped: Grouped[Batch, Change] = Grouped(self.update_many)
 
     def __enter__(self) -> Self:
         return self
@@ -48,52 +57,74 @@ class Store:
 
     def facts(self) -> VersionFacts:
         """Return the last version, with how many nodes and edges it has."""
-        with self._lock:
-            if self._writer is not None:
-                return read_facts(self._writer)
-        with reading(self.folder) as connection:
+        with self._reading() as connection:
             return read_facts(connection)
 
     def hin(self, as_of: int | None = None) -> HIN:
         """Return the graph as it is, or as it was at a version."""
-        with self._lock:
-            if self._writer is not None:
-                return read_version(self._writer, self.folder, as_of)
-        with reading(self.folder) as connection:
+        with self._reading() as connection:
             return read_version(connection, self.folder, as_of)
 
-    def keyed(self) -> tuple[int, HIN, dict[str, Rows]]:
+    def keyed(self) -> tuple[VersionFacts, HIN, dict[str, Rows]]:
         """Return the last version, its graph, and the keys of its nodes by type, in the order of their rows."""
-        with self._lock:
-            writer = self._open_writer()
-            hin = read_version(writer, self.folder)
+        with self._reading() as connection:
+            hin = read_version(connection, self.folder)
             keys = {
-                node_type: np.array(run(writer, f"SELECT key FROM nodes_{n} WHERE died IS NULL ORDER BY key")).ravel()  # noqa: S608
+                node_type: np.array(run(connection, f"SELECT key FROM nodes_{n} WHERE died IS NULL ORDER BY key"))  # noqa: S608
                 for n, node_type in enumerate(hin.schema.node_types)
             }
-            return read_facts(writer).version, hin, {name: found.astype(np.int64) for name, found in keys.items()}
+            keys = {node_type: found.ravel().astype(np.int64) for node_type, found in keys.items()}
+            return read_facts(connection), hin, keys
+
+    @contextmanager
+    def _reading(self) -> Iterator[Any]:
+        """Lend the connection that writes, where there is one, or else one for reading."""
+        with self._lock:
+            if self._writer is not None:
+                yield self._writer
+                return
+        with reading(self.folder) as connection:
+            yield connection
+
+    def hold(self) -> None:
+        """Let no other process write, from now until this store is closed."""
+        with self._lock:
+            self._open_writer()
 
     def update(self, batch: Batch) -> Change:
-        """Write a batch, all of it or nothing; when this returns, it is on disk."""
+        """Write a batch, all of it or nothing; when this returns, it is on disk.
+
+        Batches of threads that wait for each other go to disk together, each as a version of its own.
+        """
+        return self._grouped(batch)
+
+    def update_many(self, batches: Sequence[Batch]) -> list[Change | BaseException]:
+        """Write batches at once, each all or nothing; return what each did, or why it was refused."""
         with self._lock:
-            writer = self._open_writer()
             try:
-                change = apply_batch(writer, self.folder, batch)
-            except WriteError:
-                self.close()  # a database that could not write is opened anew
+                writer = self._open_writer()
+                self._standing = self._standing or Standing(writer, self.folder)
+                outcomes = write_batches(writer, self.folder, self._standing, batches)
+            except BaseException:
+                self.close()  # what could not be written is not in memory either, once it is opened anew
                 raise
-            except NeuPathError:
-                run(writer, "ROLLBACK")
-                raise
-            if is_due(writer):
-                fold(writer, self.folder)
-            return change
+            self._fold_if_due()
+            return outcomes
+
+    def _fold_if_due(self) -> None:
+        """Fold where it is time; where that fails, the batches are on disk all the same, and the next tries again."""
+        if self._standing is not None and is_due(self._standing):
+            try:
+                self.compact()
+            except (NeuPathError, OSError) as error:
+                _log.warning("the store %s could not be compacted: %s", self.folder, error)
 
     def compact(self, retained: int = RETAINED) -> None:
         """Fold all but the retained versions into the tables, and write a snapshot of the last one."""
         with self._lock:
             try:
                 fold(self._open_writer(), self.folder, retained)
+                self._standing = None  # the next one is over the new snapshot
             except WriteError:
                 self.close()
                 raise
@@ -108,7 +139,7 @@ class Store:
         with self._lock:
             if self._writer is not None:
                 self._writer.close()
-                self._writer = None
+                self._writer, self._standing = None, None
 
     def _open_writer(self) -> Any:
         if self._writer is None:

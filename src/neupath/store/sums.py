@@ -1,12 +1,13 @@
 """Sums over all edges and nodes that tell whether one was lost; a change costs only itself, in any order."""
 
+from hashlib import md5
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from neupath.graph import Floats
-from neupath.nodes import Rows
+from neupath.nodes import Id, Rows
 from neupath.store.database import run
 
 _WORD = 1 << 64
@@ -44,3 +45,10 @@ def node_sum(connection: Any, node_type: int, where: str, values: list[Any]) -> 
     row = f"concat_ws('\x1f', '{node_type}', key, id, name)"
     query = f"SELECT coalesce(sum(md5_number_lower({row})), 0)::VARCHAR FROM nodes_{node_type} WHERE {where}"  # noqa: S608
     return int(run(connection, query, values)[0][0])
+
+
+def one_node_sum(node_type: int, key: int, id_: Id, name: str | None) -> int:
+    """Return what one node adds to the sum that the database makes of all of them."""
+    parts = (str(node_type), str(key), str(id_), *(() if name is None else (name,)))
+    digest = md5("\x1f".join(parts).encode(), usedforsecurity=False).digest()
+    return int.from_bytes(digest[8:], "little")

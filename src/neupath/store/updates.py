@@ -1,30 +1,25 @@
-"""Updates: one batch as one transaction of the database, and as the changes that a graph in memory follows."""
+"""Updates: batches as versions of the database, and as the changes that a graph in memory follows."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from neupath.graph import Floats
+from neupath.errors import GraphError
 from neupath.nodes import Nodes, Rows
 from neupath.store.batch import Batch
-from neupath.store.database import Layout, VersionFacts, read_facts, read_layout, run, transaction, write_facts
+from neupath.store.database import VersionFacts, insert_rows, insert_table, run, transaction, write_facts
+from neupath.store.drafts import Draft, EdgeChange
 from neupath.store.reading import to_nodes
-from neupath.store.resolving import Pair, Resolved, Resolver
-from neupath.store.sums import add, edge_sum, node_sum
+from neupath.store.resolving import Resolved, Resolver
+from neupath.store.standing import Standing
+from neupath.store.sums import add, edge_sum, one_node_sum
 
-
-@dataclass(frozen=True)
-class EdgeChange:
-    """What became of some edges of one relation: keys of their ends, and weights before and after (0: not there)."""
-
-    sources: Rows
-    targets: Rows
-    before: Floats
-    after: Floats
+_FEW = 64
+"""Changed edges that are written as values; more are written as a table."""
 
 
 @dataclass(frozen=True)
@@ -34,153 +29,157 @@ class Change:
     Rows of a type that a node left are others from then on.
     """
 
-    version: int
+    facts: VersionFacts
     edges: Mapping[int, EdgeChange]
     grown: Mapping[str, Nodes]
     keys: Mapping[str, Rows]
     shrunk: tuple[str, ...]
 
-
-def apply_batch(connection: Any, folder: Path, batch: Batch) -> Change:
-    """Write a batch, all or nothing; when this returns, it is on disk."""
-    with transaction(connection, folder):
-        layout, facts = read_layout(connection), read_facts(connection)
-        found = Resolver(connection, layout).resolve(batch)
-        edges = {
-            number: _edge_change(connection, number, found)
-            for number in range(len(layout.schema.relations))
-            if number in found.added or number in found.removed
-        }
-        _find_dangling(connection, layout, found, edges)
-        found.refuse_problems()
-        version = facts.version + 1
-        node_count, node_total = _write_nodes(connection, found, version)
-        edge_count, edge_total = _write_edges(connection, edges, version)
-        total = VersionFacts(
-            version,
-            facts.nodes + node_count,
-            facts.edges + edge_count,
-            facts.node_sum + node_total,
-            add(facts.edge_sum, edge_total),
-        )
-        write_facts(connection, total)
-        grown = {number: _new_nodes(connection, number, version) for number in sorted(found.new_nodes)}
-    types = layout.schema.node_types
-    return Change(
-        version,
-        edges,
-        {types[n]: to_nodes(layout, n, table, np.ones(len(table), dtype=np.bool_)) for n, table in grown.items()},
-        {types[n]: table["key"].to_numpy() for n, table in grown.items()},
-        tuple(types[number] for number in sorted(found.dead_nodes)),
-    )
+    @property
+    def version(self) -> int:
+        return self.facts.version
 
 
-def _new_nodes(connection: Any, number: int, version: int) -> pa.Table:
-    query = f"SELECT * FROM nodes_{number} WHERE born = ? ORDER BY key"  # noqa: S608
-    return connection.sql(query, params=[version]).to_arrow_table()
+def write_batches(
+    connection: Any, folder: Path, standing: Standing, batches: Sequence[Batch]
+) -> list[Change | BaseException]:
+    """Write batches in one transaction, each a version of its own, or an error for each that is refused.
+
+    When this returns, they are on disk. Where it fails, `standing` knows more than the database, and is of no use.
+    """
+    drafts: list[Draft] = []
+    outcomes: list[Change | BaseException] = []
+    for batch in batches:
+        try:
+            drafts.append(draft(standing, batch))
+        except GraphError as error:
+            outcomes.append(error)
+        else:
+            standing.follow(drafts[-1])
+            outcomes.append(_change(standing, drafts[-1]))
+    if drafts:
+        with transaction(connection, folder):
+            _write(connection, drafts)
+    return outcomes
 
 
-def _edge_change(connection: Any, number: int, found: Resolved) -> EdgeChange:
+def draft(standing: Standing, batch: Batch) -> Draft:
+    """Return the rows that a batch makes the next version by; one with bad lines is refused, naming them."""
+    found = Resolver(standing).resolve(batch)
+    edges = {
+        number: _edge_change(standing, number, found)
+        for number in range(len(standing.layout.schema.relations))
+        if number in found.added or number in found.removed
+    }
+    _find_dangling(standing, found, edges)
+    found.refuse_problems()
+    version = standing.facts.version + 1
+    born = {
+        number: pa.Table.from_pylist([row.columns(version) for row in rows], schema=standing.columns(number))
+        for number, rows in sorted(found.new_nodes.items())
+    }
+    dead = {number: list(keys) for number, keys in sorted(found.dead_nodes.items())}
+    return Draft(_facts(standing, found, edges), edges, born, dead)
+
+
+def _edge_change(standing: Standing, number: int, found: Resolved) -> EdgeChange:
     """Return the weights before and after; an edge to remove that is not there is a problem."""
     added, removed = found.added.get(number, {}), found.removed.get(number, {})
     pairs = list(dict.fromkeys([*removed, *added]))
-    before = current_weights(connection, number, pairs)
-    for pair, told in removed.items():
-        if pair not in before:
-            found.problems.append(f"{told}: there is no such edge to remove")
-    kept = {pair: 0.0 if pair in removed else before.get(pair, 0.0) for pair in pairs}
+    before = [standing.weight(number, pair) for pair in pairs]
+    after = [(0.0 if p in removed else old) + added.get(p, 0.0) for p, old in zip(pairs, before, strict=True)]
+    for pair, old in zip(pairs, before, strict=True):
+        if pair in removed and not old:
+            found.problems.append(f"{removed[pair]}: there is no such edge to remove")
+    relation = standing.layout.schema.relations[number]
+    found.problems += [f"the weight of an edge of '{relation}' would be {w}" for w in after if not np.isfinite(w)]
     keys = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    return EdgeChange(
-        keys[:, 0],
-        keys[:, 1],
-        np.array([before.get(pair, 0.0) for pair in pairs]),
-        np.array([kept[pair] + added.get(pair, 0.0) for pair in pairs]),
-    )
+    return EdgeChange(keys[:, 0], keys[:, 1], np.array(before), np.array(after))
 
 
-def current_weights(connection: Any, number: int, pairs: list[Pair]) -> dict[Pair, float]:
-    """Return the weights of those of some pairs that are joined: as changed last, or else as folded."""
-    keys = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    given = pa.table({"source": keys[:, 0], "target": keys[:, 1]})
-    connection.register("asked", given)
-    base = f"SELECT source, target, weight FROM edges_{number} JOIN asked USING (source, target)"  # noqa: S608
-    later = f"""
-        SELECT source, target, arg_max("after", version) FROM changes JOIN asked USING (source, target)
-        WHERE relation = {number} GROUP BY source, target
-    """  # noqa: S608
-    found = {(s, t): w for query in (base, later) for s, t, w in run(connection, query)}
-    connection.unregister("asked")
-    return {pair: weight for pair, weight in found.items() if weight > 0}
-
-
-def _find_dangling(connection: Any, layout: Layout, found: Resolved, edges: Mapping[int, EdgeChange]) -> None:
+def _find_dangling(standing: Standing, found: Resolved, edges: Mapping[int, EdgeChange]) -> None:
     """Note every node that would go while an edge still leads to it."""
+    schema = standing.layout.schema
     for number, dead in found.dead_nodes.items():
-        node_type = layout.schema.node_types[number]
-        for relation_number, relation in enumerate(layout.schema.relations):
-            for end, column in ((relation.source, "source"), (relation.target, "target")):
-                if end != node_type:
-                    continue
-                left = _edges_at(connection, relation_number, column, list(dead))
-                change = edges.get(relation_number)
-                if change is not None:
-                    pairs = zip(change.sources.tolist(), change.targets.tolist(), strict=True)
-                    left |= {p: float(w) for p, w in zip(pairs, change.after, strict=True)}
-                ends = {pair[column == "target"] for pair, weight in left.items() if weight > 0}
+        node_type = schema.node_types[number]
+        for relation_number, relation in enumerate(schema.relations):
+            after = _weights_after(edges.get(relation_number))
+            for place in (place for place, end in enumerate((relation.source, relation.target)) if end == node_type):
+                pairs = standing.pairs_at(relation_number, place, dead) | after.keys()
+                joined = {p for p in pairs if (after[p] if p in after else standing.weight(relation_number, p)) > 0}
                 found.problems += [
                     f"{dead[key]}{node_type} cannot be removed: edges of '{relation}' lead to it; remove these as well"
-                    for key in dead
-                    if key in ends
+                    for key in dead.keys() & {pair[place] for pair in joined}
                 ]
 
 
-def _edges_at(connection: Any, number: int, column: str, keys: list[int]) -> dict[Pair, float]:
-    """Return the edges at some nodes with their weights, 0 for those that are gone."""
-    connection.register("asked", pa.table({column: np.array(keys, dtype=np.int64)}))
-    base = f"SELECT source, target, weight FROM edges_{number} JOIN asked USING ({column})"  # noqa: S608
-    later = f"""
-        SELECT source, target, arg_max("after", version) FROM changes JOIN asked USING ({column})
-        WHERE relation = {number} GROUP BY source, target
-    """  # noqa: S608
-    found = {(s, t): w for query in (base, later) for s, t, w in run(connection, query)}
-    connection.unregister("asked")
-    return found
+def _weights_after(change: EdgeChange | None) -> dict[tuple[int, int], float]:
+    if change is None:
+        return {}
+    pairs = zip(change.sources.tolist(), change.targets.tolist(), strict=True)
+    return dict(zip(pairs, change.after.tolist(), strict=True))
 
 
-def _write_nodes(connection: Any, found: Resolved, version: int) -> tuple[int, int]:
-    """Write the nodes that go and come; return by how much their number and their sum grow."""
-    count, total = 0, 0
-    for number, dead in found.dead_nodes.items():
-        connection.register("dead", pa.table({"key": np.array(list(dead), dtype=np.int64)}))
-        where = "key IN (SELECT key FROM dead)"
-        total -= node_sum(connection, number, where, [])
-        run(connection, f"UPDATE nodes_{number} SET died = ? WHERE {where}", [version])  # noqa: S608
-        connection.unregister("dead")
-        count -= len(dead)
+def _facts(standing: Standing, found: Resolved, edges: Mapping[int, EdgeChange]) -> VersionFacts:
+    """Return what will be true of the next version."""
+    facts = standing.facts
+    nodes, node_total, count, total = facts.nodes, facts.node_sum, facts.edges, facts.edge_sum
     for number, rows in found.new_nodes.items():
-        names = list(rows[0])
-        marks = ", ".join("?" for _ in names)
-        insert = f"INSERT INTO nodes_{number} (born, {', '.join(names)}) VALUES ({version}, {marks})"  # noqa: S608
-        connection.executemany(insert, [[row[name] for name in names] for row in rows])
-        total += node_sum(connection, number, "born = ?", [version])
-        count += len(rows)
-    return count, total
-
-
-def _write_edges(connection: Any, edges: Mapping[int, EdgeChange], version: int) -> tuple[int, int]:
-    """Write the changes of edges; return by how much their number and their sum grow."""
-    count, total = 0, 0
+        nodes += len(rows)
+        node_total += sum(one_node_sum(number, row.key, row.id, row.name) for row in rows)
+    for number, dead in found.dead_nodes.items():
+        nodes -= len(dead)
+        node_total -= sum(one_node_sum(number, key, *standing.node(number, key)) for key in dead)
     for number, change in edges.items():
-        size = len(change.sources)
-        columns = {
-            "version": np.full(size, version), "relation": np.full(size, number, np.int32),
-            "source": change.sources, "target": change.targets, "before": change.before, "after": change.after,
-        }  # fmt: skip
-        connection.register("given", pa.table(columns))
-        run(connection, "INSERT INTO changes SELECT * FROM given")
-        connection.unregister("given")
         count += int(np.count_nonzero(change.after)) - int(np.count_nonzero(change.before))
         for weights, sign in ((change.after, 1), (change.before, -1)):
             kept = weights > 0
-            total += sign * edge_sum(number, change.sources[kept], change.targets[kept], weights[kept])
-    return count, total
+            total = add(total, sign * edge_sum(number, change.sources[kept], change.targets[kept], weights[kept]))
+    return replace(facts, version=facts.version + 1, nodes=nodes, edges=count, node_sum=node_total, edge_sum=total)
+
+
+def _write(connection: Any, drafts: Sequence[Draft]) -> None:
+    """Write the rows of all drafts; nodes come before any goes, since one may come and go in the same group."""
+    tables = [_change_table(made.facts.version, *change) for made in drafts for change in made.edges.items()]
+    changed = pa.concat_tables(tables) if tables else pa.table({})
+    if 0 < len(changed) <= _FEW:
+        insert_rows(connection, "changes", list(zip(*(column.to_pylist() for column in changed.columns), strict=True)))
+    elif len(changed):
+        insert_table(connection, "changes", changed)
+    for made in drafts:
+        for number, table in made.born.items():
+            insert_table(connection, f"nodes_{number}", table)
+    for made in drafts:
+        for number, keys in made.dead.items():
+            _bury(connection, number, keys, made.facts.version)
+    write_facts(connection, *(made.facts for made in drafts))
+
+
+def _change_table(version: int, number: int, change: EdgeChange) -> pa.Table:
+    size = len(change.sources)
+    return pa.table(
+        {
+            "version": np.full(size, version, np.int64), "relation": np.full(size, number, np.int32),
+            "source": change.sources, "target": change.targets, "before": change.before, "after": change.after,
+        }
+    )  # fmt: skip
+
+
+def _bury(connection: Any, number: int, keys: list[int], version: int) -> None:
+    connection.register("dead", pa.table({"key": np.array(keys, dtype=np.int64)}))
+    update = f"UPDATE nodes_{number} SET died = ? WHERE key IN (SELECT key FROM dead)"  # noqa: S608
+    run(connection, update, [version])
+    connection.unregister("dead")
+
+
+def _change(standing: Standing, made: Draft) -> Change:
+    layout = standing.layout
+    types = layout.schema.node_types
+    born = {types[n]: (n, table) for n, table in made.born.items()}
+    return Change(
+        made.facts,
+        made.edges,
+        {t: to_nodes(layout, n, table, np.ones(len(table), dtype=np.bool_)) for t, (n, table) in born.items()},
+        {t: table["key"].to_numpy() for t, (_, table) in born.items()},
+        tuple(types[number] for number in made.dead),
+    )

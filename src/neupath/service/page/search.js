@@ -159,7 +159,8 @@ async function fill(side, query, type, signal) {
     const about = { subject: `${state.graph}\n${query}`, meaning: meaningText(given) };
     const moves = lists[side].show(found, about);
     const took = Math.round(performance.now() - began);
-    const told = `${count(found.hits.length, "hit")}, ${found.exact ? "exact" : "learned"}, ${took} ms`;
+    const version = found.version === undefined ? "" : `, version ${found.version}`;
+    const told = `${count(found.hits.length, "hit")}, ${found.exact ? "exact" : "learned"}, ${took} ms${version}`;
     if (side === "a") at("found").textContent = told;
     const none = `Nothing is joined to it by ${given.metapath ?? "this meaning"}.`;
     at(`note-${side}`).replaceChildren(found.hits.length ? (moves ?? "") : none);

@@ -1,0 +1,61 @@
+"""Grouping: what several threads ask for at a time is done at once, by one of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Condition
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass
+class _Ticket(Generic[T, R]):
+    """What one thread asks for, and what came of it."""
+
+    item: T
+    outcome: R | BaseException | None = None
+
+
+class Grouped(Generic[T, R]):
+    """Does one piece of work at a time; those that come meanwhile wait, and the first of them does all that wait.
+
+    `work` takes several items and returns what came of each, an error for one that was refused.
+
+    >>> Grouped(lambda items: [item * 2 for item in items])(21)
+    42
+    """
+
+    def __init__(self, work: Callable[[list[T]], list[R | BaseException]]) -> None:
+        self._work = work
+        self._waiting: list[_Ticket[T, R]] = []
+        self._is_busy = False
+        self._changed = Condition()
+
+    def __call__(self, item: T) -> R:
+        """Wait until nobody is at work, or somebody has done this item, and return what came of it."""
+        ticket: _Ticket[T, R] = _Ticket(item)
+        with self._changed:
+            self._waiting.append(ticket)
+            while self._is_busy and ticket.outcome is None:
+                self._changed.wait()
+            tickets = [] if ticket.outcome is not None else self._waiting
+            if tickets:
+                self._waiting, self._is_busy = [], True
+        if tickets:
+            self._do(tickets)
+        if isinstance(ticket.outcome, BaseException):
+            raise ticket.outcome
+        return ticket.outcome  # type: ignore[return-value]
+
+    def _do(self, tickets: list[_Ticket[T, R]]) -> None:
+        outcomes: list[R | BaseException]
+        try:
+            outcomes = self._work([ticket.item for ticket in tickets])
+        except BaseException as error:  # whatever it is, nobody waits forever
+            outcomes = [error] * len(tickets)
+        with self._changed:
+            for ticket, outcome in zip(tickets, outcomes, strict=True):
+                ticket.outcome = outcome
+            self._is_busy = False
+            self._changed.notify_all()

@@ -1,0 +1,109 @@
+"""A checker that would catch a torn read: authors who exchange papers, so that some sums never change."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from unittest.mock import patch
+
+import numpy as np
+
+from neupath import PathCount
+from neupath.graph import Floats
+from neupath.live import LiveStore
+from neupath.live.halves import LiveHalf
+from neupath.live.scorer import LiveScorer
+from neupath.nodes import Id
+from neupath.store import Batch, EdgeLine, NodeLine
+
+MEASURE = PathCount("author-paper-venue")
+_PAUSE = 0.0005
+"""Seconds in the middle of a change, without protection: time enough to read."""
+
+
+class Exchange:
+    """Two authors of their own who exchange two papers with every batch.
+
+    What each has written in all stays the same, and so does what both have at each venue; a read that sees one half
+    of a batch finds another sum. The papers are at one venue each, which are two.
+    """
+
+    def __init__(self, authors: tuple[Id, Id], papers: tuple[Id, Id]) -> None:
+        self.authors, self._papers = authors, papers
+
+    def start(self) -> Batch:
+        """Return the batch that brings the authors, with a paper each."""
+        nodes = [NodeLine("author", author) for author in self.authors]
+        return Batch(self._edges(), add_nodes=nodes)
+
+    def next(self) -> Batch:
+        """Return the batch by which each takes the other's paper."""
+        removed = self._edges()
+        self._papers = self._papers[1], self._papers[0]
+        return Batch(self._edges(), removed)
+
+    def _edges(self) -> list[EdgeLine]:
+        return [EdgeLine("writes", *edge) for edge in zip(self.authors, self._papers, strict=True)]
+
+
+Seen = tuple[int, Floats]
+"""A version, and how often each of two authors is at each venue; shape (2, venues)."""
+
+
+def see(live: LiveStore, authors: tuple[Id, Id]) -> Seen:
+    """Return what the newest view knows of two authors."""
+    view = live.view()
+    rows = np.array([view.hin.find("author", author) for author in authors])
+    return view.version, view.fit(MEASURE).score_rows(rows)
+
+
+class Watcher:
+    """Looks again and again, as a reader does: nothing is torn, and nothing is older than what was there before."""
+
+    def __init__(self, exchanges: Sequence[Exchange], see: Callable[[tuple[Id, Id]], Seen]) -> None:
+        self._authors, self._see = [exchange.authors for exchange in exchanges], see
+        self._expected = [_sums(see(authors)[1]) for authors in self._authors]
+        self._newest = 0
+        self.looks, self.torn, self.backwards = 0, 0, 0
+
+    def look(self) -> None:
+        """Look at one of the exchanges, in turn."""
+        place = self.looks % len(self._authors)
+        version, counts = self._see(self._authors[place])
+        self.looks += 1
+        self.backwards += version < self._newest
+        self._newest = version
+        self.torn += not np.array_equal(_sums(counts), self._expected[place])
+
+
+def _sums(counts: Floats) -> Floats:
+    """Return what each author has, and what both have at each venue."""
+    return np.concatenate([counts.sum(axis=1), counts.sum(axis=0)])
+
+
+@contextmanager
+def unprotected() -> Iterator[None]:
+    """Let readers see what is there, whatever its version, and writers pause in the middle of a change."""
+    with reading_newest(), between_rows(lambda: time.sleep(_PAUSE)):
+        yield
+
+
+def reading_newest() -> AbstractContextManager[object]:
+    """Let readers see what is there, whatever its version."""
+    original = LiveScorer.__init__
+
+    def newest(self: LiveScorer, *arguments: object) -> None:
+        original(self, *arguments[:3], 2**62, *arguments[4:])  # type: ignore[arg-type, call-arg]
+
+    return patch.object(LiveScorer, "__init__", newest)
+
+
+def between_rows(act: Callable[[], object]) -> AbstractContextManager[object]:
+    """Act in the middle of every change, after each row of a half-path matrix that it brings up to date."""
+    recompute = LiveHalf.recompute
+
+    def row_by_row(self: LiveHalf, rows: np.ndarray, version: int) -> None:
+        for row in rows:
+            recompute(self, np.array([row]), version)
+            act()
+
+    return patch.object(LiveHalf, "recompute", row_by_row)

@@ -1,0 +1,105 @@
+"""No reader sees half a change, and who looks for one would find it."""
+
+import threading
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import neupath as npth
+from neupath.graph import digest
+from neupath.live import LiveGraph, LiveStore
+from neupath.store import check, write_store
+from tests.live.tearing import MEASURE, Exchange, Watcher, between_rows, reading_newest, see, unprotected
+
+
+class Pair:
+    """Two authors whose edges to one paper always come and go together, and a measure that counts them."""
+
+    def __init__(self) -> None:
+        self.live, self.measure = LiveGraph(npth.load("toy"), share=float("inf")), npth.PathCount("author-paper-venue")
+        self.live.fit(self.measure)
+        self.write(0.0)
+        self.before = self.read()
+
+    def write(self, weight: float) -> None:
+        writes = self.live.view().hin.schema.relations[0]
+        self.live.put([(writes, 0, 10, weight), (writes, 1, 10, weight)])
+
+    def read(self) -> np.ndarray:
+        return self.live.view().fit(self.measure).score_rows(np.arange(2)).sum(axis=1)
+
+    def is_torn(self) -> bool:
+        """Whether a read sees one of the edges without the other."""
+        first, second = self.read() - self.before
+        return bool(first != second)
+
+
+def test_no_read_beside_a_writer_is_torn() -> None:
+    pair = Pair()
+    writer = threading.Thread(target=lambda: [pair.write(float(number % 2)) for number in range(500)])
+    writer.start()
+    odd = 0
+    while writer.is_alive():
+        odd += pair.is_torn()
+    assert not odd
+
+
+@pytest.mark.parametrize("isolated", [True, False])
+def test_a_read_in_the_middle_of_a_change_is_torn_only_without_versions(isolated: bool) -> None:
+    pair, found = Pair(), []
+    with nullcontext() if isolated else reading_newest(), between_rows(lambda: found.append(pair.is_torn())):
+        pair.write(1.0)
+    assert len(found) > 1
+    assert any(found) is not isolated
+    assert not pair.is_torn()
+
+
+class Crowd:
+    """Writers and readers of one store, the readers watching exchanges of the writers."""
+
+    def __init__(self, path: Path) -> None:
+        self.live = LiveStore(write_store(npth.load("toy"), path), share=0.5)
+        self.live.fit(MEASURE)
+        papers = "Jim-SIGMOD-1", "Mike-VLDB-3"
+        self.exchanges = [Exchange((f"first {n}", f"second {n}"), papers) for n in range(3)]
+        for exchange in self.exchanges:
+            self.live.update(exchange.start())
+        self.unseen, self.writing = 0, threading.Event()
+
+    def write(self, exchange: Exchange) -> None:
+        while not self.writing.is_set():
+            version = self.live.update(exchange.next())
+            self.unseen += self.live.view().version < version
+
+    def watch(self, enough: Callable[[Watcher], bool]) -> Watcher:
+        """Read beside the writers until enough was seen."""
+        watcher = Watcher(self.exchanges, partial(see, self.live))
+        writers = [threading.Thread(target=self.write, args=(exchange,)) for exchange in self.exchanges]
+        for writer in writers:
+            writer.start()
+        while not enough(watcher):
+            watcher.look()
+        self.writing.set()
+        for writer in writers:
+            writer.join()
+        self.live.close()
+        return watcher
+
+
+def test_many_writers_tear_no_read_and_lose_nothing(tmp_path: Path) -> None:
+    crowd = Crowd(tmp_path / "s")
+    watcher = crowd.watch(lambda _: crowd.live.view().version > 300)
+    assert watcher.looks > 100
+    assert (watcher.torn, watcher.backwards, crowd.unseen) == (0, 0, 0)
+    assert digest(crowd.live.view().hin) == digest(crowd.live.store.hin())
+    assert not check(tmp_path / "s").problems
+
+
+def test_the_watcher_sees_a_torn_read_where_nothing_protects_it(tmp_path: Path) -> None:
+    crowd = Crowd(tmp_path / "s")
+    with unprotected():
+        assert crowd.watch(lambda watcher: watcher.torn > 0).torn

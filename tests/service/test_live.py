@@ -1,0 +1,199 @@
+"""A store over HTTP: updates are on disk and known at once, refused whole with every bad line, and kept by version."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import neupath as npth
+from neupath.client import Client, ServiceError
+from neupath.live import LiveStore
+from neupath.store import check, write_store
+from tests.service.conftest import Running, Start
+
+GRAPH = "/api/graphs/live"
+SEARCH = f"{GRAPH}/search?query=Mike&metapath=APA"
+JOIN = {"add_edges": [{"relation": "writes", "source": "Mike", "target": "Jim-SIGMOD-1"}]}
+
+
+@pytest.fixture
+def live(start: Start, tmp_path: Path) -> Iterator[Running]:
+    """A service of a store that takes updates, of one that does not, and of a graph that is none."""
+    toy = npth.load("toy")
+    stores = [LiveStore(write_store(toy, tmp_path / n), read_only=n == "kept") for n in ("live", "kept")]
+    graphs = {"live": stores[0], "kept": stores[1], "toy": toy}
+    saved = npth.PathSim("APA").fit(toy).save(tmp_path / "model")
+    yield start(graphs=graphs, models={"saved": saved}, lines=30)
+    for store in stores:
+        store.close()
+
+
+def ids(running: Running, url: str) -> tuple[int, list[str]]:
+    found = running.get(url).json()
+    return found["version"], [hit["id"] for hit in found["hits"]]
+
+
+def test_a_search_knows_an_update_at_once(live: Running, tmp_path: Path) -> None:
+    for _ in range(2):
+        assert ids(live, SEARCH) == (0, [])
+    answer = live.post(f"{GRAPH}/edges", JOIN)
+    assert (answer.status_code, answer.json()) == (200, {"version": 1, "lines": 1})
+    assert ids(live, SEARCH) == (1, ["Jim"])
+    assert ids(live, f"{SEARCH}&as_of=0") == (0, [])
+    assert ids(live, f"{SEARCH}&as_of=1") == (1, ["Jim"])
+    many = live.post(f"{GRAPH}/search", {"queries": ["Mike", "Jim"], "metapath": "APA"}).json()
+    assert [found["version"] for found in many] == [1, 1]
+    table = live.get(SEARCH, headers={"accept": "text/csv"})
+    assert table.headers["neupath-version"] == "1"
+    gone = {"remove_edges": JOIN["add_edges"]}
+    assert live.post(f"{GRAPH}/edges", gone).json()["version"] == 2
+    assert ids(live, SEARCH) == (2, [])
+    live.service.catalogue.source("live")._live.close()  # type: ignore[union-attr]
+    assert not check(tmp_path / "live").problems
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["metapath=APA&measure=pathcount", "measure=ppr&type=author", "model=saved", "metapath=AP&measure=hetesim"],
+)
+def test_every_kind_of_search_is_of_the_newest_version(live: Running, words: str) -> None:
+    url = f"{GRAPH}/search?query=Mike&k=100&{words}"
+    before = live.get(url).json()
+    live.post(f"{GRAPH}/edges", JOIN)
+    after = live.get(url).json()
+    assert (before["version"], after["version"]) == (0, 1)
+    assert after["hits"] != before["hits"]
+    assert live.get(f"{url}&as_of=0").json() == before
+
+
+def test_an_explanation_and_a_combination_are_of_the_newest_version(live: Running) -> None:
+    parts = [{"measure": "pathsim", "metapath": "APA", "weight": 1.0}]
+    one = f"{GRAPH}/explain?query=Mike&target=Jim&metapath=APA"
+    both = {"query": "Mike", "target": "Jim", "combination": parts}
+    live.get(SEARCH)
+    assert live.get(one).json()["score"] == 0.0
+    live.post(f"{GRAPH}/edges", JOIN)
+    live.get(SEARCH)
+    found, combined = live.get(one).json(), live.post(f"{GRAPH}/explain", both).json()
+    assert found["version"] == combined["version"] == 1
+    assert found["score"] == combined["score"] > 0
+    assert found["instances"][0]["nodes"][1]["id"] == "Jim-SIGMOD-1"
+    assert live.post(f"{GRAPH}/explain", both | {"as_of": 0}).json()["score"] == 0.0
+    searched = live.post(f"{GRAPH}/search", {"queries": ["Mike"], "combination": parts}).json()[0]
+    assert (searched["version"], searched["hits"][0]["id"]) == (1, "Jim")
+
+
+def test_new_nodes_are_found_by_what_is_typed(live: Running) -> None:
+    url = f"{GRAPH}/nodes?type=author&q=zo"
+    assert live.get(url).json()["nodes"] == []
+    zoe = {"add_nodes": [{"type": "author", "id": "Zoe"}]}
+    assert live.post(f"{GRAPH}/edges", zoe).json()["version"] == 1
+    assert [node["id"] for node in live.get(url).json()["nodes"]] == ["Zoe"]
+    assert live.get(f"{GRAPH}/schema").json()["node_types"][0]["nodes"] == 6
+    assert live.get(GRAPH).json()["version"] == 1
+    assert live.get(f"{GRAPH}/search?query=Zoe&metapath=APA").json()["hits"] == []
+    edge = [{"relation": "writes", "source": "Zoe", "target": "Jim-SIGMOD-1"}]
+    live.post(f"{GRAPH}/edges", {"add_edges": edge})
+    assert ids(live, f"{GRAPH}/search?query=Zoe&metapath=APA") == (2, ["Jim"])
+    live.post(f"{GRAPH}/edges", {"remove_edges": edge, "remove_nodes": zoe["add_nodes"]})
+    assert live.get(url).json()["nodes"] == []
+    assert live.get(f"{GRAPH}/search?query=Zoe&metapath=APA").status_code == 404
+
+
+def test_the_graphs_tell_which_take_updates(live: Running) -> None:
+    found = {graph["name"]: (graph.get("version"), graph.get("writable")) for graph in live.get("/api/graphs").json()}
+    assert found == {"live": (0, True), "kept": (0, False), "toy": (None, None)}
+    assert "version" not in live.get("/api/graphs/toy/search?query=Mike&metapath=APA").json()
+    assert live.get("/api/graphs/kept/search?query=Mike&metapath=APA").json()["version"] == 0
+
+
+@pytest.mark.parametrize(
+    ("graph", "status", "told"),
+    [
+        ("toy", 409, "the graph 'toy' is no store, and takes no updates"),
+        ("kept", 403, "the store 'kept' is served to be read; --writable lets it take updates, too"),
+        ("nothing", 404, "no graph 'nothing' is served"),
+    ],
+)
+def test_what_takes_no_updates_says_so(live: Running, graph: str, status: int, told: str) -> None:
+    found = live.post(f"/api/graphs/{graph}/edges", JOIN)
+    assert found.status_code == status
+    assert found.json()["error"].startswith(told)
+
+
+def test_a_batch_is_refused_whole_and_every_bad_line_is_named(live: Running) -> None:
+    bad = [{"relation": "writes", "source": f"nobody {i}", "target": "Jim-SIGMOD-1"} for i in range(21)]
+    found = live.post(f"{GRAPH}/edges", {"add_edges": [*JOIN["add_edges"], *bad]})
+    assert found.status_code == 422
+    told = found.json()["error"]
+    for place in range(20):
+        assert f"add_edges[{place + 1}]: no author with the id 'nobody {place}'" in told
+    assert told.endswith("and 1 more bad lines")
+    assert ids(live, SEARCH) == (0, [])
+    more = live.post(f"{GRAPH}/edges", {"add_edges": bad, "remove_edges": bad})
+    assert more.json()["error"].startswith("42 nodes and edges are given; this service takes at most 30 an update")
+    assert live.post(f"{GRAPH}/edges", {}).json()["error"].startswith("nothing to change")
+    assert live.post(f"{GRAPH}/edges", {"edges": []}).json()["error"] == "edges is not a word that this request knows"
+    weight = {"add_edges": [JOIN["add_edges"][0] | {"weight": -1}]}
+    assert "add_edges[0]: weight -1.0 is not allowed" in live.post(f"{GRAPH}/edges", weight).json()["error"]
+
+
+@pytest.mark.parametrize(("url", "told"), [
+    (f"{SEARCH}&as_of=7", "version 7 is not kept; the store has versions 0 to 0"),
+    ("/api/graphs/toy/search?query=Mike&metapath=APA&as_of=0", "as_of is 0, and the graph 'toy' is no store"),
+])  # fmt: skip
+def test_a_version_that_is_not_there(live: Running, url: str, told: str) -> None:
+    found = live.get(url)
+    assert (found.status_code, found.json()["error"][: len(told)]) == (422, told)
+
+
+def test_the_client_updates_and_asks_for_versions(live: Running) -> None:
+    with Client(live.url) as client:
+        paper = {"type": "paper", "id": "Mike-KDD-9"}
+        edges = [("writes", "Mike", "Mike-KDD-9", 2.0), ("appears_at", "Mike-KDD-9", "KDD")]
+        assert client.update("live", add_edges=edges, add_nodes=[paper, ("author", "Zoe")]) == 1
+        assert client.update("live", remove_edges=[edges[0][:3]], remove_nodes=[("author", "Zoe")]) == 2
+        found = [client.search("live", "Mike", metapath="APV", measure="pathcount", as_of=v).ids for v in range(3)]
+        assert ["KDD" in hits for hits in found] == [False, True, False]
+        with pytest.raises(npth.NeuPathError, match="is no line of an update; give"):
+            client.update("live", add_nodes=["Zoe"])
+        with pytest.raises(ServiceError, match=r"add_nodes\[0\]: author 'Mike' is there already"):
+            client.update("live", add_nodes=[("author", "Mike")])
+
+
+def test_many_clients_write_while_others_read(live: Running) -> None:
+    def write(number: int) -> int:
+        with Client(live.url) as client:
+            edge = ("writes", "Mike", "Jim-SIGMOD-1", float(number))
+            return max(client.update("live", add_edges=[edge]) for _ in range(10))
+
+    def read() -> list[int]:
+        with Client(live.url) as client:
+            return [client._calls.read_object("GET", SEARCH)["version"] for _ in range(30)]
+
+    with ThreadPoolExecutor(8) as pool:
+        writers, readers = [pool.submit(write, 1) for _ in range(4)], [pool.submit(read) for _ in range(4)]
+        assert max(writer.result(60) for writer in writers) == 40
+        assert all(versions == sorted(versions) for versions in (reader.result(60) for reader in readers))
+    count = live.get(f"{GRAPH}/search?query=Mike&metapath=AP&measure=pathcount&k=100").json()
+    assert {hit["id"]: hit["score"] for hit in count["hits"]}["Jim-SIGMOD-1"] == 40.0
+
+
+def test_a_job_is_of_the_version_that_it_found(live: Running, tmp_path: Path) -> None:
+    live.post(f"{GRAPH}/edges", JOIN)
+    with Client(live.url) as client:
+        client.start("join", "live", metapath="APA", k=1).save(tmp_path / "top.parquet")
+    assert (tmp_path / "top.parquet").stat().st_size > 0
+
+
+def test_what_is_answered_at_once_is_what_a_thread_answers(live: Running) -> None:
+    authors = ["Mike", "Jim", "Mary", "Bob", "Ann"]
+    for number, author in enumerate(authors):
+        asked = {"queries": authors, "metapath": "APVPA", "k": 3}
+        by_thread = live.post(f"{GRAPH}/search", asked).json()
+        by_itself = [live.get(f"{GRAPH}/search?query={one}&metapath=APVPA&k=3").json() for one in authors]
+        assert by_itself == by_thread
+        assert {found["version"] for found in by_thread} == {number}
+        edge = {"relation": "writes", "source": author, "target": "Ann-KDD-2", "weight": number + 1}
+        live.post(f"{GRAPH}/edges", {"add_edges": [edge]})

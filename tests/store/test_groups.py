@@ -1,0 +1,197 @@
+"""Batches that are written together: each its own version, all or nothing, whatever the others are."""
+
+import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import neupath as npth
+from neupath import HIN, Edges, Nodes, Relation
+from neupath.errors import GraphError, WriteError
+from neupath.graph import digest
+from neupath.live import LiveStore
+from neupath.store import (
+    Batch,
+    Change,
+    EdgeLine,
+    Grouped,
+    NodeLine,
+    Store,
+    check,
+    folding,
+    open_store,
+    updates,
+    write_store,
+)
+from neupath.store.database import duckdb
+
+SIZE = 6
+KNOWS, LIKES = Relation("p", "knows", "p", directed=False), Relation("p", "likes", "q")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(write_store(npth.load("toy"), tmp_path / "toy.store"))
+
+
+def mixed_graph() -> HIN:
+    """People who know each other, in no direction, and like things; two of the types' nodes have names."""
+    rng = np.random.default_rng(0)
+    people = Nodes("p", pa.array([f"p{i}" for i in range(SIZE)]), pa.array([f"P{i}" for i in range(SIZE)]))
+    ends = [rng.integers(0, SIZE, (2, 8)) for _ in range(2)]
+    return HIN.build([people, Nodes("q", pa.array(range(SIZE)))], [Edges(KNOWS, *ends[0]), Edges(LIKES, *ends[1])])
+
+
+def random_batch(rng: np.random.Generator, hin: HIN) -> Batch:
+    """Draw some of everything, good and bad, around the nodes of a graph."""
+    people, things = hin.nodes["p"].ids.to_pylist(), hin.nodes["q"].ids.to_pylist()
+    new = f"n{rng.integers(0, 9)}"
+
+    def edge() -> EdgeLine:
+        ends = people if (knows := bool(rng.integers(0, 2))) else things
+        return EdgeLine("knows" if knows else "likes", rng.choice(people), rng.choice(ends), float(rng.integers(1, 4)))
+
+    gone = str(rng.choice(people))
+    leaving = rng.integers(0, 4) == 0
+    return Batch(
+        [edge() for _ in range(rng.integers(0, 3))],
+        _edges_at(hin, gone) if leaving else [],
+        [NodeLine("p", new, name="new")] if rng.integers(0, 2) else [],
+        [NodeLine("p", gone)] if leaving else [],
+    )
+
+
+def _edges_at(hin: HIN, person: str) -> list[EdgeLine]:
+    row, found = hin.find("p", person), []
+    for relation, matrix in hin.matrices.items():
+        others = hin.nodes[relation.target]
+        found += [EdgeLine(relation.name, person, others.id(c)) for c in matrix[[row]].tocoo().col]
+    return found
+
+
+def test_one_bad_batch_refuses_only_itself(store: Store) -> None:
+    paper = NodeLine("paper", "new")
+    good = Batch([EdgeLine("writes", "Mike", "new")], add_nodes=[paper])
+    bad = Batch([EdgeLine("writes", "Mike", "new"), EdgeLine("writes", "Nobody", "new")])
+    later = Batch([EdgeLine("writes", "Jim", "new")])  # of a node that came in the same group
+    first, refused, second = store.update_many([good, bad, later])
+    assert isinstance(first, Change)
+    assert isinstance(second, Change)
+    assert (first.version, second.version, store.version) == (1, 2, 2)
+    assert str(refused) == "nothing was changed: no author with the id 'Nobody'"
+    assert [store.hin(version).num_edges(store.hin().schema.relations[0]) for version in range(3)] == [81, 82, 83]
+    assert not store.check().problems
+
+
+def test_nodes_come_and_go_in_one_group_and_in_one_batch(store: Store) -> None:
+    zoe, edge = NodeLine("author", "Zoe"), EdgeLine("writes", "Zoe", "Jim-SIGMOD-1")
+    coming, going = Batch([edge], add_nodes=[zoe]), Batch(remove_edges=[edge], remove_nodes=[zoe])
+    again = Batch([EdgeLine("writes", "Zoe", "Jim-SIGMOD-1", 5.0)], [edge], [zoe], [zoe])
+    outcomes = store.update_many([coming, going, coming, again])
+    assert [change.version for change in outcomes if isinstance(change, Change)] == [1, 2, 3, 4]
+    assert [store.hin(version).num_nodes("author") for version in range(5)] == [5, 6, 5, 6, 6]
+    assert digest(store.hin(0)) == digest(store.hin(2))
+    hin = store.hin()
+    assert hin.matrices[hin.schema.relations[0]][hin.find("author", "Zoe"), hin.find("paper", "Jim-SIGMOD-1")] == 5.0
+    assert not store.check().problems
+
+
+def test_random_groups_leave_memory_and_disk_the_same(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    path = write_store(mixed_graph(), tmp_path / "s")
+    done, refused = 0, 0
+    with LiveStore(path) as live:
+        live.fit(npth.PathSim("p-q-p"))
+        for _ in range(25):
+            hin = live.view().hin
+            outcomes = live._update_many([random_batch(rng, hin) for _ in range(4)])
+            done += sum(isinstance(outcome, int) for outcome in outcomes)
+            refused += sum(isinstance(outcome, GraphError) for outcome in outcomes)
+            assert live.view().version == done
+            assert digest(live.view().hin) == digest(live.store.hin())
+    assert done > 30
+    assert refused > 10
+    assert not check(path).problems
+
+
+def test_what_comes_meanwhile_is_done_together() -> None:
+    began, go_on = threading.Event(), threading.Event()
+    calls: list[list[int]] = []
+
+    def work(items: list[int]) -> list[int | BaseException]:
+        calls.append(sorted(items))
+        began.set()
+        assert go_on.wait(20)
+        return [ValueError("odd") if item == 3 else item * 10 for item in items]
+
+    grouped: Grouped[int, int] = Grouped(work)
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(grouped, 1)]
+        assert began.wait(20)
+        asked += [pool.submit(grouped, item) for item in (2, 3, 4)]
+        while len(grouped._waiting) < 3:
+            threading.Event().wait(0.001)
+        go_on.set()
+        assert [asked[place].result(20) for place in (0, 1, 3)] == [10, 20, 40]
+        with pytest.raises(ValueError, match="odd"):
+            asked[2].result(20)
+    assert calls == [[1], [2, 3, 4]]
+
+
+def test_work_that_fails_fails_for_all_and_can_be_tried_again() -> None:
+    grouped: Grouped[int, int] = Grouped(lambda items: [1 // item for item in items])
+    with pytest.raises(ZeroDivisionError):
+        grouped(0)
+    assert grouped(1) == 1
+
+
+def test_a_group_that_cannot_be_written_leaves_no_trace(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    edge = Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")])
+
+    def fail(*_: object) -> None:
+        raise duckdb().IOException("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(updates, "write_facts", fail)
+        with pytest.raises(WriteError, match="no space left; nothing was changed"):
+            store.update(edge)
+    assert digest(store.hin()) == digest(npth.load("toy"))
+    assert store.update(edge).version == 1
+    assert not store.check().problems
+
+
+def test_a_store_that_cannot_be_folded_takes_updates(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(folding, "RETAINED", 0)
+
+    def fail(*_: Any) -> None:
+        raise WriteError("the disk is full")
+
+    monkeypatch.setattr("neupath.store.store.fold", fail)
+    with caplog.at_level(logging.WARNING):
+        change = store.update(
+            Batch([EdgeLine("writes", "Mike", p) for p in npth.load("toy").nodes["paper"].ids.to_pylist()])
+        )
+    assert change.version == 1
+    assert "could not be compacted: the disk is full" in caplog.text
+    assert store.update(Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")])).version == 2
+
+
+@pytest.mark.parametrize(
+    ("batch", "told"),
+    [
+        (Batch(add_nodes=[NodeLine("author", "\ud800")]), "cannot be the id of a author"),
+        (Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1", 1.7e308)] * 2), "would be inf"),
+        (Batch([EdgeLine("writes", "\ud800", "Jim-SIGMOD-1")]), "no author with the id '\\\\ud800'"),
+    ],
+)
+def test_what_cannot_be_written_down_is_refused(store: Store, batch: Batch, told: str) -> None:
+    with pytest.raises(GraphError, match=told):
+        store.update(batch)
+    assert store.version == 0
