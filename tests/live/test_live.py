@@ -200,17 +200,18 @@ def test_a_read_in_the_middle_of_a_change_is_torn_only_without_versions(
     monkeypatch: pytest.MonkeyPatch, isolated: bool
 ) -> None:
     pair, found = Pair(), []
-    recompute, original = LiveHalf.recompute, LiveScorer.__init__
+    write, original = LiveHalf.write, LiveScorer.__init__
 
-    def row_by_row(self: LiveHalf, rows: np.ndarray, version: int) -> None:
-        for row in rows:
-            recompute(self, np.array([row]), version)
+    def one_by_one(self: LiveHalf, *entries_and_version: np.ndarray) -> None:
+        *entries, version = entries_and_version
+        for entry in range(len(entries[0])):
+            write(self, *(part[[entry]] for part in entries), version)  # type: ignore[arg-type]
             found.append(pair.is_torn())
 
     def newest(self: LiveScorer, *arguments: object) -> None:  # a reader that takes whatever is there
         original(self, *arguments[:3], 2**62)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(LiveHalf, "recompute", row_by_row)
+    monkeypatch.setattr(LiveHalf, "write", one_by_one)
     if not isolated:
         monkeypatch.setattr(LiveScorer, "__init__", newest)
     pair.write(1.0)

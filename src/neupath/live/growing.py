@@ -7,44 +7,49 @@ from numpy.typing import NDArray
 
 
 class Rows(NamedTuple):
-    """Rows of edges that change in place: a base, and for rows that changed their place, size and room in a pool."""
+    """Rows of edges that change in place: a base of which the weights change, and for each row the edges it lacks."""
 
     indptr: NDArray[Any]
     indices: NDArray[Any]
     data: NDArray[Any]
-    start: NDArray[Any]
+    start: NDArray[Any]  # by row: where its further edges are, how many there are, and how many there is room for
     size: NDArray[Any]
     room: NDArray[Any]
-    columns: NDArray[Any]
+    columns: NDArray[Any]  # by further edge, ascending in its row
     values: NDArray[Any]
+
+
+class Lines(NamedTuple):
+    """The rows of a matrix, or its columns: a base, and entries that replace some of it, each from a version on."""
+
+    indptr: NDArray[Any]
+    indices: NDArray[Any]
+    data: NDArray[Any]
+    replaced: NDArray[Any]  # by place in the base: the version that replaces it
+    changed: NDArray[Any]  # by line: the first version that changes it
+    spans: NDArray[Any]  # by line: where its entries are, see `line_kernels.span_of`, or -1
+    places: NDArray[Any]  # by entry: its place in the line
+    values: NDArray[Any]
+    born: NDArray[Any]  # the version it is there from, or NEVER where there is none yet
+    died: NDArray[Any]  # the version it is gone from
+
+
+class Norms(NamedTuple):
+    """‖row‖² of every row: of the base, and for rows that changed their norms since, each from a version on."""
+
+    base: NDArray[Any]
+    heads: NDArray[Any]  # by row: its last norm, or -1
+    values: NDArray[Any]  # by norm
+    born: NDArray[Any]
+    previous: NDArray[Any]
 
 
 class Half(NamedTuple):
-    """A half-path matrix: a base by row and by column, and entries that replace some of it, each from a version on."""
+    """A half-path matrix by row and by column, with the norms of its rows."""
 
-    indptr: NDArray[Any]
-    indices: NDArray[Any]
-    data: NDArray[Any]
-    column_indptr: NDArray[Any]
-    column_indices: NDArray[Any]
-    column_data: NDArray[Any]
-    base_norms: NDArray[Any]
-    row_replaced: NDArray[Any]  # by place in the base: the version that replaces it
-    column_replaced: NDArray[Any]
-    changed: NDArray[Any]  # by column: the first version that changes it
-    row_heads: NDArray[Any]  # by row: its last entry, or -1
-    column_heads: NDArray[Any]
-    norm_heads: NDArray[Any]
-    rows: NDArray[Any]  # by entry
-    columns: NDArray[Any]
-    values: NDArray[Any]
-    born: NDArray[Any]
-    died: NDArray[Any]
-    row_next: NDArray[Any]
-    column_next: NDArray[Any]
-    norm_values: NDArray[Any]  # by change of a norm
-    norm_born: NDArray[Any]
-    norm_previous: NDArray[Any]
+    rows: Lines
+    columns: Lines
+    norms: Norms
 
 
 def grown(array: NDArray[Any], wanted: int, fill: int | None = None) -> NDArray[Any]:

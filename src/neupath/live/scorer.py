@@ -27,7 +27,8 @@ class LiveScorer(Scorer):
         self.name = measure.name  # type: ignore[misc]
         self.hin_, self.version = hin, version
         self._measure = measure
-        self._left, self._right = halves
+        left, right = halves
+        self._arrays = left.rows, right.columns, left.norms, right.norms
 
     def fit(self, hin: HIN) -> Self:
         if hin is not self.hin_:
@@ -54,7 +55,7 @@ class LiveScorer(Scorer):
 
         scores = np.zeros((len(queries), len(self._targets)))
         normalisation = int(self._measure.normalisation)
-        kernels.score_rows(self._left, self._right, normalisation, self.version, queries, scores)
+        kernels.score_rows(*self._arrays, normalisation, self.version, queries, scores)
         return scores
 
     def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
@@ -69,8 +70,8 @@ class LiveScorer(Scorer):
         def search(block: slice) -> None:
             scratch = borrow_scratch(count)
             best.sizes[block] = kernels.top_k(
-                self._left, self._right, normalisation, self.version, queries[block], skipped[block], mask,
-                scratch, best.rows[block], best.scores[block],
+                *self._arrays, normalisation, self.version, queries[block], skipped[block], mask, scratch,
+                best.rows[block], best.scores[block],
             )  # fmt: skip
             return_scratch(scratch)
 

@@ -86,7 +86,7 @@ class State:
         pairs = [(Link(relation), row, column) for relation, row, column, _ in change.edges]
         for left, right in self._halves.values():
             for half in (left,) if left is right else (left, right):
-                half.recompute(half.affected(pairs), change.version)
+                half.follow(pairs, change.version)
         matrices = LiveMatrices(self._base.matrices, self._log, len(self._log), self._adjacency.sizes)
         hin = HIN(self._base.schema, MappingProxyType(dict(self._nodes)), matrices, self._base.notes)
         self._publish(change.version, hin)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from neupath.graph import HIN, Floats
-from neupath.live import kernels
+from neupath.live import edge_kernels as kernels
 from neupath.live.edges import LiveEdges
 from neupath.live.growing import grown
 from neupath.metapath import Step
@@ -80,6 +80,11 @@ class LiveStep:
             self._rescale(rows, np.arange(adjacency.sizes[node_type]))
 
     @property
+    def is_scaled(self) -> bool:
+        """Whether an edge changes more entries than its own."""
+        return bool(self._scaling.rows or self._scaling.columns)
+
+    @property
     def forward(self) -> list[LiveEdges]:
         return [self._adjacency.edges(link) for link in self.step.links]
 
@@ -89,7 +94,7 @@ class LiveStep:
 
     def row(self, row: int) -> tuple[Rows, Floats]:
         """Return one row of this step."""
-        if len(self.step.links) == 1 and not self._scaling.rows and not self._scaling.columns:
+        if len(self.step.links) == 1 and not self.is_scaled:
             columns, values = kernels.copy_row(self._adjacency.edges(self.step.links[0]).arrays, row)
             return columns, values
         return self.multiply(np.array([row]), np.ones(1))
@@ -97,23 +102,32 @@ class LiveStep:
     def multiply(self, columns: Rows, values: Floats) -> tuple[Rows, Floats]:
         """Return a sparse row times this step."""
         weights = values if not self._scaling.rows else values * self._scale(True)[columns]
+        sums, touched = self.scratch()
+        count = 0
+        for edges in self.forward:
+            count = kernels.multiply_row(columns, weights, edges.arrays, sums, touched, count)
+        found, products = kernels.take_sums(sums, touched, count)
+        return found, products if not self._scaling.columns else products * self._scale(False)[found]
+
+    def scratch(self) -> tuple[Floats, Rows]:
+        """Return sums, all 0, and room to list columns, for products with this step."""
         width = self._adjacency.sizes[self.step.target]
         if len(self._sums) < width:
             self._sums, self._touched = np.zeros(width), np.empty(width + 1, dtype=np.int64)
-        count = 0
-        for edges in self.forward:
-            count = kernels.multiply_row(columns, weights, edges.arrays, self._sums, self._touched, count)
-        found, products = kernels.take_sums(self._sums, self._touched, count)
-        return found, products if not self._scaling.columns else products * self._scale(False)[found]
+        return self._sums, self._touched
 
-    def changed_rows(self, pairs: Sequence[tuple[Link, int, int]]) -> Rows:
-        """Return the rows that are others after some edges changed, and follow the sums; pairs are by forward link."""
-        ends = [
+    def ends(self, pairs: Sequence[tuple[Link, int, int]]) -> list[tuple[int, int]]:
+        """Return the entries of this step that some edges are, as (row, column); pairs are by forward link."""
+        return [
             (column, row) if link.reverse else (row, column)
             for relation, row, column in _oriented(pairs)
             for link in self.step.links
             if link.relation == relation
         ]
+
+    def changed_rows(self, pairs: Sequence[tuple[Link, int, int]]) -> Rows:
+        """Return the rows that are others after some edges changed, and follow the sums; pairs are by forward link."""
+        ends = self.ends(pairs)
         if not ends:
             return np.empty(0, dtype=np.int64)
         rows = np.array(sorted({row for row, _ in ends}), dtype=np.int64)
