@@ -3,58 +3,85 @@
 import numpy as np
 
 from neupath.kernels import compiled
+from neupath.live.growing import NEVER
+
+_BITS = 6
+_LEAST = 1
+"""The logarithm of the least room that a row is given."""
 
 
 @compiled
-def base_of(rows, row):
+def base_of(indptr, row):
     """Return where a row is in the base: the first entry, and the one after the last."""
-    if row + 1 < len(rows.indptr):
-        return np.int64(rows.indptr[row]), np.int64(rows.indptr[row + 1])
+    if row + 1 < len(indptr):
+        return np.int64(indptr[row]), np.int64(indptr[row + 1])
     return np.int64(0), np.int64(0)
 
 
 @compiled
-def more_of(rows, row):
+def span_of(span):
+    """Return where a row has room beside the base: the first entry, and the one after the last.
+
+    A span is 64 times the first, and the logarithm of the room.
+    """
+    if span < 0:
+        return np.int64(0), np.int64(0)
+    first = span >> _BITS
+    return first, first + (np.int64(1) << (span & ((1 << _BITS) - 1)))
+
+
+@compiled
+def room_for(wanted, used):
+    """Return a span with room for some entries from `used` on, and where it ends."""
+    size = _LEAST
+    while np.int64(1) << size < wanted:
+        size += 1
+    return (used << _BITS) + size, used + (np.int64(1) << size)
+
+
+@compiled
+def more_of(spans, columns, row):
     """Return where the further edges of a row are: the first, and the one after the last."""
-    return rows.start[row], rows.start[row] + rows.size[row]
+    first, last = span_of(spans[row])
+    return first, first + np.searchsorted(columns[first:last], NEVER)
 
 
 @compiled
 def length_of(rows, row):
     """Count the edges of a row, with those that were taken away."""
-    first, last = base_of(rows, row)
-    return last - first + rows.size[row]
+    first, last = base_of(rows.indptr, row)
+    more, end = more_of(rows.spans, rows.columns, row)
+    return last - first + end - more
 
 
 @compiled
-def put_entry(rows, row, column, value):
-    """Set one entry of a row; return whether there was room for it."""
-    first, last = base_of(rows, row)
+def put_entry(rows, used, row, column, value):
+    """Set one entry of a row; return how much room is used then, or -1 where there is too little."""
+    first, last = base_of(rows.indptr, row)
     at = first + np.searchsorted(rows.indices[first:last], column)
     if at < last and rows.indices[at] == column:
         rows.data[at] = value
-        return True
+        return used
     columns, values = rows.columns, rows.values
-    first, last = more_of(rows, row)
+    first, last = more_of(rows.spans, rows.columns, row)
     at = first + np.searchsorted(columns[first:last], column)
-    if at == last or columns[at] != column:
-        if rows.size[row] == rows.room[row]:
-            return value == 0.0
-        for i in range(last, at, -1):
-            columns[i], values[i] = columns[i - 1], values[i - 1]
-        columns[at] = column
-        rows.size[row] += 1
-    values[at] = value
-    return True
-
-
-@compiled
-def move_row(rows, row, place, room):
-    """Copy the further edges of a row to a place where they have room to grow."""
-    first, last = more_of(rows, row)
-    for i in range(last - first):
-        rows.columns[place + i], rows.values[place + i] = rows.columns[first + i], rows.values[first + i]
-    rows.start[row], rows.room[row] = place, room
+    if at < last and columns[at] == column:
+        values[at] = value
+        return used
+    if value == 0.0:
+        return used
+    if last == span_of(rows.spans[row])[1]:
+        span, after = room_for(last - first + 1, used)
+        if after > len(columns):
+            return -1
+        for i in range(last - first):
+            columns[used + i], values[used + i] = columns[first + i], values[first + i]
+        rows.spans[row] = span
+        first, last, at, used = used, used + last - first, used + at - first, after
+    for i in range(last, at, -1):
+        columns[i], values[i] = columns[i - 1], values[i - 1]
+    columns[at], values[at] = column, value
+    return used
 
 
 @compiled
@@ -71,8 +98,8 @@ def sum_rows(rows, which):
 @compiled
 def copy_row(rows, row):
     """Return the columns, ascending, and values of a row of edges, without those that were taken away."""
-    first, last = base_of(rows, row)
-    more, end = more_of(rows, row)
+    first, last = base_of(rows.indptr, row)
+    more, end = more_of(rows.spans, rows.columns, row)
     columns, values = np.empty(length_of(rows, row), dtype=np.int64), np.empty(length_of(rows, row))
     size = 0
     while first < last or more < end:
@@ -103,9 +130,9 @@ def add_stretch(columns, values, weight, sums, touched, count):
 def multiply_row(columns, values, rows, sums, touched, count):
     """Add a sparse row times the edges to `sums`, listing in `touched` the columns met after the first `count`."""
     for i in range(len(columns)):
-        first, last = base_of(rows, columns[i])
+        first, last = base_of(rows.indptr, columns[i])
         count = add_stretch(rows.indices[first:last], rows.data[first:last], values[i], sums, touched, count)
-        first, last = more_of(rows, columns[i])
+        first, last = more_of(rows.spans, rows.columns, columns[i])
         count = add_stretch(rows.columns[first:last], rows.values[first:last], values[i], sums, touched, count)
     return count
 
@@ -124,8 +151,8 @@ def take_sums(sums, touched, count):
 @compiled
 def reached(rows, row):
     """Return the columns of a row of edges, ascending, with those of edges that were taken away."""
-    first, last = base_of(rows, row)
-    more, end = more_of(rows, row)
+    first, last = base_of(rows.indptr, row)
+    more, end = more_of(rows.spans, rows.columns, row)
     columns = np.empty(length_of(rows, row), dtype=np.int64)
     columns[: last - first] = rows.indices[first:last]
     columns[last - first :] = rows.columns[more:end]
@@ -160,11 +187,11 @@ def _seek(columns, first, last, column):
 @compiled
 def weight_of(rows, row, column):
     """Return the weight of an edge, or 0."""
-    first, last = base_of(rows, row)
+    first, last = base_of(rows.indptr, row)
     at = first + np.searchsorted(rows.indices[first:last], column)
     if at < last and rows.indices[at] == column:
         return rows.data[at]
-    first, last = more_of(rows, row)
+    first, last = more_of(rows.spans, rows.columns, row)
     at = first + np.searchsorted(rows.columns[first:last], column)
     return rows.values[at] if at < last and rows.columns[at] == column else 0.0
 
@@ -173,8 +200,8 @@ def weight_of(rows, row, column):
 def _multiply_entry(short, x, long, y):
     """Add up short[x,p]·long[y,p] over ascending p, looking each entry of the short row up in the long one."""
     columns, values = copy_row(short, x)
-    at, last = base_of(long, y)
-    more, end = more_of(long, y)
+    at, last = base_of(long.indptr, y)
+    more, end = more_of(long.spans, long.columns, y)
     total = 0.0
     for i in range(len(columns)):
         at = _seek(long.indices, at, last, columns[i])
@@ -196,32 +223,24 @@ def multiply_entry(out, x, back, y):
 
 
 @compiled
-def multiply_entries(out, forward, back, rows, columns, mean_size, sums, touched):
-    """Return some entries of the product of two steps: by row `out` and `forward`, and `back`, the second by column.
-
-    `rows`: ascending. The entries of a row are added up one by one or, where that is more work, together with the whole
-    row; `mean_size`: how many entries a row of the second step has. `sums` and `touched`: see `multiply_row`.
-    """
+def multiply_entries(out, back, rows, columns):
+    """Return some entries of the product of two steps, the first by row and the second by column."""
     values = np.empty(len(rows))
-    i = 0
-    while i < len(rows):
-        x, j, work = rows[i], i, 0
-        length = length_of(out, x)
-        while j < len(rows) and rows[j] == x:
-            work += min(length, length_of(back, columns[j]))
-            j += 1
-        if work <= length * (1.0 + mean_size):
-            for c in range(i, j):
-                values[c] = multiply_entry(out, x, back, columns[c])
-        else:
-            middles, weights = copy_row(out, x)
-            count = multiply_row(middles, weights, forward, sums, touched, 0)
-            for c in range(i, j):
-                values[c] = sums[columns[c]]
-            for column in touched[:count]:
-                sums[column] = 0.0
-        i = j
+    for i in range(len(rows)):
+        values[i] = multiply_entry(out, rows[i], back, columns[i])
     return values
+
+
+@compiled
+def is_whole_cheaper(out, back, row, columns, mean_size):
+    """Whether a row of the product of two steps is less work than some of its entries.
+
+    `mean_size`: how many entries a row of the second step has.
+    """
+    length, work = length_of(out, row), 0
+    for column in columns:
+        work += min(length, length_of(back, column))
+    return work > length * (1.0 + mean_size)
 
 
 @compiled

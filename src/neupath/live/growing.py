@@ -12,11 +12,16 @@ class Rows(NamedTuple):
     indptr: NDArray[Any]
     indices: NDArray[Any]
     data: NDArray[Any]
-    start: NDArray[Any]  # by row: where its further edges are, how many there are, and how many there is room for
-    size: NDArray[Any]
-    room: NDArray[Any]
-    columns: NDArray[Any]  # by further edge, ascending in its row
+    spans: NDArray[Any]  # by row: where its further edges are, see `edge_kernels.span_of`, or -1
+    columns: NDArray[Any]  # by further edge: its column, ascending in its row, or NEVER where there is none yet
     values: NDArray[Any]
+
+
+ENTRY = np.dtype([("place", np.int64), ("value", np.float64), ("born", np.int64), ("died", np.int64)])
+"""A value at a place of a line, the version it is there from, or NEVER if it is not written yet, and is gone from."""
+NORM = np.dtype([("value", np.float64), ("born", np.int64), ("previous", np.int64)])
+"""A norm, the version it holds from, and the one before it, or -1."""
+NEVER = np.iinfo(np.int64).max
 
 
 class Lines(NamedTuple):
@@ -26,22 +31,16 @@ class Lines(NamedTuple):
     indices: NDArray[Any]
     data: NDArray[Any]
     replaced: NDArray[Any]  # by place in the base: the version that replaces it
-    changed: NDArray[Any]  # by line: the first version that changes it
-    spans: NDArray[Any]  # by line: where its entries are, see `line_kernels.span_of`, or -1
-    places: NDArray[Any]  # by entry: its place in the line
-    values: NDArray[Any]
-    born: NDArray[Any]  # the version it is there from, or NEVER where there is none yet
-    died: NDArray[Any]  # the version it is gone from
+    spans: NDArray[Any]  # by line: where its entries are, see `edge_kernels.span_of`, or -1 where it never changed
+    entries: NDArray[Any]
 
 
 class Norms(NamedTuple):
-    """‖row‖² of every row: of the base, and for rows that changed their norms since, each from a version on."""
+    """‖row‖² of every row: of the base, and for rows that changed their norms since."""
 
     base: NDArray[Any]
     heads: NDArray[Any]  # by row: its last norm, or -1
-    values: NDArray[Any]  # by norm
-    born: NDArray[Any]
-    previous: NDArray[Any]
+    since: NDArray[Any]
 
 
 class Half(NamedTuple):
@@ -52,7 +51,7 @@ class Half(NamedTuple):
     norms: Norms
 
 
-def grown(array: NDArray[Any], wanted: int, fill: int | None = None) -> NDArray[Any]:
+def grown(array: NDArray[Any], wanted: int, fill: Any = None) -> NDArray[Any]:
     """Return an array of at least `wanted` entries that begins like this one and goes on with `fill`.
 
     It is the same one where that is long enough.

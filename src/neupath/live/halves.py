@@ -8,10 +8,9 @@ from neupath.graph import Csr, Floats
 from neupath.live.growing import Half
 from neupath.live.lines import LiveLines
 from neupath.live.norms import LiveNorms
-from neupath.live.reach import Reach
-from neupath.live.steps import LiveStep
+from neupath.live.reach import reach_of
+from neupath.live.steps import LiveStep, Pair
 from neupath.nodes import Rows
-from neupath.schema import Link
 
 
 class LiveHalf:
@@ -25,7 +24,7 @@ class LiveHalf:
         self._size, self._written = max(1, base.nnz), 0
         self._rows, self._columns = LiveLines(base), LiveLines(transposed)
         self._norms = LiveNorms(norms, self._rows.arrays)
-        self._reach = Reach(steps) if Reach.is_known(steps) else None
+        self._reach = reach_of(steps)
 
     @property
     def arrays(self) -> Half:
@@ -43,10 +42,12 @@ class LiveHalf:
         self._columns.grow(num_columns)
         self._norms.grow(num_rows)
 
-    def follow(self, pairs: Sequence[tuple[Link, int, int]], version: int) -> None:
+    def follow(self, pairs: Sequence[Pair], version: int) -> None:
         """Bring up to date what some edges reach: entries where these can be computed alone, and else rows."""
         if self._reach is not None:
-            self.write(*self._reach.entries(pairs), version)
+            entries = self._reach.entries(pairs)
+            if entries is not None:
+                self.write(*entries, version)
             return
         for row in self._affected(pairs).tolist():
             columns, values = self.steps[0].row(row)
@@ -57,18 +58,18 @@ class LiveHalf:
 
     def write(self, rows: Rows, columns: Rows, values: Floats, version: int) -> None:
         """Set entries, ascending, from a version on; those that are so already are left alone."""
-        old = self._rows.put(rows, columns, values, version)
-        changed = np.flatnonzero(old != values)
-        if not len(changed):
+        old, number = self._rows.put(rows, columns, values, version)
+        if not number:
             return
-        if len(changed) < len(rows):
+        if number < len(rows):
+            changed = np.flatnonzero(old != values)
             rows, columns, values, old = rows[changed], columns[changed], values[changed], old[changed]
-        order = np.lexsort((rows, columns)) if len(rows) > 1 else slice(None)
+        order = np.lexsort((rows, columns)) if number > 1 else slice(None)
         self._columns.put(columns[order], rows[order], values[order], version)
         self._norms.put(self._rows.arrays, rows, old, values, version)
-        self._written += len(rows)
+        self._written += number
 
-    def _affected(self, pairs: Sequence[tuple[Link, int, int]]) -> Rows:
+    def _affected(self, pairs: Sequence[Pair]) -> Rows:
         """Return the rows that may change with some edges: those from which a path leads over one of them."""
         rows = np.empty(0, dtype=np.int64)
         for step in reversed(self.steps):

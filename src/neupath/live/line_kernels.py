@@ -10,48 +10,38 @@ reader has yet.
 import numpy as np
 
 from neupath.kernels import compiled
-from neupath.live.edge_kernels import base_of
+from neupath.live.edge_kernels import base_of, room_for, span_of
+from neupath.live.growing import NEVER
 
-NEVER = np.iinfo(np.int64).max
 NOW = NEVER - 1
-_BITS = 6
-_LEAST = 1
-"""The logarithm of the least room that a line is given."""
 
 
 @compiled
-def span_of(span):
-    """Return where the entries of a line are: the first, and the one after the last there is room for.
-
-    A span is 64 times the first, and the logarithm of the room.
-    """
-    if span < 0:
-        return np.int64(0), np.int64(0)
-    first = span >> _BITS
-    return first, first + (np.int64(1) << (span & 63))
+def written_by(entries, span, version):
+    """Return where the entries of a line are that are written by a version: the first, and the one after the last."""
+    first, last = span_of(span)
+    return first, first + np.searchsorted(entries[first:last].born, version, side="right")
 
 
 @compiled
 def line_at(lines, line, version):
     """Return the places, ascending, and values of a line at a version."""
-    start, end = base_of(lines, line)
-    if lines.changed[line] > version:
-        return lines.indices[start:end].astype(np.int64), lines.data[start:end].copy()
-    first, last = span_of(lines.spans[line])
-    last = first + np.searchsorted(lines.born[first:last], version, side="right")
-    alive = first + np.flatnonzero(lines.died[first:last] > version)
-    alive = alive[np.argsort(lines.places[alive])]
+    start, end = base_of(lines.indptr, line)
+    first, last = written_by(lines.entries, lines.spans[line], version)
+    alive = lines.entries[first:last]
+    alive = alive[alive.died > version]
+    alive = alive[np.argsort(alive.place)]
     places, values = np.empty(end - start + len(alive), dtype=np.int64), np.empty(end - start + len(alive))
     size, more = 0, 0
     for i in range(start, end):
-        while more < len(alive) and lines.places[alive[more]] < lines.indices[i]:
-            places[size], values[size] = lines.places[alive[more]], lines.values[alive[more]]
+        while more < len(alive) and alive[more].place < lines.indices[i]:
+            places[size], values[size] = alive[more].place, alive[more].value
             size += 1
             more += 1
         places[size], values[size] = lines.indices[i], lines.data[i]
         size += lines.replaced[i] > version
     for entry in alive[more:]:
-        places[size], values[size] = lines.places[entry], lines.values[entry]
+        places[size], values[size] = entry.place, entry.value
         size += 1
     return places[:size], values[:size]
 
@@ -86,73 +76,76 @@ def _look_up(lines, line, places, old, in_base, in_span):
 
     Returns how many entries the line has.
     """
-    start, end = base_of(lines, line)
+    start, end = base_of(lines.indptr, line)
     for i in range(len(places)):
         at = start + np.searchsorted(lines.indices[start:end], places[i])
         there = at < end and lines.indices[at] == places[i] and lines.replaced[at] == NEVER
         old[i] = lines.data[at] if there else 0.0
         in_base[i], in_span[i] = at if there else -1, -1
-    first, last = span_of(lines.spans[line])
-    count = np.searchsorted(lines.born[first:last], NEVER)
+    first, last = written_by(lines.entries, lines.spans[line], NOW)
     least, most = places[0], places[-1]
-    for entry in range(count):
-        place = lines.places[first + entry]
-        if least <= place <= most and lines.died[first + entry] == NEVER:
-            i = np.searchsorted(places, place)
-            if places[i] == place:
-                old[i], in_span[i] = lines.values[first + entry], entry
-    return count
+    for at in range(first, last):
+        entry = lines.entries[at]
+        if least <= entry.place <= most and entry.died == NEVER:
+            i = np.searchsorted(places, entry.place)
+            if places[i] == entry.place:
+                old[i], in_span[i] = entry.value, at - first
+    return last - first
 
 
 @compiled
 def _make_room(lines, line, count, wanted, used):
-    """Move the entries of a line where there are too many for their room; return how much is used then, -1 if too much."""
+    """Move the entries of a line to where there is room for more; return how much is used then, or -1 for too much."""
     first, last = span_of(lines.spans[line])
-    if wanted <= last - first:
+    if lines.spans[line] >= 0 and wanted <= last - first:
         return used
-    size = _LEAST
-    while np.int64(1) << size < wanted:
-        size += 1
-    after = used + (np.int64(1) << size)
-    if after > len(lines.born):
+    span, after = room_for(wanted, used)
+    if after > len(lines.entries):
         return -1
-    for i in range(count):
-        lines.places[used + i], lines.values[used + i] = lines.places[first + i], lines.values[first + i]
-        lines.born[used + i], lines.died[used + i] = lines.born[first + i], lines.died[first + i]
-    lines.spans[line] = (used << _BITS) + size
+    lines.entries[used : used + count] = lines.entries[first : first + count]
+    lines.spans[line] = span
     return after
+
+
+@compiled
+def _replace(lines, first, at, places, values, differ, in_base, in_span, version):
+    """End what differs, and go on with entries from `at` on; the line's begin at `first`."""
+    for i in range(len(places)):
+        if not differ[i]:
+            continue
+        if in_base[i] >= 0:
+            lines.replaced[in_base[i]] = version
+        if in_span[i] >= 0:
+            lines.entries[first + in_span[i]].died = version
+        if values[i] > 0.0:
+            entry = lines.entries[at]
+            entry.place, entry.value, entry.born = places[i], values[i], version
+            at += 1
 
 
 @compiled
 def write(lines, used, line, places, values, old, version, start):
     """Let some entries be others from a version on, and fill in what they were; a value of 0 takes one away.
 
-    `line`, `places`: ascending, from `start` on. Returns up to where there was room, and how much of it is used.
+    `line`, `places`: ascending, from `start` on. Returns up to where there was room, how much of it is used, and how
+    many entries were others.
     """
-    i = start
+    i, changed = start, 0
     while i < len(line):
         j = i + 1
         while j < len(line) and line[j] == line[i]:
             j += 1
         in_base, in_span = np.empty(j - i, dtype=np.int64), np.empty(j - i, dtype=np.int64)
         count = _look_up(lines, line[i], places[i:j], old[i:j], in_base, in_span)
-        more = np.sum((values[i:j] != old[i:j]) & (values[i:j] > 0.0))
-        after = _make_room(lines, line[i], count, count + more, used)
-        if after < 0:
-            return i, used
-        used = after
-        first, _ = span_of(lines.spans[line[i]])
-        entry = first + count
-        for c in range(i, j):
-            if values[c] == old[c]:
-                continue
-            lines.changed[line[i]] = min(lines.changed[line[i]], version)
-            if in_base[c - i] >= 0:
-                lines.replaced[in_base[c - i]] = version
-            if in_span[c - i] >= 0:
-                lines.died[first + in_span[c - i]] = version
-            if values[c] > 0.0:
-                lines.places[entry], lines.values[entry], lines.born[entry] = places[c], values[c], version
-                entry += 1
+        differ = values[i:j] != old[i:j]
+        if np.any(differ):
+            more = np.sum(differ & (values[i:j] > 0.0))
+            after = _make_room(lines, line[i], count, count + more, used)
+            if after < 0:
+                return i, used, changed
+            used = after
+            changed += np.sum(differ)
+            first, _ = span_of(lines.spans[line[i]])
+            _replace(lines, first, first + count, places[i:j], values[i:j], differ, in_base, in_span, version)
         i = j
-    return i, used
+    return i, used, changed

@@ -4,7 +4,7 @@ import numpy as np
 
 from neupath.graph import Floats
 from neupath.live import norm_kernels as kernels
-from neupath.live.growing import Lines, Norms, grown
+from neupath.live.growing import NORM, Lines, Norms, grown
 from neupath.nodes import Rows
 
 _FIRST = 64
@@ -16,8 +16,7 @@ class LiveNorms:
 
     def __init__(self, base: Floats, rows: Lines) -> None:
         heads = np.full(len(base), -1, dtype=np.int64)
-        versions = np.zeros(_FIRST, dtype=np.int64)
-        self.arrays = Norms(base, heads, np.zeros(_FIRST), versions, versions.copy())
+        self.arrays = Norms(base, heads, np.zeros(_FIRST, dtype=NORM))
         """What readers need, as it is now; what is written later does not disturb them."""
         self._whole = kernels.find_whole(rows.indptr, rows.data, base)
         self._used = 0
@@ -29,13 +28,12 @@ class LiveNorms:
 
     def put(self, lines: Lines, rows: Rows, old: Floats, new: Floats, version: int) -> None:
         """Follow entries that changed, by row, from a version on; `lines` are the rows as they are now."""
-        if self._used + len(rows) > len(self.arrays.born):
+        if self._used + len(rows) > len(self.arrays.since):
             self._lengthen(self._used + len(rows))
         written = kernels.renew(self.arrays, self._whole, lines, rows, old, new, self._used, version)
         self.arrays.heads[written] = np.arange(self._used, self._used + len(written))
         self._used += len(written)
 
     def _lengthen(self, wanted: int) -> None:
-        """Go on in longer arrays, and in a copy of the heads: the old must not lead readers past their arrays' end."""
-        longer = {name: grown(getattr(self.arrays, name), wanted) for name in ("values", "born", "previous")}
-        self.arrays = self.arrays._replace(**longer, heads=self.arrays.heads.copy())
+        """Go on in a longer array, and in a copy of the heads: the old must not lead readers past the end of theirs."""
+        self.arrays = self.arrays._replace(since=grown(self.arrays.since, wanted), heads=self.arrays.heads.copy())

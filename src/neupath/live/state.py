@@ -13,10 +13,10 @@ from neupath.live.halves import LiveHalf
 from neupath.live.matrices import LiveMatrices, Put
 from neupath.live.plans import plan_of
 from neupath.live.scorer import LiveScorer
-from neupath.live.steps import Adjacency
+from neupath.live.steps import Adjacency, pairs_of
 from neupath.measures.path_measure import PathMeasure
 from neupath.nodes import Nodes
-from neupath.schema import Link, Relation
+from neupath.schema import Relation
 from neupath.scorer import Scorer
 
 Key = tuple[str, str]
@@ -80,10 +80,8 @@ class State:
         """Follow one change; readers see it all at once when it is done."""
         if change.nodes:
             self._grow(change.nodes)
-        for relation, row, column, weight in change.edges:
-            self._adjacency.put(Link(relation), row, column, weight)
-            self._log.append((change.version, relation, row, column, weight))
-        pairs = [(Link(relation), row, column) for relation, row, column, _ in change.edges]
+        self._log += [(change.version, *edge) for edge in change.edges]
+        pairs = [self._adjacency.put(pair, weight) for pair, weight in pairs_of(change.edges)]
         for left, right in self._halves.values():
             for half in (left,) if left is right else (left, right):
                 half.follow(pairs, change.version)
