@@ -18,11 +18,9 @@ EXACT = 2.0**53
 def norm_at(norms, row, version):
     """Return ‖row‖² at a version."""
     number = norms.heads[row]
-    while number >= 0 and norms.since[number].born > version:
-        number = norms.since[number].previous
-    if number >= 0:
-        return norms.since[number].value
-    return norms.base[row] if row < len(norms.base) else 0.0
+    while norms.every[number].born > version:
+        number = norms.every[number].previous
+    return norms.every[number].value
 
 
 @compiled
@@ -78,7 +76,7 @@ def renew(norms, whole, lines, rows, old, new, number, version):
             _, values = line_at(lines, row, NOW)
             norm = _added_up(values)
             whole[row] = norm < EXACT and are_whole(values)
-        now = norms.since[number + count]
+        now = norms.every[number + count]
         now.value, now.born, now.previous = norm, version, norms.heads[row]
         distinct[count] = row
         count += 1
