@@ -20,7 +20,7 @@ class Rows(NamedTuple):
 ENTRY = np.dtype([("place", np.int64), ("value", np.float64), ("born", np.int64), ("died", np.int64)])
 """A value at a place of a line, the version it is there from, or NEVER if it is not written yet, and is gone from."""
 NORM = np.dtype([("value", np.float64), ("born", np.int64), ("previous", np.int64)])
-"""A norm, the version it holds from, and where the one before it is."""
+"""A norm, the version it holds from, and where the one before it is, or -1."""
 NEVER = np.iinfo(np.int64).max
 
 
@@ -36,10 +36,11 @@ class Lines(NamedTuple):
 
 
 class Norms(NamedTuple):
-    """‖row‖² of every row, as it is and as it was: first that of a row without entries, then those of the base."""
+    """‖row‖² of every row: at some version, and as it was changed since, which is never much."""
 
-    heads: NDArray[Any]  # by row: its last norm
-    every: NDArray[Any]
+    base: NDArray[Any]
+    heads: NDArray[Any]  # by row: its last norm since, or -1
+    since: NDArray[Any]
 
 
 class Half(NamedTuple):

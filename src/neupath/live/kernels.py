@@ -74,13 +74,14 @@ def _normalise(normalisation, sums, touched, count, dx, norms, version, scores):
 
     What `norm_at` does stands here once more: to hand over all norms for each target would take most of the time.
     """
-    heads, every = norms.heads, norms.every
+    base, heads, since = norms.base, norms.heads, norms.since
     for i in range(count):
         y = np.int64(touched[i])
         number = heads[y]
-        while every[number].born > version:
-            number = every[number].previous
-        scores[i] = normalised(normalisation, sums[y], dx, every[number].value)
+        while number >= 0 and since[number].born > version:
+            number = since[number].previous
+        dy = since[number].value if number >= 0 else base[y]
+        scores[i] = normalised(normalisation, sums[y], dx, dy)
         sums[y] = 0.0
 
 

@@ -18,9 +18,19 @@ EXACT = 2.0**53
 def norm_at(norms, row, version):
     """Return ‖row‖² at a version."""
     number = norms.heads[row]
-    while norms.every[number].born > version:
-        number = norms.every[number].previous
-    return norms.every[number].value
+    while number >= 0 and norms.since[number].born > version:
+        number = norms.since[number].previous
+    return norms.since[number].value if number >= 0 else norms.base[row]
+
+
+@compiled
+def newest(norms):
+    """Return ‖row‖² of every row as it is now."""
+    found = norms.base.copy()
+    for row in range(len(found)):
+        if norms.heads[row] >= 0:
+            found[row] = norms.since[norms.heads[row]].value
+    return found
 
 
 @compiled
@@ -76,7 +86,7 @@ def renew(norms, whole, lines, rows, old, new, number, version):
             _, values = line_at(lines, row, NOW)
             norm = _added_up(values)
             whole[row] = norm < EXACT and are_whole(values)
-        now = norms.every[number + count]
+        now = norms.since[number + count]
         now.value, now.born, now.previous = norm, version, norms.heads[row]
         distinct[count] = row
         count += 1
