@@ -4,7 +4,7 @@ import numpy as np
 
 from neupath.kernels import compiled, keep_best, normalised
 from neupath.live.edge_kernels import add_stretch, base_of
-from neupath.live.line_kernels import line_at, written_by
+from neupath.live.line_kernels import line_at, written
 from neupath.live.norm_kernels import norm_at
 
 _NO_SCORE = -1.0
@@ -28,7 +28,7 @@ def _add_entries(entries, version, weight, sums, touched, count):
     """Add those of some entries that are still there at a version."""
     for j in range(len(entries)):
         target = entries[j].place
-        added = weight * entries[j].value if entries[j].died > version else 0.0
+        added = weight * entries[j].value if entries[j].born <= version < entries[j].died else 0.0
         before = sums[target]
         touched[count] = target
         count += (before == 0.0) & (added > 0.0)
@@ -49,7 +49,7 @@ def _add_middles(middles, weights, right, version, sums, touched):
             count = add_stretch(targets, values, weight, sums, touched, count)
             continue
         count = _add_kept(targets, values, right.replaced[first:last], version, weight, sums, touched, count)
-        first, last = written_by(right.entries, span, version)
+        first, last = written(right.entries, span)
         count = _add_entries(right.entries[first:last], version, weight, sums, touched, count)
     return count
 

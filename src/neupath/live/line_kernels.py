@@ -17,19 +17,19 @@ NOW = NEVER - 1
 
 
 @compiled
-def written_by(entries, span, version):
-    """Return where the entries of a line are that are written by a version: the first, and the one after the last."""
+def written(entries, span):
+    """Return where the entries of a line are: the first, and the one after the last."""
     first, last = span_of(span)
-    return first, first + np.searchsorted(entries[first:last].born, version, side="right")
+    return first, first + np.searchsorted(entries[first:last].born, NEVER)  # which only those bear that are not written
 
 
 @compiled
 def line_at(lines, line, version):
     """Return the places, ascending, and values of a line at a version."""
     start, end = base_of(lines.indptr, line)
-    first, last = written_by(lines.entries, lines.spans[line], version)
+    first, last = written(lines.entries, lines.spans[line])
     alive = lines.entries[first:last]
-    alive = alive[alive.died > version]
+    alive = alive[(alive.born <= version) & (alive.died > version)]
     alive = alive[np.argsort(alive.place)]
     places, values = np.empty(end - start + len(alive), dtype=np.int64), np.empty(end - start + len(alive))
     size, more = 0, 0
@@ -82,7 +82,7 @@ def _look_up(lines, line, places, old, in_base, in_span):
         there = at < end and lines.indices[at] == places[i] and lines.replaced[at] == NEVER
         old[i] = lines.data[at] if there else 0.0
         in_base[i], in_span[i] = at if there else -1, -1
-    first, last = written_by(lines.entries, lines.spans[line], NOW)
+    first, last = written(lines.entries, lines.spans[line])
     least, most = places[0], places[-1]
     for at in range(first, last):
         entry = lines.entries[at]
@@ -95,14 +95,18 @@ def _look_up(lines, line, places, old, in_base, in_span):
 
 @compiled
 def _make_room(lines, line, count, wanted, used):
-    """Move the entries of a line to where there is room for more; return how much is used then, or -1 for too much."""
+    """Move the entries of a line to where there is room for more; return how much is used then, or -1 for too much.
+
+    They are put in the order of their places there: readers are faster where these lie side by side.
+    """
     first, last = span_of(lines.spans[line])
     if lines.spans[line] >= 0 and wanted <= last - first:
         return used
     span, after = room_for(wanted, used)
     if after > len(lines.entries):
         return -1
-    lines.entries[used : used + count] = lines.entries[first : first + count]
+    for i, at in enumerate(np.argsort(lines.entries[first : first + count].place)):
+        lines.entries[used + i] = lines.entries[first + at]
     lines.spans[line] = span
     return after
 
@@ -143,7 +147,9 @@ def write(lines, used, line, places, values, old, version, start):
             after = _make_room(lines, line[i], count, count + more, used)
             if after < 0:
                 return i, used, changed
-            used = after
+            if after > used:  # moved
+                _look_up(lines, line[i], places[i:j], old[i:j], in_base, in_span)
+                used = after
             changed += np.sum(differ)
             first, _ = span_of(lines.spans[line[i]])
             _replace(lines, first, first + count, places[i:j], values[i:j], differ, in_base, in_span, version)

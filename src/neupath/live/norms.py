@@ -15,7 +15,7 @@ class LiveNorms:
     """Norms that one writer changes with the entries of their rows, while any number of readers read `arrays`."""
 
     def __init__(self, base: Floats, rows: Lines) -> None:
-        self.arrays = _without_changes(base, _MOST)
+        self.arrays = _without_changes(base.copy(), _MOST)
         """What readers need, as it is now; what is written later does not disturb them."""
         self._used = 0
         self._whole = kernels.find_whole(rows.indptr, rows.data, base)
