@@ -14,6 +14,7 @@ import neupath as npth
 from neupath import HIN, Nodes
 from neupath.graph import digest
 from neupath.live import LiveGraph, LiveStore
+from neupath.live.growing import NEVER
 from neupath.live.halves import LiveHalf
 from neupath.live.scorer import LiveScorer
 from neupath.scorer import Scorer
@@ -209,7 +210,7 @@ def test_a_read_in_the_middle_of_a_change_is_torn_only_without_versions(
             found.append(pair.is_torn())
 
     def newest(self: LiveScorer, *arguments: object) -> None:  # a reader that takes whatever is there
-        original(self, *arguments[:3], 2**62)  # type: ignore[arg-type]
+        original(self, *arguments[:3], NEVER - 1)  # type: ignore[arg-type]
 
     monkeypatch.setattr(LiveHalf, "write", one_by_one)
     if not isolated:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from neupath.kernels import compiled
-from neupath.live.growing import NEVER
+from neupath.live.growing import NOWHERE
 
 _BITS = 6
 _LEAST = 1
@@ -43,7 +43,7 @@ def room_for(wanted, used):
 def more_of(spans, columns, row):
     """Return where the further edges of a row are: the first, and the one after the last."""
     first, last = span_of(spans[row])
-    return first, first + np.searchsorted(columns[first:last], NEVER)
+    return first, first + np.searchsorted(columns[first:last], NOWHERE)
 
 
 @compiled

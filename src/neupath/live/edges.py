@@ -4,7 +4,7 @@ import numpy as np
 
 from neupath.graph import Csr
 from neupath.live import edge_kernels as kernels
-from neupath.live.growing import NEVER, Rows, grown
+from neupath.live.growing import NOWHERE, Rows, grown
 
 _FIRST = 64
 """Further edges that there is room for at first."""
@@ -21,7 +21,7 @@ class LiveEdges:
         self.mean_size = base.nnz / max(1, base.shape[0])
         spans = np.full(self.num_rows, -1, dtype=np.int64)
         self._used = 0
-        room = np.full(_FIRST, NEVER), np.zeros(_FIRST)
+        room = np.full(_FIRST, NOWHERE), np.zeros(_FIRST)
         self.arrays = Rows(base.indptr, base.indices, base.data.copy(), spans, *room)
 
     def grow(self, num_rows: int, num_columns: int) -> None:
@@ -39,5 +39,5 @@ class LiveEdges:
 
     def _lengthen(self) -> None:
         wanted = 2 * len(self.arrays.columns)
-        columns, values = grown(self.arrays.columns, wanted, NEVER), grown(self.arrays.values, wanted)
+        columns, values = grown(self.arrays.columns, wanted, NOWHERE), grown(self.arrays.values, wanted)
         self.arrays = self.arrays._replace(columns=columns, values=values)

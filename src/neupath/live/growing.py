@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+NOWHERE = np.iinfo(np.int64).max
+
 
 class Rows(NamedTuple):
     """Rows of edges that change in place: a base of which the weights change, and for each row the edges it lacks."""
@@ -13,15 +15,17 @@ class Rows(NamedTuple):
     indices: NDArray[Any]
     data: NDArray[Any]
     spans: NDArray[Any]  # by row: where its further edges are, see `edge_kernels.span_of`, or -1
-    columns: NDArray[Any]  # by further edge: its column, ascending in its row, or NEVER where there is none yet
+    columns: NDArray[Any]  # by further edge: its column, ascending in its row, or NOWHERE where there is none yet
     values: NDArray[Any]
 
 
-ENTRY = np.dtype([("place", np.int64), ("value", np.float64), ("born", np.int64), ("died", np.int64)])
+VERSION = np.int32
+"""Versions count from that of the base, and are kept short: a query takes as long as what it reads."""
+NEVER = np.iinfo(VERSION).max
+ENTRY = np.dtype([("place", np.int64), ("value", np.float64), ("born", VERSION), ("died", VERSION)])
 """A value at a place of a line, the version it is there from, or NEVER if it is not written yet, and is gone from."""
-NORM = np.dtype([("value", np.float64), ("born", np.int64), ("previous", np.int64)])
+NORM = np.dtype([("value", np.float64), ("born", VERSION), ("previous", np.int32)])
 """A norm, the version it holds from, and where the one before it is, or -1."""
-NEVER = np.iinfo(np.int64).max
 
 
 class Lines(NamedTuple):
@@ -44,11 +48,12 @@ class Norms(NamedTuple):
 
 
 class Half(NamedTuple):
-    """A half-path matrix by row and by column, with the norms of its rows."""
+    """A half-path matrix by row and by column, with the norms of its rows, over a base of some version."""
 
     rows: Lines
     columns: Lines
     norms: Norms
+    version: int
 
 
 def grown(array: NDArray[Any], wanted: int, fill: Any = None) -> NDArray[Any]:

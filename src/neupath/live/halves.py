@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from neupath.graph import Csr, Floats
-from neupath.live.growing import Half
+from neupath.live.growing import NEVER, Half
 from neupath.live.lines import LiveLines
 from neupath.live.norms import LiveNorms
 from neupath.live.reach import reach_of
@@ -19,8 +19,8 @@ class LiveHalf:
     Nothing is ever computed from an older value where that could round, so that no rounding adds up.
     """
 
-    def __init__(self, steps: Sequence[LiveStep], base: Csr, transposed: Csr, norms: Floats) -> None:
-        self.steps = steps
+    def __init__(self, steps: Sequence[LiveStep], base: Csr, transposed: Csr, norms: Floats, version: int) -> None:
+        self.steps, self._version = steps, version
         self._size, self._written = max(1, base.nnz), 0
         self._rows, self._columns = LiveLines(base), LiveLines(transposed)
         self._norms = LiveNorms(norms, self._rows.arrays)
@@ -29,7 +29,7 @@ class LiveHalf:
     @property
     def arrays(self) -> Half:
         """What readers need, as it is now; what is written later does not disturb them."""
-        return Half(self._rows.arrays, self._columns.arrays, self._norms.arrays)
+        return Half(self._rows.arrays, self._columns.arrays, self._norms.arrays, self._version)
 
     @property
     def share(self) -> float:
@@ -58,15 +58,18 @@ class LiveHalf:
 
     def write(self, rows: Rows, columns: Rows, values: Floats, version: int) -> None:
         """Set entries, ascending, from a version on; those that are so already are left alone."""
-        old, number = self._rows.put(rows, columns, values, version)
+        since = version - self._version
+        if since >= NEVER:
+            raise OverflowError(f"{since:,} versions since the base was made; compact the live graph before it goes on")
+        old, number = self._rows.put(rows, columns, values, since)
         if not number:
             return
         if number < len(rows):
             changed = np.flatnonzero(old != values)
             rows, columns, values, old = rows[changed], columns[changed], values[changed], old[changed]
         order = np.lexsort((rows, columns)) if number > 1 else slice(None)
-        self._columns.put(columns[order], rows[order], values[order], version)
-        self._norms.put(self._rows.arrays, rows, old, values, version)
+        self._columns.put(columns[order], rows[order], values[order], since)
+        self._norms.put(self._rows.arrays, rows, old, values, since)
         self._written += number
 
     def _affected(self, pairs: Sequence[Pair]) -> Rows:

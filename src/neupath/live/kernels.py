@@ -15,7 +15,8 @@ def _add_kept(targets, values, replaced, version, weight, sums, touched, count):
     """Add those of a stretch of the base that nothing has replaced by a version."""
     for j in range(len(targets)):
         target = targets[j]
-        added = weight * values[j] if replaced[j] > version else 0.0
+        product = weight * values[j]  # before it is known to be kept: a guess at a branch would often be wrong
+        added = product if replaced[j] > version else 0.0
         before = sums[target]
         touched[count] = target
         count += (before == 0.0) & (added > 0.0)
@@ -28,7 +29,8 @@ def _add_entries(entries, version, weight, sums, touched, count):
     """Add those of some entries that are still there at a version."""
     for j in range(len(entries)):
         target = entries[j].place
-        added = weight * entries[j].value if entries[j].born <= version < entries[j].died else 0.0
+        product = weight * entries[j].value
+        added = product if (entries[j].born <= version) & (version < entries[j].died) else 0.0
         before = sums[target]
         touched[count] = target
         count += (before == 0.0) & (added > 0.0)

@@ -4,7 +4,7 @@ import numpy as np
 
 from neupath.graph import Csr, Floats, freeze
 from neupath.live import line_kernels as kernels
-from neupath.live.growing import ENTRY, NEVER, Lines, grown
+from neupath.live.growing import ENTRY, NEVER, VERSION, Lines, grown
 from neupath.nodes import Rows
 
 _FIRST = 64
@@ -18,7 +18,7 @@ class LiveLines:
     def __init__(self, base: Csr) -> None:
         frozen = freeze(base)
         spans = np.full(base.shape[0], -1, dtype=np.int64)
-        matrix = frozen.indptr, frozen.indices, frozen.data, np.full(base.nnz, NEVER)
+        matrix = frozen.indptr, frozen.indices, frozen.data, np.full(base.nnz, NEVER, dtype=VERSION)
         self._written = Lines(*matrix, spans, np.full(_FIRST, _EMPTY))
         self._used = 0
         self.arrays = self._written._replace(spans=spans.copy())

@@ -52,7 +52,7 @@ class State:
 
     def __init__(self, hin: HIN, version: int) -> None:
         self._base, self._nodes = hin, dict(hin.nodes)
-        self._adjacency = Adjacency(hin)
+        self._adjacency = Adjacency(hin, version)
         self._log: list[Put] = []
         self._halves: dict[Key, tuple[LiveHalf, LiveHalf]] = {}
         self.measures: dict[Key, PathMeasure] = {}

@@ -32,8 +32,8 @@ Pair = tuple[Relation, int, int]
 class Adjacency:
     """The live edges of a graph by link, each made when it is first asked for."""
 
-    def __init__(self, hin: HIN) -> None:
-        self._hin = hin
+    def __init__(self, hin: HIN, version: int) -> None:
+        self._hin, self.version = hin, version
         self._edges: dict[Link, LiveEdges] = {}
         self._puts: list[tuple[Pair, float]] = []
         self.sizes = {node_type: len(nodes) for node_type, nodes in hin.nodes.items()}
