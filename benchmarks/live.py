@@ -1,24 +1,49 @@
-"""What one changed edge costs a live graph, beside a rebuild, and what its records cost the queries.
+"""What one changed edge costs a live graph beside a rebuild, what the entries beside the base cost queries, and when to
+make the base anew.
 
-`python benchmarks/live.py` measures both, interleaved in one process, at a million edges.
+`python benchmarks/live.py` measures all of it, interleaved in one process, at a million edges, and prints one JSON
+object a line; `--figure docs/live.svg` draws the queries.
 """
 
 import argparse
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 from powerlaw import powerlaw
 
 from neupath import HIN, Edges, PathSim
 from neupath.live import LiveGraph
+from neupath.scorer import Scorer
 
 PATHS = ("author-paper-author", "author-paper-venue-paper-author")
 WARM = 3000
-"""Edges before the others, in which rows of hubs are copied once; the first 50 compile."""
-SHARES = (0.01, 0.05, 0.2)
+"""Edges before the others; the first 50 compile."""
+SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
+PARTS = 5
+"""Parts of the queries, of which the figure shows the deviation."""
+TURNS = 3
+"""Times that each query is asked, live and rebuilt in turn; the best counts, for the machine has other work."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What queries and a new base take where the entries are some share of the base; times in seconds."""
+
+    path: str
+    share: float
+    live: tuple[float, ...]
+    rebuilt: tuple[float, ...]
+    compaction: float
+    size: int
+
+    @property
+    def times(self) -> float:
+        return statistics.mean(self.live) / statistics.mean(self.rebuilt)
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -46,14 +71,14 @@ def random_edges(hin: HIN, rng: np.random.Generator, count: int) -> list[tuple[o
     return [(writes, *edge) for edge in zip(sources, targets, weights, strict=True)]
 
 
-def measure_cost(hin: HIN, path: str, rounds: int, rng: np.random.Generator) -> dict[str, object]:
+def measure_edges(hin: HIN, path: str, rounds: int, rng: np.random.Generator) -> dict[str, object]:
     """Time single edges and rebuilds in turn."""
     live = LiveGraph(hin, share=float("inf"))
     live.fit(PathSim(path))
     first = [timed(lambda edge=edge: live.put([edge])) for edge in random_edges(hin, rng, WARM)]  # type: ignore[misc]
     edge_times, rebuild_times = [], []
     for _ in range(rounds):
-        edges = random_edges(hin, rng, 200)
+        edges = random_edges(hin, rng, 500)
         edge_times += [timed(lambda edge=edge: live.put([edge])) for edge in edges]  # type: ignore[misc]
         rebuild_times.append(timed(lambda: rebuild(hin, path)))
     edge_time, rebuild_time = statistics.median(edge_times), statistics.median(rebuild_times)
@@ -69,33 +94,57 @@ def measure_cost(hin: HIN, path: str, rounds: int, rng: np.random.Generator) -> 
     }
 
 
-def measure_queries(hin: HIN, path: str, queries: int, rng: np.random.Generator) -> list[dict[str, object]]:
-    """Time queries over the records beside the same ones over a rebuilt graph, one after the other."""
-    found: list[dict[str, object]] = []
-    live = LiveGraph(hin, share=float("inf"))
-    live.fit(PathSim(path))
-    for share in SHARES:
-        while live.share < share:
-            live.put(random_edges(hin, rng, 200))
-        view = live.view()
-        over, fresh = view.fit(PathSim(path)), rebuild(view.hin, path)
-        rows = rng.choice(hin.num_nodes("author"), queries, replace=False)
-        both: tuple[list[float], list[float]] = ([], [])
-        for row in rows:
-            given = np.array([row])
-            for times, scorer in zip(both, (over, fresh), strict=True):
-                times.append(timed(lambda s=scorer, g=given: s.rank_rows(g, g, 10, None, 1)))  # type: ignore[misc]
-        live_ms, rebuilt_ms = (statistics.mean(times) * 1e3 for times in both)
-        found.append(
-            {
-                "path": path,
-                "share": share,
-                "live_ms": round(live_ms, 4),
-                "rebuilt_ms": round(rebuilt_ms, 4),
-                "times": round(live_ms / rebuilt_ms, 2),
-            }
-        )
-    return found
+def ask(scorer: Scorer, row: int) -> float:
+    """Time one query; never through an index, which the live graph has none of."""
+    if isinstance(scorer, PathSim):
+        scorer.factors_.answered = 0  # type: ignore[union-attr]
+    given = np.array([row])
+    return timed(lambda: scorer.rank_rows(given, given, 10, None, 1))
+
+
+def best_times(scorers: Sequence[Scorer], rows: Sequence[int]) -> list[list[float]]:
+    """Time each query with every scorer in turn, some times over, and keep the best of each."""
+    turns = ([[ask(scorer, row) for scorer in scorers] for _ in range(TURNS)] for row in rows)
+    best = [[min(times) for times in zip(*found, strict=True)] for found in turns]
+    return [list(times) for times in zip(*best, strict=True)]
+
+
+def measure_share(live: LiveGraph, path: str, share: float, queries: int, rng: np.random.Generator) -> Cost:
+    """Change edges up to a share; time queries over it beside the same ones rebuilt, and the base made anew."""
+    hin = live.view().hin
+    while live.share < share:
+        live.put(random_edges(hin, rng, 200))
+    view = live.view()
+    over, fresh = view.fit(PathSim(path)), rebuild(view.hin, path)
+    rows = rng.choice(hin.num_nodes("author"), queries, replace=False).tolist()
+    best_times((over, fresh), rows[:50])
+    parts = [[statistics.mean(times) for times in best_times((over, fresh), rows[i::PARTS])] for i in range(PARTS)]
+    over_times, fresh_times = zip(*parts, strict=True)
+    size = fresh.factors_.left.nnz  # type: ignore[union-attr]
+    return Cost(path, share, over_times, fresh_times, timed(live.compact), size)
+
+
+def best_share(costs: Sequence[Cost], queries_per_edge: float) -> float:
+    """Return the share s at which C / (s·N) + q·t·a·s / 2 is least, a by least squares; see docs/live.md."""
+    shares, slower = np.array([cost.share for cost in costs]), np.array([cost.times - 1 for cost in costs])
+    slope = float(shares @ slower / (shares @ shares))
+    query = statistics.mean(statistics.mean(cost.rebuilt) for cost in costs)
+    compaction, size = (
+        statistics.mean(values) for values in zip(*((c.compaction, c.size) for c in costs), strict=True)
+    )
+    return float(np.sqrt(2 * compaction / (size * queries_per_edge * query * slope)))
+
+
+def draw(costs: Sequence[Cost], target: Path) -> None:
+    from neupath.experiments.figures import draw_curves
+    from neupath.experiments.tables import Cell
+
+    panels: dict[str, dict[str, dict[float, Cell]]] = {}
+    for cost in costs:
+        panel = panels.setdefault(cost.path, {"live, over base and entries": {}, "rebuilt": {}})
+        for curve, seconds in zip(panel.values(), (cost.live, cost.rebuilt), strict=True):
+            curve[cost.share * 100] = Cell(tuple(second * 1e3 for second in seconds))
+    draw_curves(panels, target, "entries changed (% of the base)", "one query (ms)", log="x")
 
 
 def main() -> None:
@@ -103,14 +152,24 @@ def main() -> None:
     parser.add_argument("--edges", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--queries", type=int, default=500)
+    parser.add_argument("--load", type=float, default=1.0, help="queries for each edge written")
+    parser.add_argument("--figure", type=Path)
     options = parser.parse_args()
     hin = powerlaw(options.edges)
     rng = np.random.default_rng(0)
     for path in PATHS:
-        print(json.dumps(measure_cost(hin, path, options.rounds, rng)))
+        print(json.dumps(measure_edges(hin, path, options.rounds, rng)), flush=True)
+    every: list[Cost] = []
     for path in PATHS:
-        for row in measure_queries(hin, path, options.queries, rng):
-            print(json.dumps(row))
+        live = LiveGraph(hin, share=float("inf"))
+        live.fit(PathSim(path))
+        costs = [measure_share(live, path, share, options.queries, rng) for share in SHARES]
+        for cost in costs:
+            print(json.dumps(asdict(cost) | {"times": round(cost.times, 2)}), flush=True)
+        print(json.dumps({"path": path, "best_share": round(best_share(costs, options.load), 4)}), flush=True)
+        every += costs
+    if options.figure:
+        draw(every, options.figure)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,23 @@
-"""Numba kernels of the live edges, which the writer alone reads: their rows, and their products."""
+"""Numba kernels of the live edges, which the writer alone reads: their rows, and their products.
+
+Those that are called for every edge take the fields of `Rows` as a plain tuple, `fields`: to tell the type of a named
+one takes numba longer than the work.
+"""
 
 import numpy as np
 
 from neupath.kernels import compiled
-from neupath.live.growing import NOWHERE
+from neupath.live.growing import NOWHERE, Rows
 
 _BITS = 6
 _LEAST = 1
 """The logarithm of the least room that a row is given."""
+
+
+@compiled
+def rows_of(fields):
+    """Return rows by their fields."""
+    return Rows(fields[0], fields[1], fields[2], fields[3], fields[4], fields[5])
 
 
 @compiled
@@ -55,8 +65,9 @@ def length_of(rows, row):
 
 
 @compiled
-def put_entry(rows, used, row, column, value):
+def put_entry(fields, used, row, column, value):
     """Set one entry of a row; return how much room is used then, or -1 where there is too little."""
+    rows = rows_of(fields)
     first, last = base_of(rows.indptr, row)
     at = first + np.searchsorted(rows.indices[first:last], column)
     if at < last and rows.indices[at] == column:
@@ -149,8 +160,9 @@ def take_sums(sums, touched, count):
 
 
 @compiled
-def reached(rows, row):
+def reached(fields, row):
     """Return the columns of a row of edges, ascending, with those of edges that were taken away."""
+    rows = rows_of(fields)
     first, last = base_of(rows.indptr, row)
     more, end = more_of(rows.spans, rows.columns, row)
     columns = np.empty(length_of(rows, row), dtype=np.int64)
@@ -223,8 +235,9 @@ def multiply_entry(out, x, back, y):
 
 
 @compiled
-def multiply_entries(out, back, rows, columns):
+def multiply_entries(out_fields, back_fields, rows, columns):
     """Return some entries of the product of two steps, the first by row and the second by column."""
+    out, back = rows_of(out_fields), rows_of(back_fields)
     values = np.empty(len(rows))
     for i in range(len(rows)):
         values[i] = multiply_entry(out, rows[i], back, columns[i])
@@ -232,11 +245,12 @@ def multiply_entries(out, back, rows, columns):
 
 
 @compiled
-def is_whole_cheaper(out, back, row, columns, mean_size):
+def is_whole_cheaper(out_fields, back_fields, row, columns, mean_size):
     """Whether a row of the product of two steps is less work than some of its entries.
 
     `mean_size`: how many entries a row of the second step has.
     """
+    out, back = rows_of(out_fields), rows_of(back_fields)
     length, work = length_of(out, row), 0
     for column in columns:
         work += min(length, length_of(back, column))
@@ -244,8 +258,9 @@ def is_whole_cheaper(out, back, row, columns, mean_size):
 
 
 @compiled
-def weights_of(edges, rows, columns):
+def weights_of(fields, rows, columns):
     """Return the weights of some edges."""
+    edges = rows_of(fields)
     values = np.empty(len(rows))
     for i in range(len(rows)):
         values[i] = weight_of(edges, rows[i], columns[i])

@@ -22,22 +22,25 @@ class LiveEdges:
         spans = np.full(self.num_rows, -1, dtype=np.int64)
         self._used = 0
         room = np.full(_FIRST, NOWHERE), np.zeros(_FIRST)
-        self.arrays = Rows(base.indptr, base.indices, base.data.copy(), spans, *room)
+        self._take(Rows(base.indptr, base.indices, base.data.copy(), spans, *room))
+
+    def _take(self, arrays: Rows) -> None:
+        self.arrays, self.fields = arrays, tuple(arrays)
 
     def grow(self, num_rows: int, num_columns: int) -> None:
         """Make room for new nodes, which have no edges yet."""
         self.num_rows, self.num_columns = num_rows, num_columns
-        self.arrays = self.arrays._replace(spans=grown(self.arrays.spans, num_rows, -1))
+        self._take(self.arrays._replace(spans=grown(self.arrays.spans, num_rows, -1)))
 
     def put(self, row: int, column: int, weight: float) -> None:
         """Set the weight of an edge; 0 takes it away."""
-        used = kernels.put_entry(self.arrays, self._used, row, column, weight)
+        used = kernels.put_entry(self.fields, self._used, row, column, weight)
         while used < 0:
             self._lengthen()
-            used = kernels.put_entry(self.arrays, self._used, row, column, weight)
+            used = kernels.put_entry(self.fields, self._used, row, column, weight)
         self._used = used
 
     def _lengthen(self) -> None:
         wanted = 2 * len(self.arrays.columns)
         columns, values = grown(self.arrays.columns, wanted, NOWHERE), grown(self.arrays.values, wanted)
-        self.arrays = self.arrays._replace(columns=columns, values=values)
+        self._take(self.arrays._replace(columns=columns, values=values))

@@ -69,7 +69,7 @@ class LiveHalf:
             rows, columns, values, old = rows[changed], columns[changed], values[changed], old[changed]
         order = np.lexsort((rows, columns)) if number > 1 else slice(None)
         self._columns.put(columns[order], rows[order], values[order], since)
-        self._norms.put(self._rows.arrays, rows, old, values, since)
+        self._norms.put(self._rows.fields, rows, old, values, since)
         self._written += number
 
     def _affected(self, pairs: Sequence[Pair]) -> Rows:

@@ -4,8 +4,8 @@ import numpy as np
 
 from neupath.kernels import compiled, keep_best, normalised
 from neupath.live.edge_kernels import add_stretch, base_of
-from neupath.live.line_kernels import line_at, written
-from neupath.live.norm_kernels import norm_at
+from neupath.live.line_kernels import line_at, lines_of, written
+from neupath.live.norm_kernels import norm_at, norms_of
 
 _NO_SCORE = -1.0
 
@@ -88,14 +88,18 @@ def _normalise(normalisation, sums, touched, count, dx, norms, version, scores):
 
 
 @compiled
-def top_k(
-    left, right, left_norms, right_norms, normalisation, version, queries, skipped, candidates, scratch, best_rows,
-    best_scores,
-):  # fmt: skip
+def _halves_of(halves):
+    rows, columns, left_norms, right_norms = halves
+    return lines_of(rows), lines_of(columns), norms_of(left_norms), norms_of(right_norms)
+
+
+@compiled
+def top_k(halves, normalisation, version, queries, skipped, candidates, scratch, best_rows, best_scores):
     """Write each query's best related targets at a version; return how many each has. See `neupath.kernels.top_k`.
 
-    `left`: the rows of the left half, `right`: the columns of the right one.
+    `halves`: the fields of the rows of the left half and the columns of the right one, and of the norms of both.
     """
+    left, right, left_norms, right_norms = _halves_of(halves)
     sums, touched, scores = scratch
     sizes = np.zeros(len(queries), dtype=np.int64)
     restricted = len(candidates) > 0
@@ -111,8 +115,9 @@ def top_k(
 
 
 @compiled
-def score_rows(left, right, left_norms, right_norms, normalisation, version, queries, scores):
+def score_rows(halves, normalisation, version, queries, scores):
     """Write the score at a version of each query with every target into `scores`, which holds zeros."""
+    left, right, left_norms, right_norms = _halves_of(halves)
     touched = np.empty(scores.shape[1] + 1, dtype=np.uint32)
     found = np.empty(scores.shape[1] + 1)
     for q in range(len(queries)):

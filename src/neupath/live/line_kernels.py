@@ -11,9 +11,15 @@ import numpy as np
 
 from neupath.kernels import compiled
 from neupath.live.edge_kernels import base_of, room_for, span_of
-from neupath.live.growing import NEVER
+from neupath.live.growing import NEVER, Lines
 
 NOW = NEVER - 1
+
+
+@compiled
+def lines_of(fields):
+    """Return lines by their fields; see `edge_kernels` on why these come as a plain tuple."""
+    return Lines(fields[0], fields[1], fields[2], fields[3], fields[4], fields[5])
 
 
 @compiled
@@ -128,12 +134,13 @@ def _replace(lines, first, at, places, values, differ, in_base, in_span, version
 
 
 @compiled
-def write(lines, used, line, places, values, old, version, start):
+def write(fields, used, line, places, values, old, version, start):
     """Let some entries be others from a version on, and fill in what they were; a value of 0 takes one away.
 
     `line`, `places`: ascending, from `start` on. Returns up to where there was room, how much of it is used, and how
     many entries were others.
     """
+    lines = lines_of(fields)
     i, changed = start, 0
     while i < len(line):
         j = i + 1

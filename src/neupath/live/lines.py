@@ -19,15 +19,19 @@ class LiveLines:
         frozen = freeze(base)
         spans = np.full(base.shape[0], -1, dtype=np.int64)
         matrix = frozen.indptr, frozen.indices, frozen.data, np.full(base.nnz, NEVER, dtype=VERSION)
-        self._written = Lines(*matrix, spans, np.full(_FIRST, _EMPTY))
         self._used = 0
-        self.arrays = self._written._replace(spans=spans.copy())
+        self._take(Lines(*matrix, spans, np.full(_FIRST, _EMPTY)), spans.copy())
+
+    def _take(self, written: Lines, spans: Rows) -> None:
+        """Go on with some arrays, and with the spans that readers see."""
+        self._written, self.fields = written, tuple(written)
+        self.arrays = written._replace(spans=spans)
         """What readers need, as it is now; what is written later does not disturb them."""
 
     def grow(self, count: int) -> None:
         """Make room for new lines, which are empty yet."""
-        self._written = self._written._replace(spans=grown(self._written.spans, count, -1))
-        self.arrays = self.arrays._replace(spans=grown(self.arrays.spans, count, -1))
+        written = self._written._replace(spans=grown(self._written.spans, count, -1))
+        self._take(written, grown(self.arrays.spans, count, -1))
 
     def put(self, lines: Rows, places: Rows, values: Floats, version: int) -> tuple[Floats, int]:
         """Set entries by line and place, both ascending, from a version on; 0 takes one away.
@@ -37,7 +41,7 @@ class LiveLines:
         old = np.empty(len(lines))
         done, changed = 0, 0
         while done < len(lines):
-            done, self._used, more = kernels.write(self._written, self._used, lines, places, values, old, version, done)
+            done, self._used, more = kernels.write(self.fields, self._used, lines, places, values, old, version, done)
             changed += more
             if done < len(lines):
                 self._lengthen()
@@ -52,5 +56,4 @@ class LiveLines:
     def _lengthen(self) -> None:
         """Go on in longer arrays, and in a copy of the spans: the old must not lead readers past their arrays' end."""
         longer = grown(self._written.entries, 2 * len(self._written.entries), _EMPTY)
-        self._written = self._written._replace(entries=longer)
-        self.arrays = self._written._replace(spans=self.arrays.spans.copy())
+        self._take(self._written._replace(entries=longer), self.arrays.spans.copy())

@@ -8,10 +8,17 @@ adding up the row. Otherwise the row is added up.
 import numpy as np
 
 from neupath.kernels import compiled
-from neupath.live.line_kernels import NOW, line_at
+from neupath.live.growing import Norms
+from neupath.live.line_kernels import NOW, line_at, lines_of
 
 EXACT = 2.0**53
 """Below it a float holds every whole number."""
+
+
+@compiled
+def norms_of(fields):
+    """Return norms by their fields; see `edge_kernels` on why these come as a plain tuple."""
+    return Norms(fields[0], fields[1], fields[2])
 
 
 @compiled
@@ -67,11 +74,12 @@ def _added_up(values):
 
 
 @compiled
-def renew(norms, whole, lines, rows, old, new, number, version):
+def renew(norm_fields, whole, line_fields, rows, old, new, number, version):
     """Write the norms of rows whose entries changed from old to new, from `number` on; nobody can reach them yet.
 
     `rows` ascending, one for each entry; `whole` follows what the rows are. Returns the rows, each once.
     """
+    norms, lines = norms_of(norm_fields), lines_of(line_fields)
     distinct = np.empty(len(rows), dtype=np.int64)
     count, i = 0, 0
     while i < len(rows):

@@ -15,28 +15,31 @@ class LiveNorms:
     """Norms that one writer changes with the entries of their rows, while any number of readers read `arrays`."""
 
     def __init__(self, base: Floats, rows: Lines) -> None:
-        self.arrays = _without_changes(base.copy(), _MOST)
-        """What readers need, as it is now; what is written later does not disturb them."""
+        self._take(_without_changes(base.copy(), _MOST))
         self._used = 0
         self._whole = kernels.find_whole(rows.indptr, rows.data, base)
+
+    def _take(self, arrays: Norms) -> None:
+        self.arrays, self._fields = arrays, tuple(arrays)
+        """What readers need, as it is now; what is written later does not disturb them."""
 
     def grow(self, count: int) -> None:
         """Make room for new rows, which are empty yet."""
         base, heads = grown(self.arrays.base, count, 0), grown(self.arrays.heads, count, -1)
-        self.arrays = self.arrays._replace(base=base, heads=heads)
+        self._take(self.arrays._replace(base=base, heads=heads))
         self._whole = grown(self._whole, count, 1)
 
-    def put(self, lines: Lines, rows: Rows, old: Floats, new: Floats, version: int) -> None:
-        """Follow entries that changed, by row, from a version on; `lines` are the rows as they are now."""
+    def put(self, fields: tuple[object, ...], rows: Rows, old: Floats, new: Floats, version: int) -> None:
+        """Follow entries that changed, by row, from a version on; `fields` are those of the rows as they are now."""
         if self._used + len(rows) > len(self.arrays.since):
             self._fold(len(rows))
-        written = kernels.renew(self.arrays, self._whole, lines, rows, old, new, self._used, version)
+        written = kernels.renew(self._fields, self._whole, fields, rows, old, new, self._used, version)
         self.arrays.heads[written] = np.arange(self._used, self._used + len(written))
         self._used += len(written)
 
     def _fold(self, wanted: int) -> None:
         """Take all norms as they are for a new base; readers of older versions keep theirs."""
-        self.arrays = _without_changes(kernels.newest(self.arrays), max(_MOST, wanted))
+        self._take(_without_changes(kernels.newest(self.arrays), max(_MOST, wanted)))
         self._used = 0
 
 

@@ -25,9 +25,9 @@ class Reach:
         if not ends:
             return None
         rows, columns = np.array(ends if len(ends) == 1 else sorted(set(ends))).T.copy()
-        values = kernels.weights_of(self._edges[0].arrays, rows, columns)
+        values = kernels.weights_of(self._edges[0].fields, rows, columns)
         for edges in self._edges[1:]:
-            values += kernels.weights_of(edges.arrays, rows, columns)
+            values += kernels.weights_of(edges.fields, rows, columns)
         return rows, columns, values
 
 
@@ -46,17 +46,17 @@ class ReachOfTwo:
         return _joined(parts) if len(parts) > 1 else parts[0] if parts else None
 
     def _of_row(self, row: int, middle: int) -> Entries:
-        out, back = self._out.arrays, self._back.arrays
-        columns = kernels.reached(self._forward.arrays, middle)
+        out, back = self._out.fields, self._back.fields
+        columns = kernels.reached(self._forward.fields, middle)
         rows = np.full(len(columns), row)
         if len(columns) > 1 and kernels.is_whole_cheaper(out, back, row, columns, self._forward.mean_size):
             return rows, columns, _picked(columns, *self._steps[1].multiply(*self._steps[0].row(row)))
         return rows, columns, kernels.multiply_entries(out, back, rows, columns)
 
     def _of_column(self, middle: int, column: int) -> Entries:
-        rows = kernels.reached(self._in.arrays, middle)
+        rows = kernels.reached(self._in.fields, middle)
         columns = np.full(len(rows), column)
-        return rows, columns, kernels.multiply_entries(self._out.arrays, self._back.arrays, rows, columns)
+        return rows, columns, kernels.multiply_entries(self._out.fields, self._back.fields, rows, columns)
 
 
 def reach_of(steps: Sequence[LiveStep]) -> Reach | ReachOfTwo | None:

@@ -28,7 +28,7 @@ class LiveScorer(Scorer):
         self.hin_, self.version = hin, version
         self._measure = measure
         left, right = halves
-        self._arrays = left.rows, right.columns, left.norms, right.norms
+        self._fields = tuple(tuple(part) for part in (left.rows, right.columns, left.norms, right.norms))
         self._since_base = version - left.version
 
     def fit(self, hin: HIN) -> Self:
@@ -56,7 +56,7 @@ class LiveScorer(Scorer):
 
         scores = np.zeros((len(queries), len(self._targets)))
         normalisation = int(self._measure.normalisation)
-        kernels.score_rows(*self._arrays, normalisation, self._since_base, queries, scores)
+        kernels.score_rows(self._fields, normalisation, self._since_base, queries, scores)
         return scores
 
     def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
@@ -71,7 +71,7 @@ class LiveScorer(Scorer):
         def search(block: slice) -> None:
             scratch = borrow_scratch(count)
             best.sizes[block] = kernels.top_k(
-                *self._arrays, normalisation, self._since_base, queries[block], skipped[block], mask, scratch,
+                self._fields, normalisation, self._since_base, queries[block], skipped[block], mask, scratch,
                 best.rows[block], best.scores[block],
             )  # fmt: skip
             return_scratch(scratch)
