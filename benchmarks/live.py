@@ -88,9 +88,10 @@ def measure_edges(hin: HIN, path: str, rounds: int, rng: np.random.Generator) ->
         "edge_us_p50": round(edge_time * 1e6, 1),
         "edge_us_mean": round(statistics.mean(edge_times) * 1e6, 1),
         "edge_us_p99": round(float(np.quantile(edge_times, 0.99)) * 1e6, 1),
-        "rebuild_ms": round(rebuild_time * 1e3, 1),
+        "rebuild_ms_p50": round(rebuild_time * 1e3, 1),
+        "rebuild_ms_mean": round(statistics.mean(rebuild_times) * 1e3, 1),
         "times_cheaper_p50": round(rebuild_time / edge_time),
-        "times_cheaper_mean": round(rebuild_time / statistics.mean(edge_times)),
+        "times_cheaper_mean": round(statistics.mean(rebuild_times) / statistics.mean(edge_times)),
     }
 
 
@@ -113,7 +114,7 @@ def measure_share(live: LiveGraph, path: str, share: float, queries: int, rng: n
     """Change edges up to a share; time queries over it beside the same ones rebuilt, and the base made anew."""
     hin = live.view().hin
     while live.share < share:
-        live.put(random_edges(hin, rng, 200))
+        live.put(random_edges(hin, rng, 2000))
     view = live.view()
     over, fresh = view.fit(PathSim(path)), rebuild(view.hin, path)
     rows = rng.choice(hin.num_nodes("author"), queries, replace=False).tolist()
@@ -126,8 +127,7 @@ def measure_share(live: LiveGraph, path: str, share: float, queries: int, rng: n
 
 def best_share(costs: Sequence[Cost], queries_per_edge: float) -> float:
     """Return the share s at which C / (s·N) + q·t·a·s / 2 is least, a by least squares; see docs/live.md."""
-    shares, slower = np.array([cost.share for cost in costs]), np.array([cost.times - 1 for cost in costs])
-    slope = float(shares @ slower / (shares @ shares))
+    slope = float(np.polyfit([cost.share for cost in costs], [cost.times for cost in costs], 1)[0])
     query = statistics.mean(statistics.mean(cost.rebuilt) for cost in costs)
     compaction, size = (
         statistics.mean(values) for values in zip(*((c.compaction, c.size) for c in costs), strict=True)
@@ -151,7 +151,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--edges", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--queries", type=int, default=500)
+    parser.add_argument("--queries", type=int, default=500, help="0: edges alone")
     parser.add_argument("--load", type=float, default=1.0, help="queries for each edge written")
     parser.add_argument("--figure", type=Path)
     options = parser.parse_args()
@@ -160,7 +160,7 @@ def main() -> None:
     for path in PATHS:
         print(json.dumps(measure_edges(hin, path, options.rounds, rng)), flush=True)
     every: list[Cost] = []
-    for path in PATHS:
+    for path in PATHS if options.queries else ():
         live = LiveGraph(hin, share=float("inf"))
         live.fit(PathSim(path))
         costs = [measure_share(live, path, share, options.queries, rng) for share in SHARES]

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 import neupath as npth
 from neupath.graph import freeze
 from neupath.live import LiveGraph, edge_kernels
-from neupath.live.growing import NEVER
+from neupath.live.growing import NEVER, Half
 from neupath.live.halves import LiveHalf
 from neupath.live.line_kernels import line_at
 from neupath.live.norm_kernels import norm_at
@@ -35,8 +35,7 @@ def added_up(values: np.ndarray) -> float:
     return total
 
 
-def assert_reads(half: LiveHalf, dense: np.ndarray, since: int) -> None:
-    arrays = half.arrays
+def assert_reads(arrays: Half, dense: np.ndarray, since: int) -> None:
     for lines, matrix in ((arrays.rows, dense), (arrays.columns, dense.T)):
         for line, wanted in enumerate(matrix):
             places, values = line_at(lines, line, since)
@@ -46,21 +45,32 @@ def assert_reads(half: LiveHalf, dense: np.ndarray, since: int) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(first=st.lists(VALUES, min_size=12, max_size=12), changes=st.lists(writes, max_size=8))
+@given(
+    first=st.lists(VALUES, min_size=12, max_size=12),
+    changes=st.lists(writes, max_size=8),
+    most=st.sampled_from([1, 5, 1024]),
+)
 def test_every_version_is_read_as_it_was_written(
-    first: list[float], changes: list[dict[tuple[int, int], float]]
+    first: list[float], changes: list[dict[tuple[int, int], float]], most: int
 ) -> None:
-    dense = np.array(first).reshape(SHAPE)
-    half, versions = half_of(dense), [dense]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("neupath.live.norms._MOST", most)
+        patch.setattr("neupath.live.lines._FIRST", most)
+        check_versions(np.array(first).reshape(SHAPE), changes)
+
+
+def check_versions(dense: np.ndarray, changes: list[dict[tuple[int, int], float]]) -> None:
+    half = half_of(dense)
+    versions = [(half.arrays, dense)]
     for version, change in enumerate(changes, start=8):
         cells = sorted(change)
         rows, columns = np.array(cells).T.copy()
         half.write(rows, columns, np.array([change[cell] for cell in cells]), version)
         dense = dense.copy()
         dense[rows, columns] = [change[cell] for cell in cells]
-        versions.append(dense)
-        for since, wanted in enumerate(versions):
-            assert_reads(half, wanted, since)
+        versions.append((half.arrays, dense))
+        for since, (arrays, wanted) in enumerate(versions):
+            assert_reads(arrays, wanted, since)
 
 
 def test_norms_follow_by_difference_only_where_that_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:

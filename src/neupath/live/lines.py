@@ -23,10 +23,9 @@ class LiveLines:
         self._take(Lines(*matrix, spans, np.full(_FIRST, _EMPTY)), spans.copy())
 
     def _take(self, written: Lines, spans: Rows) -> None:
-        """Go on with some arrays, and with the spans that readers see."""
+        """Go on with some arrays; `spans` are those that readers see, who are not disturbed by what is written."""
         self._written, self.fields = written, tuple(written)
         self.arrays = written._replace(spans=spans)
-        """What readers need, as it is now; what is written later does not disturb them."""
 
     def grow(self, count: int) -> None:
         """Make room for new lines, which are empty yet."""

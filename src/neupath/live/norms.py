@@ -20,8 +20,8 @@ class LiveNorms:
         self._whole = kernels.find_whole(rows.indptr, rows.data, base)
 
     def _take(self, arrays: Norms) -> None:
+        """Go on with some arrays, of which readers are not disturbed by what is written."""
         self.arrays, self._fields = arrays, tuple(arrays)
-        """What readers need, as it is now; what is written later does not disturb them."""
 
     def grow(self, count: int) -> None:
         """Make room for new rows, which are empty yet."""
