@@ -17,7 +17,9 @@ import numpy as np
 from powerlaw import powerlaw
 
 from neupath import HIN, Edges, PathSim
+from neupath.files import write_whole
 from neupath.live import LiveGraph
+from neupath.live.live import SHARE
 from neupath.scorer import Scorer
 
 PATHS = ("author-paper-author", "author-paper-venue-paper-author")
@@ -136,15 +138,29 @@ def best_share(costs: Sequence[Cost], queries_per_edge: float) -> float:
 
 
 def draw(costs: Sequence[Cost], target: Path) -> None:
-    from neupath.experiments.figures import draw_curves
-    from neupath.experiments.tables import Cell
+    """Draw how much longer queries take than rebuilt, over the share of entries that changed."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
 
-    panels: dict[str, dict[str, dict[float, Cell]]] = {}
-    for cost in costs:
-        panel = panels.setdefault(cost.path, {"live, over base and entries": {}, "rebuilt": {}})
-        for curve, seconds in zip(panel.values(), (cost.live, cost.rebuilt), strict=True):
-            curve[cost.share * 100] = Cell(tuple(second * 1e3 for second in seconds))
-    draw_curves(panels, target, "entries changed (% of the base)", "one query (ms)", log="x")
+    from neupath.experiments.figures import COLOURS
+
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "neupath", "font.size": 9}):
+        figure = Figure(figsize=(6, 3.6), layout="constrained")
+        axes = figure.add_subplot()
+        for path, colour, mark in zip(PATHS, COLOURS, "os", strict=False):
+            own = [cost for cost in costs if cost.path == path]
+            spread = [float(np.std(np.divide(cost.live, cost.rebuilt), ddof=1)) for cost in own]
+            percents, times = [100 * cost.share for cost in own], [cost.times for cost in own]
+            axes.errorbar(percents, times, yerr=spread, color=colour, marker=mark, ms=4, capsize=2, label=path)
+        axes.axhline(1.0, color=COLOURS[-1], linewidth=0.8, label="rebuilt")
+        axes.axvline(100 * SHARE, color=COLOURS[-1], linewidth=0.8, linestyle=":", label="the base is made anew")
+        axes.set_xscale("log")
+        axes.set_xticks([100 * share for share in SHARES], [f"{100 * share:g}" for share in SHARES])
+        axes.minorticks_off()
+        axes.set(xlabel="entries changed (% of the base)", ylabel="time of a query (times rebuilt)", ylim=(0, None))
+        axes.grid(alpha=0.3)
+        axes.legend(frameon=False, loc="lower right")
+        write_whole(target, lambda temporary: figure.savefig(temporary, metadata={"Date": None}, facecolor="white"))
 
 
 def main() -> None:
