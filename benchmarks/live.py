@@ -1,24 +1,51 @@
-"""What one changed edge costs a live graph, beside a rebuild, and what its records cost the queries.
+"""What one changed edge costs a live graph beside a rebuild, what the entries beside the base cost queries, and when to
+make the base anew.
 
-`python benchmarks/live.py` measures both, interleaved in one process, at a million edges.
+`python benchmarks/live.py` measures all of it, interleaved in one process, at a million edges, and prints one JSON
+object a line; `--figure docs/live.svg` draws the queries.
 """
 
 import argparse
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 from powerlaw import powerlaw
 
 from neupath import HIN, Edges, PathSim
+from neupath.files import write_whole
 from neupath.live import LiveGraph
+from neupath.live.live import SHARE
+from neupath.scorer import Scorer
 
 PATHS = ("author-paper-author", "author-paper-venue-paper-author")
 WARM = 3000
-"""Edges before the others, in which rows of hubs are copied once; the first 50 compile."""
-SHARES = (0.01, 0.05, 0.2)
+"""Edges before the others; the first 50 compile."""
+SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
+PARTS = 5
+"""Parts of the queries, of which the figure shows the deviation."""
+TURNS = 3
+"""Times that each query is asked, live and rebuilt in turn; the best counts, for the machine has other work."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What queries and a new base take where the entries are some share of the base; times in seconds."""
+
+    path: str
+    share: float
+    live: tuple[float, ...]
+    rebuilt: tuple[float, ...]
+    compaction: float
+    size: int
+
+    @property
+    def times(self) -> float:
+        return statistics.mean(self.live) / statistics.mean(self.rebuilt)
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -46,14 +73,14 @@ def random_edges(hin: HIN, rng: np.random.Generator, count: int) -> list[tuple[o
     return [(writes, *edge) for edge in zip(sources, targets, weights, strict=True)]
 
 
-def measure_cost(hin: HIN, path: str, rounds: int, rng: np.random.Generator) -> dict[str, object]:
+def measure_edges(hin: HIN, path: str, rounds: int, rng: np.random.Generator) -> dict[str, object]:
     """Time single edges and rebuilds in turn."""
     live = LiveGraph(hin, share=float("inf"))
     live.fit(PathSim(path))
     first = [timed(lambda edge=edge: live.put([edge])) for edge in random_edges(hin, rng, WARM)]  # type: ignore[misc]
     edge_times, rebuild_times = [], []
     for _ in range(rounds):
-        edges = random_edges(hin, rng, 200)
+        edges = random_edges(hin, rng, 500)
         edge_times += [timed(lambda edge=edge: live.put([edge])) for edge in edges]  # type: ignore[misc]
         rebuild_times.append(timed(lambda: rebuild(hin, path)))
     edge_time, rebuild_time = statistics.median(edge_times), statistics.median(rebuild_times)
@@ -63,54 +90,102 @@ def measure_cost(hin: HIN, path: str, rounds: int, rng: np.random.Generator) -> 
         "edge_us_p50": round(edge_time * 1e6, 1),
         "edge_us_mean": round(statistics.mean(edge_times) * 1e6, 1),
         "edge_us_p99": round(float(np.quantile(edge_times, 0.99)) * 1e6, 1),
-        "rebuild_ms": round(rebuild_time * 1e3, 1),
+        "rebuild_ms_p50": round(rebuild_time * 1e3, 1),
+        "rebuild_ms_mean": round(statistics.mean(rebuild_times) * 1e3, 1),
         "times_cheaper_p50": round(rebuild_time / edge_time),
-        "times_cheaper_mean": round(rebuild_time / statistics.mean(edge_times)),
+        "times_cheaper_mean": round(statistics.mean(rebuild_times) / statistics.mean(edge_times)),
     }
 
 
-def measure_queries(hin: HIN, path: str, queries: int, rng: np.random.Generator) -> list[dict[str, object]]:
-    """Time queries over the records beside the same ones over a rebuilt graph, one after the other."""
-    found: list[dict[str, object]] = []
-    live = LiveGraph(hin, share=float("inf"))
-    live.fit(PathSim(path))
-    for share in SHARES:
-        while live.share < share:
-            live.put(random_edges(hin, rng, 200))
-        view = live.view()
-        over, fresh = view.fit(PathSim(path)), rebuild(view.hin, path)
-        rows = rng.choice(hin.num_nodes("author"), queries, replace=False)
-        both: tuple[list[float], list[float]] = ([], [])
-        for row in rows:
-            given = np.array([row])
-            for times, scorer in zip(both, (over, fresh), strict=True):
-                times.append(timed(lambda s=scorer, g=given: s.rank_rows(g, g, 10, None, 1)))  # type: ignore[misc]
-        live_ms, rebuilt_ms = (statistics.mean(times) * 1e3 for times in both)
-        found.append(
-            {
-                "path": path,
-                "share": share,
-                "live_ms": round(live_ms, 4),
-                "rebuilt_ms": round(rebuilt_ms, 4),
-                "times": round(live_ms / rebuilt_ms, 2),
-            }
-        )
-    return found
+def ask(scorer: Scorer, row: int) -> float:
+    """Time one query; never through an index, which the live graph has none of."""
+    if isinstance(scorer, PathSim):
+        scorer.factors_.answered = 0  # type: ignore[union-attr]
+    given = np.array([row])
+    return timed(lambda: scorer.rank_rows(given, given, 10, None, 1))
+
+
+def best_times(scorers: Sequence[Scorer], rows: Sequence[int]) -> list[list[float]]:
+    """Time each query with every scorer in turn, some times over, and keep the best of each."""
+    turns = ([[ask(scorer, row) for scorer in scorers] for _ in range(TURNS)] for row in rows)
+    best = [[min(times) for times in zip(*found, strict=True)] for found in turns]
+    return [list(times) for times in zip(*best, strict=True)]
+
+
+def measure_share(live: LiveGraph, path: str, share: float, queries: int, rng: np.random.Generator) -> Cost:
+    """Change edges up to a share; time queries over it beside the same ones rebuilt, and the base made anew."""
+    hin = live.view().hin
+    while live.share < share:
+        live.put(random_edges(hin, rng, 2000))
+    view = live.view()
+    over, fresh = view.fit(PathSim(path)), rebuild(view.hin, path)
+    rows = rng.choice(hin.num_nodes("author"), queries, replace=False).tolist()
+    best_times((over, fresh), rows[:50])
+    parts = [[statistics.mean(times) for times in best_times((over, fresh), rows[i::PARTS])] for i in range(PARTS)]
+    over_times, fresh_times = zip(*parts, strict=True)
+    size = fresh.factors_.left.nnz  # type: ignore[union-attr]
+    return Cost(path, share, over_times, fresh_times, timed(live.compact), size)
+
+
+def best_share(costs: Sequence[Cost], queries_per_edge: float) -> float:
+    """Return the share s at which C / (s·N) + q·t·a·s / 2 is least, a by least squares; see docs/live.md."""
+    slope = float(np.polyfit([cost.share for cost in costs], [cost.times for cost in costs], 1)[0])
+    query = statistics.mean(statistics.mean(cost.rebuilt) for cost in costs)
+    compaction, size = (
+        statistics.mean(values) for values in zip(*((c.compaction, c.size) for c in costs), strict=True)
+    )
+    return float(np.sqrt(2 * compaction / (size * queries_per_edge * query * slope)))
+
+
+def draw(costs: Sequence[Cost], target: Path) -> None:
+    """Draw how much longer queries take than rebuilt, over the share of entries that changed."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    from neupath.experiments.figures import COLOURS
+
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "neupath", "font.size": 9}):
+        figure = Figure(figsize=(6, 3.6), layout="constrained")
+        axes = figure.add_subplot()
+        for path, colour, mark in zip(PATHS, COLOURS, "os", strict=False):
+            own = [cost for cost in costs if cost.path == path]
+            spread = [float(np.std(np.divide(cost.live, cost.rebuilt), ddof=1)) for cost in own]
+            percents, times = [100 * cost.share for cost in own], [cost.times for cost in own]
+            axes.errorbar(percents, times, yerr=spread, color=colour, marker=mark, ms=4, capsize=2, label=path)
+        axes.axhline(1.0, color=COLOURS[-1], linewidth=0.8, label="rebuilt")
+        axes.axvline(100 * SHARE, color=COLOURS[-1], linewidth=0.8, linestyle=":", label="the base is made anew")
+        axes.set_xscale("log")
+        axes.set_xticks([100 * share for share in SHARES], [f"{100 * share:g}" for share in SHARES])
+        axes.minorticks_off()
+        axes.set(xlabel="entries changed (% of the base)", ylabel="time of a query (times rebuilt)", ylim=(0, None))
+        axes.grid(alpha=0.3)
+        axes.legend(frameon=False, loc="lower right")
+        write_whole(target, lambda temporary: figure.savefig(temporary, metadata={"Date": None}, facecolor="white"))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--edges", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--queries", type=int, default=500)
+    parser.add_argument("--queries", type=int, default=500, help="0: edges alone")
+    parser.add_argument("--load", type=float, default=1.0, help="queries for each edge written")
+    parser.add_argument("--figure", type=Path)
     options = parser.parse_args()
     hin = powerlaw(options.edges)
     rng = np.random.default_rng(0)
     for path in PATHS:
-        print(json.dumps(measure_cost(hin, path, options.rounds, rng)))
-    for path in PATHS:
-        for row in measure_queries(hin, path, options.queries, rng):
-            print(json.dumps(row))
+        print(json.dumps(measure_edges(hin, path, options.rounds, rng)), flush=True)
+    every: list[Cost] = []
+    for path in PATHS if options.queries else ():
+        live = LiveGraph(hin, share=float("inf"))
+        live.fit(PathSim(path))
+        costs = [measure_share(live, path, share, options.queries, rng) for share in SHARES]
+        for cost in costs:
+            print(json.dumps(asdict(cost) | {"times": round(cost.times, 2)}), flush=True)
+        print(json.dumps({"path": path, "best_share": round(best_share(costs, options.load), 4)}), flush=True)
+        every += costs
+    if options.figure:
+        draw(every, options.figure)
 
 
 if __name__ == "__main__":

@@ -149,6 +149,31 @@ def _lower_bound(scores, count, k, lanes):
 
 
 @compiled
+def keep_best(scores, rows, count, best_scores, best_rows):
+    """Write the best of the first `count` scores, with their rows, best first, then 0 and -1; return how many.
+
+    Scores below 0 don't count.
+    """
+    k = len(best_rows)
+    short = k <= _SHORT
+    bound = 0.0
+    if 2 * k <= _LANES and count >= 2 * _LANES:
+        bound = _lower_bound(scores, count, k, np.empty(_LANES))
+    size = 0
+    for i in range(count):
+        if scores[i] >= bound:
+            if short:
+                size = insert(best_scores, best_rows, size, scores[i], rows[i])
+            else:
+                size = _offer(best_scores, best_rows, size, scores[i], rows[i])
+    if not short:
+        _sort_heap(best_scores, best_rows, size)
+    best_rows[size:] = -1
+    best_scores[size:] = 0.0
+    return size
+
+
+@compiled
 def top_k(
     left, right, left_norms, right_norms, normalisation, queries, skipped, candidates, scratch, best_rows, best_scores
 ):
@@ -163,9 +188,6 @@ def top_k(
     sums, touched, scores = scratch
     sizes = np.zeros(len(queries), dtype=np.int64)
     restricted = len(candidates) > 0
-    k = best_rows.shape[1]
-    short = k <= _SHORT
-    lanes = np.empty(_LANES)
     for q in range(len(queries)):
         x = queries[q]
         count = _accumulate(left, right, x, sums, touched)
@@ -175,21 +197,7 @@ def top_k(
             sums[y] = 0.0
             if y == skipped[q] or (restricted and not candidates[y]):
                 scores[i] = _NO_SCORE
-        bound = 0.0
-        if 2 * k <= _LANES and count >= 2 * _LANES:
-            bound = _lower_bound(scores, count, k, lanes)
-        size = 0
-        for i in range(count):
-            if scores[i] >= bound:
-                if short:
-                    size = insert(best_scores[q], best_rows[q], size, scores[i], touched[i])
-                else:
-                    size = _offer(best_scores[q], best_rows[q], size, scores[i], touched[i])
-        if not short:
-            _sort_heap(best_scores[q], best_rows[q], size)
-        best_rows[q, size:] = -1
-        best_scores[q, size:] = 0.0
-        sizes[q] = size
+        sizes[q] = keep_best(scores, touched, count, best_scores[q], best_rows[q])
     return sizes
 
 

@@ -10,9 +10,10 @@ import numpy as np
 from neupath import PathCount
 from neupath.graph import Floats
 from neupath.live import LiveStore
+from neupath.live.growing import NEVER
 from neupath.live.halves import LiveHalf
 from neupath.live.scorer import LiveScorer
-from neupath.nodes import Id
+from neupath.nodes import Id, Rows
 from neupath.store import Batch, EdgeLine, NodeLine
 
 MEASURE = PathCount("author-paper-venue")
@@ -83,7 +84,7 @@ def _sums(counts: Floats) -> Floats:
 @contextmanager
 def unprotected() -> Iterator[None]:
     """Let readers see what is there, whatever its version, and writers pause in the middle of a change."""
-    with reading_newest(), between_rows(lambda: time.sleep(_PAUSE)):
+    with reading_newest(), between_entries(lambda: time.sleep(_PAUSE)):
         yield
 
 
@@ -92,18 +93,19 @@ def reading_newest() -> AbstractContextManager[object]:
     original = LiveScorer.__init__
 
     def newest(self: LiveScorer, *arguments: object) -> None:
-        original(self, *arguments[:3], 2**62, *arguments[4:])  # type: ignore[arg-type, call-arg]
+        measure, hin, halves, _, key = arguments
+        original(self, measure, hin, halves, halves[0].version + NEVER - 1, key)  # type: ignore[arg-type, index]
 
     return patch.object(LiveScorer, "__init__", newest)
 
 
-def between_rows(act: Callable[[], object]) -> AbstractContextManager[object]:
-    """Act in the middle of every change, after each row of a half-path matrix that it brings up to date."""
-    recompute = LiveHalf.recompute
+def between_entries(act: Callable[[], object]) -> AbstractContextManager[object]:
+    """Act in the middle of every change, after each entry of a half-path matrix that it sets."""
+    write = LiveHalf.write
 
-    def row_by_row(self: LiveHalf, rows: np.ndarray, version: int) -> None:
-        for row in rows:
-            recompute(self, np.array([row]), version)
+    def one_by_one(self: LiveHalf, rows: Rows, columns: Rows, values: Floats, version: int) -> None:
+        for entry in range(len(rows)):
+            write(self, rows[[entry]], columns[[entry]], values[[entry]], version)
             act()
 
-    return patch.object(LiveHalf, "recompute", row_by_row)
+    return patch.object(LiveHalf, "write", one_by_one)

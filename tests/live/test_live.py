@@ -15,6 +15,7 @@ from neupath import HIN, Nodes
 from neupath.errors import MetaPathError, SourceError, WriteError
 from neupath.graph import digest
 from neupath.live import LiveGraph, LiveStore
+from neupath.live import live as live_module
 from neupath.live.scorer import LiveScorer
 from neupath.scorer import Scorer
 from neupath.store import Batch, EdgeLine, NodeLine, check, write_store
@@ -45,6 +46,17 @@ def rebuilt(hin: HIN) -> HIN:
     return HIN.build([Nodes(t, nodes.ids) for t, nodes in hin.nodes.items()], edges)
 
 
+def assert_equal(live: Scorer, scratch: Scorer, count: int, k: int = 3) -> None:
+    """To the last bit."""
+    rows, nobody = np.arange(count), np.full(count, -1)
+    assert live.score_rows(rows).tolist() == scratch.score_rows(rows).tolist()
+    found, wanted = (s.rank_rows(rows, nobody, k, None, 1) for s in (live, scratch))
+    assert found.sizes.tolist() == wanted.sizes.tolist()
+    for q, size in enumerate(found.sizes):
+        assert found.rows[q, :size].tolist() == wanted.rows[q, :size].tolist()
+        assert found.scores[q, :size].tolist() == wanted.scores[q, :size].tolist()
+
+
 def assert_same(live: Scorer, scratch: Scorer, count: int) -> None:
     rows = np.arange(count)
     np.testing.assert_allclose(live.score_rows(rows), scratch.score_rows(rows), rtol=1e-12, atol=1e-300)
@@ -58,10 +70,14 @@ def assert_same(live: Scorer, scratch: Scorer, count: int) -> None:
 class Changes(RuleBasedStateMachine):
     """Edges change and nodes come, in any order, while the base is now and then made anew."""
 
+    measures = staticmethod(measures)
+    compare = staticmethod(assert_same)
+    weights = WEIGHTS
+
     @initialize(hin=hins())
     def start(self, hin: HIN) -> None:
         self.live = LiveGraph(hin, share=float("inf"))
-        for measure in measures():
+        for measure in self.measures():
             self.live.fit(measure)
         self.old = [(self.live.view(), digest(hin))]
 
@@ -73,7 +89,7 @@ class Changes(RuleBasedStateMachine):
             return
         pair = st.tuples(st.integers(0, rows - 1), st.integers(0, columns - 1))
         pairs = data.draw(st.lists(pair, min_size=1, max_size=3, unique_by=lambda p: (min(p), max(p))))
-        edges = [(relation, *p, data.draw(WEIGHTS)) for p in pairs]
+        edges = [(relation, *p, data.draw(self.weights)) for p in pairs]
         self.live.put(edges)
 
     @rule(node_type=st.sampled_from("abc"), number=st.integers(1, 2))
@@ -98,9 +114,9 @@ class Changes(RuleBasedStateMachine):
         view = self.live.view()
         scratch = rebuilt(view.hin)
         assert digest(view.hin) == digest(scratch)
-        for ours, theirs in zip(measures(), measures(), strict=True):
+        for ours, theirs in zip(self.measures(), self.measures(), strict=True):
             scorer = view.fit(ours)
-            assert_same(scorer, theirs.fit(scratch), scratch.num_nodes(scorer.source_type))
+            self.compare(scorer, theirs.fit(scratch), scratch.num_nodes(scorer.source_type))
 
     def teardown(self) -> None:
         for view, before in getattr(self, "old", []):
@@ -108,11 +124,23 @@ class Changes(RuleBasedStateMachine):
             assert digest(scratch) == before
             for path in SYMMETRIC:
                 scorer = view.fit(npth.PathSim(path))
-                assert_same(scorer, npth.PathSim(path).fit(scratch), scratch.num_nodes(scorer.source_type))
+                self.compare(scorer, npth.PathSim(path).fit(scratch), scratch.num_nodes(scorer.source_type))
 
 
-TestChanges = Changes.TestCase
-TestChanges.settings = settings(
+class WholeChanges(Changes):
+    """Weights are whole numbers, so that norms follow by difference, and nothing rounds."""
+
+    measures = staticmethod(lambda: [kind(path) for kind in (npth.PathSim, npth.JoinSim) for path in SYMMETRIC])
+    compare = staticmethod(assert_equal)
+    weights = st.sampled_from([0.0, 1.0, 2.0, 3.0])
+
+    @initialize(hin=hins(weighted=False))
+    def start(self, hin: HIN) -> None:
+        super().start(hin)
+
+
+TestChanges, TestWholeChanges = Changes.TestCase, WholeChanges.TestCase
+TestChanges.settings = TestWholeChanges.settings = settings(
     max_examples=8,
     stateful_step_count=6,
     deadline=None,
@@ -188,13 +216,53 @@ def test_an_older_version_is_answered_from_memory_or_from_disk(tmp_path: Path, m
 
 def test_a_graph_that_follows_no_measure_is_compacted_too() -> None:
     hin = npth.load("toy")
-    live = LiveGraph(hin)
+    live = LiveGraph(hin, share=float("inf"))
     for number in range(50):
         live.put([(hin.schema.relations[0], number % 5, number, 2.0)])
-    assert live.share > 0.2
+    assert live.share > 0.05
     live.compact()
     assert live.share == 0.0
     assert live.view().version == 50
+
+
+def test_an_undirected_edge_is_the_same_from_either_end() -> None:
+    near = npth.Relation("b", "near", "b", directed=False)
+    hin = HIN.build([Nodes("b", pa.array(["x", "y"]))], [npth.Edges(near, np.array([0]), np.array([1]))])
+    live = LiveGraph(hin)
+    live.put([(near, 0, 1, 3.0)])
+    live.put([(near, 1, 0, 0.5)])
+    assert live.view().hin.matrices[near].toarray().tolist() == [[0.0, 0.5], [0.5, 0.0]]
+
+
+def test_queries_are_answered_while_the_base_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    hin, measure = npth.load("toy"), npth.PathSim("APA")
+    live = LiveGraph(hin, share=float("inf"))
+    live.fit(measure)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slowly(graph: HIN) -> HIN:
+        begun.set()
+        assert go_on.wait(60)
+        return materialised(graph)
+
+    materialised = live_module._materialised
+    monkeypatch.setattr(live_module, "_materialised", slowly)
+    compacting = threading.Thread(target=live.compact)
+    compacting.start()
+    assert begun.wait(60)
+    for number in range(20):
+        live.put([(hin.schema.relations[0], number % 5, number, float(number % 3))])
+        view = live.view()
+        assert isinstance(view.fit(measure), LiveScorer)
+        assert_equal(view.fit(measure), npth.PathSim("APA").fit(rebuilt(view.hin)), 5)
+    assert live.share > 0
+    assert compacting.is_alive()
+    go_on.set()
+    compacting.join(60)
+    later = live.view()
+    assert later.version == 20
+    assert_equal(later.fit(measure), npth.PathSim("APA").fit(rebuilt(later.hin)), 5)
+    assert digest(later.hin) == digest(rebuilt(view.hin))
 
 
 def test_compaction_goes_on_behind_changes() -> None:

@@ -13,7 +13,7 @@ import neupath as npth
 from neupath.graph import digest
 from neupath.live import LiveGraph, LiveStore
 from neupath.store import check, write_store
-from tests.live.tearing import MEASURE, Exchange, Watcher, between_rows, reading_newest, see, unprotected
+from tests.live.tearing import MEASURE, Exchange, Watcher, between_entries, reading_newest, see, unprotected
 
 
 class Pair:
@@ -51,7 +51,7 @@ def test_no_read_beside_a_writer_is_torn() -> None:
 @pytest.mark.parametrize("isolated", [True, False])
 def test_a_read_in_the_middle_of_a_change_is_torn_only_without_versions(isolated: bool) -> None:
     pair, found = Pair(), []
-    with nullcontext() if isolated else reading_newest(), between_rows(lambda: found.append(pair.is_torn())):
+    with nullcontext() if isolated else reading_newest(), between_entries(lambda: found.append(pair.is_torn())):
         pair.write(1.0)
     assert len(found) > 1
     assert any(found) is not isolated

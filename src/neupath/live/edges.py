@@ -1,47 +1,46 @@
-"""LiveEdges: the edges of one link by row, over an immutable base, as the writer changes and reads them."""
+"""LiveEdges: the edges of one link by row, over a base, as the writer changes and reads them."""
 
 import numpy as np
 
 from neupath.graph import Csr
-from neupath.live import kernels
-from neupath.live.growing import Rows, grown
+from neupath.live import edge_kernels as kernels
+from neupath.live.growing import NOWHERE, Rows, grown
 
-_ROOM = 4
-"""The least room that a row is given to grow into."""
+_FIRST = 64
+"""Further edges that there is room for at first."""
 
 
 class LiveEdges:
-    """Rows of weights that change one entry at a time; a row that changes is copied once, with room to grow."""
+    """Rows of weights that change one entry at a time: those of the base in place, further ones beside it.
+
+    An edge that is taken away stays with weight 0, so that whatever led over it can still be found.
+    """
 
     def __init__(self, base: Csr) -> None:
         self.num_rows, self.num_columns = base.shape
-        place = np.full(self.num_rows, -1, dtype=np.int64)
-        sizes = np.zeros(self.num_rows, dtype=np.int64)
+        self.mean_size = base.nnz / max(1, base.shape[0])
+        spans = np.full(self.num_rows, -1, dtype=np.int64)
         self._used = 0
-        pool = np.zeros(16, dtype=np.int64), np.zeros(16)
-        self.arrays = Rows(base.indptr, base.indices, base.data, place, sizes, sizes.copy(), *pool)
+        room = np.full(_FIRST, NOWHERE), np.zeros(_FIRST)
+        self._take(Rows(base.indptr, base.indices, base.data.copy(), spans, *room))
+
+    def _take(self, arrays: Rows) -> None:
+        self.arrays, self.fields = arrays, tuple(arrays)
 
     def grow(self, num_rows: int, num_columns: int) -> None:
         """Make room for new nodes, which have no edges yet."""
         self.num_rows, self.num_columns = num_rows, num_columns
-        start, size, room = grown(self.arrays.start, num_rows, -1), self.arrays.size, self.arrays.room
-        self.arrays = self.arrays._replace(start=start, size=grown(size, num_rows, 0), room=grown(room, num_rows, 0))
+        self._take(self.arrays._replace(spans=grown(self.arrays.spans, num_rows, -1)))
 
     def put(self, row: int, column: int, weight: float) -> None:
         """Set the weight of an edge; 0 takes it away."""
-        size = self._size(row)
-        if self.arrays.start[row] < 0 or size == self.arrays.room[row]:
-            room = size + max(_ROOM, size // 4)
-            wanted = self._used + room
-            columns, values = grown(self.arrays.columns, wanted), grown(self.arrays.values, wanted)
-            self.arrays = self.arrays._replace(columns=columns, values=values)
-            kernels.move_row(self.arrays, row, self._used, room)
-            self._used += room
-        kernels.put_entry(self.arrays, row, column, weight)
+        used = kernels.put_entry(self.fields, self._used, row, column, weight)
+        while used < 0:
+            self._lengthen()
+            used = kernels.put_entry(self.fields, self._used, row, column, weight)
+        self._used = used
 
-    def _size(self, row: int) -> int:
-        """Count the entries of a row."""
-        indptr, start = self.arrays.indptr, self.arrays.start
-        if start[row] >= 0:
-            return int(self.arrays.size[row])
-        return int(indptr[row + 1] - indptr[row]) if row + 1 < len(indptr) else 0
+    def _lengthen(self) -> None:
+        wanted = 2 * len(self.arrays.columns)
+        columns, values = grown(self.arrays.columns, wanted, NOWHERE), grown(self.arrays.values, wanted)
+        self._take(self.arrays._replace(columns=columns, values=values))

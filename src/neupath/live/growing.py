@@ -5,49 +5,58 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+NOWHERE = np.iinfo(np.int64).max
+
 
 class Rows(NamedTuple):
-    """Rows of edges that change in place: a base, and for rows that changed their place, size and room in a pool."""
+    """Rows of edges that change in place: a base of which the weights change, and for each row the edges it lacks."""
 
     indptr: NDArray[Any]
     indices: NDArray[Any]
     data: NDArray[Any]
-    start: NDArray[Any]
-    size: NDArray[Any]
-    room: NDArray[Any]
-    columns: NDArray[Any]
+    spans: NDArray[Any]  # by row: where its further edges are, see `edge_kernels.span_of`, or -1
+    columns: NDArray[Any]  # by further edge: its column, ascending in its row, or NOWHERE where there is none yet
     values: NDArray[Any]
+
+
+VERSION = np.int32
+"""Versions count from that of the base, and are kept short: a query takes as long as what it reads."""
+NEVER = np.iinfo(VERSION).max
+ENTRY = np.dtype([("place", np.int64), ("value", np.float64), ("born", VERSION), ("died", VERSION)])
+"""A value at a place of a line, the version it is there from, or NEVER if it is not written yet, and is gone from."""
+NORM = np.dtype([("value", np.float64), ("born", VERSION), ("previous", np.int32)])
+"""A norm, the version it holds from, and where the one before it is, or -1."""
+
+
+class Lines(NamedTuple):
+    """The rows of a matrix, or its columns: a base, and entries that replace some of it, each from a version on."""
+
+    indptr: NDArray[Any]
+    indices: NDArray[Any]
+    data: NDArray[Any]
+    replaced: NDArray[Any]  # by place in the base: the version that replaces it
+    spans: NDArray[Any]  # by line: where its entries are, see `edge_kernels.span_of`, or -1 where it never changed
+    entries: NDArray[Any]
+
+
+class Norms(NamedTuple):
+    """‖row‖² of every row: at some version, and as it was changed since, which is never much."""
+
+    base: NDArray[Any]
+    heads: NDArray[Any]  # by row: its last norm since, or -1
+    since: NDArray[Any]
 
 
 class Half(NamedTuple):
-    """A half-path matrix: a base by row and by column, and entries that replace some of it, each from a version on."""
+    """A half-path matrix by row and by column, with the norms of its rows, over a base of some version."""
 
-    indptr: NDArray[Any]
-    indices: NDArray[Any]
-    data: NDArray[Any]
-    column_indptr: NDArray[Any]
-    column_indices: NDArray[Any]
-    column_data: NDArray[Any]
-    base_norms: NDArray[Any]
-    row_replaced: NDArray[Any]  # by place in the base: the version that replaces it
-    column_replaced: NDArray[Any]
-    changed: NDArray[Any]  # by column: the first version that changes it
-    row_heads: NDArray[Any]  # by row: its last entry, or -1
-    column_heads: NDArray[Any]
-    norm_heads: NDArray[Any]
-    rows: NDArray[Any]  # by entry
-    columns: NDArray[Any]
-    values: NDArray[Any]
-    born: NDArray[Any]
-    died: NDArray[Any]
-    row_next: NDArray[Any]
-    column_next: NDArray[Any]
-    norm_values: NDArray[Any]  # by change of a norm
-    norm_born: NDArray[Any]
-    norm_previous: NDArray[Any]
+    rows: Lines
+    columns: Lines
+    norms: Norms
+    version: int
 
 
-def grown(array: NDArray[Any], wanted: int, fill: int | None = None) -> NDArray[Any]:
+def grown(array: NDArray[Any], wanted: int, fill: Any = None) -> NDArray[Any]:
     """Return an array of at least `wanted` entries that begins like this one and goes on with `fill`.
 
     It is the same one where that is long enough.

@@ -18,8 +18,8 @@ from neupath.nodes import Nodes, Rows
 from neupath.scorer import Scorer
 from neupath.store import Batch, Change, Grouped, open_store
 
-SHARE = 0.2
-"""Entries of records for each one of the base from which the base is made anew; see benchmarks/live.py."""
+SHARE = 0.05
+"""Entries changed for each one of the base from which the base is made anew; docs/live.md says how it was measured."""
 FOLLOWED = 16
 """Measures of a store that follow its changes."""
 RECENT = 100
@@ -52,7 +52,7 @@ class LiveGraph:
 
     @property
     def share(self) -> float:
-        """Entries of records for each one of the base, in the half-path matrix that has most."""
+        """Entries changed for each one of the base, in the half-path matrix that has most."""
         return self._state.share
 
     def follow(self, measure: PathMeasure) -> None:

@@ -34,7 +34,11 @@ class LiveMatrices(Mapping[Relation, Csr]):
         return len(self._base)
 
     def _make(self, relation: Relation) -> Csr:
-        last = {(put[2], put[3]): put[4] for put in self._log[: self._length] if put[1] == relation}
+        puts = (put for put in self._log[: self._length] if put[1] == relation)
+        last = {
+            (row, column) if relation.directed else (min(row, column), max(row, column)): weight
+            for _, _, row, column, weight in puts
+        }
         shape = self._sizes[relation.source], self._sizes[relation.target]
         rows, columns = np.array(list(last), dtype=np.int64).reshape(-1, 2).T
         changed = both_ways(rows, columns, np.array(list(last.values()), dtype=np.float64), relation.directed)

@@ -26,11 +26,11 @@ class Plan:
             return None
         steps = [LiveStep(adjacency, step, scaling) for step, scaling in self.left]
         if self.right is None:
-            half = LiveHalf(steps, factors.left, factors.right, factors.left_norms)
+            half = LiveHalf(steps, factors.left, factors.right, factors.left_norms, adjacency.version)
             return half, half
         others = [LiveStep(adjacency, step, scaling) for step, scaling in self.right]
-        left = LiveHalf(steps, factors.left, factors.left.T.tocsr(), factors.left_norms)
-        return left, LiveHalf(others, factors.right.T.tocsr(), factors.right, factors.right_norms)
+        left = LiveHalf(steps, factors.left, factors.left.T.tocsr(), factors.left_norms, adjacency.version)
+        return left, LiveHalf(others, factors.right.T.tocsr(), factors.right, factors.right_norms, adjacency.version)
 
 
 def plan_of(measure: PathMeasure, metapath: MetaPath) -> Plan | None:

@@ -29,7 +29,10 @@ class LiveScorer(Scorer):
         self.name = measure.name  # type: ignore[misc]
         self.hin_, self.version, self.key = hin, version, key
         self._measure = measure
-        self._left, self._right = halves
+        left, right = halves
+        self._rows, self._columns = left.rows, right.columns
+        self._fields = tuple(tuple(part) for part in (left.rows, right.columns, left.norms, right.norms))
+        self._since_base = version - left.version
 
     def fit(self, hin: HIN) -> Self:
         if hin is not self.hin_:
@@ -43,11 +46,11 @@ class LiveScorer(Scorer):
 
     def additions(self, row: int) -> float | None:
         """Return about how many additions a query takes, or nothing for one whose row has changed since the base."""
-        left, right = self._left, self._right
-        if row + 1 >= len(left.indptr) or left.row_heads[row] >= 0:
+        rows, columns = self._rows, self._columns
+        if row + 1 >= len(rows.indptr) or rows.spans[row] >= 0:
             return None
-        columns = left.indices[left.indptr[row] : left.indptr[row + 1]]
-        return float((right.column_indptr[columns + 1] - right.column_indptr[columns]).sum())
+        met = rows.indices[rows.indptr[row] : rows.indptr[row + 1]]
+        return float((columns.indptr[met + 1] - columns.indptr[met]).sum())
 
     @property
     def source_type(self) -> str:
@@ -69,7 +72,7 @@ class LiveScorer(Scorer):
 
         scores = np.zeros((len(queries), len(self._targets)))
         normalisation = int(self._measure.normalisation)
-        kernels.score_rows(self._left, self._right, normalisation, self.version, queries, scores)
+        kernels.score_rows(self._fields, normalisation, self._since_base, queries, scores)
         return scores
 
     def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
@@ -84,8 +87,8 @@ class LiveScorer(Scorer):
         def search(block: slice) -> None:
             scratch = borrow_scratch(count)
             best.sizes[block] = kernels.top_k(
-                self._left, self._right, normalisation, self.version, queries[block], skipped[block], mask,
-                scratch, best.rows[block], best.scores[block],
+                self._fields, normalisation, self._since_base, queries[block], skipped[block], mask, scratch,
+                best.rows[block], best.scores[block],
             )  # fmt: skip
             return_scratch(scratch)
 

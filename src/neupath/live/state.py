@@ -14,10 +14,10 @@ from neupath.live.halves import LiveHalf
 from neupath.live.matrices import LiveMatrices, Put
 from neupath.live.plans import plan_of
 from neupath.live.scorer import LiveScorer
-from neupath.live.steps import Adjacency
+from neupath.live.steps import Adjacency, pairs_of
 from neupath.measures.path_measure import PathMeasure
 from neupath.nodes import Nodes
-from neupath.schema import Link, Relation
+from neupath.schema import Relation
 from neupath.scorer import Scorer
 
 Key = tuple[str, str]
@@ -61,7 +61,7 @@ class State:
     def __init__(self, hin: HIN, version: int) -> None:
         self._base, self._nodes = hin, dict(hin.nodes)
         self._num_edges = sum(int(matrix.nnz) for matrix in hin.matrices.values())
-        self._adjacency = Adjacency(hin)
+        self._adjacency = Adjacency(hin, version)
         self._log: list[Put] = []
         self._halves: dict[Key, tuple[LiveHalf, LiveHalf]] = {}
         self.measures: dict[Key, PathMeasure] = {}
@@ -96,13 +96,11 @@ class State:
         """Follow one change; readers see it all at once when it is done."""
         if change.nodes:
             self._grow(change.nodes)
-        for relation, row, column, weight in change.edges:
-            self._adjacency.put(Link(relation), row, column, weight)
-            self._log.append((change.version, relation, row, column, weight))
-        pairs = [(Link(relation), row, column) for relation, row, column, _ in change.edges]
+        self._log += [(change.version, *edge) for edge in change.edges]
+        pairs = [self._adjacency.put(pair, weight) for pair, weight in pairs_of(change.edges)]
         for left, right in self._halves.values():
             for half in (left,) if left is right else (left, right):
-                half.recompute(half.affected(pairs), change.version)
+                half.follow(pairs, change.version)
         matrices = LiveMatrices(self._base.matrices, self._log, len(self._log), self._adjacency.sizes)
         hin = HIN(self._base.schema, MappingProxyType(dict(self._nodes)), matrices, self._base.notes)
         self._publish(change.version, hin)

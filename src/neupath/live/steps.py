@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from neupath.graph import HIN, Floats
-from neupath.live import kernels
+from neupath.live import edge_kernels as kernels
 from neupath.live.edges import LiveEdges
 from neupath.live.growing import grown
 from neupath.metapath import Step
@@ -25,13 +25,17 @@ class Scaling:
         return Scaling(self.columns, self.rows)
 
 
+Pair = tuple[Relation, int, int]
+"""The two ends of an edge, by row; an edge of an undirected relation is two pairs."""
+
+
 class Adjacency:
     """The live edges of a graph by link, each made when it is first asked for."""
 
-    def __init__(self, hin: HIN) -> None:
-        self._hin = hin
+    def __init__(self, hin: HIN, version: int) -> None:
+        self._hin, self.version = hin, version
         self._edges: dict[Link, LiveEdges] = {}
-        self._puts: list[tuple[Link, int, int, float]] = []
+        self._puts: list[tuple[Pair, float]] = []
         self.sizes = {node_type: len(nodes) for node_type, nodes in hin.nodes.items()}
 
     def edges(self, link: Link) -> LiveEdges:
@@ -39,16 +43,17 @@ class Adjacency:
         if link not in self._edges:
             made = LiveEdges(self._hin.matrix(link))
             made.grow(self.sizes[link.source], self.sizes[link.target])
-            for other, row, column, weight in self._puts:
-                _put(made, link, other, row, column, weight)
+            for pair, weight in self._puts:
+                _put(made, link, pair, weight)
             self._edges[link] = made
         return self._edges[link]
 
-    def put(self, link: Link, row: int, column: int, weight: float) -> None:
-        """Set the weight of an edge of a forward link, in both directions."""
-        self._puts.append((link, row, column, weight))
-        for known, edges in self._edges.items():
-            _put(edges, known, link, row, column, weight)
+    def put(self, pair: Pair, weight: float) -> Pair:
+        """Set the weight of an edge, whichever way links read it; return its ends."""
+        self._puts.append((pair, weight))
+        for link, edges in self._edges.items():
+            _put(edges, link, pair, weight)
+        return pair
 
     def grow(self, sizes: Mapping[str, int]) -> None:
         """Make room for new nodes."""
@@ -57,14 +62,20 @@ class Adjacency:
             edges.grow(sizes[link.source], sizes[link.target])
 
 
-def _put(edges: LiveEdges, own: Link, link: Link, row: int, column: int, weight: float) -> None:
-    """Set an edge where the link is the edges' own one, whichever way that reads it."""
-    if own.relation != link.relation:
-        return
-    if not own.reverse:
-        edges.put(row, column, weight)
-    if own.reverse or (not own.relation.directed and row != column):
-        edges.put(column, row, weight)
+def _put(edges: LiveEdges, link: Link, pair: Pair, weight: float) -> None:
+    relation, row, column = pair
+    if link.relation is relation or link.relation == relation:  # the same object mostly, which is told faster
+        edges.put(*((column, row) if link.reverse else (row, column)), weight)
+
+
+def pairs_of(edges: Sequence[tuple[Relation, int, int, float]]) -> list[tuple[Pair, float]]:
+    """Return edges as pairs with their weights, those of an undirected relation both ways."""
+    found = []
+    for relation, row, column, weight in edges:
+        found.append(((relation, row, column), weight))
+        if not relation.directed and row != column:
+            found.append(((relation, column, row), weight))
+    return found
 
 
 class LiveStep:
@@ -80,6 +91,11 @@ class LiveStep:
             self._rescale(rows, np.arange(adjacency.sizes[node_type]))
 
     @property
+    def is_scaled(self) -> bool:
+        """Whether an edge changes more entries than its own."""
+        return bool(self._scaling.rows or self._scaling.columns)
+
+    @property
     def forward(self) -> list[LiveEdges]:
         return [self._adjacency.edges(link) for link in self.step.links]
 
@@ -89,7 +105,7 @@ class LiveStep:
 
     def row(self, row: int) -> tuple[Rows, Floats]:
         """Return one row of this step."""
-        if len(self.step.links) == 1 and not self._scaling.rows and not self._scaling.columns:
+        if len(self.step.links) == 1 and not self.is_scaled:
             columns, values = kernels.copy_row(self._adjacency.edges(self.step.links[0]).arrays, row)
             return columns, values
         return self.multiply(np.array([row]), np.ones(1))
@@ -97,23 +113,32 @@ class LiveStep:
     def multiply(self, columns: Rows, values: Floats) -> tuple[Rows, Floats]:
         """Return a sparse row times this step."""
         weights = values if not self._scaling.rows else values * self._scale(True)[columns]
+        sums, touched = self.scratch()
+        count = 0
+        for edges in self.forward:
+            count = kernels.multiply_row(columns, weights, edges.arrays, sums, touched, count)
+        found, products = kernels.take_sums(sums, touched, count)
+        return found, products if not self._scaling.columns else products * self._scale(False)[found]
+
+    def scratch(self) -> tuple[Floats, Rows]:
+        """Return sums, all 0, and room to list columns, for products with this step."""
         width = self._adjacency.sizes[self.step.target]
         if len(self._sums) < width:
             self._sums, self._touched = np.zeros(width), np.empty(width + 1, dtype=np.int64)
-        count = 0
-        for edges in self.forward:
-            count = kernels.multiply_row(columns, weights, edges.arrays, self._sums, self._touched, count)
-        found, products = kernels.take_sums(self._sums, self._touched, count)
-        return found, products if not self._scaling.columns else products * self._scale(False)[found]
+        return self._sums, self._touched
 
-    def changed_rows(self, pairs: Sequence[tuple[Link, int, int]]) -> Rows:
-        """Return the rows that are others after some edges changed, and follow the sums; pairs are by forward link."""
-        ends = [
+    def ends(self, pairs: Sequence[Pair]) -> list[tuple[int, int]]:
+        """Return the entries of this step that some edges are, as (row, column)."""
+        return [
             (column, row) if link.reverse else (row, column)
-            for relation, row, column in _oriented(pairs)
+            for relation, row, column in pairs
             for link in self.step.links
-            if link.relation == relation
+            if link.relation is relation or link.relation == relation
         ]
+
+    def changed_rows(self, pairs: Sequence[Pair]) -> Rows:
+        """Return the rows that are others after some edges changed, and follow the sums."""
+        ends = self.ends(pairs)
         if not ends:
             return np.empty(0, dtype=np.int64)
         rows = np.array(sorted({row for row, _ in ends}), dtype=np.int64)
@@ -139,12 +164,6 @@ class LiveStep:
         if power:
             totals = sum(kernels.sum_rows(edges.arrays, which) for edges in (self.forward if rows else self.backward))
             self._scale(rows)[which] = np.where(totals > 0, np.where(totals > 0, totals, 1.0) ** power, 0.0)
-
-
-def _oriented(pairs: Sequence[tuple[Link, int, int]]) -> list[tuple[Relation, int, int]]:
-    """Return the pairs by relation, those of an undirected one both ways."""
-    both = [(link.relation, row, column) for link, row, column in pairs]
-    return both + [(link.relation, column, row) for link, row, column in pairs if not link.relation.directed]
 
 
 def _union(edges: LiveEdges, rows: Rows) -> Rows:
