@@ -26,7 +26,7 @@ from neupath.errors import QueryError
 from neupath.graph import HIN, Floats
 from neupath.halfpath import Factors, mirrored
 from neupath.labels import Pairs
-from neupath.models.classes import edge_kinds
+from neupath.models.flat_graph import edge_kinds
 from neupath.models.learned import QUERIES_A_BATCH, LearnedScorer
 from neupath.models.model import choose_device, seeded
 from neupath.models.soft_paths import HalfPath, gated_product, gram, half_paths, row_dots, spell, walk

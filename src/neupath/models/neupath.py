@@ -14,8 +14,9 @@ from neupath.graph import HIN, Floats
 from neupath.labels import Pairs
 from neupath.models.attention import Look, looked_at, used_metapaths
 from neupath.models.batches import Batch, build_batch
-from neupath.models.classes import ClassTable, FlatGraph, Ints, edge_kinds
+from neupath.models.classes import ClassTable
 from neupath.models.encoder import Decoder, Encoder, Pooling
+from neupath.models.flat_graph import FlatGraph, Ints, edge_kinds
 from neupath.models.learned import QUERIES_A_BATCH, LearnedScorer
 from neupath.models.model import choose_device, reproducible, seeded
 from neupath.models.training import Epoch, Recipe, Watch, fingerprint_of, train
@@ -120,7 +121,7 @@ class NeuPath(LearnedScorer):
         types = graph.types if self.node_types else np.zeros_like(graph.types)
         kinds = graph.kinds if self.edge_types else np.zeros_like(graph.kinds)
         self.hin_ = hin
-        self.graph_ = FlatGraph(graph.start, types, graph.indptr, graph.sources, kinds)
+        self.graph_ = FlatGraph(graph.start, types, graph.first, graph.last, graph.sources, kinds)
         cap = {"tmax": self.paths, "max": 1}.get(self.pooling, 0)
         self.table_ = ClassTable(len(hin.schema.node_types) if self.node_types else 1, self.layers, cap)
         self.background_ = self.table_.background(self.graph_)

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, eye_array
 
 from neupath.errors import QueryError
 from neupath.graph import HIN, Csr, Floats, freeze
-from neupath.models.classes import FlatGraph, edge_kinds
+from neupath.models.flat_graph import FlatGraph, edge_kinds
 from neupath.nodes import Rows
 from neupath.parsing import arrow
 
