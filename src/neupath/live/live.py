@@ -7,6 +7,7 @@ from typing import Self
 
 import numpy as np
 
+from neupath.following import Learned
 from neupath.graph import HIN
 from neupath.live.state import RowChange, State, View
 from neupath.measures.path_measure import PathMeasure
@@ -47,16 +48,16 @@ class LiveGraph:
         """Entries of records for each one of the base, in the half-path matrix that has most."""
         return self._state.share
 
-    def follow(self, measure: PathMeasure) -> None:
-        """Keep what a measure needs up to date from now on."""
+    def follow(self, scorer: PathMeasure | Learned) -> None:
+        """Keep what a measure or a trained model needs up to date from now on."""
         with self._writing:
-            self._state.follow(measure)
+            self._state.follow(scorer)
 
-    def fit(self, measure: Scorer) -> Scorer:
-        """Return a measure over the graph as it is, followed from now on where it can be."""
-        if isinstance(measure, PathMeasure):
-            self.follow(measure)
-        return self.view().fit(measure)
+    def fit(self, scorer: Scorer) -> Scorer:
+        """Return a measure or a trained model over the graph as it is, followed from now on where it can be."""
+        if isinstance(scorer, PathMeasure | Learned):
+            self.follow(scorer)
+        return self.view().fit(scorer)
 
     def put(self, edges: Sequence[tuple[object, int, int, float]], nodes: Mapping[str, Nodes] | None = None) -> int:
         """Set the weights of edges by relation and rows (0 takes one away), and add nodes; return the new version."""
@@ -77,15 +78,15 @@ class LiveGraph:
         """Make the base anew while readers and the writer go on, and then take it up."""
         with self._compacting:
             with self._writing:
-                view, measures, done = self._state.view, list(self._state.measures.values()), len(self._since)
+                view, followed, done = self._state.view, list(self._state.followed.values()), len(self._since)
             fresh = State(_materialised(view.hin), view.version)
-            for measure in measures:
-                fresh.follow(measure)
+            for scorer in followed:
+                fresh.follow(scorer)
             with self._writing:
                 for change in self._since[done:]:
                     fresh.apply(change)
-                for measure in self._state.measures.values():
-                    fresh.follow(measure)
+                for scorer in self._state.followed.values():
+                    fresh.follow(scorer)
                 self._state, self._since = fresh, self._since[done:]
 
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
+from neupath.following import Binding, Follower, Learned
 from neupath.graph import HIN
 from neupath.live.growing import Half
 from neupath.live.halves import LiveHalf
@@ -14,6 +15,7 @@ from neupath.live.matrices import LiveMatrices, Put
 from neupath.live.plans import plan_of
 from neupath.live.scorer import LiveScorer
 from neupath.live.steps import Adjacency
+from neupath.measures import PathSim
 from neupath.measures.path_measure import PathMeasure
 from neupath.nodes import Nodes
 from neupath.schema import Link, Relation
@@ -38,13 +40,24 @@ class View:
     version: int
     hin: HIN
     halves: Mapping[Key, tuple[Half, Half]]
+    models: Mapping[object, Binding] = field(default_factory=dict)
 
-    def fit(self, measure: Scorer) -> Scorer:
-        """Return a measure over this version: at once where it is followed, else fitted from scratch."""
-        halves = self.halves.get(key_of(measure, self.hin)) if isinstance(measure, PathMeasure) else None
+    def fit(self, scorer: Scorer) -> Scorer:
+        """Return a measure or a trained model over this version: at once where it is followed, else from scratch."""
+        if isinstance(scorer, Learned):
+            return self._bind(scorer)
+        halves = self.halves.get(key_of(scorer, self.hin)) if isinstance(scorer, PathMeasure) else None
         if halves is None:
-            return measure.fit(self.hin)
-        return LiveScorer(_placed(measure, self.hin), self.hin, halves, self.version)  # type: ignore[arg-type]
+            return scorer.fit(self.hin)
+        return LiveScorer(_placed(scorer, self.hin), self.hin, halves, self.version)  # type: ignore[arg-type]
+
+    def _bind(self, model: Learned) -> Scorer:
+        if model.identity in self.models:
+            return self.models[model.identity](self.hin)
+        parts = model.as_pathsims()
+        if parts is None:
+            return model.bind(self.hin)
+        return parts.over(self.hin, [self.fit(PathSim(metapath)) for metapath in parts.metapaths])
 
 
 class State:
@@ -52,19 +65,38 @@ class State:
 
     def __init__(self, hin: HIN, version: int) -> None:
         self._base, self._nodes = hin, dict(hin.nodes)
+        self._num_edges = sum(matrix.nnz for matrix in hin.matrices.values())
         self._adjacency = Adjacency(hin)
         self._log: list[Put] = []
         self._halves: dict[Key, tuple[LiveHalf, LiveHalf]] = {}
-        self.measures: dict[Key, PathMeasure] = {}
+        self._models: dict[object, Follower] = {}
+        self.followed: dict[object, PathMeasure | Learned] = {}
         self.view = View(version, hin, MappingProxyType({}))
 
     @property
     def share(self) -> float:
-        """The largest share of records in any half."""
-        return max((half.share for halves in self._halves.values() for half in halves), default=0.0)
+        """The largest share of records in any half; without one, that of changes among the edges."""
+        shares = (half.share for halves in self._halves.values() for half in halves)
+        return max(shares, default=len(self._log) / max(1, self._num_edges))
 
-    def follow(self, measure: PathMeasure) -> None:
-        """Build the halves of a measure over the graph as it is, to change with it from now on."""
+    def follow(self, scorer: PathMeasure | Learned) -> None:
+        """Build what a measure or a trained model needs over the graph as it is, to change with it from now on."""
+        if isinstance(scorer, Learned):
+            self._follow_model(scorer)
+        else:
+            self._follow_measure(scorer)
+
+    def _follow_model(self, model: Learned) -> None:
+        parts = model.as_pathsims()
+        for metapath in parts.metapaths if parts else ():
+            self._follow_measure(PathSim(metapath))
+        follower = None if parts or model.identity in self._models else model.follower(self.view.hin)
+        if follower is not None:
+            self._models[model.identity] = follower
+            self.followed[model.identity] = model
+            self._publish(self.view.version, self.view.hin)
+
+    def _follow_measure(self, measure: PathMeasure) -> None:
         key = key_of(measure, self.view.hin)
         if key in self._halves:
             return
@@ -73,7 +105,7 @@ class State:
         halves = None if plan is None else plan.build(fitted, self._adjacency)
         if halves is not None:
             self._halves[key] = halves
-            self.measures[key] = measure
+            self.followed[key] = measure
             self._publish(self.view.version, self.view.hin)
 
     def apply(self, change: RowChange) -> None:
@@ -89,11 +121,14 @@ class State:
                 half.recompute(half.affected(pairs), change.version)
         matrices = LiveMatrices(self._base.matrices, self._log, len(self._log), self._adjacency.sizes)
         hin = HIN(self._base.schema, MappingProxyType(dict(self._nodes)), matrices, self._base.notes)
+        for follower in self._models.values():
+            follower.apply(hin, change.edges)
         self._publish(change.version, hin)
 
     def _publish(self, version: int, hin: HIN) -> None:
         views = {key: (left.arrays, right.arrays) for key, (left, right) in self._halves.items()}
-        self.view = View(version, hin, views)
+        models = {identity: follower.as_it_is() for identity, follower in self._models.items()}
+        self.view = View(version, hin, views, models)
 
     def _grow(self, added: Mapping[str, Nodes]) -> None:
         for node_type, nodes in added.items():
