@@ -108,7 +108,11 @@ class LearnedChanges(RuleBasedStateMachine):
             if all(sizes):
                 ends = [data.draw(st.integers(0, size - 1)) for size in sizes]
                 edges[relation, *(ends if relation.directed else sorted(ends))] = data.draw(WEIGHTS)
-        self.live.put([(*edge, weight) for edge, weight in edges.items()])
+        changes = [(*edge, weight) for edge, weight in edges.items()]
+        self.live.put(changes[:2])
+        if number > 2:
+            self.old.append(self.live.view())  # nobody asks it anything before the next change
+            self.live.put(changes[2:])
 
     @rule(node_type=st.sampled_from("abc"), number=st.integers(1, 3))
     def add_nodes_with_an_edge(self, node_type: str, number: int) -> None:

@@ -82,13 +82,13 @@ class ClassTable:
         """Return the classes of some nodes after a layer, given those of all nodes before it."""
         keys = _signatures(graph.first, graph.last, graph.sources, graph.kinds, nodes, classes, self.cap)
         packed = keys.view([("a", "u8"), ("b", "u8")]).ravel()
-        distinct, first, where = np.unique(packed, return_index=True, return_inverse=True)
-        known = distinct.tolist()
-        found = layer.find(known)
-        new = np.flatnonzero(found < 0)
-        if len(new):
-            found[new] = layer.add([known[i] for i in new], self._define(graph, nodes[first[new]], classes))
-        return found[where.ravel()]
+        found = layer.find(packed.tolist())
+        missing = np.flatnonzero(found < 0)
+        if len(missing):
+            distinct, first, where = np.unique(packed[missing], return_index=True, return_inverse=True)
+            new = layer.add(distinct.tolist(), self._define(graph, nodes[missing[first]], classes))
+            found[missing] = new[where.ravel()]
+        return found
 
     def _define(self, graph: FlatGraph, nodes: Ints, classes: Ints) -> Members:
         """Say what the classes of some nodes are made of."""
@@ -106,6 +106,26 @@ class ClassTable:
             neighbours[begins],
             np.minimum(counts, self.cap) if self.cap else counts,
         )
+
+
+@compiled
+def reached(first, last, sources, joined, changed):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Return the nodes whose classes after a layer may be others, ascending.
+
+    These are nodes whose edges changed, nodes whose class before the layer did, and the neighbours of the latter.
+    """
+    length = len(joined) + len(changed)
+    for v in changed:
+        length += last[v] - first[v]
+    nodes = np.empty(length, dtype=np.int64)
+    nodes[: len(joined)] = joined
+    nodes[len(joined) : len(joined) + len(changed)] = changed
+    at = len(joined) + len(changed)
+    for v in changed:
+        for edge in range(first[v], last[v]):
+            nodes[at] = sources[edge]
+            at += 1
+    return np.unique(nodes)
 
 
 @compiled

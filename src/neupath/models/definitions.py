@@ -2,7 +2,6 @@
 
 import copy
 from dataclasses import dataclass, fields
-from typing import Self
 
 import numpy as np
 
@@ -70,15 +69,18 @@ class Layer:
         self._before = 0 if known is None else len(known)
         self._numbers: dict[Key, int] = {}
         self._own = Definitions()
+        self._kept: Layer | None = None
 
     def __len__(self) -> int:
         return self._before + len(self._own)
 
-    def as_it_is(self) -> Self:
-        """Return a layer that never changes, and knows what this one knows now."""
-        kept = copy.copy(self)
-        kept._own = copy.copy(self._own)
-        return kept
+    def as_it_is(self) -> "Layer":
+        """Return a layer that never changes, and knows what this one knows now; the same one until there is more."""
+        if self._kept is None or len(self._kept) != len(self):
+            kept = copy.copy(self)
+            kept._own, kept._kept = copy.copy(self._own), None
+            self._kept = kept
+        return self._kept
 
     def fork(self) -> "Layer":
         """Return a layer that knows the same classes and may learn others on its own."""

@@ -61,14 +61,10 @@ class FlatGraph:
         first = self.first[nodes]
         return positions(first, self.last[nodes] - first)
 
-    def neighbours(self, nodes: Ints) -> Ints:
-        """Return the nodes with an edge into some nodes, once for every edge; every edge leads both ways."""
-        return self.sources[self.edges_of(nodes)[1]]
-
     def with_neighbours(self, nodes: Mask) -> Mask:
         """Mark some nodes and all their neighbours; shape (nodes,)."""
         marked = nodes.copy()
-        marked[self.neighbours(np.flatnonzero(nodes))] = True
+        marked[self.sources[self.edges_of(np.flatnonzero(nodes))[1]]] = True
         return marked
 
 

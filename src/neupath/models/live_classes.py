@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from neupath.following import Binding, EdgeWeight, Follower
 from neupath.graph import HIN
+from neupath.models.classes import reached
 from neupath.models.flat_graph import Ints
 from neupath.models.live_graph import LiveFlatGraph
 from neupath.models.recorded import Recorded
@@ -54,7 +53,7 @@ class LiveClasses(Follower):
         graph = self._model.seen(self._graph.now)
         changed = joined[:0]
         for layer, (before, after) in zip(self._table.layers, pairwise(self._background), strict=True):
-            nodes = np.unique(np.concatenate([joined, changed, graph.neighbours(changed)]))
+            nodes = reached(graph.first, graph.last, graph.sources, joined, changed)
             found = self._table.refine(graph, layer, nodes, before.now)
             differs = found != after.now[nodes]
             changed = nodes[differs]

@@ -124,6 +124,8 @@ class NeuPath(LearnedScorer):
 
     def seen(self, graph: FlatGraph) -> FlatGraph:
         """Return a graph as the model sees it: perhaps without types of nodes, or kinds of edges."""
+        if self.node_types and self.edge_types:
+            return graph
         types = graph.types if self.node_types else np.broadcast_to(np.int64(0), graph.types.shape)
         kinds = graph.kinds if self.edge_types else np.broadcast_to(np.int64(0), graph.kinds.shape)
         return replace(graph, types=types, kinds=kinds)

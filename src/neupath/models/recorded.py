@@ -1,13 +1,13 @@
 """Recorded: an array that one writer changes in place, and of which readers can have every version."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from neupath.models.flat_graph import Ints
 
-_MOST_RECORDS = 1024
+_MOST_RECORDS = 128
 Record = tuple[Ints, Ints]
 """Places, and what stands there from then on."""
 
@@ -59,7 +59,7 @@ class Recorded:
         if self._entries > len(self.now) or len(self._records) > _MOST_RECORDS:
             self._begin()
         else:
-            self._version = replace(self._version, length=len(self._records))
+            self._version = Version(self._version.base, self._records, len(self._records))
 
     def as_it_is(self) -> Version:
         """Return this version, which stays as it is."""
