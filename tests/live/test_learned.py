@@ -1,6 +1,7 @@
 """Trained models over a live graph score after any sequence of changes as bound to one made from scratch."""
 
 import copy
+import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -210,3 +211,31 @@ def test_rounded_channels_are_followed_as_measures() -> None:
     live.put([(RELATIONS[0], 0, 2, 4.0)])
     scratch = rounded.bind(rebuilt(live.view().hin))
     assert live.view().fit(rounded).top_k("a0").to_dict() == scratch.top_k("a0").to_dict()
+
+
+def test_readers_beside_a_writer_see_their_version(model: NeuPath) -> None:
+    live, done = LiveGraph(grown_up(), share=float("inf")), threading.Event()
+    live.fit(model)
+    first, second = (RELATIONS[0], 0, 5), (RELATIONS[4], 5, 7)
+    states = [[(*first, 0.0), (*second, 0.0)], [(*first, 1.0), (*second, 1.0)], [(*second, 0.0)]]
+    expected = {}
+    for state in states:
+        version = live.put(state)
+        expected[version % 3] = model.bind(rebuilt(live.view().hin)).score_rows(np.arange(9))
+    assert not np.allclose(expected[1], expected[2])
+
+    def write() -> None:
+        while not done.is_set():
+            for state in states:
+                live.put(state)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(60):
+            view = live.view()
+            np.testing.assert_allclose(view.fit(model).score_rows(np.arange(9)), expected[view.version % 3], atol=1e-6)
+    finally:
+        done.set()
+        writer.join()
+    assert live.view().version > 10
