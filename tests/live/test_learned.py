@@ -3,6 +3,7 @@
 import copy
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +16,13 @@ torch = pytest.importorskip("torch", reason="the learn extra is not installed")
 
 import neupath as npth  # noqa: E402
 from neupath import HIN, Edges, NeuPathError, Nodes  # noqa: E402
-from neupath.live import LiveGraph, View  # noqa: E402
+from neupath.live import LiveGraph, LiveStore, View  # noqa: E402
 from neupath.live.scorer import LiveScorer  # noqa: E402
 from neupath.models import CountPath, NeuPath, live_graph, recorded  # noqa: E402
 from neupath.models.classes import ClassTable  # noqa: E402
 from neupath.models.definitions import Layer  # noqa: E402
 from neupath.models.flat_graph import FlatGraph, edge_kinds  # noqa: E402
+from neupath.store import Batch, EdgeLine, NodeLine, write_store  # noqa: E402
 from tests.graphs import RELATIONS, hins  # noqa: E402
 from tests.live.test_live import TestChanges, rebuilt  # noqa: E402
 
@@ -239,3 +241,22 @@ def test_readers_beside_a_writer_see_their_version(model: NeuPath) -> None:
         done.set()
         writer.join()
     assert live.view().version > 10
+
+
+def test_a_store_follows_models_and_binds_them_anew_when_nodes_go(tmp_path: Path) -> None:
+    labels = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0), ("Mary", "Ann", 2 / 7)]
+    hin = npth.load("toy")
+    models = [
+        NeuPath(dim=6, layers=2, epochs=1, device="cpu").fit(hin, labels),
+        CountPath(half_length=2, channels=2, device="cpu").fit(hin, labels),
+    ]
+    zoe, own = NodeLine("author", "Zoe"), EdgeLine("writes", "Zoe", "Jim-SIGMOD-1")
+    batches = [Batch(add_nodes=[zoe], add_edges=[own]), Batch(remove_nodes=[zoe], remove_edges=[own])]
+    with LiveStore(write_store(hin, tmp_path / "s")) as live:
+        for model in models:
+            live.fit(model)
+        for batch in batches:
+            live.update(batch)
+            for model in models:
+                scratch = model.bind(rebuilt(live.view().hin)).score_rows(np.arange(5))
+                np.testing.assert_allclose(live.view().fit(model).score_rows(np.arange(5)), scratch, atol=1e-6)

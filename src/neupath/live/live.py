@@ -48,16 +48,23 @@ class LiveGraph:
         """Entries of records for each one of the base, in the half-path matrix that has most."""
         return self._state.share
 
-    def follow(self, scorer: PathMeasure | Learned) -> None:
-        """Keep what a measure or a trained model needs up to date from now on."""
+    def follow(self, measure: PathMeasure) -> None:
+        """Keep what a measure needs up to date from now on."""
         with self._writing:
-            self._state.follow(scorer)
+            self._state.follow(measure)
 
-    def fit(self, scorer: Scorer) -> Scorer:
+    def follow_model(self, model: Learned) -> None:
+        """Keep what a trained model needs up to date from now on."""
+        with self._writing:
+            self._state.follow_model(model)
+
+    def fit(self, measure: Scorer) -> Scorer:
         """Return a measure or a trained model over the graph as it is, followed from now on where it can be."""
-        if isinstance(scorer, PathMeasure | Learned):
-            self.follow(scorer)
-        return self.view().fit(scorer)
+        if isinstance(measure, Learned):
+            self.follow_model(measure)
+        if isinstance(measure, PathMeasure):
+            self.follow(measure)
+        return self.view().fit(measure)
 
     def put(self, edges: Sequence[tuple[object, int, int, float]], nodes: Mapping[str, Nodes] | None = None) -> int:
         """Set the weights of edges by relation and rows (0 takes one away), and add nodes; return the new version."""
@@ -78,15 +85,20 @@ class LiveGraph:
         """Make the base anew while readers and the writer go on, and then take it up."""
         with self._compacting:
             with self._writing:
-                view, followed, done = self._state.view, list(self._state.followed.values()), len(self._since)
+                view, measures, done = self._state.view, list(self._state.measures.values()), len(self._since)
+                models = list(self._state.models.values())
             fresh = State(_materialised(view.hin), view.version)
-            for scorer in followed:
-                fresh.follow(scorer)
+            for measure in measures:
+                fresh.follow(measure)
+            for model in models:
+                fresh.follow_model(model)
             with self._writing:
                 for change in self._since[done:]:
                     fresh.apply(change)
-                for scorer in self._state.followed.values():
-                    fresh.follow(scorer)
+                for measure in self._state.measures.values():
+                    fresh.follow(measure)
+                for model in self._state.models.values():
+                    fresh.follow_model(model)
                 self._state, self._since = fresh, self._since[done:]
 
 

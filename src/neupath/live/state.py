@@ -42,14 +42,14 @@ class View:
     halves: Mapping[Key, tuple[Half, Half]]
     models: Mapping[object, Binding] = field(default_factory=dict)
 
-    def fit(self, scorer: Scorer) -> Scorer:
+    def fit(self, measure: Scorer) -> Scorer:
         """Return a measure or a trained model over this version: at once where it is followed, else from scratch."""
-        if isinstance(scorer, Learned):
-            return self._bind(scorer)
-        halves = self.halves.get(key_of(scorer, self.hin)) if isinstance(scorer, PathMeasure) else None
+        if isinstance(measure, Learned):
+            return self._bind(measure)
+        halves = self.halves.get(key_of(measure, self.hin)) if isinstance(measure, PathMeasure) else None
         if halves is None:
-            return scorer.fit(self.hin)
-        return LiveScorer(_placed(scorer, self.hin), self.hin, halves, self.version)  # type: ignore[arg-type]
+            return measure.fit(self.hin)
+        return LiveScorer(_placed(measure, self.hin), self.hin, halves, self.version)  # type: ignore[arg-type]
 
     def _bind(self, model: Learned) -> Scorer:
         if model.identity in self.models:
@@ -65,38 +65,23 @@ class State:
 
     def __init__(self, hin: HIN, version: int) -> None:
         self._base, self._nodes = hin, dict(hin.nodes)
-        self._num_edges = sum(matrix.nnz for matrix in hin.matrices.values())
+        self._num_edges = sum(int(matrix.nnz) for matrix in hin.matrices.values())
         self._adjacency = Adjacency(hin)
         self._log: list[Put] = []
         self._halves: dict[Key, tuple[LiveHalf, LiveHalf]] = {}
-        self._models: dict[object, Follower] = {}
-        self.followed: dict[object, PathMeasure | Learned] = {}
+        self.measures: dict[Key, PathMeasure] = {}
+        self._followers: dict[object, Follower] = {}
+        self.models: dict[object, Learned] = {}
         self.view = View(version, hin, MappingProxyType({}))
 
     @property
     def share(self) -> float:
-        """The largest share of records in any half; without one, that of changes among the edges."""
-        shares = (half.share for halves in self._halves.values() for half in halves)
-        return max(shares, default=len(self._log) / max(1, self._num_edges))
+        """The largest share of records in any half, or of changed edges in all."""
+        changed = len(self._log) / max(1, self._num_edges)
+        return max(changed, *(half.share for halves in self._halves.values() for half in halves), 0.0)
 
-    def follow(self, scorer: PathMeasure | Learned) -> None:
-        """Build what a measure or a trained model needs over the graph as it is, to change with it from now on."""
-        if isinstance(scorer, Learned):
-            self._follow_model(scorer)
-        else:
-            self._follow_measure(scorer)
-
-    def _follow_model(self, model: Learned) -> None:
-        parts = model.as_pathsims()
-        for metapath in parts.metapaths if parts else ():
-            self._follow_measure(PathSim(metapath))
-        follower = None if parts or model.identity in self._models else model.follower(self.view.hin)
-        if follower is not None:
-            self._models[model.identity] = follower
-            self.followed[model.identity] = model
-            self._publish(self.view.version, self.view.hin)
-
-    def _follow_measure(self, measure: PathMeasure) -> None:
+    def follow(self, measure: PathMeasure) -> None:
+        """Build the halves of a measure over the graph as it is, to change with it from now on."""
         key = key_of(measure, self.view.hin)
         if key in self._halves:
             return
@@ -105,7 +90,7 @@ class State:
         halves = None if plan is None else plan.build(fitted, self._adjacency)
         if halves is not None:
             self._halves[key] = halves
-            self.followed[key] = measure
+            self.measures[key] = measure
             self._publish(self.view.version, self.view.hin)
 
     def apply(self, change: RowChange) -> None:
@@ -121,13 +106,23 @@ class State:
                 half.recompute(half.affected(pairs), change.version)
         matrices = LiveMatrices(self._base.matrices, self._log, len(self._log), self._adjacency.sizes)
         hin = HIN(self._base.schema, MappingProxyType(dict(self._nodes)), matrices, self._base.notes)
-        for follower in self._models.values():
+        for follower in self._followers.values():
             follower.apply(hin, change.edges)
         self._publish(change.version, hin)
 
+    def follow_model(self, model: Learned) -> None:
+        """Build what a trained model needs over the graph as it is, to change with it from now on."""
+        parts = model.as_pathsims()
+        for metapath in parts.metapaths if parts else ():
+            self.follow(PathSim(metapath))
+        follower = None if parts or model.identity in self.models else model.follower(self.view.hin)
+        if follower is not None:
+            self._followers[model.identity], self.models[model.identity] = follower, model
+            self._publish(self.view.version, self.view.hin)
+
     def _publish(self, version: int, hin: HIN) -> None:
         views = {key: (left.arrays, right.arrays) for key, (left, right) in self._halves.items()}
-        models = {identity: follower.as_it_is() for identity, follower in self._models.items()}
+        models = {identity: follower.as_it_is() for identity, follower in self._followers.items()}
         self.view = View(version, hin, views, models)
 
     def _grow(self, added: Mapping[str, Nodes]) -> None:

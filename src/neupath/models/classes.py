@@ -82,7 +82,7 @@ class ClassTable:
         """Return the classes of some nodes after a layer, given those of all nodes before it."""
         keys = _signatures(graph.first, graph.last, graph.sources, graph.kinds, nodes, classes, self.cap)
         packed = keys.view([("a", "u8"), ("b", "u8")]).ravel()
-        found = layer.find(packed.tolist())
+        found = layer.find(packed.tolist()) if len(layer) else np.full(len(packed), -1)
         missing = np.flatnonzero(found < 0)
         if len(missing):
             distinct, first, where = np.unique(packed[missing], return_index=True, return_inverse=True)
