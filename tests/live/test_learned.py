@@ -150,7 +150,7 @@ class LearnedChanges(RuleBasedStateMachine):
 
 
 TestLearnedChanges = LearnedChanges.TestCase
-TestLearnedChanges.settings = settings(TestChanges.settings, max_examples=10, stateful_step_count=8)
+TestLearnedChanges.settings = settings(TestChanges.settings, max_examples=8, stateful_step_count=7)
 del TestChanges  # it runs where it is from
 
 

@@ -80,11 +80,13 @@ class LiveFlatGraph:
         """Return the codes of all edges into a node when some come and go, ascending; nothing where that is as now."""
         own = slice(self._first.now[node], self._last.now[node])
         codes = self._kinds[own] * len(self._types) + self._sources[own]
-        before = set(codes.tolist())
-        after = (before | {code for code, there in wanted.items() if there}) - {
-            code for code, there in wanted.items() if not there
-        }
-        return None if after == before else np.array(sorted(after), dtype=np.int64)
+        asked = np.array(sorted(wanted), dtype=np.int64)
+        comes, there = np.array([wanted[code] for code in asked.tolist()]), np.isin(asked, codes)
+        if (comes == there).all():
+            return None
+        kept = np.delete(codes, np.searchsorted(codes, asked[there & ~comes]))
+        new = asked[comes & ~there]
+        return np.insert(kept, np.searchsorted(kept, new), new)
 
     def _append(self, codes: Ints) -> None:
         end = self._used + len(codes)
