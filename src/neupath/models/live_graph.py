@@ -7,6 +7,7 @@ import numpy as np
 
 from neupath.following import EdgeWeight
 from neupath.graph import HIN
+from neupath.kernels import compiled
 from neupath.models.flat_graph import FlatGraph, Ints, edge_kinds
 from neupath.models.recorded import Recorded
 from neupath.schema import Link, Relation
@@ -81,12 +82,8 @@ class LiveFlatGraph:
         own = slice(self._first.now[node], self._last.now[node])
         codes = self._kinds[own] * len(self._types) + self._sources[own]
         asked = np.array(sorted(wanted), dtype=np.int64)
-        comes, there = np.array([wanted[code] for code in asked.tolist()]), np.isin(asked, codes)
-        if (comes == there).all():
-            return None
-        kept = np.delete(codes, np.searchsorted(codes, asked[there & ~comes]))
-        new = asked[comes & ~there]
-        return np.insert(kept, np.searchsorted(kept, new), new)
+        found: Ints = _edited(codes, asked, np.array([wanted[code] for code in asked.tolist()]))
+        return None if np.array_equal(found, codes) else found
 
     def _append(self, codes: Ints) -> None:
         end = self._used + len(codes)
@@ -94,3 +91,25 @@ class LiveFlatGraph:
             self._sources, self._kinds = (np.resize(a, 2 * end) for a in (self._sources, self._kinds))
         self._kinds[self._used : end], self._sources[self._used : end] = np.divmod(codes, len(self._types))
         self._used = end
+
+
+@compiled
+def _edited(codes, asked, comes):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Return some codes, ascending, with those asked for that come and without those that go."""
+    found = np.empty(len(codes) + len(asked), dtype=np.int64)
+    count, j = 0, 0
+    for code in codes:
+        while j < len(asked) and asked[j] < code:
+            found[count] = asked[j]
+            count += comes[j]
+            j += 1
+        found[count] = code
+        if j < len(asked) and asked[j] == code:
+            count += comes[j]
+            j += 1
+        else:
+            count += 1
+    for i in range(j, len(asked)):
+        found[count] = asked[i]
+        count += comes[i]
+    return found[:count]
