@@ -126,9 +126,10 @@ def arrive(live: LiveGraph, hin: HIN, order: dict[str, np.ndarray]) -> list[floa
     return times
 
 
-def learn(column: Column, kind: str, hin: HIN, seed: int, device: str | None) -> LearnedScorer:
+def learn(column: Column, kind: str, hin: HIN, seed: int, options: argparse.Namespace) -> LearnedScorer:
     """Train a model as `neupath reproduce` does."""
-    settings = FULL.settings_of(kind) | {"seed": seed, "device": device}
+    settings = FULL.settings_of(kind) | {"seed": seed, "device": options.device}
+    settings |= {"epochs": options.epochs} if options.epochs else {}
     if kind == "countpath":
         model: LearnedScorer = CountPath(**{k: v for k, v in settings.items() if k != "dim"})
     else:
@@ -137,10 +138,10 @@ def learn(column: Column, kind: str, hin: HIN, seed: int, device: str | None) ->
     return model.fit(hin, teacher=PathSim(column.path).fit(hin), queries=split.train, validation=split.validation)
 
 
-def measure_arrivals(hin: HIN, column: Column, kind: str, seed: int, device: str | None) -> dict[str, object]:
+def measure_arrivals(hin: HIN, column: Column, kind: str, seed: int, options: argparse.Namespace) -> dict[str, object]:
     """Train without some movies, let them arrive, and rank for them and for old ones."""
     part, order = hold_out(hin, seed)
-    model, live = learn(column, kind, part, seed, device), LiveGraph(part)
+    model, live = learn(column, kind, part, seed, options), LiveGraph(part)
     live.fit(model)
     times = arrive(live, hin, order)
     view, old = live.view(), split_queries(part.num_nodes("movie"), FULL.queries, seed=seed).test
@@ -150,7 +151,7 @@ def measure_arrivals(hin: HIN, column: Column, kind: str, seed: int, device: str
     batch_ms = round(median(times) * 1e3, 2)
     found: dict[str, object] = {"path": column.path, "model": kind, "seed": seed, "batch_ms": batch_ms}
     for name, queries in (("new", np.arange(part.num_nodes("movie"), hin.num_nodes("movie"))), ("old", old)):
-        tested = evaluate(bound, teacher, queries)
+        tested = evaluate(bound, teacher, queries[: options.most])
         found |= {f"{name}_queries": tested.ranked_queries, f"{name}_ndcg@20": round(tested.ndcg or 0.0, 4)}
         found |= {f"{name}_rmse_all": round(tested.rmse_all, 5)}
     return found
@@ -161,6 +162,8 @@ def main() -> None:
     parser.add_argument("--data", default=os.environ.get("NEUPATH_DATA"))
     parser.add_argument("--edges", type=int, default=1_000_000)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--epochs", type=int, help="those of `neupath reproduce` unless said")
+    parser.add_argument("--most", type=int, default=400, help="queries of each kind at most")
     parser.add_argument("--paths", nargs="*", default=["MAM", "MAMAM"])
     parser.add_argument("--models", nargs="*", default=["countpath", "neupath"])
     parser.add_argument("--device", help="cpu or cuda; cuda where there is one unless said")
@@ -173,7 +176,7 @@ def main() -> None:
     for column in (column for column in IMDB if column.path in options.paths):
         for kind in options.models:
             for seed in range(options.seeds):
-                print(json.dumps(measure_arrivals(hin, column, kind, seed, options.device)), flush=True)
+                print(json.dumps(measure_arrivals(hin, column, kind, seed, options)), flush=True)
 
 
 if __name__ == "__main__":
