@@ -2,6 +2,7 @@
 
 import copy
 import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -184,6 +185,19 @@ def many_stars(number: int) -> HIN:
     rows = [ends.get(relation, np.zeros(0, dtype=np.int64)) for relation in RELATIONS]
     nodes = [Nodes(t, pa.array([f"{t}{i}" for i in range(size)], pa.string())) for t, size in sizes.items()]
     return HIN.build(nodes, [Edges(r, own, own // 3) for r, own in zip(RELATIONS, rows, strict=True)])
+
+
+def test_old_versions_keep_no_arrays_that_nobody_uses() -> None:
+    numbers = recorded.Recorded(np.arange(1000))
+    old = []
+    for number in range(3):
+        numbers.put(np.array([number]), np.array([-1]))
+        old.append(numbers.as_it_is())
+    arrays = [weakref.ref(version.array) for version in old]
+    assert [array() is None for array in arrays] == [True, True, False]
+    used = old[0].array
+    assert old[0].array is used
+    assert [int((version.array == -1).sum()) for version in old] == [1, 2, 3]
 
 
 def test_a_model_that_learns_anew_is_not_taken_for_the_old_one(model: NeuPath) -> None:

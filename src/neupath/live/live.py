@@ -53,11 +53,6 @@ class LiveGraph:
         with self._writing:
             self._state.follow(measure)
 
-    def follow_model(self, model: Learned) -> None:
-        """Keep what a trained model needs up to date from now on."""
-        with self._writing:
-            self._state.follow_model(model)
-
     def fit(self, measure: Scorer) -> Scorer:
         """Return a measure or a trained model over the graph as it is, followed from now on where it can be."""
         if isinstance(measure, Learned):
@@ -65,6 +60,11 @@ class LiveGraph:
         if isinstance(measure, PathMeasure):
             self.follow(measure)
         return self.view().fit(measure)
+
+    def follow_model(self, model: Learned) -> None:
+        """Keep what a trained model needs up to date from now on."""
+        with self._writing:
+            self._state.follow_model(model)
 
     def put(self, edges: Sequence[tuple[object, int, int, float]], nodes: Mapping[str, Nodes] | None = None) -> int:
         """Set the weights of edges by relation and rows (0 takes one away), and add nodes; return the new version."""
@@ -95,10 +95,10 @@ class LiveGraph:
             with self._writing:
                 for change in self._since[done:]:
                     fresh.apply(change)
-                for measure in self._state.measures.values():
-                    fresh.follow(measure)
                 for model in self._state.models.values():
                     fresh.follow_model(model)
+                for measure in self._state.measures.values():
+                    fresh.follow(measure)
                 self._state, self._since = fresh, self._since[done:]
 
 

@@ -1,7 +1,7 @@
 """Recorded: an array that one writer changes in place, and of which readers can have every version."""
 
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable
+from weakref import ref
 
 import numpy as np
 
@@ -12,23 +12,41 @@ Record = tuple[Ints, Ints]
 """Places, and what stands there from then on."""
 
 
-@dataclass(frozen=True)
 class Version:
-    """An array as it was: a base, and the first records of a list that only grows."""
+    """An array as it was: a base, and the first records of a list that only grows.
 
-    base: Ints
-    records: list[Record]
-    length: int
+    The array itself is made when it is asked for. The newest version keeps it; others do while somebody uses it, so
+    that many old versions take little memory.
+    """
 
-    @cached_property
+    def __init__(self, base: Ints, records: list[Record], length: int) -> None:
+        self.base = base
+        self._records, self._length = records, length
+        self._newest = True
+        self._made: Callable[[], Ints | None] = lambda: None
+
+    @property
     def array(self) -> Ints:
-        """The array itself, made when it is first asked for."""
-        if not self.length:
+        """The whole array."""
+        found = self._made()
+        if found is None:
+            found = self._make()
+            self._made = (lambda: found) if self._newest else ref(found)
+        return found
+
+    def _make(self) -> Ints:
+        if not self._length:
             return self.base
         found = self.base.copy()
-        places, values = (np.concatenate(part) for part in zip(*self.records[: self.length], strict=True))
+        places, values = (np.concatenate(part) for part in zip(*self._records[: self._length], strict=True))
         found[places] = values  # of two records of one place the last one stands
         return found
+
+    def retire(self) -> None:
+        """Be the newest no longer."""
+        self._newest, found = False, self._made()
+        if found is not None:
+            self._made = ref(found)
 
 
 class Recorded:
@@ -56,6 +74,7 @@ class Recorded:
         self.now[places] = values
         self._records.append((places, values))
         self._entries += len(places)
+        self._version.retire()
         if self._entries > len(self.now) or len(self._records) > _MOST_RECORDS:
             self._begin()
         else:
