@@ -15,7 +15,8 @@ import numpy as np
 import neupath as npth
 from neupath.evaluation import ndcg, ndcg_released, split_queries
 from neupath.experiments.columns import columns_in, load_graph
-from neupath.models.classes import ClassTable, FlatGraph
+from neupath.models.classes import ClassTable
+from neupath.models.flat_graph import FlatGraph
 
 QUERIES = 150
 

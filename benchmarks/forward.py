@@ -32,7 +32,7 @@ def plain_scores(model: npth.NeuPath, query: int) -> Tensor:
     """Score every node for one query by a pass over the whole graph."""
     graph, encoder = model.graph_, model.network_["encoder"]
     count, slots, dim = len(graph.types), encoder.slots, encoder.dim
-    targets = torch.from_numpy(np.repeat(np.arange(count), np.diff(graph.indptr)))
+    targets = torch.from_numpy(np.repeat(np.arange(count), graph.last - graph.first))
     sources, kinds, types = (torch.from_numpy(a) for a in (graph.sources, graph.kinds, graph.types))
     h = torch.zeros(count, slots, dim)
     h[:, 0, 1] = 1

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from neupath import HIN
-from neupath.models.classes import FlatGraph
 from neupath.models.encoder import Decoder, Encoder
+from neupath.models.flat_graph import FlatGraph
 
 
 def score_all(encoder: Encoder, decoder: Decoder, graph: FlatGraph, query: int) -> Tensor:
@@ -22,7 +22,7 @@ def score_all(encoder: Encoder, decoder: Decoder, graph: FlatGraph, query: int) 
         rows, marks = [], []
         for t in range(count):
             candidates = []
-            for edge in range(graph.indptr[t], graph.indptr[t + 1]):
+            for edge in range(graph.first[t], graph.last[t]):
                 s, kind = graph.sources[edge], graph.kinds[edge]
                 for i in range(slots):
                     if filled[s, i]:
@@ -47,7 +47,7 @@ def score_all(encoder: Encoder, decoder: Decoder, graph: FlatGraph, query: int) 
 
 
 def network(hin: HIN, dim: int, layers: int, slots: int, pooling: str, seed: int) -> tuple[Encoder, Decoder, FlatGraph]:
-    from neupath.models.classes import edge_kinds
+    from neupath.models.flat_graph import edge_kinds
 
     torch.manual_seed(seed)
     kinds = max(1, len(edge_kinds(hin.schema)))

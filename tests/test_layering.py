@@ -32,6 +32,7 @@ LEVELS = {
     "thresholds": 8,
     "search": 8,
     "scorer": 9,
+    "following": 10,
     "join": 10,
     "labels": 10,
     "measures": 10,

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 torch = pytest.importorskip("torch", reason="the learn extra is not installed")
 
 from neupath import HIN  # noqa: E402
-from neupath.models.classes import edge_kinds  # noqa: E402
+from neupath.models.flat_graph import edge_kinds  # noqa: E402
 from neupath.models.graph_tensors import GraphTensors  # noqa: E402
 from tests.graphs import hins  # noqa: E402
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch", reason="the learn extra is not installed")
 
 from neupath.models.batches import Stage, build_batch  # noqa: E402
-from neupath.models.classes import ClassTable, FlatGraph  # noqa: E402
+from neupath.models.classes import ClassTable  # noqa: E402
+from neupath.models.flat_graph import FlatGraph  # noqa: E402
 from neupath.models.winners import find_winners_torch  # noqa: E402
 from tests.graphs import hins  # noqa: E402
 

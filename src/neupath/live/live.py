@@ -10,9 +10,11 @@ from typing import Self
 import numpy as np
 
 from neupath.errors import WriteError
+from neupath.following import Learned
 from neupath.graph import HIN
 from neupath.live.matrices import LiveMatrices
-from neupath.live.state import Key, RowChange, State, View, key_of
+from neupath.live.state import RowChange, State, View, key_of
+from neupath.measures import PathSim
 from neupath.measures.path_measure import PathMeasure
 from neupath.nodes import Nodes, Rows
 from neupath.scorer import Scorer
@@ -60,16 +62,23 @@ class LiveGraph:
         with self._writing:
             self._state.follow(measure)
 
-    def forget(self, key: Key) -> None:
-        """Follow the measure of a key no longer; views that know it go on to."""
+    def forget(self, key: object) -> None:
+        """Follow the measure of a key, or the model of an identity, no longer; views that know it go on to."""
         with self._writing:
             self._state.forget(key)
 
     def fit(self, measure: Scorer) -> Scorer:
-        """Return a measure over the graph as it is, followed from now on where it can be."""
+        """Return a measure or a trained model over the graph as it is, followed from now on where it can be."""
+        if isinstance(measure, Learned):
+            self.follow_model(measure)
         if isinstance(measure, PathMeasure):
             self.follow(measure)
         return self.view().fit(measure)
+
+    def follow_model(self, model: Learned) -> None:
+        """Keep what a trained model needs up to date from now on."""
+        with self._writing:
+            self._state.follow_model(model)
 
     def put(self, edges: Sequence[tuple[object, int, int, float]], nodes: Mapping[str, Nodes] | None = None) -> int:
         """Set the weights of edges by relation and rows (0 takes one away), and add nodes; return the new version."""
@@ -91,15 +100,20 @@ class LiveGraph:
         with self._compacting:
             with self._writing:
                 view, measures, done = self._state.view, list(self._state.measures.values()), len(self._since)
+                models = list(self._state.models.values())
             fresh = State(_materialised(view.hin), view.version)
             for measure in measures:
                 fresh.follow(measure)
+            for model in models:
+                fresh.follow_model(model)
             with self._writing:
                 for change in self._since[done:]:
                     fresh.apply(change)
+                for model in self._state.models.values():
+                    fresh.follow_model(model)
                 for measure in self._state.measures.values():
                     fresh.follow(measure)
-                for key in fresh.measures.keys() - self._state.measures.keys():
+                for key in fresh.followed() - self._state.followed():
                     fresh.forget(key)
                 self._state, self._since = fresh, self._since[done:]
 
@@ -120,8 +134,8 @@ def _untouched(view: View) -> View:
 class LiveStore:
     """A store and its graph in memory: an update is on disk first, and in the next view then.
 
-    It keeps other processes from opening the store, unless it is read-only. Of the measures that were fitted, the
-    last `followed` ones follow the changes; each one costs every update a little.
+    It keeps other processes from opening the store, unless it is read-only. Of the measures and models that were
+    fitted, the last `followed` ones follow the changes; each one costs every update a little.
     """
 
     def __init__(
@@ -130,7 +144,7 @@ class LiveStore:
         self.store = open_store(path)
         self.read_only = read_only
         self._share, self._followed = share, followed
-        self._measures: dict[Key, PathMeasure] = {}
+        self._fitted: dict[object, PathMeasure | Learned] = {}
         self._following = Lock()
         self._recent: dict[int, View] = {}
         self._grouped: Grouped[Batch, int] = Grouped(self._update_many)
@@ -153,8 +167,8 @@ class LiveStore:
         facts, hin, self._keys = self.store.keyed()
         graph = LiveGraph(hin, facts.version, self._share)
         with self._following:
-            for measure in self._measures.values():
-                graph.follow(measure)
+            for fitted in self._fitted.values():
+                graph.fit(fitted)
             self.graph, self.facts = graph, facts
         self._remember()
 
@@ -176,26 +190,35 @@ class LiveStore:
         recent = self._recent.get(as_of)
         return View(as_of, self.store.hin(as_of), {}) if recent is None else _untouched(recent)
 
-    def follow(self, measure: PathMeasure) -> None:
-        """Keep what a measure needs up to date from now on, and let the one go that was asked for longest ago."""
+    def fit(self, scorer: Scorer) -> Scorer:
+        """Return a measure or a trained model over the graph as it is, followed from now on where it can be."""
+        self.follow(scorer)
+        return self.view().fit(scorer)
+
+    def follow(self, scorer: Scorer) -> None:
+        """Keep what a measure or a model needs up to date from now on, where that can be done."""
         if self.read_only:
             return
-        key = key_of(measure, self.view().hin)
-        with self._following:
-            self.graph.follow(measure)
-            if key not in self.view().halves:  # it has to be fitted anew to each version
-                return
-            self._measures[key] = self._measures.pop(key, measure)
-            while len(self._measures) > self._followed:
-                oldest = next(iter(self._measures))
-                del self._measures[oldest]
-                self.graph.forget(oldest)
+        if isinstance(scorer, PathMeasure):
+            self._follow(key_of(scorer, self.view().hin), scorer)
+        elif isinstance(scorer, Learned) and (parts := scorer.as_pathsims()) is not None:
+            for metapath in parts.metapaths:
+                self.follow(PathSim(metapath))
+        elif isinstance(scorer, Learned):
+            self._follow(scorer.identity, scorer)
 
-    def fit(self, measure: Scorer) -> Scorer:
-        """Return a measure over the graph as it is, followed from now on where it can be."""
-        if isinstance(measure, PathMeasure):
-            self.follow(measure)
-        return self.view().fit(measure)
+    def _follow(self, key: object, fitted: PathMeasure | Learned) -> None:
+        """Follow what is asked for, and let go what was asked for longest ago."""
+        with self._following:
+            self.graph.fit(fitted)
+            view = self.view()
+            if key not in view.halves and key not in view.models:  # it has to be fitted anew to each version
+                return
+            self._fitted[key] = self._fitted.pop(key, fitted)
+            while len(self._fitted) > self._followed:
+                oldest = next(iter(self._fitted))
+                del self._fitted[oldest]
+                self.graph.forget(oldest)
 
     def update(self, batch: Batch) -> int:
         """Write a batch, all or nothing, and follow it; return the new version.

@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 import pyarrow as pa
 
+from neupath.following import Binding, Follower, Learned
 from neupath.graph import HIN
 from neupath.live.growing import Half
 from neupath.live.halves import LiveHalf
@@ -15,6 +17,7 @@ from neupath.live.matrices import LiveMatrices, Put
 from neupath.live.plans import plan_of
 from neupath.live.scorer import LiveScorer
 from neupath.live.steps import Adjacency, pairs_of
+from neupath.measures import PathSim
 from neupath.measures.path_measure import PathMeasure
 from neupath.nodes import Nodes
 from neupath.schema import Relation
@@ -39,9 +42,12 @@ class View:
     version: int
     hin: HIN
     halves: Mapping[Key, tuple[Half, Half]]
+    models: Mapping[object, Binding] = field(default_factory=dict)
 
     def fit(self, measure: Scorer) -> Scorer:
-        """Return a measure over this version: at once where it is followed, else fitted from scratch."""
+        """Return a measure or a trained model over this version: at once where it is followed, else from scratch."""
+        if isinstance(measure, Learned):
+            return self._bind(measure)
         if not isinstance(measure, PathMeasure) or (key := key_of(measure, self.hin)) not in self.halves:
             return measure.fit(self.hin)
         return LiveScorer(_placed(measure, self.hin), self.hin, self.halves[key], self.version, key)
@@ -54,6 +60,14 @@ class View:
         measure.hin_ = self.hin
         return LiveScorer(measure, self.hin, self.halves[scorer.key], self.version, scorer.key)
 
+    def _bind(self, model: Learned) -> Scorer:
+        if model.identity in self.models:
+            return self.models[model.identity](self.hin)
+        parts = model.as_pathsims()
+        if parts is None:
+            return model.bind(self.hin)
+        return parts.over(self.hin, [self.fit(PathSim(metapath)) for metapath in parts.metapaths])
+
 
 class State:
     """The base, the live adjacency, and the halves of the measures that are followed."""
@@ -65,6 +79,8 @@ class State:
         self._log: list[Put] = []
         self._halves: dict[Key, tuple[LiveHalf, LiveHalf]] = {}
         self.measures: dict[Key, PathMeasure] = {}
+        self._followers: dict[object, Follower] = {}
+        self.models: dict[object, Learned] = {}
         self.view = View(version, hin, MappingProxyType({}))
 
     @property
@@ -86,11 +102,16 @@ class State:
             self.measures[key] = measure
             self._publish(self.view.version, self.view.hin)
 
-    def forget(self, key: Key) -> None:
-        """Follow a measure no longer, where it is."""
-        if self._halves.pop(key, None) is not None:
-            del self.measures[key]
-            self._publish(self.view.version, self.view.hin)
+    def followed(self) -> set[object]:
+        """Return the keys of measures and the identities of models that are followed."""
+        return {*self.measures, *self.models}
+
+    def forget(self, key: object) -> None:
+        """Follow a measure or a model no longer, where it is."""
+        followed: tuple[dict[Any, Any], ...] = self._halves, self.measures, self._followers, self.models
+        for known in followed:
+            known.pop(key, None)
+        self._publish(self.view.version, self.view.hin)
 
     def apply(self, change: RowChange) -> None:
         """Follow one change; readers see it all at once when it is done."""
@@ -103,11 +124,24 @@ class State:
                 half.follow(pairs, change.version)
         matrices = LiveMatrices(self._base.matrices, self._log, len(self._log), self._adjacency.sizes)
         hin = HIN(self._base.schema, MappingProxyType(dict(self._nodes)), matrices, self._base.notes)
+        for follower in self._followers.values():
+            follower.apply(hin, change.edges)
         self._publish(change.version, hin)
+
+    def follow_model(self, model: Learned) -> None:
+        """Build what a trained model needs over the graph as it is, to change with it from now on."""
+        parts = model.as_pathsims()
+        for metapath in parts.metapaths if parts else ():
+            self.follow(PathSim(metapath))
+        follower = None if parts or model.identity in self.models else model.follower(self.view.hin)
+        if follower is not None:
+            self._followers[model.identity], self.models[model.identity] = follower, model
+            self._publish(self.view.version, self.view.hin)
 
     def _publish(self, version: int, hin: HIN) -> None:
         views = {key: (left.arrays, right.arrays) for key, (left, right) in self._halves.items()}
-        self.view = View(version, hin, views)
+        models = {identity: follower.as_it_is() for identity, follower in self._followers.items()}
+        self.view = View(version, hin, views, models)
 
     def _grow(self, added: Mapping[str, Nodes]) -> None:
         for node_type, nodes in added.items():

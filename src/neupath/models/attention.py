@@ -18,8 +18,8 @@ import torch
 
 from neupath.errors import QueryError
 from neupath.models.batches import Stage, build_batch
-from neupath.models.classes import edge_kinds
 from neupath.models.encoder import Record
+from neupath.models.flat_graph import edge_kinds
 from neupath.nodes import Id
 from neupath.parsing import arrow
 
@@ -130,7 +130,7 @@ class _Trace:
         graph, before = self.model.graph_, self.classes[layer - 1]
         parts = self.choices[layer - 1][self.row_of[layer][int(self.classes[layer][node])]][slot]
         whole = sum(parts.values())
-        edges = slice(graph.indptr[node], graph.indptr[node + 1])
+        edges = slice(graph.first[node], graph.last[node])
         for (number, earlier, kind), weight in parts.items():
             if weight <= 0 or whole <= 0:
                 continue

@@ -8,7 +8,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from neupath.models.classes import ClassTable, Ints, Members
+from neupath.models.classes import ClassTable
+from neupath.models.definitions import Members
+from neupath.models.flat_graph import Ints
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ its largest entry where that explains the held-out labels as well: then the chan
 exact.
 """
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Self, cast
 
 import numpy as np
 import torch
@@ -23,17 +24,20 @@ from scipy.optimize import nnls
 from torch import Tensor, nn
 
 from neupath.errors import QueryError
+from neupath.following import PathSims
 from neupath.graph import HIN, Floats
 from neupath.halfpath import Factors, mirrored
 from neupath.labels import Pairs
-from neupath.models.classes import edge_kinds
+from neupath.models.flat_graph import edge_kinds
 from neupath.models.learned import QUERIES_A_BATCH, LearnedScorer
 from neupath.models.model import choose_device, seeded
-from neupath.models.soft_paths import HalfPath, gated_product, gram, half_paths, row_dots, spell, walk
+from neupath.models.soft_paths import HalfPath, gated_product, gram, half_paths, round_trip, row_dots, spell, walk
 from neupath.models.training import Epoch, Recipe, Watch, fingerprint_of, train
 from neupath.nodes import Rows
 from neupath.normalisation import Normalisation
 from neupath.ranking import score_product
+from neupath.schema import Link
+from neupath.scorer import Scorer
 
 
 class Gates(nn.Module):
@@ -70,6 +74,7 @@ class CountPath(LearnedScorer):
 
     name = "countpath"
     reach = "half_length"
+    _channels: Sequence[Scorer]
 
     def __init__(
         self,
@@ -107,7 +112,7 @@ class CountPath(LearnedScorer):
         batches, held_out = self._batches(learn, paths), self._batches(check, paths)
         fingerprint = fingerprint_of(hin, (learn, check), self.params())
         self.log_ = train(self.network_, loss, batches, held_out, recipe, folder, watch, fingerprint=fingerprint)
-        self.__dict__.pop("_factors", None)  # those of an earlier fit
+        self._forget()
         self._set_weights()
         self._round(learn, check)
         self.validation_rmse_ = float(np.sqrt(self._error(check))) if len(check) else None
@@ -173,19 +178,42 @@ class CountPath(LearnedScorer):
         """Return the score of each query with every target; shape (queries, targets)."""
         self._fitted()
         scores = np.zeros((len(queries), len(self.hin_.nodes[self.node_type_])))
-        for factors, mix in zip(self.factors_, self.mix_, strict=True):
-            scores += mix * score_product(factors, Normalisation.DICE, np.asarray(queries))
+        for scored, mix in zip(self._scored(np.asarray(queries)), self.mix_, strict=True):
+            scores += mix * scored
         return scores
+
+    def _scored(self, queries: Rows) -> Iterator[Floats]:
+        """Yield the scores of each channel, by its product or by a measure that is known."""
+        if hasattr(self, "_channels"):
+            return (channel.score_rows(queries) for channel in self._channels)
+        return (score_product(factors, Normalisation.DICE, queries) for factors in self.factors_)
+
+    def as_pathsims(self) -> PathSims | None:
+        """Return the meta-paths of the channels where all gates are rounded."""
+        texts = [round_trip(self.hin_, self.node_type_, links) for links in self._links()]
+        if not self.rounded_ or None in texts:
+            return None
+        return PathSims(tuple(text for text in texts if text), self._over)
+
+    def _over(self, hin: HIN, channels: Sequence[Scorer]) -> Self:
+        self.check_graph(self._about(), hin)
+        bound = copy.copy(self)
+        bound._forget()
+        bound.hin_, bound._channels = hin, channels
+        return bound
+
+    def _links(self) -> list[list[Link]]:
+        """Return the links that each channel's largest gates name; a step that stays is left out."""
+        kinds = edge_kinds(self._fitted().schema)
+        return [[kinds[kind] for kind in gate.argmax(-1) if kind < len(kinds)] for gate in self.gates_]
 
     def metapaths(self, least: float = 0.02) -> list[tuple[str, float]]:
         """Spell the channels as meta-paths by their largest gates, with their weight; best first.
 
         A step that stays is left out; a channel that always stays compares a node with itself alone.
         """
-        kinds = edge_kinds(self._fitted().schema)
         found: dict[str, float] = {}
-        for gate, mix in zip(self.gates_, self.mix_, strict=True):
-            links = [kinds[kind] for kind in gate.argmax(-1) if kind < len(kinds)]
+        for links, mix in zip(self._links(), self.mix_, strict=True):
             text = spell(self.hin_, self.node_type_, links)
             found[text] = found.get(text, 0.0) + float(mix)
         return sorted(((text, w) for text, w in found.items() if w >= least), key=lambda item: -item[1])
@@ -196,7 +224,12 @@ class CountPath(LearnedScorer):
     def _restore(self, hin: HIN, tensors: dict[str, Tensor]) -> None:
         self.hin_ = hin
         self.gates_, self.mix_ = tensors["gates"].numpy(), tensors["mix"].numpy()
-        self.__dict__.pop("_factors", None)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Drop what was computed of another graph or with other gates."""
+        for name in ("_factors", "_channels"):
+            self.__dict__.pop(name, None)
 
 
 def _loss_over(gates: Gates, spellings: list[Tensor]) -> Callable[[object], Tensor]:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from neupath.graph import HIN
-from neupath.models.classes import FlatGraph, edge_kinds
+from neupath.models.flat_graph import FlatGraph, edge_kinds
 from neupath.schema import Link, Schema
 
 Block = tuple[Link, Tensor, Tensor]
@@ -33,7 +33,7 @@ class GraphTensors:
     def of(cls, hin: HIN, device: torch.device) -> "GraphTensors":
         """Number the nodes of a graph, and move its edges to a device."""
         flat = FlatGraph.of(hin)
-        targets = np.repeat(np.arange(len(flat.types)), np.diff(flat.indptr))
+        targets = np.repeat(np.arange(len(flat.types)), flat.last - flat.first)
         edges = np.stack([flat.sources, targets])
         types, ends, kinds = (torch.from_numpy(part).to(device) for part in (flat.types, edges, flat.kinds))
         return cls(hin.schema, flat.start.tolist(), types, ends, kinds)

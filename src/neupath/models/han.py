@@ -12,8 +12,8 @@ from neupath.errors import QueryError
 from neupath.halfpath import Product, out_and_back
 from neupath.metapath import MetaPath, enumerate_metapaths
 from neupath.models.baseline import TrainingOptions
-from neupath.models.classes import Ints
 from neupath.models.embedding import EmbeddingScorer, Layers, geometric, num_heads
+from neupath.models.flat_graph import Ints
 from neupath.models.graph_tensors import GraphTensors
 
 _MOST_PATHS = 8

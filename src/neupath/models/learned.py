@@ -53,6 +53,7 @@ class LearnedScorer(Model):
         `folder`, an interrupted run goes on where it stopped. Several `processes` share the queries of each batch; a
         script that asks for them needs the usual `if __name__ == "__main__":`.
         """
+        self.__dict__.pop("identity", None)
         learn, check = split_labels(hin, pairs, teacher, queries, protocol, validation, self.seed)
         labelled = len(np.unique(learn.queries))
         if self.batch_size is not None and self.batch_size > labelled:

@@ -10,7 +10,7 @@ from neupath.errors import MetaPathError
 from neupath.graph import HIN, Csr
 from neupath.halfpath import adjacency
 from neupath.metapath import MetaPath, Step
-from neupath.models.classes import FlatGraph, Ints
+from neupath.models.flat_graph import FlatGraph, Ints
 from neupath.models.random_walks import follow
 from neupath.models.walk_embedding import WalkEmbedding
 

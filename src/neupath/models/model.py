@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from neupath.errors import QueryError, SchemaError
+from neupath.following import Learned
 from neupath.graph import HIN, digest_nodes
 from neupath.models.weights import WEIGHTS, About, schema_difference, schema_summary, write_weights
-from neupath.scorer import Scorer
 
 
-class Model(Scorer):
+class Model(Learned):
     """A scorer of pairs of one node type that has learned something it must keep."""
 
     exact = False
@@ -72,7 +72,8 @@ class Model(Scorer):
 
     def _about(self) -> About:
         hin = self._fitted()
-        return {"node_type": self.node_type_, "schema": schema_summary(hin.schema), "nodes": digest_nodes(hin)}
+        about: About = {"node_type": self.node_type_, "schema": schema_summary(hin.schema)}
+        return about if self.inductive else {**about, "nodes": digest_nodes(hin)}
 
     def check_graph(self, trained: About, hin: HIN) -> None:
         """Refuse a graph that the model does not fit."""

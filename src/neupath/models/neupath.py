@@ -1,9 +1,10 @@
 """NeuPath (Xiao, Zhao, Zheng, Song, CIKM 2021): PathSim learned from labelled pairs, with no meta-path given."""
 
+import copy
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import Self, cast
 
 import numpy as np
 import torch
@@ -14,9 +15,11 @@ from neupath.graph import HIN, Floats
 from neupath.labels import Pairs
 from neupath.models.attention import Look, looked_at, used_metapaths
 from neupath.models.batches import Batch, build_batch
-from neupath.models.classes import ClassTable, FlatGraph, Ints, edge_kinds
+from neupath.models.classes import ClassTable
 from neupath.models.encoder import Decoder, Encoder, Pooling
+from neupath.models.flat_graph import FlatGraph, Ints, edge_kinds
 from neupath.models.learned import QUERIES_A_BATCH, LearnedScorer
+from neupath.models.live_classes import LiveClasses
 from neupath.models.model import choose_device, reproducible, seeded
 from neupath.models.training import Epoch, Recipe, Watch, fingerprint_of, train
 from neupath.nodes import Id, Mask, Rows
@@ -116,14 +119,32 @@ class NeuPath(LearnedScorer):
 
     def _set_graph(self, hin: HIN) -> None:
         """Number the nodes of a graph and find its background, the classes of nodes without a query."""
-        graph = FlatGraph.of(hin)
-        types = graph.types if self.node_types else np.zeros_like(graph.types)
-        kinds = graph.kinds if self.edge_types else np.zeros_like(graph.kinds)
-        self.hin_ = hin
-        self.graph_ = FlatGraph(graph.start, types, graph.indptr, graph.sources, kinds)
-        cap = {"tmax": self.paths, "max": 1}.get(self.pooling, 0)
-        self.table_ = ClassTable(len(hin.schema.node_types) if self.node_types else 1, self.layers, cap)
+        self.hin_, self.graph_, self.table_ = hin, self.seen(FlatGraph.of(hin)), self.new_table(hin)
         self.background_ = self.table_.background(self.graph_)
+
+    def seen(self, graph: FlatGraph) -> FlatGraph:
+        """Return a graph as the model sees it: perhaps without types of nodes, or kinds of edges."""
+        if self.node_types and self.edge_types:
+            return graph
+        types = graph.types if self.node_types else np.broadcast_to(np.int64(0), graph.types.shape)
+        kinds = graph.kinds if self.edge_types else np.broadcast_to(np.int64(0), graph.kinds.shape)
+        return replace(graph, types=types, kinds=kinds)
+
+    def new_table(self, hin: HIN) -> ClassTable:
+        """Return a table that knows no classes yet."""
+        cap = {"tmax": self.paths, "max": 1}.get(self.pooling, 0)
+        return ClassTable(len(hin.schema.node_types) if self.node_types else 1, self.layers, cap)
+
+    def follower(self, hin: HIN) -> LiveClasses:
+        """Return what follows a graph's changes: its background, refreshed where a change reaches."""
+        self.check_graph(self._about(), hin)
+        return LiveClasses(copy.copy(self), hin)
+
+    def over_classes(self, hin: HIN, graph: FlatGraph, table: ClassTable, background: list[Ints]) -> Self:
+        """Return the same model over a graph whose background is known."""
+        bound = copy.copy(self)
+        bound.hin_, bound.graph_, bound.table_, bound.background_ = hin, self.seen(graph), table, background
+        return bound
 
     @property
     def _first(self) -> int:

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 from neupath.errors import QueryError
 from neupath.graph import HIN
-from neupath.models.classes import Ints
+from neupath.models.flat_graph import Ints
 from neupath.models.random_walks import wander
 from neupath.models.soft_paths import whole_matrices
 from neupath.models.walk_embedding import WalkEmbedding

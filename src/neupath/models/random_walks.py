@@ -6,7 +6,7 @@ import numpy as np
 from numpy.random import Generator
 
 from neupath.graph import Csr, Floats
-from neupath.models.classes import Ints
+from neupath.models.flat_graph import Ints
 from neupath.nodes import Mask
 
 

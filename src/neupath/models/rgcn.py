@@ -2,8 +2,8 @@
 
 from torch import nn
 
-from neupath.models.classes import edge_kinds
 from neupath.models.embedding import EmbeddingScorer, Layers, geometric
+from neupath.models.flat_graph import edge_kinds
 from neupath.models.graph_tensors import GraphTensors
 
 

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, eye_array
 
 from neupath.errors import QueryError
 from neupath.graph import HIN, Csr, Floats, freeze
-from neupath.models.classes import FlatGraph, edge_kinds
+from neupath.models.flat_graph import FlatGraph, edge_kinds
 from neupath.nodes import Rows
 from neupath.parsing import arrow
 
@@ -103,12 +103,18 @@ def gated_product(hin: HIN, gate: Floats, node_type: str) -> Csr:
     return freeze(w)
 
 
-def spell(hin: HIN, node_type: str, links: list[Any]) -> str:
-    """Write half-path links, walked out and back, as a meta-path; links that do not join are written as they are."""
+def round_trip(hin: HIN, node_type: str, links: list[Any]) -> str | None:
+    """Write half-path links, walked out and back, as a meta-path; nothing where there are none or they do not join."""
     text, here = node_type, node_type
     for link in (*links, *(link.reversed() for link in reversed(links))):
         if link.source != here:
-            return f"{node_type} {' '.join(arrow((part,)) for part in links)} (leads nowhere)"
+            return None
         text += f" {arrow((link,))} {link.target}"
         here = link.target
-    return str(hin.metapath(text)) if links else f"{node_type} (itself)"
+    return str(hin.metapath(text)) if links else None
+
+
+def spell(hin: HIN, node_type: str, links: list[Any]) -> str:
+    """Write half-path links as a meta-path, or else say what they are."""
+    nowhere = f"{node_type} {' '.join(arrow((part,)) for part in links)} (leads nowhere)"
+    return round_trip(hin, node_type, links) or (nowhere if links else f"{node_type} (itself)")

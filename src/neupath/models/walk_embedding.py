@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from neupath.errors import QueryError
 from neupath.graph import HIN, Floats
-from neupath.models.classes import FlatGraph, Ints
+from neupath.models.flat_graph import FlatGraph, Ints
 from neupath.models.model import Model, choose_device, reproducible, seeded
 from neupath.models.training import Recipe, train
 from neupath.nodes import Rows

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neupath.errors import NeuPathError, QueryError, did_you_mean, listed
+from neupath.following import Learned
 from neupath.halfpath import Factors
 from neupath.kept import bytes_of
 from neupath.live.scorer import LiveScorer
@@ -194,6 +195,9 @@ class Catalogue:
         return self._get((graph, f"model {name}", None, None, as_of), lambda: self._bind(source, name, as_of))
 
     def _bind(self, source: Served | ServedStore, name: str, as_of: int | None = None) -> Ready:
+        known = self.models[name].get(source.name) if name in self.models else None
+        if known is not None and isinstance(known.scorer, Learned) and as_of is None:
+            return _fitted(source.follow(known.scorer), known.scorer)
         served = source.at(as_of)
         return Ready(served, load_scorer(self.folders[name], served.hin))
 

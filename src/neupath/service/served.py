@@ -9,7 +9,6 @@ from neupath.description import Description, describe
 from neupath.errors import QueryError
 from neupath.graph import HIN
 from neupath.live import LiveStore, View
-from neupath.measures import PathMeasure
 from neupath.parsing import arrow
 from neupath.scorer import Scorer
 from neupath.service.limits import Limits
@@ -44,7 +43,7 @@ class Served:
         """Whether there is nothing newer than what was served."""
         return served is self
 
-    def follow(self, measure: PathMeasure) -> "Served":  # noqa: ARG002
+    def follow(self, measure: Scorer) -> "Served":  # noqa: ARG002
         """Return the graph as it is now, for a measure that will be asked for again."""
         return self
 
@@ -128,8 +127,8 @@ class ServedStore:
         """Whether there is nothing newer than what was served."""
         return served.version == self._live.graph.view().version
 
-    def follow(self, measure: PathMeasure) -> Served:
-        """Let a measure follow the changes from now on, and return the graph as it is now."""
+    def follow(self, measure: Scorer) -> Served:
+        """Let a measure or a model follow the changes from now on, and return the graph as it is now."""
         self._live.follow(measure)
         return self.at()
 

@@ -1,0 +1,276 @@
+"""Trained models over a live graph score after any sequence of changes as bound to one made from scratch."""
+
+import copy
+import threading
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+torch = pytest.importorskip("torch", reason="the learn extra is not installed")
+
+import neupath as npth  # noqa: E402
+from neupath import HIN, Edges, NeuPathError, Nodes  # noqa: E402
+from neupath.live import LiveGraph, LiveStore, View  # noqa: E402
+from neupath.live.scorer import LiveScorer  # noqa: E402
+from neupath.models import CountPath, NeuPath, live_graph, recorded  # noqa: E402
+from neupath.models.classes import ClassTable  # noqa: E402
+from neupath.models.definitions import Layer  # noqa: E402
+from neupath.models.flat_graph import FlatGraph, edge_kinds  # noqa: E402
+from neupath.store import Batch, EdgeLine, NodeLine, write_store  # noqa: E402
+from tests.graphs import RELATIONS, hins  # noqa: E402
+from tests.live.test_live import TestChanges, rebuilt  # noqa: E402
+
+WEIGHTS = st.sampled_from([0.0, 0.0, 0.5, 1.0, 3.0])
+LABELS = [(f"a{i}", f"a{j}", (i + j) % 3 / 2) for i in range(5) for j in range(5, 8)]
+
+
+def grown_up() -> HIN:
+    """A graph with the schema of the random ones, to learn from."""
+    rng = np.random.default_rng(0)
+    ends = ((relation, rng.integers(0, 9, 14), rng.integers(0, 9, 14)) for relation in RELATIONS)
+    return HIN.build([Nodes(t, pa.array([f"{t}{i}" for i in range(9)])) for t in "abc"], [Edges(*e) for e in ends])
+
+
+def counting(hin: HIN, channels: list[list[str]], mix: list[float]) -> CountPath:
+    """A CountPath whose channels are given, each by the relations it walks."""
+    model = CountPath(half_length=2, channels=1, epochs=1, device="cpu").fit(hin, LABELS)
+    kinds = [f"{link.relation.name}{'-' if link.reverse else ''}" for link in edge_kinds(hin.schema)]
+    model.gates_ = np.eye(len(kinds) + 1)[[[[*kinds, "stay"].index(kind) for kind in c] for c in channels]]
+    model.mix_ = np.array(mix)
+    return model
+
+
+def trained() -> list[npth.NeuPath | CountPath]:
+    hin = grown_up()
+    variants = (
+        {"layers": 2, "paths": 2},
+        {"layers": 4, "paths": 3},
+        {"layers": 2, "pooling": "sum"},
+        {"layers": 2, "node_types": False, "edge_types": False},
+    )
+    found = [NeuPath(dim=6, epochs=1, device="cpu", **settings).fit(hin, LABELS) for settings in variants]
+    crisp = counting(hin, [["r", "stay"], ["r", "near"], ["cites-", "s"]], [0.5, 0.3, 0.2])
+    soft = counting(hin, [["r", "near"]], [1.0])
+    soft.gates_ = 0.9 * soft.gates_ + 0.1 / soft.gates_.shape[-1]
+    return [*found, crisp, soft]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def little_room() -> Iterator[None]:
+    """So little that it runs out and records are folded within a few changes."""
+    names = ((live_graph, "_ROOM", 2), (live_graph, "_WASTE", 1), (recorded, "_MOST_RECORDS", 3))
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name, value in names:
+            patch.setattr(module, name, value)
+        yield
+
+
+def assert_same(view: View, model: NeuPath | CountPath, scratch: HIN) -> None:
+    """The same classes in other numbers, and the same scores but for rounding."""
+    found, wanted = view.fit(model), model.bind(scratch)
+    if isinstance(found, NeuPath):
+        for ours, theirs in zip(found.background_, wanted.background_, strict=True):
+            pairs = set(zip(flat(found, ours).tolist(), flat(wanted, theirs).tolist(), strict=True))
+            assert len({a for a, _ in pairs}) == len({b for _, b in pairs}) == len(pairs)
+    rows = np.arange(scratch.num_nodes("a"))
+    if len(rows):
+        exactness = {"rtol": 1e-5, "atol": 1e-5} if isinstance(found, NeuPath) else {"rtol": 1e-12, "atol": 1e-300}
+        np.testing.assert_allclose(found.score_rows(rows), wanted.score_rows(rows), **exactness)
+
+
+def flat(model: NeuPath, classes: np.ndarray) -> np.ndarray:
+    """The classes of the nodes that there are, without the room for others."""
+    sizes = [len(nodes) for nodes in model.hin_.nodes.values()]
+    return np.concatenate([classes[at : at + n] for at, n in zip(model.graph_.start, sizes, strict=False)])
+
+
+class LearnedChanges(RuleBasedStateMachine):
+    """Edges come, go and change their weights, and nodes come, while versions are kept and the base is made anew."""
+
+    models = trained()
+
+    @initialize(hin=hins())
+    def start(self, hin: HIN) -> None:
+        self.live = LiveGraph(hin, share=float("inf"))
+        for model in self.models:
+            self.live.fit(model)
+        self.old: list[View] = []
+
+    @rule(data=st.data(), number=st.integers(1, 4))
+    def change_edges(self, data: st.DataObject, number: int) -> None:
+        hin, edges = self.live.view().hin, {}
+        for _ in range(number):
+            relation = data.draw(st.sampled_from(RELATIONS))
+            sizes = hin.num_nodes(relation.source), hin.num_nodes(relation.target)
+            if all(sizes):
+                ends = [data.draw(st.integers(0, size - 1)) for size in sizes]
+                edges[relation, *(ends if relation.directed else sorted(ends))] = data.draw(WEIGHTS)
+        changes = [(*edge, weight) for edge, weight in edges.items()]
+        self.live.put(changes[:2])
+        if number > 2:
+            self.old.append(self.live.view())  # nobody asks it anything before the next change
+            self.live.put(changes[2:])
+
+    @rule(node_type=st.sampled_from("abc"), number=st.integers(1, 3))
+    def add_nodes_with_an_edge(self, node_type: str, number: int) -> None:
+        hin = self.live.view().hin
+        count, relation = hin.num_nodes(node_type), next(r for r in RELATIONS if node_type in (r.source, r.target))
+        ids = [f"{node_type}{count + i}" for i in range(number)]
+        ends = [count if node_type == end else hin.num_nodes(end) - 1 for end in (relation.source, relation.target)]
+        edges = [(relation, *ends, 1.0)] if min(ends) >= 0 else []
+        self.live.put(edges, {node_type: Nodes(node_type, pa.array(ids, pa.string()))})
+
+    @rule()
+    def keep_view(self) -> None:
+        self.old.append(self.live.view())
+
+    @rule()
+    def compact(self) -> None:
+        self.live.compact()
+
+    @invariant()
+    def scores_as_from_scratch(self) -> None:
+        if hasattr(self, "live"):
+            self.check(self.live.view())
+
+    def check(self, view: View) -> None:
+        scratch = rebuilt(view.hin)
+        for model in self.models:
+            assert_same(view, model, scratch)
+
+    def teardown(self) -> None:
+        for view in getattr(self, "old", []):
+            self.check(view)
+
+
+TestLearnedChanges = LearnedChanges.TestCase
+TestLearnedChanges.settings = settings(TestChanges.settings, max_examples=8, stateful_step_count=7)
+del TestChanges  # it runs where it is from
+
+
+@pytest.fixture(scope="module")
+def model() -> NeuPath:
+    return NeuPath(dim=6, layers=2, epochs=1, device="cpu").fit(grown_up(), LABELS)
+
+
+def test_what_a_change_does_not_reach_is_kept(model: NeuPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorded, "_MOST_RECORDS", 100)
+    live = LiveGraph(many_stars(50))
+    live.fit(model)
+    refined: list[int] = []
+    refine = ClassTable.refine
+
+    def counted(self: ClassTable, graph: FlatGraph, layer: Layer, nodes: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        refined.append(len(nodes))
+        return refine(self, graph, layer, nodes, classes)
+
+    monkeypatch.setattr(ClassTable, "refine", counted)
+    live.put([(RELATIONS[0], 0, 2, 1.0)])
+    assert refined == [2, 3], "both ends, and then the neighbours of one: a fourth neighbour is no difference if T is 2"
+    live.put([(RELATIONS[0], 0, 2, 5.0)])
+    assert refined[2:] == [0, 0], "to a NeuPath a weight is no difference"
+
+
+def many_stars(number: int) -> HIN:
+    """Nodes of type b with three of type a each."""
+    sizes = {"a": 3 * number, "b": number, "c": 0}
+    ends = {RELATIONS[0]: np.arange(3 * number)}
+    rows = [ends.get(relation, np.zeros(0, dtype=np.int64)) for relation in RELATIONS]
+    nodes = [Nodes(t, pa.array([f"{t}{i}" for i in range(size)], pa.string())) for t, size in sizes.items()]
+    return HIN.build(nodes, [Edges(r, own, own // 3) for r, own in zip(RELATIONS, rows, strict=True)])
+
+
+def test_old_versions_keep_no_arrays_that_nobody_uses() -> None:
+    numbers = recorded.Recorded(np.arange(1000))
+    old = []
+    for number in range(3):
+        numbers.put(np.array([number]), np.array([-1]))
+        old.append(numbers.as_it_is())
+    arrays = [weakref.ref(version.array) for version in old]
+    assert [array() is None for array in arrays] == [True, True, False]
+    used = old[0].array
+    assert old[0].array is used
+    assert [int((version.array == -1).sum()) for version in old] == [1, 2, 3]
+
+
+def test_a_model_that_learns_anew_is_not_taken_for_the_old_one(model: NeuPath) -> None:
+    hin = grown_up()
+    other = copy.copy(model)
+    live = LiveGraph(hin)
+    live.fit(other)
+    assert live.view().fit(other).network_ is model.network_
+    other.fit(hin, [(a, b, 1 - score) for a, b, score in LABELS])
+    assert live.view().fit(other).scores("a0").tolist() == other.scores("a0").tolist() != model.scores("a0").tolist()
+
+
+def test_a_model_needs_to_be_trained_on_the_schema(model: NeuPath) -> None:
+    with pytest.raises(NeuPathError, match=r"has no graph yet; call fit\(hin\) first"):
+        LiveGraph(grown_up()).fit(NeuPath(device="cpu"))
+    with pytest.raises(NeuPathError, match="does not have the schema the model was trained on"):
+        LiveGraph(npth.load("toy")).fit(model)
+
+
+def test_rounded_channels_are_followed_as_measures() -> None:
+    hin = grown_up()
+    rounded = counting(hin, [["r", "near"], ["r", "stay"]], [0.5, 0.5])
+    live = LiveGraph(hin)
+    bound = live.fit(rounded)
+    assert [type(channel) for channel in bound._channels] == [LiveScorer, LiveScorer]
+    assert bound.metapaths() == rounded.metapaths()
+    live.put([(RELATIONS[0], 0, 2, 4.0)])
+    scratch = rounded.bind(rebuilt(live.view().hin))
+    assert live.view().fit(rounded).top_k("a0").to_dict() == scratch.top_k("a0").to_dict()
+
+
+def test_readers_beside_a_writer_see_their_version(model: NeuPath) -> None:
+    live, done = LiveGraph(grown_up(), share=float("inf")), threading.Event()
+    live.fit(model)
+    first, second = (RELATIONS[0], 0, 5), (RELATIONS[4], 5, 7)
+    states = [[(*first, 0.0), (*second, 0.0)], [(*first, 1.0), (*second, 1.0)], [(*second, 0.0)]]
+    expected = {}
+    for state in states:
+        version = live.put(state)
+        expected[version % 3] = model.bind(rebuilt(live.view().hin)).score_rows(np.arange(9))
+    assert not np.allclose(expected[1], expected[2])
+
+    def write() -> None:
+        while not done.is_set():
+            for state in states:
+                live.put(state)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(60):
+            view = live.view()
+            np.testing.assert_allclose(view.fit(model).score_rows(np.arange(9)), expected[view.version % 3], atol=1e-6)
+    finally:
+        done.set()
+        writer.join()
+    assert live.view().version > 10
+
+
+def test_a_store_follows_models_and_binds_them_anew_when_nodes_go(tmp_path: Path) -> None:
+    labels = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0), ("Mary", "Ann", 2 / 7)]
+    hin = npth.load("toy")
+    models = [
+        NeuPath(dim=6, layers=2, epochs=1, device="cpu").fit(hin, labels),
+        CountPath(half_length=2, channels=2, device="cpu").fit(hin, labels),
+    ]
+    zoe, own = NodeLine("author", "Zoe"), EdgeLine("writes", "Zoe", "Jim-SIGMOD-1")
+    batches = [Batch(add_nodes=[zoe], add_edges=[own]), Batch(remove_nodes=[zoe], remove_edges=[own])]
+    with LiveStore(write_store(hin, tmp_path / "s")) as live:
+        for model in models:
+            live.fit(model)
+        for batch in batches:
+            live.update(batch)
+            for model in models:
+                scratch = model.bind(rebuilt(live.view().hin)).score_rows(np.arange(5))
+                np.testing.assert_allclose(live.view().fit(model).score_rows(np.arange(5)), scratch, atol=1e-6)
