@@ -193,7 +193,12 @@ def _seek(columns, first, last, column):
     while first + step < last and columns[first + step] < column:
         first += step
         step *= 2
-    return first + np.searchsorted(columns[first : min(first + step, last)], column)
+    last = min(first + step, last)
+    while first < last:
+        middle = (first + last) >> 1
+        before = columns[middle] < column
+        first, last = middle + 1 if before else first, last if before else middle
+    return first
 
 
 @compiled

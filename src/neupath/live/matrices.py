@@ -9,8 +9,8 @@ from neupath.graph import Csr
 from neupath.schema import Relation
 from neupath.store.matrices import both_ways, grown, overlaid
 
-Put = tuple[int, Relation, int, int, float]
-"""A version, and the weight that an edge of a relation has from then on, by rows."""
+Put = tuple[Relation, int, int, float]
+"""The weight that an edge of a relation has from then on, by rows."""
 
 
 class LiveMatrices(Mapping[Relation, Csr]):
@@ -34,10 +34,10 @@ class LiveMatrices(Mapping[Relation, Csr]):
         return len(self._base)
 
     def _make(self, relation: Relation) -> Csr:
-        puts = (put for put in self._log[: self._length] if put[1] == relation)
+        puts = (put for put in self._log[: self._length] if put[0] == relation)
         last = {
             (row, column) if relation.directed else (min(row, column), max(row, column)): weight
-            for _, _, row, column, weight in puts
+            for _, row, column, weight in puts
         }
         shape = self._sizes[relation.source], self._sizes[relation.target]
         rows, columns = np.array(list(last), dtype=np.int64).reshape(-1, 2).T

@@ -75,8 +75,8 @@ class State:
     def __init__(self, hin: HIN, version: int) -> None:
         self._base, self._nodes = hin, dict(hin.nodes)
         self._num_edges = sum(int(matrix.nnz) for matrix in hin.matrices.values())
-        self._adjacency = Adjacency(hin, version)
         self._log: list[Put] = []
+        self._adjacency = Adjacency(hin, version, self._log)
         self._halves: dict[Key, tuple[LiveHalf, LiveHalf]] = {}
         self.measures: dict[Key, PathMeasure] = {}
         self._followers: dict[object, Follower] = {}
@@ -117,7 +117,7 @@ class State:
         """Follow one change; readers see it all at once when it is done."""
         if change.nodes:
             self._grow(change.nodes)
-        self._log += [(change.version, *edge) for edge in change.edges]
+        self._log += change.edges
         pairs = [self._adjacency.put(pair, weight) for pair, weight in pairs_of(change.edges)]
         for left, right in self._halves.values():
             for half in (left,) if left is right else (left, right):

@@ -9,6 +9,7 @@ from neupath.graph import HIN, Floats
 from neupath.live import edge_kernels as kernels
 from neupath.live.edges import LiveEdges
 from neupath.live.growing import grown
+from neupath.live.matrices import Put
 from neupath.metapath import Step
 from neupath.nodes import Rows
 from neupath.schema import Link, Relation
@@ -30,12 +31,11 @@ Pair = tuple[Relation, int, int]
 
 
 class Adjacency:
-    """The live edges of a graph by link, each made when it is first asked for."""
+    """The live edges of a graph by link, each made when it is first asked for, of the base and a log of changes."""
 
-    def __init__(self, hin: HIN, version: int) -> None:
-        self._hin, self.version = hin, version
+    def __init__(self, hin: HIN, version: int, log: Sequence[Put]) -> None:
+        self._hin, self.version, self._log = hin, version, log
         self._edges: dict[Link, LiveEdges] = {}
-        self._puts: list[tuple[Pair, float]] = []
         self.sizes = {node_type: len(nodes) for node_type, nodes in hin.nodes.items()}
 
     def edges(self, link: Link) -> LiveEdges:
@@ -43,14 +43,13 @@ class Adjacency:
         if link not in self._edges:
             made = LiveEdges(self._hin.matrix(link))
             made.grow(self.sizes[link.source], self.sizes[link.target])
-            for pair, weight in self._puts:
+            for pair, weight in pairs_of(self._log):
                 _put(made, link, pair, weight)
             self._edges[link] = made
         return self._edges[link]
 
     def put(self, pair: Pair, weight: float) -> Pair:
         """Set the weight of an edge, whichever way links read it; return its ends."""
-        self._puts.append((pair, weight))
         for link, edges in self._edges.items():
             _put(edges, link, pair, weight)
         return pair
@@ -68,7 +67,7 @@ def _put(edges: LiveEdges, link: Link, pair: Pair, weight: float) -> None:
         edges.put(*((column, row) if link.reverse else (row, column)), weight)
 
 
-def pairs_of(edges: Sequence[tuple[Relation, int, int, float]]) -> list[tuple[Pair, float]]:
+def pairs_of(edges: Sequence[Put]) -> list[tuple[Pair, float]]:
     """Return edges as pairs with their weights, those of an undirected relation both ways."""
     found = []
     for relation, row, column, weight in edges:
