@@ -39,7 +39,7 @@ def run(edges: int, path: str, workers: int, most: int, half: bool, total: str |
     from neupath.chains import multiply_chain
     from neupath.cluster import Dask
     from neupath.cluster.workers import connect, parse_memory
-    from neupath.halfpath import mirrored_half
+    from neupath.halfpath import adjacencies
 
     found: dict[str, Any] = {"edges": edges, "path": path}
     with TemporaryDirectory() as name:
@@ -51,7 +51,7 @@ def run(edges: int, path: str, workers: int, most: int, half: bool, total: str |
         found["queries"] = len(queries)
         limit = None if total is None else (int(parse_memory(total) or 0) - (1 << 30)) // workers
         if half:
-            whole = multiply_chain(mirrored_half(hin, hin.metapath(PATHS[path])).lefts)[0]
+            whole = multiply_chain(adjacencies(hin, hin.metapath(PATHS[path]).half()))[0]
             found["entries"], limit = int(whole.nnz), int(whole.nnz) * 12 // 2
             del whole
         found["limit_mib"] = "-" if limit is None else limit >> 20

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 from scipy.sparse import csr_array, hstack, vstack
 
+from neupath.cluster.ids import Ids
 from neupath.cluster.kept_block import keep_last
 from neupath.cluster.tiles import Tiles
 from neupath.graph import Csr, Floats, freeze
@@ -18,7 +18,6 @@ from neupath.ranking import Ranking, score_product, top_k_of_product
 from neupath.thresholds import Reached, reached_of_product, reached_of_scores
 
 QUERIES, LEFT_NORMS, RIGHT_NORMS = "queries.npy", "left-norms.npy", "right-norms.npy"
-SOURCES, TARGETS = "sources.arrow", "targets.arrow"
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,8 @@ class Order:
     """Nothing where it is `left` transposed."""
     blocks: tuple[tuple[int, int], ...]
     """The strips of targets that are taken at once: the first, and the one after the last."""
+    sources: Ids
+    targets: Ids
     normalisation: int
     step: int
     limit: int | None
@@ -72,14 +73,15 @@ def rank_parts(order: Order, numbers: tuple[int, ...]) -> None:
     every = np.load(order.work / QUERIES, mmap_mode="r")
     asked = [np.array(every[n * order.step : (n + 1) * order.step]) for n in numbers]
     found = (_reach if order.limit is None else _rank)(order, np.concatenate(asked))
-    ids = read_ids(order.work / SOURCES), read_ids(order.work / TARGETS)
     ends = np.concatenate([[0], np.cumsum(found.sizes)])
     first = 0
     for number, rows in zip(numbers, asked, strict=True):
         last = first + len(rows)
         hits = slice(ends[first], ends[last])
-        own = Found(found.sizes[first:last], found.rows[hits], found.scores[hits])
-        write_part(order.parts / f"{number:06}.parquet", rows, own, *ids)
+        targets, places = np.unique(found.rows[hits], return_inverse=True)
+        own = Found(found.sizes[first:last], places, found.scores[hits])
+        ids = order.sources.take(rows), order.targets.take(targets)
+        write_part(order.parts / f"{number:06}.parquet", np.arange(len(rows)), own, *ids)
         first = last
 
 
@@ -166,16 +168,3 @@ def _read_block(order: Order, strips: tuple[int, int]) -> _Block:
     first, last = cut[strips[0]], cut[strips[1]]
     norms = np.array(np.load(order.work / RIGHT_NORMS, mmap_mode="r")[first:last])
     return _Block(first, freeze(right), norms)
-
-
-def write_ids(path: Path, ids: pa.Array) -> None:
-    """Write ids so that workers can map them into memory."""
-    table = pa.table({"id": ids})
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
-
-
-def read_ids(path: Path) -> pa.Array:
-    """Map ids into memory."""
-    with pa.memory_map(str(path)) as source:
-        return pa.ipc.open_file(source).read_all()["id"].combine_chunks()

@@ -9,9 +9,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from scipy.sparse import csr_array, hstack, load_npz, save_npz, vstack
+from scipy.sparse import csr_array, hstack, vstack
 
-from neupath.files import write_whole
+from neupath.cluster.arrays import read_arrays, write_arrays
 from neupath.graph import Csr, Floats, freeze
 
 Cut = tuple[int, ...]
@@ -33,20 +33,32 @@ class Tiles:
 
     def row_strip(self, i: int) -> Csr:
         """Return some rows of the matrix."""
-        return freeze(csr_array(hstack([self._read(i, j) for j in range(self.shape[1])], format="csr")))
+        return freeze(csr_array(hstack([self.read(i, j) for j in range(self.shape[1])], format="csr")))
 
     def column_strip(self, j: int) -> Csr:
         """Return some columns of the matrix."""
-        return freeze(csr_array(vstack([self._read(i, j) for i in range(self.shape[0])], format="csr")))
+        return freeze(csr_array(vstack([self.read(i, j) for i in range(self.shape[0])], format="csr")))
 
     def write(self, i: int, j: int, tile: Csr) -> None:
-        write_whole(self._path(i, j), lambda temporary: save_npz(temporary, tile, compressed=False))
+        write_arrays(self._path(i, j), tile.indptr, tile.indices, tile.data)
 
-    def _read(self, i: int, j: int) -> Csr:
-        return csr_array(load_npz(self._path(i, j)))
+    def write_strip(self, i: int, strip: Csr) -> None:
+        """Write some rows of the matrix as tiles."""
+        if self.shape[1] == 1:
+            self.write(i, 0, strip)
+            return
+        by_column = strip.tocsc()  # of which stretches of columns are cheap to take
+        for j, (left, right) in enumerate(pairwise(self.columns)):
+            self.write(i, j, csr_array(by_column[:, left:right].tocsr()))
+
+    def read(self, i: int, j: int) -> Csr:
+        """Read one tile."""
+        indptr, indices, data = read_arrays(self._path(i, j))
+        shape = self.rows[i + 1] - self.rows[i], self.columns[j + 1] - self.columns[j]
+        return csr_array((data, indices, indptr), shape=shape)
 
     def _path(self, i: int, j: int) -> Path:
-        return self.folder / f"{i:04}-{j:04}.npz"
+        return self.folder / f"{i:04}-{j:04}"
 
 
 def cut_matrix(matrix: Csr, folder: Path, rows: Cut, columns: Cut) -> Tiles:
@@ -54,13 +66,7 @@ def cut_matrix(matrix: Csr, folder: Path, rows: Cut, columns: Cut) -> Tiles:
     folder.mkdir(parents=True, exist_ok=True)
     tiles = Tiles(folder, rows, columns)
     for i, (first, last) in enumerate(pairwise(rows)):
-        strip = matrix[first:last]
-        if len(columns) == 2:
-            tiles.write(i, 0, csr_array(strip))
-            continue
-        by_column = strip.tocsc()  # of which stretches of columns are cheap to take
-        for j, (left, right) in enumerate(pairwise(columns)):
-            tiles.write(i, j, csr_array(by_column[:, left:right].tocsr()))
+        tiles.write_strip(i, csr_array(matrix[first:last]))
     return tiles
 
 

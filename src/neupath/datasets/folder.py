@@ -59,7 +59,8 @@ def find_tables(folder: Path, config: Path | None = None, duplicates: Duplicates
     if settings.triples or not kept or _find_pair(kept, folder, settings) or _find_triples(kept, settings):
         return None
     found = _find_relations(kept, folder, settings, choices_of(settings, duplicates))
-    if not all(table.file.is_parquet for table in (*found.nodes, *(relation for relation, _ in found.relations))):
+    files = [*(node.file for node in found.nodes), *(relation.file for relation, _ in found.relations)]
+    if not all(file.is_parquet for file in files):
         return None
     refuse_twice(kept)
     _refuse_copies(found.detected, (relation.file.num_rows > 0 for relation in found.detected))
