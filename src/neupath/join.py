@@ -16,13 +16,12 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from neupath.errors import QueryError, SourceError, WriteError
-from neupath.files import check_folder, write_text, write_whole
-from neupath.graph import Floats, digest
+from neupath.files import check_folder, write_text
+from neupath.graph import digest
+from neupath.hit_tables import Found, HitsFile, found_of, hit_schema, write_hits
 from neupath.nodes import Rows
-from neupath.ranking import Ranking
 from neupath.scorer import Scorer
 from neupath.search import check_k
 from neupath.threads import check_threads
@@ -53,15 +52,6 @@ class Joined:
             "file": str(self.path), "queries": self.queries, "pairs": self.pairs, "blocks": self.blocks,
             "resumed": self.resumed,
         }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Found:
-    """The hits of some queries, one query after the other, best first; `sizes` says how many each has."""
-
-    sizes: Rows
-    rows: Rows
-    scores: Floats
 
 
 @dataclass(frozen=True)
@@ -139,10 +129,11 @@ class Local:
     threads: int | None = None
 
     def run(self, scorer: Scorer, job: Job, missing: Sequence[int], told: Told) -> None:
-        ids = scorer.hin_.nodes[scorer.source_type].ids, scorer.hin_.nodes[scorer.target_type].ids
+        sources, targets = (scorer.hin_.nodes[node_type].ids for node_type in (scorer.source_type, scorer.target_type))
         for number in missing:
             queries = job.block(number)
-            write_part(job.part(number), queries, _rank(scorer, job, queries, self.threads), *ids)
+            found = _rank(scorer, job, queries, self.threads)
+            write_hits(job.part(number), sources.take(pa.array(queries)), targets.take(pa.array(found.rows)), found)
             told(number)
 
 
@@ -211,13 +202,16 @@ def finish_job(job: Job, run: Callable[[Sequence[int], Told], None], progress: P
     def told(number: int) -> None:
         nonlocal done
         done += len(job.block(number))
+        hits.catch_up()  # while an engine elsewhere goes on with other blocks
         progress(done, total)
 
-    if missing:
-        run(missing, told)
-    pairs = _put_together(job)
+    schema = hit_schema(job.sides.source_kind, job.sides.target_kind)
+    with HitsFile(job.folder / "together", schema, [job.part(number) for number in range(job.count)]) as hits:
+        if missing:
+            run(missing, told)
+        hits.finish(job.target)
     _remove_parts(job.folder)
-    return Joined(job.target, len(job.queries), pairs, job.count, job.count - len(missing))
+    return Joined(job.target, len(job.queries), hits.pairs, job.count, job.count - len(missing))
 
 
 def check_terms(target: Path, terms: Terms) -> None:
@@ -277,42 +271,3 @@ def _rank(scorer: Scorer, job: Job, queries: Rows, threads: int | None) -> Found
         reached = scorer.reach_rows(queries, skipped, job.min_score, threads)
         return Found(np.diff(reached.starts), reached.rows, reached.scores)
     return found_of(scorer.rank_rows(queries, skipped, job.limit, None, threads), job.min_score)
-
-
-def found_of(ranking: Ranking, min_score: float) -> Found:
-    """Return the hits of a ranking that reach a score."""
-    kept = (np.arange(ranking.rows.shape[1]) < ranking.sizes[:, None]) & (ranking.scores >= min_score)
-    return Found(kept.sum(axis=1), ranking.rows[kept], ranking.scores[kept])
-
-
-def write_part(path: Path, queries: Rows, found: Found, sources: pa.Array, targets: pa.Array) -> None:
-    """Write the hits of a block of queries as a table, whole or not at all; `sources` and `targets` are all ids."""
-    first = np.repeat(np.cumsum(found.sizes) - found.sizes, found.sizes)
-    columns = [
-        sources.take(pa.array(np.repeat(queries, found.sizes))),
-        pa.array(np.arange(1, len(found.rows) + 1) - first, pa.int64()),
-        targets.take(pa.array(found.rows)),
-        pa.array(found.scores, pa.float64()),
-    ]
-    table = pa.Table.from_arrays(columns, schema=_schema(sources.type, targets.type))
-    write_whole(path, lambda temporary: pq.write_table(table, temporary))
-
-
-def _schema(source_kind: pa.DataType, target_kind: pa.DataType) -> pa.Schema:
-    return pa.schema([("query", source_kind), ("rank", pa.int64()), ("target", target_kind), ("score", pa.float64())])
-
-
-def _put_together(job: Job) -> int:
-    """Write the blocks as row groups of one file, one after the other; return how many pairs there are."""
-    total = 0
-
-    def write(temporary: Path) -> None:
-        nonlocal total
-        with pq.ParquetWriter(temporary, _schema(job.sides.source_kind, job.sides.target_kind)) as writer:
-            for number in range(job.count):
-                table = pq.ParquetFile(job.part(number)).read()
-                total += table.num_rows
-                writer.write_table(table, row_group_size=max(1, table.num_rows))
-
-    write_whole(job.target, write)
-    return total

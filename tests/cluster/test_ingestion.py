@@ -52,11 +52,11 @@ def text_id(letter: str, number: int) -> str:
     return f"{letter}{number}-é"
 
 
-def number_id(letter: str, number: int) -> int:
+def number_id(_: str, number: int) -> int:
     return number * 1_000_003 - 500
 
 
-def text_of_number(letter: str, number: int) -> str:
+def text_of_number(_: str, number: int) -> str:
     return str(number)
 
 

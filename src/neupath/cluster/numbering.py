@@ -133,7 +133,9 @@ def split_ids(chunk: Chunk, column: str, as_text: bool, buckets: int, path: Path
     encoded = as_keys(chunk.read([column])[column].combine_chunks(), as_text).dictionary_encode()
     codes, keys = codes_of(encoded), encoded.dictionary
     is_first = _is_first(codes)
-    kept = np.setdiff1d(np.arange(len(keys)), missing_ids(keys))
+    is_id = np.ones(len(keys) + 1, dtype=np.bool_)
+    is_id[[*missing_ids(keys), -1]] = False
+    kept = np.flatnonzero(is_id)
     bucket = hash_ids(keys.take(pa.array(kept))) % np.uint64(buckets)
     ordered = kept[np.argsort(bucket, kind="stable")]
     sizes = np.bincount(bucket.astype(np.int64), minlength=buckets)
@@ -146,7 +148,7 @@ def split_ids(chunk: Chunk, column: str, as_text: bool, buckets: int, path: Path
     )
     ends = np.cumsum(sizes)
     write_batches(path, [batch.slice(end - size, size) for end, size in zip(ends, sizes, strict=True)])
-    missing = np.flatnonzero(~np.isin(codes, kept))
+    missing = np.flatnonzero(~is_id[codes])
     repeated = np.flatnonzero(~is_first & (codes >= 0))
     return Split(sizes, _first(missing), _first(repeated))
 

@@ -12,7 +12,7 @@ from neupath.cluster.kept_block import keep_last
 from neupath.cluster.tiles import Tiles
 from neupath.graph import Csr, Floats, freeze
 from neupath.halfpath import Factors, mirrored
-from neupath.join import Found, found_of, write_part
+from neupath.hit_tables import Found, found_of, write_hits
 from neupath.nodes import Rows
 from neupath.ranking import Ranking, score_product, top_k_of_product
 from neupath.thresholds import Reached, reached_of_product, reached_of_scores
@@ -78,10 +78,9 @@ def rank_parts(order: Order, numbers: tuple[int, ...]) -> None:
     for number, rows in zip(numbers, asked, strict=True):
         last = first + len(rows)
         hits = slice(ends[first], ends[last])
-        targets, places = np.unique(found.rows[hits], return_inverse=True)
-        own = Found(found.sizes[first:last], places, found.scores[hits])
-        ids = order.sources.take(rows), order.targets.take(targets)
-        write_part(order.parts / f"{number:06}.parquet", np.arange(len(rows)), own, *ids)
+        own = Found(found.sizes[first:last], found.rows[hits], found.scores[hits])
+        ids = order.sources.take(rows), order.targets.take(own.rows)
+        write_hits(order.parts / f"{number:06}.parquet", *ids, own)
         first = last
 
 
@@ -123,6 +122,8 @@ def _rank(order: Order, queries: Rows) -> Found:
     best = Ranking(np.zeros((len(queries), 0), np.int64), np.zeros((len(queries), 0)), np.zeros(len(queries), np.int64))
     for meeting in _meetings(order, queries):
         found = top_k_of_product(meeting.factors, order.normalisation, meeting.rows, meeting.skipped, width, threads=1)
+        if len(order.blocks) == 1:
+            return found_of(found, order.min_score)
         rows = np.where(found.rows < 0, -1, found.rows + meeting.first)
         best = merge_rankings(best, replace(found, rows=rows), width)
     return found_of(best, order.min_score)
