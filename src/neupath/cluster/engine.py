@@ -25,7 +25,7 @@ _AN_ENTRY = 96
 """Bytes that a task takes at its peak for each entry of a strip: its copies by row, by column and in the index."""
 _FEWEST = 1 << 18
 _HITS_AT_ONCE = 1 << 22
-_TASKS_A_WORKER = 8
+_TASKS_A_WORKER = 2
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Dask:
             sources = write_ids(work / "sources", nodes[scorer.source_type].ids)
             targets = write_ids(work / "targets", nodes[scorer.target_type].ids)
             order = make_order(job, work, multiplied, scorer.normalisation, (sources, targets), most)
-            rank_missing(order, job, missing, workers, told)
+            rank_missing(order, multiplied, job, missing, workers, told)
 
     @contextmanager
     def work_in(self, folder: Path) -> Iterator[tuple[Path, Workers, int]]:
@@ -104,13 +104,15 @@ def make_order(
     np.save(work / RIGHT_NORMS, multiplied.right_norms)
     return Order(
         work, job.folder.absolute(), multiplied.left, multiplied.right, tuple(_together(multiplied.entries, most)),
-        *ids, int(normalisation), job.step, job.limit, job.min_score, job.sides.are_one,
+        most, *ids, int(normalisation), job.step, job.limit, job.min_score, job.sides.are_one,
     )  # fmt: skip
 
 
-def rank_missing(order: Order, job: Job, missing: Sequence[int], workers: Workers, told: Told) -> None:
+def rank_missing(
+    order: Order, multiplied: Multiplied, job: Job, missing: Sequence[int], workers: Workers, told: Told
+) -> None:
     """Write the missing blocks of a join whose factors lie in tiles."""
-    groups = _group(missing, 1 if order.fits else _parts_a_task(job, len(missing), workers.count))
+    groups = _group(order, multiplied, job, missing, workers.count)
     workers.each(rank_parts, [(order, group) for group in groups], lambda at: _tell(groups[at], told))
 
 
@@ -128,14 +130,27 @@ def _together(entries: Counts, most: int) -> list[tuple[int, int]]:
     return found
 
 
-def _parts_a_task(job: Job, missing: int, workers: int) -> int:
-    """Return how many blocks of queries a task takes: some tasks for each worker, and not too many hits at once."""
-    hits = job.step * (job.limit or 1)
-    return max(1, min(missing // (_TASKS_A_WORKER * workers), _HITS_AT_ONCE // hits))
+def _group(
+    order: Order, multiplied: Multiplied, job: Job, missing: Sequence[int], workers: int
+) -> list[tuple[int, ...]]:
+    """Group the blocks of queries for tasks: each alone where a worker keeps the product, else few and large ones.
 
-
-def _group(numbers: Sequence[int], size: int) -> list[tuple[int, ...]]:
-    return [tuple(numbers[at : at + size]) for at in range(0, len(numbers), size)]
+    A task then reads all targets, so that it pays to have as many queries as may be held at once.
+    """
+    if order.fits:
+        return [(number,) for number in missing]
+    most_hits, most_parts = _HITS_AT_ONCE // job.step, -(-len(missing) // (_TASKS_A_WORKER * workers))
+    groups: list[list[int]] = []
+    held = 0
+    for number in missing:
+        entries = int(multiplied.row_counts[job.block(number)].sum())
+        full = not groups or len(groups[-1]) >= min(most_parts, max(1, most_hits // max(1, job.limit or 1)))
+        if full or held + entries > order.most // 2:
+            groups.append([])
+            held = 0
+        groups[-1].append(number)
+        held += entries
+    return [tuple(group) for group in groups]
 
 
 def _tell(numbers: Sequence[int], told: Told) -> None:

@@ -62,8 +62,8 @@ def join_folder(
             cutter = LegCutter(graph, work, workers, most)
             left = cutter.cut(lefts, "left", is_left=True)
             right = None if rights is None else cutter.cut(rights, "right", is_left=False)
-            multiplied = multiply_tiles(left, right, work, workers)
+            multiplied = multiply_tiles(left, right, work, workers, most)
             order = make_order(job, work, multiplied, measure.normalisation, (sources, targets), most)
-            rank_missing(order, job, missing, workers, told)
+            rank_missing(order, multiplied, job, missing, workers, told)
 
         return finish_job(job, run, progress)

@@ -1,6 +1,7 @@
 """Legs: the factors of a half of a path made by the workers, of a graph in tiles that no process holds."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -57,16 +58,45 @@ class LegCutter:
         return total
 
     def _cut_leg(self, leg: Leg, tiles: Tiles) -> Counted:
+        """Write the matrix of a leg by strips of rows, or by strips of columns where only these are cut."""
         tiles.folder.mkdir(parents=True)
-        linked, sums = self.graph.links(leg.step.links), self.folder / "column-sums.npy"
+        out, back = (self.graph.links(step.links) for step in (leg.step, leg.step.reversed()))
+        row_sums, column_sums = self.folder / "row-sums.npy", self.folder / "column-sums.npy"
+        if leg.row_power:
+            self._save_sums(row_sums, sum_rows, out)
         if leg.column_power:
-            back = self.graph.links(leg.step.reversed().links)
-            strips = back[0][0].columns if back[0][1] else back[0][0].rows
-            found = self.workers.each(sum_columns, [(back, *stretch) for stretch in pairwise(strips)])
-            np.save(sums, np.concatenate(found))
-        counts = self.workers.each(write_leg, [(leg, linked, tiles, i, sums) for i in range(tiles.shape[0])])
-        columns = self.workers.each(count_columns, [(tiles, j) for j in range(tiles.shape[1])])
-        return Counted(tiles, np.concatenate(counts), np.concatenate(columns))
+            self._save_sums(column_sums, sum_columns, back)
+        scaling = Scaling(leg.row_power, leg.column_power, row_sums, column_sums)
+        if tiles.shape[0] > 1 or tiles.shape[1] == 1:
+            rows = self.workers.each(write_rows, [(out, scaling, tiles, i) for i in range(tiles.shape[0])])
+            return Counted(tiles, rows=np.concatenate(rows))
+        columns = self.workers.each(write_columns, [(back, scaling, tiles, j) for j in range(tiles.shape[1])])
+        return Counted(tiles, columns=np.concatenate(columns))
+
+    def _save_sums(self, file: Path, work: Callable[[Linked, int, int], Floats], linked: Linked) -> None:
+        tiles, transposed = linked[0]
+        strips = pairwise(tiles.columns if transposed else tiles.rows)
+        np.save(file, np.concatenate(self.workers.each(work, [(linked, *strip) for strip in strips])))
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """By which powers of their sums rows and columns are multiplied, and where the sums lie."""
+
+    row_power: float
+    column_power: float
+    row_sums: Path
+    column_sums: Path
+
+    def apply(self, matrix: Csr, rows: slice, columns: slice) -> Csr:
+        """Scale some rows and columns of a leg's matrix."""
+        return scale(
+            matrix,
+            self.row_power,
+            self.column_power,
+            lambda: np.load(self.row_sums, mmap_mode="r")[rows],
+            lambda: np.load(self.column_sums, mmap_mode="r")[columns],
+        )
 
 
 def count_paths(tiles: Tiles, transposed: bool, strip: int, file: Path) -> Floats:
@@ -82,27 +112,33 @@ def count_paths(tiles: Tiles, transposed: bool, strip: int, file: Path) -> Float
     return total
 
 
+def sum_rows(out: Linked, first: int, last: int) -> Floats:
+    """Add up some rows of a step."""
+    sums: Floats = _rows(out, first, last).sum(axis=1)
+    return sums
+
+
 def sum_columns(back: Linked, first: int, last: int) -> Floats:
-    """Add up some columns of a step, given the way back, as `scale` would of the whole matrix."""
+    """Add up some columns of a step, given the way back, in the order in which those of a whole matrix add up."""
     sums: Floats = csr_array(_rows(back, first, last).T.tocsr()).sum(axis=0)
     return sums
 
 
-def write_leg(leg: Leg, linked: Linked, tiles: Tiles, strip: int, sums: Path) -> Counts:
+def write_rows(out: Linked, scaling: Scaling, tiles: Tiles, i: int) -> Counts:
     """Write some rows of a leg's matrix as tiles; return how many entries each has."""
-    rows = _rows(linked, *tiles.rows[strip : strip + 2])
-    scaled = scale(rows, leg.row_power, leg.column_power, lambda: np.load(sums, mmap_mode="r"))
-    tiles.write_strip(strip, scaled)
-    return np.diff(scaled.indptr).astype(np.int64)
+    first, last = tiles.rows[i : i + 2]
+    strip = scaling.apply(_rows(out, first, last), slice(first, last), slice(None))
+    tiles.write_strip(i, strip)
+    return np.diff(strip.indptr).astype(np.int64)
 
 
-def count_columns(tiles: Tiles, strip: int) -> Counts:
-    """Count the entries of each column of a strip, a tile at a time."""
-    width = tiles.columns[strip + 1] - tiles.columns[strip]
-    total = np.zeros(width, np.int64)
-    for i in range(tiles.shape[0]):
-        total += np.bincount(tiles.read(i, strip).indices, minlength=width)
-    return total
+def write_columns(back: Linked, scaling: Scaling, tiles: Tiles, j: int) -> Counts:
+    """Write some columns of a leg's matrix, given the way back, as one tile; return how many entries each has."""
+    first, last = tiles.columns[j : j + 2]
+    columns = freeze(csr_array(_rows(back, first, last).T.tocsr()))
+    strip = scaling.apply(columns, slice(None), slice(first, last))
+    tiles.write(0, j, strip)
+    return np.bincount(strip.indices, minlength=last - first)
 
 
 def _rows(linked: Linked, first: int, last: int) -> Csr:

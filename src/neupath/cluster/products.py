@@ -1,11 +1,11 @@
 """Products: the two factors of a path, multiplied tile by tile on the workers, in the order one machine takes."""
 
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, hstack, vstack
 
 from neupath.chains import contract, tidy
 from neupath.cluster.kept_block import keep_last
@@ -24,6 +24,8 @@ class Multiplied:
     right: Tiles | None
     left_norms: Floats
     right_norms: Floats
+    row_counts: Counts
+    """Entries of each row of `left`."""
     entries: Counts
     """Of each strip of targets."""
 
@@ -37,52 +39,83 @@ def multiply_halves(halves: Halves, folder: Path, workers: Workers, most: int) -
     """Multiply both halves of a path, with about `most` entries of a matrix in a strip."""
     left = cut_steps(halves.lefts, folder / "left", most, is_left=True)
     right = None if halves.rights is None else cut_steps(halves.rights, folder / "right", most, is_left=False)
-    return multiply_tiles(left, right, folder, workers)
+    return multiply_tiles(left, right, folder, workers, most)
 
 
-def multiply_tiles(lefts: list[Counted], rights: list[Counted] | None, folder: Path, workers: Workers) -> Multiplied:
+def multiply_tiles(
+    lefts: list[Counted], rights: list[Counted] | None, folder: Path, workers: Workers, most: int
+) -> Multiplied:
     """Multiply both halves of a path, which lie in tiles."""
-    left = _multiply(lefts, folder / "left", workers)
+    left = _multiply(lefts, folder / "left", workers, most, is_left=True)
     row_norms = np.concatenate(workers.each(_row_norms, [(left.tiles, i) for i in range(left.tiles.shape[0])]))
+    counts = left.row_counts(workers)
     if rights is None:
-        return Multiplied(left.tiles, None, row_norms, row_norms, _added_up(left.row_counts, left.tiles.rows))
-    right = _multiply(rights, folder / "right", workers)
+        return Multiplied(left.tiles, None, row_norms, row_norms, counts, _added_up(counts, left.tiles.rows))
+    right = _multiply(rights, folder / "right", workers, most, is_left=False)
     norms = np.concatenate(workers.each(_column_norms, [(right.tiles, j) for j in range(right.tiles.shape[1])]))
-    return Multiplied(left.tiles, right.tiles, row_norms, norms, _added_up(right.column_counts, right.tiles.columns))
+    entries = _added_up(right.column_counts(workers), right.tiles.columns)
+    return Multiplied(left.tiles, right.tiles, row_norms, norms, counts, entries)
 
 
-def _multiply(chain: list[Counted], folder: Path, workers: Workers) -> Counted:
-    """Multiply a chain as `chains.multiply_chain` does, so that sums run in the same order."""
+def _multiply(chain: list[Counted], folder: Path, workers: Workers, most: int, *, is_left: bool) -> Counted:
+    """Multiply a chain as `chains.multiply_chain` does, so that sums run in the same order.
+
+    What comes first in a chain is only read by strips of rows, and what comes last by strips of columns: so it is cut
+    but once, and a task makes a strip of it.
+    """
 
     def cost(at: int) -> int:
-        return int(chain[at].column_counts @ chain[at + 1].row_counts)
+        return int(chain[at].column_counts(workers) @ chain[at + 1].row_counts(workers))
 
     def multiply(at: int, _: int) -> Counted:
-        a, b = chain[at], chain[at + 1]
-        return _multiply_pair(a, b, folder / f"product-{len(chain)}", workers)
+        a, b = chain[at].tiles, chain[at + 1].tiles
+        place = folder / f"product-{len(chain)}"
+        place.mkdir(parents=True, exist_ok=True)
+        if at == 0 and (is_left or len(chain) > 2):
+            made = Tiles(place, a.rows, (0, b.columns[-1]))
+            rows = workers.each(multiply_rows, [(a, b, made, i, most) for i in range(a.shape[0])])
+            return Counted(made, rows=np.concatenate(rows))
+        if at == len(chain) - 2:
+            made = Tiles(place, (0, a.rows[-1]), b.columns)
+            columns = workers.each(multiply_columns, [(a, b, made, j, most) for j in range(b.shape[1])])
+            return Counted(made, columns=np.concatenate(columns))
+        made = Tiles(place, a.rows, b.columns)
+        across, down = range(made.shape[1]), range(made.shape[0])
+        workers.each(multiply_tile, [(a, b, made, i, j) for j in across for i in down])  # a column strip's together
+        return Counted(made)
 
     contract(chain, cost, multiply)
     return chain[0]
 
 
-def _multiply_pair(a: Counted, b: Counted, folder: Path, workers: Workers) -> Counted:
-    folder.mkdir(parents=True, exist_ok=True)
-    tiles = Tiles(folder, a.tiles.rows, b.tiles.columns)
-    places = list(product(range(tiles.shape[1]), range(tiles.shape[0])))  # those of a column strip together
-    found = workers.each(_multiply_tile, [(a.tiles, b.tiles, tiles, i, j) for j, i in places])
-    row_counts, column_counts = np.zeros(tiles.rows[-1], np.int64), np.zeros(tiles.columns[-1], np.int64)
-    for (j, i), (rows, columns) in zip(places, found, strict=True):
-        row_counts[tiles.rows[i] : tiles.rows[i + 1]] += rows
-        column_counts[tiles.columns[j] : tiles.columns[j + 1]] += columns
-    return Counted(tiles, row_counts, column_counts)
+def multiply_rows(left: Tiles, right: Tiles, made: Tiles, i: int, most: int) -> Counts:
+    """Write some rows of a product; return how many entries each has."""
+    rows = left.row_strip(i)
+    if right.entries <= most:
+        found = rows @ keep_last(right, right.whole)
+    else:
+        found = hstack([tidy(csr_array(rows @ right.column_strip(j))) for j in range(right.shape[1])], format="csr")
+    strip = tidy(csr_array(found))
+    made.write(i, 0, strip)
+    return np.diff(strip.indptr).astype(np.int64)
 
 
-def _multiply_tile(left: Tiles, right: Tiles, made: Tiles, i: int, j: int) -> tuple[Counts, Counts]:
-    """Write one tile of a product; return how many entries its rows and columns have."""
+def multiply_columns(left: Tiles, right: Tiles, made: Tiles, j: int, most: int) -> Counts:
+    """Write some columns of a product; return how many entries each has."""
+    columns = right.column_strip(j)
+    if left.entries <= most:
+        found = keep_last(left, left.whole) @ columns
+    else:
+        found = vstack([tidy(csr_array(left.row_strip(i) @ columns)) for i in range(left.shape[0])], format="csr")
+    strip = tidy(csr_array(found))
+    made.write(0, j, strip)
+    return np.bincount(strip.indices, minlength=strip.shape[1])
+
+
+def multiply_tile(left: Tiles, right: Tiles, made: Tiles, i: int, j: int) -> None:
+    """Write one tile of a product."""
     columns = keep_last((right, j), lambda: right.column_strip(j))
-    tile = tidy(csr_array(left.row_strip(i) @ columns))
-    made.write(i, j, tile)
-    return np.diff(tile.indptr).astype(np.int64), np.bincount(tile.indices, minlength=tile.shape[1])
+    made.write(i, j, tidy(csr_array(left.row_strip(i) @ columns)))
 
 
 def _row_norms(tiles: Tiles, i: int) -> Floats:

@@ -31,6 +31,8 @@ class Order:
     """Nothing where it is `left` transposed."""
     blocks: tuple[tuple[int, int], ...]
     """The strips of targets that are taken at once: the first, and the one after the last."""
+    most: int
+    """Entries that a task holds at once."""
     sources: Ids
     targets: Ids
     normalisation: int

@@ -1,7 +1,6 @@
 """Steps: the matrices of a half of a path in tiles, cut so that strips of their products fit into a worker."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,20 +8,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neupath.cluster.tiles import Cut, Tiles, cut_evenly, cut_matrix
+from neupath.cluster.workers import Workers
 from neupath.graph import Csr, Floats
 
 Counts = NDArray[np.int64]
-_MOST_STRIPS = 64
-"""Tiles are at most this many squared: a file each, and a task."""
+_MOST_STRIPS = 1024
+_MOST_SQUARED = 64
+"""Strips of a step in the middle of a half, which is cut both ways: as many tiles, squared."""
 
 
-@dataclass
 class Counted:
-    """A matrix on disk, and how many entries each row and each column of it has."""
+    """A matrix on disk, and how many entries each row and each column of it has, counted when it is asked for."""
 
-    tiles: Tiles
-    row_counts: Counts
-    column_counts: Counts
+    def __init__(self, tiles: Tiles, rows: Counts | None = None, columns: Counts | None = None) -> None:
+        self.tiles = tiles
+        self._rows, self._columns = rows, columns
+
+    def row_counts(self, workers: Workers) -> Counts:
+        if self._rows is None:
+            strips = range(self.tiles.shape[0])
+            self._rows = np.concatenate(workers.each(count_rows, [(self.tiles, i) for i in strips]))
+        return self._rows
+
+    def column_counts(self, workers: Workers) -> Counts:
+        if self._columns is None:
+            strips = range(self.tiles.shape[1])
+            self._columns = np.concatenate(workers.each(count_columns, [(self.tiles, j) for j in strips]))
+        return self._columns
+
+
+def count_rows(tiles: Tiles, i: int) -> Counts:
+    """Count the entries of each row of a strip, a tile at a time."""
+    counts = (np.diff(tiles.read(i, j).indptr) for j in range(tiles.shape[1]))
+    return sum(counts, np.zeros(tiles.rows[i + 1] - tiles.rows[i], np.int64))
+
+
+def count_columns(tiles: Tiles, j: int) -> Counts:
+    """Count the entries of each column of a strip, a tile at a time."""
+    width = tiles.columns[j + 1] - tiles.columns[j]
+    counts = (np.bincount(tiles.read(i, j).indices, minlength=width) for i in range(tiles.shape[0]))
+    return sum(counts, np.zeros(width, np.int64))
 
 
 def cut_steps(steps: Sequence[Csr], folder: Path, most: int, *, is_left: bool) -> list[Counted]:
@@ -48,7 +73,7 @@ def find_cuts(down: Sequence[Floats], across: Sequence[Floats], most: int, is_le
     columns: these are not cut the other way.
     """
     largest = max(float(bound.sum()) for bound in (*down, *across))
-    count = min(_MOST_STRIPS, max(1, int(np.ceil(largest / most))))
+    count = min(_MOST_STRIPS if len(down) <= 2 else _MOST_SQUARED, max(1, int(np.ceil(largest / most))))
     weights = [down[0], *(a + b for a, b in zip(across[:-1], down[1:], strict=True)), across[-1]]
     cuts = list(pairwise(cut_evenly(weight, count) for weight in weights))
     if is_left or len(cuts) > 1:

@@ -18,6 +18,10 @@ Cut = tuple[int, ...]
 """Where stretches of rows or columns begin, and where the last one ends."""
 
 
+_AN_ENTRY = 12
+"""Bytes of an entry in a file: its value and its column."""
+
+
 @dataclass(frozen=True)
 class Tiles:
     """A matrix on disk: tile (i, j) has the rows rows[i] to rows[i+1] and the columns columns[j] to columns[j+1]."""
@@ -38,6 +42,15 @@ class Tiles:
     def column_strip(self, j: int) -> Csr:
         """Return some columns of the matrix."""
         return freeze(csr_array(vstack([self.read(i, j) for i in range(self.shape[0])], format="csr")))
+
+    def whole(self) -> Csr:
+        """Return all of the matrix."""
+        return freeze(csr_array(vstack([self.row_strip(i) for i in range(self.shape[0])], format="csr")))
+
+    @property
+    def entries(self) -> int:
+        """About how many entries there are, by the size of the files."""
+        return sum(path.stat().st_size for path in self.folder.iterdir()) // _AN_ENTRY
 
     def write(self, i: int, j: int, tile: Csr) -> None:
         write_arrays(self._path(i, j), tile.indptr, tile.indices, tile.data)

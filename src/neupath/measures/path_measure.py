@@ -4,6 +4,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Self
 
 from scipy.sparse import csr_array, diags_array
@@ -29,7 +30,8 @@ class Leg:
 
     def matrix(self, hin: HIN) -> Csr:
         weights = adjacency(hin, self.step)
-        return scale(weights, self.row_power, self.column_power, lambda: weights.sum(axis=0))
+        rows, columns = (partial(weights.sum, axis=axis) for axis in (1, 0))
+        return scale(weights, self.row_power, self.column_power, rows, columns)
 
 
 class PathMeasure(Scorer):
@@ -127,14 +129,20 @@ class PathMeasure(Scorer):
         return reached_of_product(self.factors_, self.normalisation, queries, skipped, least, threads)
 
 
-def scale(matrix: Csr, row_power: float, column_power: float, column_sums: Callable[[], Floats]) -> Csr:
+def scale(
+    matrix: Csr,
+    row_power: float,
+    column_power: float,
+    row_sums: Callable[[], Floats],
+    column_sums: Callable[[], Floats],
+) -> Csr:
     """Multiply each row and each column by its sum to a power; a sum of 0 stays 0. Rows stay sorted.
 
-    The sums of columns are asked for, since some rows of a matrix do not know them.
+    Sums are asked for where they are needed, and need not be those of the matrix: some rows of one do not know them.
     """
     result = matrix
     if row_power:
-        result = csr_array(diags_array(_power(matrix.sum(axis=1), row_power)) @ result)
+        result = csr_array(diags_array(_power(row_sums(), row_power)) @ result)
     if column_power:
         result = csr_array(result @ diags_array(_power(column_sums(), column_power)))
     return freeze(result) if row_power or column_power else result
