@@ -1,6 +1,6 @@
 """Chunks: the tables of a graph in pieces that a task reads, by row groups of their Parquet files."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from neupath.cluster.tiles import group
 from neupath.datasets.parts import as_wanted, check_columns
 from neupath.datasets.tables import TableFile
 from neupath.errors import SourceError
@@ -21,7 +22,7 @@ class Chunk:
     """Some neighbouring row groups of a part of a table, from the table's row `first` on."""
 
     path: Path
-    groups: tuple[int, ...]
+    groups: range
     first: int
     rows: int
 
@@ -38,28 +39,12 @@ def cut_table(file: TableFile, columns: Sequence[str], most: int) -> tuple[Chunk
     for part in file.parts:
         check_columns(part, columns, file.parts[0])
         metadata = pq.read_metadata(part)
-        sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-        for groups in _together(sizes, min(most, _MOST_ROWS)):
-            rows = sum(sizes[group] for group in groups)
+        sizes = [metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)]
+        for groups in group(sizes, min(most, _MOST_ROWS)):
+            rows = sum(sizes[at] for at in groups)
             chunks.append(Chunk(part.absolute(), groups, first, rows))
             first += rows
-    return tuple(chunks) or (Chunk(file.parts[0].absolute(), (), 0, 0),)
-
-
-def _together(sizes: Sequence[int], most: int) -> Iterator[tuple[int, ...]]:
-    """Take neighbouring row groups together that have at most so many rows.
-
-    >>> list(_together([2, 2, 3, 9, 1], 5))
-    [(0, 1), (2,), (3,), (4,)]
-    """
-    taken: list[int] = []
-    for group, size in enumerate(sizes):
-        if taken and sum(sizes[other] for other in taken) + size > most:
-            yield tuple(taken)
-            taken = []
-        taken.append(group)
-    if taken:
-        yield tuple(taken)
+    return tuple(chunks) or (Chunk(file.parts[0].absolute(), range(0), 0, 0),)
 
 
 def key_type(file: TableFile, column: str) -> pa.DataType:

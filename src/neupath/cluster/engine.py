@@ -12,7 +12,7 @@ import numpy as np
 from neupath.cluster.ids import Ids, write_ids
 from neupath.cluster.products import Multiplied, multiply_halves
 from neupath.cluster.ranking import LEFT_NORMS, QUERIES, RIGHT_NORMS, Order, rank_parts
-from neupath.cluster.steps import Counts
+from neupath.cluster.tiles import group
 from neupath.cluster.workers import Workers, connect, parse_memory
 from neupath.errors import QueryError
 from neupath.join import Job, Told
@@ -103,7 +103,7 @@ def make_order(
     np.save(work / LEFT_NORMS, multiplied.left_norms)
     np.save(work / RIGHT_NORMS, multiplied.right_norms)
     return Order(
-        work, job.folder.absolute(), multiplied.left, multiplied.right, tuple(_together(multiplied.entries, most)),
+        work, job.folder.absolute(), multiplied.left, multiplied.right, tuple(group(multiplied.entries.tolist(), most)),
         most, *ids, int(normalisation), job.step, job.limit, job.min_score, job.sides.are_one,
     )  # fmt: skip
 
@@ -112,25 +112,11 @@ def rank_missing(
     order: Order, multiplied: Multiplied, job: Job, missing: Sequence[int], workers: Workers, told: Told
 ) -> None:
     """Write the missing blocks of a join whose factors lie in tiles."""
-    groups = _group(order, multiplied, job, missing, workers.count)
-    workers.each(rank_parts, [(order, group) for group in groups], lambda at: _tell(groups[at], told))
+    groups = _share_out(order, multiplied, job, missing, workers.count)
+    workers.each(rank_parts, [(order, own) for own in groups], lambda at: _tell(groups[at], told))
 
 
-def _together(entries: Counts, most: int) -> list[tuple[int, int]]:
-    """Take neighbouring strips together that have at most `most` entries; return the first of each, and the next one's.
-
-    >>> _together(np.array([2, 2, 3, 9, 1]), 5)
-    [(0, 2), (2, 3), (3, 4), (4, 5)]
-    """
-    found, first = [], 0
-    for last in range(1, len(entries) + 1):
-        if last == len(entries) or entries[first : last + 1].sum() > most:
-            found.append((first, last))
-            first = last
-    return found
-
-
-def _group(
+def _share_out(
     order: Order, multiplied: Multiplied, job: Job, missing: Sequence[int], workers: int
 ) -> list[tuple[int, ...]]:
     """Group the blocks of queries for tasks: each alone where a worker keeps the product, else few and large ones.
@@ -150,7 +136,7 @@ def _group(
             held = 0
         groups[-1].append(number)
         held += entries
-    return [tuple(group) for group in groups]
+    return [tuple(own) for own in groups]
 
 
 def _tell(numbers: Sequence[int], told: Told) -> None:

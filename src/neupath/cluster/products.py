@@ -1,5 +1,6 @@
 """Products: the two factors of a path, multiplied tile by tile on the workers, in the order one machine takes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +13,7 @@ from neupath.cluster.kept_block import keep_last
 from neupath.cluster.steps import Counted, Counts, cut_steps
 from neupath.cluster.tiles import Cut, Tiles
 from neupath.cluster.workers import Workers
-from neupath.graph import Floats
+from neupath.graph import Csr, Floats, freeze
 from neupath.halfpath import Halves, column_norms, squared_norms
 
 
@@ -91,11 +92,8 @@ def _multiply(chain: list[Counted], folder: Path, workers: Workers, most: int, *
 def multiply_rows(left: Tiles, right: Tiles, made: Tiles, i: int, most: int) -> Counts:
     """Write some rows of a product; return how many entries each has."""
     rows = left.row_strip(i)
-    if right.entries <= most:
-        found = rows @ keep_last(right, right.whole)
-    else:
-        found = hstack([tidy(csr_array(rows @ right.column_strip(j))) for j in range(right.shape[1])], format="csr")
-    strip = tidy(csr_array(found))
+    parts = [tidy(csr_array(rows @ _kept(right.columns_in, own))) for own in right.column_groups(most)]
+    strip = parts[0] if len(parts) == 1 else freeze(csr_array(hstack(parts, format="csr")))
     made.write(i, 0, strip)
     return np.diff(strip.indptr).astype(np.int64)
 
@@ -103,13 +101,15 @@ def multiply_rows(left: Tiles, right: Tiles, made: Tiles, i: int, most: int) -> 
 def multiply_columns(left: Tiles, right: Tiles, made: Tiles, j: int, most: int) -> Counts:
     """Write some columns of a product; return how many entries each has."""
     columns = right.column_strip(j)
-    if left.entries <= most:
-        found = keep_last(left, left.whole) @ columns
-    else:
-        found = vstack([tidy(csr_array(left.row_strip(i) @ columns)) for i in range(left.shape[0])], format="csr")
-    strip = tidy(csr_array(found))
+    parts = [tidy(csr_array(_kept(left.rows_in, own) @ columns)) for own in left.row_groups(most)]
+    strip = parts[0] if len(parts) == 1 else freeze(csr_array(vstack(parts, format="csr")))
     made.write(0, j, strip)
     return np.bincount(strip.indices, minlength=strip.shape[1])
+
+
+def _kept(read: Callable[[range], Csr], strips: range) -> Csr:
+    """Read some strips, or keep them from the last task, which had the same where they are all there are."""
+    return keep_last((read, strips), lambda: read(strips))
 
 
 def multiply_tile(left: Tiles, right: Tiles, made: Tiles, i: int, j: int) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from scipy.sparse import csr_array, hstack, vstack
+from scipy.sparse import csr_array, vstack
 
 from neupath.cluster.ids import Ids
 from neupath.cluster.kept_block import keep_last
@@ -29,8 +29,8 @@ class Order:
     left: Tiles
     right: Tiles | None
     """Nothing where it is `left` transposed."""
-    blocks: tuple[tuple[int, int], ...]
-    """The strips of targets that are taken at once: the first, and the one after the last."""
+    blocks: tuple[range, ...]
+    """The strips of targets that are taken at once."""
     most: int
     """Entries that a task holds at once."""
     sources: Ids
@@ -90,7 +90,7 @@ def _meetings(order: Order, queries: Rows) -> Iterator[_Meeting]:
     """Yield some queries against each block of targets; a product that fits as a whole is kept with its index."""
     nobody = np.full(len(queries), -1)
     if order.fits:
-        factors = keep_last(order.work, lambda: mirrored(_left_rows(order, np.arange(order.left.rows[-1]))))
+        factors = keep_last(order.work, lambda: mirrored(order.left.rows_in(order.blocks[0])))
         yield _Meeting(factors, queries, queries if order.leaves_itself_out else nobody, 0)
         return
     left, norms = _left_rows(order, queries), np.load(order.work / LEFT_NORMS, mmap_mode="r")[queries]
@@ -161,13 +161,12 @@ def merge_rankings(best: Ranking, other: Ranking, k: int) -> Ranking:
     return Ranking(np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1), sizes)
 
 
-def _read_block(order: Order, strips: tuple[int, int]) -> _Block:
+def _read_block(order: Order, strips: range) -> _Block:
     cut = order.strips()
     if order.right is None:
-        rows = vstack([order.left.row_strip(i) for i in range(*strips)], format="csr")
-        right = csr_array(rows.T.tocsr())
+        right = freeze(csr_array(order.left.rows_in(strips).T.tocsr()))
     else:
-        right = csr_array(hstack([order.right.column_strip(j) for j in range(*strips)], format="csr"))
-    first, last = cut[strips[0]], cut[strips[1]]
+        right = order.right.columns_in(strips)
+    first, last = cut[strips.start], cut[strips.stop]
     norms = np.array(np.load(order.work / RIGHT_NORMS, mmap_mode="r")[first:last])
-    return _Block(first, freeze(right), norms)
+    return _Block(first, right, norms)

@@ -4,6 +4,7 @@ Rows and columns are cut, never sums: an entry of a product of strips is added u
 the whole matrices, and is the same to the bit.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -43,14 +44,25 @@ class Tiles:
         """Return some columns of the matrix."""
         return freeze(csr_array(vstack([self.read(i, j) for i in range(self.shape[0])], format="csr")))
 
-    def whole(self) -> Csr:
-        """Return all of the matrix."""
-        return freeze(csr_array(vstack([self.row_strip(i) for i in range(self.shape[0])], format="csr")))
+    def row_groups(self, most: int) -> list[range]:
+        """Take neighbouring strips of rows together that have about `most` entries."""
+        return group([sum(self._entries(i, j) for j in range(self.shape[1])) for i in range(self.shape[0])], most)
 
-    @property
-    def entries(self) -> int:
-        """About how many entries there are, by the size of the files."""
-        return sum(path.stat().st_size for path in self.folder.iterdir()) // _AN_ENTRY
+    def column_groups(self, most: int) -> list[range]:
+        """Take neighbouring strips of columns together that have about `most` entries."""
+        return group([sum(self._entries(i, j) for i in range(self.shape[0])) for j in range(self.shape[1])], most)
+
+    def rows_in(self, strips: range) -> Csr:
+        """Return the rows of some neighbouring strips."""
+        return freeze(csr_array(vstack([self.row_strip(i) for i in strips], format="csr")))
+
+    def columns_in(self, strips: range) -> Csr:
+        """Return the columns of some neighbouring strips."""
+        return freeze(csr_array(hstack([self.column_strip(j) for j in strips], format="csr")))
+
+    def _entries(self, i: int, j: int) -> int:
+        """Return about how many entries a tile has, by the size of its file."""
+        return self._path(i, j).stat().st_size // _AN_ENTRY
 
     def write(self, i: int, j: int, tile: Csr) -> None:
         write_arrays(self._path(i, j), tile.indptr, tile.indices, tile.data)
@@ -81,6 +93,21 @@ def cut_matrix(matrix: Csr, folder: Path, rows: Cut, columns: Cut) -> Tiles:
     for i, (first, last) in enumerate(pairwise(rows)):
         tiles.write_strip(i, csr_array(matrix[first:last]))
     return tiles
+
+
+def group(sizes: Sequence[int], most: int) -> list[range]:
+    """Take neighbours together that have at most `most` in all, or one alone that has more.
+
+    >>> group([2, 2, 3, 9, 1], 5)
+    [range(0, 2), range(2, 3), range(3, 4), range(4, 5)]
+    """
+    found, first, held = [], 0, 0
+    for at, size in enumerate(sizes):
+        if at > first and held + size > most:
+            found.append(range(first, at))
+            first, held = at, 0
+        held += size
+    return [*found, range(first, len(sizes))] if len(sizes) else []
 
 
 def cut_evenly(weights: Floats, count: int) -> Cut:
