@@ -108,7 +108,7 @@ def number_ids(columns: IdColumns, folder: Path, buckets: int, workers: Workers)
     chunks = columns.chunks
     splits = workers.each(
         split_ids,
-        [(chunk, name, columns.as_text, buckets, _split(folder, c)) for c, (name, chunk) in enumerate(chunks)],
+        [(chunk, name, columns.as_text, buckets, _file(folder, "split", c)) for c, (name, chunk) in enumerate(chunks)],
     )
     starts = np.concatenate([[0], np.cumsum([chunk.rows for _, chunk in chunks])]).astype(np.int64)
     own = len(columns.columns[0].chunks) if columns.has_table else len(chunks)
@@ -123,7 +123,7 @@ def number_ids(columns: IdColumns, folder: Path, buckets: int, workers: Workers)
     filled = [c for c in range(own) if starts_of[c] < starts_of[c + 1]]
     workers.each(order_ids, [(folder, c, kind, int(starts_of[c]), in_bucket[:, c : c + 2]) for c in filled])
     workers.each(number_bucket, [(folder, b, [(c, *in_chunk[b : b + 2, c]) for c in filled]) for b in range(buckets)])
-    files = tuple(_ordered(folder, c) for c in filled)
+    files = tuple(_file(folder, "ids", c) for c in filled)
     ids = Ids(kind, files, (*(int(starts_of[c]) for c in filled), int(starts_of[-1])))
     return NumberedIds(folder, ids, _cumulated(np.array([split.sizes for split in splits]).T, axis=1))
 
@@ -155,15 +155,15 @@ def split_ids(chunk: Chunk, column: str, as_text: bool, buckets: int, path: Path
 
 def gather_bucket(folder: Path, bucket: int, starts: Rows, own: int) -> Gathered:
     """Find the distinct ids of a bucket and where each stands first; the chunks of a node table are the `own` first."""
-    batches = [read_batch(_split(folder, chunk), bucket) for chunk in range(len(starts) - 1)]
+    batches = [read_batch(_file(folder, "split", chunk), bucket) for chunk in range(len(starts) - 1)]
     encoded = pa.concat_arrays([batch["id"] for batch in batches]).dictionary_encode()
     places = np.concatenate([start + batch["row"].to_numpy() for start, batch in zip(starts, batches, strict=False)])
     codes = codes_of(encoded)
     is_first = _is_first(codes)
     first = places[is_first]
-    write_batches(_bucket(folder, bucket), [pa.record_batch({"id": encoded.dictionary})])
-    write_arrays(_places(folder, bucket), first)
-    write_arrays(_codes(folder, bucket), codes)
+    write_batches(_file(folder, "bucket", bucket), [pa.record_batch({"id": encoded.dictionary})])
+    write_arrays(_file(folder, "places", bucket), first)
+    write_arrays(_file(folder, "codes", bucket), codes)
     firsts = np.bincount(np.searchsorted(starts, first, side="right") - 1, minlength=len(starts) - 1)
     again = places[~is_first]
     keys = encoded.dictionary
@@ -173,27 +173,29 @@ def gather_bucket(folder: Path, bucket: int, starts: Rows, own: int) -> Gathered
 
 def order_ids(folder: Path, chunk: int, kind: pa.DataType, number: int, stretches: Counts) -> None:
     """Write the ids that stand first in a chunk in order, and for each bucket the numbers of its own among them."""
-    places = np.concatenate([read_arrays(_places(folder, b), *map(int, s))[0] for b, s in enumerate(stretches)])
+    places = np.concatenate([read_arrays(_file(folder, "places", b), *map(int, s))[0] for b, s in enumerate(stretches)])
     ids = [
-        read_batch(_bucket(folder, b), 0)["id"].slice(first, last - first) for b, (first, last) in enumerate(stretches)
+        read_batch(_file(folder, "bucket", b), 0)["id"].slice(first, last - first)
+        for b, (first, last) in enumerate(stretches)
     ]
     ordered = np.argsort(places)
     found = pc.cast(pa.concat_arrays(ids).take(pa.array(ordered)), kind)
-    write_batches(_ordered(folder, chunk), [pa.record_batch({"id": found})])
+    write_batches(_file(folder, "ids", chunk), [pa.record_batch({"id": found})])
     numbers = np.empty(len(ordered), dtype=np.int64)
     numbers[ordered] = number + np.arange(len(ordered))
-    write_arrays(_numbers_of_chunk(folder, chunk), numbers)
+    write_arrays(_file(folder, "numbers-of-chunk", chunk), numbers)
 
 
 def number_bucket(folder: Path, bucket: int, stretches: Sequence[tuple[int, int, int]]) -> None:
     """Write the number of every id that chunks list in a bucket; -1 for what is not among the nodes."""
-    codes = read_arrays(_codes(folder, bucket))[0]
+    codes = read_arrays(_file(folder, "codes", bucket))[0]
     numbers = np.full(int(codes.max(initial=-1)) + 1, -1, dtype=np.int64)
     at = 0
     for chunk, first, last in stretches:
-        numbers[at : at + last - first] = read_arrays(_numbers_of_chunk(folder, chunk), int(first), int(last))[0]
+        numbers_there = _file(folder, "numbers-of-chunk", chunk)
+        numbers[at : at + last - first] = read_arrays(numbers_there, int(first), int(last))[0]
         at += last - first
-    write_arrays(_numbers(folder, bucket), numbers[codes])
+    write_arrays(_file(folder, "numbers", bucket), numbers[codes])
 
 
 def read_numbers(folder: Path, chunk: int, stretches: Sequence[Stretch], keys: int) -> Rows:
@@ -201,8 +203,8 @@ def read_numbers(folder: Path, chunk: int, stretches: Sequence[Stretch], keys: i
     numbers = np.full(keys, -1, dtype=np.int64)
     for bucket, (first, last) in enumerate(stretches):
         if first < last:
-            codes = read_batch(_split(folder, chunk), bucket)["code"].to_numpy()
-            numbers[codes] = read_arrays(_numbers(folder, bucket), first, last)[0]
+            codes = read_batch(_file(folder, "split", chunk), bucket)["code"].to_numpy()
+            numbers[codes] = read_arrays(_file(folder, "numbers", bucket), first, last)[0]
     return numbers
 
 
@@ -259,29 +261,6 @@ def _check_table(column: IdColumn, splits: Sequence[Split], gathered: Sequence[G
         raise repeated_id(column.file.place(min(repeated)), column.value(min(repeated)))
 
 
-def _split(folder: Path, chunk: int) -> Path:
-    return folder / f"split-{chunk:06}.arrow"
-
-
-def _bucket(folder: Path, bucket: int) -> Path:
-    return folder / f"bucket-{bucket:04}.arrow"
-
-
-def _places(folder: Path, bucket: int) -> Path:
-    return folder / f"places-{bucket:04}"
-
-
-def _codes(folder: Path, bucket: int) -> Path:
-    return folder / f"codes-{bucket:04}"
-
-
-def _numbers(folder: Path, bucket: int) -> Path:
-    return folder / f"numbers-{bucket:04}"
-
-
-def _ordered(folder: Path, chunk: int) -> Path:
-    return folder / f"ids-{chunk:06}.arrow"
-
-
-def _numbers_of_chunk(folder: Path, chunk: int) -> Path:
-    return folder / f"numbers-of-{chunk:06}"
+def _file(folder: Path, what: str, number: int) -> Path:
+    """Return where something of a chunk or of a bucket lies."""
+    return folder / f"{what}-{number:06}"
