@@ -1,7 +1,7 @@
 """Join: the top K of every query, streamed to one Parquet file, resumable, in bounded memory.
 
-Blocks of queries are finished one by one as files of their own beside the result, in FILE.parts, and put together at
-the end, one row group a block. A join that was killed goes on with the blocks that are missing, and its file is the
+Blocks of queries are finished one by one as files of their own beside the result, in FILE.parts, and put together in
+their order, one row group a block. A join that was killed goes on with the blocks that are missing, and its file is the
 same to the byte, whichever engine finished which block. Memory, besides the graph and the product: some 24 bytes for
 each of `block` × K hits.
 """
@@ -155,6 +155,7 @@ def join(
     kept, and `k` = None keeps all of them. The engine is this process with some `threads`, or `cluster.Dask`.
 
     >>> from tempfile import TemporaryDirectory
+    >>> import pyarrow.parquet as pq
     >>> from neupath import PathSim, load
     >>> with TemporaryDirectory() as folder:
     ...     joined = join(PathSim("APVPA").fit(load("toy")), Path(folder) / "top.parquet", k=2)
