@@ -1,13 +1,17 @@
 """What a join on a cluster of processes takes against one process with as many threads, and its memory.
 
     python benchmarks/cluster.py [--edges 1e5,1e6] [--paths APA,APVPA] [--workers 2] [--queries N] [--out FILE.json]
-    python benchmarks/cluster.py --edges 1e7 --paths APAPA --queries 20000 --half --rounds 1      half of W's bytes each
-    python benchmarks/cluster.py --edges 1e7 --paths APVPA --queries 20000 --total 4GiB --rounds 1  all processes, 4 GiB
+    python benchmarks/cluster.py --edges 3e6 --paths APAPA --queries 500 --half            half of W's bytes a worker
+    python benchmarks/cluster.py --edges 1e7 --paths APVPA --queries 20000 --total 4GiB    all processes, 4 GiB
+    python benchmarks/cluster.py --fit FILE.json                                the cost model of docs/scale.md
 
-Each row is a process of its own on the seeded power-law graph (`powerlaw.py`), written as Parquet tables and read back.
-`local` and `cluster` are wall times of the product and the join, medians of interleaved rounds after both have compiled
-what they need; `start` is that of the workers. Peaks are the highest resident memory of a process: of this one and of
-the largest worker.
+Each row is a process of its own on the seeded power-law graph (`powerlaw.py`), written as Parquet tables in parts.
+`local` and `cluster` are wall times of the product and the join over a graph that this process holds, the shortest of
+interleaved rounds after both have compiled what they need. `tables` is a join whose tables the workers read, from the
+tables to the file, and `read` of that the part before the product; with --half or --total nothing else is done, and
+this process never holds the graph. `start` is that of the workers. Peaks are the highest resident memory of a process.
+Seconds of a core are those of all processes together, which other work on the machine changes less than wall times.
+With --half, the limit of a worker is half of W's bytes besides what a worker has before any work (320 MiB).
 """
 
 import argparse
@@ -25,88 +29,125 @@ PATHS = {
     "APAPA": "author-paper-author-paper-author",
 }
 COLUMNS = {
-    "edges": "edges", "path": "path", "queries": "queries", "load_s": "read, s", "entries": "W entries",
-    "local_s": "local, s", "cluster_s": "cluster, s", "start_s": "start, s", "limit_mib": "limit a worker, MiB",
-    "driver_mib": "this process, MiB", "worker_mib": "largest worker, MiB", "same": "same",
+    "edges": "edges", "path": "path", "queries": "queries", "entries": "W entries", "local_s": "local, s",
+    "cluster_s": "cluster, s", "times": "times", "local_cpu": "local, core s", "cluster_cpu": "cluster, core s",
+    "start_s": "start, s", "read_s": "read, s", "tables_s": "tables, s",
+    "limit_mib": "limit a worker, MiB", "driver_mib": "this process, MiB", "worker_mib": "largest worker, MiB",
+    "same": "same",
 }  # fmt: skip
+_BASE = 320 << 20
+"""Bytes of a worker before it has any work."""
+_PARTS = 8
 
 
 def run(edges: int, path: str, workers: int, most: int, half: bool, total: str | None, rounds: int) -> dict[str, Any]:
     """Measure one join on the cluster and, unless memory is limited, in this process."""
-    import numpy as np
-
-    from neupath import PathSim, join, load
-    from neupath.chains import multiply_chain
     from neupath.cluster import Dask
     from neupath.cluster.workers import connect, parse_memory
-    from neupath.halfpath import mirrored_half
 
     found: dict[str, Any] = {"edges": edges, "path": path}
     with TemporaryDirectory() as name:
         folder = Path(name)
-        subprocess.run([sys.executable, __file__, "--make", str(edges), str(folder / "graph")], check=True)
-        found["load_s"], hin = _timed(lambda: load(folder / "graph"))
-        every = hin.num_nodes("author")
-        queries = np.sort(np.random.default_rng(0).choice(every, min(most, every), replace=False))
-        found["queries"] = len(queries)
-        limit = None if total is None else (int(parse_memory(total) or 0) - (1 << 30)) // workers
-        if half:
-            whole = multiply_chain(mirrored_half(hin, hin.metapath(PATHS[path])).lefts)[0]
-            found["entries"], limit = int(whole.nnz), int(whole.nnz) * 12 // 2
-            del whole
-        found["limit_mib"] = "-" if limit is None else limit >> 20
-        block = max(64, min(4096, len(queries) // (4 * workers)))
-        options: dict[str, Any] = {"k": 10, "queries": queries, "block": block}
-        here, there = folder / "here.parquet", folder / "there.parquet"
-        _warm(join, PathSim)
+        made = subprocess.run(
+            [sys.executable, __file__, "--make", str(edges), str(folder / "graph"), PATHS[path]],
+            check=True, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        found |= json.loads(made.stdout)
+        limit = None if total is None else (int(parse_memory(total) or 0) - (1 << 29)) // workers
+        limit = _BASE + found["entries"] * 12 // 2 if half else limit
+        found |= {"limit_mib": "-" if limit is None else limit >> 20, "queries": min(most, found["authors"])}
         began = time.perf_counter()
         with connect(None, workers, limit, folder) as cluster:
             found["start_s"] = time.perf_counter() - began
             engine = Dask(cluster.client.scheduler.address)  # type: ignore[union-attr]
-            _warm(join, PathSim, engine)
-            times: dict[str, list[float]] = {"local_s": [], "cluster_s": []}
-            for _ in range(rounds):
-                if total is None:
-                    alone = PathSim(PATHS[path])
-                    times["local_s"].append(_join_here(alone, folder / "graph", here, workers, options))
-                    found["entries"] = int(alone.factors_.left.nnz)  # type: ignore[union-attr]
-                times["cluster_s"].append(_join_there(PathSim(PATHS[path]).bind(hin), there, engine, options))
-            found |= {name: float(np.median(spent)) for name, spent in times.items() if spent}
+            _warm(folder, engine)
+            if limit is None:
+                found |= _compare(folder, PATHS[path], engine, workers, found["queries"], rounds, cluster)
+            found |= _join_tables(folder, PATHS[path], engine, found["queries"], workers, cluster)
             found["worker_mib"] = max(cluster.client.run(_peak).values())
         found["driver_mib"] = _peak()
-        if total is None:
-            found["same"] = here.read_bytes() == there.read_bytes()
+        if limit is None:
+            files = [(folder / f"{name}.parquet").read_bytes() for name in ("local", "cluster", "tables")]
+            found["same"] = files[0] == files[1] == files[2]
     return found
 
 
-def _join_here(measure: Any, graph: Path, out: Path, threads: int, options: dict[str, Any]) -> float:
-    """Join in this process, over a graph of which nothing is known yet; return the seconds it took."""
-    from neupath import join, load
+def _compare(
+    folder: Path, path: str, engine: Any, workers: int, queries: int, rounds: int, cluster: Any
+) -> dict[str, float]:
+    """Join in this process and on the workers in turn, over a graph of which nothing is known yet."""
+    import numpy as np
 
-    hin = load(graph)
-    return _timed(lambda: join(measure.fit(hin), out, threads=threads, **options))[0]
+    from neupath import PathSim, join, load
+
+    options: dict[str, Any] = {"k": 10, "queries": np.arange(queries), "block": _block(queries, workers)}
+    times: dict[str, list[tuple[float, float]]] = {"local": [], "cluster": []}
+    for _ in range(rounds):
+        for name, spent in times.items():
+            hin = load(folder / "graph")
+            own = {"threads": workers} if name == "local" else {"engine": engine}
+            began, busy = time.perf_counter(), _busy(cluster)
+            measure = PathSim(path).fit(hin) if name == "local" else PathSim(path).bind(hin)
+            join(measure, folder / f"{name}.parquet", **options, **own)
+            spent.append((time.perf_counter() - began, _busy(cluster) - busy))
+    best = {name: np.min(spent, axis=0).tolist() for name, spent in times.items()}
+    return {
+        "local_s": best["local"][0], "cluster_s": best["cluster"][0], "times": best["cluster"][0] / best["local"][0],
+        "local_cpu": best["local"][1], "cluster_cpu": best["cluster"][1],
+    }  # fmt: skip
 
 
-def _join_there(bound: Any, out: Path, engine: Any, options: dict[str, Any]) -> float:
-    from neupath import join
+def _join_tables(folder: Path, path: str, engine: Any, queries: int, workers: int, cluster: Any) -> dict[str, float]:
+    """Join from the tables on, which the workers read; say when the product began, too."""
+    import numpy as np
 
-    return _timed(lambda: join(bound, out, engine=engine, progress=_told, **options))[0]
+    from neupath import PathSim
+    from neupath.cluster import join_folder, plan_folder
+    from neupath.cluster.legs import LegCutter
+    from neupath.join import Terms
+
+    plan = plan_folder(folder / "graph")
+    assert plan is not None
+    marks: list[tuple[float, float]] = []
+    cut = LegCutter.cut
+
+    def marked(*given: Any, **named: Any) -> Any:
+        marks.append((time.perf_counter(), _busy(cluster)))
+        return cut(*given, **named)
+
+    LegCutter.cut = marked  # type: ignore[method-assign]
+    terms = Terms(10, queries=np.arange(queries), block=_block(queries, workers))
+    began, busy = time.perf_counter(), _busy(cluster)
+    join_folder(PathSim(path), plan, folder / "tables.parquet", terms, engine=engine)
+    ended, done = time.perf_counter(), _busy(cluster)
+    LegCutter.cut = cut  # type: ignore[method-assign]
+    read, read_busy = marks[0]
+    return {
+        "tables_s": ended - began, "read_s": read - began, "read_cpu": read_busy - busy, "rest_cpu": done - read_busy
+    }  # fmt: skip
 
 
-def _told(done: int, total: int) -> None:
-    print(f"{done:,} of {total:,}", end="\r", file=sys.stderr, flush=True)
+def _busy(cluster: Any) -> float:
+    """Return the seconds of a core that this process and all workers have had."""
+    return time.process_time() + float(sum(cluster.client.run(time.process_time).values()))
 
 
-def _warm(join: Any, measure: Any, engine: Any = None) -> None:
-    """Compile what is to be compiled, here or on every worker."""
+def _block(queries: int, workers: int) -> int:
+    return max(64, min(4096, queries // (4 * workers)))
+
+
+def _warm(folder: Path, engine: Any) -> None:
+    """Compile what is to be compiled, here and on every worker."""
     import numpy as np
     from powerlaw import powerlaw
 
+    from neupath import PathSim, join
+
     hin = powerlaw(20_000)
     for name in ("APA", "APVPA"):
-        with TemporaryDirectory() as folder:
-            scorer = measure(PATHS[name]).fit(hin)
-            join(scorer, Path(folder) / "warm.parquet", 10, queries=np.arange(2000), block=100, engine=engine)
+        for chosen in (None, engine):
+            options: dict[str, Any] = {"queries": np.arange(2000), "block": 100, "engine": chosen}
+            join(PathSim(PATHS[name]).fit(hin), folder / "warm.parquet", 10, **options)
 
 
 def _peak() -> float:
@@ -114,19 +155,51 @@ def _peak() -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
-def _timed(work: Any) -> tuple[float, Any]:
-    began = time.perf_counter()
-    result = work()
-    return time.perf_counter() - began, result
-
-
-def make(edges: int, folder: str) -> None:
-    """Write a graph as Parquet tables."""
+def make(edges: int, target: str, path: str) -> None:
+    """Write a graph as Parquet tables in parts; tell what its half-path matrix has."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
     from powerlaw import powerlaw
 
-    from neupath import write_folder
+    from neupath.chains import multiply_chain
+    from neupath.halfpath import adjacencies
 
-    write_folder(powerlaw(edges), folder)
+    hin, folder = powerlaw(edges), Path(target)
+    for node_type, nodes in hin.nodes.items():
+        (folder / f"{node_type}s").mkdir(parents=True)
+        pq.write_table(pa.table({f"{node_type}_id": nodes.ids}), folder / f"{node_type}s" / "part-0.parquet")
+    for relation, matrix in hin.matrices.items():
+        table, coo = folder / f"{relation.source}_{relation.target}", matrix.tocoo()
+        table.mkdir()
+        for part, at in enumerate(np.array_split(np.arange(coo.nnz), _PARTS)):
+            columns = {f"{relation.source}_id": coo.row[at], f"{relation.target}_id": coo.col[at]}
+            pq.write_table(pa.table(columns), table / f"part-{part}.parquet")
+    whole = multiply_chain(adjacencies(hin, hin.metapath(path).half()))[0]
+    additions = float((np.bincount(whole.indices).astype(float) ** 2).sum()) / whole.shape[0]
+    known = {"entries": int(whole.nnz), "additions": additions, "authors": whole.shape[0]}
+    print(json.dumps(known | {"rows": sum(int(m.nnz) for m in hin.matrices.values())}))
+
+
+def fit(file: str) -> None:
+    """Fit the seconds of a core in measured rows by what they are made of, none less than nothing."""
+    import numpy as np
+    from scipy.optimize import nnls
+
+    rows = json.loads(Path(file).read_text(encoding="utf-8"))
+    read = np.array([[1.0, row["rows"]] for row in rows]), np.array([row["read_cpu"] for row in rows])
+    rank = (
+        np.array([[1.0, row["entries"], row["queries"], row["queries"] * row["additions"]] for row in rows]),
+        np.array([row["rest_cpu"] for row in rows]),
+    )
+    named = ("reading: fixed, a row of a table", read), ("the rest: fixed, an entry, a query, an addition", rank)
+    for name, (parts, seconds) in named:
+        weights = 1 / seconds  # relative errors are what is made small, so that small rows count as large ones do
+        found, _ = nnls(parts * weights[:, None], seconds * weights)
+        print(f"{name}: " + ", ".join(f"{value:.3g} s" for value in found))
+        for row, guess, measured in zip(rows, parts @ found, seconds, strict=True):
+            told = f"{measured:8.2f} s measured {guess:8.2f} s fitted {guess / measured - 1:+.0%}"
+            print(f"  {row['edges']:>11,} {row['path']:6} {row['queries']:>9,} queries {told}")
 
 
 def show(results: list[dict[str, Any]]) -> str:
@@ -153,11 +226,15 @@ def main() -> None:
     parser.add_argument("--half", action="store_true")
     parser.add_argument("--total", default=None)
     parser.add_argument("--out", default=None)
+    parser.add_argument("--fit", default=None)
     parser.add_argument("--one", default=None, help=argparse.SUPPRESS)
-    parser.add_argument("--make", nargs=2, default=None, help=argparse.SUPPRESS)
+    parser.add_argument("--make", nargs=3, default=None, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.make:
-        make(int(arguments.make[0]), arguments.make[1])
+        make(int(arguments.make[0]), *arguments.make[1:])
+        return
+    if arguments.fit:
+        fit(arguments.fit)
         return
     if arguments.one:
         print(json.dumps(run(**json.loads(arguments.one))))

@@ -13,6 +13,7 @@ import pytest
 
 import neupath as npth
 from neupath import HIN, NeuPathError
+from neupath.hit_tables import HitsFile
 from neupath.join import join
 from tests.test_cli import Run, run  # noqa: F401
 
@@ -146,9 +147,7 @@ def test_blocks_of_a_model_that_learned_something_else_are_refused(tmp_path: Pat
     labels = [("Mike", "Bob", 1.0), ("Mike", "Ann", 0.0), ("Mary", "Ann", 0.5)]
     one, other = (MLP(dim=4, epochs=2).fit(hin, some) for some in (labels, labels[:2]))
     with monkeypatch.context() as broken, pytest.raises(KeyboardInterrupt):
-        broken.setattr(
-            sys.modules["neupath.join"], "_put_together", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
-        )
+        broken.setattr(HitsFile, "finish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         join(one, tmp_path / "a.parquet", 2, block=2)
     with pytest.raises(NeuPathError, match="holds blocks of another join"):
         join(other, tmp_path / "a.parquet", 2, block=2)

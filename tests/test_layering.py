@@ -31,6 +31,7 @@ LEVELS = {
     "ranking": 8,
     "thresholds": 8,
     "search": 8,
+    "hit_tables": 9,
     "scorer": 9,
     "following": 10,
     "join": 10,

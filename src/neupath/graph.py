@@ -165,7 +165,7 @@ def _to_matrix(edges: Edges, nodes: Mapping[str, Nodes], duplicates: Duplicates)
     if not relation.directed:
         rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
     if duplicates != "count":
-        first = _first_of_each(rows, columns, len(targets))
+        first = first_of_each(rows, columns, len(targets))
         if duplicates == "error" and len(first) < len(rows):
             repeat = int(np.setdiff1d(np.arange(len(rows)), first)[0])
             raise GraphError(
@@ -183,7 +183,7 @@ def _to_matrix(edges: Edges, nodes: Mapping[str, Nodes], duplicates: Duplicates)
     return freeze(matrix)
 
 
-def _first_of_each(rows: Rows, columns: Rows, width: int) -> Rows:
+def first_of_each(rows: Rows, columns: Rows, width: int) -> Rows:
     """Return, ascending, the positions where a (row, column) pair stands for the first time."""
     pairs = rows.astype(np.int64) * width + columns
     return np.sort(np.unique(pairs, return_index=True)[1]).astype(np.int64)

@@ -86,7 +86,7 @@ class Chain:
 
     @cached_property
     def _identity(self) -> Csr:
-        return freeze(csr_array(eye_array(len(self.right_norms), format="csr")))
+        return identity(len(self.right_norms))
 
     def rows(self, queries: Rows) -> Csr:
         """Return some rows of M."""
@@ -125,11 +125,6 @@ def adjacency(hin: HIN, step: Step) -> Csr:
 def adjacencies(hin: HIN, metapath: MetaPath) -> list[Csr]:
     """Return the weights of every step of a meta-path."""
     return [adjacency(hin, step) for step in metapath.steps]
-
-
-def mirrored_half(hin: HIN, metapath: MetaPath) -> Halves:
-    """Return the steps of the first half of a symmetric meta-path, to be walked out and back."""
-    return Halves(adjacencies(hin, metapath.half()))
 
 
 def out_and_back(hin: HIN, metapath: MetaPath) -> Product:
@@ -171,11 +166,9 @@ def joined_chains(lefts: Sequence[Csr], rights: Sequence[Csr]) -> Product:
     return Chain([*left, *right], _chain_norms(left), _chain_norms(_backwards(right)))
 
 
-def halved(matrices: Sequence[Csr]) -> Halves:
-    """Cut a chain in its middle."""
-    middle = max(1, len(matrices) // 2)
-    right = matrices[middle:] or [freeze(csr_array(eye_array(matrices[middle - 1].shape[1], format="csr")))]
-    return Halves(matrices[:middle], right)
+def identity(size: int) -> Csr:
+    """Return the matrix that changes nothing, for a half that has no step."""
+    return freeze(csr_array(eye_array(size, format="csr")))
 
 
 def mirrored(left: Csr) -> Factors:

@@ -443,3 +443,49 @@ def test_no_read_permission(closed: str) -> None:
         with as_nobody(), pytest.raises(NeuPathError, match=f"no permission to read .*g/?{closed.strip('.')}"):
             npth.load(folder)
         (folder / closed).chmod(0o755)
+
+
+def parts(folder: Path, *tables: dict[str, list]) -> Path:
+    """Write the parts of a table."""
+    folder.mkdir(parents=True)
+    for number, columns in enumerate(tables):
+        pq.write_table(pa.table(columns), folder / f"part-{number:02}.parquet")
+    return folder
+
+
+def test_a_table_may_be_a_folder_of_parts(tmp_path: Path) -> None:
+    whole = {"movie_id": [3, 1, 2, 1], "actor_id": ["b", "a", "b", "c"], "weight": [0.5, 2.0, 1.0, 3.0]}
+    table = parts(tmp_path / "g" / "movie_actor", *({n: c[a:b] for n, c in whole.items()} for a, b in ((0, 1), (1, 4))))
+    (table / "_SUCCESS").write_text("")
+    (table / "_metadata.parquet").write_text("not a part")
+    parts(
+        tmp_path / "g" / "movies.parquet", {"movie_id": [1, 2], "title": ["x", "y"]}, {"movie_id": [3], "title": ["z"]}
+    )
+    hin = npth.load(tmp_path / "g")
+    assert hin.nodes["movie"].ids.to_pylist() == [1, 2, 3]
+    assert hin.nodes["actor"].ids.to_pylist() == ["b", "a", "c"]
+    (relation,) = hin.schema.relations
+    assert (hin.matrices[relation].toarray() == [[0, 2, 3], [1, 0, 0], [0.5, 0, 0]]).all()
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ({"movie_id": [9], "actor_id": ["a"]}, "part-01.parquet, row 1: the edge leads to movie 9, which is not in"),
+        ({"movie_id": ["1"], "actor_id": ["a"]}, "part-01.parquet has columns of other types \\(movie_id: string"),
+        ({"movie_id": [1], "who": ["a"]}, "part-01.parquet has no column 'actor_id' \\(it has movie_id, who\\)"),
+    ],
+)
+def test_bad_parts(tmp_path: Path, second: dict[str, list], message: str) -> None:
+    parts(tmp_path / "g" / "movie_actor", {"movie_id": [1, 1], "actor_id": ["a", "b"]}, second)
+    parts(tmp_path / "g" / "movies", {"movie_id": [1]})
+    with pytest.raises(NeuPathError, match=message):
+        npth.load(tmp_path / "g")
+
+
+def test_a_named_table_without_parts(tmp_path: Path) -> None:
+    (tmp_path / "cast").mkdir()
+    (tmp_path / "graph.toml").write_text('[[edges]]\nname="x"\nfile="cast"\nsource="a"\ntarget="b"\n')
+    (tmp_path / "a_b.csv").write_text("a_id,b_id\n1,2\n")
+    with pytest.raises(NeuPathError, match="cast is a folder without Parquet files"):
+        npth.load(tmp_path)

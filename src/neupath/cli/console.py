@@ -12,6 +12,7 @@ from neupath.graph import HIN
 from neupath.metapath import enumerate_metapaths
 from neupath.progress import ProgressBars
 from neupath.rendering import printable
+from neupath.schema import Schema
 
 out = Console()
 err = Console(stderr=True)
@@ -23,11 +24,11 @@ def load_graph(graph: str, config: Path | None = None, duplicates: str | None = 
     return load(graph, config=config, duplicates=choice, data=data, progress=ProgressBars(err).over)
 
 
-def required_path(hin: HIN, path: str | None) -> str:
+def required_path(schema: Schema, path: str | None) -> str:
     """Return the meta-path a command was given, or say which ones there are."""
     if path is not None:
         return path
-    some = [next(enumerate_metapaths(hin.schema, t, 2)) for t in hin.schema.node_types if hin.schema.neighbours(t)]
+    some = [next(enumerate_metapaths(schema, t, 2)) for t in schema.node_types if schema.neighbours(t)]
     raise QueryError(
         f"no meta-path is given; say what makes two nodes similar with --path, such as {listed(map(str, some), 4)}"
     )

@@ -1,7 +1,8 @@
 """join: the most similar targets of every node, as a Parquet file."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -9,12 +10,16 @@ from neupath.cli.console import err, load_graph, note_relations, print_json, req
 from neupath.cli.options import ConfigFile, Data, DuplicatesOption, Graph, Json, Measure, MetaPathOption, Model
 from neupath.errors import QueryError
 from neupath.graph import HIN
-from neupath.join import BLOCK, Engine, Local
+from neupath.join import BLOCK, Engine, Joined, Local, Terms
 from neupath.join import join as join_all
 from neupath.measures import measure_named
+from neupath.metapath import MetaPath
 from neupath.progress import ProgressBars
 from neupath.saved import load_scorer
 from neupath.scorer import Scorer
+
+if TYPE_CHECKING:
+    from neupath.cluster import Dask
 
 
 def join(
@@ -39,6 +44,10 @@ def join(
     memory_limit: Annotated[
         str | None, typer.Option("--memory-limit", help="Memory of each process that is started, such as 2GiB.")
     ] = None,
+    ingest: Annotated[
+        Literal["cluster", "local"] | None,
+        typer.Option("--ingest", help="Who reads a folder of Parquet tables; the cluster, unless it cannot."),
+    ] = None,
     config: ConfigFile = None,
     duplicates: DuplicatesOption = None,
     data: Data = None,
@@ -49,6 +58,9 @@ def join(
     Its columns are query, rank, target, score, ordered by query and rank. A join that was interrupted goes on after its
     last finished block when the same command is given again, and the file is the same to the byte.
 
+    With --engine dask, a folder of Parquet tables, whole or in folders of parts, is read by the workers: no process
+    holds the graph.
+
     Examples:
       neupath join stdlib --path class-method-class -k 10 --out similar.parquet
 
@@ -56,17 +68,21 @@ def join(
 
       neupath join stdlib --path class-method-class --engine dask --workers 2 --out similar.parquet
 
+      neupath join tables/ --path author-paper-author --engine dask --memory-limit 2GiB --out similar.parquet
+
     """
     chosen = _engine(engine, threads, scheduler, workers, memory_limit, model)
+    if ingest is not None and engine == "local":
+        raise QueryError("--ingest says who of a cluster reads the tables; give --engine dask, too")
     if model is not None and path is not None:
         raise QueryError("a saved model knows what similar means; give either --model or --path")
-    hin = load_graph(graph, config, duplicates, data)
-    scorer = _scorer(hin, model, measure, path, bound=engine == "dask")
-    if scorer.metapath_text is not None:
-        note_relations(hin.metapath(scorer.metapath_text).all_relations_steps())
-    limit = 10 if k is None and min_score == 0 else k
-    with ProgressBars(err).counter("joining") as bar:
-        joined = join_all(scorer, out, limit, min_score=min_score, block=block, engine=chosen, progress=bar)
+    terms = Terms(10 if k is None and min_score == 0 else k, min_score, block=block)
+    source = _Source(graph, config, duplicates, data)
+    joined = None
+    if not isinstance(chosen, Local) and ingest != "local":
+        joined = _join_tables(source, measure, path, out, terms, chosen, ingest == "cluster")
+    if joined is None:
+        joined = _join_graph(source, model, measure, path, out, terms, chosen)
     if as_json:
         print_json(joined.to_dict())
         return
@@ -81,7 +97,7 @@ def _engine(
     workers: int | None,
     memory_limit: str | None,
     model: Path | None,
-) -> Engine:
+) -> "Local | Dask":
     """Return the engine that was asked for, or say which options it does not take."""
     if engine == "local":
         if (scheduler, workers, memory_limit) != (None, None, None):
@@ -94,9 +110,54 @@ def _engine(
     return Dask(scheduler, workers, memory_limit)
 
 
+@dataclass(frozen=True)
+class _Source:
+    """The graph a command was given, and how to read it."""
+
+    graph: str
+    config: Path | None
+    duplicates: Any
+    data: Path | None
+
+
+def _join_graph(
+    source: _Source, model: Path | None, measure: str, path: str | None, out: Path, terms: Terms, engine: Engine
+) -> Joined:
+    """Join over a graph that this process reads."""
+    hin = load_graph(source.graph, source.config, source.duplicates, source.data)
+    scorer = _scorer(hin, model, measure, path, bound=not isinstance(engine, Local))
+    if scorer.metapath_text is not None:
+        note_relations(hin.metapath(scorer.metapath_text).all_relations_steps())
+    with ProgressBars(err).counter("joining") as bar:
+        return join_all(scorer, out, terms.k, min_score=terms.min_score, block=terms.block, engine=engine, progress=bar)
+
+
+def _join_tables(
+    source: _Source, measure: str, path: str | None, out: Path, terms: Terms, engine: "Dask", required: bool
+) -> Joined | None:
+    """Join over tables that the workers read; nothing where they cannot."""
+    from neupath.cluster import join_folder, plan_folder
+
+    plan = plan_folder(source.graph, config=source.config, duplicates=source.duplicates, data=source.data)
+    if plan is None:
+        if required:
+            raise QueryError(
+                f"{source.graph} is not a folder of Parquet tables, one a relation, of which parallel edges count or "
+                f"are dropped; leave out --ingest cluster"
+            )
+        return None
+    metapath = MetaPath.parse(plan.schema, required_path(plan.schema, path))
+    chosen = measure_named(measure, metapath)
+    if not required and not chosen.meets_at_nodes(metapath):
+        return None
+    note_relations(metapath.all_relations_steps())
+    with ProgressBars(err).counter("joining") as bar:
+        return join_folder(chosen, plan, out, terms, engine=engine, progress=bar)
+
+
 def _scorer(hin: HIN, model: Path | None, measure: str, path: str | None, bound: bool) -> Scorer:
     """Return the saved model, or the measure; only bound to the graph where its product is made elsewhere."""
     if model is not None:
         return load_scorer(model, hin)
-    found = measure_named(measure, required_path(hin, path))
+    found = measure_named(measure, required_path(hin.schema, path))
     return found.bind(hin) if bound else found.fit(hin)

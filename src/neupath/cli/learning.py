@@ -161,7 +161,7 @@ def evaluate(
     if used_paths < 0:
         raise QueryError(f"used-paths is {used_paths}; look at 0 pairs or more")
     hin = load_graph(graph, config, duplicates, data)
-    teacher = measure_named(measure, required_path(hin, path)).fit(hin)
+    teacher = measure_named(measure, required_path(hin.schema, path)).fit(hin)
     scorer = load_scorer(model, hin)
     found = compare_on_test(hin, scorer, teacher, protocol, queries, seed)
     used = _used_metapaths(scorer, _test_queries(hin, teacher, used_paths, seed)) if used_paths else []

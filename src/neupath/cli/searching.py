@@ -164,7 +164,7 @@ def _find_scorer(
             f"{listed(GRAPH_MEASURES)}"
         )
     if not whole_graph or path is not None:
-        return measure_named(measure, required_path(hin, path)).fit(hin)
+        return measure_named(measure, required_path(hin.schema, path)).fit(hin)
     asked = "the query" if len(queries) == 1 else "the queries"
     return graph_measure_named(measure, node_type or hin.find_type(queries, asked)).fit(hin)
 
@@ -205,7 +205,7 @@ def explain(
             )
         _explain_model(hin, model, query, target, limit, as_json)
         return
-    explanation = explain_pair(hin, required_path(hin, path), query, target, measure=measure, limit=limit)
+    explanation = explain_pair(hin, required_path(hin.schema, path), query, target, measure=measure, limit=limit)
     note_relations(hin.metapath(explanation.metapath).all_relations_steps())
     if draw is not None:
         from neupath.drawing import draw_explanation

@@ -1,19 +1,23 @@
 """Dask: the engine that joins on a cluster, from the factors multiplied in tiles to the parts of the result."""
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 import numpy as np
 
-from neupath.cluster.products import Counts, multiply_halves
-from neupath.cluster.ranking import LEFT_NORMS, QUERIES, RIGHT_NORMS, SOURCES, TARGETS, Order, rank_parts, write_ids
+from neupath.cluster.ids import Ids, write_ids
+from neupath.cluster.products import Multiplied, multiply_halves
+from neupath.cluster.ranking import LEFT_NORMS, QUERIES, RIGHT_NORMS, Order, rank_parts
+from neupath.cluster.tiles import group
 from neupath.cluster.workers import Workers, connect, parse_memory
 from neupath.errors import QueryError
-from neupath.join import Job
+from neupath.join import Job, Told
 from neupath.measures import PathMeasure
+from neupath.scorer import Scorer
 
 _BASE = 320 << 20
 """Bytes of a worker before it has any work: Python, the kernels, and what they compile."""
@@ -21,7 +25,7 @@ _AN_ENTRY = 96
 """Bytes that a task takes at its peak for each entry of a strip: its copies by row, by column and in the index."""
 _FEWEST = 1 << 18
 _HITS_AT_ONCE = 1 << 22
-_TASKS_A_WORKER = 8
+_TASKS_A_WORKER = 2
 
 
 @dataclass(frozen=True)
@@ -51,20 +55,35 @@ class Dask:
         if limit is not None:
             _room(limit)
 
-    def run(self, job: Job, missing: Sequence[int], told: Callable[[int], None]) -> None:
-        """Write the missing blocks of a join, on the workers."""
-        if not isinstance(job.scorer, PathMeasure):
-            raise QueryError(f"{job.scorer.name} cannot be joined on a cluster, only measures over a meta-path can")
-        for left_over in job.folder.glob("work-*"):
+    def run(self, scorer: Scorer, job: Job, missing: Sequence[int], told: Told) -> None:
+        """Write the missing blocks of a join over a graph that this process holds, on the workers."""
+        if not isinstance(scorer, PathMeasure):
+            raise QueryError(f"{scorer.name} cannot be joined on a cluster, only measures over a meta-path can")
+        with self.work_in(job.folder) as (work, workers, most):
+            halves = scorer.halves(scorer.hin_, scorer.metapath_)
+            nodes = scorer.hin_.nodes
+            multiplied = multiply_halves(halves, work, workers, most)
+            sources = write_ids(work / "sources", nodes[scorer.source_type].ids)
+            targets = write_ids(work / "targets", nodes[scorer.target_type].ids)
+            order = make_order(job, work, multiplied, scorer.normalisation, (sources, targets), most)
+            rank_missing(order, multiplied, job, missing, workers, told)
+
+    @contextmanager
+    def work_in(self, folder: Path) -> Iterator[tuple[Path, Workers, int]]:
+        """Connect to workers; yield a folder that all see, them, and how many entries a task may hold at once."""
+        folder.mkdir(exist_ok=True)
+        for left_over in folder.glob("work-*"):
             shutil.rmtree(left_over)
-        work = (job.folder / f"work-{uuid4().hex[:8]}").absolute()
+        work = (folder / f"work-{uuid4().hex[:8]}").absolute()
         work.mkdir()
-        with connect(self.scheduler, self.workers, parse_memory(self.memory_limit), work) as workers:
-            order = _prepare(job, job.scorer, work, workers, self.strip or _room(workers.memory))
-            groups = _group(missing, 1 if order.fits else _parts_a_task(job, len(missing), workers.count))
-            workers.each(rank_parts, [(order, group) for group in groups], lambda at: _tell(groups[at], told))
-            workers.free()
-        shutil.rmtree(work)
+        try:
+            with connect(self.scheduler, self.workers, parse_memory(self.memory_limit), work) as workers:
+                yield work, workers, self.strip or _room(workers.memory)
+                workers.free()
+        finally:
+            shutil.rmtree(work, ignore_errors=True)  # with a join that is done, it is gone already
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
 
 
 def _room(memory: int) -> int:
@@ -76,45 +95,50 @@ def _room(memory: int) -> int:
     return most
 
 
-def _prepare(job: Job, measure: PathMeasure, work: Path, workers: Workers, most: int) -> Order:
-    """Multiply the factors on the workers, and write what they need to know into a folder."""
-    hin = measure.hin_
-    multiplied = multiply_halves(measure.halves(hin, measure.metapath_), work, workers, most)
+def make_order(
+    job: Job, work: Path, multiplied: Multiplied, normalisation: int, ids: tuple[Ids, Ids], most: int
+) -> Order:
+    """Write what the workers need to know of a join into a folder, and say where it lies."""
     np.save(work / QUERIES, job.queries)
     np.save(work / LEFT_NORMS, multiplied.left_norms)
     np.save(work / RIGHT_NORMS, multiplied.right_norms)
-    write_ids(work / SOURCES, hin.nodes[measure.source_type].ids)
-    write_ids(work / TARGETS, hin.nodes[measure.target_type].ids)
     return Order(
-        work, job.folder.absolute(), multiplied.left, multiplied.right, tuple(_together(multiplied.entries, most)),
-        int(measure.normalisation), job.step, job.limit, job.min_score, job.leaves_itself_out,
+        work, job.folder.absolute(), multiplied.left, multiplied.right, tuple(group(multiplied.entries.tolist(), most)),
+        most, *ids, int(normalisation), job.step, job.limit, job.min_score, job.sides.are_one,
     )  # fmt: skip
 
 
-def _together(entries: Counts, most: int) -> list[tuple[int, int]]:
-    """Take neighbouring strips together that have at most `most` entries; return the first of each, and the next one's.
+def rank_missing(
+    order: Order, multiplied: Multiplied, job: Job, missing: Sequence[int], workers: Workers, told: Told
+) -> None:
+    """Write the missing blocks of a join whose factors lie in tiles."""
+    groups = _share_out(order, multiplied, job, missing, workers.count)
+    workers.each(rank_parts, [(order, own) for own in groups], lambda at: _tell(groups[at], told))
 
-    >>> _together(np.array([2, 2, 3, 9, 1]), 5)
-    [(0, 2), (2, 3), (3, 4), (4, 5)]
+
+def _share_out(
+    order: Order, multiplied: Multiplied, job: Job, missing: Sequence[int], workers: int
+) -> list[tuple[int, ...]]:
+    """Group the blocks of queries for tasks: each alone where a worker keeps the product, else few and large ones.
+
+    A task then reads all targets, so that it pays to have as many queries as may be held at once.
     """
-    found, first = [], 0
-    for last in range(1, len(entries) + 1):
-        if last == len(entries) or entries[first : last + 1].sum() > most:
-            found.append((first, last))
-            first = last
-    return found
+    if order.fits:
+        return [(number,) for number in missing]
+    most_hits, most_parts = _HITS_AT_ONCE // job.step, -(-len(missing) // (_TASKS_A_WORKER * workers))
+    groups: list[list[int]] = []
+    held = 0
+    for number in missing:
+        entries = int(multiplied.row_counts[job.block(number)].sum())
+        full = not groups or len(groups[-1]) >= min(most_parts, max(1, most_hits // max(1, job.limit or 1)))
+        if full or held + entries > order.most // 2:
+            groups.append([])
+            held = 0
+        groups[-1].append(number)
+        held += entries
+    return [tuple(own) for own in groups]
 
 
-def _parts_a_task(job: Job, missing: int, workers: int) -> int:
-    """Return how many blocks of queries a task takes: some tasks for each worker, and not too many hits at once."""
-    hits = job.step * (job.limit or 1)
-    return max(1, min(missing // (_TASKS_A_WORKER * workers), _HITS_AT_ONCE // hits))
-
-
-def _group(numbers: Sequence[int], size: int) -> list[tuple[int, ...]]:
-    return [tuple(numbers[at : at + size]) for at in range(0, len(numbers), size)]
-
-
-def _tell(numbers: Sequence[int], told: Callable[[int], None]) -> None:
+def _tell(numbers: Sequence[int], told: Told) -> None:
     for number in numbers:
         told(number)

@@ -1,33 +1,20 @@
 """Products: the two factors of a path, multiplied tile by tile on the workers, in the order one machine takes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, hstack, vstack
 
 from neupath.chains import contract, tidy
 from neupath.cluster.kept_block import keep_last
-from neupath.cluster.tiles import Cut, Tiles, cut_evenly, cut_matrix
+from neupath.cluster.steps import Counted, Counts, cut_steps
+from neupath.cluster.tiles import Cut, Tiles
 from neupath.cluster.workers import Workers
-from neupath.graph import Csr, Floats
+from neupath.graph import Csr, Floats, freeze
 from neupath.halfpath import Halves, column_norms, squared_norms
-
-Counts = NDArray[np.int64]
-_MOST_STRIPS = 64
-"""Tiles are at most this many squared: a file each, and a task."""
-
-
-@dataclass
-class _Counted:
-    """A matrix on disk, and how many entries each row and each column of it has."""
-
-    tiles: Tiles
-    row_counts: Counts
-    column_counts: Counts
 
 
 @dataclass(frozen=True)
@@ -38,6 +25,8 @@ class Multiplied:
     right: Tiles | None
     left_norms: Floats
     right_norms: Floats
+    row_counts: Counts
+    """Entries of each row of `left`."""
     entries: Counts
     """Of each strip of targets."""
 
@@ -49,55 +38,84 @@ class Multiplied:
 
 def multiply_halves(halves: Halves, folder: Path, workers: Workers, most: int) -> Multiplied:
     """Multiply both halves of a path, with about `most` entries of a matrix in a strip."""
-    left = _multiply(halves.lefts, folder / "left", workers, most, is_left=True)
+    left = cut_steps(halves.lefts, folder / "left", most, is_left=True)
+    right = None if halves.rights is None else cut_steps(halves.rights, folder / "right", most, is_left=False)
+    return multiply_tiles(left, right, folder, workers, most)
+
+
+def multiply_tiles(
+    lefts: list[Counted], rights: list[Counted] | None, folder: Path, workers: Workers, most: int
+) -> Multiplied:
+    """Multiply both halves of a path, which lie in tiles."""
+    left = _multiply(lefts, folder / "left", workers, most, is_left=True)
     row_norms = np.concatenate(workers.each(_row_norms, [(left.tiles, i) for i in range(left.tiles.shape[0])]))
-    if halves.rights is None:
-        return Multiplied(left.tiles, None, row_norms, row_norms, _added_up(left.row_counts, left.tiles.rows))
-    right = _multiply(halves.rights, folder / "right", workers, most, is_left=False)
+    counts = left.row_counts(workers)
+    if rights is None:
+        return Multiplied(left.tiles, None, row_norms, row_norms, counts, _added_up(counts, left.tiles.rows))
+    right = _multiply(rights, folder / "right", workers, most, is_left=False)
     norms = np.concatenate(workers.each(_column_norms, [(right.tiles, j) for j in range(right.tiles.shape[1])]))
-    return Multiplied(left.tiles, right.tiles, row_norms, norms, _added_up(right.column_counts, right.tiles.columns))
+    entries = _added_up(right.column_counts(workers), right.tiles.columns)
+    return Multiplied(left.tiles, right.tiles, row_norms, norms, counts, entries)
 
 
-def _multiply(steps: Sequence[Csr], folder: Path, workers: Workers, most: int, *, is_left: bool) -> _Counted:
-    """Multiply a chain as `chains.multiply_chain` does, so that sums run in the same order."""
-    chain = [
-        _Counted(
-            cut_matrix(step, folder / f"step-{number}", rows, columns),
-            np.diff(step.indptr).astype(np.int64),
-            np.bincount(step.indices, minlength=step.shape[1]),
-        )
-        for number, (step, (rows, columns)) in enumerate(zip(steps, _cuts(steps, most, is_left), strict=True))
-    ]
+def _multiply(chain: list[Counted], folder: Path, workers: Workers, most: int, *, is_left: bool) -> Counted:
+    """Multiply a chain as `chains.multiply_chain` does, so that sums run in the same order.
+
+    What comes first in a chain is only read by strips of rows, and what comes last by strips of columns: so it is cut
+    but once, and a task makes a strip of it.
+    """
 
     def cost(at: int) -> int:
-        return int(chain[at].column_counts @ chain[at + 1].row_counts)
+        return int(chain[at].column_counts(workers) @ chain[at + 1].row_counts(workers))
 
-    def multiply(at: int, _: int) -> _Counted:
-        a, b = chain[at], chain[at + 1]
-        return _multiply_pair(a, b, folder / f"product-{len(chain)}", workers)
+    def multiply(at: int, _: int) -> Counted:
+        a, b = chain[at].tiles, chain[at + 1].tiles
+        place = folder / f"product-{len(chain)}"
+        place.mkdir(parents=True, exist_ok=True)
+        if at == 0 and (is_left or len(chain) > 2):
+            made = Tiles(place, a.rows, (0, b.columns[-1]))
+            rows = workers.each(multiply_rows, [(a, b, made, i, most) for i in range(a.shape[0])])
+            return Counted(made, rows=np.concatenate(rows))
+        if at == len(chain) - 2:
+            made = Tiles(place, (0, a.rows[-1]), b.columns)
+            columns = workers.each(multiply_columns, [(a, b, made, j, most) for j in range(b.shape[1])])
+            return Counted(made, columns=np.concatenate(columns))
+        made = Tiles(place, a.rows, b.columns)
+        across, down = range(made.shape[1]), range(made.shape[0])
+        workers.each(multiply_tile, [(a, b, made, i, j) for j in across for i in down])  # a column strip's together
+        return Counted(made)
 
     contract(chain, cost, multiply)
     return chain[0]
 
 
-def _multiply_pair(a: _Counted, b: _Counted, folder: Path, workers: Workers) -> _Counted:
-    folder.mkdir(parents=True, exist_ok=True)
-    tiles = Tiles(folder, a.tiles.rows, b.tiles.columns)
-    places = list(product(range(tiles.shape[1]), range(tiles.shape[0])))  # those of a column strip together
-    found = workers.each(_multiply_tile, [(a.tiles, b.tiles, tiles, i, j) for j, i in places])
-    row_counts, column_counts = np.zeros(tiles.rows[-1], np.int64), np.zeros(tiles.columns[-1], np.int64)
-    for (j, i), (rows, columns) in zip(places, found, strict=True):
-        row_counts[tiles.rows[i] : tiles.rows[i + 1]] += rows
-        column_counts[tiles.columns[j] : tiles.columns[j + 1]] += columns
-    return _Counted(tiles, row_counts, column_counts)
+def multiply_rows(left: Tiles, right: Tiles, made: Tiles, i: int, most: int) -> Counts:
+    """Write some rows of a product; return how many entries each has."""
+    rows = left.row_strip(i)
+    parts = [tidy(csr_array(rows @ _kept(right.columns_in, own))) for own in right.column_groups(most)]
+    strip = parts[0] if len(parts) == 1 else freeze(csr_array(hstack(parts, format="csr")))
+    made.write(i, 0, strip)
+    return np.diff(strip.indptr).astype(np.int64)
 
 
-def _multiply_tile(left: Tiles, right: Tiles, made: Tiles, i: int, j: int) -> tuple[Counts, Counts]:
-    """Write one tile of a product; return how many entries its rows and columns have."""
+def multiply_columns(left: Tiles, right: Tiles, made: Tiles, j: int, most: int) -> Counts:
+    """Write some columns of a product; return how many entries each has."""
+    columns = right.column_strip(j)
+    parts = [tidy(csr_array(_kept(left.rows_in, own) @ columns)) for own in left.row_groups(most)]
+    strip = parts[0] if len(parts) == 1 else freeze(csr_array(vstack(parts, format="csr")))
+    made.write(0, j, strip)
+    return np.bincount(strip.indices, minlength=strip.shape[1])
+
+
+def _kept(read: Callable[[range], Csr], strips: range) -> Csr:
+    """Read some strips, or keep them from the last task, which had the same where they are all there are."""
+    return keep_last((read, strips), lambda: read(strips))
+
+
+def multiply_tile(left: Tiles, right: Tiles, made: Tiles, i: int, j: int) -> None:
+    """Write one tile of a product."""
     columns = keep_last((right, j), lambda: right.column_strip(j))
-    tile = tidy(csr_array(left.row_strip(i) @ columns))
-    made.write(i, j, tile)
-    return np.diff(tile.indptr).astype(np.int64), np.bincount(tile.indices, minlength=tile.shape[1])
+    made.write(i, j, tidy(csr_array(left.row_strip(i) @ columns)))
 
 
 def _row_norms(tiles: Tiles, i: int) -> Floats:
@@ -110,40 +128,3 @@ def _column_norms(tiles: Tiles, j: int) -> Floats:
 
 def _added_up(counts: Counts, cut: Cut) -> Counts:
     return np.array([counts[first:last].sum() for first, last in pairwise(cut)], dtype=np.int64)
-
-
-def _cuts(steps: Sequence[Csr], most: int, is_left: bool) -> list[tuple[Cut, Cut]]:
-    """Cut the rows and columns of each step, so that a strip of a step or a product has about `most` entries.
-
-    What a product will have is bounded by its paths and its width. Of the first step only strips of rows are read, of
-    the last only strips of columns: these are not cut the other way.
-    """
-    down = [_bound_rows(steps[at:]) for at in range(len(steps))]
-    across = [_bound_columns(steps[:at]) for at in range(1, len(steps) + 1)]
-    largest = max(float(bound.sum()) for bound in (*down, *across))
-    count = min(_MOST_STRIPS, max(1, int(np.ceil(largest / most))))
-    weights = [down[0], *(a + b for a, b in zip(across[:-1], down[1:], strict=True)), across[-1]]
-    cuts = list(pairwise(cut_evenly(weight, count) for weight in weights))
-    if is_left or len(steps) > 1:
-        cuts[0] = cuts[0][0], (0, steps[0].shape[1])
-    if not is_left or len(steps) > 1:
-        cuts[-1] = (0, steps[-1].shape[0]), cuts[-1][1]
-    return cuts
-
-
-def _bound_rows(steps: Sequence[Csr]) -> Floats:
-    """Bound the entries of each row of a chain's product."""
-    paths = np.ones(steps[-1].shape[1])
-    for step in reversed(steps):
-        sums = np.concatenate([[0.0], np.cumsum(paths[step.indices])])
-        paths = np.minimum(sums[step.indptr[1:]] - sums[step.indptr[:-1]], steps[-1].shape[1])
-    return paths
-
-
-def _bound_columns(steps: Sequence[Csr]) -> Floats:
-    """Bound the entries of each column of a chain's product."""
-    paths = np.ones(steps[0].shape[0])
-    for step in steps:
-        sums = np.bincount(step.indices, np.repeat(paths, np.diff(step.indptr)), step.shape[1])
-        paths = np.minimum(sums, steps[0].shape[0])
-    return paths

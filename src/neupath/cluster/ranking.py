@@ -5,20 +5,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-from scipy.sparse import csr_array, hstack, vstack
+from scipy.sparse import csr_array, vstack
 
+from neupath.cluster.ids import Ids
 from neupath.cluster.kept_block import keep_last
 from neupath.cluster.tiles import Tiles
 from neupath.graph import Csr, Floats, freeze
 from neupath.halfpath import Factors, mirrored
-from neupath.join import Found, found_of, write_part
+from neupath.hit_tables import Found, found_of, write_hits
 from neupath.nodes import Rows
 from neupath.ranking import Ranking, score_product, top_k_of_product
 from neupath.thresholds import Reached, reached_of_product, reached_of_scores
 
 QUERIES, LEFT_NORMS, RIGHT_NORMS = "queries.npy", "left-norms.npy", "right-norms.npy"
-SOURCES, TARGETS = "sources.arrow", "targets.arrow"
 
 
 @dataclass(frozen=True)
@@ -30,8 +29,12 @@ class Order:
     left: Tiles
     right: Tiles | None
     """Nothing where it is `left` transposed."""
-    blocks: tuple[tuple[int, int], ...]
-    """The strips of targets that are taken at once: the first, and the one after the last."""
+    blocks: tuple[range, ...]
+    """The strips of targets that are taken at once."""
+    most: int
+    """Entries that a task holds at once."""
+    sources: Ids
+    targets: Ids
     normalisation: int
     step: int
     limit: int | None
@@ -72,14 +75,14 @@ def rank_parts(order: Order, numbers: tuple[int, ...]) -> None:
     every = np.load(order.work / QUERIES, mmap_mode="r")
     asked = [np.array(every[n * order.step : (n + 1) * order.step]) for n in numbers]
     found = (_reach if order.limit is None else _rank)(order, np.concatenate(asked))
-    ids = read_ids(order.work / SOURCES), read_ids(order.work / TARGETS)
     ends = np.concatenate([[0], np.cumsum(found.sizes)])
     first = 0
     for number, rows in zip(numbers, asked, strict=True):
         last = first + len(rows)
         hits = slice(ends[first], ends[last])
         own = Found(found.sizes[first:last], found.rows[hits], found.scores[hits])
-        write_part(order.parts / f"{number:06}.parquet", rows, own, *ids)
+        ids = order.sources.take(rows), order.targets.take(own.rows)
+        write_hits(order.parts / f"{number:06}.parquet", *ids, own)
         first = last
 
 
@@ -87,7 +90,7 @@ def _meetings(order: Order, queries: Rows) -> Iterator[_Meeting]:
     """Yield some queries against each block of targets; a product that fits as a whole is kept with its index."""
     nobody = np.full(len(queries), -1)
     if order.fits:
-        factors = keep_last(order.work, lambda: mirrored(_left_rows(order, np.arange(order.left.rows[-1]))))
+        factors = keep_last(order.work, lambda: mirrored(order.left.rows_in(order.blocks[0])))
         yield _Meeting(factors, queries, queries if order.leaves_itself_out else nobody, 0)
         return
     left, norms = _left_rows(order, queries), np.load(order.work / LEFT_NORMS, mmap_mode="r")[queries]
@@ -121,6 +124,8 @@ def _rank(order: Order, queries: Rows) -> Found:
     best = Ranking(np.zeros((len(queries), 0), np.int64), np.zeros((len(queries), 0)), np.zeros(len(queries), np.int64))
     for meeting in _meetings(order, queries):
         found = top_k_of_product(meeting.factors, order.normalisation, meeting.rows, meeting.skipped, width, threads=1)
+        if len(order.blocks) == 1:
+            return found_of(found, order.min_score)
         rows = np.where(found.rows < 0, -1, found.rows + meeting.first)
         best = merge_rankings(best, replace(found, rows=rows), width)
     return found_of(best, order.min_score)
@@ -156,26 +161,12 @@ def merge_rankings(best: Ranking, other: Ranking, k: int) -> Ranking:
     return Ranking(np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1), sizes)
 
 
-def _read_block(order: Order, strips: tuple[int, int]) -> _Block:
+def _read_block(order: Order, strips: range) -> _Block:
     cut = order.strips()
     if order.right is None:
-        rows = vstack([order.left.row_strip(i) for i in range(*strips)], format="csr")
-        right = csr_array(rows.T.tocsr())
+        right = freeze(csr_array(order.left.rows_in(strips).T.tocsr()))
     else:
-        right = csr_array(hstack([order.right.column_strip(j) for j in range(*strips)], format="csr"))
-    first, last = cut[strips[0]], cut[strips[1]]
+        right = order.right.columns_in(strips)
+    first, last = cut[strips.start], cut[strips.stop]
     norms = np.array(np.load(order.work / RIGHT_NORMS, mmap_mode="r")[first:last])
-    return _Block(first, freeze(right), norms)
-
-
-def write_ids(path: Path, ids: pa.Array) -> None:
-    """Write ids so that workers can map them into memory."""
-    table = pa.table({"id": ids})
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
-
-
-def read_ids(path: Path) -> pa.Array:
-    """Map ids into memory."""
-    with pa.memory_map(str(path)) as source:
-        return pa.ipc.open_file(source).read_all()["id"].combine_chunks()
+    return _Block(first, right, norms)

@@ -21,6 +21,7 @@ _CONFIG = {
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.pause": False,
     "distributed.worker.memory.terminate": 0.95,
+    "distributed.worker.profile.enabled": False,  # it samples what workers do, a hundred times a second
 }
 
 
@@ -46,9 +47,9 @@ class Workers:
         number = {future.key: at for at, future in enumerate(futures)}
         results: list[Any] = [None] * len(futures)
         try:
-            for future in as_completed(futures):
+            for future, result in as_completed(futures, with_results=True):
                 at = number[future.key]
-                results[at] = future.result()
+                results[at] = result
                 futures[at].release()
                 told(at)
         except (KilledWorker, MemoryError) as error:

@@ -1,13 +1,14 @@
 """From tables of ids to a HIN: ids become rows, edges are checked, and errors say where the bad row stands."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from neupath.datasets.refusals import dangling_end, empty_end, empty_id, repeated_id, table_of
 from neupath.errors import GraphError, listed
 from neupath.graph import HIN, Duplicates, Edges, Floats
 from neupath.nodes import Nodes, Rows
@@ -94,13 +95,13 @@ def assemble(nodes: Iterable[NodeTable], edges: Iterable[EdgeTable], choices: Ch
         if node_type not in tables:
             tables[node_type] = NodeTable(node_type, _ids_in(node_type, taken), lambda row: f"row {row + 1}")
     all_nodes = {node_type: _to_nodes(table) for node_type, table in tables.items()}
-    rows_of = {node_type: _RowFinder(table.ids, f"node table of {node_type}") for node_type, table in tables.items()}
+    rows_of = {node_type: _RowFinder(table.ids, table_of(node_type)) for node_type, table in tables.items()}
     built = [
         Edges(
             edge.relation,
             rows_of[edge.relation.source].rows(edge.sources, edge.relation.source, edge.place),
             rows_of[edge.relation.target].rows(edge.targets, edge.relation.target, edge.place),
-            _to_weights(edge.weights, edge.place),
+            to_weights(edge.weights, edge.place),
         )
         for edge in taken
     ]
@@ -116,9 +117,9 @@ def assemble_typed(nodes: TypedTable, edges: TripleTable, choices: Choices) -> H
     finder = _RowFinder(nodes.ids, "nodes table")
     sources = finder.rows(edges.sources, "node", edges.place)
     targets = finder.rows(edges.targets, "node", edges.place)
-    weights = _to_weights(edges.weights, edges.place)
+    weights = to_weights(edges.weights, edges.place)
     for what, column, place in (("type", nodes.types, nodes.place), ("relation", edges.relations, edges.place)):
-        missing = _missing(column)
+        missing = missing_ids(column)
         if len(missing):
             raise GraphError(f"{place(int(missing[0]))}: the {what} is empty; every row needs one")
     type_names, type_codes = _encode(nodes.types)
@@ -169,16 +170,19 @@ def _build(nodes: Iterable[Nodes], edges: Iterable[Edges], choices: Choices) -> 
 
 
 def _take(edges: list[EdgeTable], choices: Choices) -> list[EdgeTable]:
-    _refuse_unknown_names(choices, [edge.relation.name for edge in edges])
-    taken = []
-    for edge in edges:
-        old = edge.relation
-        if choices.take and old.name not in choices.take:
-            continue
-        directed = old.directed and old.name not in choices.undirected
-        relation = Relation(old.source, old.name, old.target, directed)
-        taken.append(EdgeTable(relation, edge.sources, edge.targets, edge.place, edge.weights))
-    return taken
+    chosen = choose([edge.relation for edge in edges], choices)
+    return [replace(edge, relation=own) for edge, own in zip(edges, chosen, strict=True) if own is not None]
+
+
+def choose(relations: Sequence[Relation], choices: Choices) -> list[Relation | None]:
+    """Return the relations as they were chosen to be read; nothing for one that is not taken."""
+    _refuse_unknown_names(choices, [relation.name for relation in relations])
+    return [
+        None
+        if choices.take and old.name not in choices.take
+        else Relation(old.source, old.name, old.target, old.directed and old.name not in choices.undirected)
+        for old in relations
+    ]
 
 
 def _refuse_unknown_names(choices: Choices, names: Sequence[str]) -> None:
@@ -202,7 +206,7 @@ def distinct_ids(columns: Sequence[pa.Array]) -> pa.Array:
     """List the distinct ids in some columns, in order of appearance; empty ones are for the check of edges to find."""
     same = len({column.type for column in columns}) == 1
     distinct = pc.unique(pa.chunked_array(columns if same else [pc.cast(column, pa.string()) for column in columns]))
-    return pc.array_filter(distinct, pa.array(np.isin(np.arange(len(distinct)), _missing(distinct), invert=True)))
+    return pc.array_filter(distinct, pa.array(np.isin(np.arange(len(distinct)), missing_ids(distinct), invert=True)))
 
 
 def _to_nodes(table: NodeTable) -> Nodes:
@@ -215,27 +219,27 @@ def _integers_if_all(ids: pa.Array) -> pa.Array:
     """Return ids as integers where they all read as such and would print the same again; else as they are."""
     if not pa.types.is_string(ids.type):
         return ids
-    all_integers = len(ids) > 0 and pc.all(pc.match_substring_regex(ids, _INTEGERS)).as_py()
-    return pc.cast(ids, pa.int64()) if all_integers else ids
+    return pc.cast(ids, pa.int64()) if len(ids) > 0 and all_read_as_integers(ids) else ids
+
+
+def all_read_as_integers(texts: pa.Array) -> bool:
+    """Whether all of some texts are integers that would print the same again."""
+    return bool(pc.all(pc.match_substring_regex(texts, _INTEGERS)).as_py() is not False)
 
 
 def _refuse_repeats(ids: pa.Array, place: Place) -> None:
-    for row, value in _first_problem(ids):
-        raise GraphError(f"{place(row)}: {value}")
-
-
-def _first_problem(ids: pa.Array) -> Iterable[tuple[int, str]]:
-    missing = _missing(ids)
+    missing = missing_ids(ids)
     if len(missing):
-        yield int(missing[0]), "the node has an empty id; every node needs one"
+        raise empty_id(place(int(missing[0])))
     encoded = ids.dictionary_encode()
     if len(encoded.dictionary) < len(ids):
         codes = encoded.indices.to_numpy(zero_copy_only=False)
         row = int(np.setdiff1d(np.arange(len(codes)), np.unique(codes, return_index=True)[1])[0])
-        yield row, f"node id {ids[row].as_py()!r} is given a second time; node ids must be unique"
+        raise repeated_id(place(row), ids[row].as_py())
 
 
-def _missing(ids: pa.Array) -> Rows:
+def missing_ids(ids: pa.Array) -> Rows:
+    """Return the rows without an id: nothing, or an empty text."""
     empty = pc.is_null(ids)
     if pa.types.is_string(ids.type):
         empty = pc.or_(empty, pc.fill_null(pc.equal(ids, ""), True))
@@ -250,23 +254,21 @@ class _RowFinder:
         self.where = where
 
     def rows(self, wanted: pa.Array, node_type: str, place: Place) -> Rows:
-        missing = _missing(wanted)
+        missing = missing_ids(wanted)
         if len(missing):
-            raise GraphError(f"{place(int(missing[0]))}: the edge has an empty {node_type} id")
+            raise empty_end(place(int(missing[0])), node_type)
         same = wanted.type == self.ids.type
         keys, ids = (wanted, self.ids) if same else (pc.cast(wanted, pa.string()), pc.cast(self.ids, pa.string()))
         found = pc.index_in(keys, value_set=ids)
         if found.null_count:
             row = int(np.flatnonzero(pc.is_null(found).to_numpy(zero_copy_only=False))[0])
-            raise GraphError(
-                f"{place(row)}: the edge leads to {node_type} {wanted[row].as_py()!r}, "
-                f"which is not in the {self.where} ({found.null_count:,} such edge ends in all)"
-            )
+            raise dangling_end(place(row), node_type, wanted[row].as_py(), self.where, found.null_count)
         rows: Rows = found.to_numpy(zero_copy_only=False).astype(np.int64)
         return rows
 
 
-def _to_weights(column: pa.Array | None, place: Place) -> Floats | None:
+def to_weights(column: pa.Array | None, place: Place) -> Floats | None:
+    """Return weights as numbers, or say where one is none."""
     if column is None:
         return None
     numbers = column

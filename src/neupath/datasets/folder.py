@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from filecmp import cmp
 from fnmatch import fnmatch
 from itertools import combinations
@@ -15,6 +15,7 @@ from neupath.datasets import config as configuration
 from neupath.datasets.assemble import Choices, EdgeTable, NodeTable, TripleTable, TypedTable, assemble, assemble_typed
 from neupath.datasets.config import Config, PairConfig
 from neupath.datasets.detection import NodeFile, RelationFile, as_node_file, classify, weight_column
+from neupath.datasets.parts import parts_of
 from neupath.datasets.tables import TABLE_SUFFIXES, TableFile, is_table, stem
 from neupath.datasets.triples import is_split, read_triples
 from neupath.errors import SourceError, listed
@@ -34,11 +35,44 @@ _COLUMN_NAMES = {
 }
 
 
+@dataclass(frozen=True)
+class Tables:
+    """What the tables of a folder hold, before they are read: nodes, relations with whether they have a direction."""
+
+    nodes: list[NodeFile]
+    relations: list[tuple[RelationFile, bool]]
+    detected: list[RelationFile]
+    """The relations that no graph.toml names."""
+    choices: Choices
+
+
 def read_folder(folder: Path, config: Path | None = None, duplicates: Duplicates | None = None) -> HIN:
     """Read a folder of tables, with its graph.toml or another one."""
     settings = _settings(folder, config)
-    paths = [path for path in sorted(folder.iterdir()) if is_table(path) and not _ABOUT.match(path.name)]
-    return read_files(paths, folder, settings, duplicates)
+    return read_files(_tables_in(folder), folder, settings, duplicates)
+
+
+def find_tables(folder: Path, config: Path | None = None, duplicates: Duplicates | None = None) -> Tables | None:
+    """Find the Parquet tables of a folder, one a relation, for a reader of its own; nothing where it holds others."""
+    settings = _settings(folder, config)
+    kept = _kept(_tables_in(folder), settings)
+    if settings.triples or not kept or _find_pair(kept, folder, settings) or _find_triples(kept, settings):
+        return None
+    found = _find_relations(kept, folder, settings, choices_of(settings, duplicates))
+    files = [*(node.file for node in found.nodes), *(relation.file for relation, _ in found.relations)]
+    if not all(file.is_parquet for file in files):
+        return None
+    refuse_twice(kept)
+    _refuse_copies(found.detected, (relation.file.num_rows > 0 for relation in found.detected))
+    return found
+
+
+def _tables_in(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.iterdir()) if is_table(path) and not _ABOUT.match(path.name)]
+
+
+def _kept(paths: Sequence[Path], settings: Config) -> list[Path]:
+    return [path for path in paths if not any(fnmatch(path.name, pattern) for pattern in settings.ignore)]
 
 
 def _settings(folder: Path, config: Path | None) -> Config:
@@ -50,7 +84,7 @@ def _settings(folder: Path, config: Path | None) -> Config:
 
 def read_files(paths: Sequence[Path], folder: Path, settings: Config, duplicates: Duplicates | None) -> HIN:
     """Read some table files as one graph."""
-    kept = [path for path in paths if not any(fnmatch(path.name, pattern) for pattern in settings.ignore)]
+    kept = _kept(paths, settings)
     refuse_twice(kept)
     choices = choices_of(settings, duplicates)
     if settings.triples is not None:
@@ -109,15 +143,22 @@ def refuse_twice(paths: Iterable[Path]) -> None:
                 )
 
 
-def _refuse_copies(relations: Sequence[RelationFile], edges: Sequence[EdgeTable]) -> None:
+def _refuse_copies(relations: Sequence[RelationFile], have_edges: Iterable[bool]) -> None:
     """Refuse a relation that is another one's file under a second name."""
-    filled = [relation.file.path for relation, edge in zip(relations, edges, strict=True) if len(edge.sources)]
+    filled = [relation.file.path for relation, has in zip(relations, have_edges, strict=False) if has]
     for path, other in combinations(filled, 2):
-        if path.stat().st_size == other.stat().st_size and cmp(path, other, shallow=False):
+        if _same_content(parts_of(path), parts_of(other)):
             raise SourceError(
                 f"{path} and {other.name} have the same content: the same table, given twice; "
                 f'leave one out with ignore = ["{other.name}"] in graph.toml'
             )
+
+
+def _same_content(parts: Sequence[Path], others: Sequence[Path]) -> bool:
+    return len(parts) == len(others) and all(
+        part.stat().st_size == other.stat().st_size and cmp(part, other, shallow=False)
+        for part, other in zip(parts, others, strict=True)
+    )
 
 
 def _find_pair(paths: list[Path], folder: Path, settings: Config) -> tuple[Path, Path] | None:
@@ -175,25 +216,30 @@ def _usual_column(file: TableFile, purpose: str, taken: tuple[str, ...]) -> str 
 
 
 def _read_relations(paths: list[Path], folder: Path, settings: Config, choices: Choices) -> HIN:
+    found = _find_relations(paths, folder, settings, choices)
+    edges = [_read_relation(relation, directed=directed) for relation, directed in found.relations]
+    _refuse_copies(found.detected, [bool(len(edge.sources)) for edge in edges])
+    return assemble([_read_nodes(node) for node in found.nodes], edges, found.choices)
+
+
+def _find_relations(paths: list[Path], folder: Path, settings: Config, choices: Choices) -> Tables:
     named = {entry.file for entry in settings.nodes.values()} | {entry.file for entry in settings.edges}
-    detected = [TableFile(path, settings.dialect) for path in paths if path.name not in named]
-    nodes, relations, left_out = classify(detected)
+    given = [TableFile(path, settings.dialect) for path in paths if path.name not in named]
+    nodes, detected, left_out = classify(given)
     nodes += [
         as_node_file(
             TableFile(folder / entry.file, settings.dialect), node_type, entry.id, entry.name, entry.attributes
         )
         for node_type, entry in settings.nodes.items()
     ]
-    edges = [_read_relation(relation) for relation in relations]
-    _refuse_copies(relations, edges)
-    edges += _read_configured(folder, settings)
-    if not edges:
+    relations = [*((relation, True) for relation in detected), *_find_configured(folder, settings)]
+    if not relations:
         raise SourceError(
             f"no file of {folder} is a relation: {listed(left_out, 3) or listed(path.name for path in paths)}; "
             f"a relation is a file such as movie_actor.csv whose first two columns are ids"
         )
     _refuse_two_node_files(nodes)
-    return assemble([_read_nodes(node) for node in nodes], edges, replace(choices, notes=left_out))
+    return Tables(nodes, relations, detected, replace(choices, notes=left_out))
 
 
 def _refuse_two_node_files(nodes: list[NodeFile]) -> None:
@@ -215,7 +261,7 @@ def _read_nodes(node: NodeFile) -> NodeTable:
     return NodeTable(node.node_type, ids, node.file.place, names, attributes, typed=node.file.is_parquet)
 
 
-def _read_relation(found: RelationFile, directed: bool = True) -> EdgeTable:
+def _read_relation(found: RelationFile, *, directed: bool) -> EdgeTable:
     columns = [*found.columns, *([found.weight] if found.weight else [])]
     table = found.file.read(columns, _as_text(columns))
     return EdgeTable(
@@ -227,9 +273,9 @@ def _read_relation(found: RelationFile, directed: bool = True) -> EdgeTable:
     )
 
 
-def _read_configured(folder: Path, settings: Config) -> list[EdgeTable]:
+def _find_configured(folder: Path, settings: Config) -> list[tuple[RelationFile, bool]]:
     seen: dict[tuple[object, ...], str] = {}
-    edges = []
+    relations = []
     for entry in settings.edges:
         file = TableFile(folder / entry.file, settings.dialect)
         ends = entry.columns or file.columns[:2]
@@ -247,8 +293,8 @@ def _read_configured(folder: Path, settings: Config) -> list[EdgeTable]:
         seen[key] = entry.name
         weight = file.column(entry.weight, "weight") if entry.weight else weight_column(file, ends)
         found = RelationFile(file, entry.source, entry.name, entry.target, (first, second), weight)
-        edges.append(_read_relation(found, directed=not entry.undirected))
-    return edges
+        relations.append((found, not entry.undirected))
+    return relations
 
 
 def _types(table: pa.Table, column: str | None) -> pa.Array:

@@ -1,13 +1,14 @@
 """load: whatever a graph is given as, a HIN."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from neupath.datasets.config import Config, read_config
 from neupath.datasets.detection import is_relation
-from neupath.datasets.folder import choices_of, read_files, read_folder, refuse_twice
+from neupath.datasets.folder import Tables, choices_of, find_tables, read_files, read_folder, refuse_twice
 from neupath.datasets.interop import from_networkx, from_pyg, from_tables, from_triples
 from neupath.datasets.mat import read_mat
 from neupath.datasets.public import PUBLIC, fetched_folder
@@ -59,8 +60,32 @@ def load(
         if config is not None:
             raise SourceError(f"{source} is built in and takes no graph.toml, but {config} was given; leave it out")
         return BUILT_IN[str(source)][1](progress)
-    try:
+    with _explained(source):
         return _load_path(_locate(Path(source), data), config, duplicates)
+
+
+def find_parquet(
+    source: str | os.PathLike[str],
+    *,
+    config: str | Path | None = None,
+    duplicates: Duplicates | None = None,
+    data: str | Path | None = None,
+) -> Tables | None:
+    """Find the tables of a graph without reading them; nothing unless it is a folder of Parquet, a table a relation."""
+    if source in BUILT_IN:
+        return None
+    with _explained(source):
+        path = _locate(Path(source), data)
+        if is_store(path) or not path.is_dir():
+            return None
+        return find_tables(path, None if config is None else Path(config), duplicates)
+
+
+@contextmanager
+def _explained(source: object) -> Iterator[None]:
+    """Turn what the system says of a path into a sentence."""
+    try:
+        yield
     except PermissionError as error:
         raise SourceError(f"no permission to read {error.filename or source}") from error
     except (OSError, ValueError) as error:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from neupath.datasets.parts import is_in_parts, parts_of, place_in, read_parts
 from neupath.errors import SourceError, did_you_mean, listed
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".sif")
@@ -39,8 +40,10 @@ class Dialect:
 
 
 def is_table(path: Path) -> bool:
-    """Whether a file's name says that it is a table."""
-    return path.is_file() and not path.name.startswith(".") and _plain_suffix(path) in TABLE_SUFFIXES
+    """Whether a file's name says that it is a table, or a folder holds the parts of one."""
+    if path.name.startswith("."):
+        return False
+    return (path.is_file() and _plain_suffix(path) in TABLE_SUFFIXES) or is_in_parts(path)
 
 
 def stem(path: Path) -> str:
@@ -60,14 +63,15 @@ def _unzipped(path: Path) -> str:
 class TableFile:
     """A table on disk: its column names are known at once, its columns are read when asked for.
 
-    Columns of a table without a header are named "1", "2", … by position.
+    Columns of a table without a header are named "1", "2", … by position. A table may be a folder of Parquet `parts`.
     """
 
     def __init__(self, path: Path, dialect: Dialect | None = None) -> None:
         self.path = path
         self._given = dialect or Dialect()
         with self._explained():
-            self._start = _read_start(path)
+            self.parts = parts_of(path)
+            self._start = _read_start(self.parts[0])
             if not self._start:
                 raise SourceError(f"{path} is empty; a table has at least a header line")
         self.is_parquet = self._start[:4] == _PARQUET_MAGIC
@@ -88,7 +92,7 @@ class TableFile:
         """The column names, in order."""
         with self._explained():
             if self.is_parquet:
-                names = list(pa.parquet.read_schema(self.path).names)
+                names = list(pa.parquet.read_schema(self.parts[0]).names)
             elif self.has_header:
                 names = [name.strip() for name in self._sample[0]]
             else:
@@ -99,6 +103,12 @@ class TableFile:
             if names.count(name) > 1:
                 raise SourceError(f"{self.path} has {names.count(name)} columns named {name!r}; name each differently")
         return names
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows a Parquet table has."""
+        with self._explained():
+            return sum(pa.parquet.read_metadata(part).num_rows for part in self.parts)
 
     @cached_property
     def has_header(self) -> bool:
@@ -130,8 +140,7 @@ class TableFile:
         wanted = list(dict.fromkeys(columns))
         with self._explained():
             if self.is_parquet:
-                table = pa.parquet.ParquetFile(self.path).read(columns=wanted)
-                return pa.table({name: _as_wanted(table[name], types.get(name)) for name in wanted}).combine_chunks()
+                return read_parts(self.parts, wanted, types).combine_chunks()
             try:
                 return self._read_text(wanted, types).combine_chunks()
             except pa.ArrowInvalid as error:
@@ -151,7 +160,7 @@ class TableFile:
     def place(self, row: int) -> str:
         """Say where a data row (from 0) stands: the file and the line."""
         if self.is_parquet:
-            return f"{self.path}, row {row + 1}"
+            return place_in(self.parts, row)
         for number, (line, _) in enumerate(self._records()):
             if number == row + int(self.has_header):
                 return f"{self.path}, line {line}"
@@ -254,16 +263,6 @@ class TableFile:
             raise SourceError(f"{self.path} cannot be read: {_first_line(error)}") from error
         except OSError as error:
             raise SourceError(f"{self.path} cannot be read, it may be cut short: {_first_line(error)}") from error
-
-
-def _as_wanted(column: pa.ChunkedArray, wanted: pa.DataType | None) -> pa.ChunkedArray:
-    """Return a Parquet column as the type wanted; integers that are wanted as text, such as ids, stay integers."""
-    if wanted is None:
-        return column
-    whole = pa.types.is_integer(column.type) or (
-        pa.types.is_dictionary(column.type) and pa.types.is_integer(column.type.value_type)
-    )
-    return column.cast(pa.int64() if whole and pa.types.is_string(wanted) else wanted)
 
 
 def _csv_reader(lines: Iterable[str], delimiter: str, quote: str | None) -> Any:

@@ -1,9 +1,7 @@
 """DWPC, the degree-weighted path count (Himmelstein, Baranzini, PLOS Computational Biology 2015)."""
 
 from neupath.errors import QueryError
-from neupath.graph import HIN, Csr
-from neupath.halfpath import Halves, adjacencies, halved
-from neupath.measures.path_measure import PathMeasure, scaled
+from neupath.measures.path_measure import Leg, PathMeasure
 from neupath.metapath import MetaPath
 from neupath.normalisation import Normalisation
 
@@ -33,11 +31,5 @@ class DWPC(PathMeasure):
     def params(self) -> dict[str, object]:
         return super().params() | {"damping": self.damping}
 
-    def step_matrices(self, hin: HIN, metapath: MetaPath) -> list[Csr]:
-        return [scaled(matrix, -self.damping, rows=True, columns=True) for matrix in adjacencies(hin, metapath)]
-
-    def halves(self, hin: HIN, metapath: MetaPath) -> Halves:
-        steps = self.step_matrices(hin, metapath)
-        if metapath.is_round_trip:
-            return Halves(steps[: len(steps) // 2])
-        return halved(steps)
+    def legs(self, metapath: MetaPath) -> list[Leg]:
+        return [Leg(step, -self.damping, -self.damping) for step in metapath.steps]

@@ -4,8 +4,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from neupath.graph import HIN, Csr, Floats
-from neupath.halfpath import Halves, adjacencies, adjacency
-from neupath.measures.path_measure import PathMeasure, scaled
+from neupath.halfpath import Halves, adjacency
+from neupath.measures.path_measure import Leg, PathMeasure
 from neupath.metapath import MetaPath
 from neupath.normalisation import Normalisation
 
@@ -27,27 +27,22 @@ class HeteSim(PathMeasure):
     name = "hetesim"
     normalisation = Normalisation.COSINE
 
-    def step_matrices(self, hin: HIN, metapath: MetaPath) -> list[Csr]:
-        left, middle, right = self._parts(hin, metapath)
-        return [*left, *middle, *right]
+    def legs(self, metapath: MetaPath) -> list[Leg]:
+        k, steps = len(metapath) // 2, metapath.steps
+        left = [Leg(step, row_power=-1.0) for step in steps[:k]]
+        middle = [Leg(step, row_power=-1.0, column_power=-1.0) for step in steps[k : len(steps) - k]]
+        return [*left, *middle, *(Leg(step, column_power=-1.0) for step in steps[len(steps) - k :])]
 
-    def _parts(self, hin: HIN, metapath: MetaPath) -> tuple[list[Csr], list[Csr], list[Csr]]:
-        """Return the steps before the meeting, the step whose edges are met on (odd length only), and those after."""
-        steps = adjacencies(hin, metapath)
-        k = len(steps) // 2
-        left = [scaled(matrix, -1, rows=True) for matrix in steps[:k]]
-        middle = [scaled(matrix, -1, rows=True, columns=True) for matrix in steps[k : len(steps) - k]]
-        right = [scaled(matrix, -1, columns=True) for matrix in steps[len(steps) - k :]]
-        return left, middle, right
+    def meets_at_nodes(self, metapath: MetaPath) -> bool:
+        return len(metapath) % 2 == 0
 
     def halves(self, hin: HIN, metapath: MetaPath) -> Halves:
-        left, middle, right = self._parts(hin, metapath)
-        if metapath.is_round_trip:
-            return Halves(left)
-        if not middle:
-            return Halves(left, right)
-        to_edge, from_edge = _through_edges(adjacency(hin, metapath.steps[len(metapath) // 2]))
-        return Halves([*left, to_edge], [from_edge, *right])
+        if self.meets_at_nodes(metapath):
+            return super().halves(hin, metapath)
+        legs, k = self.legs(metapath), len(metapath) // 2
+        to_edge, from_edge = _through_edges(adjacency(hin, metapath.steps[k]))
+        before, after = ([leg.matrix(hin) for leg in side] for side in (legs[:k], legs[k + 1 :]))
+        return Halves([*before, to_edge], [from_edge, *after])
 
 
 def _through_edges(matrix: Csr) -> tuple[Csr, Csr]:

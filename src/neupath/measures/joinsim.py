@@ -1,8 +1,8 @@
 """JoinSim (Xiong, Zhu, Yu, TKDE 2015): the cosine of half-path rows."""
 
-from neupath.graph import HIN, Csr
-from neupath.halfpath import Halves, Product, adjacencies, mirrored_half, out_and_back
-from neupath.measures.path_measure import PathMeasure
+from neupath.graph import HIN
+from neupath.halfpath import Product, out_and_back
+from neupath.measures.path_measure import Leg, PathMeasure
 from neupath.metapath import MetaPath
 from neupath.normalisation import Normalisation
 
@@ -23,11 +23,8 @@ class JoinSim(PathMeasure):
     def check(self, metapath: MetaPath) -> None:
         metapath.require_round_trip("JoinSim")
 
-    def step_matrices(self, hin: HIN, metapath: MetaPath) -> list[Csr]:
-        return adjacencies(hin, metapath)
-
-    def halves(self, hin: HIN, metapath: MetaPath) -> Halves:
-        return mirrored_half(hin, metapath)
+    def legs(self, metapath: MetaPath) -> list[Leg]:
+        return [Leg(step) for step in metapath.steps]
 
     def factors(self, hin: HIN, metapath: MetaPath) -> Product:
         return out_and_back(hin, metapath)

@@ -2,20 +2,36 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Self
 
 from scipy.sparse import csr_array, diags_array
 
 from neupath.graph import HIN, Csr, Floats, freeze
-from neupath.halfpath import Chain, Halves, Product
+from neupath.halfpath import Chain, Halves, Product, adjacency, identity
 from neupath.kept import cached
-from neupath.metapath import MetaPath
+from neupath.metapath import MetaPath, Step
 from neupath.nodes import Mask, Rows
 from neupath.normalisation import Normalisation
 from neupath.ranking import Ranking, score_product, top_k_of_product
 from neupath.scorer import Scorer
 from neupath.thresholds import Reached, reached_of_product
+
+
+@dataclass(frozen=True)
+class Leg:
+    """One factor of a product along a path: the weights of a step, rows and columns times their sums to a power."""
+
+    step: Step
+    row_power: float = 0.0
+    column_power: float = 0.0
+
+    def matrix(self, hin: HIN) -> Csr:
+        weights = adjacency(hin, self.step)
+        rows, columns = (partial(weights.sum, axis=axis) for axis in (1, 0))
+        return scale(weights, self.row_power, self.column_power, rows, columns)
 
 
 class PathMeasure(Scorer):
@@ -27,6 +43,8 @@ class PathMeasure(Scorer):
 
     exact = True
     normalisation: ClassVar[Normalisation]
+    mirrors: ClassVar[bool] = True
+    """Whether the way back along a path walked out and back is the way out, transposed."""
     metapath_: MetaPath
     factors_: Product
 
@@ -51,12 +69,30 @@ class PathMeasure(Scorer):
         """Refuse a meta-path the measure is not defined on."""
 
     @abstractmethod
-    def step_matrices(self, hin: HIN, metapath: MetaPath) -> Sequence[Csr]:
-        """Return one matrix a step, whose product is the numerator of the score."""
+    def legs(self, metapath: MetaPath) -> list[Leg]:
+        """Return one leg a step; the product of their matrices is the numerator of the score."""
 
-    @abstractmethod
+    def step_matrices(self, hin: HIN, metapath: MetaPath) -> Sequence[Csr]:
+        """Return the matrix of each leg."""
+        return [leg.matrix(hin) for leg in self.legs(metapath)]
+
+    def half_legs(self, metapath: MetaPath) -> tuple[list[Leg], list[Leg] | None]:
+        """Cut the legs in the middle of the path; without the second half, it is the first one transposed."""
+        legs = self.legs(metapath)
+        middle = max(1, len(legs) // 2)
+        return legs[:middle], None if self.mirrors and metapath.is_round_trip else legs[middle:]
+
+    def meets_at_nodes(self, metapath: MetaPath) -> bool:
+        """Whether both halves are products of legs, and of nothing else."""
+        return len(metapath) > 1
+
     def halves(self, hin: HIN, metapath: MetaPath) -> Halves:
         """Return the same product as the two factors that are searched, each yet to be multiplied."""
+        lefts, rights = self.half_legs(metapath)
+        left = [leg.matrix(hin) for leg in lefts]
+        if rights is None:
+            return Halves(left)
+        return Halves(left, [leg.matrix(hin) for leg in rights] or [identity(left[-1].shape[1])])
 
     def factors(self, hin: HIN, metapath: MetaPath) -> Product:
         """Return the product as it is searched, with the norms that normalise it."""
@@ -93,14 +129,23 @@ class PathMeasure(Scorer):
         return reached_of_product(self.factors_, self.normalisation, queries, skipped, least, threads)
 
 
-def scaled(matrix: Csr, power: float, *, rows: bool = False, columns: bool = False) -> Csr:
-    """Multiply each row, each column, or both by its sum to a power; a sum of 0 stays 0. Rows stay sorted."""
+def scale(
+    matrix: Csr,
+    row_power: float,
+    column_power: float,
+    row_sums: Callable[[], Floats],
+    column_sums: Callable[[], Floats],
+) -> Csr:
+    """Multiply each row and each column by its sum to a power; a sum of 0 stays 0. Rows stay sorted.
+
+    Sums are asked for where they are needed, and need not be those of the matrix: some rows of one do not know them.
+    """
     result = matrix
-    if rows:
-        result = csr_array(diags_array(_power(matrix.sum(axis=1), power)) @ result)
-    if columns:
-        result = csr_array(result @ diags_array(_power(matrix.sum(axis=0), power)))
-    return freeze(result) if rows or columns else result
+    if row_power:
+        result = csr_array(diags_array(_power(row_sums(), row_power)) @ result)
+    if column_power:
+        result = csr_array(result @ diags_array(_power(column_sums(), column_power)))
+    return freeze(result) if row_power or column_power else result
 
 
 def _power(sums: Floats, power: float) -> Floats:

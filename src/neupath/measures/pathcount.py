@@ -1,8 +1,8 @@
 """Path count: how many instances of a meta-path join two nodes."""
 
-from neupath.graph import HIN, Csr
-from neupath.halfpath import Halves, Product, adjacencies, halved, mirrored_half, out_and_back
-from neupath.measures.path_measure import PathMeasure
+from neupath.graph import HIN
+from neupath.halfpath import Product, out_and_back
+from neupath.measures.path_measure import Leg, PathMeasure
 from neupath.metapath import MetaPath
 from neupath.normalisation import Normalisation
 
@@ -20,11 +20,8 @@ class PathCount(PathMeasure):
     name = "pathcount"
     normalisation = Normalisation.NONE
 
-    def step_matrices(self, hin: HIN, metapath: MetaPath) -> list[Csr]:
-        return adjacencies(hin, metapath)
-
-    def halves(self, hin: HIN, metapath: MetaPath) -> Halves:
-        return mirrored_half(hin, metapath) if metapath.is_round_trip else halved(self.step_matrices(hin, metapath))
+    def legs(self, metapath: MetaPath) -> list[Leg]:
+        return [Leg(step) for step in metapath.steps]
 
     def factors(self, hin: HIN, metapath: MetaPath) -> Product:
         return out_and_back(hin, metapath) if metapath.is_round_trip else super().factors(hin, metapath)

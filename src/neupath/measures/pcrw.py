@@ -1,8 +1,6 @@
 """PCRW, the path-constrained random walk (Lao, Cohen, Machine Learning 2010)."""
 
-from neupath.graph import HIN, Csr
-from neupath.halfpath import Halves, adjacencies, halved
-from neupath.measures.path_measure import PathMeasure, scaled
+from neupath.measures.path_measure import Leg, PathMeasure
 from neupath.metapath import MetaPath
 from neupath.normalisation import Normalisation
 
@@ -21,9 +19,7 @@ class PCRW(PathMeasure):
 
     name = "pcrw"
     normalisation = Normalisation.NONE
+    mirrors = False
 
-    def step_matrices(self, hin: HIN, metapath: MetaPath) -> list[Csr]:
-        return [scaled(matrix, -1, rows=True) for matrix in adjacencies(hin, metapath)]
-
-    def halves(self, hin: HIN, metapath: MetaPath) -> Halves:
-        return halved(self.step_matrices(hin, metapath))
+    def legs(self, metapath: MetaPath) -> list[Leg]:
+        return [Leg(step, -1.0) for step in metapath.steps]

@@ -1,0 +1,69 @@
+"""Joining a folder of Parquet tables on a cluster, from the tables to the result, where no process holds the graph."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from neupath.cluster.engine import Dask, make_order, rank_missing
+from neupath.cluster.ingestion import Plan, ingest
+from neupath.cluster.legs import LegCutter
+from neupath.cluster.products import multiply_tiles
+from neupath.datasets.registry import find_parquet
+from neupath.errors import QueryError
+from neupath.graph import Duplicates
+from neupath.join import Joined, Progress, Sides, Terms, Told, check_terms, finish_job, open_job, parts_of
+from neupath.measures import PathMeasure
+from neupath.metapath import MetaPath
+
+
+def plan_folder(
+    folder: str | Path,
+    *,
+    config: str | Path | None = None,
+    duplicates: Duplicates | None = None,
+    data: str | Path | None = None,
+) -> Plan | None:
+    """Find what a folder of Parquet tables holds; nothing where workers cannot read it by themselves.
+
+    They read tables of one relation each, whose parallel edges count or are dropped.
+    """
+    tables = find_parquet(folder, config=config, duplicates=duplicates, data=data)
+    return None if tables is None or tables.choices.duplicates == "error" else Plan(tables)
+
+
+def join_folder(
+    measure: PathMeasure,
+    plan: Plan,
+    path: str | Path,
+    terms: Terms | None = None,
+    *,
+    engine: Dask | None = None,
+    progress: Progress = lambda *_: None,
+) -> Joined:
+    """Write what `join` would over the graph that `load` makes of the same folder, with the tables read by workers."""
+    asked, target, dask = terms or Terms(), Path(path), engine or Dask()
+    metapath = MetaPath.parse(plan.schema, str(measure.metapath))
+    measure.check(metapath)
+    if not measure.meets_at_nodes(metapath):
+        raise QueryError(
+            f"{measure.name} along '{metapath}' is made of more than the relations' own matrices, and workers read "
+            f"those; read the graph in this process instead, with --ingest local"
+        )
+    check_terms(target, asked)
+    with dask.work_in(parts_of(target)) as (work, workers, most):
+        lefts, rights = measure.half_legs(metapath)
+        relations = {link.relation for leg in (*lefts, *(rights or ())) for link in leg.step.links}
+        graph = ingest(plan, relations, work / "graph", workers, most)
+        sources, targets = graph.ids[metapath.source], graph.ids[metapath.target]
+        sides = Sides(len(sources), len(targets), sources.kind, targets.kind, metapath.source == metapath.target)
+        params = measure.params() | {"metapath": str(metapath)}
+        job = open_job(target, asked, sides, {"scorer": measure.name, "params": params, "tables": graph.digest})
+
+        def run(missing: Sequence[int], told: Told) -> None:
+            cutter = LegCutter(graph, work, workers, most)
+            left = cutter.cut(lefts, "left", is_left=True)
+            right = None if rights is None else cutter.cut(rights, "right", is_left=False)
+            multiplied = multiply_tiles(left, right, work, workers, most)
+            order = make_order(job, work, multiplied, measure.normalisation, (sources, targets), most)
+            rank_missing(order, multiplied, job, missing, workers, told)
+
+        return finish_job(job, run, progress)

@@ -1,0 +1,256 @@
+"""Tables read by the workers: the same nodes, edges, files and sentences as when `load` reads them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import neupath as npth
+from neupath import NeuPathError, join
+from neupath.cluster import Dask, join_folder, plan_folder
+from neupath.cluster.ingestion import ingest
+from neupath.cluster.numbering import hash_ids
+from neupath.join import Terms
+from neupath.measures import MEASURES, measure_named
+from tests.cluster.conftest import Inline
+from tests.test_cli import Run, run  # noqa: F401
+
+APVPA = "author-paper-venue-paper-author"
+
+
+def write_parts(folder: Path, name: str, table: pa.Table, parts: int, row_group: int = 250) -> None:
+    """Write a table as a folder of parts, or as one file."""
+    if parts == 1:
+        pq.write_table(table, folder / f"{name}.parquet", row_group_size=row_group)
+        return
+    (folder / name).mkdir()
+    (folder / name / "_SUCCESS").write_text("")
+    for part, at in enumerate(np.array_split(np.arange(len(table)), parts)):
+        pq.write_table(table.take(at), folder / name / f"part-{part:03}.parquet", row_group_size=row_group)
+
+
+def edges(kind: Callable[[str, int], object]) -> dict[str, pa.Table]:
+    """Authors, papers and venues: parallel edges, a hub with a tenth of them, weights that are no round numbers."""
+    rng = np.random.default_rng(3)
+    authors, papers = rng.integers(0, 150, 2000), rng.integers(0, 180, 2000)
+    authors[rng.permutation(2000)[:200]] = 7
+    papers[authors == 7] = rng.integers(0, 30, (authors == 7).sum())  # the hub's edges are parallel many times over
+    columns = {
+        "author_id": [kind("a", int(i)) for i in authors],
+        "paper_id": [kind("p", int(i)) for i in papers],
+    }
+    columns["weight"] = rng.choice([0.1, 0.7, 1.0, 3.3, 0.0, 1e-5], 2000).tolist()
+    places = rng.integers(0, 9, 170)
+    at = {"paper_id": [kind("p", i) for i in range(170)], "venue_id": [kind("v", int(i)) for i in places]}
+    return {"author_paper": pa.table(columns), "paper_venue": pa.table(at)}
+
+
+def text_id(letter: str, number: int) -> str:
+    return f"{letter}{number}-é"
+
+
+def number_id(_: str, number: int) -> int:
+    return number * 1_000_003 - 500
+
+
+def text_of_number(_: str, number: int) -> str:
+    return str(number)
+
+
+def write_tables(folder: Path, kind: Callable[[str, int], object], parts: int) -> Path:
+    folder.mkdir()
+    for name, table in edges(kind).items():
+        write_parts(folder, name, table, parts)
+    return folder
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    return write_tables(tmp_path / "tables", text_id, 3)
+
+
+def assert_same_graph(folder: Path, work: Path, most: int, **options) -> None:
+    """Compare ids and matrices with those that `load` makes, to the bit."""
+    hin = npth.load(folder, **options)
+    plan = plan_folder(folder, **options)
+    assert plan is not None
+    assert plan.schema == hin.schema
+    graph = ingest(plan, set(hin.schema.relations), work, Inline(), most)
+    for node_type, nodes in hin.nodes.items():
+        ids = graph.ids[node_type]
+        assert ids.kind == nodes.ids.type
+        assert len(ids) == len(nodes)
+        assert ids.take(np.arange(len(nodes))).equals(nodes.ids)
+    for relation, matrix in hin.matrices.items():
+        tiles = graph.tiles[relation]
+        strips = [tiles.row_strip(i) for i in range(tiles.shape[0])]
+        assert np.array_equal(np.concatenate([np.diff(strip.indptr) for strip in strips]), np.diff(matrix.indptr))
+        assert np.array_equal(np.concatenate([strip.indices for strip in strips]), matrix.indices)
+        assert np.array_equal(np.concatenate([strip.data for strip in strips]), matrix.data)
+
+
+@pytest.mark.parametrize("kind", [text_id, number_id, text_of_number])
+@pytest.mark.parametrize("most", [300, 10**6])
+def test_the_graph_is_that_of_load(tmp_path: Path, kind: Callable[[str, int], object], most: int) -> None:
+    assert_same_graph(write_tables(tmp_path / "tables", kind, 3), tmp_path / "work", most)
+
+
+@pytest.mark.parametrize("kind", [text_id, number_id])
+@pytest.mark.parametrize("duplicates", ["count", "drop"])
+def test_node_tables_and_parallel_edges(tmp_path: Path, kind: Callable, duplicates: str) -> None:
+    folder = write_tables(tmp_path / "tables", kind, 2)
+    order = np.random.default_rng(1).permutation(200)
+    authors = pa.table({"author_id": [kind("a", int(i)) for i in order], "name": [f"n{i}" for i in order]})
+    write_parts(folder, "authors", authors, 2)
+    write_parts(folder, "papers", pa.table({"paper_id": [kind("p", i) for i in range(180)]}), 1)
+    assert_same_graph(folder, tmp_path / "work", 400, duplicates=duplicates)
+
+
+def test_integers_here_and_texts_there(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"author_id": [3, 1, 3], "paper_id": ["9", "8", "x"]}), tmp_path / "author_paper.parquet")
+    pq.write_table(pa.table({"paper_id": [8, 9], "venue_id": [1, 1]}), tmp_path / "paper_venue.parquet")
+    assert_same_graph(tmp_path, tmp_path / "work", 100)
+    (tmp_path / "papers.parquet").unlink(missing_ok=True)
+    pq.write_table(pa.table({"author_id": ["1", "3"]}), tmp_path / "authors.parquet")
+    assert_same_graph(tmp_path, tmp_path / "again", 100)
+
+
+def test_what_graph_toml_says(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    folder = npth.write_folder(npth.load("toy"), tmp_path / "toy")
+    assert_same_graph(folder, tmp_path / "work", 3)
+    links = {"a": rng.integers(0, 40, 300), "b": rng.integers(0, 40, 300), "weight": rng.random(300)}
+    (tmp_path / "g").mkdir()
+    pq.write_table(pa.table(links), tmp_path / "g" / "cites.parquet", row_group_size=50)
+    pq.write_table(pa.table(links), tmp_path / "g" / "other.parquet")
+    (tmp_path / "g" / "graph.toml").write_text(
+        'take = ["cites"]\n[[edges]]\nname = "cites"\nfile = "cites.parquet"\nsource = "paper"\ntarget = "paper"\n'
+        'undirected = true\n[[edges]]\nname = "other"\nfile = "other.parquet"\nsource = "x"\ntarget = "y"\n'
+    )
+    for number, duplicates in enumerate(["count", "drop"]):
+        assert_same_graph(tmp_path / "g", tmp_path / f"cites-{number}", 60, duplicates=duplicates)
+
+
+def test_tables_without_rows(tmp_path: Path) -> None:
+    none = pa.table({"author_id": pa.array([], pa.string()), "paper_id": pa.array([], pa.string())})
+    pq.write_table(none, tmp_path / "author_paper.parquet")
+    pq.write_table(pa.table({"paper_id": ["p"], "venue_id": ["v"]}), tmp_path / "paper_venue.parquet")
+    assert_same_graph(tmp_path, tmp_path / "work", 100)
+
+
+@pytest.mark.usefixtures("inline")
+@pytest.mark.parametrize(("measure", "strip"), [*((measure, 400) for measure in MEASURES), ("pathsim", None)])
+def test_the_file_is_that_of_one_process(tables: Path, tmp_path: Path, measure: str, strip: int | None) -> None:
+    assert same(measure, APVPA, tables, tmp_path, Dask(strip=strip), Terms(5, block=32))
+
+
+@pytest.mark.usefixtures("inline")
+@pytest.mark.parametrize("measure", ["hetesim", "pathcount", "pcrw", "dwpc"])
+def test_targets_of_another_type(tables: Path, tmp_path: Path, measure: str) -> None:
+    path = "author-paper-author-paper-venue" if measure == "hetesim" else "author-paper-venue"
+    assert same(measure, path, tables, tmp_path, Dask(strip=2000), Terms(5))
+
+
+@pytest.mark.usefixtures("inline")
+def test_a_step_over_several_relations(tmp_path: Path) -> None:
+    folder = write_tables(tmp_path / "tables", text_id, 2)
+    likes = edges(text_id)["author_paper"].slice(500, 700)
+    pq.write_table(likes, folder / "author_likes_paper.parquet", row_group_size=100)
+    for measure in ("pathsim", "dwpc"):
+        assert same(measure, APVPA, folder, tmp_path, Dask(strip=500), Terms(5))
+
+
+def same(measure: str, path: str, folder: Path, out: Path, engine: Dask, terms: Terms) -> bool:
+    here, there = out / "here.parquet", out / "there.parquet"
+    join(measure_named(measure, path).fit(npth.load(folder)), here, terms.k, block=terms.block)
+    plan = plan_folder(folder)
+    assert plan is not None
+    join_folder(measure_named(measure, path), plan, there, terms, engine=engine)
+    assert not list(out.glob("*.parts"))
+    return here.read_bytes() == there.read_bytes()
+
+
+def test_workers_over_tcp(scheduler: str, tables: Path, tmp_path: Path) -> None:
+    assert same("pathsim", APVPA, tables, tmp_path, Dask(scheduler, strip=600), Terms(5, block=16))
+
+
+@pytest.mark.usefixtures("inline")
+def test_an_interrupted_join_goes_on(tables: Path, tmp_path: Path) -> None:
+    def stop(done: int, _: int) -> None:
+        if done > 50:
+            raise KeyboardInterrupt
+
+    plan, measure, terms = plan_folder(tables), measure_named("pathsim", APVPA), Terms(5, block=10)
+    assert plan is not None
+    with pytest.raises(KeyboardInterrupt):
+        join_folder(measure, plan, tmp_path / "there.parquet", terms, engine=Dask(strip=300), progress=stop)
+    joined = join_folder(measure, plan, tmp_path / "there.parquet", terms, engine=Dask(strip=400))
+    assert 0 < joined.resumed < joined.blocks
+    join(measure.fit(npth.load(tables)), tmp_path / "here.parquet", 5, block=10)
+    assert (tmp_path / "here.parquet").read_bytes() == (tmp_path / "there.parquet").read_bytes()
+
+
+BAD = {
+    "dangling": ("author_paper", {"author_id": ["a", "b", "a"], "paper_id": ["p", "zz", "zz"]}),
+    "dangling source": ("author_paper", {"author_id": ["a", "q", "a"], "paper_id": ["p", "p", "zz"]}),
+    "empty end": ("author_paper", {"author_id": ["a", "b", ""], "paper_id": ["p", "p", "zz"]}),
+    "no end": ("author_paper", {"author_id": ["a", "b", "a"], "paper_id": ["p", None, "p"]}),
+    "weight": ("author_paper", {"author_id": ["a", "b"], "paper_id": ["p", "p"], "weight": [1.0, -2.5]}),
+    "repeated": ("papers", {"paper_id": ["p", "o", "q", "o", "p"]}),
+    "empty id": ("papers", {"paper_id": ["p", "o", "p", None]}),
+}
+
+
+@pytest.mark.usefixtures("inline")
+@pytest.mark.parametrize("case", BAD)
+def test_bad_tables_are_refused_in_the_same_words(tmp_path: Path, case: str) -> None:
+    folder = tmp_path / "g"
+    folder.mkdir()
+    content = {
+        "author_paper": {"author_id": ["a", "b"], "paper_id": ["p", "p"]},
+        "authors": {"author_id": ["b", "a"]},
+        "papers": {"paper_id": ["p", "o"]},
+    } | {BAD[case][0]: BAD[case][1]}
+    for name, columns in content.items():
+        write_parts(folder, name, pa.table(columns), 2, row_group=1)
+    with pytest.raises(NeuPathError) as here:
+        npth.load(folder)
+    plan = plan_folder(folder)
+    assert plan is not None
+    with pytest.raises(NeuPathError) as there:
+        join_folder(npth.PathSim("author-paper-author"), plan, tmp_path / "there.parquet")
+    assert str(there.value) == str(here.value)
+    assert not list(tmp_path.glob("there*"))
+
+
+def test_what_workers_do_not_read_is_left_to_this_process(tmp_path: Path) -> None:
+    (tmp_path / "author_paper.csv").write_text("author_id,paper_id\n1,2\n")
+    assert plan_folder(tmp_path) is None
+    assert plan_folder("toy") is None
+    folder = npth.write_folder(npth.load("toy"), tmp_path / "toy")
+    assert plan_folder(folder, duplicates="error") is None
+
+
+def test_the_command(run: Run, tmp_path: Path) -> None:  # noqa: F811
+    folder = npth.write_folder(npth.load("toy"), tmp_path / "toy")
+    out, here = tmp_path / "there.parquet", tmp_path / "here.parquet"
+    options = ["--path", "APVPA", "--engine", "dask", "--workers", 1]
+    assert run("join", folder, *options, "--out", out).code == 0
+    join(npth.PathSim("APVPA").fit(npth.load("toy")), here, 10)
+    assert out.read_bytes() == here.read_bytes()
+    told = run("join", "toy", *options, "--ingest", "cluster", "--out", out)
+    assert told.code == 2
+    assert "toy is not a folder of Parquet tables" in told.err
+    told = run("join", folder, "--path", "APVPA", "--ingest", "local", "--out", out)
+    assert "--ingest says who of a cluster reads the tables" in told.err
+    told = run("join", folder, *options, "--measure", "hetesim", "--path", "AP", "--ingest", "cluster", "--out", out)
+    assert "hetesim along 'author-paper' is made of more than" in told.err
+
+
+def test_ids_are_spread_over_buckets() -> None:
+    for ids in (pa.array([f"author/{i}" for i in range(10_000)]), pa.array(np.arange(10_000) * 64)):
+        sizes = np.bincount(hash_ids(ids) % np.uint64(16), minlength=16)
+        assert sizes.max() < 2 * sizes.mean()

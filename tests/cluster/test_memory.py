@@ -1,0 +1,49 @@
+"""Memory limits: a join whose product is larger than a worker stays below its limit, and what cannot is said so."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import dask
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import neupath as npth
+from neupath import HIN, Edges, NeuPathError, Nodes, Relation, join
+from neupath.cluster import Dask
+from neupath.cluster.engine import _room
+from neupath.cluster.workers import Workers, connect
+
+LIMIT = 480 << 20
+
+
+@pytest.fixture(scope="module")
+def small_worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+    folder = tmp_path_factory.mktemp("dask")
+    with dask.config.set({"distributed.scheduler.allowed-failures": 0}), connect(None, 1, LIMIT, folder) as workers:
+        yield workers
+
+
+def peak() -> int:
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
+
+
+def test_a_product_larger_than_a_worker_stays_below_its_limit(small_worker: Workers, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    authors, papers = rng.integers(0, 2000, 30_000), rng.integers(0, 300, 30_000)
+    nodes = [Nodes("author", pa.array(np.arange(2000))), Nodes("paper", pa.array(np.arange(300)))]
+    hin = HIN.build(nodes, [Edges(Relation("author", "writes", "paper"), authors, papers)])
+    measure = npth.PathSim("author-paper-author-paper-author")
+    options = {"queries": np.arange(0, 2000, 50), "block": 10}
+    engine = Dask(small_worker.client.scheduler.address)
+    join(measure.bind(hin), tmp_path / "there.parquet", 5, engine=engine, **options)
+    assert max(small_worker.client.run(peak).values()) < 0.95 * LIMIT
+    join(measure.fit(hin), tmp_path / "here.parquet", 5, **options)
+    assert _room(LIMIT) < measure.factors_.left.nnz  # as a whole, it would not have fit
+    assert (tmp_path / "here.parquet").read_bytes() == (tmp_path / "there.parquet").read_bytes()
+
+
+def test_a_task_that_does_not_fit_is_one_sentence(small_worker: Workers) -> None:
+    with pytest.raises(NeuPathError, match=r"a task took more memory than a worker has, .* give --memory-limit more"):
+        small_worker.each(lambda: float(np.sort(np.random.default_rng(0).random(10**8))[0]), [()])
