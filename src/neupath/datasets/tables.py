@@ -3,30 +3,42 @@
 import csv
 import gzip
 import io
-import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from neupath.datasets.rawtext import (
+    GZIP_MAGIC,
+    csv_reader,
+    is_number,
+    names_a_column,
+    not_utf8,
+    open_raw,
+    read_start,
+)
 from neupath.errors import SourceError, did_you_mean, listed
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".sif")
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
-_GZIP_MAGIC, _PARQUET_MAGIC = b"\x1f\x8b", b"PAR1"
+_PARQUET_MAGIC = b"PAR1"
 _SAMPLE_LINES = 200
-HEADER_WORDS = {
-    "id", "name", "title", "type", "kind", "weight", "source", "target", "src", "dst", "head", "tail", "subject",
-    "object", "relation", "predicate", "metaedge", "from", "to", "start", "end", "entity", "entity1", "entity2",
-}  # fmt: skip
+_BATCH_ROWS, _BUFFER = 1 << 17, 1 << 20
+"""Rows and bytes of a Parquet table that are read at a time where all do not fit."""
+Advance = Callable[[float], object]
+"""Is told which share of a table has been read."""
+
+
+def unseen(_share: float) -> None:
+    """Show nobody how far the reading is."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +79,7 @@ class TableFile:
         self.path = path
         self._given = dialect or Dialect()
         with self._explained():
-            self._start = _read_start(path)
+            self._start = read_start(path)
             if not self._start:
                 raise SourceError(f"{path} is empty; a table has at least a header line")
         self.is_parquet = self._start[:4] == _PARQUET_MAGIC
@@ -108,12 +120,12 @@ class TableFile:
         if self._given.header is not None:
             return self._given.header
         first, later = self._sample[0], self._sample[1:]
-        if any(_names_a_column(cell, stem(self.path)) for cell in first):
+        if any(names_a_column(cell, stem(self.path)) for cell in first):
             return True
         if _plain_suffix(self.path) == ".txt":
             return False
         return not any(
-            _is_number(cell) or any(len(row) > at and row[at] == cell for row in later) for at, cell in enumerate(first)
+            is_number(cell) or any(len(row) > at and row[at] == cell for row in later) for at, cell in enumerate(first)
         )
 
     def column(self, name: str | None, purpose: str) -> str:
@@ -139,14 +151,66 @@ class TableFile:
 
     def _read_text(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
         with pa.input_stream(self.path, compression=self._compression) as stream:
-            return pa.csv.read_csv(
-                stream,
-                read_options=pa.csv.ReadOptions(column_names=self.columns, skip_rows=self._header_lines),
-                parse_options=pa.csv.ParseOptions(
-                    delimiter=self._delimiter, quote_char=self._quote or False, newlines_in_values=bool(self._quote)
-                ),
-                convert_options=pa.csv.ConvertOptions(include_columns=list(columns), column_types=dict(types)),
-            )
+            return pa.csv.read_csv(stream, **self._options(columns, types))
+
+    def _options(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> dict[str, Any]:
+        return {
+            "read_options": pa.csv.ReadOptions(column_names=self.columns, skip_rows=self._header_lines),
+            "parse_options": pa.csv.ParseOptions(
+                delimiter=self._delimiter, quote_char=self._quote or False, newlines_in_values=bool(self._quote)
+            ),
+            "convert_options": pa.csv.ConvertOptions(include_columns=list(columns), column_types=dict(types)),
+        }
+
+    def batches(
+        self, columns: Sequence[str], types: Mapping[str, pa.DataType], advance: Advance = unseen
+    ) -> Iterator[pa.Table]:
+        """Read some columns a part at a time, at least one, perhaps empty; those of a text table need a type each."""
+        wanted = list(dict.fromkeys(columns))
+        text = not self.is_parquet
+        parts = self._text_batches(wanted, types, advance) if text else self._parquet_batches(wanted, advance)
+        with self._explained():
+            try:
+                for table in parts:
+                    yield pa.table({name: _as_wanted(table[name], types.get(name)) for name in wanted})
+            except pa.ArrowInvalid as error:
+                fault = self._find_fault() if text else None
+                raise fault or SourceError(f"{self.path}: {_first_line(error)}") from error
+
+    def _text_batches(
+        self, columns: list[str], types: Mapping[str, pa.DataType], advance: Advance
+    ) -> Iterator[pa.Table]:
+        size = max(1, self.path.stat().st_size)
+        with pa.OSFile(str(self.path)) as raw:
+            stream = pa.CompressedInputStream(raw, self._compression) if self._compression else raw
+            for batch in pa.csv.open_csv(stream, **self._options(columns, types)):
+                yield pa.Table.from_batches([batch])
+                advance(raw.tell() / size)
+
+    def _parquet_batches(self, columns: list[str], advance: Advance) -> Iterator[pa.Table]:
+        file = pa.parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER)
+        schema = pa.schema([file.schema_arrow.field(name) for name in columns])
+        done, rows = 0, file.metadata.num_rows
+        for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False) if rows else ():
+            yield pa.Table.from_batches([batch])
+            done += len(batch)
+            advance(done / rows)
+        if not rows:
+            yield schema.empty_table()
+
+    @cached_property
+    def is_empty(self) -> bool:
+        """Whether the table has a header at most."""
+        if self.is_parquet:
+            return int(pa.parquet.read_metadata(self.path).num_rows) == 0
+        return len(self._sample) <= int(self.has_header)
+
+    def told_types(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
+        """Return the types that columns have when they are read, as far as they need not be found out from values."""
+        if not self.is_parquet:
+            return dict(types)
+        empty = pa.parquet.read_schema(self.path).empty_table()
+        return {name: _as_wanted(empty[name], types.get(name)).type for name in columns}
 
     def place(self, row: int) -> str:
         """Say where a data row (from 0) stands: the file and the line."""
@@ -168,13 +232,13 @@ class TableFile:
                         f"expected ({listed(self.columns)}); the delimiter is {self._delimiter!r}"
                     )
         except UnicodeDecodeError as error:
-            return SourceError(f"{self.path} {_not_utf8(error)}")
+            return SourceError(f"{self.path} {not_utf8(error)}")
         return None
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Yield every record that is not blank with the line it begins at, as the csv module reads it."""
         begins = 1
-        with _open(self.path) as raw:
+        with open_raw(self.path) as raw:
             reader = self._reader(io.TextIOWrapper(raw, encoding="utf-8-sig", newline=""))
             for cells in reader:
                 if cells:
@@ -182,12 +246,12 @@ class TableFile:
                 begins = reader.line_num + 1
 
     def _reader(self, lines: Iterable[str]) -> Any:
-        return _csv_reader(lines, self._delimiter, self._quote)
+        return csv_reader(lines, self._delimiter, self._quote)
 
     @cached_property
     def _compression(self) -> str | None:
         with self.path.open("rb") as stream:
-            zipped = stream.read(2) == _GZIP_MAGIC
+            zipped = stream.read(2) == GZIP_MAGIC
         if not zipped and self.path.name.lower().endswith(".gz"):
             raise SourceError(f"{self.path} is named .gz but is not gzipped")
         return "gzip" if zipped else None
@@ -196,11 +260,11 @@ class TableFile:
     def _lines(self) -> list[str]:
         """The first lines of the file, without blank ones."""
         try:
-            with _open(self.path) as raw:
+            with open_raw(self.path) as raw:
                 text = io.TextIOWrapper(raw, encoding="utf-8-sig")
                 lines = [line.rstrip("\r\n") for line in islice(text, _SAMPLE_LINES)]
         except UnicodeDecodeError as error:
-            raise SourceError(f"{self.path} {_not_utf8(error)}") from error
+            raise SourceError(f"{self.path} {not_utf8(error)}") from error
         found = [line for line in lines if line.strip()]
         if not found:
             raise SourceError(f"{self.path} has only blank lines; a table has at least a header line")
@@ -211,7 +275,7 @@ class TableFile:
         """How many lines to skip: the header and the blank lines above it."""
         if not self.has_header:
             return 0
-        with _open(self.path) as raw:
+        with open_raw(self.path) as raw:
             text = io.TextIOWrapper(raw, encoding="utf-8-sig")
             return next(number for number, line in enumerate(text, 1) if line.strip())
 
@@ -233,7 +297,7 @@ class TableFile:
             return self._given.delimiter
         usual = "\t" if _plain_suffix(self.path) in (".tsv", ".tab", ".sif") else ","
         for delimiter in dict.fromkeys([usual, "\t", ",", ";", "|", " "]):
-            rows = list(_csv_reader(self._lines, delimiter, '"' if delimiter in ",;" else None))
+            rows = list(csv_reader(self._lines, delimiter, '"' if delimiter in ",;" else None))
             alike = sum(len(row) == len(rows[0]) for row in rows)
             if len(rows[0]) > 1 and 2 * alike >= len(rows):
                 return delimiter
@@ -264,46 +328,6 @@ def _as_wanted(column: pa.ChunkedArray, wanted: pa.DataType | None) -> pa.Chunke
         pa.types.is_dictionary(column.type) and pa.types.is_integer(column.type.value_type)
     )
     return column.cast(pa.int64() if whole and pa.types.is_string(wanted) else wanted)
-
-
-def _csv_reader(lines: Iterable[str], delimiter: str, quote: str | None) -> Any:
-    csv.field_size_limit(2**31 - 1)
-    if quote:
-        return csv.reader(lines, delimiter=delimiter, quotechar=quote)
-    return csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
-
-
-def _open(path: Path) -> BinaryIO:
-    stream = path.open("rb")
-    zipped = stream.peek(2)[:2] == _GZIP_MAGIC
-    if not zipped:
-        return stream
-    stream.close()
-    return cast(BinaryIO, gzip.open(path, "rb"))
-
-
-def _read_start(path: Path) -> bytes:
-    with _open(path) as stream:
-        return stream.read(4096)
-
-
-def _names_a_column(cell: str, name: str) -> bool:
-    """Whether a cell of the first line is a word that headers have: an id, a usual name, or the file's own name."""
-    word = cell.strip().lower()
-    own = {part.removesuffix("s") for part in re.split(r"[_\-\s.]+", name.lower())}
-    return word in HEADER_WORDS or word.endswith("_id") or cell.strip().endswith(("Id", "ID")) or word in own
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def _not_utf8(error: UnicodeDecodeError) -> str:
-    return f"is not UTF-8 text (byte {error.object[error.start]:#04x}); convert it, for example with iconv -t UTF-8"
 
 
 def _first_line(error: Exception) -> str:

@@ -1,0 +1,100 @@
+"""What importing tables costs in time and memory, in parts and whole, and how soon the store answers.
+
+`python benchmarks/store.py` makes tables of ten million edges with text ids, imports them under a memory limit, imports
+them whole as `load` reads them, compares the two stores, and asks the first query; every step is a process of its own.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+from powerlaw import powerlaw
+
+from neupath import HIN, load
+from neupath.graph import digest
+
+PART = 1 << 20
+WHOLE = "from sys import argv; from neupath import load, store; store.write_store(load(argv[1]), argv[2])"
+
+
+def write_tables(hin: HIN, folder: Path, suffix: str) -> None:
+    """Write two tables of nodes and two of edges, a part at a time."""
+    folder.mkdir()
+    for node_type in ("author", "paper"):
+        rows = np.arange(hin.num_nodes(node_type))
+        ids = _texts(node_type, rows)
+        columns = {f"{node_type}_id": ids, "name": _texts(f"{node_type} number ", rows), "year": 1950 + rows % 75}
+        _write(folder / f"{node_type}s{suffix}", [pa.table(columns)])
+    for relation, matrix in hin.matrices.items():
+        entries = matrix.tocoo()
+        ends = {relation.source: entries.row, relation.target: entries.col}
+        order = np.random.default_rng(0).permutation(entries.nnz)
+        parts = (
+            pa.table({f"{end}_id": _texts(end, rows[order[i : i + PART]]) for end, rows in ends.items()})
+            for i in range(0, entries.nnz, PART)
+        )
+        _write(folder / f"{relation.source}_{relation.name}_{relation.target}{suffix}", parts)
+
+
+def _texts(word: str, rows: np.ndarray) -> pa.Array:
+    return pa.compute.binary_join_element_wise(word, pa.array(rows).cast(pa.string()), "")
+
+
+def _write(path: Path, parts: object) -> None:
+    writer = None
+    for part in parts:  # type: ignore[attr-defined]
+        if writer is None:
+            kind = pa.parquet.ParquetWriter if path.suffix == ".parquet" else pa.csv.CSVWriter
+            writer = kind(str(path), part.schema)
+        writer.write_table(part)
+    writer.close()  # type: ignore[union-attr]
+
+
+def measured(*command: object) -> dict[str, float]:
+    """Run a process; return its seconds and the most memory it had, in MiB."""
+    began = time.perf_counter()
+    process = subprocess.Popen([sys.executable, *map(str, command)], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"{command} failed")
+    return {"seconds": round(time.perf_counter() - began, 2), "peak_mib": usage.ru_maxrss // 1024}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--edges", type=float, default=1e7)
+    parser.add_argument("--memory-limit", default="512MiB")
+    parser.add_argument("--whole", action=argparse.BooleanOptionalAction, default=True, help="import whole as well")
+    options = parser.parse_args()
+    with TemporaryDirectory() as parent:
+        hin = powerlaw(int(options.edges))
+        for suffix in (".parquet", ".csv"):
+            folder = Path(parent) / suffix[1:]
+            write_tables(hin, folder, suffix)
+            store, other = folder.with_suffix(".store"), folder.with_suffix(".whole")
+            size = sum(path.stat().st_size for path in folder.iterdir()) / 2**20
+            print(json.dumps({"tables": suffix, "edges": int(options.edges), "mib": round(size)}), flush=True)
+            limit = ("--memory-limit", options.memory_limit)
+            steps = {"import": ("-m", "neupath.cli", "import", folder, "--to", store, *limit)}
+            if options.whole:
+                steps["whole"] = ("-c", WHOLE, folder, other)
+            path = ("--path", "author-paper-author")
+            steps["first_query"] = ("-m", "neupath.cli", "search", store, "author7", *path)
+            steps["info"] = ("-m", "neupath.cli", "info", store)
+            for step, command in steps.items():
+                print(json.dumps({"step": step, **measured(*command)}), flush=True)
+            if options.whole:
+                print(json.dumps({"same": digest(load(store)) == digest(load(other))}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
