@@ -84,7 +84,9 @@ def main() -> None:
             size = sum(path.stat().st_size for path in folder.iterdir()) / 2**20
             print(json.dumps({"tables": suffix, "edges": int(options.edges), "mib": round(size)}), flush=True)
             limit = ("--memory-limit", options.memory_limit)
-            steps = {"import": ("-m", "neupath.cli", "import", folder, "--to", store, *limit)}
+            steps: dict[str, tuple[object, ...]] = {
+                "import": ("-m", "neupath.cli", "import", folder, "--to", store, *limit)
+            }
             if options.whole:
                 steps["whole"] = ("-c", WHOLE, folder, other)
             path = ("--path", "author-paper-author")

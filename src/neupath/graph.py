@@ -66,8 +66,7 @@ class HIN:
         Parallel edges count as separate path instances (`count`: their weights add up), are kept once (`drop`: the
         first one's weight), or are refused (`error`). An undirected relation lists each edge once, in either direction.
         """
-        if duplicates not in ("count", "drop", "error"):
-            raise QueryError(f"duplicates is {duplicates!r}; it can be 'count', 'drop' or 'error'")
+        check_duplicates(duplicates)
         by_type: dict[str, Nodes] = {}
         for given in nodes:
             if by_type.setdefault(given.node_type, given) is not given:
@@ -180,6 +179,12 @@ def _to_matrix(edges: Edges, nodes: Mapping[str, Nodes], duplicates: Duplicates)
     matrix = coo_array((weights, (rows, columns)), shape=shape).tocsr()
     matrix.eliminate_zeros()  # an edge of weight 0 is no path
     return freeze(matrix)
+
+
+def check_duplicates(duplicates: str) -> None:
+    """Refuse what is no way to treat parallel edges."""
+    if duplicates not in ("count", "drop", "error"):
+        raise QueryError(f"duplicates is {duplicates!r}; it can be 'count', 'drop' or 'error'")
 
 
 def repeated_edge(relation: Relation, source: Id, target: Id, number: int) -> GraphError:

@@ -25,7 +25,7 @@ from neupath.datasets.sources import (
 from neupath.datasets.tables import TABLE_SUFFIXES, TableFile, is_table, stem
 from neupath.datasets.triples import find_triples, is_split
 from neupath.errors import SourceError, listed
-from neupath.graph import Duplicates
+from neupath.graph import Duplicates, check_duplicates
 from neupath.schema import Relation
 
 _ABOUT = re.compile(r"(readme|licen[cs]e|copying|changelog|notes?|about|citation)\b.*\.txt$", re.IGNORECASE)
@@ -98,8 +98,10 @@ def _left_out(paths: list[Path], used: Iterable[Path]) -> list[str]:
 
 def choices_of(settings: Config, duplicates: Duplicates | None) -> Choices:
     """Gather the choices of a graph.toml, the call's own first."""
+    chosen = duplicates or settings.duplicates or "count"
+    check_duplicates(chosen)
     return Choices(
-        duplicates=duplicates or cast(Duplicates, settings.duplicates or "count"),
+        duplicates=cast(Duplicates, chosen),
         take=settings.take,
         undirected=settings.undirected,
         abbreviations=settings.abbreviations,

@@ -18,8 +18,8 @@ from neupath.datasets.stdlib import stdlib
 from neupath.datasets.tables import TABLE_SUFFIXES, TableFile, is_table
 from neupath.datasets.toy import toy
 from neupath.datasets.triples import find_triples
-from neupath.errors import QueryError, SourceError, did_you_mean, listed
-from neupath.graph import HIN, Duplicates
+from neupath.errors import SourceError, did_you_mean, listed
+from neupath.graph import HIN, Duplicates, check_duplicates
 from neupath.headway import Progress, silent
 from neupath.store import is_store, open_store
 
@@ -48,8 +48,7 @@ def load(
     >>> load("toy").schema.node_types
     ('author', 'paper', 'venue')
     """
-    if duplicates not in (None, "count", "drop", "error"):
-        raise QueryError(f"duplicates is {duplicates!r}; it can be 'count', 'drop' or 'error'")
+    check_duplicates(duplicates or "count")
     if isinstance(source, HIN):
         return source
     if isinstance(source, list | tuple):

@@ -38,7 +38,7 @@ class Selection:
         return self._part(table)
 
     def read_batches(self, types: Mapping[str, pa.DataType], advance: Advance = unseen) -> Iterator[Part]:
-        """Read some rows at a time, at least one part; `types` are those of the attributes that do not say theirs."""
+        """Read some rows at a time, none at first; `types` are those of the attributes that do not say theirs."""
         for table in self.file.batches([*self.columns.values(), *self.attributes], {**types, **self._texts}, advance):
             yield self._part(table)
 

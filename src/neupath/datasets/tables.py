@@ -31,8 +31,8 @@ TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".sif")
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
 _PARQUET_MAGIC = b"PAR1"
 _SAMPLE_LINES = 200
-_BATCH_ROWS, _BUFFER = 1 << 17, 1 << 20
-"""Rows and bytes of a Parquet table that are read at a time where all do not fit."""
+_BATCH_ROWS, _BATCH_BYTES = 1 << 17, 1 << 20
+"""Rows of a Parquet table, and bytes of any, that are read at a time where all do not fit."""
 Advance = Callable[[float], object]
 """Is told which share of a table has been read."""
 
@@ -153,9 +153,13 @@ class TableFile:
         with pa.input_stream(self.path, compression=self._compression) as stream:
             return pa.csv.read_csv(stream, **self._options(columns, types))
 
-    def _options(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> dict[str, Any]:
+    def _options(
+        self, columns: Sequence[str], types: Mapping[str, pa.DataType], block_size: int | None = None
+    ) -> dict[str, Any]:
         return {
-            "read_options": pa.csv.ReadOptions(column_names=self.columns, skip_rows=self._header_lines),
+            "read_options": pa.csv.ReadOptions(
+                column_names=self.columns, skip_rows=self._header_lines, block_size=block_size
+            ),
             "parse_options": pa.csv.ParseOptions(
                 delimiter=self._delimiter, quote_char=self._quote or False, newlines_in_values=bool(self._quote)
             ),
@@ -165,7 +169,7 @@ class TableFile:
     def batches(
         self, columns: Sequence[str], types: Mapping[str, pa.DataType], advance: Advance = unseen
     ) -> Iterator[pa.Table]:
-        """Read some columns a part at a time, at least one, perhaps empty; those of a text table need a type each."""
+        """Read some columns a part at a time, an empty one first; those of a text table need a type each."""
         wanted = list(dict.fromkeys(columns))
         text = not self.is_parquet
         parts = self._text_batches(wanted, types, advance) if text else self._parquet_batches(wanted, advance)
@@ -183,20 +187,20 @@ class TableFile:
         size = max(1, self.path.stat().st_size)
         with pa.OSFile(str(self.path)) as raw:
             stream = pa.CompressedInputStream(raw, self._compression) if self._compression else raw
-            for batch in pa.csv.open_csv(stream, **self._options(columns, types)):
+            reader = pa.csv.open_csv(stream, **self._options(columns, types, _BATCH_BYTES))
+            yield reader.schema.empty_table()
+            for batch in reader:
                 yield pa.Table.from_batches([batch])
                 advance(raw.tell() / size)
 
     def _parquet_batches(self, columns: list[str], advance: Advance) -> Iterator[pa.Table]:
-        file = pa.parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER)
-        schema = pa.schema([file.schema_arrow.field(name) for name in columns])
-        done, rows = 0, file.metadata.num_rows
-        for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False) if rows else ():
+        file = pa.parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=_BATCH_BYTES)
+        yield pa.schema([file.schema_arrow.field(name) for name in columns]).empty_table()
+        done = 0
+        for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
             yield pa.Table.from_batches([batch])
             done += len(batch)
-            advance(done / rows)
-        if not rows:
-            yield schema.empty_table()
+            advance(done / file.metadata.num_rows)
 
     @cached_property
     def is_empty(self) -> bool:

@@ -128,7 +128,9 @@ def _filling(folder: Path, memory_limit: str) -> Iterator[Filling]:
         run(connection, f"SET temp_directory = '{_quoted(room / 'spilled')}'")
         run(connection, f"ATTACH '{_quoted(room / DATABASE)}' AS {_ROOM}")
         yield Filling(folder, connection)
-    except library.OutOfMemoryException as error:
+    except library.Error as error:
+        if not isinstance(error, library.OutOfMemoryException) and "could not allocate" not in str(error):
+            raise
         raise WriteError(f"{memory_limit} of memory are not enough for this; give more, such as 4GiB") from error
     finally:
         connection.close()

@@ -7,8 +7,8 @@ import pyarrow.csv
 
 _TEXT = (pa.string(), pa.binary())
 _LADDER = (
-    pa.null(), pa.int64(), pa.bool_(), pa.date32(), pa.time32("s"), pa.timestamp("s"), pa.timestamp("ns"), pa.float64(),
-    *_TEXT,
+    pa.null(), pa.int64(), pa.bool_(), pa.date32(), pa.time32("s"), pa.timestamp("s"), pa.timestamp("s", "UTC"),
+    pa.timestamp("ns"), pa.timestamp("ns", "UTC"), pa.float64(), *_TEXT,
 )  # fmt: skip
 """In Arrow's order: a column gets the first type that all its values fit."""
 

@@ -13,6 +13,7 @@ from neupath.datasets.streaming.merging import merge
 from neupath.datasets.streaming.relations import RelationStream
 from neupath.datasets.streaming.staging import Staging
 from neupath.datasets.streaming.triples import TripleStream
+from neupath.errors import QueryError
 from neupath.graph import Duplicates
 from neupath.headway import Progress, Stages, silent, unseen
 from neupath.schema import Schema
@@ -42,9 +43,10 @@ def import_store(
     """
     tables = find_tables(source, config, duplicates, data) if isinstance(source, str | os.PathLike) else None
     if tables is None or not can_stream(tables):
-        return write_store(
-            load(source, config=config, duplicates=duplicates, data=data, progress=progress), to, progress
-        )
+        if memory_limit is not None:
+            raise QueryError(f"{source} cannot be read in parts, so no memory limit can be kept; leave it out")
+        hin = load(source, config=config, duplicates=duplicates, data=data, progress=progress)
+        return write_store(hin, to, progress)
     return write_filled(Path(to), lambda filling: stream_tables(tables, filling, stages), memory_limit)
 
 
