@@ -5,6 +5,7 @@ from neupath.store.checking import Checked, check
 from neupath.store.database import Layout
 from neupath.store.filling import Filling, fetch, fetch_entries, write_filled
 from neupath.store.layout import is_store
+from neupath.store.snapshots import Entries
 from neupath.store.store import Store, open_store
 from neupath.store.updates import Change
 from neupath.store.writing import node_table, write_store
@@ -14,6 +15,7 @@ __all__ = [
     "Change",
     "Checked",
     "EdgeLine",
+    "Entries",
     "Filling",
     "Layout",
     "NodeLine",

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from neupath.errors import QueryError, WriteError
@@ -44,6 +45,7 @@ class Filling:
 
     def write_edges(self, number: int, batches: Iterable[Entries]) -> None:
         """Write the edges of a relation, each once and in order of its ends."""
+        run(self.connection, "PRAGMA force_compression = 'auto'")
         run(self.connection, f"CREATE TABLE edges_{number} (source BIGINT, target BIGINT, weight DOUBLE)")
         for sources, targets, weights in batches:
             given = pa.table({"source": sources, "target": targets, "weight": weights})
@@ -55,6 +57,7 @@ class Filling:
 
     def finish(self, layout: Layout) -> None:
         """Make a store of what was written."""
+        run(self.connection, "PRAGMA force_compression = 'auto'")
         create_tables(self.connection, layout)
         sizes, total = {}, 0
         for number, node_type in enumerate(layout.schema.node_types):
@@ -95,7 +98,7 @@ def fetch_entries(connection: Any, query: str) -> Iterator[Entries]:
     """Yield the sources, targets and weights that a query finds, some at a time."""
     for batch in fetch(connection, query):
         sources, targets, weights = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
-        yield sources, targets, weights
+        yield sources.astype(np.int64, copy=False), targets.astype(np.int64, copy=False), weights
 
 
 def write_filled(target: Path, fill: Callable[[Filling], None], memory_limit: str | None = None) -> Path:
@@ -126,6 +129,7 @@ def _filling(folder: Path, memory_limit: str) -> Iterator[Filling]:
         run(connection, "SET enable_progress_bar = false")
         run(connection, f"SET memory_limit = '{memory_limit.strip()}'")
         run(connection, f"SET temp_directory = '{_quoted(room / 'spilled')}'")
+        run(connection, "PRAGMA force_compression = 'uncompressed'")  # of what is soon thrown away
         run(connection, f"ATTACH '{_quoted(room / DATABASE)}' AS {_ROOM}")
         yield Filling(folder, connection)
     except library.Error as error:

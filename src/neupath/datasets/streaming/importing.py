@@ -1,6 +1,7 @@
 """import_store: any source as a store, its tables in streams where they make the very store that memory would."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pyarrow as pa
 
 from neupath.datasets.registry import find_tables, load
 from neupath.datasets.sources import RelationTables, Selection, TableSource
-from neupath.datasets.streaming.joining import refuse_parallel
+from neupath.datasets.streaming.joining import Joined, refuse_parallel
 from neupath.datasets.streaming.merging import merge
 from neupath.datasets.streaming.relations import RelationStream
 from neupath.datasets.streaming.staging import Staging
@@ -17,7 +18,7 @@ from neupath.errors import QueryError
 from neupath.graph import Duplicates
 from neupath.headway import Progress, Stages, silent, unseen
 from neupath.schema import Schema
-from neupath.store import Filling, Layout, fetch_entries, write_filled, write_store
+from neupath.store import Entries, Filling, Layout, fetch_entries, write_filled, write_store
 
 
 def import_store(
@@ -83,8 +84,15 @@ def stream_tables(source: TableSource, filling: Filling, stages: Stages) -> None
     for number, joined in enumerate(edges):
         if choices.duplicates == "error":
             refuse_parallel(staging, joined, {t.node_type: t for t in types})
-        entries = fetch_entries(staging.connection, f"SELECT source, target, weight FROM {joined.query}")  # noqa: S608
-        filling.write_edges(number, merge(entries, choices.duplicates))
-        stages("writing edges", (number + 1) / len(edges))
+        filling.write_edges(number, merge(_entries(staging, joined), choices.duplicates))
     named, attributes = tuple(t.named for t in types), tuple(t.attributes for t in types)
     filling.finish(Layout(schema, named, attributes, tuple(choices.notes)))
+
+
+def _entries(staging: Staging, joined: Joined) -> Iterator[Entries]:
+    """Go through the sorted edges of a relation, showing how far it is."""
+    done = 0
+    for entries in fetch_entries(staging.connection, f"SELECT source, target, weight FROM {joined.query}"):  # noqa: S608
+        yield entries
+        done += len(entries[0])
+        staging.stages(f"writing {joined.relation.name}", done / joined.rows)

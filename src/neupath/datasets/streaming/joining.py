@@ -21,6 +21,7 @@ class StagedType:
     node_type: str
     query: str
     kind: pa.DataType
+    count: int
     integers: bool
     named: bool
     attributes: pa.Schema
@@ -28,10 +29,11 @@ class StagedType:
 
 @dataclass(frozen=True)
 class Ends:
-    """The nodes that one end of an edge may be: a query for them, the type of their ids, and what they are called."""
+    """The nodes that one end of an edge may be: a query for them, the type of ids, their number, and their name."""
 
     query: str
     kind: pa.DataType
+    count: int
     node_type: str
     where: str
 
@@ -51,6 +53,7 @@ class Joined:
 
     relation: Relation
     query: str
+    rows: int
 
 
 def join(staging: Staging, name: str, edges: StagedEdges, ends: tuple[Ends, Ends], terms: Terms) -> None:
@@ -59,23 +62,32 @@ def join(staging: Staging, name: str, edges: StagedEdges, ends: tuple[Ends, Ends
     An edge without a direction has the smaller key as its source.
     """
     swapped = f"({terms.undirected}) AND a.key > b.key"
+    first, second = (f"CAST({key} AS {_narrow(end.count)})" for key, end in zip(("a.key", "b.key"), ends, strict=True))
     source, target = (
         f"LEFT JOIN {end.query} {letter} ON {_same(f'e.{column}', edges.kinds[column], f'{letter}.id', end.kind)}"
         for letter, column, end in zip("ab", ("source", "target"), ends, strict=True)
     )
+    title = f"sorting {edges.name.removeprefix('room.')}"
+    staging.stages(title, 0.0)
     staging.run(f"""
         CREATE TABLE {name} AS SELECT
             {terms.kind} AS kind,
-            CASE WHEN {swapped} THEN b.key ELSE a.key END AS source,
-            CASE WHEN {swapped} THEN a.key ELSE b.key END AS target,
-            e.rowid AS row, e.weight AS weight
+            CASE WHEN {swapped} THEN {second} ELSE {first} END AS source,
+            CASE WHEN {swapped} THEN {first} ELSE {second} END AS target,
+            CAST(e.rowid AS {_narrow(edges.rows)}) AS row, e.weight AS weight
         FROM {edges.name} e {source} {target} {terms.join} ORDER BY 1, 2, 3, 4
     """)
+    staging.stages(title, 1.0)
     for column, end in zip(("source", "target"), ends, strict=True):
         _refuse_lost(staging, name, edges, column, end)
     if edges.fault is not None:
         raise edges.fault
     staging.run(f"DROP TABLE {edges.name}")
+
+
+def _narrow(count: int) -> str:
+    """Return the integers that can count something; narrow ones are sorted in half the time."""
+    return "INTEGER" if count < 2**31 else "BIGINT"
 
 
 def _same(first: str, first_kind: pa.DataType, second: str, second_kind: pa.DataType) -> str:

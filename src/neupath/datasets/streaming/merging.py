@@ -6,8 +6,7 @@ import numpy as np
 
 from neupath.graph import Duplicates, Floats
 from neupath.nodes import Rows
-
-Entries = tuple[Rows, Rows, Floats]
+from neupath.store import Entries
 
 
 def merge(batches: Iterable[Entries], duplicates: Duplicates) -> Iterator[Entries]:

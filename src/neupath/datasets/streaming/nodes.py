@@ -18,12 +18,11 @@ def staged_type(
     staging: Staging, node_type: str, query: str, staged: StagedNodes, *, typed: bool, named: bool
 ) -> StagedType:
     """Describe the nodes of a type; ids that all read as integers are integers, unless their table is typed."""
-    kind, integers = staged.kinds["id"], False
-    if pa.types.is_string(kind) and not typed:
-        counted = f"SELECT count(*), count(*) FILTER (WHERE regexp_full_match(id, ?)) FROM {query}"  # noqa: S608
-        ((count, whole),) = staging.run(counted, INTEGERS)
-        integers = count > 0 and count == whole
-    return StagedType(node_type, query, kind, integers, named, staged.attributes)
+    kind = staged.kinds["id"]
+    guessed = pa.types.is_string(kind) and not typed
+    whole = f"count(*) FILTER (WHERE regexp_full_match(id, '{INTEGERS}'))" if guessed else "0"
+    ((count, integers),) = staging.run(f"SELECT count(*), {whole} FROM {query}")  # noqa: S608
+    return StagedType(node_type, query, kind, count, 0 < count == integers, named, staged.attributes)
 
 
 def write_named(filling: Filling, number: int, node_type: StagedType) -> None:

@@ -54,13 +54,13 @@ class RelationStream:
 
     def _join(self, number: int, edge: EdgeSource, staged: StagedEdges, types: dict[str, StagedType]) -> Joined:
         first, second = (
-            Ends(types[end].query, types[end].kind, end, f"node table of {end}")
+            Ends(types[end].query, types[end].kind, types[end].count, end, f"node table of {end}")
             for end in (edge.relation.source, edge.relation.target)
         )
         name = f"room.joined_{number}"
         undirected = "false" if edge.relation.directed else "true"
         join(self._staging, name, staged, (first, second), Terms(undirected=undirected))
-        return Joined(edge.relation, name)
+        return Joined(edge.relation, name, staged.rows)
 
     def write_nodes(self, filling: Filling, types: Sequence[StagedType]) -> None:
         """Write the nodes of each type: from their table, or else as edges named them."""

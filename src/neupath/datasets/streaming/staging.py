@@ -49,7 +49,7 @@ class Staging:
 
     def __init__(self, connection: Any, stages: Stages) -> None:
         self.connection = connection
-        self._stages = stages
+        self.stages = stages
 
     def run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """Run a statement and return what it finds."""
@@ -70,7 +70,7 @@ class Staging:
     def read(self, verb: str, selection: Selection, types: Mapping[str, pa.DataType]) -> Iterator[Part]:
         """Go through a file, showing how far it is; `types` are those of its attributes, where it does not say them."""
         title = f"{verb} {selection.file.path.name}"
-        return selection.read_batches(types, lambda share: self._stages(title, share))
+        return selection.read_batches(types, lambda share: self.stages(title, share))
 
     def stage_edges(self, name: str, selections: Sequence[Selection]) -> StagedEdges:
         """Write edges of one file or several; all of them need weights where one has."""

@@ -79,13 +79,13 @@ class TripleStream:
             undirected=f"a.type = b.type AND r.code IN ({', '.join(undirected) or 'NULL'})",
             join="LEFT JOIN room.relations r ON e.relation = r.name",
         )
-        end = Ends("room.keys", nodes.kinds["id"], "node", "nodes table")
+        end = Ends("room.keys", nodes.kinds["id"], nodes.rows, "node", "nodes table")
         join(self._staging, "room.joined", edges, (end, end), terms)
 
     def _split(self, type_names: Sequence[str], relation_names: Sequence[str]) -> list[Joined]:
         """Return the edges of each relation between each two types, in the order of these."""
         choices, joined = self._source.choices, []
-        for (kind,) in self._staging.run("SELECT DISTINCT kind FROM room.joined ORDER BY kind"):
+        for kind, rows in self._staging.run("SELECT kind, count(*) FROM room.joined GROUP BY kind ORDER BY kind"):
             shape = len(relation_names), len(type_names), len(type_names)
             relation, source, target = (int(code) for code in np.unravel_index(kind, shape))
             name = relation_names[relation]
@@ -93,7 +93,7 @@ class TripleStream:
                 continue
             directed = not (name in choices.undirected and source == target)
             found = Relation(type_names[source], name, type_names[target], directed)
-            joined.append(Joined(found, f"(SELECT * FROM room.joined WHERE kind = {kind})"))
+            joined.append(Joined(found, f"(SELECT * FROM room.joined WHERE kind = {kind})", rows))
         return joined
 
     def _to_type(self, code: int, name: str, nodes: StagedNodes) -> StagedType:
