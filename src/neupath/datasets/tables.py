@@ -2,13 +2,10 @@
 
 import csv
 import gzip
-import io
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +13,12 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from neupath.datasets.rawtext import (
-    GZIP_MAGIC,
-    csv_reader,
-    is_number,
-    names_a_column,
-    not_utf8,
-    open_raw,
-    read_start,
-)
+from neupath.datasets.textfiles import Dialect, TextFile, not_utf8, read_start
 from neupath.errors import SourceError, did_you_mean, listed
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".sif")
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
 _PARQUET_MAGIC = b"PAR1"
-_SAMPLE_LINES = 200
 _BATCH_ROWS, _BATCH_BYTES = 1 << 17, 1 << 20
 """Rows of a Parquet table, and bytes of any, that are read at a time where all do not fit."""
 Advance = Callable[[float], object]
@@ -39,15 +27,6 @@ Advance = Callable[[float], object]
 
 def unseen(_share: float) -> None:
     """Show nobody how far the reading is."""
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """How a text table is written; None means: find out from the file."""
-
-    delimiter: str | None = None
-    quote: str | None = None
-    header: bool | None = None
 
 
 def is_table(path: Path) -> bool:
@@ -77,7 +56,7 @@ class TableFile:
 
     def __init__(self, path: Path, dialect: Dialect | None = None) -> None:
         self.path = path
-        self._given = dialect or Dialect()
+        self._text = TextFile(path, dialect or Dialect(), stem(path), _plain_suffix(path))
         with self._explained():
             self._start = read_start(path)
             if not self._start:
@@ -102,9 +81,9 @@ class TableFile:
             if self.is_parquet:
                 names = list(pa.parquet.read_schema(self.path).names)
             elif self.has_header:
-                names = [name.strip() for name in self._sample[0]]
+                names = [name.strip() for name in self._text.sample[0]]
             else:
-                names = [str(number) for number in range(1, len(self._sample[0]) + 1)]
+                names = [str(number) for number in range(1, len(self._text.sample[0]) + 1)]
         if not names:
             raise SourceError(f"{self.path} has no columns")
         for name in names:
@@ -112,21 +91,10 @@ class TableFile:
                 raise SourceError(f"{self.path} has {names.count(name)} columns named {name!r}; name each differently")
         return names
 
-    @cached_property
+    @property
     def has_header(self) -> bool:
-        """Whether the first line names the columns; a line that looks like the data below it does not."""
-        if self.is_parquet:
-            return True
-        if self._given.header is not None:
-            return self._given.header
-        first, later = self._sample[0], self._sample[1:]
-        if any(names_a_column(cell, stem(self.path)) for cell in first):
-            return True
-        if _plain_suffix(self.path) == ".txt":
-            return False
-        return not any(
-            is_number(cell) or any(len(row) > at and row[at] == cell for row in later) for at, cell in enumerate(first)
-        )
+        """Whether the first line names the columns."""
+        return self.is_parquet or self._text.has_header
 
     def column(self, name: str | None, purpose: str) -> str:
         """Return a column's name if the table has it."""
@@ -150,18 +118,19 @@ class TableFile:
                 raise self._find_fault() or SourceError(f"{self.path}: {_first_line(error)}") from error
 
     def _read_text(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
-        with pa.input_stream(self.path, compression=self._compression) as stream:
+        with pa.input_stream(self.path, compression=self._text.compression) as stream:
             return pa.csv.read_csv(stream, **self._options(columns, types))
 
     def _options(
         self, columns: Sequence[str], types: Mapping[str, pa.DataType], block_size: int | None = None
     ) -> dict[str, Any]:
+        text = self._text
         return {
             "read_options": pa.csv.ReadOptions(
-                column_names=self.columns, skip_rows=self._header_lines, block_size=block_size
+                column_names=self.columns, skip_rows=text.header_lines, block_size=block_size
             ),
             "parse_options": pa.csv.ParseOptions(
-                delimiter=self._delimiter, quote_char=self._quote or False, newlines_in_values=bool(self._quote)
+                delimiter=text.delimiter, quote_char=text.quote or False, newlines_in_values=bool(text.quote)
             ),
             "convert_options": pa.csv.ConvertOptions(include_columns=list(columns), column_types=dict(types)),
         }
@@ -171,22 +140,23 @@ class TableFile:
     ) -> Iterator[pa.Table]:
         """Read some columns a part at a time, an empty one first; those of a text table need a type each."""
         wanted = list(dict.fromkeys(columns))
-        text = not self.is_parquet
-        parts = self._text_batches(wanted, types, advance) if text else self._parquet_batches(wanted, advance)
+        of_text = None if self.is_parquet else self._text_batches(wanted, types, advance)
+        parts = of_text or self._parquet_batches(wanted, advance)
         with self._explained():
             try:
                 for table in parts:
                     yield pa.table({name: _as_wanted(table[name], types.get(name)) for name in wanted})
             except pa.ArrowInvalid as error:
-                fault = self._find_fault() if text else None
-                raise fault or SourceError(f"{self.path}: {_first_line(error)}") from error
+                if self.is_parquet:
+                    raise
+                raise self._find_fault() or SourceError(f"{self.path}: {_first_line(error)}") from error
 
     def _text_batches(
         self, columns: list[str], types: Mapping[str, pa.DataType], advance: Advance
     ) -> Iterator[pa.Table]:
         size = max(1, self.path.stat().st_size)
         with pa.OSFile(str(self.path)) as raw:
-            stream = pa.CompressedInputStream(raw, self._compression) if self._compression else raw
+            stream = pa.CompressedInputStream(raw, self._text.compression) if self._text.compression else raw
             reader = pa.csv.open_csv(stream, **self._options(columns, types, _BATCH_BYTES))
             yield reader.schema.empty_table()
             for batch in reader:
@@ -207,7 +177,7 @@ class TableFile:
         """Whether the table has a header at most."""
         if self.is_parquet:
             return int(pa.parquet.read_metadata(self.path).num_rows) == 0
-        return len(self._sample) <= int(self.has_header)
+        return len(self._text.sample) <= int(self.has_header)
 
     def told_types(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
         """Return the types that columns have when they are read, as far as they need not be found out from values."""
@@ -220,7 +190,7 @@ class TableFile:
         """Say where a data row (from 0) stands: the file and the line."""
         if self.is_parquet:
             return f"{self.path}, row {row + 1}"
-        for number, (line, _) in enumerate(self._records()):
+        for number, (line, _) in enumerate(self._text.records()):
             if number == row + int(self.has_header):
                 return f"{self.path}, line {line}"
         return f"{self.path}, row {row + 1}"
@@ -229,83 +199,15 @@ class TableFile:
         """Walk through the file for the line that is not UTF-8 or has a wrong number of columns."""
         width = len(self.columns)
         try:
-            for line, cells in self._records():
+            for line, cells in self._text.records():
                 if len(cells) != width:
                     return SourceError(
                         f"{self.path}, line {line}: {len(cells)} column{'s' * (len(cells) != 1)} where {width} are "
-                        f"expected ({listed(self.columns)}); the delimiter is {self._delimiter!r}"
+                        f"expected ({listed(self.columns)}); the delimiter is {self._text.delimiter!r}"
                     )
         except UnicodeDecodeError as error:
             return SourceError(f"{self.path} {not_utf8(error)}")
         return None
-
-    def _records(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield every record that is not blank with the line it begins at, as the csv module reads it."""
-        begins = 1
-        with open_raw(self.path) as raw:
-            reader = self._reader(io.TextIOWrapper(raw, encoding="utf-8-sig", newline=""))
-            for cells in reader:
-                if cells:
-                    yield begins, cells
-                begins = reader.line_num + 1
-
-    def _reader(self, lines: Iterable[str]) -> Any:
-        return csv_reader(lines, self._delimiter, self._quote)
-
-    @cached_property
-    def _compression(self) -> str | None:
-        with self.path.open("rb") as stream:
-            zipped = stream.read(2) == GZIP_MAGIC
-        if not zipped and self.path.name.lower().endswith(".gz"):
-            raise SourceError(f"{self.path} is named .gz but is not gzipped")
-        return "gzip" if zipped else None
-
-    @cached_property
-    def _lines(self) -> list[str]:
-        """The first lines of the file, without blank ones."""
-        try:
-            with open_raw(self.path) as raw:
-                text = io.TextIOWrapper(raw, encoding="utf-8-sig")
-                lines = [line.rstrip("\r\n") for line in islice(text, _SAMPLE_LINES)]
-        except UnicodeDecodeError as error:
-            raise SourceError(f"{self.path} {not_utf8(error)}") from error
-        found = [line for line in lines if line.strip()]
-        if not found:
-            raise SourceError(f"{self.path} has only blank lines; a table has at least a header line")
-        return found
-
-    @cached_property
-    def _header_lines(self) -> int:
-        """How many lines to skip: the header and the blank lines above it."""
-        if not self.has_header:
-            return 0
-        with open_raw(self.path) as raw:
-            text = io.TextIOWrapper(raw, encoding="utf-8-sig")
-            return next(number for number, line in enumerate(text, 1) if line.strip())
-
-    @cached_property
-    def _sample(self) -> list[list[str]]:
-        return list(self._reader(iter(self._lines)))
-
-    @cached_property
-    def _quote(self) -> str | None:
-        """The quote character: `"` in comma-separated files, none in others, unless it was given ("" for none)."""
-        if self._given.quote is not None:
-            return self._given.quote or None
-        return '"' if self._delimiter in ",;" else None
-
-    @cached_property
-    def _delimiter(self) -> str:
-        """The delimiter that cuts the first line and at least half of the others into the same number of columns."""
-        if self._given.delimiter is not None:
-            return self._given.delimiter
-        usual = "\t" if _plain_suffix(self.path) in (".tsv", ".tab", ".sif") else ","
-        for delimiter in dict.fromkeys([usual, "\t", ",", ";", "|", " "]):
-            rows = list(csv_reader(self._lines, delimiter, '"' if delimiter in ",;" else None))
-            alike = sum(len(row) == len(rows[0]) for row in rows)
-            if len(rows[0]) > 1 and 2 * alike >= len(rows):
-                return delimiter
-        return usual
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -6,9 +6,9 @@ from pathlib import Path
 from neupath.datasets.assemble import Choices
 from neupath.datasets.config import Config, TriplesConfig
 from neupath.datasets.detection import weight_column
-from neupath.datasets.rawtext import HEADER_WORDS
 from neupath.datasets.sources import Selection, TripleTables, present
-from neupath.datasets.tables import Dialect, TableFile, stem
+from neupath.datasets.tables import TableFile, stem
+from neupath.datasets.textfiles import HEADER_WORDS, Dialect
 from neupath.errors import SourceError, listed
 
 _COLUMN_WORDS = (
