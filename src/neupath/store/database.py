@@ -90,6 +90,13 @@ def run(connection: Any, statement: str, values: Sequence[object] = ()) -> list[
     return found
 
 
+def run_on(connection: Any, given: pa.Table, statement: str) -> None:
+    """Run a statement that reads rows from `given`."""
+    connection.register("given", given)
+    run(connection, statement)
+    connection.unregister("given")
+
+
 def create_tables(connection: Any, layout: Layout) -> None:
     """Make the tables that every store has."""
     run(connection, _TABLES)

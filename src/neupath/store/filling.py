@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from neupath.errors import QueryError, WriteError
 from neupath.schema import Relation
-from neupath.store.database import Layout, VersionFacts, create_tables, duckdb, run, write_facts
+from neupath.store.database import Layout, VersionFacts, create_tables, duckdb, run, run_on, write_facts
 from neupath.store.layout import DATABASE, SNAPSHOT, write_marker
 from neupath.store.snapshots import Entries, map_nodes, seal, write_matrix, writing_nodes
 from neupath.store.sums import add, edge_sum, node_sum
@@ -34,7 +34,6 @@ class Filling:
 
     def __init__(self, folder: Path, connection: Any) -> None:
         self.connection = connection
-        self._folder = folder
         self._snapshot = folder / f"{SNAPSHOT}0"
         self._snapshot.mkdir()
         self._edges, self._edge_sum = 0, 0
@@ -49,9 +48,7 @@ class Filling:
         run(self.connection, f"CREATE TABLE edges_{number} (source BIGINT, target BIGINT, weight DOUBLE)")
         for sources, targets, weights in batches:
             given = pa.table({"source": sources, "target": targets, "weight": weights})
-            self.connection.register("given", given)
-            run(self.connection, f"INSERT INTO edges_{number} SELECT * FROM given")  # noqa: S608
-            self.connection.unregister("given")
+            run_on(self.connection, given, f"INSERT INTO edges_{number} SELECT * FROM given")  # noqa: S608
             self._edges += len(sources)
             self._edge_sum = add(self._edge_sum, edge_sum(number, sources, targets, weights))
 
@@ -62,9 +59,7 @@ class Filling:
         sizes, total = {}, 0
         for number, node_type in enumerate(layout.schema.node_types):
             nodes = map_nodes(self._snapshot, number)
-            self.connection.register("given", nodes)
-            run(self.connection, f"CREATE TABLE nodes_{number} AS SELECT * FROM given")  # noqa: S608
-            self.connection.unregister("given")
+            run_on(self.connection, nodes, f"CREATE TABLE nodes_{number} AS SELECT * FROM given")  # noqa: S608
             sizes[node_type] = len(nodes)
             total += node_sum(self.connection, number, "true", [])
         shapes = [(sizes[relation.source], sizes[relation.target]) for relation in layout.schema.relations]

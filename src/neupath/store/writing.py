@@ -11,7 +11,7 @@ from neupath.errors import WriteError
 from neupath.files import write_whole_folder
 from neupath.graph import HIN
 from neupath.headway import Progress, silent
-from neupath.store.database import Layout, VersionFacts, create_tables, duckdb, first_line, run, write_facts
+from neupath.store.database import Layout, VersionFacts, create_tables, duckdb, first_line, run, run_on, write_facts
 from neupath.store.layout import DATABASE, sync, write_marker
 from neupath.store.matrices import once
 from neupath.store.reading import node_columns
@@ -66,17 +66,14 @@ def _fill(hin: HIN, folder: Path, progress: Progress) -> None:
 def _insert(connection: Any, hin: HIN, tables: list[pa.Table], progress: Progress) -> VersionFacts:
     nodes, total = 0, 0
     for number in progress(range(len(tables)), "nodes"):
-        connection.register("given", tables[number])
-        run(connection, f"CREATE TABLE nodes_{number} AS SELECT * FROM given")  # noqa: S608
-        connection.unregister("given")
+        run_on(connection, tables[number], f"CREATE TABLE nodes_{number} AS SELECT * FROM given")  # noqa: S608
         nodes += node_sum(connection, number, "true", [])
     count = 0
     for number in progress(range(len(hin.schema.relations)), "edges"):
         relation = hin.schema.relations[number]
         sources, targets, weights = once(hin.matrices[relation], relation.directed)
-        connection.register("given", pa.table({"source": sources, "target": targets, "weight": weights}))
-        run(connection, f"CREATE TABLE edges_{number} AS SELECT * FROM given")  # noqa: S608
-        connection.unregister("given")
+        given = pa.table({"source": sources, "target": targets, "weight": weights})
+        run_on(connection, given, f"CREATE TABLE edges_{number} AS SELECT * FROM given")  # noqa: S608
         count += len(sources)
         total = add(total, edge_sum(number, sources, targets, weights))
     return VersionFacts(0, sum(map(len, tables)), count, nodes, total)

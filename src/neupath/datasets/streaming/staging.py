@@ -16,7 +16,7 @@ from neupath.datasets.sources import Part, Selection
 from neupath.datasets.streaming.columntypes import ColumnType
 from neupath.errors import GraphError
 from neupath.headway import Stages
-from neupath.store.database import run
+from neupath.store.database import run, run_on
 from neupath.store.filling import BATCH
 
 
@@ -60,9 +60,7 @@ class Staging:
         schema, rows = None, 0
         for table in _gathered(tables):
             made = f"CREATE TABLE {name} AS" if schema is None else f"INSERT INTO {name}"
-            self.connection.register("given", table)
-            self.run(f"{made} SELECT * FROM given")
-            self.connection.unregister("given")
+            run_on(self.connection, table, f"{made} SELECT * FROM given")
             schema, rows = table.schema, rows + len(table)
         assert schema is not None, "there is at least one table"
         return schema, rows
