@@ -6,6 +6,7 @@ import pytest
 
 import neupath as npth
 from neupath.graph import digest
+from tests.datasets.test_folder import CAST, MOVIES, write
 from tests.test_cli import Run, run  # noqa: F401
 
 
@@ -47,6 +48,13 @@ def test_export_imports_back_the_same(run: Run, store: Path, tmp_path: Path) -> 
     assert digest(npth.load(tmp_path / "before")) == digest(npth.load("toy"))
 
 
+def test_tables_are_imported_in_parts(run: Run, tmp_path: Path) -> None:  # noqa: F811
+    folder = write(tmp_path / "movies", movies__tsv=MOVIES, movie_actor__tsv=CAST)
+    made = run("import", folder, "--to", tmp_path / "s", "--memory-limit", "200MiB")
+    assert made.out == f"5 nodes and 3 edges written to {tmp_path / 's'}, version 0\n"
+    assert digest(npth.load(tmp_path / "s")) == digest(npth.load(folder))
+
+
 def test_check_fails_on_a_damaged_store(run: Run, store: Path) -> None:  # noqa: F811
     (store / "snapshot-0" / "manifest.json").write_text("{}")
     done = run("check", store)
@@ -68,6 +76,10 @@ def test_bad_calls(run: Run, store: Path, tmp_path: Path) -> None:  # noqa: F811
             "version 7 is not kept; the store has versions 0",
         ),
         (("import", "toy", "--to", store), "exists already"),
+        (
+            ("import", "toy", "--to", tmp_path / "y", "--memory-limit", "1GiB"),
+            "toy cannot be read in parts, so no memory",
+        ),
     ):
         done = run(*arguments)
         assert done.code == 2

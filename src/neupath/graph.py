@@ -66,8 +66,7 @@ class HIN:
         Parallel edges count as separate path instances (`count`: their weights add up), are kept once (`drop`: the
         first one's weight), or are refused (`error`). An undirected relation lists each edge once, in either direction.
         """
-        if duplicates not in ("count", "drop", "error"):
-            raise QueryError(f"duplicates is {duplicates!r}; it can be 'count', 'drop' or 'error'")
+        check_duplicates(duplicates)
         by_type: dict[str, Nodes] = {}
         for given in nodes:
             if by_type.setdefault(given.node_type, given) is not given:
@@ -168,11 +167,10 @@ def _to_matrix(edges: Edges, nodes: Mapping[str, Nodes], duplicates: Duplicates)
         first = first_of_each(rows, columns, len(targets))
         if duplicates == "error" and len(first) < len(rows):
             repeat = int(np.setdiff1d(np.arange(len(rows)), first)[0])
-            raise GraphError(
-                f"relation '{relation}' has the edge {sources.id(rows[repeat])!r} to {targets.id(columns[repeat])!r} "
-                f"more than once (edge number {repeat + 1}); use duplicates='count' or 'drop' to allow it"
-            )
+            raise repeated_edge(relation, sources.id(rows[repeat]), targets.id(columns[repeat]), repeat + 1)
         rows, columns, weights = rows[first], columns[first], weights[first]
+    else:
+        rows, columns, weights = summed_in_order(rows, columns, weights)
     if not relation.directed:
         other_way = rows != columns
         rows, columns = np.concatenate([rows, columns[other_way]]), np.concatenate([columns, rows[other_way]])
@@ -181,6 +179,35 @@ def _to_matrix(edges: Edges, nodes: Mapping[str, Nodes], duplicates: Duplicates)
     matrix = coo_array((weights, (rows, columns)), shape=shape).tocsr()
     matrix.eliminate_zeros()  # an edge of weight 0 is no path
     return freeze(matrix)
+
+
+def check_duplicates(duplicates: str) -> None:
+    """Refuse what is no way to treat parallel edges."""
+    if duplicates not in ("count", "drop", "error"):
+        raise QueryError(f"duplicates is {duplicates!r}; it can be 'count', 'drop' or 'error'")
+
+
+def repeated_edge(relation: Relation, source: Id, target: Id, number: int) -> GraphError:
+    """Say that parallel edges were given where they are not allowed."""
+    return GraphError(
+        f"relation '{relation}' has the edge {source!r} to {target!r} more than once (edge number {number}); "
+        f"use duplicates='count' or 'drop' to allow it"
+    )
+
+
+def summed_in_order(rows: Rows, columns: Rows, weights: Floats) -> tuple[Rows, Rows, Floats]:
+    """Return each pair once with the sum of its weights, added in the order in which they were given.
+
+    Whole numbers are left as they are: their sums are the same in any order.
+    """
+    if not np.any(weights != np.rint(weights)):
+        return rows, columns, weights
+    order = np.lexsort((columns, rows))
+    rows, columns = rows[order], columns[order]
+    new = np.ones(len(order), dtype=np.bool_)
+    new[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
+    sums = np.bincount(np.cumsum(new) - 1, weights=weights[order])
+    return rows[new], columns[new], sums.astype(np.float64)
 
 
 def first_of_each(rows: Rows, columns: Rows, width: int) -> Rows:

@@ -15,3 +15,13 @@ class Progress(Protocol):
 def silent(items: Sequence[T], _title: str, /) -> Iterable[T]:
     """Show nothing."""
     return items
+
+
+class Stages(Protocol):
+    """Is told which share of a stage of the work is done, by the title of the stage."""
+
+    def __call__(self, title: str, share: float, /) -> object: ...
+
+
+def unseen(_title: str, _share: float, /) -> None:
+    """Show nothing."""

@@ -3,7 +3,7 @@
 import operator
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 
@@ -47,9 +47,11 @@ class Nodes:
     ids: pa.Array
     names: pa.Array | None = None
     attributes: pa.Table = field(default_factory=lambda: pa.table({}))
+    distinct: InitVar[bool] = False
+    """Whether the ids are known to differ, as those of a store are, which opens at once for that."""
     _scanned: list[Id] = field(default_factory=list, init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, distinct: bool) -> None:
         if not (pa.types.is_string(self.ids.type) or pa.types.is_int64(self.ids.type)):
             raise GraphError(f"ids of {self.node_type} are of type {self.ids.type}; give strings or integers")
         if self.ids.null_count:
@@ -58,7 +60,8 @@ class Nodes:
         for what, column in [("names", self.names), *((n, self.attributes[n]) for n in self.attributes.column_names)]:
             if column is not None and len(column) != len(self):
                 raise GraphError(f"{len(column):,} {what} are given for {len(self):,} nodes of type {self.node_type}")
-        self._refuse_repeated_ids()
+        if not distinct:
+            self._refuse_repeated_ids()
 
     def _refuse_repeated_ids(self) -> None:
         codes = self.ids.dictionary_encode()

@@ -4,7 +4,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 T = TypeVar("T")
 
@@ -34,9 +43,12 @@ class ProgressBars:
         """Return a bar for downloads, to be used with `with`."""
         return DownloadBar(self._progress(TextColumn("{task.description}"), BarColumn(), DownloadColumn()))
 
-    def _progress(
-        self, *columns: TextColumn | BarColumn | MofNCompleteColumn | TimeRemainingColumn | DownloadColumn
-    ) -> Progress:
+    def stages(self) -> "StageBar":
+        """Return a bar for work in stages, to be used with `with`."""
+        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+        return StageBar(self._progress(*columns))
+
+    def _progress(self, *columns: ProgressColumn) -> Progress:
         return Progress(*columns, console=self._console, transient=True, disable=not self._console.is_terminal)
 
 
@@ -96,3 +108,24 @@ class DownloadBar:
         if name not in self._tasks:
             self._tasks[name] = self._progress.add_task(name, total=total or None)
         self._progress.update(self._tasks[name], completed=done)  # type: ignore[arg-type]
+
+
+class StageBar:
+    """One bar a stage, by the share of it that is done; shown from the first one on."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._bars = DownloadBar(progress)
+        self._shown = False
+
+    def __enter__(self) -> "StageBar":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._shown:
+            self._bars.__exit__(*error)
+
+    def __call__(self, title: str, share: float) -> None:
+        if not self._shown:
+            self._bars.__enter__()
+            self._shown = True
+        self._bars(title, round(1000 * share), 1000)

@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from neupath import HIN, Edges, Nodes, Relation
+from neupath.datasets import import_store, write_folder
 from neupath.errors import GraphError
-from neupath.store import Batch, EdgeLine, NodeLine, Store, open_store, write_store
+from neupath.store import Batch, EdgeLine, NodeLine, Store, open_store
 
 SIZE = 400
 WRITERS = 6
@@ -67,8 +68,9 @@ def write_together(store: Store) -> None:
 def work(verb: str, folder: Path) -> None:
     """Do one kind of work until somebody ends it."""
     if verb == "import":
+        tables = write_folder(graph(100_000), folder / ".tables")
         for number in range(10**6):
-            write_store(graph(200_000), folder / f"s{number}")
+            import_store(tables, folder / f"s{number}", memory_limit="200MiB")
             print(number, flush=True)
     with open_store(folder) as store:
         print("ready", flush=True)

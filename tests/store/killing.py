@@ -21,7 +21,7 @@ def kill_once(verb: str, folder: Path, rng: np.random.Generator) -> list[str]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as process:
         assert process.stdout is not None
         begun = process.stdout.readline()  # it has started, and in an import written the first store
-        time.sleep(float(rng.uniform(0.0, 0.25)))
+        time.sleep(float(rng.uniform(0.0, 0.6 if verb == "import" else 0.25)))
         process.send_signal(signal.SIGKILL)
         printed = [begun.strip(), *process.stdout.read().split()]
     wrong = {"import": _wrong_imports, "group": _wrong_groups}.get(verb, _wrong_versions)

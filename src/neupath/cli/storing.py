@@ -1,17 +1,17 @@
 """import, update, export and check: graphs that stay on disk and change."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from neupath.cli.console import err, load_graph, print_json
+from neupath.cli.console import err, print_json
 from neupath.cli.options import ConfigFile, Data, DuplicatesOption, Graph, Json
-from neupath.datasets import write_folder
+from neupath.datasets import import_store, write_folder
 from neupath.errors import QueryError
 from neupath.progress import ProgressBars
 from neupath.store import check as check_store
-from neupath.store import open_store, read_batch, write_store
+from neupath.store import open_store, read_batch
 
 Folder = Annotated[Path, typer.Argument(metavar="STORE", help="The folder of a store, made by 'neupath import'.")]
 
@@ -22,14 +22,34 @@ def import_(
     config: ConfigFile = None,
     duplicates: DuplicatesOption = None,
     data: Data = None,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(
+            "--memory-limit",
+            help="For tables: memory for sorting and joining, such as 2GiB, beyond which the disk is used; half of the "
+            "machine's by default.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Write a graph as a store: a folder that takes updates, keeps versions, and works as GRAPH everywhere.
 
-    Example:  neupath import stdlib --to library.store
+    Tables are read in parts and may be larger than memory; other sources are read whole.
+
+    Examples:
+      neupath import stdlib --to library.store
+
+      neupath import tables/ --to graph.store --memory-limit 2GiB
+
     """
-    hin = load_graph(source, config, duplicates, data)
-    facts = open_store(write_store(hin, to, ProgressBars(err).over)).facts()
+    choice: Any = duplicates
+    bars = ProgressBars(err)
+    with bars.stages() as stages:
+        store = import_store(
+            source, to, config=config, duplicates=choice, data=data, memory_limit=memory_limit,
+            progress=bars.over, stages=stages,
+        )  # fmt: skip
+    facts = open_store(store).facts()
     if as_json:
         print_json({"store": str(to), "version": facts.version, "nodes": facts.nodes, "edges": facts.edges})
     else:

@@ -19,9 +19,7 @@ from neupath.cluster.numbered_edges import EdgeChunk, EdgeChunks, End, cut_edges
 from neupath.cluster.numbering import IdColumn, IdColumns, NumberedIds, number_ids
 from neupath.cluster.tiles import Tiles
 from neupath.cluster.workers import Workers
-from neupath.datasets.assemble import choose
-from neupath.datasets.detection import NodeFile, RelationFile
-from neupath.datasets.folder import Tables
+from neupath.datasets.sources import EdgeSource, NodeSource, RelationTables
 from neupath.schema import Link, Relation, Schema
 
 
@@ -43,17 +41,15 @@ class TiledGraph:
 class Plan:
     """What the tables of a folder hold, as it is known before they are read."""
 
-    def __init__(self, tables: Tables) -> None:
-        found = [(file, Relation(file.source, file.name, file.target, directed)) for file, directed in tables.relations]
-        chosen = choose([relation for _, relation in found], tables.choices)
+    def __init__(self, tables: RelationTables) -> None:
         self.choices = tables.choices
-        self.nodes: dict[str, NodeFile] = {node.node_type: node for node in tables.nodes}
-        self.relations: list[tuple[RelationFile, Relation]] = [
-            (file, relation) for (file, _), relation in zip(found, chosen, strict=True) if relation is not None
-        ]
-        ends = (end for _, relation in self.relations for end in (relation.source, relation.target))
+        self.nodes: dict[str, NodeSource] = {node.node_type: node for node in tables.nodes}
+        self.edges: Sequence[EdgeSource] = tables.edges
+        self._files = tables.files
+        relations = tuple(edge.relation for edge in tables.edges)
+        ends = (end for relation in relations for end in (relation.source, relation.target))
         node_types = tuple(dict.fromkeys([*self.nodes, *ends]))
-        self.schema = Schema(node_types, tuple(relation for _, relation in self.relations), self.choices.abbreviations)
+        self.schema = Schema(node_types, relations, self.choices.abbreviations)
 
     @property
     def described(self) -> list[str]:
@@ -63,8 +59,7 @@ class Plan:
     @property
     def parts(self) -> list[Path]:
         """The files of all tables."""
-        files = [*(node.file for node in self.nodes.values()), *(file.file for file, _ in self.relations)]
-        return [part.absolute() for file in files for part in file.parts]
+        return [part.absolute() for file in self._files for part in file.parts]
 
 
 def ingest(plan: Plan, relations: AbstractSet[Relation], folder: Path, workers: Workers, most: int) -> TiledGraph:
@@ -74,21 +69,21 @@ def ingest(plan: Plan, relations: AbstractSet[Relation], folder: Path, workers: 
     """
     folder.mkdir()
     digests = workers.each(digest_part, [(part,) for part in plan.parts])
-    tables = [cut_table(file.file, _columns(file), most) for file, _ in plan.relations]
+    tables = [cut_table(e.selection.file, list(e.selection.columns.values()), most) for e in plan.edges]
     columns, numbered = {}, {}
     for number, node_type in enumerate(plan.schema.node_types):
         own = columns[node_type] = _id_columns(node_type, plan, tables, most)
         buckets = max(workers.count, -(-sum(chunk.rows for _, chunk in own.chunks) // most))
         numbered[node_type] = number_ids(own, folder / f"nodes-{number:02}", buckets, workers)
     tiles = {}
-    for number, (file, relation) in enumerate(plan.relations):
-        place = folder / f"edges-{number:02}"
-        edges = EdgeChunks(relation, file.file, [
+    for number, edge in enumerate(plan.edges):
+        place, relation, names = folder / f"edges-{number:02}", edge.relation, edge.selection.columns
+        edges = EdgeChunks(relation, edge.selection.file, [
             EdgeChunk(
                 chunk,
-                _end(file.columns[0], (number, 0), at, columns[relation.source], numbered[relation.source]),
-                _end(file.columns[1], (number, 1), at, columns[relation.target], numbered[relation.target]),
-                file.weight, relation.directed, place / f"out-{at:06}", place / f"back-{at:06}",
+                _end(names["source"], (number, 0), at, columns[relation.source], numbered[relation.source]),
+                _end(names["target"], (number, 1), at, columns[relation.target], numbered[relation.target]),
+                names.get("weight"), relation.directed, place / f"out-{at:06}", place / f"back-{at:06}",
             )
             for at, chunk in enumerate(tables[number])
         ])  # fmt: skip
@@ -100,21 +95,18 @@ def ingest(plan: Plan, relations: AbstractSet[Relation], folder: Path, workers: 
     return TiledGraph(plan.schema, {t: found.ids for t, found in numbered.items()}, tiles, digest)
 
 
-def _columns(file: RelationFile) -> list[str]:
-    return [*file.columns, *([file.weight] if file.weight else [])]
-
-
 def _id_columns(node_type: str, plan: Plan, tables: Sequence[tuple[Chunk, ...]], most: int) -> IdColumns:
     """Find the columns that name the nodes of a type, in the order in which `load` numbers them."""
     columns = [
-        IdColumn(file.file, file.columns[end], tables[number], (number, end))
-        for number, (file, relation) in enumerate(plan.relations)
-        for end, name in enumerate((relation.source, relation.target))
-        if name == node_type
+        IdColumn(edge.selection.file, edge.selection.columns[name], tables[number], (number, end))
+        for number, edge in enumerate(plan.edges)
+        for end, (name, found) in enumerate((("source", edge.relation.source), ("target", edge.relation.target)))
+        if found == node_type
     ]
     table = plan.nodes.get(node_type)
     if table is not None:
-        columns.insert(0, IdColumn(table.file, table.id, cut_table(table.file, [table.id], most)))
+        file, name = table.selection.file, table.selection.columns["id"]
+        columns.insert(0, IdColumn(file, name, cut_table(file, [name], most)))
     kinds = [key_type(column.file, column.name) for column in columns]
     as_text = len(set(kinds)) > 1
     kind = kinds[0] if table is not None or not as_text else pa.string()

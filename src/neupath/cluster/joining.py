@@ -7,7 +7,8 @@ from neupath.cluster.engine import Dask, make_order, rank_missing
 from neupath.cluster.ingestion import Plan, ingest
 from neupath.cluster.legs import LegCutter
 from neupath.cluster.products import multiply_tiles
-from neupath.datasets.registry import find_parquet
+from neupath.datasets.registry import find_tables
+from neupath.datasets.sources import RelationTables
 from neupath.errors import QueryError
 from neupath.graph import Duplicates
 from neupath.join import Joined, Progress, Sides, Terms, Told, check_terms, finish_job, open_job, parts_of
@@ -26,8 +27,10 @@ def plan_folder(
 
     They read tables of one relation each, whose parallel edges count or are dropped.
     """
-    tables = find_parquet(folder, config=config, duplicates=duplicates, data=data)
-    return None if tables is None or tables.choices.duplicates == "error" else Plan(tables)
+    tables = find_tables(folder, config, duplicates, data)
+    if not isinstance(tables, RelationTables) or tables.choices.duplicates == "error":
+        return None
+    return Plan(tables) if all(file.is_parquet for file in tables.files) else None
 
 
 def join_folder(

@@ -20,10 +20,10 @@ from neupath.cluster.numbering import Counts, Stretch, codes_of, read_numbers
 from neupath.cluster.tiles import Cut, Tiles, cut_evenly
 from neupath.cluster.workers import Workers
 from neupath.datasets.assemble import missing_ids, to_weights
-from neupath.datasets.refusals import dangling_end, empty_end, table_of
+from neupath.datasets.faults import empty_end, lost_end, table_of
 from neupath.datasets.tables import TableFile
 from neupath.errors import GraphError
-from neupath.graph import Duplicates, Floats, first_of_each, freeze
+from neupath.graph import Duplicates, Floats, first_of_each, freeze, summed_in_order
 from neupath.nodes import Rows
 from neupath.schema import Relation
 
@@ -199,7 +199,7 @@ def _refuse_faults(edges: EdgeChunks, numbered: Sequence[Numbered]) -> None:
                 if kind == _EMPTY:
                     raise empty_end(place, node_type)
                 count = sum(fault.count for _, fault in own)
-                raise dangling_end(place, node_type, own[0][1].value, table_of(node_type), count)
+                raise lost_end(place, node_type, own[0][1].value, table_of(node_type), count)
     chunk, fault = found[0]
     weights = chunk.chunk.read([fault.column])[fault.column].combine_chunks()
     to_weights(weights, lambda row: edges.file.place(chunk.chunk.first + row))
@@ -232,4 +232,4 @@ def _gather(files: Sequence[tuple[Path, Stretch]], first: int, width: int, dupli
     if duplicates == "drop":
         kept = first_of_each(rows, columns, width)
         return [rows[kept], columns[kept], weights[kept]]
-    return [rows, columns, weights]
+    return list(summed_in_order(rows, columns, weights))

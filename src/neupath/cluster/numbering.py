@@ -20,7 +20,7 @@ from neupath.cluster.chunks import Chunk, as_keys
 from neupath.cluster.ids import Ids, read_batch, write_batches
 from neupath.cluster.workers import Workers
 from neupath.datasets.assemble import all_read_as_integers, missing_ids
-from neupath.datasets.refusals import empty_id, repeated_id
+from neupath.datasets.faults import empty_id, repeated_id
 from neupath.datasets.tables import TableFile
 from neupath.nodes import Rows
 

@@ -3,6 +3,7 @@
 from neupath.datasets.interop import from_networkx, from_pyg, from_tables, from_triples, to_networkx, to_pyg
 from neupath.datasets.public import PUBLIC, fetch, public_dataset
 from neupath.datasets.registry import BUILT_IN, load
+from neupath.datasets.streaming import import_store
 from neupath.datasets.writing import write_folder
 from neupath.headway import Progress, silent
 
@@ -15,6 +16,7 @@ __all__ = [
     "from_pyg",
     "from_tables",
     "from_triples",
+    "import_store",
     "load",
     "public_dataset",
     "silent",

@@ -1,14 +1,14 @@
 """From tables of ids to a HIN: ids become rows, edges are checked, and errors say where the bad row stands."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from neupath.datasets.refusals import dangling_end, empty_end, empty_id, repeated_id, table_of
+from neupath.datasets.faults import bad_weight, empty_end, empty_id, empty_word, lost_end, repeated_id, table_of
 from neupath.errors import GraphError, listed
 from neupath.graph import HIN, Duplicates, Edges, Floats
 from neupath.nodes import Nodes, Rows
@@ -17,7 +17,7 @@ from neupath.schema import Relation
 Place = Callable[[int], str]
 """Says where a row of a table stands, for error messages."""
 
-_INTEGERS = r"^(0|-?[1-9][0-9]{0,17})$"
+INTEGERS = r"^(0|-?[1-9][0-9]{0,17})$"
 _WEIGHT = r"^([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
@@ -86,7 +86,7 @@ def assemble(nodes: Iterable[NodeTable], edges: Iterable[EdgeTable], choices: Ch
     A type without a table has the nodes its edges name, in order of appearance; with a table, every edge must lead
     to one of its nodes. Ids that all read as integers are integers.
     """
-    taken = _take(list(edges), choices)
+    taken = list(edges)
     tables: dict[str, NodeTable] = {}
     for table in nodes:
         if tables.setdefault(table.node_type, table) is not table:
@@ -121,10 +121,10 @@ def assemble_typed(nodes: TypedTable, edges: TripleTable, choices: Choices) -> H
     for what, column, place in (("type", nodes.types, nodes.place), ("relation", edges.relations, edges.place)):
         missing = missing_ids(column)
         if len(missing):
-            raise GraphError(f"{place(int(missing[0]))}: the {what} is empty; every row needs one")
+            raise empty_word(place(int(missing[0])), what)
     type_names, type_codes = _encode(nodes.types)
     relation_names, relation_codes = _encode(edges.relations)
-    _refuse_unknown_names(choices, relation_names)
+    refuse_unknown_names(choices, relation_names)
     row_in_type = _positions(type_codes, len(type_names))
     shape = (len(relation_names), len(type_names), len(type_names))
     kinds = np.ravel_multi_index((relation_codes, type_codes[sources], type_codes[targets]), shape)
@@ -169,23 +169,8 @@ def _build(nodes: Iterable[Nodes], edges: Iterable[Edges], choices: Choices) -> 
     )
 
 
-def _take(edges: list[EdgeTable], choices: Choices) -> list[EdgeTable]:
-    chosen = choose([edge.relation for edge in edges], choices)
-    return [replace(edge, relation=own) for edge, own in zip(edges, chosen, strict=True) if own is not None]
-
-
-def choose(relations: Sequence[Relation], choices: Choices) -> list[Relation | None]:
-    """Return the relations as they were chosen to be read; nothing for one that is not taken."""
-    _refuse_unknown_names(choices, [relation.name for relation in relations])
-    return [
-        None
-        if choices.take and old.name not in choices.take
-        else Relation(old.source, old.name, old.target, old.directed and old.name not in choices.undirected)
-        for old in relations
-    ]
-
-
-def _refuse_unknown_names(choices: Choices, names: Sequence[str]) -> None:
+def refuse_unknown_names(choices: Choices, names: Sequence[str]) -> None:
+    """Refuse a choice about a relation that there is not."""
     for name in (*choices.take, *choices.undirected):
         if name not in names:
             raise GraphError(f"no relation named {name!r} to take or to read as undirected (there are {listed(names)})")
@@ -211,11 +196,11 @@ def distinct_ids(columns: Sequence[pa.Array]) -> pa.Array:
 
 def _to_nodes(table: NodeTable) -> Nodes:
     _refuse_repeats(table.ids, table.place)
-    ids = table.ids if table.typed else _integers_if_all(table.ids)
+    ids = table.ids if table.typed else integers_if_all(table.ids)
     return Nodes(table.node_type, ids, table.names, table.attributes)
 
 
-def _integers_if_all(ids: pa.Array) -> pa.Array:
+def integers_if_all(ids: pa.Array) -> pa.Array:
     """Return ids as integers where they all read as such and would print the same again; else as they are."""
     if not pa.types.is_string(ids.type):
         return ids
@@ -224,7 +209,7 @@ def _integers_if_all(ids: pa.Array) -> pa.Array:
 
 def all_read_as_integers(texts: pa.Array) -> bool:
     """Whether all of some texts are integers that would print the same again."""
-    return bool(pc.all(pc.match_substring_regex(texts, _INTEGERS)).as_py() is not False)
+    return bool(pc.all(pc.match_substring_regex(texts, INTEGERS)).as_py() is not False)
 
 
 def _refuse_repeats(ids: pa.Array, place: Place) -> None:
@@ -262,34 +247,27 @@ class _RowFinder:
         found = pc.index_in(keys, value_set=ids)
         if found.null_count:
             row = int(np.flatnonzero(pc.is_null(found).to_numpy(zero_copy_only=False))[0])
-            raise dangling_end(place(row), node_type, wanted[row].as_py(), self.where, found.null_count)
+            raise lost_end(place(row), node_type, wanted[row].as_py(), self.where, found.null_count)
         rows: Rows = found.to_numpy(zero_copy_only=False).astype(np.int64)
         return rows
 
 
 def to_weights(column: pa.Array | None, place: Place) -> Floats | None:
-    """Return weights as numbers, or say where one is none."""
+    """Return weights as numbers, refusing the first that is none."""
     if column is None:
         return None
     numbers = column
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        texts = pc.fill_null(pc.utf8_trim_whitespace(column), "")
-        wrong = np.flatnonzero(pc.invert(pc.match_substring_regex(texts, _WEIGHT)).to_numpy(zero_copy_only=False))
-        if len(wrong):
-            _refuse_weight(column[int(wrong[0])].as_py(), int(wrong[0]), place)
-        numbers = texts
+        texts = pc.utf8_trim_whitespace(column)
+        numbers = pc.if_else(pc.match_substring_regex(texts, _WEIGHT), texts, None)
     try:
         weights = pc.cast(numbers, pa.float64()).to_numpy(zero_copy_only=False)
     except pa.ArrowException as error:
         raise GraphError(f"{place(0)}: weights of type {column.type} are not numbers") from error
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(bad):
-        _refuse_weight(column[int(bad[0])].as_py(), int(bad[0]), place)
+        raise bad_weight(place(int(bad[0])), column[int(bad[0])].as_py())
     return np.asarray(weights, dtype=np.float64)
-
-
-def _refuse_weight(value: object, row: int, place: Place) -> None:
-    raise GraphError(f"{place(row)}: weight {value!r} is not allowed; weights are finite numbers, 0 or more")
 
 
 def _encode(column: pa.Array) -> tuple[list[str], NDArray[np.int64]]:

@@ -49,7 +49,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
-from neupath.datasets.tables import Dialect
+from neupath.datasets.textfiles import Dialect
 from neupath.errors import SourceError, did_you_mean, listed
 
 C = TypeVar("C")

@@ -36,6 +36,7 @@ class RelationFile:
     target: str
     columns: tuple[str, str]
     weight: str | None
+    directed: bool = True
 
 
 def entity(column: str) -> str | None:

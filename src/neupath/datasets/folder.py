@@ -1,25 +1,32 @@
-"""A folder of tables as a HIN: a file a relation, or the pair nodes + edges, or the triples of a knowledge graph."""
+"""What a folder of tables is: a file a relation, or the pair nodes + edges, or the triples of a knowledge graph."""
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from filecmp import cmp
 from fnmatch import fnmatch
 from itertools import combinations
 from pathlib import Path
-from typing import Any, cast
-
-import pyarrow as pa
+from typing import cast
 
 from neupath.datasets import config as configuration
-from neupath.datasets.assemble import Choices, EdgeTable, NodeTable, TripleTable, TypedTable, assemble, assemble_typed
+from neupath.datasets.assemble import Choices, refuse_unknown_names
 from neupath.datasets.config import Config, PairConfig
 from neupath.datasets.detection import NodeFile, RelationFile, as_node_file, classify, weight_column
 from neupath.datasets.parts import parts_of
+from neupath.datasets.sources import (
+    EdgeSource,
+    NodeSource,
+    RelationTables,
+    Selection,
+    TableSource,
+    TripleTables,
+    present,
+)
 from neupath.datasets.tables import TABLE_SUFFIXES, TableFile, is_table, stem
-from neupath.datasets.triples import is_split, read_triples
+from neupath.datasets.triples import find_triples, is_split
 from neupath.errors import SourceError, listed
-from neupath.graph import HIN, Duplicates
+from neupath.graph import Duplicates, check_duplicates
 from neupath.schema import Relation
 
 _ABOUT = re.compile(r"(readme|licen[cs]e|copying|changelog|notes?|about|citation)\b.*\.txt$", re.IGNORECASE)
@@ -35,44 +42,11 @@ _COLUMN_NAMES = {
 }
 
 
-@dataclass(frozen=True)
-class Tables:
-    """What the tables of a folder hold, before they are read: nodes, relations with whether they have a direction."""
-
-    nodes: list[NodeFile]
-    relations: list[tuple[RelationFile, bool]]
-    detected: list[RelationFile]
-    """The relations that no graph.toml names."""
-    choices: Choices
-
-
-def read_folder(folder: Path, config: Path | None = None, duplicates: Duplicates | None = None) -> HIN:
-    """Read a folder of tables, with its graph.toml or another one."""
+def recognise_folder(folder: Path, config: Path | None = None, duplicates: Duplicates | None = None) -> TableSource:
+    """Find out what the tables of a folder are, with its graph.toml or another one."""
     settings = _settings(folder, config)
-    return read_files(_tables_in(folder), folder, settings, duplicates)
-
-
-def find_tables(folder: Path, config: Path | None = None, duplicates: Duplicates | None = None) -> Tables | None:
-    """Find the Parquet tables of a folder, one a relation, for a reader of its own; nothing where it holds others."""
-    settings = _settings(folder, config)
-    kept = _kept(_tables_in(folder), settings)
-    if settings.triples or not kept or _find_pair(kept, folder, settings) or _find_triples(kept, settings):
-        return None
-    found = _find_relations(kept, folder, settings, choices_of(settings, duplicates))
-    files = [*(node.file for node in found.nodes), *(relation.file for relation, _ in found.relations)]
-    if not all(file.is_parquet for file in files):
-        return None
-    refuse_twice(kept)
-    _refuse_copies(found.detected, (relation.file.num_rows > 0 for relation in found.detected))
-    return found
-
-
-def _tables_in(folder: Path) -> list[Path]:
-    return [path for path in sorted(folder.iterdir()) if is_table(path) and not _ABOUT.match(path.name)]
-
-
-def _kept(paths: Sequence[Path], settings: Config) -> list[Path]:
-    return [path for path in paths if not any(fnmatch(path.name, pattern) for pattern in settings.ignore)]
+    paths = [path for path in sorted(folder.iterdir()) if is_table(path) and not _ABOUT.match(path.name)]
+    return recognise_files(paths, folder, settings, duplicates)
 
 
 def _settings(folder: Path, config: Path | None) -> Config:
@@ -82,15 +56,17 @@ def _settings(folder: Path, config: Path | None) -> Config:
     return configuration.read_config(own) if own.is_file() else Config()
 
 
-def read_files(paths: Sequence[Path], folder: Path, settings: Config, duplicates: Duplicates | None) -> HIN:
-    """Read some table files as one graph."""
-    kept = _kept(paths, settings)
+def recognise_files(
+    paths: Sequence[Path], folder: Path, settings: Config, duplicates: Duplicates | None
+) -> TableSource:
+    """Find out what some table files are, as one graph."""
+    kept = [path for path in paths if not any(fnmatch(path.name, pattern) for pattern in settings.ignore)]
     refuse_twice(kept)
     choices = choices_of(settings, duplicates)
     if settings.triples is not None:
         files = [folder / name for name in settings.triples.files or [path.name for path in kept]]
         refuse_twice(files)
-        return read_triples(files, folder, settings, choices)
+        return find_triples(files, folder, settings, choices)
     if not kept:
         raise SourceError(
             f"{folder} holds no tables; put one file a relation there, such as movie_actor.csv, or nodes and edges "
@@ -98,14 +74,14 @@ def read_files(paths: Sequence[Path], folder: Path, settings: Config, duplicates
         )
     pair = _find_pair(kept, folder, settings)
     if pair is not None:
-        return _read_pair(*pair, settings, replace(choices, notes=_left_out(kept, pair)))
-    triples = _find_triples(kept, settings)
+        return _as_pair(*pair, settings, replace(choices, notes=_left_out(kept, pair)))
+    triples = _triple_files(kept, settings)
     if triples:
-        return read_triples(triples, folder, settings, replace(choices, notes=_left_out(kept, triples)))
-    return _read_relations(kept, folder, settings, choices)
+        return find_triples(triples, folder, settings, replace(choices, notes=_left_out(kept, triples)))
+    return _as_relations(kept, folder, settings, choices)
 
 
-def _find_triples(paths: list[Path], settings: Config) -> list[Path]:
+def _triple_files(paths: list[Path], settings: Config) -> list[Path]:
     """Find the parts of a knowledge graph: train, valid and test, or an edges table that names its relations."""
     splits = [path for path in paths if is_split(path)]
     if any(stem(path).lower() == "train" for path in splits) or len(splits) == len(paths):
@@ -123,8 +99,10 @@ def _left_out(paths: list[Path], used: Iterable[Path]) -> list[str]:
 
 def choices_of(settings: Config, duplicates: Duplicates | None) -> Choices:
     """Gather the choices of a graph.toml, the call's own first."""
+    chosen = duplicates or settings.duplicates or "count"
+    check_duplicates(chosen)
     return Choices(
-        duplicates=duplicates or cast(Duplicates, settings.duplicates or "count"),
+        duplicates=cast(Duplicates, chosen),
         take=settings.take,
         undirected=settings.undirected,
         abbreviations=settings.abbreviations,
@@ -143,9 +121,9 @@ def refuse_twice(paths: Iterable[Path]) -> None:
                 )
 
 
-def _refuse_copies(relations: Sequence[RelationFile], have_edges: Iterable[bool]) -> None:
+def _refuse_copies(relations: Sequence[RelationFile]) -> None:
     """Refuse a relation that is another one's file under a second name."""
-    filled = [relation.file.path for relation, has in zip(relations, have_edges, strict=False) if has]
+    filled = [relation.file.path for relation in relations if not relation.file.is_empty]
     for path, other in combinations(filled, 2):
         if _same_content(parts_of(path), parts_of(other)):
             raise SourceError(
@@ -176,7 +154,7 @@ def _last_word(path: Path) -> str:
     return stem(path).lower().replace("-", "_").rsplit("_", 1)[-1]
 
 
-def _read_pair(nodes_path: Path, edges_path: Path, settings: Config, choices: Choices) -> HIN:
+def _as_pair(nodes_path: Path, edges_path: Path, settings: Config, choices: Choices) -> TripleTables:
     wanted = settings.pair or PairConfig()
     nodes_file, edges_file = (TableFile(path, settings.dialect) for path in (nodes_path, edges_path))
     id_ = _pair_column(nodes_file, wanted, "id")
@@ -186,15 +164,9 @@ def _read_pair(nodes_path: Path, edges_path: Path, settings: Config, choices: Ch
     attributes = [c for c in nodes_file.columns if c not in (id_, type_, name)]
     ends = [_pair_column(edges_file, wanted, purpose) for purpose in ("source", "relation", "target")]
     weight = edges_file.column(wanted.weight, "weight") if wanted.weight else weight_column(edges_file, ends)
-    node_columns = [c for c in (id_, type_, name) if c is not None]
-    table = nodes_file.read([*node_columns, *attributes], _as_text(node_columns))
-    edges = edges_file.read([*ends, *([weight] if weight else [])], _as_text([*ends, *([weight] if weight else [])]))
-    source, relation, target = (one(edges, end) for end in ends)
-    return assemble_typed(
-        TypedTable(one(table, id_), _types(table, type_), nodes_file.place, one(table, name), table.select(attributes)),
-        TripleTable(source, relation, target, edges_file.place, one(edges, weight)),
-        choices,
-    )
+    nodes = Selection(nodes_file, present(id=id_, type=type_, name=name), attributes)
+    edges = Selection(edges_file, present(source=ends[0], relation=ends[1], target=ends[2], weight=weight))
+    return TripleTables(nodes, "node", [edges], choices)
 
 
 def _pair_column(file: TableFile, wanted: PairConfig, purpose: str) -> str:
@@ -215,31 +187,43 @@ def _usual_column(file: TableFile, purpose: str, taken: tuple[str, ...]) -> str 
     return next((by_lower[name] for name in _COLUMN_NAMES[purpose] if name in by_lower), None)
 
 
-def _read_relations(paths: list[Path], folder: Path, settings: Config, choices: Choices) -> HIN:
-    found = _find_relations(paths, folder, settings, choices)
-    edges = [_read_relation(relation, directed=directed) for relation, directed in found.relations]
-    _refuse_copies(found.detected, [bool(len(edge.sources)) for edge in edges])
-    return assemble([_read_nodes(node) for node in found.nodes], edges, found.choices)
-
-
-def _find_relations(paths: list[Path], folder: Path, settings: Config, choices: Choices) -> Tables:
+def _as_relations(paths: list[Path], folder: Path, settings: Config, choices: Choices) -> RelationTables:
     named = {entry.file for entry in settings.nodes.values()} | {entry.file for entry in settings.edges}
-    given = [TableFile(path, settings.dialect) for path in paths if path.name not in named]
-    nodes, detected, left_out = classify(given)
+    detected = [TableFile(path, settings.dialect) for path in paths if path.name not in named]
+    nodes, relations, left_out = classify(detected)
     nodes += [
         as_node_file(
             TableFile(folder / entry.file, settings.dialect), node_type, entry.id, entry.name, entry.attributes
         )
         for node_type, entry in settings.nodes.items()
     ]
-    relations = [*((relation, True) for relation in detected), *_find_configured(folder, settings)]
+    _refuse_copies(relations)
+    relations += _configured(folder, settings)
     if not relations:
         raise SourceError(
             f"no file of {folder} is a relation: {listed(left_out, 3) or listed(path.name for path in paths)}; "
             f"a relation is a file such as movie_actor.csv whose first two columns are ids"
         )
     _refuse_two_node_files(nodes)
-    return Tables(nodes, relations, detected, replace(choices, notes=left_out))
+    node_sources = [
+        NodeSource(node.node_type, Selection(node.file, present(id=node.id, name=node.name), node.attributes))
+        for node in nodes
+    ]
+    return RelationTables(node_sources, _take(relations, choices), replace(choices, notes=left_out))
+
+
+def _take(relations: list[RelationFile], choices: Choices) -> list[EdgeSource]:
+    """Return the relations that were chosen, those without a direction as such."""
+    refuse_unknown_names(choices, [relation.name for relation in relations])
+    taken = []
+    for found in relations:
+        if choices.take and found.name not in choices.take:
+            continue
+        directed = found.directed and found.name not in choices.undirected
+        columns = present(source=found.columns[0], target=found.columns[1], weight=found.weight)
+        relation = Relation(found.source, found.name, found.target, directed)
+        taken.append(EdgeSource(relation, Selection(found.file, columns)))
+    return taken
 
 
 def _refuse_two_node_files(nodes: list[NodeFile]) -> None:
@@ -253,29 +237,9 @@ def _refuse_two_node_files(nodes: list[NodeFile]) -> None:
             )
 
 
-def _read_nodes(node: NodeFile) -> NodeTable:
-    texts = [node.id, *([node.name] if node.name else [])]
-    table = node.file.read([*texts, *node.attributes], _as_text(texts))
-    names = one(table, node.name)
-    ids, attributes = one(table, node.id), table.select(node.attributes)
-    return NodeTable(node.node_type, ids, node.file.place, names, attributes, typed=node.file.is_parquet)
-
-
-def _read_relation(found: RelationFile, *, directed: bool) -> EdgeTable:
-    columns = [*found.columns, *([found.weight] if found.weight else [])]
-    table = found.file.read(columns, _as_text(columns))
-    return EdgeTable(
-        Relation(found.source, found.name, found.target, directed),
-        one(table, found.columns[0]),
-        one(table, found.columns[1]),
-        found.file.place,
-        one(table, found.weight),
-    )
-
-
-def _find_configured(folder: Path, settings: Config) -> list[tuple[RelationFile, bool]]:
+def _configured(folder: Path, settings: Config) -> list[RelationFile]:
     seen: dict[tuple[object, ...], str] = {}
-    relations = []
+    found = []
     for entry in settings.edges:
         file = TableFile(folder / entry.file, settings.dialect)
         ends = entry.columns or file.columns[:2]
@@ -292,20 +256,6 @@ def _find_configured(folder: Path, settings: Config) -> list[tuple[RelationFile,
             )
         seen[key] = entry.name
         weight = file.column(entry.weight, "weight") if entry.weight else weight_column(file, ends)
-        found = RelationFile(file, entry.source, entry.name, entry.target, (first, second), weight)
-        relations.append((found, not entry.undirected))
-    return relations
-
-
-def _types(table: pa.Table, column: str | None) -> pa.Array:
-    """Return the type of each node; without a column for it all are of the type node."""
-    return pa.array(["node"] * len(table), pa.string()) if column is None else one(table, column)
-
-
-def one(table: pa.Table, column: str | None) -> Any:
-    """Return a column as one array."""
-    return None if column is None else table[column].combine_chunks()
-
-
-def _as_text(columns: Iterable[str]) -> dict[str, pa.DataType]:
-    return dict.fromkeys(columns, pa.string())
+        columns, directed = (first, second), not entry.undirected
+        found.append(RelationFile(file, entry.source, entry.name, entry.target, columns, weight, directed))
+    return found

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from neupath.datasets.tables import Dialect, TableFile
+from neupath.datasets.tables import TableFile
+from neupath.datasets.textfiles import Dialect
 from neupath.graph import HIN, Edges
 from neupath.nodes import Nodes
 from neupath.schema import Relation

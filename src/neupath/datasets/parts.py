@@ -32,16 +32,23 @@ def _parquet_files(folder: Path) -> list[Path]:
 
 def read_parts(parts: Sequence[Path], columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
     """Read some columns of all parts; those with a given type are cast to it."""
-    read = []
+    check_alike(parts, columns, types)
+    read = (as_wanted(pq.ParquetFile(part).read(columns=list(columns)), columns, types) for part in parts)
+    return pa.concat_tables(read)
+
+
+def check_alike(parts: Sequence[Path], columns: Sequence[str], types: Mapping[str, pa.DataType]) -> None:
+    """Refuse a part whose columns are missing, or of other types than those of the first."""
+    first: pa.Schema | None = None
     for part in parts:
         check_columns(part, columns, parts[0])
-        read.append(as_wanted(pq.ParquetFile(part).read(columns=list(columns)), columns, types))
-        if read[-1].schema != read[0].schema:
+        found = as_wanted(pq.read_schema(part).empty_table(), columns, types).schema
+        first = first or found
+        if found != first:
             raise SourceError(
-                f"{part} has columns of other types ({_described(read[-1])}) than {parts[0].name} "
-                f"({_described(read[0])}); write all parts of a table alike"
+                f"{part} has columns of other types ({_described(found)}) than {parts[0].name} "
+                f"({_described(first)}); write all parts of a table alike"
             )
-    return pa.concat_tables(read)
 
 
 def check_columns(part: Path, columns: Sequence[str], first: Path) -> None:
@@ -78,5 +85,5 @@ def _cast(column: pa.ChunkedArray, wanted: pa.DataType | None) -> pa.ChunkedArra
     return column.cast(pa.int64() if whole and pa.types.is_string(wanted) else wanted)
 
 
-def _described(table: pa.Table) -> str:
-    return ", ".join(f"{field.name}: {field.type}" for field in table.schema)
+def _described(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name}: {field.type}" for field in schema)

@@ -8,16 +8,18 @@ from typing import Any
 
 from neupath.datasets.config import Config, read_config
 from neupath.datasets.detection import is_relation
-from neupath.datasets.folder import Tables, choices_of, find_tables, read_files, read_folder, refuse_twice
+from neupath.datasets.folder import choices_of, recognise_files, recognise_folder, refuse_twice
 from neupath.datasets.interop import from_networkx, from_pyg, from_tables, from_triples
 from neupath.datasets.mat import read_mat
 from neupath.datasets.public import PUBLIC, fetched_folder
+from neupath.datasets.reading import read_tables
+from neupath.datasets.sources import TableSource
 from neupath.datasets.stdlib import stdlib
 from neupath.datasets.tables import TABLE_SUFFIXES, TableFile, is_table
 from neupath.datasets.toy import toy
-from neupath.datasets.triples import read_triples
-from neupath.errors import QueryError, SourceError, did_you_mean, listed
-from neupath.graph import HIN, Duplicates
+from neupath.datasets.triples import find_triples
+from neupath.errors import SourceError, did_you_mean, listed
+from neupath.graph import HIN, Duplicates, check_duplicates
 from neupath.headway import Progress, silent
 from neupath.store import is_store, open_store
 
@@ -46,8 +48,7 @@ def load(
     >>> load("toy").schema.node_types
     ('author', 'paper', 'venue')
     """
-    if duplicates not in (None, "count", "drop", "error"):
-        raise QueryError(f"duplicates is {duplicates!r}; it can be 'count', 'drop' or 'error'")
+    check_duplicates(duplicates or "count")
     if isinstance(source, HIN):
         return source
     if isinstance(source, list | tuple):
@@ -64,26 +65,9 @@ def load(
         return _load_path(_locate(Path(source), data), config, duplicates)
 
 
-def find_parquet(
-    source: str | os.PathLike[str],
-    *,
-    config: str | Path | None = None,
-    duplicates: Duplicates | None = None,
-    data: str | Path | None = None,
-) -> Tables | None:
-    """Find the tables of a graph without reading them; nothing unless it is a folder of Parquet, a table a relation."""
-    if source in BUILT_IN:
-        return None
-    with _explained(source):
-        path = _locate(Path(source), data)
-        if is_store(path) or not path.is_dir():
-            return None
-        return find_tables(path, None if config is None else Path(config), duplicates)
-
-
 @contextmanager
 def _explained(source: object) -> Iterator[None]:
-    """Turn what the system says of a path into a sentence."""
+    """Turn what the system says of a source into a sentence."""
     try:
         yield
     except PermissionError as error:
@@ -129,27 +113,52 @@ def _locate(path: Path, data: str | Path | None) -> Path:
     )
 
 
+def find_tables(
+    source: str | os.PathLike[str], config: str | Path | None, duplicates: Duplicates | None, data: str | Path | None
+) -> TableSource | None:
+    """Return what the tables of a source are, or nothing where it is something else than tables."""
+    if source in BUILT_IN or not str(source).strip():
+        return None
+    with _explained(source):
+        return _recognise(_locate(Path(source), data), config, duplicates)
+
+
 def _load_path(path: Path, config: str | Path | None, duplicates: Duplicates | None) -> HIN:
     if is_store(path):
         if config is not None or duplicates is not None:
             raise SourceError(f"{path} is a store, which was read when it was made; leave out config and duplicates")
         return open_store(path).hin()
-    if path.is_dir():
-        matlab = sorted(path.glob("*.mat"))
-        if len(matlab) == 1 and not any(is_table(child) for child in path.iterdir()):
-            return read_mat(matlab[0], _settings(config), duplicates)
-        return read_folder(path, None if config is None else Path(config), duplicates)
-    if path.suffix.lower() == ".mat":
-        return read_mat(path, _settings(config), duplicates)
-    if is_table(path):
-        settings = _settings(config)
-        if settings.triples is None and is_relation(TableFile(path, settings.dialect)):
-            return read_files([path], path.parent, settings, duplicates)
-        return read_triples([path], path.parent, settings, choices_of(settings, duplicates))
+    matlab = _matlab_file(path)
+    if matlab is not None:
+        return read_mat(matlab, _settings(config), duplicates)
+    tables = _recognise(path, config, duplicates)
+    if tables is not None:
+        return read_tables(tables)
     raise SourceError(
         f"{path} is not a graph I can read; give a folder of tables, a file of triples ({', '.join(TABLE_SUFFIXES)}, "
         f"also gzipped) or a .mat file"
     )
+
+
+def _matlab_file(path: Path) -> Path | None:
+    """Return the .mat file that a source is, or that is alone in its folder."""
+    if not path.is_dir():
+        return path if path.suffix.lower() == ".mat" else None
+    found = sorted(path.glob("*.mat"))
+    return found[0] if len(found) == 1 and not any(is_table(child) for child in path.iterdir()) else None
+
+
+def _recognise(path: Path, config: str | Path | None, duplicates: Duplicates | None) -> TableSource | None:
+    if is_store(path) or _matlab_file(path) is not None:
+        return None
+    if path.is_dir():
+        return recognise_folder(path, None if config is None else Path(config), duplicates)
+    if not is_table(path):
+        return None
+    settings = _settings(config)
+    if settings.triples is None and is_relation(TableFile(path, settings.dialect)):
+        return recognise_files([path], path.parent, settings, duplicates)
+    return find_triples([path], path.parent, settings, choices_of(settings, duplicates))
 
 
 def _settings(config: str | Path | None) -> Config:
@@ -163,4 +172,4 @@ def _load_files(paths: Sequence[Path], config: str | Path | None, duplicates: Du
             raise SourceError(f"{path} is not a table file" if path.exists() else f"no such file: {path}")
     settings = _settings(config)
     folder = paths[0].parent if paths else Path()
-    return read_files(paths, folder, settings, duplicates)
+    return read_tables(recognise_files(paths, folder, settings, duplicates))

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from neupath.datasets.cache import cache_folder
-from neupath.datasets.folder import read_folder
+from neupath.datasets.folder import recognise_folder
+from neupath.datasets.reading import read_tables
 from neupath.datasets.writing import write_folder
 from neupath.errors import NeuPathError, SourceError, WriteError
 from neupath.graph import HIN, Edges
@@ -51,7 +52,7 @@ def stdlib(progress: Progress = silent) -> HIN:
     mark = sha256(f"{root}|{sys.version}|{_FORMAT}".encode()).hexdigest()[:12]
     folder = cache_folder() / f"stdlib-{platform.python_version()}-{mark}"
     try:
-        return read_folder(folder)
+        return read_tables(recognise_folder(folder))
     except (NeuPathError, OSError):  # not there yet, or damaged
         shutil.rmtree(folder, ignore_errors=True)
     hin = build_stdlib(root, progress)

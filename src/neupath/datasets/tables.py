@@ -2,48 +2,39 @@
 
 import csv
 import gzip
-import io
-import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from neupath.datasets.parts import is_in_parts, parts_of, place_in, read_parts
+from neupath.datasets.parts import as_wanted, check_alike, is_in_parts, parts_of, place_in, read_parts
+from neupath.datasets.textfiles import Dialect, TextFile, not_utf8, read_start
 from neupath.errors import SourceError, did_you_mean, listed
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".sif")
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
-_GZIP_MAGIC, _PARQUET_MAGIC = b"\x1f\x8b", b"PAR1"
-_SAMPLE_LINES = 200
-HEADER_WORDS = {
-    "id", "name", "title", "type", "kind", "weight", "source", "target", "src", "dst", "head", "tail", "subject",
-    "object", "relation", "predicate", "metaedge", "from", "to", "start", "end", "entity", "entity1", "entity2",
-}  # fmt: skip
+_PARQUET_MAGIC = b"PAR1"
+_BATCH_ROWS, _BATCH_BYTES = 1 << 17, 1 << 20
+"""Rows of a Parquet table, and bytes of any, that are read at a time where all do not fit."""
+Advance = Callable[[float], object]
+"""Is told which share of a table has been read."""
 
 
-@dataclass(frozen=True)
-class Dialect:
-    """How a text table is written; None means: find out from the file."""
-
-    delimiter: str | None = None
-    quote: str | None = None
-    header: bool | None = None
+def unseen(_share: float) -> None:
+    """Show nobody how far the reading is."""
 
 
 def is_table(path: Path) -> bool:
-    """Whether a file's name says that it is a table, or a folder holds the parts of one."""
+    """Whether a file's name says that it is a table, or a folder holds one in parts."""
     if path.name.startswith("."):
         return False
-    return (path.is_file() and _plain_suffix(path) in TABLE_SUFFIXES) or is_in_parts(path)
+    return is_in_parts(path) or (path.is_file() and _plain_suffix(path) in TABLE_SUFFIXES)
 
 
 def stem(path: Path) -> str:
@@ -68,10 +59,10 @@ class TableFile:
 
     def __init__(self, path: Path, dialect: Dialect | None = None) -> None:
         self.path = path
-        self._given = dialect or Dialect()
+        self._text = TextFile(path, dialect or Dialect(), stem(path), _plain_suffix(path))
         with self._explained():
             self.parts = parts_of(path)
-            self._start = _read_start(self.parts[0])
+            self._start = read_start(self.parts[0])
             if not self._start:
                 raise SourceError(f"{path} is empty; a table has at least a header line")
         self.is_parquet = self._start[:4] == _PARQUET_MAGIC
@@ -94,9 +85,9 @@ class TableFile:
             if self.is_parquet:
                 names = list(pa.parquet.read_schema(self.parts[0]).names)
             elif self.has_header:
-                names = [name.strip() for name in self._sample[0]]
+                names = [name.strip() for name in self._text.sample[0]]
             else:
-                names = [str(number) for number in range(1, len(self._sample[0]) + 1)]
+                names = [str(number) for number in range(1, len(self._text.sample[0]) + 1)]
         if not names:
             raise SourceError(f"{self.path} has no columns")
         for name in names:
@@ -105,26 +96,9 @@ class TableFile:
         return names
 
     @property
-    def num_rows(self) -> int:
-        """How many rows a Parquet table has."""
-        with self._explained():
-            return sum(pa.parquet.read_metadata(part).num_rows for part in self.parts)
-
-    @cached_property
     def has_header(self) -> bool:
-        """Whether the first line names the columns; a line that looks like the data below it does not."""
-        if self.is_parquet:
-            return True
-        if self._given.header is not None:
-            return self._given.header
-        first, later = self._sample[0], self._sample[1:]
-        if any(_names_a_column(cell, stem(self.path)) for cell in first):
-            return True
-        if _plain_suffix(self.path) == ".txt":
-            return False
-        return not any(
-            _is_number(cell) or any(len(row) > at and row[at] == cell for row in later) for at, cell in enumerate(first)
-        )
+        """Whether the first line names the columns."""
+        return self.is_parquet or self._text.has_header
 
     def column(self, name: str | None, purpose: str) -> str:
         """Return a column's name if the table has it."""
@@ -147,21 +121,89 @@ class TableFile:
                 raise self._find_fault() or SourceError(f"{self.path}: {_first_line(error)}") from error
 
     def _read_text(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
-        with pa.input_stream(self.path, compression=self._compression) as stream:
-            return pa.csv.read_csv(
-                stream,
-                read_options=pa.csv.ReadOptions(column_names=self.columns, skip_rows=self._header_lines),
-                parse_options=pa.csv.ParseOptions(
-                    delimiter=self._delimiter, quote_char=self._quote or False, newlines_in_values=bool(self._quote)
-                ),
-                convert_options=pa.csv.ConvertOptions(include_columns=list(columns), column_types=dict(types)),
-            )
+        with pa.input_stream(self.path, compression=self._text.compression) as stream:
+            return pa.csv.read_csv(stream, **self._options(columns, types))
+
+    def _options(
+        self, columns: Sequence[str], types: Mapping[str, pa.DataType], block_size: int | None = None
+    ) -> dict[str, Any]:
+        text = self._text
+        return {
+            "read_options": pa.csv.ReadOptions(
+                column_names=self.columns, skip_rows=text.header_lines, block_size=block_size
+            ),
+            "parse_options": pa.csv.ParseOptions(
+                delimiter=text.delimiter, quote_char=text.quote or False, newlines_in_values=bool(text.quote)
+            ),
+            "convert_options": pa.csv.ConvertOptions(include_columns=list(columns), column_types=dict(types)),
+        }
+
+    def batches(
+        self, columns: Sequence[str], types: Mapping[str, pa.DataType], advance: Advance = unseen
+    ) -> Iterator[pa.Table]:
+        """Read some columns a part at a time, an empty one first; those of a text table need a type each."""
+        wanted = list(dict.fromkeys(columns))
+        of_text = None if self.is_parquet else self._text_batches(wanted, types, advance)
+        read = of_text or self._parquet_batches(wanted, types, advance)
+        with self._explained():
+            try:
+                for table in read:
+                    yield as_wanted(table, wanted, types)
+            except pa.ArrowInvalid as error:
+                if self.is_parquet:
+                    raise
+                raise self._find_fault() or SourceError(f"{self.path}: {_first_line(error)}") from error
+
+    def _text_batches(
+        self, columns: list[str], types: Mapping[str, pa.DataType], advance: Advance
+    ) -> Iterator[pa.Table]:
+        size = max(1, self.path.stat().st_size)
+        with pa.OSFile(str(self.path)) as raw:
+            stream = pa.CompressedInputStream(raw, self._text.compression) if self._text.compression else raw
+            reader = pa.csv.open_csv(stream, **self._options(columns, types, _BATCH_BYTES))
+            yield reader.schema.empty_table()
+            for batch in reader:
+                yield pa.Table.from_batches([batch])
+                advance(raw.tell() / size)
+
+    def _parquet_batches(
+        self, columns: list[str], types: Mapping[str, pa.DataType], advance: Advance
+    ) -> Iterator[pa.Table]:
+        check_alike(self.parts, columns, types)
+        yield pa.parquet.read_schema(self.parts[0]).empty_table()
+        done = 0
+        for part in self.parts:
+            file = pa.parquet.ParquetFile(part, pre_buffer=False, buffer_size=_BATCH_BYTES)
+            for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
+                yield pa.Table.from_batches([batch])
+                done += len(batch)
+                advance(done / self.num_rows)
+
+    @cached_property
+    def num_rows(self) -> int:
+        """How many rows a Parquet table has."""
+        with self._explained():
+            return sum(pa.parquet.read_metadata(part).num_rows for part in self.parts)
+
+    @cached_property
+    def is_empty(self) -> bool:
+        """Whether the table has a header at most."""
+        if self.is_parquet:
+            return self.num_rows == 0
+        return len(self._text.sample) <= int(self.has_header)
+
+    def told_types(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
+        """Return the types that columns have when they are read, as far as they need not be found out from values."""
+        if not self.is_parquet:
+            return dict(types)
+        empty = as_wanted(pa.parquet.read_schema(self.parts[0]).empty_table(), columns, types)
+        return {name: empty.schema.field(name).type for name in columns}
 
     def place(self, row: int) -> str:
         """Say where a data row (from 0) stands: the file and the line."""
         if self.is_parquet:
             return place_in(self.parts, row)
-        for number, (line, _) in enumerate(self._records()):
+        for number, (line, _) in enumerate(self._text.records()):
             if number == row + int(self.has_header):
                 return f"{self.path}, line {line}"
         return f"{self.path}, row {row + 1}"
@@ -170,83 +212,15 @@ class TableFile:
         """Walk through the file for the line that is not UTF-8 or has a wrong number of columns."""
         width = len(self.columns)
         try:
-            for line, cells in self._records():
+            for line, cells in self._text.records():
                 if len(cells) != width:
                     return SourceError(
                         f"{self.path}, line {line}: {len(cells)} column{'s' * (len(cells) != 1)} where {width} are "
-                        f"expected ({listed(self.columns)}); the delimiter is {self._delimiter!r}"
+                        f"expected ({listed(self.columns)}); the delimiter is {self._text.delimiter!r}"
                     )
         except UnicodeDecodeError as error:
-            return SourceError(f"{self.path} {_not_utf8(error)}")
+            return SourceError(f"{self.path} {not_utf8(error)}")
         return None
-
-    def _records(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield every record that is not blank with the line it begins at, as the csv module reads it."""
-        begins = 1
-        with _open(self.path) as raw:
-            reader = self._reader(io.TextIOWrapper(raw, encoding="utf-8-sig", newline=""))
-            for cells in reader:
-                if cells:
-                    yield begins, cells
-                begins = reader.line_num + 1
-
-    def _reader(self, lines: Iterable[str]) -> Any:
-        return _csv_reader(lines, self._delimiter, self._quote)
-
-    @cached_property
-    def _compression(self) -> str | None:
-        with self.path.open("rb") as stream:
-            zipped = stream.read(2) == _GZIP_MAGIC
-        if not zipped and self.path.name.lower().endswith(".gz"):
-            raise SourceError(f"{self.path} is named .gz but is not gzipped")
-        return "gzip" if zipped else None
-
-    @cached_property
-    def _lines(self) -> list[str]:
-        """The first lines of the file, without blank ones."""
-        try:
-            with _open(self.path) as raw:
-                text = io.TextIOWrapper(raw, encoding="utf-8-sig")
-                lines = [line.rstrip("\r\n") for line in islice(text, _SAMPLE_LINES)]
-        except UnicodeDecodeError as error:
-            raise SourceError(f"{self.path} {_not_utf8(error)}") from error
-        found = [line for line in lines if line.strip()]
-        if not found:
-            raise SourceError(f"{self.path} has only blank lines; a table has at least a header line")
-        return found
-
-    @cached_property
-    def _header_lines(self) -> int:
-        """How many lines to skip: the header and the blank lines above it."""
-        if not self.has_header:
-            return 0
-        with _open(self.path) as raw:
-            text = io.TextIOWrapper(raw, encoding="utf-8-sig")
-            return next(number for number, line in enumerate(text, 1) if line.strip())
-
-    @cached_property
-    def _sample(self) -> list[list[str]]:
-        return list(self._reader(iter(self._lines)))
-
-    @cached_property
-    def _quote(self) -> str | None:
-        """The quote character: `"` in comma-separated files, none in others, unless it was given ("" for none)."""
-        if self._given.quote is not None:
-            return self._given.quote or None
-        return '"' if self._delimiter in ",;" else None
-
-    @cached_property
-    def _delimiter(self) -> str:
-        """The delimiter that cuts the first line and at least half of the others into the same number of columns."""
-        if self._given.delimiter is not None:
-            return self._given.delimiter
-        usual = "\t" if _plain_suffix(self.path) in (".tsv", ".tab", ".sif") else ","
-        for delimiter in dict.fromkeys([usual, "\t", ",", ";", "|", " "]):
-            rows = list(_csv_reader(self._lines, delimiter, '"' if delimiter in ",;" else None))
-            alike = sum(len(row) == len(rows[0]) for row in rows)
-            if len(rows[0]) > 1 and 2 * alike >= len(rows):
-                return delimiter
-        return usual
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -263,46 +237,6 @@ class TableFile:
             raise SourceError(f"{self.path} cannot be read: {_first_line(error)}") from error
         except OSError as error:
             raise SourceError(f"{self.path} cannot be read, it may be cut short: {_first_line(error)}") from error
-
-
-def _csv_reader(lines: Iterable[str], delimiter: str, quote: str | None) -> Any:
-    csv.field_size_limit(2**31 - 1)
-    if quote:
-        return csv.reader(lines, delimiter=delimiter, quotechar=quote)
-    return csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
-
-
-def _open(path: Path) -> BinaryIO:
-    stream = path.open("rb")
-    zipped = stream.peek(2)[:2] == _GZIP_MAGIC
-    if not zipped:
-        return stream
-    stream.close()
-    return cast(BinaryIO, gzip.open(path, "rb"))
-
-
-def _read_start(path: Path) -> bytes:
-    with _open(path) as stream:
-        return stream.read(4096)
-
-
-def _names_a_column(cell: str, name: str) -> bool:
-    """Whether a cell of the first line is a word that headers have: an id, a usual name, or the file's own name."""
-    word = cell.strip().lower()
-    own = {part.removesuffix("s") for part in re.split(r"[_\-\s.]+", name.lower())}
-    return word in HEADER_WORDS or word.endswith("_id") or cell.strip().endswith(("Id", "ID")) or word in own
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def _not_utf8(error: UnicodeDecodeError) -> str:
-    return f"is not UTF-8 text (byte {error.object[error.start]:#04x}); convert it, for example with iconv -t UTF-8"
 
 
 def _first_line(error: Exception) -> str:

@@ -1,17 +1,15 @@
-"""Triples (head, relation, tail) as knowledge graphs have them, with a type for each entity or one for all."""
+"""Which columns are triples (head, relation, tail), as knowledge graphs have them, and which types entities have."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-
-from neupath.datasets.assemble import Choices, Place, TripleTable, TypedTable, assemble_typed, distinct_ids
+from neupath.datasets.assemble import Choices
 from neupath.datasets.config import Config, TriplesConfig
 from neupath.datasets.detection import weight_column
-from neupath.datasets.tables import HEADER_WORDS, Dialect, TableFile, stem
+from neupath.datasets.sources import Selection, TripleTables, present
+from neupath.datasets.tables import TableFile, stem
+from neupath.datasets.textfiles import HEADER_WORDS, Dialect
 from neupath.errors import SourceError, listed
-from neupath.graph import HIN
 
 _COLUMN_WORDS = (
     ("head", "source", "subject", "entity1", "from", "src"),
@@ -26,23 +24,15 @@ def is_split(path: Path) -> bool:
     return stem(path).lower() in _SPLITS
 
 
-def read_triples(paths: Sequence[Path], folder: Path, settings: Config, choices: Choices) -> HIN:
-    """Read one or more files of triples as one graph."""
+def find_triples(paths: Sequence[Path], folder: Path, settings: Config, choices: Choices) -> TripleTables:
+    """Settle the columns of one or more files of triples, which are one graph."""
     wanted = settings.triples or TriplesConfig()
-    parts = [_read_part(path, settings.dialect, wanted.columns) for path in paths]
-    places = _Places([(file, len(table)) for file, table in parts])
-    triples = pa.concat_tables([table for _, table in parts], promote_options="default").combine_chunks()
-    head, relation, tail = (triples[name].combine_chunks() for name in ("head", "relation", "tail"))
-    if wanted.types is not None:
-        nodes = _read_types(folder / wanted.types, settings.dialect)
-    else:
-        ids = distinct_ids([head, tail])
-        nodes = TypedTable(ids, pa.array(np.full(len(ids), wanted.type)), places.place)
-    weights = triples["weight"].combine_chunks() if "weight" in triples.column_names else None
-    return assemble_typed(nodes, TripleTable(head, relation, tail, places.place, weights), choices)
+    parts = [_part(path, settings.dialect, wanted.columns) for path in paths]
+    types = None if wanted.types is None else _type_map(folder / wanted.types, settings.dialect)
+    return TripleTables(types, wanted.type, parts, choices)
 
 
-def _read_part(path: Path, dialect: Dialect, columns: list[str] | None) -> tuple[TableFile, pa.Table]:
+def _part(path: Path, dialect: Dialect, columns: list[str] | None) -> Selection:
     file = TableFile(path, dialect)
     if (
         dialect.header is None
@@ -55,11 +45,9 @@ def _read_part(path: Path, dialect: Dialect, columns: list[str] | None) -> tuple
         raise SourceError(
             f"{path} has {len(wanted)} columns for triples ({listed(wanted)}); they have three: head, relation, tail"
         )
+    head, relation, tail = wanted
     weight = weight_column(file, wanted)
-    every = [*wanted, weight] if weight else wanted
-    table = file.read(every, dict.fromkeys(every, pa.string())).select(every)
-    texts = [table[column].cast(pa.string()) for column in every]
-    return file, pa.table(dict(zip(("head", "relation", "tail", "weight"), texts, strict=False)))
+    return Selection(file, present(source=head, relation=relation, target=tail, weight=weight), all_text=True)
 
 
 def _usual_columns(file: TableFile) -> list[str]:
@@ -69,31 +57,9 @@ def _usual_columns(file: TableFile) -> list[str]:
     return [c for c in found if c is not None] if None not in found else file.columns[:3]
 
 
-def _read_types(path: Path, dialect: Dialect) -> TypedTable:
-    """Read a type map: entity, type and, if there is a third column, its name."""
+def _type_map(path: Path, dialect: Dialect) -> Selection:
+    """Settle the columns of a type map: entity, type and, if there is a third column, its name."""
     file = TableFile(path, dialect)
     if len(file.columns) < 2:
         raise SourceError(f"{path} has one column; a type map has two: entity, type")
-    columns = file.columns[:3]
-    table = file.read(columns, dict.fromkeys(columns, pa.string()))
-    names = table[columns[2]].combine_chunks() if len(columns) == 3 else None
-    return TypedTable(table[columns[0]].combine_chunks(), table[columns[1]].combine_chunks(), file.place, names)
-
-
-class _Places:
-    """Finds the file and line of a row of several files read one after the other."""
-
-    def __init__(self, parts: Sequence[tuple[TableFile, int]]) -> None:
-        self._parts = parts
-
-    @property
-    def place(self) -> Place:
-        def find(row: int) -> str:
-            left = row
-            for file, length in self._parts:
-                if left < length:
-                    return file.place(left)
-                left -= length
-            return f"row {row + 1}"
-
-        return find
+    return Selection(file, dict(zip(("id", "type", "name"), file.columns, strict=False)))

@@ -83,8 +83,20 @@ class VersionFacts:
 
 def run(connection: Any, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
     """Run a statement to its end and return all rows; a connection does one thing at a time."""
-    found: list[tuple[Any, ...]] = connection.execute(statement, list(values)).fetchall()
+    try:
+        found: list[tuple[Any, ...]] = connection.execute(statement, list(values)).fetchall()
+    except RuntimeError as error:
+        if "interrupted" in str(error):  # which is how DuckDB tells of Ctrl-C
+            raise KeyboardInterrupt from error
+        raise
     return found
+
+
+def run_on(connection: Any, given: pa.Table, statement: str) -> None:
+    """Run a statement that reads rows from `given`."""
+    connection.register("given", given)
+    run(connection, statement)
+    connection.unregister("given")
 
 
 def create_tables(connection: Any, layout: Layout) -> None:

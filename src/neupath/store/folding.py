@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from neupath.store.database import Layout, read_facts, read_layout, run, transaction, write_layout
+from neupath.store.database import Layout, read_facts, read_layout, run, run_on, transaction, write_layout
 from neupath.store.matrices import once
 from neupath.store.reading import rebuild
 from neupath.store.snapshots import Snapshot, write_snapshot
@@ -41,6 +41,5 @@ def fold(connection: Any, folder: Path, retained: int = RETAINED) -> None:
 def _replace_edges(connection: Any, layout: Layout, state: Snapshot) -> None:
     for number, relation in enumerate(layout.schema.relations):
         sources, targets, weights = once(state.matrices[number], relation.directed)
-        connection.register("given", pa.table({"source": sources, "target": targets, "weight": weights}))
-        run(connection, f"CREATE OR REPLACE TABLE edges_{number} AS SELECT * FROM given")  # noqa: S608
-        connection.unregister("given")
+        given = pa.table({"source": sources, "target": targets, "weight": weights})
+        run_on(connection, given, f"CREATE OR REPLACE TABLE edges_{number} AS SELECT * FROM given")  # noqa: S608

@@ -130,4 +130,5 @@ def to_nodes(layout: Layout, number: int, table: pa.Table, alive: Mask) -> Nodes
         ids if pa.types.is_int64(ids.type) else ids.cast(pa.string()),
         kept["name"].combine_chunks().cast(pa.string()) if layout.named[number] else None,
         pa.table(columns, schema=schema) if columns else pa.table({}),
+        distinct=True,
     )

@@ -7,10 +7,12 @@ and its nodes Arrow files, neither of which can carry code.
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +20,15 @@ import pyarrow.ipc
 
 from neupath.errors import SourceError
 from neupath.files import write_whole_folder
-from neupath.graph import Csr
+from neupath.graph import Csr, Floats
+from neupath.nodes import Rows
 from neupath.store.layout import SNAPSHOT, sync
 from neupath.store.matrices import to_matrix
 
 _MANIFEST = "manifest.json"
 _PARTS = ("indptr", "indices", "data")
+Entries = tuple[Rows, Rows, Floats]
+"""Some entries of a matrix: rows, columns, weights; shape (number of entries,) each."""
 
 
 @dataclass(frozen=True)
@@ -50,16 +55,68 @@ def write_snapshot(folder: Path, snapshot: Snapshot) -> Path:
 def _fill(folder: Path, snapshot: Snapshot) -> None:
     for number, matrix in enumerate(snapshot.matrices):
         for part in _PARTS:
-            np.save(folder / f"edges-{number}-{part}.npy", getattr(matrix, part), allow_pickle=False)
+            np.save(_edge_file(folder, number, part), getattr(matrix, part), allow_pickle=False)
     for number, table in enumerate(snapshot.nodes):
-        with pa.OSFile(str(folder / f"nodes-{number}.arrow"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
+        with writing_nodes(folder, number, table.schema) as out:
             out.write_table(table)
+    seal(folder, [matrix.shape for matrix in snapshot.matrices], len(snapshot.nodes))
+
+
+@contextmanager
+def writing_nodes(folder: Path, number: int, schema: pa.Schema) -> Iterator[Any]:
+    """Lend what takes the nodes of a type, some at a time."""
+    with pa.OSFile(str(_node_file(folder, number)), "wb") as sink, pa.ipc.new_file(sink, schema) as out:
+        yield out
+
+
+def seal(folder: Path, shapes: Sequence[tuple[int, ...]], types: int) -> None:
+    """Write down what a snapshot holds, with checksums, and wait until all of it is on disk."""
     files = sorted(folder.iterdir())
-    shapes = [[int(size) for size in matrix.shape] for matrix in snapshot.matrices]
-    manifest = {"shapes": shapes, "nodes": len(snapshot.nodes), "files": {path.name: _digest(path) for path in files}}
+    sizes = [[int(size) for size in shape] for shape in shapes]
+    manifest = {"shapes": sizes, "nodes": types, "files": {path.name: _digest(path) for path in files}}
     (folder / _MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
     for path in (*files, folder / _MANIFEST):
         sync(path)
+
+
+def write_matrix(folder: Path, number: int, shape: tuple[int, int], entries: int, batches: Iterable[Entries]) -> None:
+    """Write the matrix of a relation from its entries in order, some at a time.
+
+    The files are those of a matrix in memory: its indices have 32 bits where they fit.
+    """
+    kind = np.dtype(np.int32 if max(*shape, entries) < 2**31 else np.int64)
+    with (
+        _writing_array(folder, number, "indptr", kind, shape[0] + 1) as starts,
+        _writing_array(folder, number, "indices", kind, entries) as indices,
+        _writing_array(folder, number, "data", np.dtype(np.float64), entries) as data,
+    ):
+        row, done = 0, 0
+        for rows, columns, weights in batches:
+            if not len(rows):
+                continue
+            next_row = int(rows[-1]) + 1
+            starts.write((np.searchsorted(rows, np.arange(row, next_row)) + done).astype(kind).tobytes())
+            indices.write(columns.astype(kind).tobytes())
+            data.write(weights.tobytes())
+            row, done = next_row, done + len(rows)
+        starts.write(np.full(shape[0] + 1 - row, done, kind).tobytes())
+
+
+@contextmanager
+def _writing_array(folder: Path, number: int, part: str, kind: np.dtype[Any], length: int) -> Iterator[BinaryIO]:
+    """Lend a .npy file of known length, whose content follows."""
+    header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (length,)}
+    with _edge_file(folder, number, part).open("wb") as out:
+        np.lib.format.write_array_header_1_0(out, header)
+        yield out
+
+
+def _edge_file(folder: Path, number: int, part: str) -> Path:
+    return folder / f"edges-{number}-{part}.npy"
+
+
+def _node_file(folder: Path, number: int) -> Path:
+    return folder / f"nodes-{number}.arrow"
 
 
 def _digest(path: Path) -> str:
@@ -82,17 +139,18 @@ def read_snapshot(path: Path) -> Snapshot:
         manifest = json.loads((path / _MANIFEST).read_text(encoding="utf-8"))
         matrices = []
         for number, shape in enumerate(manifest["shapes"]):
-            files = (path / f"edges-{number}-{part}.npy" for part in _PARTS)
+            files = (_edge_file(path, number, part) for part in _PARTS)
             indptr, indices, data = (np.asarray(np.load(file, mmap_mode="r", allow_pickle=False)) for file in files)
             matrices.append(to_matrix(indptr, indices, data, (shape[0], shape[1])))
-        nodes = [_read_nodes(path / f"nodes-{number}.arrow") for number in range(manifest["nodes"])]
+        nodes = [map_nodes(path, number) for number in range(manifest["nodes"])]
         return Snapshot(int(path.name[len(SNAPSHOT) :]), tuple(matrices), tuple(nodes))
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:
         raise SourceError(f"the snapshot {path} is damaged ({error}); delete it, the store does without") from error
 
 
-def _read_nodes(path: Path) -> pa.Table:
-    with pa.memory_map(str(path)) as source:
+def map_nodes(folder: Path, number: int) -> pa.Table:
+    """Map the nodes of a type into memory."""
+    with pa.memory_map(str(_node_file(folder, number))) as source:
         return pa.ipc.open_file(source).read_all()
 
 

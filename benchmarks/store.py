@@ -1,0 +1,119 @@
+"""What importing tables costs in time and memory, in parts and whole, and how soon the store answers.
+
+`python benchmarks/store.py` makes tables of ten million edges with text ids, imports them under a memory limit, imports
+them whole as `load` reads them, compares the two stores, and asks the first query; every step is a process of its own.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+from powerlaw import powerlaw
+
+from neupath import HIN
+
+PART = 1 << 20
+SUFFIXES = (".parquet", ".csv")
+WHOLE = "from sys import argv; from neupath import load, store; store.write_store(load(argv[1]), argv[2])"
+SAME = "import sys, neupath as n; a, b = (n.graph.digest(n.load(s)) for s in sys.argv[1:]); assert a == b"
+
+
+def write_tables(hin: HIN, folder: Path, suffix: str) -> None:
+    """Write two tables of nodes and two of edges, a part at a time."""
+    folder.mkdir()
+    for node_type in ("author", "paper"):
+        rows = np.arange(hin.num_nodes(node_type))
+        ids = _texts(node_type, rows)
+        columns = {f"{node_type}_id": ids, "name": _texts(f"{node_type} number ", rows), "year": 1950 + rows % 75}
+        _write(folder / f"{node_type}s{suffix}", [pa.table(columns)])
+    for relation, matrix in hin.matrices.items():
+        entries = matrix.tocoo()
+        ends = {relation.source: entries.row, relation.target: entries.col}
+        order = np.random.default_rng(0).permutation(entries.nnz)
+        parts = (
+            pa.table({f"{end}_id": _texts(end, rows[order[i : i + PART]]) for end, rows in ends.items()})
+            for i in range(0, entries.nnz, PART)
+        )
+        _write(folder / f"{relation.source}_{relation.name}_{relation.target}{suffix}", parts)
+
+
+def _texts(word: str, rows: np.ndarray) -> pa.Array:
+    return pa.compute.binary_join_element_wise(word, pa.array(rows).cast(pa.string()), "")
+
+
+def _write(path: Path, parts: object) -> None:
+    writer = None
+    for part in parts:  # type: ignore[attr-defined]
+        if writer is None:
+            kind = pa.parquet.ParquetWriter if path.suffix == ".parquet" else pa.csv.CSVWriter
+            writer = kind(str(path), part.schema)
+        writer.write_table(part)
+    writer.close()  # type: ignore[union-attr]
+
+
+def make(edges: int, folder: Path) -> None:
+    """Write the tables of a graph as Parquet and as CSV."""
+    hin = powerlaw(edges)
+    for suffix in SUFFIXES:
+        write_tables(hin, folder / suffix[1:], suffix)
+
+
+def measured(*command: object) -> dict[str, float]:
+    """Run a process; return its seconds, those of all cores, and the most memory it had, in MiB."""
+    began = time.perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, *map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"{command} failed")
+    seconds, worked = time.perf_counter() - began, usage.ru_utime + usage.ru_stime
+    return {"seconds": round(seconds, 1), "cpu_seconds": round(worked, 1), "peak_mib": usage.ru_maxrss // 1024}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--edges", type=float, default=1e7)
+    parser.add_argument("--memory-limit", default="256MiB")
+    parser.add_argument("--whole", action=argparse.BooleanOptionalAction, default=True, help="import whole as well")
+    parser.add_argument("--make", type=Path, help="only make the tables, in this folder")
+    options = parser.parse_args()
+    if options.make:
+        make(int(options.edges), options.make)
+        return
+    with TemporaryDirectory() as parent:
+        # a process inherits the peak of the one that starts it, which therefore has to stay small
+        measured(__file__, "--make", parent, "--edges", options.edges)
+        for suffix in SUFFIXES:
+            measure(Path(parent) / suffix[1:], options.memory_limit, options.whole)
+
+
+def measure(folder: Path, limit: str, whole: bool) -> None:
+    """Import tables in parts and whole, and ask the store that the parts made."""
+    store, other = folder.with_suffix(".store"), folder.with_suffix(".whole")
+    size = sum(path.stat().st_size for path in folder.iterdir()) / 2**20
+    print(json.dumps({"tables": folder.name, "mib": round(size), "limit": limit}), flush=True)
+    command = ("-m", "neupath.cli")
+    steps: dict[str, tuple[object, ...]] = {
+        "import": (*command, "import", folder, "--to", store, "--memory-limit", limit),
+        "whole": ("-c", WHOLE, folder, other),
+        "same": ("-c", SAME, store, other),
+        "first query": (*command, "search", store, "author7", "--path", "author-paper-author"),
+        "info": (*command, "info", store),
+    }
+    for step, arguments in steps.items():
+        if whole or step not in ("whole", "same"):
+            print(json.dumps({"step": step, **measured(*arguments)}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""import_store: any source as a store, its tables in streams where they make the very store that memory would."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from neupath.datasets.registry import find_tables, load
+from neupath.datasets.sources import RelationTables, Selection, TableSource
+from neupath.datasets.streaming.joining import Joined, refuse_parallel
+from neupath.datasets.streaming.merging import merge
+from neupath.datasets.streaming.relations import RelationStream
+from neupath.datasets.streaming.staging import Staging
+from neupath.datasets.streaming.triples import TripleStream
+from neupath.errors import QueryError
+from neupath.graph import Duplicates
+from neupath.headway import Progress, Stages, silent, unseen
+from neupath.schema import Schema
+from neupath.store import Entries, Filling, Layout, fetch_entries, write_filled, write_store
+
+
+def import_store(
+    source: Any,
+    to: str | Path,
+    *,
+    config: str | Path | None = None,
+    duplicates: Duplicates | None = None,
+    data: str | Path | None = None,
+    memory_limit: str | None = None,
+    progress: Progress = silent,
+    stages: Stages = unseen,
+) -> Path:
+    """Write a graph as a store, given as `load` takes it; the store is the one that `write_store` makes of that.
+
+    Tables are read in parts, by a database that uses the disk beyond `memory_limit` (such as 2GiB; by default half of
+    the machine's memory). Other sources, and tables that this cannot read as `load` does, are read whole.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as parent:
+    ...     load(import_store("toy", parent + "/store")).num_nodes("author")
+    5
+    """
+    tables = find_tables(source, config, duplicates, data) if isinstance(source, str | os.PathLike) else None
+    if tables is None or not can_stream(tables):
+        if memory_limit is not None:
+            raise QueryError(f"{source} cannot be read in parts, so no memory limit can be kept; leave it out")
+        hin = load(source, config=config, duplicates=duplicates, data=data, progress=progress)
+        return write_store(hin, to, progress)
+    return write_filled(Path(to), lambda filling: stream_tables(tables, filling, stages), memory_limit)
+
+
+def can_stream(source: TableSource) -> bool:
+    """Whether the tables of a source make the same store in parts as they do whole.
+
+    They do not where attributes of Parquet have dictionaries, which differ from part to part, or where types and
+    relations are called by numbers.
+    """
+    if isinstance(source, RelationTables):
+        return not any(_has_dictionary(node.selection) for node in source.nodes)
+    nodes = [source.nodes] if source.nodes is not None else []
+    words = [(edges, "relation") for edges in source.edges] + [(n, "type") for n in nodes if "type" in n.columns]
+    return not any(map(_has_dictionary, nodes)) and all(
+        selection.all_text or pa.types.is_string(selection.told_types[selection.columns[word]])
+        for selection, word in words
+    )
+
+
+def _has_dictionary(selection: Selection) -> bool:
+    types = selection.told_types
+    return any("dictionary" in str(types[name]) for name in selection.attributes if name in types)
+
+
+def stream_tables(source: TableSource, filling: Filling, stages: Stages) -> None:
+    """Write the tables of a source into a store in the making."""
+    staging = Staging(filling.connection, stages)
+    stream: RelationStream | TripleStream
+    stream = RelationStream(staging, source) if isinstance(source, RelationTables) else TripleStream(staging, source)
+    types, edges = stream.stage()
+    choices = source.choices
+    schema = Schema(tuple(t.node_type for t in types), tuple(e.relation for e in edges), choices.abbreviations)
+    stream.write_nodes(filling, types)
+    for number, joined in enumerate(edges):
+        if choices.duplicates == "error":
+            refuse_parallel(staging, joined, {t.node_type: t for t in types})
+        filling.write_edges(number, merge(_entries(staging, joined), choices.duplicates))
+    named, attributes = tuple(t.named for t in types), tuple(t.attributes for t in types)
+    filling.finish(Layout(schema, named, attributes, tuple(choices.notes)))
+
+
+def _entries(staging: Staging, joined: Joined) -> Iterator[Entries]:
+    """Go through the sorted edges of a relation, showing how far it is."""
+    done = 0
+    for entries in fetch_entries(staging.connection, f"SELECT source, target, weight FROM {joined.query}"):  # noqa: S608
+        yield entries
+        done += len(entries[0])
+        staging.stages(f"writing {joined.relation.name}", done / joined.rows)

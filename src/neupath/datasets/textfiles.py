@@ -1,0 +1,169 @@
+"""A table as text: opened whether gzipped or not, how it is written, and its records as the csv module cuts them."""
+
+import csv
+import gzip
+import io
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from neupath.errors import SourceError
+
+_SAMPLE_LINES = 200
+_GZIP_MAGIC = b"\x1f\x8b"
+HEADER_WORDS = {
+    "id", "name", "title", "type", "kind", "weight", "source", "target", "src", "dst", "head", "tail", "subject",
+    "object", "relation", "predicate", "metaedge", "from", "to", "start", "end", "entity", "entity1", "entity2",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a text table is written; None means: find out from the file."""
+
+    delimiter: str | None = None
+    quote: str | None = None
+    header: bool | None = None
+
+
+class TextFile:
+    """How a text table is written, as its dialect says or its first lines show, and its records."""
+
+    def __init__(self, path: Path, given: Dialect, name: str, suffix: str) -> None:
+        self._path = path
+        self._given = given
+        self._name = name
+        self._suffix = suffix
+
+    @cached_property
+    def has_header(self) -> bool:
+        """Whether the first line names the columns; a line that looks like the data below it does not."""
+        if self._given.header is not None:
+            return self._given.header
+        first, later = self.sample[0], self.sample[1:]
+        if any(names_a_column(cell, self._name) for cell in first):
+            return True
+        if self._suffix == ".txt":
+            return False
+        return not any(
+            is_number(cell) or any(len(row) > at and row[at] == cell for row in later) for at, cell in enumerate(first)
+        )
+
+    def records(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield every record that is not blank with the line it begins at, as the csv module reads it."""
+        begins = 1
+        with open_raw(self._path) as raw:
+            reader = self._reader(io.TextIOWrapper(raw, encoding="utf-8-sig", newline=""))
+            for cells in reader:
+                if cells:
+                    yield begins, cells
+                begins = reader.line_num + 1
+
+    def _reader(self, lines: Iterable[str]) -> Any:
+        return csv_reader(lines, self.delimiter, self.quote)
+
+    @cached_property
+    def compression(self) -> str | None:
+        """How the file is compressed, if it is."""
+        with self._path.open("rb") as stream:
+            zipped = stream.read(2) == _GZIP_MAGIC
+        if not zipped and self._path.name.lower().endswith(".gz"):
+            raise SourceError(f"{self._path} is named .gz but is not gzipped")
+        return "gzip" if zipped else None
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        """The first lines of the file, without blank ones."""
+        try:
+            with open_raw(self._path) as raw:
+                text = io.TextIOWrapper(raw, encoding="utf-8-sig")
+                lines = [line.rstrip("\r\n") for line in islice(text, _SAMPLE_LINES)]
+        except UnicodeDecodeError as error:
+            raise SourceError(f"{self._path} {not_utf8(error)}") from error
+        found = [line for line in lines if line.strip()]
+        if not found:
+            raise SourceError(f"{self._path} has only blank lines; a table has at least a header line")
+        return found
+
+    @cached_property
+    def header_lines(self) -> int:
+        """How many lines to skip: the header and the blank lines above it."""
+        if not self.has_header:
+            return 0
+        with open_raw(self._path) as raw:
+            text = io.TextIOWrapper(raw, encoding="utf-8-sig")
+            return next(number for number, line in enumerate(text, 1) if line.strip())
+
+    @cached_property
+    def sample(self) -> list[list[str]]:
+        """The first records, cut into cells."""
+        return list(self._reader(iter(self._lines)))
+
+    @cached_property
+    def quote(self) -> str | None:
+        """The quote character: `"` in comma-separated files, none in others, unless it was given ("" for none)."""
+        if self._given.quote is not None:
+            return self._given.quote or None
+        return '"' if self.delimiter in ",;" else None
+
+    @cached_property
+    def delimiter(self) -> str:
+        """The delimiter that cuts the first line and at least half of the others into the same number of columns."""
+        if self._given.delimiter is not None:
+            return self._given.delimiter
+        usual = "\t" if self._suffix in (".tsv", ".tab", ".sif") else ","
+        for delimiter in dict.fromkeys([usual, "\t", ",", ";", "|", " "]):
+            rows = list(csv_reader(self._lines, delimiter, '"' if delimiter in ",;" else None))
+            alike = sum(len(row) == len(rows[0]) for row in rows)
+            if len(rows[0]) > 1 and 2 * alike >= len(rows):
+                return delimiter
+        return usual
+
+
+def csv_reader(lines: Iterable[str], delimiter: str, quote: str | None) -> Any:
+    """Read lines as records of cells; no quote means that quotes are characters like others."""
+    csv.field_size_limit(2**31 - 1)
+    if quote:
+        return csv.reader(lines, delimiter=delimiter, quotechar=quote)
+    return csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+
+
+def open_raw(path: Path) -> BinaryIO:
+    """Open a file, unzipping it where it is gzipped, whatever its name says."""
+    stream = path.open("rb")
+    zipped = stream.peek(2)[:2] == _GZIP_MAGIC
+    if not zipped:
+        return stream
+    stream.close()
+    return cast(BinaryIO, gzip.open(path, "rb"))
+
+
+def read_start(path: Path) -> bytes:
+    """Return the first bytes of a file, unzipped."""
+    with open_raw(path) as stream:
+        return stream.read(4096)
+
+
+def names_a_column(cell: str, name: str) -> bool:
+    """Whether a cell of the first line is a word that headers have: an id, a usual name, or the file's own name."""
+    word = cell.strip().lower()
+    own = {part.removesuffix("s") for part in re.split(r"[_\-\s.]+", name.lower())}
+    return word in HEADER_WORDS or word.endswith("_id") or cell.strip().endswith(("Id", "ID")) or word in own
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell reads as a number."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def not_utf8(error: UnicodeDecodeError) -> str:
+    """Say which byte is not text, and what to do."""
+    return f"is not UTF-8 text (byte {error.object[error.start]:#04x}); convert it, for example with iconv -t UTF-8"

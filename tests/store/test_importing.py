@@ -1,0 +1,310 @@
+"""Tables imported in parts make the very store that tables read whole do, or the very error."""
+
+import sys
+from pathlib import Path
+from subprocess import run as run_process
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import neupath as npth
+from neupath import HIN, NeuPathError
+from neupath.datasets import import_store, tables, write_folder
+from neupath.datasets.streaming import staging
+from neupath.datasets.streaming.columntypes import ColumnType
+from neupath.errors import QueryError, WriteError
+from neupath.graph import digest
+from neupath.store import check, filling, open_store, write_store
+from neupath.store.database import run
+from tests.datasets.test_folder import BAD, CAST, MOVIES, write
+from tests.datasets.test_triples import FREEBASE
+from tests.graphs import hins
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut tables into parts of a few rows, so that everything goes on in the next part."""
+    monkeypatch.setattr(tables, "_BATCH_ROWS", 2)
+    monkeypatch.setattr(tables, "_BATCH_BYTES", 256)
+    monkeypatch.setattr(staging, "BATCH", 3)
+    monkeypatch.setattr(filling, "BATCH", 2048)
+
+
+def assert_same(source: Path, parent: Path, **options: object) -> HIN:
+    """Import a source in parts and whole, and compare all that the two stores hold."""
+    whole = write_store(npth.load(source, **options), parent / "whole")  # type: ignore[arg-type]
+    parts = import_store(source, parent / "parts", memory_limit="200MiB", **options)  # type: ignore[arg-type]
+    one, other = npth.load(whole), npth.load(parts)
+    assert digest(one) == digest(other)
+    assert (one.schema, one.notes) == (other.schema, other.notes)
+    for node_type, nodes in one.nodes.items():
+        found = other.nodes[node_type]
+        assert (nodes.ids, nodes.names) == (found.ids, found.names)
+        assert nodes.attributes.equals(found.attributes)
+        assert nodes.attributes.schema.equals(found.attributes.schema)
+    assert open_store(whole).facts() == open_store(parts).facts()
+    assert not check(parts).problems
+    assert sorted(p.name for p in parts.rglob("*")) == sorted(p.name for p in whole.rglob("*"))
+    return other
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+TYPES = (
+    "movie_id,title,year,score,seen,on,at,when,fine,nothing,mixed,raw\n"
+    + "".join(f"m{n},T{n},{1990 + n},{n}.5,true,2020-01-0{n},10:0{n}:00,2020-01-01 00:00:0{n},"
+              f"2020-01-01 00:00:00.{n},,{n},text {n}\n" for n in range(1, 9))
+    + 'm9,"a ""quoted"", name",,7,false,,,,,NULL,none,"two\nlines"\n'
+)  # fmt: skip
+FILES = {
+    "nodes and relations": {
+        "movies__tsv": MOVIES,
+        "movie_actor__tsv__gz": CAST,
+        "movie_genre__csv": "movie_id,genre\n1,War\n",
+    },
+    "attributes of all types": {"movies__csv": TYPES, "movie_actor__csv": "movie_id,actor_id\nm1,1\nm9,-7\nm9,010\n"},
+    "parallel edges with weights": {
+        "a_b__csv": "a_id,b_id,weight\n" + "".join(f"x{n % 3},y{n % 2},{n / 7}\n" for n in range(60)) + "x9,y1,0\n"
+    },
+    "no edges": {"a_b__csv": "a_id,b_id\n", "as__csv": "a_id\n1\n"},
+    "undirected": {
+        "paper_cites_paper__csv": "paper_id,cited_paper_id,weight\n"
+        + "".join(f"p{n % 4},p{n * n % 5},{n / 3}\n" for n in range(40)),
+        "graph__toml": 'undirected = ["cites_paper"]\n[abbreviations]\nQ = "paper"\n',
+    },
+    "configured": {
+        "m__csv": "key;label;year\n1;One;\n2;Two;1999\n",
+        "cast__csv": "who;what;minutes\nz;1;2.5\ny;2;1\nz;1;1.25\n",
+        "other_thing__csv": "other_id;thing_id\n1;2\n",
+        "graph__toml": 'delimiter = ";"\ntake = ["acts"]\n[nodes.movie]\nfile = "m.csv"\nid = "key"\nname = "label"\n'
+        'attributes = ["year", "label"]\n[[edges]]\nname = "acts"\nfile = "cast.csv"\nsource = "actor"\n'
+        'target = "movie"\ncolumns = ["who", "what"]\nweight = "minutes"\n',
+    },
+    "pair": {
+        "nodes__tsv": "id\tname\tkind\tsize\n"
+        "G1\tABC\tGene\t1\n7\tflu\tDisease\t\nG2\tXYZ\tGene\t2.5\n8\t\tDisease\t3\n",
+        "edges__tsv": "source\tmetaedge\ttarget\tscore\n"
+        "7\tDaG\tG1\t0.5\nG1\tGiG\tG2\t1\nG2\tGiG\tG1\t.1\n7\tGiG\tG2\t1\n",
+        "metaedges__tsv": "x\ty\n1\t2\n",
+        "graph__toml": 'undirected = ["GiG"]\n[pair]\nweight = "score"\n',
+    },
+    "triples in parts": {"train__txt": FREEBASE, "valid__txt": "/m/9\t/film/actor\t/m/2\n", "test__txt": "1\tx\t2\n"},
+    "triples with types": {
+        "kg__csv": "head,relation,tail,weight\n" + "".join(f"{n % 7},r{n % 3},{n % 5},{n / 9}\n" for n in range(50)),
+        "types__tsv": "entity\ttype\tname\n" + "".join(f"{n}\tt{n % 3}\tname {n}\n" for n in range(7)),
+        "graph__toml": '[triples]\nfiles = ["kg.csv"]\ntypes = "types.tsv"\n',
+    },
+    "no triples": {"train__tsv": "head\trelation\ttail\n"},
+}
+
+
+@pytest.mark.parametrize("case", list(FILES))
+def test_text_tables(tmp_path: Path, case: str) -> None:
+    assert_same(write(tmp_path / "g", **FILES[case]), tmp_path)
+
+
+@pytest.mark.parametrize("case", ["parallel edges with weights", "undirected", "triples with types"])
+def test_parallel_edges_are_dropped(tmp_path: Path, case: str) -> None:
+    assert_same(write(tmp_path / "g", **FILES[case]), tmp_path, duplicates="drop")
+
+
+@pytest.mark.parametrize("name", ["a_b.csv", "kg.tsv"])
+def test_single_files(tmp_path: Path, name: str) -> None:
+    assert_same(write(tmp_path / "g", a_b__csv="a_id,b_id\n1,2\n", kg__tsv=FREEBASE) / name, tmp_path)
+
+
+@settings(max_examples=5, deadline=None)
+@given(hin=hins())
+def test_exported_graphs(tmp_path_factory: pytest.TempPathFactory, hin: HIN) -> None:
+    parent = tmp_path_factory.mktemp("parent")
+    assert digest(assert_same(write_folder(hin, parent / "g"), parent)) == digest(hin)
+
+
+def test_parquet(tmp_path: Path) -> None:
+    folder = tmp_path / "g"
+    folder.mkdir()
+    columns = {"movie_id": pa.array([3, 1, 2], pa.int32()), "name": ["x", None, "z"], "tags": [["a"], None, []]}
+    pq.write_table(pa.table(columns), folder / "movies.parquet")
+    ends = {"movie_id": ["1", "2", "1", "1"], "actor_id": [7, 8, 7, 9], "weight": [0.1, 0.2, 0.7, 3.0]}
+    pq.write_table(pa.table(ends), folder / "movie_actor.parquet")
+    pq.write_table(pa.table({"movie_id": [1], "actor_id": ["8"]}), folder / "movie_liked_actor.parquet")
+    hin = assert_same(folder, tmp_path)
+    assert hin.nodes["actor"].ids.to_pylist() == [7, 8, 9]
+
+
+def test_a_dictionary_is_read_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "g"
+    folder.mkdir()
+    kinds = pa.array(["x", "y", "x"]).dictionary_encode()
+    pq.write_table(pa.table({"movie_id": [1, 2, 3], "kind": kinds}), folder / "movies.parquet")
+    pq.write_table(pa.table({"movie_id": [1, 3], "actor_id": [7, 8]}), folder / "movie_actor.parquet")
+    with pytest.raises(QueryError, match="cannot be read in parts, so no memory limit can be kept; leave it out"):
+        import_store(folder, tmp_path / "s", memory_limit="1GiB")
+    assert digest(npth.load(import_store(folder, tmp_path / "s"))) == digest(npth.load(folder))
+
+
+MORE_BAD = {
+    "parallel": {"a_b__csv": "a_id,b_id\n1,2\n1,3\n2,2\n1,3\n1,2\n"},
+    "parallel, undirected": {
+        "a_likes_a__csv": "a_id,liked_a_id\nx,y\ny,z\ny,x\n", "graph__toml": 'undirected = ["likes_a"]'
+    },
+    "parallel triples": {"train__txt": "a\tr\tb\na\ts\tb\nb\tr\tb\na\ts\tb\na\tr\tb\n"},
+    "unknown relation": {"a_b__csv": "a_id,b_id\n1,2\n", "graph__toml": 'take = ["c"]'},
+    "unknown relation of triples": {"train__txt": FREEBASE, "graph__toml": 'take = ["c"]'},
+    "empty relation": {"train__txt": "a\tr\tb\na\t\tb\n"},
+    "late weight": {"a_b__csv": "a_id,b_id,weight\n" + "x,y,1\n" * 100 + "x,y,1e999\nx,y,z\n"},
+    "ids before weights": {"a_b__csv": "a_id,b_id,weight\nx,y,z\n,y,1\n"},
+    "weights in one part": {
+        "train__csv": "head,relation,tail,weight\na,r,b,1\n", "test__csv": "head,relation,tail\na,r,c\n"
+    },
+    "repeats": {"as__csv": "a_id\nx\ny\nz\ny\nx\n", "a_b__csv": "a_id,b_id\nx,y\n"},
+    "many lost": {"as__csv": "a_id\nx\n", "a_b__csv": "a_id,b_id\nx,y\nv,y\nw,y\n"},
+    "bad abbreviation": {"a_b__csv": "a_id,b_id\nx,y\n", "graph__toml": '[abbreviations]\nX = "nothing"'},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", [*BAD, *MORE_BAD])
+def test_errors_are_the_same(tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if case == "not UTF-8, late":
+        monkeypatch.undo()
+    duplicates: Any = "error" if case in MORE_BAD else None
+    folder = write(tmp_path / "g", **(BAD[case][0] if case in BAD else MORE_BAD[case]))
+    with pytest.raises(NeuPathError) as whole:
+        npth.load(folder, duplicates=duplicates)
+    with pytest.raises(type(whole.value)) as parts:
+        import_store(folder, tmp_path / "s", duplicates=duplicates)
+    assert str(parts.value) == str(whole.value)
+    assert names(tmp_path) == ["g"]
+
+
+words = st.sampled_from(["1", "2", "02", "-3", "x", "y ", '"', "é", ""])
+numbers = st.sampled_from(["1", "0.1", "0.7", " 2 ", "0", "1e-3", "-1", ""])
+
+
+def rows(draw: st.DrawFn, *cells: st.SearchStrategy[str]) -> str:
+    """Draw lines of cells, all of them quoted."""
+    drawn = draw(st.lists(st.tuples(*cells), max_size=12))
+    return "".join(",".join('"{}"'.format(cell.replace('"', '""')) for cell in row) + "\n" for row in drawn)
+
+
+@st.composite
+def folders(draw: st.DrawFn) -> dict[str, str]:
+    """A folder of tables, of which many have something wrong with them."""
+    if draw(st.booleans()):
+        relations = st.sampled_from(["r", "s"])
+        files = {"edges__csv": "source,relation,target,weight\n" + rows(draw, words, relations, words, numbers)}
+        typed = "id,type,year\n" + rows(draw, words, st.sampled_from(["t", "u"]), words)
+        return files | ({"nodes__csv": typed} if draw(st.booleans()) else {})
+    files = {"a_b__csv": "a_id,b_id,weight\n" + rows(draw, words, words, numbers)}
+    files["a_likes_a__csv"] = "a_id,liked_a_id\n" + rows(draw, words, words)
+    return files | ({"as__csv": "a_id,name,year\n" + rows(draw, words, words, words)} if draw(st.booleans()) else {})
+
+
+@settings(max_examples=25, deadline=None)
+@given(files=folders(), duplicates=st.sampled_from(["count", "drop", "error"]))
+def test_any_tables(tmp_path_factory: pytest.TempPathFactory, files: dict[str, str], duplicates: str) -> None:
+    parent = tmp_path_factory.mktemp("parent")
+    folder = write(parent / "g", **files)
+    try:
+        npth.load(folder, duplicates=duplicates)  # type: ignore[arg-type]
+    except NeuPathError as whole:
+        with pytest.raises(type(whole)) as parts:
+            import_store(folder, parent / "s", duplicates=duplicates)  # type: ignore[arg-type]
+        assert str(parts.value) == str(whole)
+    else:
+        assert_same(folder, parent, duplicates=duplicates)
+
+
+CELLS = [
+    "", "NULL", "1", "0", "-7", "1.5", "1e3", "nan", "true", "False", "2020-01-02", "10:11:12", "2020-01-02 03:04:05",
+    "2020-01-02T03:04:05.25", "2020-01-02T03:04:05Z", "2020-01-02T03:04:05.5Z", "text", " 3", "99999999999999999999",
+]  # fmt: skip
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from(CELLS), max_size=6))
+def test_types_are_those_of_arrow(cells: list[str]) -> None:
+    written = pa.py_buffer(("c\n" + "".join(f'"{cell}"\n' for cell in cells)).encode())
+    column = ColumnType()
+    for cell in cells:
+        column.see(pa.array([cell.encode()]))
+    assert column.found == pa.csv.read_csv(written).schema.field("c").type
+
+
+def test_bytes_that_are_no_text(tmp_path: Path) -> None:
+    movies = b"movie_id\tplot\n" + b"".join(b"%d\tabout %d\n" % (n, n) for n in range(3000)) + b"9999\tJ\xf6rg\n"
+    folder = write(tmp_path / "g", movies__tsv=movies, movie_actor__tsv="movie_id\tactor_id\n9999\t1\n")
+    assert assert_same(folder, tmp_path).nodes["movie"].attributes.schema.field("plot").type == pa.binary()
+
+
+@pytest.mark.parametrize("limit", ["much", "-1GiB", "1", "2GiB; DROP TABLE x"])
+def test_a_limit_is_a_size(tmp_path: Path, limit: str) -> None:
+    folder = write(tmp_path / "g", movie_actor__tsv=CAST)
+    with pytest.raises(QueryError, match="is no size; write it as 512MiB or 2GiB"):
+        import_store(folder, tmp_path / "s", memory_limit=limit)
+    assert names(tmp_path) == ["g"]
+
+
+def test_too_little_memory_is_said(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", a_b__csv="a_id,b_id\n" + "".join(f"{n},{n}\n" for n in range(5000)))
+    with pytest.raises(WriteError, match="100KiB of memory are not enough for this; give more"):
+        import_store(folder, tmp_path / "s", memory_limit="100KiB")
+    assert names(tmp_path) == ["g"]
+
+
+def test_a_file_in_the_way_and_an_interruption(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", movie_actor__tsv=CAST)
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(WriteError, match=r"cannot write .*file/s: (File exists|Not a directory)"):
+        import_store(folder, tmp_path / "file" / "s")
+
+    def interrupt(_title: str, _share: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        import_store(folder, tmp_path / "s", stages=interrupt)
+    assert names(tmp_path) == ["file", "g"]
+
+
+class Interrupted:
+    """A connection on which Ctrl-C is pressed while it works, as DuckDB tells of it."""
+
+    def execute(self, _statement: str, _values: list[object]) -> None:
+        raise RuntimeError("Query interrupted")
+
+
+def test_an_interrupted_statement_is_an_interruption() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(Interrupted(), "SELECT 1")
+
+
+FULL_DISK = """
+import resource, signal, sys
+from neupath import NeuPathError
+from neupath.datasets import import_store
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+import duckdb
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), int(sys.argv[3])))
+try:
+    import_store(sys.argv[1], sys.argv[2])
+except NeuPathError as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.parametrize("size", [5_000, 200_000, 600_000])
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path, size: int) -> None:
+    lines = "".join(f"author number {n % 9000},paper number {n}\n" for n in range(40_000))
+    folder = write(tmp_path / "g", a_b__csv="a_id,b_id\n" + lines)
+    command = [sys.executable, "-c", FULL_DISK, str(folder), str(tmp_path / "s"), str(size)]
+    done = run_process(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"WriteError cannot write {tmp_path / 's'}: ")
+    assert done.stdout.count("\n") == 1
+    assert names(tmp_path) == ["g"]
