@@ -308,3 +308,17 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path, size: in
     assert done.stdout.startswith(f"WriteError cannot write {tmp_path / 's'}: ")
     assert done.stdout.count("\n") == 1
     assert names(tmp_path) == ["g"]
+
+
+def test_a_table_may_be_in_parts(tmp_path: Path) -> None:
+    folder = tmp_path / "source"
+    (folder / "movie_actor").mkdir(parents=True)
+    for number in range(3):
+        rows = {"movie_id": [f"m{number}", "m1"], "actor_id": [number, 7], "weight": [0.1, 0.7]}
+        pq.write_table(pa.table(rows), folder / "movie_actor" / f"part-{number}.parquet")
+    hin = assert_same(folder, tmp_path)
+    assert hin.nodes["movie"].ids.to_pylist() == ["m0", "m1", "m2"]
+    pq.write_table(pa.table({"movie_id": ["m9"], "weight": [1.0]}), folder / "movie_actor" / "part-9.parquet")
+    with pytest.raises(NeuPathError, match=r"part-9.parquet has no column 'actor_id'"):
+        import_store(folder, tmp_path / "other")
+    assert not (tmp_path / "other").exists()
