@@ -108,7 +108,8 @@ class Evaluation:
     protocol: Protocol
     rmse_top: float
     rmse_all: float
-    rmse_nonzero: float
+    rmse_nonzero: float | None
+    """Over the pairs that are related; nothing where none is."""
     ndcg: float | None
     """Nothing where no query has a related target: there is no ranking to judge."""
     ndcg_released: float | None
@@ -168,7 +169,7 @@ def evaluate(scorer: Scorer, teacher: Scorer, queries: Rows, protocol: Protocol 
     roots = {name: _root(np.concatenate([np.zeros(0), *parts])) for name, parts in errors.items()}
     means = {name: float(np.mean(values)) if values else None for name, values in ranking.items()}
     return Evaluation(
-        teacher.metapath_text, protocol, roots["top"], roots["all"], roots["nonzero"],
+        teacher.metapath_text, protocol, roots["top"], roots["all"], roots["nonzero"] if ranking["ndcg"] else None,
         means["ndcg"], means["released"], means["recall"],
         len(queries), len(ranking["ndcg"]), seconds / max(1, len(queries)),
     )  # fmt: skip

@@ -10,7 +10,7 @@ from neupath import NeuPathError
 from neupath.experiments import PARTS, QUICK, printed, reproduce, reproduction
 from neupath.experiments.columns import Column, columns_in, load_graph
 from neupath.experiments.parts import LEARNED, Question, plan_comparison, plan_paths
-from neupath.experiments.reports import report_ndcg
+from neupath.experiments.reports import report_ndcg, report_rmse
 from neupath.experiments.runs import CLASSICAL, INFERRED, Run, execute
 from neupath.experiments.tables import Cell, collect, make_table, to_csv
 from tests.test_cli import Run as Shell
@@ -88,6 +88,16 @@ def test_processes_make_no_difference(tmp_path: Path) -> None:
         reproduce(["rmse"], tmp_path / str(jobs), quick=True, models=["gcn"], jobs=jobs).folder for jobs in (1, 2)
     )
     assert (one / "rmse.csv").read_text(encoding="utf-8") == (two / "rmse.csv").read_text(encoding="utf-8")
+
+
+def test_what_is_timed_runs_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reproduction, "ProcessPoolExecutor", lambda *_: pytest.fail("timed beside something else"))
+    assert reproduce(["runtime"], tmp_path, quick=True, models=["pathsim"], jobs=2).runs == 1
+
+
+def test_lines_that_are_no_results_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "runs.jsonl").write_bytes(b'[1]\n7\n{"model": "gcn"}\n\xff\n')
+    assert reproduce(["runtime"], tmp_path, quick=True, models=["pathsim"]).resumed == 0
 
 
 @pytest.mark.parametrize("model", [*LEARNED, INFERRED, *CLASSICAL])
@@ -191,3 +201,14 @@ def test_measures_without_labels_stand_in_both_tables(tmp_path: Path) -> None:
     ]
     report_ndcg(results, Question((column,), range(1), QUICK), tmp_path)
     assert cells(tmp_path / "ndcg.csv", "paper") == {("ppr", "ABA"): 0.4, ("gcn", "ABA"): 0.2}
+
+
+def test_there_is_no_error_over_related_pairs_where_none_is(tmp_path: Path) -> None:
+    column = Column("g", "ABA", 2, 2, ())
+    shared = {"model": "gcn", "path": "ABA", "protocol": "strict", "rmse_all": 0.2, "rmse_nonzero": 0.0}
+    question = Question((column,), range(1), QUICK)
+    report_rmse([{**shared, "ranked_queries": 0}], question, tmp_path)
+    assert cells(tmp_path / "rmse.csv", "strict_all") == {("gcn", "ABA"): 0.2}
+    assert cells(tmp_path / "rmse.csv", "strict_related") == {}
+    report_rmse([{**shared, "ranked_queries": 1}], question, tmp_path)
+    assert cells(tmp_path / "rmse.csv", "strict_related") == {("gcn", "ABA"): 0.0}

@@ -23,7 +23,7 @@ def report_rmse(results: Sequence[Result], question: Question, folder: Path) -> 
     paper = _compared(results, question, rows, "paper", "rmse_top", f"RMSE on the top 10, {_PAPER}", printed.RMSE)
     every = _compared(results, question, rows, "strict", "rmse_all", "RMSE over all pairs, strict")
     nonzero = _compared(results, question, rows, "strict", "rmse_nonzero", "RMSE over related pairs, strict")
-    draw_tables([paper, nonzero], [f"top 10, {_PAPER}", "related pairs, strict"], folder / "rmse.svg", "RMSE")
+    draw_tables([nonzero, paper], ["related pairs, strict", f"top 10, {_PAPER}"], folder / "rmse.svg", "RMSE")
     return _write(folder, "rmse", {"paper": paper, "strict_all": every, "strict_related": nonzero})
 
 
@@ -50,6 +50,8 @@ def _compared(
 ) -> Table:
     """Compare models on all columns; those `free` of labels are the same under any protocol."""
     kept = [r for r in results if r["protocol"] == protocol or (free and r["model"] in CLASSICAL)]
+    if metric == "rmse_nonzero":
+        kept = [r if r["ranked_queries"] else {**r, metric: None} for r in kept]  # over no pairs there is no error
     columns = [column.path for column in question.columns]
     return make_table(title, "model", rows, columns, collect(kept, metric, _model, _path), numbers, "rmse" in metric)
 

@@ -109,11 +109,18 @@ def _open(folder: Path, scale: Scale) -> None:
 def _carry_out(
     runs: Sequence[Run], scale: Scale, data: Path | None, jobs: int, device: str | None
 ) -> Iterator[tuple[Run, dict[str, object]]]:
-    """Carry out runs, in some processes, and yield each result as it comes."""
-    if jobs == 1:
-        for run in runs:
-            yield run, execute(run, scale, data, device)
-        return
+    """Carry out runs, in some processes, and yield each result as it comes; what is timed has the machine to itself."""
+    alone = [run for run in runs if run.timed or jobs == 1]
+    together = [run for run in runs if not (run.timed or jobs == 1)]
+    if together:
+        yield from _side_by_side(together, scale, data, jobs, device)
+    for run in alone:
+        yield run, execute(run, scale, data, device)
+
+
+def _side_by_side(
+    runs: Sequence[Run], scale: Scale, data: Path | None, jobs: int, device: str | None
+) -> Iterator[tuple[Run, dict[str, object]]]:
     threads = max(1, len(os.sched_getaffinity(0)) // jobs)
     with ProcessPoolExecutor(jobs, get_context("spawn"), _start, (threads,)) as pool:
         waiting = {pool.submit(execute, run, scale, data, device): run for run in runs}
@@ -150,11 +157,11 @@ def _read(folder: Path) -> dict[str, dict[str, object]]:
     """Return the results that are kept, by run; a line that was cut off is a run that was not finished."""
     path = folder / RUNS
     found = {}
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
     for line in filter(None, lines):
         try:
             result = json.loads(line)
             found[str(result.pop("run"))] = result
-        except (ValueError, KeyError, AttributeError):
+        except (ValueError, KeyError, AttributeError, TypeError):
             continue
     return found
