@@ -1,4 +1,6 @@
-"""GTN against products of dense matrices."""
+"""GTN against products of dense matrices, and whether it chooses."""
+
+from typing import cast
 
 import numpy as np
 import pytest
@@ -6,9 +8,10 @@ from hypothesis import given, settings
 
 torch = pytest.importorskip("torch", reason="the learn extra is not installed")
 
-from neupath import HIN  # noqa: E402
+from neupath import HIN, PathSim  # noqa: E402
+from neupath.models.embedding import EmbeddingNetwork  # noqa: E402
 from neupath.models.graph_tensors import GraphTensors  # noqa: E402
-from neupath.models.gtn import SoftChains  # noqa: E402
+from neupath.models.gtn import GTN, SoftChains  # noqa: E402
 from tests.graphs import hins  # noqa: E402
 from tests.models.test_graph_tensors import dense_kinds  # noqa: E402
 
@@ -20,7 +23,7 @@ def test_equals_dense_products(hin: HIN) -> None:
     graph = GraphTensors.of(hin, torch.device("cpu"))
     chains = SoftChains(graph, dim=3, steps=3, channels=2)
     x = torch.randn(graph.num_nodes, 3)
-    gates = chains.gates.detach().softmax(1).numpy().astype(float)
+    gates = chains.gates().detach().numpy().astype(float)
     one = np.eye(graph.num_nodes)
     projected = chains.project(x).detach().numpy().reshape(-1, 2, 3)
     parts = []
@@ -32,3 +35,11 @@ def test_equals_dense_products(hin: HIN) -> None:
         parts.append(np.maximum(0, whole / whole.sum(1, keepdims=True) @ projected[:, channel]))
     joined = torch.tensor(np.concatenate(parts, axis=1), dtype=torch.float32)
     torch.testing.assert_close(chains(x), chains.combine(joined), atol=1e-5, rtol=0)
+
+
+def test_gates_come_to_choose(toy: HIN) -> None:
+    everyone = np.arange(toy.num_nodes("author"))
+    model = GTN(dim=16, layers=4, epochs=100, device="cpu")
+    model.fit(toy, teacher=PathSim("APVPA").fit(toy), queries=everyone, validation=everyone)
+    gates = cast(SoftChains, cast(EmbeddingNetwork, model.network_).encoder).gates()
+    assert gates.max() > 10 * gates.min(), "one kind of edge is preferred to another"

@@ -10,6 +10,9 @@ from neupath.models.baseline import TrainingOptions
 from neupath.models.embedding import EmbeddingScorer
 from neupath.models.graph_tensors import GraphTensors
 
+_PACE = 100
+"""How much faster gates learn than weights, as in the authors' code; at the pace of weights they stay near even."""
+
 
 class GTN(EmbeddingScorer):
     """Choose a chain of relations, softly, and average over the nodes it leads to.
@@ -45,17 +48,22 @@ class SoftChains(nn.Module):
     def __init__(self, graph: GraphTensors, dim: int, steps: int, channels: int) -> None:
         super().__init__()
         self.graph = graph
-        self.gates = nn.Parameter(0.1 * torch.randn(steps, len(graph.blocks) + 1, channels))  # the last is "stay"
+        kinds = len(graph.blocks) + 1  # the last is "stay"
+        self.slow_gates = nn.Parameter(0.1 / _PACE * torch.randn(steps, kinds, channels))
         self.project = nn.Linear(dim, channels * dim, bias=False)
         self.combine = nn.Linear(channels * dim, dim)
 
+    def gates(self) -> Tensor:
+        """Return the share of each kind of edge, and of staying, at each step; shape (steps, kinds + 1, channels)."""
+        return (_PACE * self.slow_gates).softmax(1)
+
     def forward(self, x: Tensor) -> Tensor:
         """Return the vectors of all nodes; shapes (nodes, dim) both."""
-        channels = self.gates.shape[-1]
+        channels = self.slow_gates.shape[-1]
         features = self.project(x).unflatten(1, (channels, -1))  # (nodes, channels, dim)
         start = torch.cat([features, torch.ones_like(features[..., :1])], dim=-1)
         y = start
-        for gate in self.gates.softmax(1).flip(0):  # the last step of a chain is the first to be multiplied
+        for gate in self.gates().flip(0):  # the last step of a chain is the first to be multiplied
             y = self.graph.spread(y, gate[:-1, :, None]) + y * gate[-1, :, None]
         y = y + start
         found: Tensor = self.combine((y[..., :-1] / y[..., -1:]).relu().flatten(1))
