@@ -2,19 +2,19 @@
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self
 
 import numpy as np
 
-from neupath.errors import NeuPathError, WriteError
+from neupath.errors import NeuPathError
 from neupath.graph import HIN
 from neupath.nodes import Rows
 from neupath.store.batch import Batch
 from neupath.store.checking import Checked, check
-from neupath.store.database import VersionFacts, connect, read_facts, reading, run
+from neupath.store.database import VersionFacts, connect, read_facts, reading, run, telling_reads
 from neupath.store.folding import RETAINED, fold, is_due
 from neupath.store.grouping import Grouped
 from neupath.store.layout import check_marker
@@ -79,11 +79,13 @@ class Store:
     @contextmanager
     def _reading(self) -> Iterator[Any]:
         """Lend the connection that writes, where there is one, or else one for reading."""
-        with self._lock:
-            if self._writer is not None:
-                yield self._writer
-                return
-        with reading(self.folder) as connection:
+        with ExitStack() as held:
+            with self._lock:  # so that none is opened for writing at the same time, which a database does not allow
+                if self._writer is not None:
+                    held.enter_context(telling_reads(self.folder))
+                    yield self._writer
+                    return
+                connection = held.enter_context(reading(self.folder))
             yield connection
 
     def hold(self) -> None:
@@ -116,7 +118,7 @@ class Store:
         if self._standing is not None and is_due(self._standing):
             try:
                 self.compact()
-            except (NeuPathError, OSError) as error:
+            except NeuPathError as error:
                 _log.warning("the store %s could not be compacted: %s", self.folder, error)
 
     def compact(self, retained: int = RETAINED) -> None:
@@ -125,8 +127,8 @@ class Store:
             try:
                 fold(self._open_writer(), self.folder, retained)
                 self._standing = None  # the next one is over the new snapshot
-            except WriteError:
-                self.close()
+            except BaseException:
+                self.close()  # and leave no transaction open
                 raise
 
     def check(self) -> Checked:
