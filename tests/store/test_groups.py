@@ -232,8 +232,21 @@ def test_a_store_is_read_while_it_is_written_in_one_process(store: Store) -> Non
 
 
 def test_a_store_that_is_open_elsewhere_in_the_process_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neupath.store.database._PATIENCE", 0.1)
+    monkeypatch.setattr("neupath.store.database.PATIENCE", 0.1)
     with store:
         store.hold()
         with pytest.raises(SourceError, match="written to by this process"):
             npth.load(str(store.folder))
+        with open_store(store.folder) as other, pytest.raises(SourceError, match="open for writing in this process"):
+            other.update(Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")]))
+
+
+def test_two_who_opened_a_store_write_in_turn(store: Store) -> None:
+    def add(paper: str) -> None:
+        with open_store(store.folder) as own:
+            own.update(Batch([EdgeLine("writes", "Mike", paper)]))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(add, npth.load("toy").nodes["paper"].ids.to_pylist()[-8:]))
+    assert store.version == 8
+    assert not store.check().problems

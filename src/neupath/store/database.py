@@ -16,7 +16,7 @@ from neupath.errors import MissingExtraError, SourceError, WriteError
 from neupath.schema import Relation, Schema
 from neupath.store.layout import DATABASE
 
-_PATIENCE = 10.0
+PATIENCE = 10.0
 """Seconds to wait for another process that has the store open for writing."""
 _AT_ONCE = 64
 """Rows of one statement; more of them are better given as a table."""
@@ -163,7 +163,7 @@ def connect(folder: Path, *, write: bool = False) -> Any:
         raise SourceError(f"the store {folder} has no {DATABASE}: it is damaged; import it again")
     if write and not (os.access(path, os.W_OK) and os.access(folder, os.W_OK)):
         raise WriteError(f"cannot write to the store {folder}: no permission")
-    until = time.monotonic() + _PATIENCE
+    until = time.monotonic() + PATIENCE
     while True:
         try:
             connection = library.connect(str(path), read_only=not write)

@@ -12,8 +12,10 @@ import numpy as np
 from neupath.errors import NeuPathError
 from neupath.graph import HIN
 from neupath.nodes import Rows
+from neupath.store import database
 from neupath.store.batch import Batch
 from neupath.store.checking import Checked, check
+from neupath.store.claims import claim, give_up
 from neupath.store.database import VersionFacts, connect, read_facts, reading, run, telling_reads
 from neupath.store.folding import RETAINED, fold, is_due
 from neupath.store.grouping import Grouped
@@ -142,10 +144,16 @@ class Store:
             if self._writer is not None:
                 self._writer.close()
                 self._writer, self._standing = None, None
+                give_up(self)
 
     def _open_writer(self) -> Any:
         if self._writer is None:
-            self._writer = connect(self.folder, write=True)
+            claim(self.folder, self, database.PATIENCE)
+            try:
+                self._writer = connect(self.folder, write=True)
+            except BaseException:
+                give_up(self)
+                raise
         return self._writer
 
 
