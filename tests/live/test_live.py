@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import neupath as npth
 from neupath import HIN, Nodes
-from neupath.errors import MetaPathError, SourceError, WriteError
+from neupath.errors import GraphError, MetaPathError, SourceError, WriteError
 from neupath.graph import digest
 from neupath.live import LiveGraph, LiveStore
 from neupath.live import live as live_module
@@ -278,3 +278,35 @@ def test_compaction_goes_on_behind_changes() -> None:
     view = live.view()
     assert view.version == 200
     assert_same(view.fit(measure), npth.PathSim("APA").fit(rebuilt(view.hin)), 5)
+
+
+@pytest.mark.parametrize(
+    ("edge", "told"),
+    [
+        ((99, 0, 1.0), "names row 99 of author, which has 6 nodes"),
+        ((0, -1, 1.0), "names row -1 of paper"),
+        ((0, 0, float("nan")), "weight nan is not allowed"),
+        ((0, 0, -1.0), "weight -1.0 is not allowed"),
+    ],
+)
+def test_what_is_not_there_is_refused_before_anything_changes(edge: tuple[int, int, float], told: str) -> None:
+    live = LiveGraph(npth.load("toy"))
+    live.fit(npth.PathSim("author-paper-author"))
+    writes = live.view().hin.schema.relations[0]
+    new = {"author": Nodes("author", pa.array(["Zoe"]))}
+    with pytest.raises(GraphError, match=told):
+        live.put([(writes, 5, 0, 1.0), (writes, *edge)], new)
+    with pytest.raises(GraphError, match="no relation 'author -likes-> paper' in this graph"):
+        live.put([(npth.Relation("author", "likes", "paper"), 0, 0, 1.0)])
+    with pytest.raises(GraphError, match="must be unique"):
+        live.put([], new | {"venue": Nodes("venue", pa.array(["KDD"]))})
+    assert digest(live.view().hin) == digest(npth.load("toy"))
+    assert live.put([(writes, 5, 0, 1.0)], new) == 1
+
+
+def test_a_store_that_cannot_be_read_is_not_held(tmp_path: Path) -> None:
+    path = write_store(npth.load("toy"), tmp_path / "toy.store")
+    (path / "snapshot-0" / "edges-0-data.npy").unlink()
+    with pytest.raises(SourceError, match="damaged"):
+        LiveStore(path)
+    assert check(path).problems

@@ -14,6 +14,7 @@ from neupath.following import Learned
 from neupath.graph import HIN
 from neupath.live.matrices import LiveMatrices
 from neupath.live.state import RowChange, State, View, key_of
+from neupath.live.strangers import refuse_strangers
 from neupath.measures import PathSim
 from neupath.measures.path_measure import PathMeasure
 from neupath.nodes import Nodes, Rows
@@ -84,6 +85,7 @@ class LiveGraph:
         """Set the weights of edges by relation and rows (0 takes one away), and add nodes; return the new version."""
         with self._writing:
             change = RowChange(self._state.view.version + 1, edges, nodes or {})  # type: ignore[arg-type]
+            refuse_strangers(self._state.view.hin, change)
             self.apply(change)
             return change.version
 
@@ -148,9 +150,13 @@ class LiveStore:
         self._following = Lock()
         self._recent: dict[int, View] = {}
         self._grouped: Grouped[Batch, int] = Grouped(self._update_many)
-        if not read_only:
-            self.store.hold()
-        self._open()
+        try:
+            if not read_only:
+                self.store.hold()
+            self._open()
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> Self:
         return self

@@ -144,8 +144,7 @@ class State:
         self.view = View(version, hin, views, models)
 
     def _grow(self, added: Mapping[str, Nodes]) -> None:
-        for node_type, nodes in added.items():
-            self._nodes[node_type] = joined(self._nodes[node_type], nodes)
+        self._nodes |= {node_type: joined(self._nodes[node_type], nodes) for node_type, nodes in added.items()}
         self._adjacency.grow({node_type: len(nodes) for node_type, nodes in self._nodes.items()})
         sizes = self._adjacency.sizes
         for halves in self._halves.values():
