@@ -195,7 +195,7 @@ def test_a_measure_is_followed_once_and_only_the_last_ones_are(tmp_path: Path) -
 
 
 def test_an_older_version_is_answered_from_memory_or_from_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neupath.live.live.RECENT", 2)
+    monkeypatch.setattr("neupath.live.recent.RECENT", 2)
     measure, path = npth.PathCount("APA"), write_store(npth.load("toy"), tmp_path / "s")
     with LiveStore(path) as live:
         live.fit(measure)
@@ -310,3 +310,26 @@ def test_a_store_that_cannot_be_read_is_not_held(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="damaged"):
         LiveStore(path)
     assert check(path).problems
+
+
+def test_versions_that_share_little_are_not_all_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, measure = write_store(npth.load("toy"), tmp_path / "s"), npth.PathCount("APA")
+    monkeypatch.setattr("neupath.live.recent.BYTES", 40_000)
+    with LiveStore(path, share=float("inf")) as live:
+        live.fit(measure)
+        for _ in range(30):
+            live.update(Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")]))
+        assert len(live._recent) == 31
+        for number in range(30):
+            live.update(Batch(add_nodes=[NodeLine("paper", f"new{number}")]))
+            live.update(Batch(remove_nodes=[NodeLine("paper", f"new{number}")]))
+        assert len(live._recent) < 20
+        found = {live.view(as_of).fit(measure).score("Mike", "Jim") for as_of in range(30, 91)}
+        assert found == {30.0}
+
+
+def test_a_new_node_of_a_store_is_not_compared_with_all_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with LiveStore(write_store(npth.load("toy"), tmp_path / "s")) as live:
+        monkeypatch.setattr(Nodes, "_refuse_repeated_ids", lambda nodes: pytest.fail(f"{len(nodes)} were compared"))
+        live.update(Batch(add_nodes=[NodeLine("author", "Zoe")]))
+        assert live.view().hin.find("author", "Zoe") == 5

@@ -111,7 +111,7 @@ def test_a_batch_is_refused_whole_with_every_bad_line(store: Store, tmp_path: Pa
         f"{edges}, line 3: no relation 'write' in this graph",
         f"{edges}, line 4: no author with the id 'Nobody'",
         f"{edges}, line 5: weight -2.0 is not allowed",
-        f"{edges}, line 6: weight nan is not allowed",
+        f"{edges}, line 6: weight 'much' is not allowed",
         f"{nodes}, line 2: author 'Mike' is there already",
         f"{nodes}, line 3: no node type 'city' in this graph (it has author, paper, venue)",
         f"{gone}, line 2: venue 'KDD' cannot be removed: edges of 'paper -appears_at-> venue' lead to it",
@@ -297,3 +297,18 @@ def test_a_damaged_database_is_not_taken_for_a_locked_one(store: Store) -> None:
     file.write_bytes(content)
     with pytest.raises(SourceError, match="cannot open the store"):
         store.hin()
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ("relation,source,target,wieght", "wieght is none of a table of edges"),
+        ("relation,source,target,source", "source is there twice"),
+        ("type,id,name,name", "name is there twice"),
+    ],
+)
+def test_columns_that_nobody_would_read_are_refused(tmp_path: Path, columns: str, told: str) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text(columns + "\nwrites,Mike,Jim-SIGMOD-1,2\n")
+    with pytest.raises(SourceError, match=told):
+        read_batch([table])

@@ -33,6 +33,8 @@ class RowChange:
     version: int
     edges: Sequence[tuple[Relation, int, int, float]]
     nodes: Mapping[str, Nodes] = field(default_factory=dict)
+    distinct: bool = False
+    """Whether the ids of the nodes are known to be new, as those of a store are; to look takes as long as all are."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ class State:
     def apply(self, change: RowChange) -> None:
         """Follow one change; readers see it all at once when it is done."""
         if change.nodes:
-            self._grow(change.nodes)
+            self._grow(change)
         self._log += change.edges
         pairs = [self._adjacency.put(pair, weight) for pair, weight in pairs_of(change.edges)]
         for left, right in self._halves.values():
@@ -143,8 +145,8 @@ class State:
         models = {identity: follower.as_it_is() for identity, follower in self._followers.items()}
         self.view = View(version, hin, views, models)
 
-    def _grow(self, added: Mapping[str, Nodes]) -> None:
-        self._nodes |= {node_type: joined(self._nodes[node_type], nodes) for node_type, nodes in added.items()}
+    def _grow(self, change: RowChange) -> None:
+        self._nodes |= {t: joined(self._nodes[t], nodes, distinct=change.distinct) for t, nodes in change.nodes.items()}
         self._adjacency.grow({node_type: len(nodes) for node_type, nodes in self._nodes.items()})
         sizes = self._adjacency.sizes
         for halves in self._halves.values():
@@ -152,11 +154,11 @@ class State:
                 half.grow(sizes[half.steps[0].step.source], sizes[half.steps[-1].step.target])
 
 
-def joined(nodes: Nodes, more: Nodes) -> Nodes:
+def joined(nodes: Nodes, more: Nodes, *, distinct: bool = False) -> Nodes:
     """Return nodes with others of the same type after them."""
     names = None if nodes.names is None else pa.concat_arrays([nodes.names, more.names])
     attributes = pa.concat_tables([nodes.attributes, more.attributes]) if nodes.attributes.num_columns else pa.table({})
-    return Nodes(nodes.node_type, pa.concat_arrays([nodes.ids, more.ids]), names, attributes)
+    return Nodes(nodes.node_type, pa.concat_arrays([nodes.ids, more.ids]), names, attributes, distinct)
 
 
 def key_of(measure: PathMeasure, hin: HIN) -> Key:

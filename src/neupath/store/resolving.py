@@ -143,7 +143,7 @@ class Resolver:
             self._problem(line, relation)
             return
         if verb == "add" and not _is_weight(line.weight):
-            self._problem(line, f"weight {line.weight} is not allowed; weights are finite numbers above 0")
+            self._problem(line, f"weight {_told(line.weight)} is not allowed; weights are finite numbers above 0")
             return
         number = self._layout.schema.relations.index(relation)
         source = self._end(line, relation.source, line.source)
@@ -212,7 +212,7 @@ def _is_text(text: str) -> bool:
     return text.isprintable() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-def _told(given: Id) -> str:
+def _told(given: object) -> str:
     """Return what was given as an error shows it, cut where it is long."""
     text = repr(given)
     return text if len(text) <= _LETTERS else f"{text[:_LETTERS]}…"
