@@ -333,3 +333,22 @@ def test_a_new_node_of_a_store_is_not_compared_with_all_others(tmp_path: Path, m
         monkeypatch.setattr(Nodes, "_refuse_repeated_ids", lambda nodes: pytest.fail(f"{len(nodes)} were compared"))
         live.update(Batch(add_nodes=[NodeLine("author", "Zoe")]))
         assert live.view().hin.find("author", "Zoe") == 5
+
+
+@pytest.mark.parametrize("weight", [1e200, 1e-200])
+def test_what_floats_cannot_hold_is_refused_as_from_scratch_and_stops_nothing(tmp_path: Path, weight: float) -> None:
+    measure = npth.PathSim("author-paper-author")
+    heavy = EdgeLine("writes", "Zoe", "new", weight)
+    with LiveStore(write_store(npth.load("toy"), tmp_path / "s"), share=float("inf")) as live:
+        live.fit(measure)
+        live.update(Batch(add_nodes=[NodeLine("author", "Zoe"), NodeLine("paper", "new"), NodeLine("paper", "odd")]))
+        live.update(Batch([heavy]))
+        for change in (Batch(remove_nodes=[NodeLine("paper", "odd")]), Batch(add_nodes=[NodeLine("paper", "odd")])):
+            with pytest.raises(GraphError, match="than a float can hold"):
+                live.view().fit(measure)
+            live.update(change)
+            live.graph.compact()
+        live.update(Batch(remove_edges=[heavy]))
+        assert live.fit(measure).score("Jim", "Mary") == measure.fit(npth.load("toy")).score("Jim", "Mary")
+        live.update(Batch([EdgeLine("writes", "Zoe", "new")]))
+        assert isinstance(live.view().fit(measure), LiveScorer)

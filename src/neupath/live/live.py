@@ -161,7 +161,7 @@ class LiveStore:
         graph = LiveGraph(hin, facts.version, self._share)
         with self._following:
             for fitted in self._fitted.values():
-                graph.fit(fitted)
+                graph.follow_model(fitted) if isinstance(fitted, Learned) else graph.follow(fitted)
             self.graph, self.facts = graph, facts
         self._recent.keep(self.view())
 

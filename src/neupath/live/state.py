@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from neupath.errors import GraphError
 from neupath.following import Binding, Follower, Learned
 from neupath.graph import HIN
 from neupath.live.growing import Half
@@ -96,7 +97,10 @@ class State:
         key = key_of(measure, self.view.hin)
         if key in self._halves:
             return
-        fitted = _copied(measure).fit(self.view.hin)
+        try:
+            fitted = _copied(measure).fit(self.view.hin)
+        except GraphError:  # of numbers that no float holds; `View.fit` tells whoever asks
+            return
         plan = plan_of(fitted, fitted.metapath_)
         halves = None if plan is None else plan.build(fitted, self._adjacency)
         if halves is not None:
@@ -124,11 +128,17 @@ class State:
         for left, right in self._halves.values():
             for half in (left,) if left is right else (left, right):
                 half.follow(pairs, change.version)
+        self._drop_overflown()
         matrices = LiveMatrices(self._base.matrices, self._log, len(self._log), self._adjacency.sizes)
         hin = HIN(self._base.schema, MappingProxyType(dict(self._nodes)), matrices, self._base.notes)
         for follower in self._followers.values():
             follower.apply(hin, change.edges)
         self._publish(change.version, hin)
+
+    def _drop_overflown(self) -> None:
+        """Follow no longer what has outgrown the floats: to fit it from scratch says what is wrong."""
+        for key in [key for key, halves in self._halves.items() if not all(half.is_held for half in halves)]:
+            del self._halves[key], self.measures[key]
 
     def follow_model(self, model: Learned) -> None:
         """Build what a trained model needs over the graph as it is, to change with it from now on."""
