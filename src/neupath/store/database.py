@@ -18,6 +18,8 @@ from neupath.store.layout import DATABASE
 
 PATIENCE = 10.0
 """Seconds to wait for another process that has the store open for writing."""
+LOG_BYTES = 1 << 24
+"""What the log of a database may hold before it goes into its tables."""
 _AT_ONCE = 64
 """Rows of one statement; more of them are better given as a table."""
 _TABLES = """
@@ -168,6 +170,8 @@ def connect(folder: Path, *, write: bool = False) -> Any:
         try:
             connection = library.connect(str(path), read_only=not write)
             run(connection, "SET enable_progress_bar = false")
+            if write:  # a checkpoint of its own would fail a commit that is on disk; see `checkpoint_if_due`
+                run(connection, "SET wal_autocheckpoint = '1TB'")
             return connection
         except library.Error as error:
             user = _user_of(str(error))
@@ -223,6 +227,14 @@ def telling_writes(folder: Path) -> Iterator[None]:
     except (duckdb().Error, OSError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or first_line(error)
         raise WriteError(f"cannot write to the store {folder}: {reason}; nothing was changed") from error
+
+
+def checkpoint_if_due(connection: Any, folder: Path) -> None:
+    """Write what was committed from the log into the tables, where it has become much; it is on disk either way."""
+    log = folder / f"{DATABASE}.wal"
+    if log.exists() and log.stat().st_size > LOG_BYTES:
+        with telling_writes(folder):
+            run(connection, "CHECKPOINT")
 
 
 def first_line(error: Exception) -> str:

@@ -16,7 +16,15 @@ from neupath.store import database
 from neupath.store.batch import Batch
 from neupath.store.checking import Checked, check
 from neupath.store.claims import claim, give_up
-from neupath.store.database import VersionFacts, connect, read_facts, reading, run, telling_reads
+from neupath.store.database import (
+    VersionFacts,
+    checkpoint_if_due,
+    connect,
+    read_facts,
+    reading,
+    run,
+    telling_reads,
+)
 from neupath.store.folding import RETAINED, fold, is_due
 from neupath.store.grouping import Grouped
 from neupath.store.layout import check_marker
@@ -112,16 +120,19 @@ class Store:
             except BaseException:
                 self.close()  # what could not be written is not in memory either, once it is opened anew
                 raise
-            self._fold_if_due()
+            self._tidy()
             return outcomes
 
-    def _fold_if_due(self) -> None:
+    def _tidy(self) -> None:
         """Fold where it is time; where that fails, the batches are on disk all the same, and the next tries again."""
-        if self._standing is not None and is_due(self._standing):
-            try:
+        try:
+            if self._standing is not None and is_due(self._standing):
                 self.compact()
-            except NeuPathError as error:
-                _log.warning("the store %s could not be compacted: %s", self.folder, error)
+            else:
+                checkpoint_if_due(self._writer, self.folder)
+        except NeuPathError as error:
+            self.close()  # a database that could not write takes nothing more until it is opened anew
+            _log.warning("the store %s could not be compacted: %s", self.folder, error)
 
     def compact(self, retained: int = RETAINED) -> None:
         """Fold all but the retained versions into the tables, and write a snapshot of the last one."""
