@@ -178,7 +178,16 @@ def _to_matrix(edges: Edges, nodes: Mapping[str, Nodes], duplicates: Duplicates)
     shape = (len(sources), len(targets))
     matrix = coo_array((weights, (rows, columns)), shape=shape).tocsr()
     matrix.eliminate_zeros()  # an edge of weight 0 is no path
+    check_sums(relation, matrix.data)
     return freeze(matrix)
+
+
+def check_sums(relation: Relation, weights: Floats) -> None:
+    """Refuse weights that became infinite when those of parallel edges were added up."""
+    if not np.isfinite(weights).all():
+        raise GraphError(
+            f"weights of parallel edges of '{relation}' add up to more than a float can hold; scale them down"
+        )
 
 
 def check_duplicates(duplicates: str) -> None:
@@ -198,9 +207,11 @@ def repeated_edge(relation: Relation, source: Id, target: Id, number: int) -> Gr
 def summed_in_order(rows: Rows, columns: Rows, weights: Floats) -> tuple[Rows, Rows, Floats]:
     """Return each pair once with the sum of its weights, added in the order in which they were given.
 
-    Whole numbers are left as they are: their sums are the same in any order.
+    Whole numbers are left as they are where floats hold all sums of them: these are the same in any order.
     """
-    if not np.any(weights != np.rint(weights)):
+    with np.errstate(over="ignore"):
+        is_exact = weights.sum() < 2**53
+    if is_exact and not np.any(weights != np.rint(weights)):
         return rows, columns, weights
     order = np.lexsort((columns, rows))
     rows, columns = rows[order], columns[order]

@@ -25,7 +25,7 @@ from neupath.metapath import MetaPath, Step
 from neupath.nodes import Rows
 
 logger = logging.getLogger("neupath")
-_LARGEST = 2.0**1022
+LARGEST = 2.0**1022
 """The largest norm of which a float can hold the sum of two."""
 
 
@@ -218,7 +218,7 @@ def _tell(chain: Sequence[Csr]) -> None:
 
 def _checked(norms: Floats, filled: NDArray[np.integer]) -> Floats:
     """Refuse norms that a float cannot hold, twice over, or of `filled` rows that are nothing to it."""
-    if not (norms <= _LARGEST).all():
+    if not (norms <= LARGEST).all():
         raise GraphError(
             "paths along this meta-path add up to more than a float can hold; shorten it, or scale the weights down"
         )

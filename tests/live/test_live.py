@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import neupath as npth
 from neupath import HIN, Nodes
-from neupath.errors import MetaPathError, SourceError, WriteError
+from neupath.errors import GraphError, MetaPathError, SourceError, WriteError
 from neupath.graph import digest
 from neupath.live import LiveGraph, LiveStore
 from neupath.live import live as live_module
@@ -195,7 +195,7 @@ def test_a_measure_is_followed_once_and_only_the_last_ones_are(tmp_path: Path) -
 
 
 def test_an_older_version_is_answered_from_memory_or_from_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neupath.live.live.RECENT", 2)
+    monkeypatch.setattr("neupath.live.recent.RECENT", 2)
     measure, path = npth.PathCount("APA"), write_store(npth.load("toy"), tmp_path / "s")
     with LiveStore(path) as live:
         live.fit(measure)
@@ -278,3 +278,77 @@ def test_compaction_goes_on_behind_changes() -> None:
     view = live.view()
     assert view.version == 200
     assert_same(view.fit(measure), npth.PathSim("APA").fit(rebuilt(view.hin)), 5)
+
+
+@pytest.mark.parametrize(
+    ("edge", "told"),
+    [
+        ((99, 0, 1.0), "names row 99 of author, which has 6 nodes"),
+        ((0, -1, 1.0), "names row -1 of paper"),
+        ((0, 0, float("nan")), "weight nan is not allowed"),
+        ((0, 0, -1.0), "weight -1.0 is not allowed"),
+    ],
+)
+def test_what_is_not_there_is_refused_before_anything_changes(edge: tuple[int, int, float], told: str) -> None:
+    live = LiveGraph(npth.load("toy"))
+    live.fit(npth.PathSim("author-paper-author"))
+    writes = live.view().hin.schema.relations[0]
+    new = {"author": Nodes("author", pa.array(["Zoe"]))}
+    with pytest.raises(GraphError, match=told):
+        live.put([(writes, 5, 0, 1.0), (writes, *edge)], new)
+    with pytest.raises(GraphError, match="no relation 'author -likes-> paper' in this graph"):
+        live.put([(npth.Relation("author", "likes", "paper"), 0, 0, 1.0)])
+    with pytest.raises(GraphError, match="must be unique"):
+        live.put([], new | {"venue": Nodes("venue", pa.array(["KDD"]))})
+    assert digest(live.view().hin) == digest(npth.load("toy"))
+    assert live.put([(writes, 5, 0, 1.0)], new) == 1
+
+
+def test_a_store_that_cannot_be_read_is_not_held(tmp_path: Path) -> None:
+    path = write_store(npth.load("toy"), tmp_path / "toy.store")
+    (path / "snapshot-0" / "edges-0-data.npy").unlink()
+    with pytest.raises(SourceError, match="damaged"):
+        LiveStore(path)
+    assert check(path).problems
+
+
+def test_versions_that_share_little_are_not_all_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, measure = write_store(npth.load("toy"), tmp_path / "s"), npth.PathCount("APA")
+    monkeypatch.setattr("neupath.live.recent.BYTES", 40_000)
+    with LiveStore(path, share=float("inf")) as live:
+        live.fit(measure)
+        for _ in range(30):
+            live.update(Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")]))
+        assert len(live._recent) == 31
+        for number in range(30):
+            live.update(Batch(add_nodes=[NodeLine("paper", f"new{number}")]))
+            live.update(Batch(remove_nodes=[NodeLine("paper", f"new{number}")]))
+        assert len(live._recent) < 20
+        found = {live.view(as_of).fit(measure).score("Mike", "Jim") for as_of in range(30, 91)}
+        assert found == {30.0}
+
+
+def test_a_new_node_of_a_store_is_not_compared_with_all_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with LiveStore(write_store(npth.load("toy"), tmp_path / "s")) as live:
+        monkeypatch.setattr(Nodes, "_refuse_repeated_ids", lambda nodes: pytest.fail(f"{len(nodes)} were compared"))
+        live.update(Batch(add_nodes=[NodeLine("author", "Zoe")]))
+        assert live.view().hin.find("author", "Zoe") == 5
+
+
+@pytest.mark.parametrize("weight", [1e200, 1e-200])
+def test_what_floats_cannot_hold_is_refused_as_from_scratch_and_stops_nothing(tmp_path: Path, weight: float) -> None:
+    measure = npth.PathSim("author-paper-author")
+    heavy = EdgeLine("writes", "Zoe", "new", weight)
+    with LiveStore(write_store(npth.load("toy"), tmp_path / "s"), share=float("inf")) as live:
+        live.fit(measure)
+        live.update(Batch(add_nodes=[NodeLine("author", "Zoe"), NodeLine("paper", "new"), NodeLine("paper", "odd")]))
+        live.update(Batch([heavy]))
+        for change in (Batch(remove_nodes=[NodeLine("paper", "odd")]), Batch(add_nodes=[NodeLine("paper", "odd")])):
+            with pytest.raises(GraphError, match="than a float can hold"):
+                live.view().fit(measure)
+            live.update(change)
+            live.graph.compact()
+        live.update(Batch(remove_edges=[heavy]))
+        assert live.fit(measure).score("Jim", "Mary") == measure.fit(npth.load("toy")).score("Jim", "Mary")
+        live.update(Batch([EdgeLine("writes", "Zoe", "new")]))
+        assert isinstance(live.view().fit(measure), LiveScorer)

@@ -12,7 +12,7 @@ import pytest
 
 import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
-from neupath.errors import GraphError, WriteError
+from neupath.errors import GraphError, SourceError, WriteError
 from neupath.graph import digest
 from neupath.live import LiveStore
 from neupath.store import (
@@ -189,9 +189,64 @@ def test_a_store_that_cannot_be_folded_takes_updates(
         (Batch(add_nodes=[NodeLine("author", "\ud800")]), "cannot be the id of a author"),
         (Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1", 1.7e308)] * 2), "would be inf"),
         (Batch([EdgeLine("writes", "\ud800", "Jim-SIGMOD-1")]), "no author with the id '\\\\ud800'"),
+        (Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1", None)]), "weight None is not allowed"),  # type: ignore[arg-type]
+        (Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1", 10**400)]), "is not allowed"),
+        (Batch(add_nodes=[NodeLine("author", None)]), "None cannot be the id of a author"),  # type: ignore[arg-type]
     ],
 )
 def test_what_cannot_be_written_down_is_refused(store: Store, batch: Batch, told: str) -> None:
     with pytest.raises(GraphError, match=told):
         store.update(batch)
     assert store.version == 0
+
+
+def test_an_error_that_nobody_thought_of_is_that_of_one_batch(store: Store) -> None:
+    good = Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")])
+    bad = Batch(add_nodes=[NodeLine("author", "Zoe", attributes=None)])  # type: ignore[arg-type]
+    first, refused, last = store.update_many([good, bad, good])
+    assert isinstance(refused, TypeError)
+    assert [change.version for change in (first, last) if isinstance(change, Change)] == [1, 2]
+    assert not store.check().problems
+
+
+def test_a_store_is_read_while_it_is_written_in_one_process(store: Store) -> None:
+    edge = Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")])
+    done = threading.Event()
+
+    def read() -> int:
+        found = 0
+        while not done.is_set():
+            found = max(found, store.facts().version)
+        return found
+
+    with ThreadPoolExecutor(2) as pool:
+        readers = [pool.submit(read) for _ in range(2)]
+        try:
+            for _ in range(8):
+                store.update(edge)
+                store.close()
+        finally:
+            done.set()
+        assert max(reader.result() for reader in readers) <= 8
+    assert store.version == 8
+
+
+def test_a_store_that_is_open_elsewhere_in_the_process_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neupath.store.database.PATIENCE", 0.1)
+    with store:
+        store.hold()
+        with pytest.raises(SourceError, match="written to by this process"):
+            npth.load(str(store.folder))
+        with open_store(store.folder) as other, pytest.raises(SourceError, match="open for writing in this process"):
+            other.update(Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")]))
+
+
+def test_two_who_opened_a_store_write_in_turn(store: Store) -> None:
+    def add(paper: str) -> None:
+        with open_store(store.folder) as own:
+            own.update(Batch([EdgeLine("writes", "Mike", paper)]))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(add, npth.load("toy").nodes["paper"].ids.to_pylist()[-8:]))
+    assert store.version == 8
+    assert not store.check().problems

@@ -17,7 +17,7 @@ from neupath import HIN, NeuPathError
 from neupath.datasets import import_store, tables, write_folder
 from neupath.datasets.streaming import staging
 from neupath.datasets.streaming.columntypes import ColumnType
-from neupath.errors import QueryError, WriteError
+from neupath.errors import GraphError, QueryError, WriteError
 from neupath.graph import digest
 from neupath.store import check, filling, open_store, write_store
 from neupath.store.database import run
@@ -182,6 +182,22 @@ def test_errors_are_the_same(tmp_path: Path, case: str, monkeypatch: pytest.Monk
         import_store(folder, tmp_path / "s", duplicates=duplicates)
     assert str(parts.value) == str(whole.value)
     assert names(tmp_path) == ["g"]
+
+
+@pytest.mark.parametrize("weight", ["1e308", "1.1e308"])
+def test_parallel_edges_that_no_float_holds_are_refused(tmp_path: Path, weight: str) -> None:
+    folder = write(tmp_path / "g", a_b__csv=f"a_id,b_id,weight\nx,y,{weight}\nx,y,{weight}\nx,z,0.5\n")
+    with pytest.raises(GraphError, match="weights of parallel edges of 'a -a_b-> b' add up to more than a float"):
+        npth.load(folder)
+    with pytest.raises(GraphError, match="weights of parallel edges of 'a -a_b-> b' add up to more than a float"):
+        import_store(folder, tmp_path / "s")
+    assert names(tmp_path) == ["g"]
+
+
+def test_large_whole_numbers_are_added_up_in_the_same_order(tmp_path: Path) -> None:
+    lines = "".join(f"x,y,{weight}\n" for weight in (2**53, 1, 1, 1, 2**54, 1, 3))
+    folder = write(tmp_path / "g", a_b__csv=f"a_id,b_id,weight\n{lines}")
+    assert digest(npth.load(import_store(folder, tmp_path / "s"))) == digest(npth.load(folder))
 
 
 words = st.sampled_from(["1", "2", "02", "-3", "x", "y ", '"', "é", ""])

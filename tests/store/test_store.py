@@ -5,6 +5,7 @@ import resource
 import sys
 from pathlib import Path
 from subprocess import run as run_process
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +16,19 @@ import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
 from neupath.errors import GraphError, MissingExtraError, SourceError, WriteError
 from neupath.graph import digest
-from neupath.store import Batch, EdgeLine, NodeLine, Store, check, open_store, read_batch, write_store
-from neupath.store.database import connect, run
+from neupath.store import (
+    Batch,
+    EdgeLine,
+    NodeLine,
+    Store,
+    check,
+    folding,
+    open_store,
+    read_batch,
+    snapshots,
+    write_store,
+)
+from neupath.store.database import connect, duckdb, run
 from tests.graphs import hins
 
 TOY = "author -writes-> paper"
@@ -99,10 +111,10 @@ def test_a_batch_is_refused_whole_with_every_bad_line(store: Store, tmp_path: Pa
         f"{edges}, line 3: no relation 'write' in this graph",
         f"{edges}, line 4: no author with the id 'Nobody'",
         f"{edges}, line 5: weight -2.0 is not allowed",
-        f"{edges}, line 6: weight nan is not allowed",
+        f"{edges}, line 6: weight 'much' is not allowed",
         f"{nodes}, line 2: author 'Mike' is there already",
         f"{nodes}, line 3: no node type 'city' in this graph (it has author, paper, venue)",
-        f"{gone}, line 2: venue cannot be removed: edges of 'paper -appears_at-> venue' lead to it",
+        f"{gone}, line 2: venue 'KDD' cannot be removed: edges of 'paper -appears_at-> venue' lead to it",
         f"{gone}, line 3: no venue with the id 'Nowhere' to remove",
         f"{lost}, line 2: 'author -writes-> paper' from 'Mike' to 'Jim-SIGMOD-1': there is no such edge to remove",
     ):
@@ -208,3 +220,123 @@ def test_a_full_disk_is_an_error_and_loses_nothing(store: Store) -> None:
     assert not found.problems
     assert found.version >= done.stdout.count("ok")
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
+
+
+@pytest.mark.parametrize("fails", ["write_snapshot", "rebuild"])
+def test_folded_changes_are_not_lost_where_no_snapshot_follows(
+    store: Store, fails: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    papers = store.hin().nodes["paper"].ids.to_pylist()[-6:]
+    for paper in papers:
+        store.update(Batch(add_edges=[EdgeLine("writes", "Mike", paper)]))
+    before = digest(store.hin())
+    called = getattr(folding, fails)
+
+    def fail(*given: Any) -> Any:
+        if fails == "rebuild" and given[-1] < 6:
+            return called(*given)
+        raise duckdb().IOException("no space left") if fails == "rebuild" else OSError(28, "no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(folding, fails, fail)
+        with pytest.raises(WriteError, match="no space left"):
+            store.compact(retained=2)
+    assert digest(store.hin()) == before
+    store.update(Batch(add_edges=[EdgeLine("writes", "Mike", papers[0])]))
+    assert weight(store.hin(), "Mike", papers[0]) == 2
+    assert not store.check().problems
+    store.compact()
+    assert not store.check().problems
+
+
+def test_whoever_is_killed_while_removing_a_snapshot_leaves_no_part_of_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.update(Batch(add_edges=[EdgeLine("writes", "Mike", "Jim-SIGMOD-1")]))
+    for _ in range(2):  # of an older version, and of the same
+        with monkeypatch.context() as patched:
+            patched.setattr(snapshots.shutil, "rmtree", _remove_one_file)
+            store.compact()
+        assert not store.check().problems
+        assert weight(store.hin(0), "Mike", "Jim-SIGMOD-1") == 0
+    store.compact()
+    assert [path.name for path in store.folder.glob("*snapshot-*")] == ["snapshot-1"]
+
+
+def _remove_one_file(path: Path, *, ignore_errors: bool = False) -> None:  # noqa: ARG001
+    for file in sorted(path.glob("*"))[:1]:
+        file.unlink()
+
+
+def test_nodes_of_an_undirected_relation_go_with_their_edges(tmp_path: Path) -> None:
+    people = Nodes("person", pa.array(["a", "b", "c"]))
+    knows = Edges(Relation("person", "knows", "person", directed=False), np.array([0, 1]), np.array([1, 2]))
+    with open_store(write_store(HIN.build([people], [knows]), tmp_path / "people.store")) as store:
+        with pytest.raises(GraphError, match="person 'b' cannot be removed: edges of"):
+            store.update(Batch(remove_edges=[EdgeLine("knows", "b", "a")], remove_nodes=[NodeLine("person", "b")]))
+        store.update(Batch(remove_edges=[EdgeLine("knows", "b", "a")], remove_nodes=[NodeLine("person", "a")]))
+        store.update(Batch(remove_edges=[EdgeLine("knows", "b", "c")]))
+        store.update(Batch(remove_nodes=[NodeLine("person", "c")]))
+        assert store.hin().nodes["person"].ids.to_pylist() == ["b"]
+        assert not store.check().problems
+
+
+def test_a_version_beyond_all_numbers_is_not_kept(store: Store) -> None:
+    for held in (False, True):
+        if held:
+            store.hold()
+        with pytest.raises(SourceError, match="is not kept; the store has versions 0 to 0"):
+            store.hin(10**40)
+    store.close()
+
+
+def test_a_damaged_database_is_not_taken_for_a_locked_one(store: Store) -> None:
+    file = store.folder / "graph.duckdb"
+    content = bytearray(file.read_bytes())
+    content[4096 : 3 * 4096] = b"\xff" * (2 * 4096)
+    file.write_bytes(content)
+    with pytest.raises(SourceError, match="cannot open the store"):
+        store.hin()
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ("relation,source,target,wieght", "wieght is none of a table of edges"),
+        ("relation,source,target,source", "source is there twice"),
+        ("type,id,name,name", "name is there twice"),
+    ],
+)
+def test_columns_that_nobody_would_read_are_refused(tmp_path: Path, columns: str, told: str) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text(columns + "\nwrites,Mike,Jim-SIGMOD-1,2\n")
+    with pytest.raises(SourceError, match=told):
+        read_batch([table])
+
+
+_FULL_LOG = """
+import resource, signal, sys
+from neupath.store import Batch, EdgeLine, NodeLine, check, database, open_store
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+database.LOG_BYTES = 1 << 12
+store = open_store(sys.argv[1])
+store.hold()
+((most,),) = database.run(store._writer, "SELECT current_setting('wal_autocheckpoint')")
+assert "GiB" in most, most  # it never empties the log within a commit
+size = (store.folder / database.DATABASE).stat().st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+for number in range(8):
+    new = [NodeLine("author", f"{number} {i} {'x' * 500}") for i in range(200)]
+    assert store.update(Batch(add_nodes=new)).version == number + 1
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+assert store.hin().num_nodes("author") == 5 + 8 * 200
+assert not store.check().problems
+"""
+
+
+def test_what_is_on_disk_is_acknowledged_though_the_log_cannot_be_emptied(store: Store) -> None:
+    done = run_process(
+        [sys.executable, "-c", _FULL_LOG, str(store.folder)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "could not be compacted" in done.stderr

@@ -36,6 +36,11 @@ class LiveHalf:
         """How many entries were written for each entry of the base."""
         return self._written / self._size
 
+    @property
+    def is_held(self) -> bool:
+        """Whether floats have held all that was written so far."""
+        return self._norms.are_held
+
     def grow(self, num_rows: int, num_columns: int) -> None:
         """Make room for new nodes at either end."""
         self._rows.grow(num_rows)

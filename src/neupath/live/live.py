@@ -1,8 +1,6 @@
 """Live: a graph in memory that follows its changes, and answers exactly at once."""
 
 from collections.abc import Mapping, Sequence
-from copy import copy
-from dataclasses import replace
 from pathlib import Path
 from threading import Lock, RLock, Thread
 from typing import Self
@@ -12,8 +10,9 @@ import numpy as np
 from neupath.errors import WriteError
 from neupath.following import Learned
 from neupath.graph import HIN
-from neupath.live.matrices import LiveMatrices
+from neupath.live.recent import Recent
 from neupath.live.state import RowChange, State, View, key_of
+from neupath.live.strangers import refuse_strangers
 from neupath.measures import PathSim
 from neupath.measures.path_measure import PathMeasure
 from neupath.nodes import Nodes, Rows
@@ -24,8 +23,6 @@ SHARE = 0.05
 """Entries changed for each one of the base from which the base is made anew; docs/live.md says how it was measured."""
 FOLLOWED = 16
 """Measures of a store that follow its changes."""
-RECENT = 100
-"""Versions of a store whose views are kept in memory."""
 
 
 class LiveGraph:
@@ -84,6 +81,7 @@ class LiveGraph:
         """Set the weights of edges by relation and rows (0 takes one away), and add nodes; return the new version."""
         with self._writing:
             change = RowChange(self._state.view.version + 1, edges, nodes or {})  # type: ignore[arg-type]
+            refuse_strangers(self._state.view.hin, change)
             self.apply(change)
             return change.version
 
@@ -122,15 +120,6 @@ def _materialised(hin: HIN) -> HIN:
     return HIN(hin.schema, hin.nodes, dict(hin.matrices), hin.notes)
 
 
-def _untouched(view: View) -> View:
-    """Return the same view with none of its matrices made, so that those who keep it keep little."""
-    if not isinstance(view.hin.matrices, LiveMatrices):
-        return view
-    matrices = copy(view.hin.matrices)
-    matrices._made = {}
-    return replace(view, hin=HIN(view.hin.schema, view.hin.nodes, matrices, view.hin.notes))
-
-
 class LiveStore:
     """A store and its graph in memory: an update is on disk first, and in the next view then.
 
@@ -146,11 +135,15 @@ class LiveStore:
         self._share, self._followed = share, followed
         self._fitted: dict[object, PathMeasure | Learned] = {}
         self._following = Lock()
-        self._recent: dict[int, View] = {}
+        self._recent = Recent()
         self._grouped: Grouped[Batch, int] = Grouped(self._update_many)
-        if not read_only:
-            self.store.hold()
-        self._open()
+        try:
+            if not read_only:
+                self.store.hold()
+            self._open()
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -168,16 +161,9 @@ class LiveStore:
         graph = LiveGraph(hin, facts.version, self._share)
         with self._following:
             for fitted in self._fitted.values():
-                graph.fit(fitted)
+                graph.follow_model(fitted) if isinstance(fitted, Learned) else graph.follow(fitted)
             self.graph, self.facts = graph, facts
-        self._remember()
-
-    def _remember(self) -> None:
-        """Keep the newest view for those who ask for it as of its version, and let the oldest go."""
-        view = self.view()
-        self._recent[view.version] = _untouched(view)
-        while len(self._recent) > RECENT:
-            self._recent.pop(next(iter(self._recent)))
+        self._recent.keep(self.view())
 
     def view(self, as_of: int | None = None) -> View:
         """Return the graph as it is now, or as it was at a version; a view never changes.
@@ -187,8 +173,7 @@ class LiveStore:
         newest = self.graph.view()
         if as_of is None or as_of == newest.version:
             return newest
-        recent = self._recent.get(as_of)
-        return View(as_of, self.store.hin(as_of), {}) if recent is None else _untouched(recent)
+        return self._recent.find(as_of) or View(as_of, self.store.hin(as_of), {})
 
     def fit(self, scorer: Scorer) -> Scorer:
         """Return a measure or a trained model over the graph as it is, followed from now on where it can be."""
@@ -245,7 +230,7 @@ class LiveStore:
         else:
             self.graph.apply(self._by_row(change))
             self.facts = change.facts
-            self._remember()
+            self._recent.keep(self.view())
 
     def _by_row(self, change: Change) -> RowChange:
         for node_type, keys in change.keys.items():
@@ -257,7 +242,7 @@ class LiveStore:
             sources = self._rows(relation.source, changed.sources).tolist()
             targets = self._rows(relation.target, changed.targets).tolist()
             edges += [(relation, *edge) for edge in zip(sources, targets, changed.after.tolist(), strict=True)]
-        return RowChange(change.version, edges, change.grown)
+        return RowChange(change.version, edges, change.grown, distinct=True)
 
     def _rows(self, node_type: str, keys: Rows) -> Rows:
         return np.searchsorted(self._keys[node_type], keys)

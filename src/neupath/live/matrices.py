@@ -21,6 +21,11 @@ class LiveMatrices(Mapping[Relation, Csr]):
         self._made: dict[Relation, Csr] = {}
         self._lock = Lock()
 
+    @property
+    def base(self) -> Mapping[Relation, Csr]:
+        """The matrices before the log, which views share."""
+        return self._base
+
     def __getitem__(self, relation: Relation) -> Csr:
         with self._lock:
             if relation not in self._made:

@@ -7,6 +7,7 @@ adding up the row. Otherwise the row is added up.
 
 import numpy as np
 
+from neupath.halfpath import LARGEST
 from neupath.kernels import compiled
 from neupath.live.growing import Norms
 from neupath.live.line_kernels import NOW, line_at, lines_of
@@ -77,11 +78,12 @@ def _added_up(values):
 def renew(norm_fields, whole, line_fields, rows, old, new, number, version):
     """Write the norms of rows whose entries changed from old to new, from `number` on; nobody can reach them yet.
 
-    `rows` ascending, one for each entry; `whole` follows what the rows are. Returns the rows, each once.
+    `rows` ascending, one for each entry; `whole` follows what the rows are. Returns the rows, each once, and whether a
+    float holds their norms, twice over, and tells those of rows with entries from 0.
     """
     norms, lines = norms_of(norm_fields), lines_of(line_fields)
     distinct = np.empty(len(rows), dtype=np.int64)
-    count, i = 0, 0
+    count, i, held = 0, 0, True
     while i < len(rows):
         j = i + 1
         while j < len(rows) and rows[j] == rows[i]:
@@ -94,9 +96,10 @@ def renew(norm_fields, whole, line_fields, rows, old, new, number, version):
             _, values = line_at(lines, row, NOW)
             norm = _added_up(values)
             whole[row] = norm < EXACT and are_whole(values)
+            held &= norm <= LARGEST and (norm > 0.0 or len(values) == 0)
         now = norms.since[number + count]
         now.value, now.born, now.previous = norm, version, norms.heads[row]
         distinct[count] = row
         count += 1
         i = j
-    return distinct[:count]
+    return distinct[:count], held

@@ -17,6 +17,8 @@ class LiveNorms:
     def __init__(self, base: Floats, rows: Lines) -> None:
         self._take(_without_changes(base.copy(), _MOST))
         self._used = 0
+        self.are_held = True
+        """Whether floats have held all norms so far; where they have not, a measure refuses to be fitted."""
         self._whole = kernels.find_whole(rows.indptr, rows.data, base)
 
     def _take(self, arrays: Norms) -> None:
@@ -33,7 +35,8 @@ class LiveNorms:
         """Follow entries that changed, by row, from a version on; `fields` are those of the rows as they are now."""
         if self._used + len(rows) > len(self.arrays.since):
             self._fold(len(rows))
-        written = kernels.renew(self._fields, self._whole, fields, rows, old, new, self._used, version)
+        written, held = kernels.renew(self._fields, self._whole, fields, rows, old, new, self._used, version)
+        self.are_held &= held
         self.arrays.heads[written] = np.arange(self._used, self._used + len(written))
         self._used += len(written)
 

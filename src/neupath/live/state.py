@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from neupath.errors import GraphError
 from neupath.following import Binding, Follower, Learned
 from neupath.graph import HIN
 from neupath.live.growing import Half
@@ -33,6 +34,8 @@ class RowChange:
     version: int
     edges: Sequence[tuple[Relation, int, int, float]]
     nodes: Mapping[str, Nodes] = field(default_factory=dict)
+    distinct: bool = False
+    """Whether the ids of the nodes are known to be new, as those of a store are; to look takes as long as all are."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,10 @@ class State:
         key = key_of(measure, self.view.hin)
         if key in self._halves:
             return
-        fitted = _copied(measure).fit(self.view.hin)
+        try:
+            fitted = _copied(measure).fit(self.view.hin)
+        except GraphError:  # of numbers that no float holds; `View.fit` tells whoever asks
+            return
         plan = plan_of(fitted, fitted.metapath_)
         halves = None if plan is None else plan.build(fitted, self._adjacency)
         if halves is not None:
@@ -116,17 +122,23 @@ class State:
     def apply(self, change: RowChange) -> None:
         """Follow one change; readers see it all at once when it is done."""
         if change.nodes:
-            self._grow(change.nodes)
+            self._grow(change)
         self._log += change.edges
         pairs = [self._adjacency.put(pair, weight) for pair, weight in pairs_of(change.edges)]
         for left, right in self._halves.values():
             for half in (left,) if left is right else (left, right):
                 half.follow(pairs, change.version)
+        self._drop_overflown()
         matrices = LiveMatrices(self._base.matrices, self._log, len(self._log), self._adjacency.sizes)
         hin = HIN(self._base.schema, MappingProxyType(dict(self._nodes)), matrices, self._base.notes)
         for follower in self._followers.values():
             follower.apply(hin, change.edges)
         self._publish(change.version, hin)
+
+    def _drop_overflown(self) -> None:
+        """Follow no longer what has outgrown the floats: to fit it from scratch says what is wrong."""
+        for key in [key for key, halves in self._halves.items() if not all(half.is_held for half in halves)]:
+            del self._halves[key], self.measures[key]
 
     def follow_model(self, model: Learned) -> None:
         """Build what a trained model needs over the graph as it is, to change with it from now on."""
@@ -143,9 +155,8 @@ class State:
         models = {identity: follower.as_it_is() for identity, follower in self._followers.items()}
         self.view = View(version, hin, views, models)
 
-    def _grow(self, added: Mapping[str, Nodes]) -> None:
-        for node_type, nodes in added.items():
-            self._nodes[node_type] = joined(self._nodes[node_type], nodes)
+    def _grow(self, change: RowChange) -> None:
+        self._nodes |= {t: joined(self._nodes[t], nodes, distinct=change.distinct) for t, nodes in change.nodes.items()}
         self._adjacency.grow({node_type: len(nodes) for node_type, nodes in self._nodes.items()})
         sizes = self._adjacency.sizes
         for halves in self._halves.values():
@@ -153,11 +164,11 @@ class State:
                 half.grow(sizes[half.steps[0].step.source], sizes[half.steps[-1].step.target])
 
 
-def joined(nodes: Nodes, more: Nodes) -> Nodes:
+def joined(nodes: Nodes, more: Nodes, *, distinct: bool = False) -> Nodes:
     """Return nodes with others of the same type after them."""
     names = None if nodes.names is None else pa.concat_arrays([nodes.names, more.names])
     attributes = pa.concat_tables([nodes.attributes, more.attributes]) if nodes.attributes.num_columns else pa.table({})
-    return Nodes(nodes.node_type, pa.concat_arrays([nodes.ids, more.ids]), names, attributes)
+    return Nodes(nodes.node_type, pa.concat_arrays([nodes.ids, more.ids]), names, attributes, distinct)
 
 
 def key_of(measure: PathMeasure, hin: HIN) -> Key:

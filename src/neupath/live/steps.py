@@ -162,7 +162,8 @@ class LiveStep:
         power = self._scaling.rows if rows else self._scaling.columns
         if power:
             totals = sum(kernels.sum_rows(edges.arrays, which) for edges in (self.forward if rows else self.backward))
-            self._scale(rows)[which] = np.where(totals > 0, np.where(totals > 0, totals, 1.0) ** power, 0.0)
+            with np.errstate(over="ignore"):  # what is too large for a norm is found there
+                self._scale(rows)[which] = np.where(totals > 0, np.where(totals > 0, totals, 1.0) ** power, 0.0)
 
 
 def _union(edges: LiveEdges, rows: Rows) -> Rows:

@@ -4,6 +4,7 @@ import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from neupath.errors import SourceError, listed
 from neupath.nodes import Id
@@ -77,6 +78,7 @@ def _read_lines(path: Path) -> Iterator[EdgeLine | NodeLine]:
                     f"target and perhaps weight, one of nodes type, id and perhaps name"
                 )
             edges = set(_EDGE_COLUMNS) <= set(columns)
+            _refuse_strange(path, columns, edges)
             for row in reader:
                 place = f"{path}, line {reader.line_num}"
                 if None in row or None in row.values():
@@ -88,12 +90,23 @@ def _read_lines(path: Path) -> Iterator[EdgeLine | NodeLine]:
         raise SourceError(f"{path} cannot be read: {error}") from error
 
 
+def _refuse_strange(path: Path, columns: Sequence[str], edges: bool) -> None:
+    """Refuse columns that nobody would read: a weight that is misspelt would be 1."""
+    strange = [name for name in columns if name not in (*_EDGE_COLUMNS, "weight")] if edges else []
+    repeated = [name for name in columns if columns.count(name) > 1]
+    if strange or repeated:
+        raise SourceError(
+            f"{path} has the columns {listed(columns)}; {listed(repeated[:1] or strange)} "
+            f"{'is there twice' if repeated else 'is none of a table of edges (relation, source, target, weight)'}"
+        )
+
+
 def _edge(row: Mapping[str, str], place: str) -> EdgeLine:
     text = row.get("weight", "1") or "1"
     try:
-        weight = float(text)
+        weight: Any = text if "_" in text else float(text)
     except ValueError:
-        weight = float("nan")  # refused with the other bad lines of the batch
+        weight = text  # refused with the other bad lines of the batch
     return EdgeLine(row["relation"], row["source"], row["target"], weight, place)
 
 

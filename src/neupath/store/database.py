@@ -16,8 +16,10 @@ from neupath.errors import MissingExtraError, SourceError, WriteError
 from neupath.schema import Relation, Schema
 from neupath.store.layout import DATABASE
 
-_PATIENCE = 10.0
+PATIENCE = 10.0
 """Seconds to wait for another process that has the store open for writing."""
+LOG_BYTES = 1 << 24
+"""What the log of a database may hold before it goes into its tables."""
 _AT_ONCE = 64
 """Rows of one statement; more of them are better given as a table."""
 _TABLES = """
@@ -118,7 +120,8 @@ def write_layout(connection: Any, layout: Layout) -> None:
 def read_facts(connection: Any, version: int | None = None) -> VersionFacts:
     """Return the facts of a version, or of the last one."""
     where, values = ("ORDER BY version DESC LIMIT 1", []) if version is None else ("WHERE version = ?", [version])
-    found = run(connection, f"SELECT * FROM versions {where}", values)  # noqa: S608
+    is_number = version is None or abs(version) < 2**63  # which the database can look for
+    found = run(connection, f"SELECT * FROM versions {where}", values) if is_number else []  # noqa: S608
     if not found:
         ((oldest, newest),) = run(connection, "SELECT min(version), max(version) FROM versions")
         raise SourceError(f"version {version} is not kept; the store has versions {oldest} to {newest}")
@@ -162,46 +165,76 @@ def connect(folder: Path, *, write: bool = False) -> Any:
         raise SourceError(f"the store {folder} has no {DATABASE}: it is damaged; import it again")
     if write and not (os.access(path, os.W_OK) and os.access(folder, os.W_OK)):
         raise WriteError(f"cannot write to the store {folder}: no permission")
-    until = time.monotonic() + _PATIENCE
+    until = time.monotonic() + PATIENCE
     while True:
         try:
             connection = library.connect(str(path), read_only=not write)
             run(connection, "SET enable_progress_bar = false")
+            if write:  # a checkpoint of its own would fail a commit that is on disk; see `checkpoint_if_due`
+                run(connection, "SET wal_autocheckpoint = '1TB'")
             return connection
-        except library.IOException as error:
-            if "lock" not in str(error).lower():
+        except library.Error as error:
+            user = _user_of(str(error))
+            if user is None:
                 raise SourceError(f"cannot open the store {folder}: {first_line(error)}") from error
             if time.monotonic() > until:
-                raise SourceError(f"the store {folder} is being written to by another process; try again") from error
+                raise SourceError(f"the store {folder} is being written to by {user}") from error
             time.sleep(0.02)
-        except library.Error as error:
-            raise SourceError(f"cannot open the store {folder}: {first_line(error)}") from error
+
+
+def _user_of(told: str) -> str | None:
+    """Return who has a database open, where that is why another cannot open it."""
+    if "different configuration" in told:
+        return "this process, or was to be while it reads; close it there, or use the store that is open"
+    return "another process; try again" if "set lock" in told else None  # not "block", of which one may be damaged
 
 
 @contextmanager
 def reading(folder: Path) -> Iterator[Any]:
     """Lend a connection for reading one consistent state."""
-    library = duckdb()
     connection = connect(folder)
     try:
-        run(connection, "BEGIN TRANSACTION")
-        yield connection
-    except library.Error as error:
-        raise SourceError(f"cannot read the store {folder}: {first_line(error)}") from error
+        with telling_reads(folder):
+            run(connection, "BEGIN TRANSACTION")
+            yield connection
     finally:
         connection.close()
 
 
 @contextmanager
+def telling_reads(folder: Path) -> Iterator[None]:
+    """Say in one sentence that a store could not be read."""
+    try:
+        yield
+    except duckdb().Error as error:
+        raise SourceError(f"cannot read the store {folder}: {first_line(error)}") from error
+
+
+@contextmanager
 def transaction(connection: Any, folder: Path) -> Iterator[None]:
     """Write all or nothing; what was committed is on disk."""
-    library = duckdb()
-    try:
+    with telling_writes(folder):
         run(connection, "BEGIN TRANSACTION")
         yield
         run(connection, "COMMIT")
-    except library.Error as error:
-        raise WriteError(f"cannot write to the store {folder}: {first_line(error)}; nothing was changed") from error
+
+
+@contextmanager
+def telling_writes(folder: Path) -> Iterator[None]:
+    """Say in one sentence that a store could not be written to."""
+    try:
+        yield
+    except (duckdb().Error, OSError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or first_line(error)
+        raise WriteError(f"cannot write to the store {folder}: {reason}; nothing was changed") from error
+
+
+def checkpoint_if_due(connection: Any, folder: Path) -> None:
+    """Write what was committed from the log into the tables, where it has become much; it is on disk either way."""
+    log = folder / f"{DATABASE}.wal"
+    if log.exists() and log.stat().st_size > LOG_BYTES:
+        with telling_writes(folder):
+            run(connection, "CHECKPOINT")
 
 
 def first_line(error: Exception) -> str:

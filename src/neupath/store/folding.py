@@ -6,7 +6,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from neupath.store.database import Layout, read_facts, read_layout, run, run_on, transaction, write_layout
+from neupath.store.database import (
+    Layout,
+    read_facts,
+    read_layout,
+    run,
+    run_on,
+    telling_writes,
+    transaction,
+    write_layout,
+)
 from neupath.store.matrices import once
 from neupath.store.reading import rebuild
 from neupath.store.snapshots import Snapshot, write_snapshot
@@ -34,8 +43,9 @@ def fold(connection: Any, folder: Path, retained: int = RETAINED) -> None:
             run(connection, "DELETE FROM changes WHERE version <= ?", [until])
             run(connection, "DELETE FROM versions WHERE version < ?", [until])
             write_layout(connection, replace(layout, folded=until))
-    run(connection, "CHECKPOINT")
-    write_snapshot(folder, rebuild(connection, read_layout(connection), last))
+    with telling_writes(folder):  # whatever fails here, the store does with the snapshot it has, or without
+        run(connection, "CHECKPOINT")
+        write_snapshot(folder, rebuild(connection, read_layout(connection), last))
 
 
 def _replace_edges(connection: Any, layout: Layout, state: Snapshot) -> None:

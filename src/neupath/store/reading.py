@@ -26,9 +26,17 @@ def read_version(connection: Any, folder: Path, version: int | None = None) -> H
     """Return the graph as it was at a version, or as it is."""
     facts = read_facts(connection, version)
     layout = read_layout(connection)
-    kept = {at: path for at, path in versions_of(folder).items() if at <= facts.version}
+    return to_hin(layout, read_state(connection, folder, layout, facts.version))
+
+
+def read_state(connection: Any, folder: Path, layout: Layout, version: int) -> Snapshot:
+    """Return a version by keys: the last snapshot before it, where there is one, with the changes since.
+
+    One from before the edges were folded is of no use, since the changes after it are gone.
+    """
+    kept = {at: path for at, path in versions_of(folder).items() if layout.folded <= at <= version}
     base = read_snapshot(kept[max(kept)]) if kept else rebuild(connection, layout, layout.folded)
-    return to_hin(layout, advanced(connection, layout, base, facts.version))
+    return advanced(connection, layout, base, version)
 
 
 def rebuild(connection: Any, layout: Layout, version: int) -> Snapshot:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 
 import pyarrow as pa
 
@@ -77,6 +78,8 @@ class Resolver:
 
     def _as_id(self, number: int, id_: Id) -> Id | None:
         """Return an id as the type's ids are, or nothing where it cannot be one."""
+        if not isinstance(id_, str | Integral):
+            return None
         if not self._standing.has_numbers(number):
             return str(id_) if _is_text(str(id_)) else None
         try:
@@ -113,7 +116,7 @@ class Resolver:
             problem = f"{line.node_type} has no attribute {listed(unknown)} (it has {listed(schema.names) or 'none'})"
         elif line.name is not None and not self._layout.named[number]:
             problem = f"nodes of type {line.node_type} have no names, and {_told(line.name)} is given"
-        elif line.name is not None and not _is_text(line.name):
+        elif line.name is not None and not (isinstance(line.name, str) and _is_text(line.name)):
             problem = f"{_told(line.name)} is not valid text, and cannot be the name of a {line.node_type}"
         values = None if problem else self._attributes(schema, line)
         if problem or values is None or id_ is None:
@@ -139,8 +142,8 @@ class Resolver:
         if not isinstance(relation, Relation):
             self._problem(line, relation)
             return
-        if verb == "add" and not (math.isfinite(line.weight) and line.weight > 0):
-            self._problem(line, f"weight {line.weight} is not allowed; weights are finite numbers above 0")
+        if verb == "add" and not _is_weight(line.weight):
+            self._problem(line, f"weight {_told(line.weight)} is not allowed; weights are finite numbers above 0")
             return
         number = self._layout.schema.relations.index(relation)
         source = self._end(line, relation.source, line.source)
@@ -150,7 +153,7 @@ class Resolver:
         pair = (source, target) if relation.directed or source <= target else (target, source)
         if verb == "add":
             weights = self.found.added.setdefault(number, {})
-            weights[pair] = weights.get(pair, 0.0) + line.weight
+            weights[pair] = weights.get(pair, 0.0) + float(line.weight)
         elif pair in self.found.removed.setdefault(number, {}):
             self._problem(line, f"the edge from {_told(line.source)} to {_told(line.target)} is removed a second time")
         else:
@@ -196,12 +199,20 @@ def find_relation(schema: Schema, text: str) -> Relation | str:
     return f"no relation {_told(text)} in this graph (it has {listed(names)})"
 
 
+def _is_weight(given: object) -> bool:
+    """Whether an edge can have this weight; a whole number may be beyond all floats."""
+    try:
+        return isinstance(given, Real) and math.isfinite(given) and float(given) > 0
+    except OverflowError:
+        return False
+
+
 def _is_text(text: str) -> bool:
     """Whether a text can be written down; half of a surrogate pair, which JSON may hold, cannot."""
     return text.isprintable() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-def _told(given: Id) -> str:
+def _told(given: object) -> str:
     """Return what was given as an error shows it, cut where it is long."""
     text = repr(given)
     return text if len(text) <= _LETTERS else f"{text[:_LETTERS]}…"

@@ -41,15 +41,25 @@ class Snapshot:
 
 
 def write_snapshot(folder: Path, snapshot: Snapshot) -> Path:
-    """Write a snapshot whole, and remove the older ones."""
+    """Write a snapshot whole, and remove the older ones, and what a process left that was killed while it did."""
+    for left in folder.glob(f".{SNAPSHOT}*"):
+        shutil.rmtree(left, ignore_errors=True)
     target = folder / f"{SNAPSHOT}{snapshot.version}"
     if target.exists():
-        shutil.rmtree(target)
+        _remove(target)
     write_whole_folder(target, lambda temporary: _fill(temporary, snapshot))
     for version, older in versions_of(folder).items():
         if version < snapshot.version:
-            shutil.rmtree(older, ignore_errors=True)
+            _remove(older)
     return target
+
+
+def _remove(path: Path) -> None:
+    """Remove a snapshot under another name: whoever is killed meanwhile leaves none that lacks a part."""
+    hidden = path.with_name(f".{path.name}")
+    shutil.rmtree(hidden, ignore_errors=True)
+    path.rename(hidden)
+    shutil.rmtree(hidden, ignore_errors=True)
 
 
 def _fill(folder: Path, snapshot: Snapshot) -> None:

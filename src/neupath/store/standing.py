@@ -10,15 +10,7 @@ import pyarrow as pa
 from neupath.nodes import Id
 from neupath.store.database import Layout, VersionFacts, read_facts, read_layout, run
 from neupath.store.drafts import Draft, Pair
-from neupath.store.reading import advanced, rebuild
-from neupath.store.snapshots import Snapshot, read_snapshot, versions_of
-
-
-def read_state(connection: Any, folder: Path, layout: Layout, version: int) -> Snapshot:
-    """Return a version by keys: the last snapshot before it, where there is one, with the changes since."""
-    kept = {at: path for at, path in versions_of(folder).items() if at <= version}
-    base = read_snapshot(kept[max(kept)]) if kept else rebuild(connection, layout, layout.folded)
-    return advanced(connection, layout, base, version)
+from neupath.store.reading import read_state
 
 
 class Standing:
@@ -86,6 +78,8 @@ class Standing:
             positions = np.flatnonzero(np.isin(matrix.indices, list(wanted)))
             rows = (np.searchsorted(matrix.indptr, positions, side="right") - 1).tolist()
             found = set(zip(rows, matrix.indices[positions].tolist(), strict=True))
+        if not self.layout.schema.relations[number].directed:  # the matrix has it both ways, and all else once
+            found = {pair for pair in found if pair[0] <= pair[1]}
         return found | {pair for pair in self._weights[number] if pair[place] in wanted}
 
     def follow(self, draft: Draft) -> None:

@@ -2,19 +2,29 @@
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self
 
 import numpy as np
 
-from neupath.errors import NeuPathError, WriteError
+from neupath.errors import NeuPathError
 from neupath.graph import HIN
 from neupath.nodes import Rows
+from neupath.store import database
 from neupath.store.batch import Batch
 from neupath.store.checking import Checked, check
-from neupath.store.database import VersionFacts, connect, read_facts, reading, run
+from neupath.store.claims import claim, give_up
+from neupath.store.database import (
+    VersionFacts,
+    checkpoint_if_due,
+    connect,
+    read_facts,
+    reading,
+    run,
+    telling_reads,
+)
 from neupath.store.folding import RETAINED, fold, is_due
 from neupath.store.grouping import Grouped
 from neupath.store.layout import check_marker
@@ -79,11 +89,13 @@ class Store:
     @contextmanager
     def _reading(self) -> Iterator[Any]:
         """Lend the connection that writes, where there is one, or else one for reading."""
-        with self._lock:
-            if self._writer is not None:
-                yield self._writer
-                return
-        with reading(self.folder) as connection:
+        with ExitStack() as held:
+            with self._lock:  # so that none is opened for writing at the same time, which a database does not allow
+                if self._writer is not None:
+                    held.enter_context(telling_reads(self.folder))
+                    yield self._writer
+                    return
+                connection = held.enter_context(reading(self.folder))
             yield connection
 
     def hold(self) -> None:
@@ -108,16 +120,19 @@ class Store:
             except BaseException:
                 self.close()  # what could not be written is not in memory either, once it is opened anew
                 raise
-            self._fold_if_due()
+            self._tidy()
             return outcomes
 
-    def _fold_if_due(self) -> None:
+    def _tidy(self) -> None:
         """Fold where it is time; where that fails, the batches are on disk all the same, and the next tries again."""
-        if self._standing is not None and is_due(self._standing):
-            try:
+        try:
+            if self._standing is not None and is_due(self._standing):
                 self.compact()
-            except (NeuPathError, OSError) as error:
-                _log.warning("the store %s could not be compacted: %s", self.folder, error)
+            else:
+                checkpoint_if_due(self._writer, self.folder)
+        except NeuPathError as error:
+            self.close()  # a database that could not write takes nothing more until it is opened anew
+            _log.warning("the store %s could not be compacted: %s", self.folder, error)
 
     def compact(self, retained: int = RETAINED) -> None:
         """Fold all but the retained versions into the tables, and write a snapshot of the last one."""
@@ -125,8 +140,8 @@ class Store:
             try:
                 fold(self._open_writer(), self.folder, retained)
                 self._standing = None  # the next one is over the new snapshot
-            except WriteError:
-                self.close()
+            except BaseException:
+                self.close()  # and leave no transaction open
                 raise
 
     def check(self) -> Checked:
@@ -140,10 +155,16 @@ class Store:
             if self._writer is not None:
                 self._writer.close()
                 self._writer, self._standing = None, None
+                give_up(self)
 
     def _open_writer(self) -> Any:
         if self._writer is None:
-            self._writer = connect(self.folder, write=True)
+            claim(self.folder, self, database.PATIENCE)
+            try:
+                self._writer = connect(self.folder, write=True)
+            except BaseException:
+                give_up(self)
+                raise
         return self._writer
 
 

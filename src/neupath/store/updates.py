@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neupath.errors import GraphError
 from neupath.nodes import Nodes, Rows
 from neupath.store.batch import Batch
 from neupath.store.database import VersionFacts, insert_rows, insert_table, run, transaction, write_facts
@@ -52,7 +51,7 @@ def write_batches(
     for batch in batches:
         try:
             drafts.append(draft(standing, batch))
-        except GraphError as error:
+        except Exception as error:
             outcomes.append(error)
         else:
             standing.follow(drafts[-1])
@@ -108,8 +107,9 @@ def _find_dangling(standing: Standing, found: Resolved, edges: Mapping[int, Edge
                 pairs = standing.pairs_at(relation_number, place, dead) | after.keys()
                 joined = {p for p in pairs if (after[p] if p in after else standing.weight(relation_number, p)) > 0}
                 found.problems += [
-                    f"{dead[key]}{node_type} cannot be removed: edges of '{relation}' lead to it; remove these as well"
-                    for key in dead.keys() & {pair[place] for pair in joined}
+                    f"{dead[key]}{node_type} {standing.node(number, key)[0]!r} cannot be removed: edges of "
+                    f"'{relation}' lead to it; remove these as well"
+                    for key in sorted(dead.keys() & {pair[place] for pair in joined})
                 ]
 
 

@@ -1,7 +1,7 @@
 """import_store: any source as a store, its tables in streams where they make the very store that memory would."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,9 @@ from neupath.datasets.streaming.relations import RelationStream
 from neupath.datasets.streaming.staging import Staging
 from neupath.datasets.streaming.triples import TripleStream
 from neupath.errors import QueryError
-from neupath.graph import Duplicates
+from neupath.graph import Duplicates, check_sums
 from neupath.headway import Progress, Stages, silent, unseen
-from neupath.schema import Schema
+from neupath.schema import Relation, Schema
 from neupath.store import Entries, Filling, Layout, fetch_entries, write_filled, write_store
 
 
@@ -84,9 +84,17 @@ def stream_tables(source: TableSource, filling: Filling, stages: Stages) -> None
     for number, joined in enumerate(edges):
         if choices.duplicates == "error":
             refuse_parallel(staging, joined, {t.node_type: t for t in types})
-        filling.write_edges(number, merge(_entries(staging, joined), choices.duplicates))
+        merged = merge(_entries(staging, joined), choices.duplicates)
+        filling.write_edges(number, _checked(joined.relation, merged))
     named, attributes = tuple(t.named for t in types), tuple(t.attributes for t in types)
     filling.finish(Layout(schema, named, attributes, tuple(choices.notes)))
+
+
+def _checked(relation: Relation, batches: Iterable[Entries]) -> Iterator[Entries]:
+    """Pass edges on, of which the weights have been added up."""
+    for entries in batches:
+        check_sums(relation, entries[2])
+        yield entries
 
 
 def _entries(staging: Staging, joined: Joined) -> Iterator[Entries]:
