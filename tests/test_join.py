@@ -16,7 +16,7 @@ from pyarrow.dataset import dataset
 import neupath as npth
 from neupath import HIN, NeuPathError
 from neupath.hit_tables import HitsFile
-from neupath.join import join
+from neupath.join import Local, join
 from tests.test_cli import Run, run  # noqa: F401
 
 PATH = "class-method-class"
@@ -106,6 +106,17 @@ def test_a_join_that_did_nothing_leaves_nothing(hin: HIN, tmp_path: Path) -> Non
     (tmp_path / "a.parquet.parts").mkdir()
     (tmp_path / "a.parquet.parts" / "join.json").write_text("of another join, killed before its first block")
     assert join(scorer, out, k=4).resumed == 0
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a"])
+def test_a_file_without_all_blocks_gets_no_name(hin: HIN, tmp_path: Path, name: str) -> None:
+    class Lazy(Local):
+        def run(self, scorer, job, missing, told) -> None:
+            super().run(scorer, job, missing[:2], told)
+
+    with pytest.raises(NeuPathError, match=f"cannot write .*{name}: .*"):
+        join(npth.PathSim(PATH).fit(hin), tmp_path / name, k=3, block=50, engine=Lazy())
+    assert [path.name for path in tmp_path.iterdir()] == [f"{name}.parts"]
 
 
 def test_without_an_ending_it_is_a_folder_of_files(hin: HIN, tmp_path: Path) -> None:

@@ -82,6 +82,8 @@ class HitsFile:
     def finish(self, target: Path) -> None:
         """Write what is left, and give the file its name."""
         self.catch_up()
+        if self._next < len(self._tables):
+            raise WriteError(f"cannot write {target}: {self._tables[self._next]} is gone; give the same command again")
         with _explained(target):
             self._writer.close()
             self._path.replace(target)
