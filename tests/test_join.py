@@ -137,7 +137,7 @@ def test_without_an_ending_it_is_a_folder_of_files(hin: HIN, tmp_path: Path) -> 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["top", "top.parquet"]
     nobody = join(scorer, tmp_path / "nobody", k=3, queries=np.array([], int))
     assert dataset(nobody.path).to_table().equals(whole.slice(0, 0))
-    with pytest.raises(NeuPathError, match="top: it is a folder that is there"):
+    with pytest.raises(NeuPathError, match="top: a folder of that name is there"):
         join(scorer, tmp_path / "top", k=3)
 
 

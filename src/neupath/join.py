@@ -234,7 +234,8 @@ def check_terms(target: Path, terms: Terms) -> None:
     if target.suffix not in ("", ".parquet"):
         raise QueryError(f"cannot join to {target}; the name must end in .parquet, or have no ending for a folder")
     if target.is_dir() or (not target.suffix and target.exists()):
-        raise QueryError(f"cannot join to {target}: it is a {'folder' if target.is_dir() else 'file'} that is there")
+        kind = "folder" if target.is_dir() else "file"
+        raise QueryError(f"cannot join to {target}: a {kind} of that name is there; remove it, or give another name")
     check_folder(target.parent)
     if terms.k is not None:
         check_k(terms.k)
