@@ -1,10 +1,11 @@
 """Chains: products that are known, and those too large for memory, whose rows are propagated instead."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import neupath as npth
-from neupath import HIN, NeuPathError, chains, kept
+from neupath import HIN, Edges, NeuPathError, Nodes, Relation, chains, kept
 from neupath.halfpath import Chain, Factors
 from neupath.join import join
 from neupath.scorer import Scorer
@@ -69,6 +70,25 @@ def test_a_prefix_is_multiplied_once(monkeypatch: pytest.MonkeyPatch) -> None:
     npth.PathSim(long).fit(hin)
     assert counted == [1, 1], "the first two steps are known; what is left is their product and the third"
     assert npth.PathSim(short).fit(hin).factors_ is npth.JoinSim(short).fit(hin).factors_
+
+
+def test_the_last_digit_does_not_depend_on_what_was_asked_before() -> None:
+    def graph() -> HIN:
+        rng = np.random.default_rng(0)
+        sizes = {"author": 60, "paper": 80, "venue": 5}
+        authors, papers, venues = rng.integers(0, 60, 400), rng.integers(0, 80, 400), rng.integers(0, 5, 80)
+        return HIN.build(
+            [Nodes(name, pa.array(range(size))) for name, size in sizes.items()],
+            [
+                Edges(Relation("author", "writes", "paper"), authors, papers, rng.random(400)),
+                Edges(Relation("paper", "at", "venue"), np.arange(80), venues, rng.random(80)),
+            ],
+        )
+
+    path, used = "paper-author-paper-venue-paper-author-paper", graph()
+    npth.PathSim("paper-author-paper-author-paper").fit(used)
+    first, second = (npth.PathSim(path).fit(hin).factors_.left for hin in (graph(), used))
+    assert np.array_equal(first.data, second.data)
 
 
 def test_what_is_kept_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

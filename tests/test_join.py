@@ -7,14 +7,16 @@ import sys
 import time
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.dataset import dataset
 
 import neupath as npth
 from neupath import HIN, NeuPathError
 from neupath.hit_tables import HitsFile
-from neupath.join import join
+from neupath.join import Local, join
 from tests.test_cli import Run, run  # noqa: F401
 
 PATH = "class-method-class"
@@ -92,6 +94,53 @@ def test_blocks_of_another_join_are_not_mixed_in(hin: HIN, tmp_path: Path) -> No
     assert join(scorer, tmp_path / "a.parquet", k=3, block=5).resumed == 3
 
 
+def test_a_join_that_did_nothing_leaves_nothing(hin: HIN, tmp_path: Path) -> None:
+    class Broken:
+        def run(self, *_: object) -> None:
+            raise NeuPathError("no")
+
+    scorer, out = npth.PathSim(PATH).fit(hin), tmp_path / "a.parquet"
+    with pytest.raises(NeuPathError, match="no"):
+        join(scorer, out, k=3, engine=Broken())
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "a.parquet.parts").mkdir()
+    (tmp_path / "a.parquet.parts" / "join.json").write_text("of another join, killed before its first block")
+    assert join(scorer, out, k=4).resumed == 0
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a"])
+def test_a_file_without_all_blocks_gets_no_name(hin: HIN, tmp_path: Path, name: str) -> None:
+    class Lazy(Local):
+        def run(self, scorer, job, missing, told) -> None:
+            super().run(scorer, job, missing[:2], told)
+
+    with pytest.raises(NeuPathError, match=f"cannot write .*{name}: .*"):
+        join(npth.PathSim(PATH).fit(hin), tmp_path / name, k=3, block=50, engine=Lazy())
+    assert [path.name for path in tmp_path.iterdir()] == [f"{name}.parts"]
+
+
+def test_without_an_ending_it_is_a_folder_of_files(hin: HIN, tmp_path: Path) -> None:
+    def stop(done: int, _: int) -> None:
+        if done > 10:
+            raise KeyboardInterrupt
+
+    scorer = npth.PathSim(PATH).fit(hin)
+    with pytest.raises(KeyboardInterrupt):
+        join(scorer, tmp_path / "top", k=3, block=5, progress=stop)
+    assert not (tmp_path / "top").exists()
+    (tmp_path / "top.parts" / ".000002-killed.parquet").write_text("half")
+    joined = join(scorer, tmp_path / "top", k=3, block=5)
+    assert joined.resumed == 3
+    whole = pq.read_table(join(scorer, tmp_path / "top.parquet", k=3, block=5).path)
+    assert dataset(joined.path).to_table().equals(whole)
+    assert joined.pairs == len(whole) == duckdb.sql(f"SELECT count(*) FROM '{joined.path}/*.parquet'").fetchall()[0][0]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["top", "top.parquet"]
+    nobody = join(scorer, tmp_path / "nobody", k=3, queries=np.array([], int))
+    assert dataset(nobody.path).to_table().equals(whole.slice(0, 0))
+    with pytest.raises(NeuPathError, match="top: a folder of that name is there"):
+        join(scorer, tmp_path / "top", k=3)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -116,7 +165,7 @@ def test_the_command(run: Run, tmp_path: Path) -> None:  # noqa: F811
     assert told.code == 0
     assert "pairs of 5 queries written to" in told.out
     assert run("join", "toy", "--path", "APVPA", "--min-score", 0.9, "--out", out, "--json").json["pairs"] == 2
-    assert "the name must end in .parquet" in run("join", "toy", "--path", "APVPA", "--out", "x").err
+    assert "the name must end in .parquet" in run("join", "toy", "--path", "APVPA", "--out", "x.csv").err
 
 
 @pytest.mark.parametrize("row", [-1, 5, 77])

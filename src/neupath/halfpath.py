@@ -134,14 +134,19 @@ def out_and_back(hin: HIN, metapath: MetaPath) -> Product:
 
 
 def _counted(hin: HIN, metapath: MetaPath) -> list[Csr]:
-    """Multiply the steps of a meta-path as far as memory goes, with the products that other meta-paths made."""
-    steps = metapath.steps
+    """Multiply the steps of a meta-path as far as memory goes, with the products that other meta-paths made.
+
+    Those change the order of multiplications, and with it the last digits, unless all weights are whole numbers.
+    """
+    steps, matrices = metapath.steps, adjacencies(hin, metapath)
+    if any(np.any(matrix.data != np.rint(matrix.data)) for matrix in matrices):
+        return multiply_chain(matrices)
 
     def key(span: Span) -> Hashable:
         return "product", steps[slice(*span)]
 
     return multiply_chain(
-        adjacencies(hin, metapath),
+        matrices,
         lambda span, build: cached(hin, key(span), build),
         lambda span: find_kept(hin, key(span)) is not None,
     )

@@ -1,5 +1,6 @@
-"""Hit tables: the hits of a block of queries as a Parquet file, and the files of all blocks as one."""
+"""Hit tables: the hits of a block of queries as a Parquet file, and the files of all blocks as one or as a folder."""
 
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -67,6 +68,7 @@ class HitsFile:
 
     def __exit__(self, *_: object) -> None:
         self._writer.close()
+        self._path.unlink(missing_ok=True)
 
     def catch_up(self) -> None:
         """Write the tables that follow the last one written, up to the first that is missing."""
@@ -80,9 +82,39 @@ class HitsFile:
     def finish(self, target: Path) -> None:
         """Write what is left, and give the file its name."""
         self.catch_up()
+        if self._next < len(self._tables):
+            raise WriteError(f"cannot write {target}: {self._tables[self._next]} is gone; give the same command again")
         with _explained(target):
             self._writer.close()
             self._path.replace(target)
+
+
+class HitsFolder:
+    """Leaves tables of hits as the files of one folder, whose names are in their order."""
+
+    def __init__(self, folder: Path, schema: pa.Schema, tables: Sequence[Path]) -> None:
+        self.pairs = 0
+        self._folder, self._schema, self._tables = folder, schema, tables
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave all where it is: what is done is no part of a result before it is finished."""
+
+    def catch_up(self) -> None:
+        """Do nothing: tables are where they belong."""
+
+    def finish(self, target: Path) -> None:
+        """Remove what else lies in the folder, and give it its name; without tables, write one that has no rows."""
+        with _explained(target):
+            tables = list(self._tables) or [self._folder / "000000.parquet"]
+            if not self._tables:
+                pq.write_table(self._schema.empty_table(), tables[0])
+            self.pairs = sum(pq.read_metadata(table).num_rows for table in tables)
+            for other in set(self._folder.iterdir()) - set(tables):
+                shutil.rmtree(other) if other.is_dir() else other.unlink()
+            self._folder.rename(target)
 
 
 @contextmanager

@@ -1,9 +1,9 @@
-"""Join: the top K of every query, streamed to one Parquet file, resumable, in bounded memory.
+"""Join: the top K of every query, streamed to one Parquet file or a folder of them, resumable, in bounded memory.
 
 Blocks of queries are finished one by one as files of their own beside the result, in FILE.parts, and put together in
-their order, one row group a block. A join that was killed goes on with the blocks that are missing, and its file is the
-same to the byte, whichever engine finished which block. Memory, besides the graph and the product: some 24 bytes for
-each of `block` × K hits.
+their order, one row group a block, or left as the files of a folder. A join that was killed goes on with the blocks
+that are missing, and its file is the same to the byte, whichever engine finished which block. Memory, besides the graph
+and the product: some 24 bytes for each of `block` × K hits.
 """
 
 import json
@@ -20,7 +20,7 @@ import pyarrow as pa
 from neupath.errors import QueryError, SourceError, WriteError
 from neupath.files import check_folder, write_text
 from neupath.graph import digest
-from neupath.hit_tables import Found, HitsFile, found_of, hit_schema, write_hits
+from neupath.hit_tables import Found, HitsFile, HitsFolder, found_of, hit_schema, write_hits
 from neupath.nodes import Rows
 from neupath.scorer import Scorer
 from neupath.search import check_k
@@ -151,6 +151,7 @@ def join(
 ) -> Joined:
     """Write the k most similar targets of each query to a Parquet file with the columns query, rank, target, score.
 
+    A path without an ending becomes a folder of such files, whose rows in the order of their names are the same.
     Queries are rows, all by default; each is left out of its own hits. With `min_score`, only pairs that reach it are
     kept, and `k` = None keeps all of them. The engine is this process with some `threads`, or `cluster.Dask`.
 
@@ -206,21 +207,35 @@ def finish_job(job: Job, run: Callable[[Sequence[int], Told], None], progress: P
         hits.catch_up()  # while an engine elsewhere goes on with other blocks
         progress(done, total)
 
-    schema = hit_schema(job.sides.source_kind, job.sides.target_kind)
-    with HitsFile(job.folder / "together", schema, [job.part(number) for number in range(job.count)]) as hits:
-        if missing:
-            run(missing, told)
-        hits.finish(job.target)
+    try:
+        with _open_hits(job) as hits:
+            if missing:
+                run(missing, told)
+            hits.finish(job.target)
+    except BaseException:
+        if len(job.missing()) == job.count:  # nothing is lost, and the next join may be another
+            shutil.rmtree(job.folder, ignore_errors=True)
+        raise
     _remove_parts(job.folder)
     return Joined(job.target, len(job.queries), hits.pairs, job.count, job.count - len(missing))
 
 
+def _open_hits(job: Job) -> HitsFile | HitsFolder:
+    """Begin to put blocks together."""
+    schema = hit_schema(job.sides.source_kind, job.sides.target_kind)
+    tables = [job.part(number) for number in range(job.count)]
+    if not job.target.suffix:
+        return HitsFolder(job.folder, schema, tables)
+    return HitsFile(job.folder / "together", schema, tables)
+
+
 def check_terms(target: Path, terms: Terms) -> None:
     """Refuse what cannot be joined, before work is done that ends in it."""
-    if target.suffix != ".parquet":
-        raise QueryError(f"cannot join to {target}; the name must end in .parquet")
-    if target.is_dir():
-        raise QueryError(f"cannot join to {target}: it is a folder")
+    if target.suffix not in ("", ".parquet"):
+        raise QueryError(f"cannot join to {target}; the name must end in .parquet, or have no ending for a folder")
+    if target.is_dir() or (not target.suffix and target.exists()):
+        kind = "folder" if target.is_dir() else "file"
+        raise QueryError(f"cannot join to {target}: a {kind} of that name is there; remove it, or give another name")
     check_folder(target.parent)
     if terms.k is not None:
         check_k(terms.k)
@@ -245,24 +260,34 @@ def _describe(job: Job, about: dict[str, object]) -> str:
 
 def _open_parts(parts: Path, description: str) -> None:
     """Make the folder of finished blocks, or see that those in it are of the same join."""
-    try:
-        parts.mkdir(exist_ok=True)
-    except OSError as error:
-        raise WriteError(f"cannot write {parts}: {error.strerror}") from error
+    make_parts(parts)
     manifest = parts / MANIFEST
     if not manifest.is_file():
         for part in parts.glob("*.parquet"):
             part.unlink()  # what is left of a join that was done
         write_text(manifest, description)
     elif manifest.read_text(encoding="utf-8") != description:
-        raise SourceError(f"{parts} holds blocks of another join, of which this is no part; finish that, or remove it")
+        if any(parts.glob("[0-9]*.parquet")):
+            raise SourceError(
+                f"{parts} holds blocks of another join, of which this is no part; finish that, or remove it"
+            )
+        write_text(manifest, description)  # of what was begun, nothing was done
+
+
+def make_parts(parts: Path) -> None:
+    """Make the folder of finished blocks, unless it is there."""
+    try:
+        parts.mkdir(exist_ok=True)
+    except OSError as error:
+        raise WriteError(f"cannot write {parts}: {error.strerror}") from error
 
 
 def _remove_parts(parts: Path) -> None:
     """Remove finished blocks, what they are of last: without it, nobody takes them for their own."""
     for part in parts.glob("*.parquet"):
         part.unlink()
-    shutil.rmtree(parts)
+    if parts.is_dir():  # as a result that is a folder, it has another name
+        shutil.rmtree(parts)
 
 
 def _rank(scorer: Scorer, job: Job, queries: Rows, threads: int | None) -> Found:

@@ -193,6 +193,43 @@ def test_an_interrupted_join_goes_on(tables: Path, tmp_path: Path) -> None:
     assert (tmp_path / "here.parquet").read_bytes() == (tmp_path / "there.parquet").read_bytes()
 
 
+@pytest.mark.usefixtures("inline")
+def test_blocks_of_other_columns_are_not_mixed_in(tmp_path: Path) -> None:
+    def stop(done: int, _: int) -> None:
+        if done > 3:
+            raise KeyboardInterrupt
+
+    rng, folder = np.random.default_rng(0), tmp_path / "g"
+    folder.mkdir()
+    columns = {"a": rng.integers(0, 20, 80), "b": rng.integers(0, 20, 80), "x": rng.random(80), "y": rng.random(80)}
+    pq.write_table(pa.table(columns), folder / "cites.parquet")
+    text = '[[edges]]\nname = "cites"\nfile = "cites.parquet"\nsource = "author"\ntarget = "paper"\nweight = "{}"\n'
+    out, terms, measure = tmp_path / "top.parquet", Terms(5, block=2), npth.PathSim("author-paper-author")
+    (folder / "graph.toml").write_text(text.format("x"))
+    with pytest.raises(KeyboardInterrupt):
+        join_folder(measure, plan_folder(folder), out, terms, engine=Dask(), progress=stop)
+    (folder / "graph.toml").write_text(text.format("y"))
+    with pytest.raises(NeuPathError, match="holds blocks of another join"):
+        join_folder(measure, plan_folder(folder), out, terms, engine=Dask())
+
+
+@pytest.mark.usefixtures("inline")
+def test_a_folder_of_files(tables: Path, tmp_path: Path) -> None:
+    measure, plan = npth.PathSim(APVPA), plan_folder(tables)
+    here = join(measure.fit(npth.load(tables)), tmp_path / "here", 5, block=20).path
+    there = join_folder(npth.PathSim(APVPA), plan, tmp_path / "there", Terms(5, block=20), engine=Dask()).path
+    names = sorted(path.name for path in here.iterdir())
+    assert names == sorted(path.name for path in there.iterdir())
+    assert all((here / name).read_bytes() == (there / name).read_bytes() for name in names)
+    assert sorted(tmp_path.iterdir()) == [here, tables, there]
+
+
+@pytest.mark.usefixtures("inline")
+def test_a_folder_that_is_not_there(tables: Path, tmp_path: Path) -> None:
+    with pytest.raises(NeuPathError, match=r"cannot write .*none/a.parquet.parts: No such file"):
+        join_folder(npth.PathSim(APVPA), plan_folder(tables), tmp_path / "none" / "a.parquet", engine=Dask())
+
+
 BAD = {
     "dangling": ("author_paper", {"author_id": ["a", "b", "a"], "paper_id": ["p", "zz", "zz"]}),
     "dangling source": ("author_paper", {"author_id": ["a", "q", "a"], "paper_id": ["p", "p", "zz"]}),

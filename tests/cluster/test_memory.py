@@ -1,5 +1,6 @@
 """Memory limits: a join whose product is larger than a worker stays below its limit, and what cannot is said so."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,3 +48,13 @@ def test_a_product_larger_than_a_worker_stays_below_its_limit(small_worker: Work
 def test_a_task_that_does_not_fit_is_one_sentence(small_worker: Workers) -> None:
     with pytest.raises(NeuPathError, match=r"a task took more memory than a worker has, .* give --memory-limit more"):
         small_worker.each(lambda: float(np.sort(np.random.default_rng(0).random(10**8))[0]), [()])
+
+
+def test_tasks_that_the_scheduler_lost_are_no_results(small_worker: Workers) -> None:
+    with pytest.raises(NeuPathError, match=r"the work on the cluster was broken off \(the scheduler lost its tasks"):
+        small_worker.each(time.sleep, [(0,), (600,)], lambda _: small_worker.client.restart())
+
+
+def test_what_a_task_cannot_read_is_one_sentence(small_worker: Workers, tmp_path: Path) -> None:
+    with pytest.raises(NeuPathError, match="the work on the cluster was broken off .*No such file or directory"):
+        small_worker.each(np.load, [(tmp_path / "gone.npy",)])

@@ -1,5 +1,6 @@
 """Tiles and their products: the same as of whole matrices, to the bit."""
 
+import pickle
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,8 +13,9 @@ from scipy.sparse import random_array
 
 import neupath as npth
 from neupath import HIN
-from neupath.cluster.products import multiply_halves
-from neupath.cluster.tiles import cut_evenly, cut_matrix
+from neupath.cluster.kept_block import forget
+from neupath.cluster.products import multiply_halves, multiply_rows
+from neupath.cluster.tiles import Tiles, cut_evenly, cut_matrix
 from neupath.halfpath import Factors
 from neupath.measures import MEASURES
 from tests.cluster.conftest import Inline
@@ -83,3 +85,17 @@ def assert_equal_rows(strips, whole) -> None:
     assert np.array_equal(np.concatenate([np.diff(strip.indptr) for strip in strips]), np.diff(whole.indptr))
     for name in ("indices", "data"):
         assert np.array_equal(np.concatenate([getattr(strip, name) for strip in strips]), getattr(whole, name))
+
+
+def test_what_all_tasks_need_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = random_array((20, 20), density=0.3, format="csr", rng=np.random.default_rng(0))
+    left, right = (cut_matrix(matrix, tmp_path / name, (0, 10, 20), (0, 20)) for name in ("left", "right"))
+    made = Tiles(tmp_path / "made", left.rows, (0, 20))
+    made.folder.mkdir()
+    read: list[range] = []
+    whole = Tiles.columns_in
+    monkeypatch.setattr(Tiles, "columns_in", lambda tiles, strips: read.append(strips) or whole(tiles, strips))
+    for i in range(2):  # a task has copies of what it is given
+        multiply_rows(*pickle.loads(pickle.dumps((left, right, made, i, 10**6))))
+    assert len(read) == 1
+    forget()

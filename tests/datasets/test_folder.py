@@ -474,6 +474,8 @@ def test_a_table_may_be_a_folder_of_parts(tmp_path: Path) -> None:
         ({"movie_id": [9], "actor_id": ["a"]}, "part-01.parquet, row 1: the edge leads to movie 9, which is not in"),
         ({"movie_id": ["1"], "actor_id": ["a"]}, "part-01.parquet has columns of other types \\(movie_id: string"),
         ({"movie_id": [1], "who": ["a"]}, "part-01.parquet has no column 'actor_id' \\(it has movie_id, who\\)"),
+        ({"movie_id": [1], "actor_id": ["a"], "weight": [2.0]}, "has a column 'weight', which part-00.parquet has not"),
+        ({"movie_id": [[1]], "actor_id": ["a"]}, "part-01.parquet cannot be read: Unsupported cast from list"),
     ],
 )
 def test_bad_parts(tmp_path: Path, second: dict[str, list], message: str) -> None:
@@ -489,3 +491,33 @@ def test_a_named_table_without_parts(tmp_path: Path) -> None:
     (tmp_path / "a_b.csv").write_text("a_id,b_id\n1,2\n")
     with pytest.raises(NeuPathError, match="cast is a folder without Parquet files"):
         npth.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("part-99", "part-99.parquet cannot be read: Parquet magic"), ("a", "a.parquet is named as Parquet but is not")],
+)
+def test_a_part_that_is_no_parquet(tmp_path: Path, name: str, message: str) -> None:
+    table = parts(tmp_path / "g" / "movie_actor", {"movie_id": [1, 1], "actor_id": ["a", "b"]})
+    (table / f"{name}.parquet").write_text("movie_id,actor_id\n")
+    with pytest.raises(NeuPathError, match=message):
+        npth.load(tmp_path / "g")
+
+
+@pytest.mark.parametrize("name", ["backup", "train", "results"])
+def test_other_folders_beside_tables_are_no_tables(tmp_path: Path, name: str) -> None:
+    folder = write(tmp_path / "g", movie_actor__tsv=CAST)
+    parts(folder / name, {"movie_id": [1], "actor_id": [7], "score": [0.5]}, {"actor_id": [7], "name": ["Ann"]})
+    hin = npth.load(folder)
+    assert shape(hin) == {"movie -movie_actor-> actor": 3}
+    assert hin.notes[0].startswith(f"{name} was left out")
+
+
+@pytest.mark.parametrize("file", ["movie_actor/", "movie_actor", "movie_actor/part-00.parquet"])
+def test_a_table_that_graph_toml_names_is_read_once(tmp_path: Path, file: str) -> None:
+    parts(tmp_path / "g" / "movie_actor", {"movie_id": [1, 1], "actor_id": ["a", "b"]})
+    write(
+        tmp_path / "g",
+        graph__toml=f'[[edges]]\nname = "cast"\nfile = "{file}"\nsource = "movie"\ntarget = "actor"\n',
+    )
+    assert shape(npth.load(tmp_path / "g" / ".." / "g")) == {"movie -cast-> actor": 2}

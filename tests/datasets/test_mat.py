@@ -1,6 +1,8 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import scipy.io
 from scipy.sparse import csc_matrix
@@ -75,3 +77,10 @@ def test_bad_files(tmp_path: Path) -> None:
         npth.load(tmp_path / "hdf5.mat")
     with pytest.raises(NeuPathError, match="no such file or folder"):
         npth.load(tmp_path / "missing.mat")
+
+
+def test_a_folder_of_results_beside_it_is_no_table(tmp_path: Path) -> None:
+    save(tmp_path / "g.mat", movie_actor=np.eye(2))
+    (tmp_path / "results").mkdir()
+    pq.write_table(pa.table({"query": ["a"], "rank": [1]}), tmp_path / "results" / "top.parquet")
+    assert shape(npth.load(tmp_path)) == {"movie -movie_actor-> actor": 2}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def join(
     graph: Graph,
-    out: Annotated[Path, typer.Option("--out", help="The .parquet file to write.")],
+    out: Annotated[Path, typer.Option("--out", help="The .parquet file to write, or a folder of such.")],
     path: MetaPathOption = None,
     k: Annotated[int | None, typer.Option("-k", help="How many hits a query; 10, or all with --min-score.")] = None,
     min_score: Annotated[float, typer.Option("--min-score", help="Keep only pairs with at least this score.")] = 0.0,
@@ -65,6 +65,8 @@ def join(
       neupath join stdlib --path class-method-class -k 10 --out similar.parquet
 
       neupath join stdlib --path class-method-class --min-score 0.5 --out alike.parquet
+
+      neupath join stdlib --path class-method-class --block 500 --out similar/
 
       neupath join stdlib --path class-method-class --engine dask --workers 2 --out similar.parquet
 

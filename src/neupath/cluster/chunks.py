@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from neupath.cluster.tiles import group
-from neupath.datasets.parts import as_wanted, check_columns
+from neupath.datasets.faults import explained
+from neupath.datasets.parts import as_wanted, check_alike
 from neupath.datasets.tables import TableFile
-from neupath.errors import SourceError
 
 _MOST_ROWS = 1 << 20
 
@@ -28,16 +28,17 @@ class Chunk:
 
     def read(self, columns: Sequence[str]) -> pa.Table:
         """Read some columns as `load` does, with texts for what are no integers."""
-        table = pq.ParquetFile(self.path).read_row_groups(self.groups, columns=list(columns), use_threads=False)
-        return as_wanted(table, columns, dict.fromkeys(columns, pa.string())).combine_chunks()
+        with explained(self.path):
+            table = pq.ParquetFile(self.path).read_row_groups(self.groups, columns=list(columns), use_threads=False)
+            return as_wanted(table, columns, dict.fromkeys(columns, pa.string())).combine_chunks()
 
 
 def cut_table(file: TableFile, columns: Sequence[str], most: int) -> tuple[Chunk, ...]:
     """Cut a table into chunks of at most so many rows, or one row group where that has more."""
     chunks: list[Chunk] = []
     first = 0
+    check_alike(file.parts, columns, dict.fromkeys(columns, pa.string()))
     for part in file.parts:
-        check_columns(part, columns, file.parts[0])
         metadata = pq.read_metadata(part)
         sizes = [metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)]
         for groups in group(sizes, min(most, _MOST_ROWS)):
@@ -49,19 +50,7 @@ def cut_table(file: TableFile, columns: Sequence[str], most: int) -> tuple[Chunk
 
 def key_type(file: TableFile, column: str) -> pa.DataType:
     """Return the type that the ids of a column are read as, the same in all parts."""
-    found = [_read_as(pq.read_schema(part).field(column).type) for part in file.parts]
-    for part, kind in zip(file.parts, found, strict=True):
-        if kind != found[0]:
-            raise SourceError(
-                f"{part} has columns of other types ({column}: {kind}) than {file.parts[0].name} "
-                f"({column}: {found[0]}); write all parts of a table alike"
-            )
-    return found[0]
-
-
-def _read_as(kind: pa.DataType) -> pa.DataType:
-    values = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return pa.int64() if pa.types.is_integer(values) else pa.string()
+    return file.told_types([column], {column: pa.string()})[column]
 
 
 def as_keys(ids: pa.Array, as_text: bool) -> pa.Array:
@@ -71,5 +60,5 @@ def as_keys(ids: pa.Array, as_text: bool) -> pa.Array:
 
 def digest_part(path: Path) -> str:
     """Return a text that differs between files of different content."""
-    with path.open("rb") as stream:
+    with explained(path), path.open("rb") as stream:
         return file_digest(stream, "sha256").hexdigest()

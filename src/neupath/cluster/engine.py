@@ -15,7 +15,7 @@ from neupath.cluster.ranking import LEFT_NORMS, QUERIES, RIGHT_NORMS, Order, ran
 from neupath.cluster.tiles import group
 from neupath.cluster.workers import Workers, connect, parse_memory
 from neupath.errors import QueryError
-from neupath.join import Job, Told
+from neupath.join import Job, Told, make_parts
 from neupath.measures import PathMeasure
 from neupath.scorer import Scorer
 
@@ -71,7 +71,7 @@ class Dask:
     @contextmanager
     def work_in(self, folder: Path) -> Iterator[tuple[Path, Workers, int]]:
         """Connect to workers; yield a folder that all see, them, and how many entries a task may hold at once."""
-        folder.mkdir(exist_ok=True)
+        make_parts(folder)
         for left_over in folder.glob("work-*"):
             shutil.rmtree(left_over)
         work = (folder / f"work-{uuid4().hex[:8]}").absolute()

@@ -52,9 +52,11 @@ class Plan:
         self.schema = Schema(node_types, relations, self.choices.abbreviations)
 
     @property
-    def described(self) -> list[str]:
-        """What of the graph does not stand in its files."""
-        return [*self.schema.node_types, *map(str, self.schema.relations), self.choices.duplicates]
+    def described(self) -> list[object]:
+        """What of the graph does not stand in its files: the schema, and which columns of which parts are what."""
+        selections = [*(node.selection for node in self.nodes.values()), *(edge.selection for edge in self.edges)]
+        columns = [[dict(selection.columns), len(selection.file.parts)] for selection in selections]
+        return [self.schema.node_types, [*map(str, self.schema.relations)], self.choices.duplicates, columns]
 
     @property
     def parts(self) -> list[Path]:

@@ -92,7 +92,7 @@ def _multiply(chain: list[Counted], folder: Path, workers: Workers, most: int, *
 def multiply_rows(left: Tiles, right: Tiles, made: Tiles, i: int, most: int) -> Counts:
     """Write some rows of a product; return how many entries each has."""
     rows = left.row_strip(i)
-    parts = [tidy(csr_array(rows @ _kept(right.columns_in, own))) for own in right.column_groups(most)]
+    parts = [tidy(csr_array(rows @ _kept(right, own, Tiles.columns_in))) for own in right.column_groups(most)]
     strip = parts[0] if len(parts) == 1 else freeze(csr_array(hstack(parts, format="csr")))
     made.write(i, 0, strip)
     return np.diff(strip.indptr).astype(np.int64)
@@ -101,15 +101,16 @@ def multiply_rows(left: Tiles, right: Tiles, made: Tiles, i: int, most: int) -> 
 def multiply_columns(left: Tiles, right: Tiles, made: Tiles, j: int, most: int) -> Counts:
     """Write some columns of a product; return how many entries each has."""
     columns = right.column_strip(j)
-    parts = [tidy(csr_array(_kept(left.rows_in, own) @ columns)) for own in left.row_groups(most)]
+    parts = [tidy(csr_array(_kept(left, own, Tiles.rows_in) @ columns)) for own in left.row_groups(most)]
     strip = parts[0] if len(parts) == 1 else freeze(csr_array(vstack(parts, format="csr")))
     made.write(0, j, strip)
     return np.bincount(strip.indices, minlength=strip.shape[1])
 
 
-def _kept(read: Callable[[range], Csr], strips: range) -> Csr:
+def _kept(tiles: Tiles, strips: range, read: Callable[[Tiles, range], Csr]) -> Csr:
     """Read some strips, or keep them from the last task, which had the same where they are all there are."""
-    return keep_last((read, strips), lambda: read(strips))
+    # a bound method as key would equal none of another task, whose tiles are copies
+    return keep_last((tiles, strips, read), lambda: read(tiles, strips))
 
 
 def multiply_tile(left: Tiles, right: Tiles, made: Tiles, i: int, j: int) -> None:

@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -48,6 +49,8 @@ class Workers:
         results: list[Any] = [None] * len(futures)
         try:
             for future, result in as_completed(futures, with_results=True):
+                if isinstance(result, BaseException):  # Dask does not raise that tasks are lost
+                    raise CancelledError("the scheduler lost its tasks, or is gone") from result
                 at = number[future.key]
                 results[at] = result
                 futures[at].release()
@@ -57,13 +60,21 @@ class Workers:
                 "a task took more memory than a worker has, four times over; give --memory-limit more, "
                 "or a smaller --block"
             ) from error
+        except (CancelledError, OSError) as error:
+            raise NeuPathError(
+                f"the work on the cluster was broken off ({error}); give the same command again: it goes on with the "
+                f"blocks that are missing"
+            ) from error
         finally:
-            self.client.cancel([future for future in futures if not future.done()])
+            if self.client.status == "running":
+                self.client.cancel([future for future in futures if not future.done()])
         return results
 
     def free(self) -> None:
         """Let every worker forget what it kept for the next task."""
-        self.client.run(forget)
+        if self.client.status == "running":
+            with suppress(OSError):  # a worker that is gone keeps nothing
+                self.client.run(forget)
 
 
 @contextmanager

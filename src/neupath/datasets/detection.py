@@ -198,6 +198,8 @@ def _as_relation(file: TableFile, types: _Types) -> RelationFile | None:
         ends = (source, target)
         middle = [w for w in words[1:] if w.lower() not in (*singulars(target), *_JOINING_WORDS)]
         middle = [w for w in middle if target.lower() not in singulars(w)]
+    elif file.path.is_dir():  # whose name says nothing: it may as well hold copies of other tables
+        return None
     elif (types.is_known(source) and types.is_known(target)) or (_is_id(first) and _is_id(second) and source != target):
         ends, middle = (source, target), []
     else:

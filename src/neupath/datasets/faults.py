@@ -1,6 +1,15 @@
-"""What can be wrong with a row of a table, whichever way it is read; a place is the file and the line."""
+"""What can be wrong with a table or a row of it, whichever way it is read; a place is the file and the line."""
 
-from neupath.errors import GraphError
+import csv
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+
+from neupath.errors import GraphError, SourceError
 
 
 def empty_id(place: str) -> GraphError:
@@ -39,3 +48,25 @@ def table_of(node_type: str) -> str:
 def bad_weight(place: str, value: object) -> GraphError:
     """Say that a weight is none."""
     return GraphError(f"{place}: weight {value!r} is not allowed; weights are finite numbers, 0 or more")
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn what the system says of a file into a sentence."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise SourceError(f"no such file: {path}") from error
+    except PermissionError as error:
+        raise SourceError(f"no permission to read {path}") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise SourceError(f"{path} is a damaged gzip file ({error}); make it or fetch it again") from error
+    except (pa.ArrowException, csv.Error) as error:
+        raise SourceError(f"{path} cannot be read: {first_line(error)}") from error
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read, it may be cut short: {first_line(error)}") from error
+
+
+def first_line(error: Exception) -> str:
+    """Return what matters of an error of Arrow, which may go on for many lines."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -84,7 +84,8 @@ def recognise_files(
 def _triple_files(paths: list[Path], settings: Config) -> list[Path]:
     """Find the parts of a knowledge graph: train, valid and test, or an edges table that names its relations."""
     splits = [path for path in paths if is_split(path)]
-    if any(stem(path).lower() == "train" for path in splits) or len(splits) == len(paths):
+    # beside tables, a folder named train is more likely something else
+    if any(stem(path).lower() == "train" and path.is_file() for path in splits) or len(splits) == len(paths):
         return splits
     edges = [path for path in paths if _last_word(path) in _EDGES]
     alone = len(edges) == 1 and not any(_last_word(path) in _NODES for path in paths)
@@ -188,8 +189,8 @@ def _usual_column(file: TableFile, purpose: str, taken: tuple[str, ...]) -> str 
 
 
 def _as_relations(paths: list[Path], folder: Path, settings: Config, choices: Choices) -> RelationTables:
-    named = {entry.file for entry in settings.nodes.values()} | {entry.file for entry in settings.edges}
-    detected = [TableFile(path, settings.dialect) for path in paths if path.name not in named]
+    named = _named_paths(folder, settings)
+    detected = [TableFile(path, settings.dialect) for path in paths if path.resolve() not in named]
     nodes, relations, left_out = classify(detected)
     nodes += [
         as_node_file(
@@ -210,6 +211,13 @@ def _as_relations(paths: list[Path], folder: Path, settings: Config, choices: Ch
         for node in nodes
     ]
     return RelationTables(node_sources, _take(relations, choices), replace(choices, notes=left_out))
+
+
+def _named_paths(folder: Path, settings: Config) -> set[Path]:
+    """Return the tables that graph.toml names, and the folders they lie in."""
+    files = [*(entry.file for entry in settings.nodes.values()), *(entry.file for entry in settings.edges)]
+    paths = [(folder / file).resolve() for file in files]
+    return {found for path in paths for found in (path, *path.parents)}
 
 
 def _take(relations: list[RelationFile], choices: Choices) -> list[EdgeSource]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from neupath.datasets.faults import explained
 from neupath.errors import SourceError, listed
 
 
@@ -33,16 +34,22 @@ def _parquet_files(folder: Path) -> list[Path]:
 def read_parts(parts: Sequence[Path], columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
     """Read some columns of all parts; those with a given type are cast to it."""
     check_alike(parts, columns, types)
-    read = (as_wanted(pq.ParquetFile(part).read(columns=list(columns)), columns, types) for part in parts)
-    return pa.concat_tables(read)
+    return pa.concat_tables(_read_part(part, columns, types) for part in parts)
+
+
+def _read_part(part: Path, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
+    with explained(part):
+        return as_wanted(pq.ParquetFile(part).read(columns=list(columns)), columns, types)
 
 
 def check_alike(parts: Sequence[Path], columns: Sequence[str], types: Mapping[str, pa.DataType]) -> None:
-    """Refuse a part whose columns are missing, or of other types than those of the first."""
+    """Refuse a part that has other columns than the first, or columns of other types."""
+    schemas = [_read_schema(part) for part in parts]
     first: pa.Schema | None = None
-    for part in parts:
-        check_columns(part, columns, parts[0])
-        found = as_wanted(pq.read_schema(part).empty_table(), columns, types).schema
+    for part, schema in zip(parts, schemas, strict=True):
+        _check_names(part, schema.names, parts[0], schemas[0].names)
+        with explained(part):
+            found = as_wanted(schema.empty_table(), columns, types).schema
         first = first or found
         if found != first:
             raise SourceError(
@@ -51,12 +58,18 @@ def check_alike(parts: Sequence[Path], columns: Sequence[str], types: Mapping[st
             )
 
 
-def check_columns(part: Path, columns: Sequence[str], first: Path) -> None:
-    """Refuse a part without the columns that the first one has."""
-    names = pq.read_schema(part).names
-    for column in columns:
+def _read_schema(part: Path) -> pa.Schema:
+    with explained(part):
+        return pq.read_schema(part)
+
+
+def _check_names(part: Path, names: Sequence[str], first: Path, expected: Sequence[str]) -> None:
+    for column in expected:
         if column not in names:
             raise SourceError(f"{part} has no column {column!r} (it has {listed(names)}), as {first.name} has")
+    for column in names:
+        if column not in expected:  # such as a weight, which would be left out without a word
+            raise SourceError(f"{part} has a column {column!r}, which {first.name} has not; write all parts alike")
 
 
 def as_wanted(table: pa.Table, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
@@ -64,11 +77,17 @@ def as_wanted(table: pa.Table, columns: Sequence[str], types: Mapping[str, pa.Da
     return pa.table({name: _cast(table[name], types.get(name)) for name in columns})
 
 
+def count_rows(part: Path) -> int:
+    """Return how many rows a part has."""
+    with explained(part):
+        return int(pq.read_metadata(part).num_rows)
+
+
 def place_in(parts: Sequence[Path], row: int) -> str:
     """Say where a row (from 0) of a table stands: the part, and the row there."""
     left = row
     for part in parts:
-        count = pq.read_metadata(part).num_rows
+        count = count_rows(part)
         if left < count or part == parts[-1]:
             return f"{part}, row {left + 1}"
         left -= count

@@ -145,7 +145,7 @@ def _matlab_file(path: Path) -> Path | None:
     if not path.is_dir():
         return path if path.suffix.lower() == ".mat" else None
     found = sorted(path.glob("*.mat"))
-    return found[0] if len(found) == 1 and not any(is_table(child) for child in path.iterdir()) else None
+    return found[0] if len(found) == 1 and not any(is_table(c) and c.is_file() for c in path.iterdir()) else None
 
 
 def _recognise(path: Path, config: str | Path | None, duplicates: Duplicates | None) -> TableSource | None:

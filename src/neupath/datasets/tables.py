@@ -1,10 +1,6 @@
 """One table file as an Arrow table: CSV, TSV or Parquet, plain or gzipped; errors name the file and the line."""
 
-import csv
-import gzip
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,7 +9,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from neupath.datasets.parts import as_wanted, check_alike, is_in_parts, parts_of, place_in, read_parts
+from neupath.datasets.faults import explained, first_line
+from neupath.datasets.parts import as_wanted, check_alike, count_rows, is_in_parts, parts_of, place_in, read_parts
 from neupath.datasets.textfiles import Dialect, TextFile, not_utf8, read_start
 from neupath.errors import SourceError, did_you_mean, listed
 
@@ -60,18 +57,18 @@ class TableFile:
     def __init__(self, path: Path, dialect: Dialect | None = None) -> None:
         self.path = path
         self._text = TextFile(path, dialect or Dialect(), stem(path), _plain_suffix(path))
-        with self._explained():
+        with explained(self.path):
             self.parts = parts_of(path)
             self._start = read_start(self.parts[0])
             if not self._start:
-                raise SourceError(f"{path} is empty; a table has at least a header line")
+                raise SourceError(f"{self.parts[0]} is empty; a table has at least a header line")
         self.is_parquet = self._start[:4] == _PARQUET_MAGIC
         if not self.is_parquet:
             self._check_text()
 
     def _check_text(self) -> None:
-        if _plain_suffix(self.path) == ".parquet":
-            raise SourceError(f"{self.path} is named as Parquet but is not a Parquet file")
+        if _plain_suffix(self.parts[0]) == ".parquet":
+            raise SourceError(f"{self.parts[0]} is named as Parquet but is not a Parquet file")
         if b"\0" in self._start:
             raise SourceError(
                 f"{self.path} is a binary file, not a text table (it has a zero byte at {self._start.index(0)}); "
@@ -81,7 +78,7 @@ class TableFile:
     @cached_property
     def columns(self) -> list[str]:
         """The column names, in order."""
-        with self._explained():
+        with explained(self.path):
             if self.is_parquet:
                 names = list(pa.parquet.read_schema(self.parts[0]).names)
             elif self.has_header:
@@ -112,13 +109,13 @@ class TableFile:
     def read(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
         """Read some columns; those without a given type get the one their values suggest."""
         wanted = list(dict.fromkeys(columns))
-        with self._explained():
+        with explained(self.path):
             if self.is_parquet:
                 return read_parts(self.parts, wanted, types).combine_chunks()
             try:
                 return self._read_text(wanted, types).combine_chunks()
             except pa.ArrowInvalid as error:
-                raise self._find_fault() or SourceError(f"{self.path}: {_first_line(error)}") from error
+                raise self._find_fault() or SourceError(f"{self.path}: {first_line(error)}") from error
 
     def _read_text(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
         with pa.input_stream(self.path, compression=self._text.compression) as stream:
@@ -145,14 +142,14 @@ class TableFile:
         wanted = list(dict.fromkeys(columns))
         of_text = None if self.is_parquet else self._text_batches(wanted, types, advance)
         read = of_text or self._parquet_batches(wanted, types, advance)
-        with self._explained():
+        with explained(self.path):
             try:
                 for table in read:
                     yield as_wanted(table, wanted, types)
             except pa.ArrowInvalid as error:
                 if self.is_parquet:
                     raise
-                raise self._find_fault() or SourceError(f"{self.path}: {_first_line(error)}") from error
+                raise self._find_fault() or SourceError(f"{self.path}: {first_line(error)}") from error
 
     def _text_batches(
         self, columns: list[str], types: Mapping[str, pa.DataType], advance: Advance
@@ -173,17 +170,18 @@ class TableFile:
         yield pa.parquet.read_schema(self.parts[0]).empty_table()
         done = 0
         for part in self.parts:
-            file = pa.parquet.ParquetFile(part, pre_buffer=False, buffer_size=_BATCH_BYTES)
-            for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
-                yield pa.Table.from_batches([batch])
-                done += len(batch)
-                advance(done / self.num_rows)
+            with explained(part):
+                file = pa.parquet.ParquetFile(part, pre_buffer=False, buffer_size=_BATCH_BYTES)
+                for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
+                    yield pa.Table.from_batches([batch])
+                    done += len(batch)
+                    advance(done / self.num_rows)
 
     @cached_property
     def num_rows(self) -> int:
         """How many rows a Parquet table has."""
-        with self._explained():
-            return sum(pa.parquet.read_metadata(part).num_rows for part in self.parts)
+        with explained(self.path):
+            return sum(count_rows(part) for part in self.parts)
 
     @cached_property
     def is_empty(self) -> bool:
@@ -221,23 +219,3 @@ class TableFile:
         except UnicodeDecodeError as error:
             return SourceError(f"{self.path} {not_utf8(error)}")
         return None
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Turn what the system says of a file into a sentence."""
-        try:
-            yield
-        except FileNotFoundError as error:
-            raise SourceError(f"no such file: {self.path}") from error
-        except PermissionError as error:
-            raise SourceError(f"no permission to read {self.path}") from error
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise SourceError(f"{self.path} is a damaged gzip file ({error}); make it or fetch it again") from error
-        except (pa.ArrowException, csv.Error) as error:
-            raise SourceError(f"{self.path} cannot be read: {_first_line(error)}") from error
-        except OSError as error:
-            raise SourceError(f"{self.path} cannot be read, it may be cut short: {_first_line(error)}") from error
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
