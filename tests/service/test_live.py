@@ -197,3 +197,20 @@ def test_what_is_answered_at_once_is_what_a_thread_answers(live: Running) -> Non
         assert {found["version"] for found in by_thread} == {number}
         edge = {"relation": "writes", "source": author, "target": "Ann-KDD-2", "weight": number + 1}
         live.post(f"{GRAPH}/edges", {"add_edges": [edge]})
+
+
+def test_a_trained_model_follows_the_store(start: Start, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    toy = npth.load("toy")
+    labels = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0)]
+    model = npth.NeuPath(dim=8, layers=2, epochs=2, device="cpu").fit(toy, labels)
+    with LiveStore(write_store(toy, tmp_path / "s")) as store:
+        running = start(graphs={"live": store}, models={"learned": model.save(tmp_path / "model")})
+        search = f"{GRAPH}/search?query=Mike&model=learned&zeros=true"
+        assert running.get(search).json()["version"] == 0
+        assert running.post(f"{GRAPH}/edges", JOIN).status_code == 200
+        found = running.get(search).json()
+        assert found["version"] == 1
+        assert len(store.view().models) == 1  # followed from here on, not bound anew
+        expected = model.bind(store.store.hin()).top_k("Mike", zeros=True)
+        assert [hit["score"] for hit in found["hits"]] == pytest.approx([hit.score for hit in expected], abs=1e-5)
