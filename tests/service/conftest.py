@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pyarrow as pa
@@ -22,6 +22,9 @@ from neupath.service.served import Served, ServedStore
 from neupath.service.server import GracefulServer, address_of, bind, make_server
 from neupath.service.service import Service, make_service
 from neupath.store import write_store
+
+if TYPE_CHECKING:
+    from tests.service.browser import Browser, Explorer
 
 HOSTILE = (
     "<img src=x onerror=alert(1)>",
@@ -137,3 +140,20 @@ def start(tmp_path: Path) -> Iterator[Start]:
             return found
 
         yield begin
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Browser"]:
+    from tests.service.browser import open_browser
+
+    with open_browser() as found:
+        yield found
+
+
+@pytest.fixture
+def explorer(browser: "Browser", explored: Running) -> Iterator["Explorer"]:
+    """A window on a desk, at the service to explore."""
+    from tests.service.browser import explore
+
+    with explore(browser, explored.url, viewport={"width": 1280, "height": 900}) as found:
+        yield found

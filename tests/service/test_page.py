@@ -2,31 +2,18 @@
 
 import csv
 import io
-from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 import neupath as npth
-from tests.service.browser import PARSER, Browser, Explorer, expect, explore, needs_chromium, open_browser
+from tests.service.browser import PARSER, Browser, Explorer, expect, explore, needs_chromium
 from tests.service.conftest import HOSTILE, Running, Start
 
 pytestmark = needs_chromium
 COUNT_ANIMATIONS = "() => { window.animated = 0; Element.prototype.animate = () => { window.animated += 1; }; }"
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with open_browser() as found:
-        yield found
-
-
-@pytest.fixture
-def explorer(browser: Browser, explored: Running) -> Iterator[Explorer]:
-    with explore(browser, explored.url, viewport={"width": 1280, "height": 900}) as found:
-        yield found
 
 
 def ranked(explored: Running, **words: object) -> list[str]:

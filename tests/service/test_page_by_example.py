@@ -1,30 +1,15 @@
 """The explorer by example: pairs in, what they mean out, at once or as a job, and on to the search it gives."""
 
 import json
-from collections.abc import Iterator
-
-import pytest
 
 import neupath as npth
-from tests.service.browser import PARSER, Browser, Explorer, expect, explore, needs_chromium, open_browser
+from tests.service.browser import PARSER, Browser, Explorer, expect, explore, needs_chromium
 from tests.service.conftest import Running, Start
 
 pytestmark = needs_chromium
 PAIRS = [["Mike", "Bob", 1], ["Mike", "Mary", 0.8], ["Mike", "Ann", 0], ["Mary", "Ann", 2 / 7]]
 LABELLED = {"g": "toy", "v": "example", "type": "author", "pairs": json.dumps(PAIRS)}
 APVPA = "author-paper-venue-paper-author"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with open_browser() as found:
-        yield found
-
-
-@pytest.fixture
-def explorer(browser: Browser, explored: Running) -> Iterator[Explorer]:
-    with explore(browser, explored.url, viewport={"width": 1280, "height": 900}) as found:
-        yield found
 
 
 def test_hits_are_labelled_and_become_a_search(explorer: Explorer) -> None:

@@ -1,7 +1,6 @@
 """The explorer for who works without a mouse, on a slow service, on a large schema, and with a broken address."""
 
 import threading
-from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
@@ -9,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from neupath import HIN, Edges, Nodes, Relation
-from tests.service.browser import PARSER, Browser, Explorer, explore, needs_chromium, open_browser
+from tests.service.browser import PARSER, Browser, Explorer, explore, needs_chromium
 from tests.service.conftest import Running, Start
 
 pytestmark = needs_chromium
@@ -17,18 +16,6 @@ BOXES = """(selector) => [...document.querySelectorAll(selector)].map((one) => {
   const box = one.getBoundingClientRect();
   return [box.left, box.top, box.right, box.bottom];
 })"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with open_browser() as found:
-        yield found
-
-
-@pytest.fixture
-def explorer(browser: Browser, explored: Running) -> Iterator[Explorer]:
-    with explore(browser, explored.url, viewport={"width": 1280, "height": 900}) as found:
-        yield found
 
 
 def focused(explorer: Explorer) -> str:

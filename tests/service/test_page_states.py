@@ -1,10 +1,8 @@
 """The explorer where things are not as usual: a token, errors, a phone, colours, other ways to use a page."""
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.service.browser import Browser, expect, explore, needs_chromium, open_browser
+from tests.service.browser import Browser, expect, explore, needs_chromium
 from tests.service.conftest import Running, Start
 
 pytestmark = needs_chromium
@@ -37,12 +35,6 @@ PALE = """
     }).filter(([contrast]) => contrast < 4.5);
 }
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with open_browser() as found:
-        yield found
 
 
 def test_the_token_is_asked_for_and_kept(browser: Browser, start: Start) -> None:
