@@ -1,14 +1,17 @@
 """The graph as torch sees it, against its matrices."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 torch = pytest.importorskip("torch", reason="the learn extra is not installed")
 
-from neupath import HIN  # noqa: E402
+from neupath import HIN, load  # noqa: E402
+from neupath.models import GTN, NBFNet, graph_tensors  # noqa: E402
 from neupath.models.flat_graph import edge_kinds  # noqa: E402
-from neupath.models.graph_tensors import GraphTensors  # noqa: E402
+from neupath.models.graph_tensors import GraphTensors, add_in_order  # noqa: E402
 from tests.graphs import hins  # noqa: E402
 
 
@@ -38,6 +41,32 @@ def test_spread_is_a_weighted_sum_over_kinds(hin: HIN) -> None:
     found.sum().backward()
     expected = total.sum(0)[:, None, None].expand_as(h)
     torch.testing.assert_close(h.grad, expected, atol=1e-5, rtol=0)
+
+
+@settings(max_examples=40)
+@given(hin=hins())
+def test_adding_in_order_is_a_product(hin: HIN) -> None:
+    for _, matrix, transposed in GraphTensors.of(hin, torch.device("cpu")).blocks:
+        for each in (matrix, transposed):
+            x = torch.randn(each.shape[1], 5)
+            torch.testing.assert_close(add_in_order(each, x), each @ x, atol=1e-5, rtol=0)
+
+
+def test_adding_in_order_in_slices(toy: HIN, monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = GraphTensors.of(toy, torch.device("cpu")).blocks[0][1]
+    x = torch.randn(matrix.shape[1], 7)
+    whole = add_in_order(matrix, x)
+    monkeypatch.setattr(graph_tensors, "_MOST_AT_ONCE", 3 * len(matrix.col_indices()))
+    assert torch.equal(add_in_order(matrix, x), whole)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+@pytest.mark.parametrize("model", [GTN, NBFNet])
+def test_training_on_cuda_repeats_to_the_digit(model: type) -> None:
+    stdlib = load("stdlib")
+    labels = [(query, target, 1.0) for query, target in pairwise(stdlib.nodes["module"].ids[:200].to_pylist())]
+    first, second = (model(dim=32, epochs=2, device="cuda").fit(stdlib, labels) for _ in range(2))
+    assert np.array_equal(first.scores(labels[0][0]), second.scores(labels[0][0]))
 
 
 @settings(max_examples=40)

@@ -15,6 +15,9 @@ from neupath.schema import Link, Schema
 Block = tuple[Link, Tensor, Tensor]
 """A kind of edges, its matrix (targets, sources), and the same transposed, which the gradient needs."""
 
+_MOST_AT_ONCE = 1 << 28
+"""Numbers that wait to be added up at once, to bound memory."""
+
 
 @dataclass(frozen=True)
 class GraphTensors:
@@ -102,20 +105,38 @@ def _by_first(rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
     return rows[order], columns[order]
 
 
+def multiply(matrix: Tensor, transposed: Tensor, x: Tensor) -> Tensor:
+    """Return matrix·x, sparse times dense, without a gradient for the matrix; shape of x (columns, width).
+
+    The matrix is one of ones, as `sparse_rows` makes it.
+    """
+    found: Tensor = _Product.apply(matrix, transposed, x)  # type: ignore[no-untyped-call]
+    return found
+
+
 class _Product(torch.autograd.Function):
     """A sparse matrix times a dense one; the gradient is the transposed matrix times what comes back."""
 
     @staticmethod
     def forward(ctx: object, matrix: Tensor, transposed: Tensor, x: Tensor) -> Tensor:
         ctx.transposed = transposed  # type: ignore[attr-defined]
-        return matrix @ x
+        return _add_rows(matrix, x)
 
     @staticmethod
     def backward(ctx: object, *grads: Tensor) -> tuple[None, None, Tensor]:
-        return None, None, ctx.transposed @ grads[0]  # type: ignore[attr-defined]
+        return None, None, _add_rows(ctx.transposed, grads[0])  # type: ignore[attr-defined]
 
 
-def multiply(matrix: Tensor, transposed: Tensor, x: Tensor) -> Tensor:
-    """Return matrix·x, sparse times dense, without a gradient for the matrix; shape of x (columns, width)."""
-    found: Tensor = _Product.apply(matrix, transposed, x)  # type: ignore[no-untyped-call]
+def _add_rows(matrix: Tensor, x: Tensor) -> Tensor:
+    return add_in_order(matrix, x) if x.is_cuda else matrix @ x  # CUDA's own product adds in no fixed order
+
+
+def add_in_order(matrix: Tensor, x: Tensor) -> Tensor:
+    """Return matrix·x for a matrix of ones, each row added up from its first entry to its last."""
+    places, columns = matrix.crow_indices(), matrix.col_indices()
+    step = max(1, _MOST_AT_ONCE // max(1, len(columns)))
+    found = x.new_empty(matrix.shape[0], x.shape[1])
+    for at in range(0, x.shape[1], step):
+        entries = x[:, at : at + step][columns]
+        found[:, at : at + step] = torch.segment_reduce(entries, "sum", offsets=places, axis=0, unsafe=True)
     return found
