@@ -168,6 +168,12 @@ def test_results_of_another_scale_are_not_mixed_in(tmp_path: Path) -> None:
         reproduce(["chance"], tmp_path, quick=True)
 
 
+@pytest.mark.parametrize("asked", [["--models", "pathsim, gcn"], ["--models", "pathsim", "--models", "gcn"]])
+def test_models_by_name(run: Shell, tmp_path: Path, asked: list[str]) -> None:  # noqa: F811
+    found = run("reproduce", "runtime", "--quick", *asked, "--out", str(tmp_path), "--json")
+    assert json.loads(found.out)["runs"] == 2
+
+
 def test_the_command_tells_what_it_wrote(run: Shell, tmp_path: Path) -> None:  # noqa: F811
     found = run("reproduce", "chance", "--quick", "--out", str(tmp_path), "--json")
     assert json.loads(found.out)["runs"] == 12

@@ -139,7 +139,9 @@ def evaluate(
     model: Annotated[Path, typer.Option("--model", help="A folder with a saved model.")],
     path: MetaPathOption = None,
     measure: Measure = "pathsim",
-    protocol: ProtocolOption = "strict",
+    protocol: Annotated[
+        Protocol, typer.Option("--protocol", help="What the model was trained by, to name it; all numbers are given.")
+    ] = "strict",
     queries: Annotated[int, typer.Option("--queries", help="How many unseen queries to test on.")] = 400,
     used_paths: Annotated[
         int, typer.Option("--used-paths", help="Also show the meta-paths NeuPath looks at, over this many best hits.")

@@ -20,7 +20,9 @@ def reproduce(
     seeds: Annotated[
         int | None, typer.Option("--seeds", help="How many seeds, which bars in figures are over; 3, or 1 if quick.")
     ] = None,
-    models: Annotated[str | None, typer.Option("--models", help="Only these models, with commas between.")] = None,
+    models: Annotated[
+        list[str] | None, typer.Option("--models", help="Only these models, with commas between or one at a time.")
+    ] = None,
     jobs: Annotated[int, typer.Option("--jobs", help="Runs carried out side by side.")] = 1,
     device: Annotated[str | None, typer.Option("--device", help="cpu or cuda; by default what there is.")] = None,
     as_json: Json = False,
@@ -42,9 +44,10 @@ def reproduce(
     from neupath.experiments import PARTS
     from neupath.experiments import reproduce as carry_out
 
+    chosen = [name.strip() for given in models or () for name in given.split(",")]
     with ProgressBars(err).counter("runs") as bar:
         found = carry_out(
-            parts or (), folder, data=data, quick=quick, seeds=seeds, models=models.split(",") if models else None,
+            parts or (), folder, data=data, quick=quick, seeds=seeds, models=chosen or None,
             jobs=jobs, device=device, progress=bar,
         )  # fmt: skip
     if as_json:
