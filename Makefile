@@ -1,5 +1,5 @@
 # make demo   the main job on the built-in graph      make test   the whole suite
-# make check  lint, types                             make bench  measured speed, in benchmarks/
+# make check  lint, types, layering                   make bench  measured speed, in benchmarks/
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
@@ -16,6 +16,7 @@ check: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_layering.py
 
 bench: .venv/.base
 	$(BIN)/python benchmarks/engine.py
