@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import mean, median
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -129,7 +130,7 @@ def arrive(live: LiveGraph, hin: HIN, order: dict[str, np.ndarray]) -> list[floa
 
 def learn(column: Column, kind: str, hin: HIN, seed: int, options: argparse.Namespace) -> LearnedScorer:
     """Train a model as `neupath reproduce` does."""
-    settings = FULL.settings_of(kind) | {"seed": seed, "device": options.device}
+    settings: dict[str, Any] = FULL.settings_of(kind) | {"seed": seed, "device": options.device}
     settings |= {"epochs": options.epochs} if options.epochs else {}
     if kind == "countpath":
         model: LearnedScorer = CountPath(**{k: v for k, v in settings.items() if k != "dim"})

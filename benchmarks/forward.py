@@ -24,6 +24,7 @@ from neupath import HIN
 from neupath.evaluation import evaluate, split_queries
 from neupath.experiments.columns import load_graph
 from neupath.models import winners
+from neupath.models.encoder import Encoder, EncoderLayer
 
 ROUNDS, QUERIES = 5, 20
 
@@ -31,6 +32,7 @@ ROUNDS, QUERIES = 5, 20
 def plain_scores(model: npth.NeuPath, query: int) -> Tensor:
     """Score every node for one query by a pass over the whole graph."""
     graph, encoder = model.graph_, model.network_["encoder"]
+    assert isinstance(encoder, Encoder)
     count, slots, dim = len(graph.types), encoder.slots, encoder.dim
     targets = torch.from_numpy(np.repeat(np.arange(count), graph.last - graph.first))
     sources, kinds, types = (torch.from_numpy(a) for a in (graph.sources, graph.kinds, graph.types))
@@ -40,6 +42,7 @@ def plain_scores(model: npth.NeuPath, query: int) -> Tensor:
     filled = torch.zeros(count, slots, dtype=torch.bool)
     filled[:, 0] = True
     for layer in encoder.layers:
+        assert isinstance(layer, EncoderLayer)
         projected = torch.zeros_like(h)
         for node_type, matrix in enumerate(layer.project):
             rows = types == node_type

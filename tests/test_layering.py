@@ -12,6 +12,7 @@ LEVELS = {
     "errors": 0,
     "files": 1,
     "headway": 1,
+    "machine": 0,
     "normalisation": 1,
     "progress": 1,
     "threads": 1,

@@ -1,6 +1,6 @@
 """neupath: similarity search in heterogeneous information networks."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from neupath.datasets import from_networkx, from_pyg, from_tables, from_triples, load, to_networkx, to_pyg, write_folder
 from neupath.errors import NeuPathError
@@ -29,7 +29,11 @@ from neupath.saved import load_scorer
 from neupath.schema import Relation, Schema
 from neupath.search import Hit, Hits
 
-_LEARNED = ("CountPath", "NeuPath")
+if TYPE_CHECKING:
+    from neupath.models import CountPath as CountPath
+    from neupath.models import NeuPath as NeuPath
+
+_LEARNED = ("CountPath", "NeuPath")  # not in __all__: a star import must not need torch
 
 
 def __getattr__(name: str) -> Any:
@@ -39,6 +43,10 @@ def __getattr__(name: str) -> Any:
 
         return getattr(models, name)
     raise AttributeError(f"module 'neupath' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LEARNED})
 
 
 __version__ = "0.1.0"

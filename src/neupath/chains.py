@@ -1,15 +1,14 @@
 """Chains: products of several sparse matrices, in the order that takes least work, as far as memory goes."""
 
-import resource
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from neupath.graph import Csr, freeze
+from neupath.machine import free_memory
 
 _ENTRY = 12
 """Bytes of one entry of a product: its value and its column."""
@@ -17,7 +16,6 @@ _COPIES = 4
 """How many times its size a product takes until it can be searched."""
 _SMALL = 1 << 28
 """Bytes that a product may take without asking how much memory is free."""
-_A_LOT = 1 << 62
 _BLOCK = 1 << 28
 """Bytes that a block of rows may take on its way through a chain."""
 
@@ -110,33 +108,6 @@ def _entries(a: Csr, b: Csr) -> int:
     """Bound the entries of a product."""
     lengths = np.concatenate([[0], np.cumsum(np.diff(b.indptr).astype(np.int64)[a.indices])])
     return int(np.minimum(lengths[a.indptr[1:]] - lengths[a.indptr[:-1]], b.shape[1]).sum())
-
-
-def free_memory() -> int:
-    """Return how many bytes this process can still take: of the machine, its control group, its own limit."""
-    return min(_read_field("/proc/meminfo", "MemAvailable"), _group_memory(), _own_memory())
-
-
-def _group_memory() -> int:
-    try:
-        most, taken = (Path(f"/sys/fs/cgroup/memory.{name}").read_text(encoding="ascii") for name in ("max", "current"))
-        return int(most) - int(taken)
-    except (OSError, ValueError):  # no control groups, or "max": no limit
-        return _A_LOT
-
-
-def _own_memory() -> int:
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    return _A_LOT if limit == resource.RLIM_INFINITY else max(0, limit - _read_field("/proc/self/status", "VmSize"))
-
-
-def _read_field(path: str, name: str) -> int:
-    """Read a number of kilobytes in one of the system's tables; a lot where there is none."""
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
-    except (OSError, StopIteration, ValueError):
-        return _A_LOT
 
 
 def multiplications(a: Csr, b: Csr) -> int:

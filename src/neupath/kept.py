@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 
 from neupath.errors import QueryError
 from neupath.graph import HIN
+from neupath.machine import total_memory
 
 T = TypeVar("T")
 LIMIT = "NEUPATH_CACHE_BYTES"
@@ -96,7 +97,7 @@ def _count(value: object, arrays: dict[int, int]) -> None:
 def _limit() -> int:
     given = os.environ.get(LIMIT)
     if given is None:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+        return total_memory() // 4
     if not given.isdecimal():
         raise QueryError(f"{LIMIT} is {given!r}; give a number of bytes, such as 2000000000")
     return int(given)

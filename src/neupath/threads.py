@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neupath.errors import QueryError
+from neupath.machine import count_cores
 
 _BLOCK = 1024
 """Queries a thread takes at a time."""
@@ -75,6 +76,6 @@ def check_threads(threads: int | None) -> None:
 
 def _count_threads(threads: int | None) -> int:
     if threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return count_cores()
     check_threads(threads)
     return threads

@@ -212,6 +212,8 @@ def test_countpath_on_labels_no_path_explains(hin: HIN) -> None:
         (lambda: NeuPath(layers=0), "layers is 0"),
         (lambda: NeuPath(pooling="median"), "pooling is 'median'; it can be tmax, max, mean, sum"),
         (lambda: NeuPath(device="tpu9"), "device is 'tpu9'"),
+        (lambda: NeuPath(batch_size=0), "batch_size is 0; it must be at least 1"),
+        (lambda: CountPath(batch_size=0), "batch_size is 0; it must be at least 1"),
         (lambda: NeuPath(device="meta"), "device is 'meta'; it can be 'cpu' or 'cuda'"),
         (lambda: CountPath(seed=-1).fit(library(), [("u1", "u2", 0.5)]), "seed is -1"),
         (lambda: CountPath(channels=0), "channels is 0"),

@@ -1,6 +1,5 @@
 """Workers: the processes of a Dask cluster, one that is given or one that is started here, and tasks run on them."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from neupath.cluster.kept_block import forget
 from neupath.errors import MissingExtraError, NeuPathError, QueryError
+from neupath.machine import count_cores, total_memory
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -89,7 +89,7 @@ def connect(scheduler: str | None, count: int | None, memory_limit: int | None, 
         with _answering(scheduler) as client:
             yield _described(client, folder)
         return
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = count_cores()
     with (
         dask.config.set(_CONFIG),
         LocalCluster(
@@ -142,7 +142,7 @@ def _described(client: "Client", folder: Path) -> Workers:
 
 def _describe(folder: str, dask_worker: Any) -> tuple[bool, int, int]:
     limit = dask_worker.memory_manager.memory_limit
-    memory = limit or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    memory = limit or total_memory()
     return Path(folder).is_dir(), dask_worker.state.nthreads, memory
 
 

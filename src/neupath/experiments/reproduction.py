@@ -16,6 +16,7 @@ from neupath.experiments.reports import REPORTS
 from neupath.experiments.runs import CLASSICAL, EXACT, INFERRED, Run, execute
 from neupath.experiments.scales import FULL, QUICK, Scale
 from neupath.files import check_folder, write_text
+from neupath.machine import count_cores
 
 ABOUT, RUNS = "reproduction.json", "runs.jsonl"
 _SLOW = ("nbfnet", "hgt", "han", "neupath", "rgcn", "node2vec")
@@ -121,7 +122,7 @@ def _carry_out(
 def _side_by_side(
     runs: Sequence[Run], scale: Scale, data: Path | None, jobs: int, device: str | None
 ) -> Iterator[tuple[Run, dict[str, object]]]:
-    threads = max(1, len(os.sched_getaffinity(0)) // jobs)
+    threads = max(1, count_cores() // jobs)
     with ProcessPoolExecutor(jobs, get_context("spawn"), _start, (threads,)) as pool:
         waiting = {pool.submit(execute, run, scale, data, device): run for run in runs}
         try:

@@ -73,7 +73,7 @@ def looked_at(model: "NeuPath", query: int, target: int, limit: int) -> list[Loo
     trace = _Trace(model, query, target)
     shares: Counter[tuple[tuple[int, ...], tuple[int, ...]]] = Counter()
     for share, nodes, kinds in islice(
-        trace.paths(), limit * model.paths**model.layers
+        trace.paths(), limit * model.slots**model.layers
     ):  # one path may stand in each slot
         shares[nodes, kinds] += share  # type: ignore[assignment]
     heaviest = sorted(shares.items(), key=lambda item: (-item[1], item[0]))[:limit]
@@ -92,7 +92,7 @@ class _Trace:
         table = model.table_.fork()
         everywhere = [np.ones(len(model.graph_.types), dtype=np.bool_)] * (model.layers + 1)
         self.classes = table.trace(model.graph_, model.background_, query, everywhere)
-        batch = build_batch(table, self.classes[-1][[target]], model.paths).to(model.device)
+        batch = build_batch(table, self.classes[-1][[target]], model.slots).to(model.device)
         record: list[Record] = []
         score = model.network_["decoder"](model.network_["encoder"](batch, record)).sum()
         inputs = [tensor for layer in record for tensor in (layer.pooled, layer.own)]

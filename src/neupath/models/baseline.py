@@ -9,11 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from neupath.errors import QueryError
 from neupath.graph import HIN, Floats
 from neupath.labels import Pairs
 from neupath.models.learned import LearnedScorer
-from neupath.models.model import choose_device, reproducible, seeded
+from neupath.models.model import check_counts, choose_device, reproducible, seeded
 from neupath.models.training import Recipe, Watch, fingerprint_of, train
 from neupath.nodes import Rows
 
@@ -65,9 +64,7 @@ class Baseline(LearnedScorer):
         seed: int = 0,
         device: str | None = None,
     ) -> None:
-        for what, value in (("dim", dim), ("layers", layers), ("batch_size", 1 if batch_size is None else batch_size)):
-            if value < 1:
-                raise QueryError(f"{what} is {value}; it must be at least 1")
+        check_counts(dim=dim, layers=layers, batch_size=batch_size)
         self.dim, self.layers, self.epochs, self.batch_size = dim, layers, epochs, batch_size
         self.learning_rate, self.seed = learning_rate, seed
         self.device = choose_device(device)

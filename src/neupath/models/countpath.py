@@ -23,14 +23,13 @@ import torch
 from scipy.optimize import nnls
 from torch import Tensor, nn
 
-from neupath.errors import QueryError
 from neupath.following import PathSims
 from neupath.graph import HIN, Floats
 from neupath.halfpath import Factors, mirrored
 from neupath.labels import Pairs
 from neupath.models.flat_graph import edge_kinds
 from neupath.models.learned import QUERIES_A_BATCH, LearnedScorer
-from neupath.models.model import choose_device, seeded
+from neupath.models.model import check_counts, choose_device, seeded
 from neupath.models.soft_paths import HalfPath, gated_product, gram, half_paths, round_trip, row_dots, spell, walk
 from neupath.models.training import Epoch, Recipe, Watch, fingerprint_of, train
 from neupath.nodes import Rows
@@ -87,9 +86,7 @@ class CountPath(LearnedScorer):
         seed: int = 0,
         device: str | None = None,
     ) -> None:
-        for what, value in (("half_length", half_length), ("channels", channels), ("batch_size", batch_size or 1)):
-            if value < 1:
-                raise QueryError(f"{what} is {value}; it must be at least 1")
+        check_counts(half_length=half_length, channels=channels, batch_size=batch_size)
         self.half_length, self.channels, self.epochs = half_length, channels, epochs
         self.batch_size, self.learning_rate, self.seed = batch_size, learning_rate, seed
         self.device = choose_device(device)

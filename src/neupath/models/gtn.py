@@ -5,10 +5,10 @@ from typing import Unpack
 import torch
 from torch import Tensor, nn
 
-from neupath.errors import QueryError
 from neupath.models.baseline import TrainingOptions
 from neupath.models.embedding import EmbeddingScorer
 from neupath.models.graph_tensors import GraphTensors
+from neupath.models.model import check_counts
 
 _PACE = 100
 """How much faster gates learn than weights, as in the authors' code; at the pace of weights they stay near even."""
@@ -34,8 +34,7 @@ class GTN(EmbeddingScorer):
 
     def __init__(self, dim: int = 256, layers: int = 2, *, channels: int = 2, **rest: Unpack[TrainingOptions]) -> None:
         super().__init__(dim, layers, **rest)
-        if channels < 1:
-            raise QueryError(f"channels is {channels}; it must be at least 1")
+        check_counts(channels=channels)
         self.channels = channels
 
     def _make_encoder(self, graph: GraphTensors) -> nn.Module:
@@ -54,7 +53,7 @@ class SoftChains(nn.Module):
         self.combine = nn.Linear(channels * dim, dim)
 
     def gates(self) -> Tensor:
-        """Return the share of each kind of edge, and of staying, at each step; shape (steps, kinds + 1, channels)."""
+        """Return the share of each kind of edge, and of staying, at each step; shape (steps, kinds, channels)."""
         return (_PACE * self.slow_gates).softmax(1)
 
     def forward(self, x: Tensor) -> Tensor:

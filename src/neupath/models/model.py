@@ -87,6 +87,13 @@ class Model(Learned):
             )
 
 
+def check_counts(least: int = 1, **counts: int | None) -> None:
+    """Refuse a number that is too small; None stands for what a model chooses itself."""
+    for what, value in counts.items():
+        if value is not None and value < least:
+            raise QueryError(f"{what} is {value}; it must be at least {least}")
+
+
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
     """Let torch draw from a seed for a while, and then from where it was."""

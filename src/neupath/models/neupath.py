@@ -20,7 +20,7 @@ from neupath.models.encoder import Decoder, Encoder, Pooling
 from neupath.models.flat_graph import FlatGraph, Ints, edge_kinds
 from neupath.models.learned import QUERIES_A_BATCH, LearnedScorer
 from neupath.models.live_classes import LiveClasses
-from neupath.models.model import choose_device, reproducible, seeded
+from neupath.models.model import check_counts, choose_device, reproducible, seeded
 from neupath.models.training import Epoch, Recipe, Watch, fingerprint_of, train
 from neupath.nodes import Id, Mask, Rows
 
@@ -71,17 +71,20 @@ class NeuPath(LearnedScorer):
         seed: int = 0,
         device: str | None = None,
     ) -> None:
-        for what, value in (("dim", dim), ("layers", layers), ("paths", paths), ("batch_size", batch_size or 1)):
-            if value < (2 if what == "dim" else 1):
-                raise QueryError(f"{what} is {value}; it must be at least {2 if what == 'dim' else 1}")
+        check_counts(2, dim=dim)
+        check_counts(layers=layers, paths=paths, batch_size=batch_size)
         if pooling not in _POOLINGS:
             raise QueryError(f"pooling is {pooling!r}; it can be {', '.join(_POOLINGS)}")
-        self.dim, self.layers, self.pooling = dim, layers, pooling
-        self.paths = paths if pooling == "tmax" else 1
+        self.dim, self.layers, self.paths, self.pooling = dim, layers, paths, pooling
         self.node_types, self.edge_types = node_types, edge_types
         self.epochs, self.batch_size, self.learning_rate, self.seed = epochs, batch_size, learning_rate, seed
         self.device = choose_device(device)
         self.log_: list[Epoch] = []
+
+    @property
+    def slots(self) -> int:
+        """How many path instances are kept apart: T, or 1 where pooling makes one of them."""
+        return self.paths if self.pooling == "tmax" else 1
 
     def params(self) -> dict[str, object]:
         names = (
@@ -114,8 +117,8 @@ class NeuPath(LearnedScorer):
     def _make_network(self, hin: HIN) -> nn.ModuleDict:
         num_types = len(hin.schema.node_types) if self.node_types else 1
         num_kinds = len(edge_kinds(hin.schema)) if self.edge_types else 1
-        encoder = Encoder(self.dim, self.layers, self.paths, num_types, max(1, num_kinds), self.pooling)
-        return nn.ModuleDict({"encoder": encoder, "decoder": Decoder(self.dim, self.paths)}).to(self.device)
+        encoder = Encoder(self.dim, self.layers, self.slots, num_types, max(1, num_kinds), self.pooling)
+        return nn.ModuleDict({"encoder": encoder, "decoder": Decoder(self.dim, self.slots)}).to(self.device)
 
     def _set_graph(self, hin: HIN) -> None:
         """Number the nodes of a graph and find its background, the classes of nodes without a query."""
@@ -132,7 +135,7 @@ class NeuPath(LearnedScorer):
 
     def new_table(self, hin: HIN) -> ClassTable:
         """Return a table that knows no classes yet."""
-        cap = {"tmax": self.paths, "max": 1}.get(self.pooling, 0)
+        cap = self.slots if self.pooling in ("tmax", "max") else 0
         return ClassTable(len(hin.schema.node_types) if self.node_types else 1, self.layers, cap)
 
     def follower(self, hin: HIN) -> LiveClasses:
@@ -166,7 +169,7 @@ class NeuPath(LearnedScorer):
                     targets
                 ]
             distinct, which = np.unique(classes, return_inverse=True)
-            batch = build_batch(self.table_, distinct, self.paths).to(self.device) if len(part) else None
+            batch = build_batch(self.table_, distinct, self.slots).to(self.device) if len(part) else None
             scores = torch.tensor(part.scores, dtype=torch.float32, device=self.device)
             share = len(part) / len(pairs.of_queries(together))
             found.append(_Labelled(batch, torch.from_numpy(which).to(self.device), scores, share))
@@ -205,7 +208,7 @@ class NeuPath(LearnedScorer):
         with torch.no_grad():
             for start in range(0, len(distinct), _CLASSES_AT_ONCE):
                 block = slice(start, start + _CLASSES_AT_ONCE)
-                batch = build_batch(table, distinct[block], self.paths).to(self.device)
+                batch = build_batch(table, distinct[block], self.slots).to(self.device)
                 found[block] = self._score_classes(batch).cpu().numpy()
         return found[which.reshape(classes.shape)]
 

@@ -4,7 +4,6 @@ Each adds up the gradient of its share, weighted as in the whole batch, with tho
 same step: the one that a process alone would take, but for rounding.
 """
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import torch
 from torch import Tensor, distributed
 
 from neupath.errors import NeuPathError, QueryError
+from neupath.machine import count_cores
 from neupath.nodes import Rows
 
 _SECONDS_TO_MEET = 300
@@ -92,7 +92,7 @@ def _device(device: torch.device, rank: int) -> torch.device:
 def _meeting(team: Team, device: torch.device, meeting: str) -> Iterator[None]:
     """Meet the other processes, and share the cores with them."""
     threads = torch.get_num_threads()
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) // team.size))
+    torch.set_num_threads(max(1, count_cores() // team.size))
     distributed.init_process_group(
         "nccl" if device.type == "cuda" else "gloo",
         init_method=meeting,

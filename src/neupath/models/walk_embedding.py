@@ -12,7 +12,7 @@ from torch.nn import functional
 from neupath.errors import QueryError
 from neupath.graph import HIN, Floats
 from neupath.models.flat_graph import FlatGraph, Ints
-from neupath.models.model import Model, choose_device, reproducible, seeded
+from neupath.models.model import Model, check_counts, choose_device, reproducible, seeded
 from neupath.models.training import Recipe, train
 from neupath.nodes import Rows
 
@@ -43,10 +43,7 @@ class WalkEmbedding(Model):
         seed: int = 0,
         device: str | None = None,
     ) -> None:
-        counts = {"dim": dim, "walks": walks, "length": length, "window": window, "negatives": negatives}
-        for what, value in counts.items():
-            if value < 1:
-                raise QueryError(f"{what} is {value}; it must be at least 1")
+        check_counts(dim=dim, walks=walks, length=length, window=window, negatives=negatives)
         self.dim, self.walks, self.length, self.window, self.negatives = dim, walks, length, window, negatives
         self.epochs, self.learning_rate, self.seed = epochs, learning_rate, seed
         self.device = choose_device(device)

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import logging
-import os
 import shutil
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from uuid import uuid4
 
 from neupath.errors import NeuPathError, WriteError
 from neupath.graph import HIN
+from neupath.machine import count_cores
 from neupath.service.job import Job, State, read_jobs
 from neupath.service.limits import Limits
 from neupath.service.refusals import Refusal
@@ -178,7 +178,7 @@ def _follow(task: _Task, loop: asyncio.AbstractEventLoop, hear: Callable[[dict[s
     """Start a job's process and pass on what it tells until it ends; return its exit code."""
     context = get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=work, args=(sender, task.order, os.cpu_count() or 1), daemon=True)
+    process = context.Process(target=work, args=(sender, task.order, count_cores()), daemon=True)
     process.start()
     sender.close()
     task.process = process

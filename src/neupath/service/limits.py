@@ -1,9 +1,9 @@
 """Limits: how much one request, one client and all of them together may ask for."""
 
-import os
 from dataclasses import dataclass, field
 
 from neupath.errors import QueryError
+from neupath.machine import total_memory
 from neupath.metapath import MetaPath
 
 
@@ -58,7 +58,7 @@ class Limits:
     """Finished jobs that are kept; the oldest is forgotten first."""
     scorers: int = 64
     """Measures that are kept ready."""
-    scorer_bytes: int = field(default_factory=lambda: _memory() // 4)
+    scorer_bytes: int = field(default_factory=lambda: total_memory() // 4)
     """Bytes of what they hold."""
 
     def check_k(self, k: int, queries: int = 1) -> None:
@@ -101,8 +101,3 @@ class Limits:
         if len(metapath) > self.steps:
             raise QueryError(f"the meta-path has {len(metapath)} steps; this service walks at most {self.steps}")
         return metapath
-
-
-def _memory() -> int:
-    """Return the bytes of memory that this machine has."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

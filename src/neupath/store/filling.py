@@ -1,6 +1,5 @@
 """Filling a new store a part at a time, with less memory than it has edges."""
 
-import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -12,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from neupath.errors import QueryError, WriteError
+from neupath.machine import total_memory
 from neupath.schema import Relation
 from neupath.store.database import Layout, VersionFacts, create_tables, duckdb, run, run_on, write_facts
 from neupath.store.layout import DATABASE, SNAPSHOT, write_marker
@@ -102,7 +102,7 @@ def write_filled(target: Path, fill: Callable[[Filling], None], memory_limit: st
     The limit, such as 2GiB, is that of the database, which uses the disk where it needs more; half of the machine's
     memory by default.
     """
-    limit = memory_limit or f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') // 2**21}MiB"
+    limit = memory_limit or f"{total_memory() // 2**21}MiB"
 
     def write(folder: Path) -> None:
         with _filling(folder, limit) as store:
