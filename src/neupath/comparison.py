@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from neupath.errors import MissingExtraError, NeuPathError, QueryError
+from neupath.errors import NeuPathError, QueryError
 from neupath.graph import HIN, Floats
 from neupath.inference import Inferred, PathRanker, infer
 from neupath.inference.certainty import folds_of, r_squared
@@ -65,23 +65,16 @@ def _makers(max_length: int, seed: int) -> list[tuple[str, Fit]]:
         return PathRanker(max_length, seed).fit(hin, pairs)
 
     def countpath(hin: HIN, pairs: Pairs) -> Scorer:
-        scorer: Scorer = _models().CountPath(half_length=max(1, max_length // 2), seed=seed).fit(hin, pairs)
-        return scorer
+        from neupath.models import CountPath
+
+        return CountPath(half_length=max(1, max_length // 2), seed=seed).fit(hin, pairs)
 
     def neupath(hin: HIN, pairs: Pairs) -> Scorer:
-        made = _models().NeuPath(dim=128, layers=min(4, max_length), paths=2, epochs=20, seed=seed)
-        scorer: Scorer = made.fit(hin, pairs)
-        return scorer
+        from neupath.models import NeuPath
+
+        return NeuPath(dim=128, layers=min(4, max_length), paths=2, epochs=20, seed=seed).fit(hin, pairs)
 
     return [("infer", inferred), ("pathranker", path_ranker), ("countpath", countpath), ("neupath", neupath)]
-
-
-def _models() -> Any:
-    try:
-        from neupath import models
-    except MissingExtraError as error:
-        raise QueryError(str(error)) from error
-    return models
 
 
 def _held_out(hin: HIN, pairs: Pairs, fit: Fit, seed: int) -> Floats:

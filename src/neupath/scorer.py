@@ -169,7 +169,7 @@ class Scorer(ABC):
         return ""
 
     def save(self, folder: str | Path) -> Path:
-        """Write the scorer, without its graph, to a folder; `measures.load_measure` reads it back."""
+        """Write the scorer, without its graph, to a folder; `load_scorer` reads it back."""
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         content = {"scorer": self.name, "params": self.params()}

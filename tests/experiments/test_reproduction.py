@@ -4,7 +4,10 @@ import csv
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.io import savemat
+from scipy.sparse import csr_array
 
 from neupath import NeuPathError
 from neupath.experiments import PARTS, QUICK, printed, reproduce, reproduction
@@ -197,6 +200,17 @@ def test_a_folder_that_lacks_a_graph(tmp_path: Path) -> None:
     (tmp_path / "imdb").mkdir()
     with pytest.raises(NeuPathError, match="lacks kg20c and ACM.mat; it must hold imdb, and kg20c or ACM.mat"):
         columns_in(tmp_path)
+
+
+@pytest.mark.parametrize("place", ["ACM.mat", "acm/ACM.mat"])
+def test_the_papers_own_acm_goes_before_what_stands_in_for_it(tmp_path: Path, place: str) -> None:
+    for name in ("imdb", "kg20c", "acm"):
+        (tmp_path / name).mkdir()
+    assert columns_in(tmp_path)[0].graph == "kg20c"
+    blank = csr_array(np.ones((2, 2)))
+    savemat(tmp_path / place, dict.fromkeys(("PvsA", "PvsC", "AvsF"), blank))
+    assert columns_in(tmp_path)[0].graph == "acm"
+    assert load_graph("acm", tmp_path).metapath("PAFAP").is_round_trip
 
 
 def test_measures_without_labels_stand_in_both_tables(tmp_path: Path) -> None:

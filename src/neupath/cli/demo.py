@@ -68,13 +68,14 @@ def _demo_learning(hin: HIN, path: str, query: str) -> None:
         out.print(f"\nLearning from examples is left out: {error}", highlight=False, markup=False, soft_wrap=True)
         return
     with TemporaryDirectory() as parent:
-        for model, settings in (("neupath", {"dim": 128}), ("countpath", dict[str, int]())):
+        for model, settings in (("neupath", {"dim": 128, "epochs": 20}), ("countpath", {"epochs": 20})):
             folder = Path(parent) / model
-            _say(f"neupath train stdlib --path {path} --model {model} --out {model}")
+            options = " ".join(f"--{name} {value}" for name, value in settings.items())
+            _say(f"neupath train stdlib --path {path} --model {model} {options} --device cpu --out {model}")
             with ProgressBars(err).epochs(f"training {model}") as bar:
                 learned = learn(
                     hin, model, path, None, folder, measure="pathsim", protocol="strict", seed=0,
-                    settings=settings | {"epochs": 20, "device": "cpu"}, watch=bar,
+                    settings={**settings, "device": "cpu"}, watch=bar,
                 )  # fmt: skip
             for text, weight in learned.metapaths:
                 out.print(f"found, from labelled pairs alone: {text} with weight {weight:.3f}", highlight=False)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from neupath.cli.console import err, out, print_json
-from neupath.cli.options import Data, Json
+from neupath.cli.options import Json
 from neupath.progress import ProgressBars
 
 _FOLDER = Path("reproduced")
@@ -15,7 +15,9 @@ _FOLDER = Path("reproduced")
 def reproduce(
     parts: Annotated[list[str] | None, typer.Argument(metavar="[PART]...", help="Which parts; all by default.")] = None,
     folder: Annotated[Path, typer.Option("--out", help="The folder for results, tables and figures.")] = _FOLDER,
-    data: Data = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", envvar="NEUPATH_DATA", help="A folder with imdb, and kg20c or ACM.mat.")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A minute's version on the built-in graph.")] = False,
     seeds: Annotated[
         int | None, typer.Option("--seeds", help="How many seeds, which bars in figures are over; 3, or 1 if quick.")

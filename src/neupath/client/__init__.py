@@ -1,4 +1,4 @@
-"""Client: a service of `neupath serve` from Python, with nothing but the standard library."""
+"""Client: a service of `neupath serve` from Python; it needs none of the packages that serving needs."""
 
 from neupath.client.calls import ServiceError
 from neupath.client.client import Client

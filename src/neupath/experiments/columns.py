@@ -59,7 +59,7 @@ def columns_in(data: Path | None) -> tuple[Column, ...]:
         raise SourceError(f"no data is named; give --data FOLDER with {wanted}, or --quick for the built-in graph")
     if not data.is_dir():
         raise SourceError(f"{data} is no folder; give --data FOLDER with {wanted}")
-    acm = "acm" if (data / "ACM.mat").is_file() else "kg20c"
+    acm = "acm" if _find_acm(data) else "kg20c"
     if not (data / "imdb").is_dir() or not ((data / acm).is_dir() or acm == "acm"):
         raise SourceError(
             f"{data} lacks {'imdb' if not (data / 'imdb').is_dir() else 'kg20c and ACM.mat'}; it must hold {wanted} "
@@ -68,11 +68,16 @@ def columns_in(data: Path | None) -> tuple[Column, ...]:
     return (*acm_columns(acm), *IMDB)
 
 
+def _find_acm(data: Path) -> Path | None:
+    """Return the file of the paper's ACM, in a folder itself or where `neupath datasets get acm --to` puts it."""
+    return next((file for file in (data / "ACM.mat", data / "acm" / "ACM.mat") if file.is_file()), None)
+
+
 @lru_cache(maxsize=2)
 def load_graph(graph: str, data: Path | None) -> HIN:
     """Read the graph of a column, with the relations that the paper uses."""
     if data is None or graph == BUILT_IN:
         return load(BUILT_IN)
-    if graph == "acm":
-        return load(data / "ACM.mat")
+    if graph == "acm" and (file := _find_acm(data)):
+        return load(file)
     return load(data / graph, config=Path(__file__).with_name(f"{graph}.toml"))

@@ -14,7 +14,6 @@ from neupath.files import write_text
 
 NDCG = "ndcg@20"
 _PAPER = "the paper's protocol"
-_STRICT = "strict"
 
 
 def report_rmse(results: Sequence[Result], question: Question, folder: Path) -> list[Path]:

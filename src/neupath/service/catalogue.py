@@ -179,7 +179,7 @@ class Catalogue:
         return Ready(served, Combination(parts).fit(served.hin))
 
     def model(self, graph: str, name: str, as_of: int | None = None) -> Ready:
-        """Return a saved model bound to a graph; to the newest version anew, where the graph has changed."""
+        """Return a saved model bound to a graph; it follows the graph where it can, and is else bound anew."""
         source, bound = self.source(graph), self.models.get(name)
         if bound is None:
             known = f"there are {listed(self.models)}" if self.models else "there are none"
