@@ -124,3 +124,15 @@ def test_bad_input(run: Run, arguments: tuple[object, ...], message: str, tmp_pa
     assert len(result.err.splitlines()) == 1
     assert message in result.err
     assert not (tmp_path / "m").exists()
+
+
+def test_every_model_is_named_where_models_are_named(run: Run) -> None:  # noqa: F811
+    from neupath.cli.learning import WITHOUT_LABELS
+    from neupath.experiments import parts
+    from neupath.models import BASELINES, EMBEDDINGS, MODELS
+
+    assert tuple(BASELINES) == parts.BASELINES
+    assert set(MODELS) == set(parts.LEARNED)
+    assert tuple(EMBEDDINGS) == WITHOUT_LABELS
+    told = run("train", "--help").out
+    assert [name for name in (*MODELS, *EMBEDDINGS) if name not in told] == []

@@ -158,17 +158,18 @@ def test_a_run_that_was_stopped_ends_the_same(name: str, hin: HIN, teacher: npth
 def test_a_killed_command_goes_on_where_it_was(tmp_path: Path) -> None:
     """Kill -9 during training, the same command again: the same weights as without the kill."""
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    arguments = ["train", "toy", "--path", "APVPA", "--layers", "4", "--dim", "64", "--epochs", "60", "--device", "cpu"]
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("query,target,score\nMike,Bob,1\nMike,Mary,0.8\nJim,Mike,0.0826\nMary,Ann,0.2857\nBob,Ann,0\n")
-    arguments = ["train", "toy", "--pairs", str(pairs), *arguments[4:]]
-    command = [sys.executable, "-m", "neupath.cli", *arguments]
+    settings = ["--layers", "4", "--dim", "64", "--epochs", "60", "--device", "cpu"]
+    command = [sys.executable, "-m", "neupath.cli", "train", "toy", "--pairs", str(pairs), *settings]
     subprocess.run([*command, "--out", whole], check=True, capture_output=True)
     with subprocess.Popen([*command, "--out", killed], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         for _ in range(6000):
             if (killed / CHECKPOINT).exists() or process.poll() is not None:
                 break
             time.sleep(0.01)
+        assert (killed / CHECKPOINT).exists()
+        assert process.poll() is None
         process.send_signal(signal.SIGKILL)
     subprocess.run([*command, "--out", killed], check=True, capture_output=True)
     assert (killed / "weights.safetensors").read_bytes() == (whole / "weights.safetensors").read_bytes()

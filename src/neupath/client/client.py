@@ -151,9 +151,8 @@ def _to_word(value: object) -> str:
 
 
 def _search_body(query: Id | Sequence[Id], options: dict[str, Any]) -> dict[str, Any]:
-    where = options.get("where")
-    conditions = {"where": [where]} if isinstance(where, str) else {}
-    return {"queries": [query] if _is_one(query) else list(query), **options, **conditions}  # type: ignore[arg-type]
+    alone = {name: [options[name]] for name in ("where", "among") if isinstance(options.get(name), str)}
+    return {"queries": [query] if _is_one(query) else list(query), **options, **alone}  # type: ignore[arg-type]
 
 
 def _is_one(query: Id | Sequence[Id]) -> bool:
