@@ -18,7 +18,7 @@ check: .venv/.dev
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_layering.py
 
-bench: .venv/.base
+bench: .venv/.bench
 	$(BIN)/python benchmarks/engine.py
 	@test -z "$$NEUPATH_DATA" || $(BIN)/python benchmarks/inference.py
 	@test -z "$$NEUPATH_DATA" || $(BIN)/python benchmarks/forward.py
@@ -42,6 +42,10 @@ clean:
 .venv/.base: .venv/bin/python pyproject.toml constraints.txt
 	$(PIP) -e '.[learn,serve]'
 	@touch $@
+
+.venv/.bench: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP) -e '.[bench]'
+	@touch $@ .venv/.base
 
 .venv/.dev: .venv/bin/python pyproject.toml constraints.txt
 	$(PIP) -e '.[dev]'

@@ -9,7 +9,7 @@ is its library's sparse product W[block]·Wᵀ in blocks of up to 256 rows, then
 normalises and takes the top 10; DuckDB and Polars do both in a query of their own; `dense` is numpy's product where W
 fits. All may use every core. Before timing, each peer must find the engine's ids and scores. `sparse_dot_topn` can only
 rank by the raw product, so its product is taken and ranked by the same compiled step. Peers that are not installed are
-left out, and told: pip install sparse-dot-topn sparse-dot-mkl mkl python-graphblas suitesparse-graphblas duckdb polars.
+left out, and told; `pip install 'neupath[bench]'` brings them all.
 """
 
 import argparse

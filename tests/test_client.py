@@ -29,6 +29,7 @@ def test_searches_are_the_librarys(client: Client) -> None:
     assert found == scorer.top_k("Mike", 2)
     assert client.search("toy", ["Mike", "Jim"], metapath="APVPA", k=2) == scorer.top_k(["Mike", "Jim"], 2)
     assert client.search("toy", "Mike", metapath="APVPA", where="id != Bob").ids == ("Mary", "Jim")
+    assert client.search("toy", "Mike", metapath="APVPA", among="Mary").ids == ("Mary",)
     table = client.search_table("toy", ["Mike", "Mary"], metapath="APVPA", k=1)
     assert table.to_pydict()["id"] == ["Bob", "Mike"]
 

@@ -10,7 +10,7 @@ from neupath.models.embedding import EmbeddingScorer
 from neupath.models.graph_tensors import GraphTensors
 from neupath.models.model import check_counts
 
-_PACE = 100
+PACE = 100
 """How much faster gates learn than weights, as in the authors' code; at the pace of weights they stay near even."""
 
 
@@ -48,13 +48,13 @@ class SoftChains(nn.Module):
         super().__init__()
         self.graph = graph
         kinds = len(graph.blocks) + 1  # the last is "stay"
-        self.slow_gates = nn.Parameter(0.1 / _PACE * torch.randn(steps, kinds, channels))
+        self.slow_gates = nn.Parameter(0.1 / PACE * torch.randn(steps, kinds, channels))
         self.project = nn.Linear(dim, channels * dim, bias=False)
         self.combine = nn.Linear(channels * dim, dim)
 
     def gates(self) -> Tensor:
         """Return the share of each kind of edge, and of staying, at each step; shape (steps, kinds, channels)."""
-        return (_PACE * self.slow_gates).softmax(1)
+        return (PACE * self.slow_gates).softmax(1)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the vectors of all nodes; shapes (nodes, dim) both."""
