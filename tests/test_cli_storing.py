@@ -32,6 +32,10 @@ def test_update_changes_what_is_found(run: Run, store: Path, tmp_path: Path) -> 
     assert done.out == "version 1: 91 nodes, 163 edges\n"
     found = run("search", store, "Zoe", "--path", "author-paper-author", "--json").json
     assert [hit["id"] for hit in found["hits"]] == ["Mike"]
+    earlier = run("search", store, "Zoe", "--path", "author-paper-author", "--as-of", 0)
+    assert (earlier.code, "no author with the id 'Zoe'" in earlier.err) == (2, True)
+    why = run("explain", store, "Mike", "Zoe", "--path", "author-paper-author", "--as-of", 1, "--json").json
+    assert len(why["instances"]) == 1
     gone = run("update", store, "--remove", tmp_path / "edges.csv", "--remove", tmp_path / "nodes.csv", "--compact")
     assert gone.out == "version 2: 90 nodes, 162 edges\n"
     assert run("check", store).out == f"{store} is sound: 90 nodes, 162 edges, version 2, kept from 0\n"
@@ -75,6 +79,8 @@ def test_bad_calls(run: Run, store: Path, tmp_path: Path) -> None:  # noqa: F811
             ("export", store, "--to", tmp_path / "x", "--as-of", 7),
             "version 7 is not kept; the store has versions 0",
         ),
+        (("search", store, "Mike", "--path", "APA", "--as-of", 7), "version 7 is not kept; the store has versions 0"),
+        (("search", "toy", "Mike", "--path", "APA", "--as-of", 0), "toy is no store, so it has no earlier versions"),
         (("import", "toy", "--to", store), "exists already"),
         (
             ("import", "toy", "--to", tmp_path / "y", "--memory-limit", "1GiB"),

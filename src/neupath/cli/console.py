@@ -18,10 +18,16 @@ out = Console()
 err = Console(stderr=True)
 
 
-def load_graph(graph: str, config: Path | None = None, duplicates: str | None = None, data: Path | None = None) -> HIN:
+def load_graph(
+    graph: str,
+    config: Path | None = None,
+    duplicates: str | None = None,
+    data: Path | None = None,
+    as_of: int | None = None,
+) -> HIN:
     """Read the graph a command was given, with progress on the terminal."""
     choice: Any = duplicates
-    return load(graph, config=config, duplicates=choice, data=data, progress=ProgressBars(err).over)
+    return load(graph, config=config, duplicates=choice, data=data, as_of=as_of, progress=ProgressBars(err).over)
 
 
 def required_path(schema: Schema, path: str | None) -> str:

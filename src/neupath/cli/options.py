@@ -38,6 +38,7 @@ ConfigFile = Annotated[
 DuplicatesOption = Annotated[
     str | None, typer.Option("--duplicates", help="Parallel edges: count (each is a path), drop, or error.")
 ]
+AsOf = Annotated[int | None, typer.Option("--as-of", help="An earlier version of a store; the last one by default.")]
 Data = Annotated[
     Path | None, typer.Option("--data", envvar="NEUPATH_DATA", help="A folder in which GRAPH may be named.")
 ]

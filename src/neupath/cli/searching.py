@@ -9,6 +9,7 @@ import typer
 from neupath.cli.console import load_graph, note, note_relations, out, print_json, required_path
 from neupath.cli.options import (
     AnyMeasure,
+    AsOf,
     ConfigFile,
     Data,
     DuplicatesOption,
@@ -115,6 +116,7 @@ def search(
     config: ConfigFile = None,
     duplicates: DuplicatesOption = None,
     data: Data = None,
+    as_of: AsOf = None,
     as_json: Json = False,
 ) -> None:
     """Find the entities most similar to QUERY.
@@ -129,7 +131,7 @@ def search(
     With --json, one JSON object a query, one a line.
 
     """
-    hin = load_graph(graph, config, duplicates, data)
+    hin = load_graph(graph, config, duplicates, data, as_of)
     scorer = _find_scorer(hin, query, path, measure, node_type, model)
     if scorer.metapath_text is not None:
         note_relations(hin.metapath(scorer.metapath_text).all_relations_steps())
@@ -191,13 +193,14 @@ def explain(
     config: ConfigFile = None,
     duplicates: DuplicatesOption = None,
     data: Data = None,
+    as_of: AsOf = None,
     as_json: Json = False,
 ) -> None:
     """Show the paths that make A and B similar, heaviest first, each with its exact share of the score.
 
     Example:  neupath explain toy Mike Mary --path author-paper-venue-paper-author --draw why.svg
     """
-    hin = load_graph(graph, config, duplicates, data)
+    hin = load_graph(graph, config, duplicates, data, as_of)
     if model is not None:
         if path is not None or draw is not None:
             raise QueryError(

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from neupath.cli.console import err, print_json
-from neupath.cli.options import ConfigFile, Data, DuplicatesOption, Graph, Json
+from neupath.cli.options import AsOf, ConfigFile, Data, DuplicatesOption, Graph, Json
 from neupath.datasets import import_store, write_folder
 from neupath.errors import QueryError
 from neupath.progress import ProgressBars
@@ -99,7 +99,7 @@ def update(
 def export(
     store: Folder,
     to: Annotated[Path, typer.Option("--to", help="A new folder for the tables.")],
-    as_of: Annotated[int | None, typer.Option("--as-of", help="An earlier version; the last one by default.")] = None,
+    as_of: AsOf = None,
     as_json: Json = False,
 ) -> None:
     """Write a store as a folder of Parquet tables, which imports back as the same graph.

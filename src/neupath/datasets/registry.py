@@ -35,6 +35,7 @@ def load(
     config: str | Path | None = None,
     duplicates: Duplicates | None = None,
     data: str | Path | None = None,
+    as_of: int | None = None,
     progress: Progress = silent,
 ) -> HIN:
     """Read a graph.
@@ -43,12 +44,14 @@ def load(
     was fetched; a store; a folder of tables; a list of table files; one file of triples; a .mat file; or an object: a
     mapping of pandas or Arrow tables, one such table of triples, a NetworkX graph, a PyTorch Geometric HeteroData.
     `config` is a graph.toml for a folder or file. `duplicates` says what parallel edges mean: "count" (the default),
-    "drop", "error".
+    "drop", "error". `as_of` is an earlier version of a store.
 
     >>> load("toy").schema.node_types
     ('author', 'paper', 'venue')
     """
     check_duplicates(duplicates or "count")
+    if as_of is not None:
+        return _load_version(source, as_of, data)
     if isinstance(source, HIN):
         return source
     if isinstance(source, list | tuple):
@@ -74,6 +77,14 @@ def _explained(source: object) -> Iterator[None]:
         raise SourceError(f"no permission to read {error.filename or source}") from error
     except (OSError, ValueError) as error:
         raise SourceError(f"cannot read {str(source)[:200]!r}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _load_version(source: object, as_of: int, data: str | Path | None) -> HIN:
+    """Read a store as it was in an earlier version."""
+    place = _locate(Path(source), data) if isinstance(source, str | os.PathLike) and source not in BUILT_IN else None
+    if place is None or not is_store(place):
+        raise SourceError(f"{str(source)[:200]} is no store, so it has no earlier versions; leave out as_of {as_of}")
+    return open_store(place).hin(as_of)
 
 
 def _load_object(source: object, duplicates: Duplicates) -> HIN:
