@@ -1,6 +1,7 @@
 """One table file as an Arrow table: CSV, TSV or Parquet, plain or gzipped; errors name the file and the line."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ import pyarrow.parquet
 
 from neupath.datasets.faults import explained, first_line
 from neupath.datasets.parts import as_wanted, check_alike, count_rows, is_in_parts, parts_of, place_in, read_parts
+from neupath.datasets.quotes import QuoteWatch
 from neupath.datasets.textfiles import Dialect, TextFile, not_utf8, read_start
 from neupath.errors import SourceError, did_you_mean, listed
 
-TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".sif")
+TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".dat", ".sif")
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
 _PARQUET_MAGIC = b"PAR1"
 _BATCH_ROWS, _BATCH_BYTES = 1 << 17, 1 << 20
@@ -118,8 +120,27 @@ class TableFile:
                 raise self._find_fault() or SourceError(f"{self.path}: {first_line(error)}") from error
 
     def _read_text(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
-        with pa.input_stream(self.path, compression=self._text.compression) as stream:
-            return pa.csv.read_csv(stream, **self._options(columns, types))
+        with pa.input_stream(self.path, compression=self._text.compression) as stream, self._watched(stream) as watched:
+            return pa.csv.read_csv(watched, **self._options(columns, types))
+
+    @contextmanager
+    def _watched(self, stream: Any) -> Iterator[Any]:
+        """Watch the quotes of a text while it is read, and refuse one that is not closed once that is done."""
+        if not self._text.quote:
+            yield stream
+            return
+        watch = QuoteWatch(stream, self._text.quote)
+        yield pa.PythonFile(watch, mode="r")
+        if watch.spans_lines:
+            self._refuse_unclosed()
+
+    def _refuse_unclosed(self) -> None:
+        line = self._text.unclosed_line()
+        if line is not None:
+            raise SourceError(
+                f"{self.path}, line {line}: a quote ({self._text.quote}) is opened and not closed, so that the lines "
+                f'behind it are in its cell; close it, or set quote = "" in graph.toml if quotes are mere characters'
+            )
 
     def _options(
         self, columns: Sequence[str], types: Mapping[str, pa.DataType], block_size: int | None = None
@@ -157,11 +178,12 @@ class TableFile:
         size = max(1, self.path.stat().st_size)
         with pa.OSFile(str(self.path)) as raw:
             stream = pa.CompressedInputStream(raw, self._text.compression) if self._text.compression else raw
-            reader = pa.csv.open_csv(stream, **self._options(columns, types, _BATCH_BYTES))
-            yield reader.schema.empty_table()
-            for batch in reader:
-                yield pa.Table.from_batches([batch])
-                advance(raw.tell() / size)
+            with self._watched(stream) as watched:
+                reader = pa.csv.open_csv(watched, **self._options(columns, types, _BATCH_BYTES))
+                yield reader.schema.empty_table()
+                for batch in reader:
+                    yield pa.Table.from_batches([batch])
+                    advance(raw.tell() / size)
 
     def _parquet_batches(
         self, columns: list[str], types: Mapping[str, pa.DataType], advance: Advance
@@ -207,9 +229,10 @@ class TableFile:
         return f"{self.path}, row {row + 1}"
 
     def _find_fault(self) -> SourceError | None:
-        """Walk through the file for the line that is not UTF-8 or has a wrong number of columns."""
+        """Walk through the file for the line that is not UTF-8, opens a quote or has a wrong number of columns."""
         width = len(self.columns)
         try:
+            self._refuse_unclosed()
             for line, cells in self._text.records():
                 if len(cells) != width:
                     return SourceError(

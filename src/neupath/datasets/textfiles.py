@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from neupath.datasets.quotes import find_unclosed
 from neupath.errors import SourceError
 
 _SAMPLE_LINES = 200
@@ -62,6 +63,14 @@ class TextFile:
                 if cells:
                     yield begins, cells
                 begins = reader.line_num + 1
+
+    def unclosed_line(self) -> int | None:
+        """Return the line of the first record with a quote that is not closed, if there is one."""
+        if not self.quote:
+            return None
+        with open_raw(self._path) as raw:
+            lines = io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace", newline="")
+            return find_unclosed(csv_reader(lines, self.delimiter, self.quote, strict=True))
 
     def _reader(self, lines: Iterable[str]) -> Any:
         return csv_reader(lines, self.delimiter, self.quote)
@@ -115,7 +124,7 @@ class TextFile:
         """The delimiter that cuts the first line and at least half of the others into the same number of columns."""
         if self._given.delimiter is not None:
             return self._given.delimiter
-        usual = "\t" if self._suffix in (".tsv", ".tab", ".sif") else ","
+        usual = "," if self._suffix == ".csv" else "\t"  # titles have commas; texts with tabs between them are rare
         for delimiter in dict.fromkeys([usual, "\t", ",", ";", "|", " "]):
             rows = list(csv_reader(self._lines, delimiter, '"' if delimiter in ",;" else None))
             alike = sum(len(row) == len(rows[0]) for row in rows)
@@ -124,11 +133,11 @@ class TextFile:
         return usual
 
 
-def csv_reader(lines: Iterable[str], delimiter: str, quote: str | None) -> Any:
+def csv_reader(lines: Iterable[str], delimiter: str, quote: str | None, *, strict: bool = False) -> Any:
     """Read lines as records of cells; no quote means that quotes are characters like others."""
     csv.field_size_limit(2**31 - 1)
     if quote:
-        return csv.reader(lines, delimiter=delimiter, quotechar=quote)
+        return csv.reader(lines, delimiter=delimiter, quotechar=quote, strict=strict)
     return csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
 
 
