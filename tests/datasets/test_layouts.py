@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 import neupath as npth
 from tests.datasets.test_folder import shape, write
 
@@ -20,3 +22,69 @@ def test_dat_files_are_tables(tmp_path: Path) -> None:
     hin = npth.load(write(tmp_path / "g", **files))
     assert shape(hin) == {"user -user_artists-> artist": 1}
     assert hin.nodes["artist"].name(0) == "Duran Duran"
+
+
+@pytest.mark.parametrize(
+    ("files", "relations"),
+    [
+        ({"paper_cites_paper__csv": "citing,cited\n1,2\n"}, {"paper -cites-> paper": 1}),
+        ({"user_follows_user__csv": "user,followee\na,b\n"}, {"user -follows-> user": 1}),
+        ({"user_friend_user__csv": "user1,user2\na,b\n"}, {"user -friend-> user": 1}),
+        ({"user_item__csv": "u,i\na,x\n"}, {"user -user_item-> item": 1}),
+        (
+            {"author_writes_paper__csv": "person,text\na,p\n", "authors__csv": "id\na\n", "papers__csv": "id\np\n"},
+            {"author -writes-> paper": 1},
+        ),
+        (
+            {"field_of_study__csv": "id,name\n1,Maths\n", "paper_has_topic_field_of_study__csv": "src,dst\np,1\n"},
+            {"paper -has_topic-> field_of_study": 1},
+        ),
+        (
+            {"fields_of_study__csv": "field_of_study_id\n1\n", "paper_field__csv": "paper_id,field_of_study_id\np,1\n"},
+            {"paper -paper_field-> field_of_study": 1},
+        ),
+        (
+            {"paper_author__txt": "1\t2\n", "id_author__txt": "2\tAnn\n3\tBob\n", "id_paper__txt": "1\tOn graphs\n"},
+            {"paper -paper_author-> author": 1},
+        ),
+        ({"papers_authors__txt": "1\t2\n", "paper__csv": "paper_id\n1\n"}, {"paper -papers_authors-> authors": 1}),
+    ],
+)
+def test_names_say_which_types_a_table_joins(tmp_path: Path, files: dict[str, str], relations: dict[str, int]) -> None:
+    hin = npth.load(write(tmp_path / "g", **files))
+    assert shape(hin) == relations
+    assert not hin.notes
+
+
+def test_columns_that_say_something_else_are_believed(tmp_path: Path) -> None:
+    cast = {"movie_actor__csv": "movie,person\nm,a\n", "movies__csv": "movie_id,title\nm,Heat\n"}
+    assert shape(npth.load(write(tmp_path / "g", **cast))) == {"movie -actor-> person": 1}
+    facts = {"movie_metadata__csv": "colour,director\nred,x\n", "movie_actor__csv": "movie,actor\nm,a\n"}
+    assert len(npth.load(write(tmp_path / "h", **facts)).notes) == 1
+
+
+def test_the_row_numbers_of_data_frames_are_no_ids(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    pandas.DataFrame({"movie": ["m1", "m2"], "actor": ["a", "a"]}).to_csv(tmp_path / "movie_actor.csv")
+    (tmp_path / "movies.csv").write_text('"","movie_id","name"\n"1","m1","Heat"\n"2","m2","Up"\n')
+    genres = pandas.DataFrame({"movie": ["m1", "m2"], "genre": ["war", "war"]}, index=[5, 3])
+    genres.to_parquet(tmp_path / "movie_genre.parquet")
+    hin = npth.load(tmp_path)
+    assert sorted(shape(hin)) == ["movie -movie_actor-> actor", "movie -movie_genre-> genre"]
+    assert npth.PathSim("MAM").fit(hin).top_k("Heat").names == ("Up",)
+    (tmp_path / "movie_actor.csv").write_text(",movie,actor\n0,m1,a\n1,m2,a,b\n")
+    with pytest.raises(npth.NeuPathError, match=r"line 3: 4 columns where 3 are expected \(, movie, actor\)"):
+        npth.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges"),
+    [
+        ("personId:ID(P),name:string,:LABEL\n1,Ann,Person\n2,Heat,Film\n", ":START_ID(P),:END_ID(P),:TYPE\n1,2,IN\n"),
+        ("id,label,name\n1,Person,Ann\n2,Film,Heat\n", "start,end,type\n1,2,IN\n"),
+    ],
+)
+def test_tables_of_a_property_graph(tmp_path: Path, nodes: str, edges: str) -> None:
+    hin = npth.load(write(tmp_path / "g", nodes__csv=nodes, relationships__csv=edges))
+    assert shape(hin) == {"Person -IN-> Film": 1}
+    assert hin.nodes["Film"].ids.to_pylist() == [2]

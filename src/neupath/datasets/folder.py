@@ -31,15 +31,17 @@ from neupath.schema import Relation
 
 _ABOUT = re.compile(r"(readme|licen[cs]e|copying|changelog|notes?|about|citation)\b.*\.txt$", re.IGNORECASE)
 _NODES = ("nodes", "node", "vertices", "entities")
-_EDGES = ("edges", "edge", "links", "relations", "triples")
+_EDGES = ("edges", "edge", "links", "link", "relations", "relationships", "triples")
 _COLUMN_NAMES = {
-    "id": ("id", "node_id", "identifier", "entity", "key"),
+    "id": ("id", ":id", "node_id", "identifier", "entity", "key"),
     "name": ("name", "title", "label"),
-    "type": ("type", "kind", "node_type", "category", "class"),
-    "source": ("source", "src", "head", "from", "start", "subject", "source_id"),
-    "relation": ("relation", "metaedge", "rel", "edge_type", "type", "predicate", "kind", "label"),
-    "target": ("target", "dst", "dest", "tail", "to", "end", "object", "target_id"),
+    "type": ("type", "kind", "node_type", "category", "class", ":label", "labels", "label"),
+    "source": ("source", "src", "head", "from", "start", "subject", "source_id", ":start_id", "start_id"),
+    "relation": ("relation", "metaedge", "rel", "edge_type", "type", ":type", "predicate", "kind", "label"),
+    "target": ("target", "dst", "dest", "tail", "to", "end", "object", "target_id", ":end_id", "end_id"),
 }
+_NEO4J_ROLE = re.compile(r"^.*(:(?:id|label|type|start_id|end_id))(?:\(.*\))?$")
+"""A column as neo4j-admin writes it: personId:ID(Person), :START_ID."""
 
 
 def recognise_folder(folder: Path, config: Path | None = None, duplicates: Duplicates | None = None) -> TableSource:
@@ -159,9 +161,9 @@ def _as_pair(nodes_path: Path, edges_path: Path, settings: Config, choices: Choi
     wanted = settings.pair or PairConfig()
     nodes_file, edges_file = (TableFile(path, settings.dialect) for path in (nodes_path, edges_path))
     id_ = _pair_column(nodes_file, wanted, "id")
-    type_ = nodes_file.column(wanted.type, "type") if wanted.type else _usual_column(nodes_file, "type", (id_,))
-    usual_name = _usual_column(nodes_file, "name", (id_, type_ or ""))
-    name = nodes_file.column(wanted.name, "name") if wanted.name else usual_name
+    name = nodes_file.column(wanted.name, "name") if wanted.name else _usual_column(nodes_file, "name", (id_,))
+    usual_type = _usual_column(nodes_file, "type", (id_, name or ""))
+    type_ = nodes_file.column(wanted.type, "type") if wanted.type else usual_type
     attributes = [c for c in nodes_file.columns if c not in (id_, type_, name)]
     ends = [_pair_column(edges_file, wanted, purpose) for purpose in ("source", "relation", "target")]
     weight = edges_file.column(wanted.weight, "weight") if wanted.weight else weight_column(edges_file, ends)
@@ -184,7 +186,7 @@ def _pair_column(file: TableFile, wanted: PairConfig, purpose: str) -> str:
 
 
 def _usual_column(file: TableFile, purpose: str, taken: tuple[str, ...]) -> str | None:
-    by_lower = {column.lower(): column for column in file.columns if column not in taken}
+    by_lower = {_NEO4J_ROLE.sub(r"\1", column.lower()): column for column in file.columns if column not in taken}
     return next((by_lower[name] for name in _COLUMN_NAMES[purpose] if name in by_lower), None)
 
 

@@ -19,6 +19,8 @@ from neupath.errors import SourceError, did_you_mean, listed
 TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".dat", ".sif")
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
 _PARQUET_MAGIC = b"PAR1"
+_ROW_NUMBERS = ("", "Unnamed: 0", "__index_level_0__")
+"""What pandas and R call a column without a name, which data frames have of themselves."""
 _BATCH_ROWS, _BATCH_BYTES = 1 << 17, 1 << 20
 """Rows of a Parquet table, and bytes of any, that are read at a time where all do not fit."""
 Advance = Callable[[float], object]
@@ -79,7 +81,19 @@ class TableFile:
 
     @cached_property
     def columns(self) -> list[str]:
-        """The column names, in order."""
+        """The column names, in order, without the row numbers that data frames are written with."""
+        return [name for name in self._written_columns if name not in _ROW_NUMBERS or not self._is_counted(name)]
+
+    def _is_counted(self, name: str) -> bool:
+        """Whether a column counts the rows, from 0 or from 1."""
+        if self.is_parquet:
+            return True
+        at = self._written_columns.index(name)
+        given = [row[at] for row in self._text.sample[1:] if len(row) > at]
+        return any(given == [str(row) for row in range(first, first + len(given))] for first in (0, 1))
+
+    @cached_property
+    def _written_columns(self) -> list[str]:
         with explained(self.path):
             if self.is_parquet:
                 names = list(pa.parquet.read_schema(self.parts[0]).names)
@@ -148,7 +162,7 @@ class TableFile:
         text = self._text
         return {
             "read_options": pa.csv.ReadOptions(
-                column_names=self.columns, skip_rows=text.header_lines, block_size=block_size
+                column_names=self._written_columns, skip_rows=text.header_lines, block_size=block_size
             ),
             "parse_options": pa.csv.ParseOptions(
                 delimiter=text.delimiter, quote_char=text.quote or False, newlines_in_values=bool(text.quote)
@@ -230,14 +244,14 @@ class TableFile:
 
     def _find_fault(self) -> SourceError | None:
         """Walk through the file for the line that is not UTF-8, opens a quote or has a wrong number of columns."""
-        width = len(self.columns)
+        width = len(self._written_columns)
         try:
             self._refuse_unclosed()
             for line, cells in self._text.records():
                 if len(cells) != width:
                     return SourceError(
                         f"{self.path}, line {line}: {len(cells)} column{'s' * (len(cells) != 1)} where {width} are "
-                        f"expected ({listed(self.columns)}); the delimiter is {self._text.delimiter!r}"
+                        f"expected ({listed(self._written_columns)}); the delimiter is {self._text.delimiter!r}"
                     )
         except UnicodeDecodeError as error:
             return SourceError(f"{self.path} {not_utf8(error)}")
