@@ -46,12 +46,13 @@ _NEO4J_ROLE = re.compile(r"^.*(:(?:id|label|type|start_id|end_id))(?:\(.*\))?$")
 
 def recognise_folder(folder: Path, config: Path | None = None, duplicates: Duplicates | None = None) -> TableSource:
     """Find out what the tables of a folder are, with its graph.toml or another one."""
-    settings = _settings(folder, config)
+    settings = settings_of(folder, config)
     paths = [path for path in sorted(folder.iterdir()) if is_table(path) and not _ABOUT.match(path.name)]
     return recognise_files(paths, folder, settings, duplicates)
 
 
-def _settings(folder: Path, config: Path | None) -> Config:
+def settings_of(folder: Path, config: Path | None) -> Config:
+    """Read the graph.toml that is given, or else that of the folder."""
     own = folder / configuration.NAME
     if config is not None:
         return configuration.read_config(config)

@@ -129,7 +129,7 @@ def from_pyg(data: "HeteroData", *, duplicates: Duplicates = "count") -> HIN:
     notes = []
     for kind in data.edge_types:
         forward = edges.get((kind[2], kind[1].removeprefix("rev_"), kind[0]))
-        if kind[1].startswith("rev_") and forward is not None and _repeats_backwards(edges[kind], forward):
+        if kind[1].startswith("rev_") and forward is not None and repeats_backwards(edges[kind], forward):
             notes.append(f"relation {kind} was left out: it repeats {forward.relation} backwards")
             del edges[kind]
     return HIN.build(nodes, edges.values(), duplicates=duplicates, notes=notes)
@@ -247,7 +247,8 @@ def _values(values: list[Any]) -> pa.Array:
         return pa.array([None if value is None else str(value) for value in values])
 
 
-def _repeats_backwards(edge: Edges, forward: Edges) -> bool:
+def repeats_backwards(edge: Edges, forward: Edges) -> bool:
+    """Whether the edges of one relation are those of another, each the other way round."""
     if len(edge.sources) != len(forward.sources):
         return False
     here, there = np.lexsort((edge.sources, edge.targets)), np.lexsort((forward.targets, forward.sources))

@@ -8,7 +8,8 @@ from typing import Any
 
 from neupath.datasets.config import Config, read_config
 from neupath.datasets.detection import is_relation
-from neupath.datasets.folder import choices_of, recognise_files, recognise_folder, refuse_twice
+from neupath.datasets.folder import choices_of, recognise_files, recognise_folder, refuse_twice, settings_of
+from neupath.datasets.hgb import is_hgb, read_hgb
 from neupath.datasets.interop import from_networkx, from_pyg, from_tables, from_triples
 from neupath.datasets.mat import read_mat
 from neupath.datasets.public import PUBLIC, fetched_folder
@@ -131,6 +132,8 @@ def _load_path(path: Path, config: str | Path | None, duplicates: Duplicates | N
     matlab = _matlab_file(path)
     if matlab is not None:
         return read_mat(matlab, _settings(config), duplicates)
+    if is_hgb(path):
+        return read_hgb(path, choices_of(settings_of(path, None if config is None else Path(config)), duplicates))
     tables = _recognise(path, config, duplicates)
     if tables is not None:
         return read_tables(tables)
@@ -149,7 +152,7 @@ def _matlab_file(path: Path) -> Path | None:
 
 
 def _recognise(path: Path, config: str | Path | None, duplicates: Duplicates | None) -> TableSource | None:
-    if is_store(path) or _matlab_file(path) is not None:
+    if is_store(path) or is_hgb(path) or _matlab_file(path) is not None:
         return None
     if path.is_dir():
         return recognise_folder(path, None if config is None else Path(config), duplicates)
