@@ -94,8 +94,8 @@ def check_k(k: int) -> int:
     """Refuse a number of hits that makes no sense."""
     try:
         count = operator.index(k)
-    except TypeError:
-        count = 0
+    except TypeError as error:
+        raise QueryError(f"k is {k!r}; give a whole number of hits, 1 or more") from error
     if isinstance(k, bool) or count < 1:
         raise QueryError(f"k is {k}; ask for at least 1 hit")
     return count
