@@ -88,3 +88,62 @@ def test_tables_of_a_property_graph(tmp_path: Path, nodes: str, edges: str) -> N
     hin = npth.load(write(tmp_path / "g", nodes__csv=nodes, relationships__csv=edges))
     assert shape(hin) == {"Person -IN-> Film": 1}
     assert hin.nodes["Film"].ids.to_pylist() == [2]
+
+
+def test_one_file_of_two_columns_is_a_relation_by_its_name_or_by_graph_toml(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", paper_author__txt="1\t7\n2\t7\n", likes__csv="a,b\nann,x\n")
+    assert shape(npth.load(folder / "paper_author.txt")) == {"paper -paper_author-> author": 2}
+    with pytest.raises(npth.NeuPathError, match=r"likes.csv has 2 columns .*, and triples have three: .* a graph.toml"):
+        npth.load(folder / "likes.csv")
+    (folder / "likes.toml").write_text('[[edges]]\nname = "likes"\nfile = "likes.csv"\nsource = "u"\ntarget = "i"\n')
+    assert list(shape(npth.load(folder / "likes.csv", config=folder / "likes.toml"))) == ["u -likes-> i"]
+
+
+def test_columns_that_are_not_read_are_noted(tmp_path: Path) -> None:
+    ratings = "userId,movieId,rating,timestamp\n1,10,4.0,0\n"
+    folder = write(tmp_path / "g", ratings__csv=ratings, user_item__txt="1\t2\t3\n")
+    assert npth.load(folder).notes == (
+        "of ratings.csv, the columns rating, timestamp were left out; if one is the weight, name it in graph.toml",
+        "of user_item.txt, the column 3 was left out; if one is the weight, name it in graph.toml",
+    )
+    (folder / "graph.toml").write_text(
+        'ignore = ["user*"]\n[[edges]]\nname = "rates"\nfile = "ratings.csv"\nsource = "user"\ntarget = "movie"\n'
+        'weight = "rating"\n'
+    )
+    assert npth.load(folder).notes == ("of ratings.csv, the column timestamp was left out",)
+
+
+def test_files_of_any_name_may_be_named(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", u__data="1\t2\t3\n", u__item="2|Heat\n")
+    with pytest.raises(npth.NeuPathError, match=r"g holds no tables \(it has u.data, u.item\); .* in graph.toml"):
+        npth.load(folder)
+    (folder / "graph.toml").write_text(
+        '[[edges]]\nname = "rates"\nfile = "u.data"\nsource = "user"\ntarget = "movie"\nweight = "3"\n'
+        '[nodes.movie]\nfile = "u.item"\nid = "1"\n'
+    )
+    hin = npth.load(folder)
+    assert hin.matrices[npth.Relation("user", "rates", "movie")].data.tolist() == [3.0]
+    assert hin.nodes["movie"].name(0) == "Heat"
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"a_b__dat": "1::2::5\n1::3::5\n"}, "a_b.dat has '::' between its columns, .* put tabs there"),
+        ({"a_b__csv": "a_id,b_id\n1,2\n".encode("utf-16")}, "a_b.csv is UTF-16 text; .* iconv -f UTF-16 -t UTF-8"),
+        ({"a_b__csv": "a_id;b_id;weight\n1;2;0,5\n"}, "weight '0,5' is not allowed; .*, with a point and no comma"),
+    ],
+)
+def test_what_is_said_of_tables_written_otherwise(tmp_path: Path, files: dict[str, str | bytes], message: str) -> None:
+    with pytest.raises(npth.NeuPathError, match=message):
+        npth.load(write(tmp_path / "g", **files))
+
+
+def test_colons_in_ids_are_no_delimiter(tmp_path: Path) -> None:
+    triples = "Gene::1\tGiG::x\tGene::2\nGene::2\tGiG::x\tGene::3\n"
+    assert shape(npth.load(write(tmp_path / "g", kg__tsv=triples) / "kg.tsv")) == {"entity -GiG::x-> entity": 2}
+
+
+def test_a_weight_may_have_a_plus(tmp_path: Path) -> None:
+    hin = npth.load(write(tmp_path / "g", a_b__csv="a_id,b_id,weight\n1,2,+1.5\n"))
+    assert hin.matrices[npth.Relation("a", "a_b", "b")].data.tolist() == [1.5]

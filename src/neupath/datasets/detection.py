@@ -109,9 +109,12 @@ def as_node_file(
 
 
 def is_relation(file: TableFile) -> bool:
-    """Whether a file on its own is clearly one relation: its header names what its first two columns are ids of."""
+    """Whether a file on its own is clearly one relation: its header names what its first two columns are ids of.
+
+    Or it has two columns, so that it holds no triples.
+    """
     named = file.has_header and len(file.columns) >= 2 and all(entity(column) for column in file.columns[:2])
-    return named and _as_relation(file, _Types([file])) is not None
+    return (named or len(file.columns) == 2) and _as_relation(file, _Types([file])) is not None
 
 
 def weight_column(file: TableFile, others: Iterable[str]) -> str | None:

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,7 +48,9 @@ def table_of(node_type: str) -> str:
 
 def bad_weight(place: str, value: object) -> GraphError:
     """Say that a weight is none."""
-    return GraphError(f"{place}: weight {value!r} is not allowed; weights are finite numbers, 0 or more")
+    comma = re.fullmatch(r"[0-9.]*,[0-9]+", str(value).strip())
+    hint = ", with a point and no comma in them" if comma else ""
+    return GraphError(f"{place}: weight {value!r} is not allowed; weights are finite numbers, 0 or more{hint}")
 
 
 @contextmanager

@@ -70,10 +70,12 @@ def recognise_files(
         files = [folder / name for name in settings.triples.files or [path.name for path in kept]]
         refuse_twice(files)
         return find_triples(files, folder, settings, choices)
-    if not kept:
+    if not kept and not settings.names_tables:
+        held = listed((path.name for path in sorted(folder.iterdir()) if not path.name.startswith(".")), 4)
         raise SourceError(
-            f"{folder} holds no tables; put one file a relation there, such as movie_actor.csv, or nodes and edges "
-            f"({', '.join(TABLE_SUFFIXES)}, also gzipped)"
+            f"{folder} holds no tables{f' (it has {held})' if held else ''}; put one file a relation there, such as "
+            f"movie_actor.csv, or nodes and edges ({', '.join(TABLE_SUFFIXES)}, also gzipped), or name the files in "
+            f"graph.toml"
         )
     pair = _find_pair(kept, folder, settings)
     if pair is not None:
@@ -213,7 +215,8 @@ def _as_relations(paths: list[Path], folder: Path, settings: Config, choices: Ch
         NodeSource(node.node_type, Selection(node.file, present(id=node.id, name=node.name), node.attributes))
         for node in nodes
     ]
-    return RelationTables(node_sources, _take(relations, choices), replace(choices, notes=left_out))
+    edges = _take(relations, choices)
+    return RelationTables(node_sources, edges, replace(choices, notes=[*left_out, *_unread(edges)]))
 
 
 def _named_paths(folder: Path, settings: Config) -> set[Path]:
@@ -235,6 +238,21 @@ def _take(relations: list[RelationFile], choices: Choices) -> list[EdgeSource]:
         relation = Relation(found.source, found.name, found.target, directed)
         taken.append(EdgeSource(relation, Selection(found.file, columns)))
     return taken
+
+
+def _unread(edges: list[EdgeSource]) -> list[str]:
+    """Say which columns of relations are not read: ratings without their stars are another graph."""
+    files = {edge.selection.file.path: edge.selection.file for edge in edges}
+    read = {(edge.selection.file.path, column) for edge in edges for column in edge.selection.columns.values()}
+    weighted = {edge.selection.file.path for edge in edges if "weight" in edge.selection.columns}
+    told = []
+    for path, file in files.items():
+        others = [column for column in file.columns if (path, column) not in read]
+        if others:
+            what = f"the columns {listed(others, 4)} were" if others[1:] else f"the column {others[0]} was"
+            hint = "" if path in weighted else "; if one is the weight, name it in graph.toml"
+            told.append(f"of {path.name}, {what} left out{hint}")
+    return told
 
 
 def _refuse_two_node_files(nodes: list[NodeFile]) -> None:

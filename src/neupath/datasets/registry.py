@@ -174,7 +174,7 @@ def _recognise(path: Path, config: str | Path | None, duplicates: Duplicates | N
     if not is_table(path):
         return None
     settings = _settings(config)
-    if settings.triples is None and is_relation(TableFile(path, settings.dialect)):
+    if settings.triples is None and (settings.names_tables or is_relation(TableFile(path, settings.dialect))):
         return recognise_files([path], path.parent, settings, duplicates)
     return find_triples([path], path.parent, settings, choices_of(settings, duplicates))
 

@@ -1,5 +1,6 @@
 """One table file as an Arrow table: CSV, TSV or Parquet, plain or gzipped; errors name the file and the line."""
 
+import codecs
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -73,6 +74,8 @@ class TableFile:
     def _check_text(self) -> None:
         if _plain_suffix(self.parts[0]) == ".parquet":
             raise SourceError(f"{self.parts[0]} is named as Parquet but is not a Parquet file")
+        if self._start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            raise SourceError(f"{self.path} is UTF-16 text; convert it, for example with iconv -f UTF-16 -t UTF-8")
         if b"\0" in self._start:
             raise SourceError(
                 f"{self.path} is a binary file, not a text table (it has a zero byte at {self._start.index(0)}); "

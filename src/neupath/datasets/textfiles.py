@@ -126,6 +126,11 @@ class TextFile:
             return self._given.delimiter
         usual = "," if self._suffix == ".csv" else "\t"  # titles have commas; texts with tabs between them are rare
         for delimiter in dict.fromkeys([usual, "\t", ",", ";", "|", " "]):
+            if delimiter in "| " and all("::" in line for line in self._lines):
+                raise SourceError(
+                    f"{self._path} has '::' between its columns, and a delimiter is one character; put tabs there, for "
+                    f"example with sed 's/::/\\t/g'"
+                )
             rows = list(csv_reader(self._lines, delimiter, '"' if delimiter in ",;" else None))
             alike = sum(len(row) == len(rows[0]) for row in rows)
             if len(rows[0]) > 1 and 2 * alike >= len(rows):
@@ -175,4 +180,5 @@ def is_number(cell: str) -> bool:
 
 def not_utf8(error: UnicodeDecodeError) -> str:
     """Say which byte is not text, and what to do."""
-    return f"is not UTF-8 text (byte {error.object[error.start]:#04x}); convert it, for example with iconv -t UTF-8"
+    byte = f"{error.object[error.start]:#04x}"
+    return f"is not UTF-8 text (byte {byte}); convert it, for example with iconv -f WINDOWS-1252 -t UTF-8"

@@ -43,7 +43,9 @@ def _part(path: Path, dialect: Dialect, columns: list[str] | None) -> Selection:
     wanted = [file.column(column, "triples") for column in columns] if columns else _usual_columns(file)
     if len(wanted) != 3:
         raise SourceError(
-            f"{path} has {len(wanted)} columns for triples ({listed(wanted)}); they have three: head, relation, tail"
+            f"{path} has {len(wanted)} column{'s' * (len(wanted) != 1)} ({listed(wanted)}), and triples have three: "
+            f"head, relation, tail; a relation is a file named after its types, such as movie_actor.csv, or say what "
+            f"the columns are in a graph.toml (--config, in Python config)"
         )
     head, relation, tail = wanted
     weight = weight_column(file, wanted)
