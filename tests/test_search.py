@@ -108,6 +108,7 @@ def test_says_plainly_when_there_are_fewer_than_k(toy: HIN) -> None:
     assert scorer.top_k("Mike", k=2, among=["Jim", "Mike"]).shortfall == (
         "k = 2 is more than the 1 author nodes there are to rank; all are listed"
     )
+    assert scorer.top_k("Mike", among=["Mike"]).shortfall == "no author node is left to rank"
 
 
 @pytest.mark.parametrize("k", [0, -3, True])

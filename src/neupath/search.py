@@ -108,6 +108,8 @@ def describe_shortfall(
     if found >= k:
         return None
     if eligible < k and (zeros or found == eligible):
+        if not eligible:
+            return f"no {target_type} node is left to rank"
         return f"k = {k:,} is more than the {eligible:,} {target_type} nodes there are to rank; all are listed"
     related = "related by this path" if by_path else "related"
     return f"{found:,} of {eligible:,} {target_type} nodes are {related}; the others have score 0"

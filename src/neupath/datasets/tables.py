@@ -20,8 +20,8 @@ from neupath.errors import SourceError, did_you_mean, listed
 TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".dat", ".sif")
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
 _PARQUET_MAGIC = b"PAR1"
-_ROW_NUMBERS = ("", "Unnamed: 0", "__index_level_0__")
-"""What pandas and R call a column without a name, which data frames have of themselves."""
+_ROW_NUMBERS = ("", "Unnamed: 0")
+"""What pandas and R call the column in which data frames have the numbers of their rows."""
 _BATCH_ROWS, _BATCH_BYTES = 1 << 17, 1 << 20
 """Rows of a Parquet table, and bytes of any, that are read at a time where all do not fit."""
 Advance = Callable[[float], object]
@@ -88,9 +88,9 @@ class TableFile:
         return [name for name in self._written_columns if name not in _ROW_NUMBERS or not self._is_counted(name)]
 
     def _is_counted(self, name: str) -> bool:
-        """Whether a column counts the rows, from 0 or from 1."""
+        """Whether a column of a text table counts the rows, from 0 or from 1."""
         if self.is_parquet:
-            return True
+            return False
         at = self._written_columns.index(name)
         given = [row[at] for row in self._text.sample[1:] if len(row) > at]
         return any(given == [str(row) for row in range(first, first + len(given))] for first in (0, 1))
