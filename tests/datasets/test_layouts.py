@@ -147,3 +147,23 @@ def test_colons_in_ids_are_no_delimiter(tmp_path: Path) -> None:
 def test_a_weight_may_have_a_plus(tmp_path: Path) -> None:
     hin = npth.load(write(tmp_path / "g", a_b__csv="a_id,b_id,weight\n1,2,+1.5\n"))
     assert hin.matrices[npth.Relation("a", "a_b", "b")].data.tolist() == [1.5]
+
+
+def test_a_lone_table_of_triples_in_a_folder(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", kg__tsv="head\trelation\ttail\na\tknows\tb\n")
+    assert shape(npth.load(folder)) == {"entity -knows-> entity": 1}
+
+
+def test_foreign_keys_are_relations_where_graph_toml_says_so(tmp_path: Path) -> None:
+    movies = "id,title,director_id\n1,Heat,7\n2,Ali,7\n"
+    folder = write(tmp_path / "g", movies__csv=movies, directors__csv="id,name\n7,Mann\n")
+    with pytest.raises(npth.NeuPathError, match=r"directors.csv, movies.csv hold nodes; .* \[\[edges\]\] in graph"):
+        npth.load(folder)
+    (folder / "graph.toml").write_text(
+        '[nodes.movie]\nfile = "movies.csv"\n[[edges]]\nname = "directed"\nfile = "movies.csv"\nsource = "movie"\n'
+        'target = "director"\ncolumns = ["id", "director_id"]\n'
+    )
+    hin = npth.load(folder)
+    assert npth.PathSim("MDM").fit(hin).top_k("Heat").names == ("Ali",)
+    assert hin.nodes["director"].name(0) == "Mann"
+    assert not hin.notes

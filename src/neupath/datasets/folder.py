@@ -24,7 +24,7 @@ from neupath.datasets.sources import (
     present,
 )
 from neupath.datasets.tables import TABLE_SUFFIXES, TableFile, is_table, stem
-from neupath.datasets.triples import find_triples, is_split
+from neupath.datasets.triples import find_triples, has_triples, is_split
 from neupath.errors import SourceError, listed
 from neupath.graph import Duplicates, check_duplicates
 from neupath.schema import Relation
@@ -87,11 +87,13 @@ def recognise_files(
 
 
 def _triple_files(paths: list[Path], settings: Config) -> list[Path]:
-    """Find the parts of a knowledge graph: train, valid and test, or an edges table that names its relations."""
+    """Find the parts of a knowledge graph: train, valid and test, or a lone table that names its relations."""
     splits = [path for path in paths if is_split(path)]
     # beside tables, a folder named train is more likely something else
     if any(stem(path).lower() == "train" and path.is_file() for path in splits) or len(splits) == len(paths):
         return splits
+    if len(paths) == 1 and has_triples(TableFile(paths[0], settings.dialect)):
+        return paths
     edges = [path for path in paths if _last_word(path) in _EDGES]
     alone = len(edges) == 1 and not any(_last_word(path) in _NODES for path in paths)
     return edges if alone and _usual_column(TableFile(edges[0], settings.dialect), "relation", ()) else []
@@ -206,9 +208,11 @@ def _as_relations(paths: list[Path], folder: Path, settings: Config, choices: Ch
     _refuse_copies(relations)
     relations += _configured(folder, settings)
     if not relations:
+        held = f"{listed(node.file.path.name for node in nodes)} hold{'s' * (len(nodes) == 1)} nodes"
         raise SourceError(
-            f"no file of {folder} is a relation: {listed(left_out, 3) or listed(path.name for path in paths)}; "
-            f"a relation is a file such as movie_actor.csv whose first two columns are ids"
+            f"no file of {folder} is a relation: {listed(left_out, 3) or held}; a relation is a file such as "
+            f"movie_actor.csv whose first two columns are ids, or two columns of any file that [[edges]] in graph.toml "
+            f"names"
         )
     _refuse_two_node_files(nodes)
     node_sources = [
@@ -216,7 +220,7 @@ def _as_relations(paths: list[Path], folder: Path, settings: Config, choices: Ch
         for node in nodes
     ]
     edges = _take(relations, choices)
-    return RelationTables(node_sources, edges, replace(choices, notes=[*left_out, *_unread(edges)]))
+    return RelationTables(node_sources, edges, replace(choices, notes=[*left_out, *_unread(edges, node_sources)]))
 
 
 def _named_paths(folder: Path, settings: Config) -> set[Path]:
@@ -240,14 +244,15 @@ def _take(relations: list[RelationFile], choices: Choices) -> list[EdgeSource]:
     return taken
 
 
-def _unread(edges: list[EdgeSource]) -> list[str]:
+def _unread(edges: list[EdgeSource], nodes: list[NodeSource]) -> list[str]:
     """Say which columns of relations are not read: ratings without their stars are another graph."""
     files = {edge.selection.file.path: edge.selection.file for edge in edges}
-    read = {(edge.selection.file.path, column) for edge in edges for column in edge.selection.columns.values()}
+    selections = [source.selection for source in (*edges, *nodes)]
+    read = {(s.file.path, column) for s in selections for column in (*s.columns.values(), *s.attributes)}
     weighted = {edge.selection.file.path for edge in edges if "weight" in edge.selection.columns}
     told = []
     for path, file in files.items():
-        others = [column for column in file.columns if (path, column) not in read]
+        others = [column for column in file.columns if column and (path, column) not in read]
         if others:
             what = f"the columns {listed(others, 4)} were" if others[1:] else f"the column {others[0]} was"
             hint = "" if path in weighted else "; if one is the weight, name it in graph.toml"

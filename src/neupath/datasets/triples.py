@@ -52,11 +52,21 @@ def _part(path: Path, dialect: Dialect, columns: list[str] | None) -> Selection:
     return Selection(file, present(source=head, relation=relation, target=tail, weight=weight), all_text=True)
 
 
+def has_triples(file: TableFile) -> bool:
+    """Whether the header of a file names head, relation and tail."""
+    return len(_named_columns(file)) == 3
+
+
 def _usual_columns(file: TableFile) -> list[str]:
     """Return the columns of head, relation and tail by their names, or else the first three."""
+    named = _named_columns(file)
+    return named if len(named) == 3 else file.columns[:3]
+
+
+def _named_columns(file: TableFile) -> list[str]:
     by_word = {column.lower().removesuffix("_id"): column for column in file.columns}
-    found = [next((by_word[word] for word in words if word in by_word), None) for words in _COLUMN_WORDS]
-    return [c for c in found if c is not None] if None not in found else file.columns[:3]
+    found = (next((by_word[word] for word in words if word in by_word), None) for words in _COLUMN_WORDS)
+    return [column for column in found if column is not None]
 
 
 def _type_map(path: Path, dialect: Dialect) -> Selection:
