@@ -167,3 +167,14 @@ def test_foreign_keys_are_relations_where_graph_toml_says_so(tmp_path: Path) -> 
     assert npth.PathSim("MDM").fit(hin).top_k("Heat").names == ("Ali",)
     assert hin.nodes["director"].name(0) == "Mann"
     assert not hin.notes
+
+
+@pytest.mark.parametrize("header", ["", "user_id\titem_id\tweight\n"])
+def test_comments_above_a_table_are_skipped(tmp_path: Path, header: str) -> None:
+    text = '# Directed graph: "users" and items\n#\n\n% 2019\n' + header + "#1\tx\t1\n#2\tx\t1\n"
+    folder = write(tmp_path / "g", user_item__txt=text)
+    hin = npth.load(folder)
+    assert hin.nodes["user"].ids.to_pylist() == ["#1", "#2"]
+    (folder / "user_item.txt").write_text(text + "#3\n")
+    with pytest.raises(npth.NeuPathError, match=rf"line {7 + bool(header)}: 1 column where 3 are expected"):
+        npth.load(folder)

@@ -247,7 +247,7 @@ def _take(relations: list[RelationFile], choices: Choices) -> list[EdgeSource]:
 def _unread(edges: list[EdgeSource], nodes: list[NodeSource]) -> list[str]:
     """Say which columns of relations are not read: ratings without their stars are another graph."""
     files = {edge.selection.file.path: edge.selection.file for edge in edges}
-    selections = [source.selection for source in (*edges, *nodes)]
+    selections = [*(edge.selection for edge in edges), *(node.selection for node in nodes)]
     read = {(s.file.path, column) for s in selections for column in (*s.columns.values(), *s.attributes)}
     weighted = {edge.selection.file.path for edge in edges if "weight" in edge.selection.columns}
     told = []

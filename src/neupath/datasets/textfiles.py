@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import dropwhile, islice, takewhile
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -56,13 +56,15 @@ class TextFile:
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """Yield every record that is not blank with the line it begins at, as the csv module reads it."""
-        begins = 1
+        before = self._lines_above
+        begins = before + 1
         with open_raw(self._path) as raw:
-            reader = self._reader(io.TextIOWrapper(raw, encoding="utf-8-sig", newline=""))
+            lines = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
+            reader = self._reader(islice(lines, before, None))
             for cells in reader:
                 if cells:
                     yield begins, cells
-                begins = reader.line_num + 1
+                begins = before + reader.line_num + 1
 
     def unclosed_line(self) -> int | None:
         """Return the line of the first record with a quote that is not closed, if there is one."""
@@ -70,7 +72,9 @@ class TextFile:
             return None
         with open_raw(self._path) as raw:
             lines = io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace", newline="")
-            return find_unclosed(csv_reader(lines, self.delimiter, self.quote, strict=True))
+            below = islice(lines, self._lines_above, None)
+            found = find_unclosed(csv_reader(below, self.delimiter, self.quote, strict=True))
+            return None if found is None else self._lines_above + found
 
     def _reader(self, lines: Iterable[str]) -> Any:
         return csv_reader(lines, self.delimiter, self.quote)
@@ -86,26 +90,29 @@ class TextFile:
 
     @cached_property
     def _lines(self) -> list[str]:
-        """The first lines of the file, without blank ones."""
+        """The first lines of the file, without blank ones and the comments above the table."""
         try:
             with open_raw(self._path) as raw:
                 text = io.TextIOWrapper(raw, encoding="utf-8-sig")
                 lines = [line.rstrip("\r\n") for line in islice(text, _SAMPLE_LINES)]
         except UnicodeDecodeError as error:
             raise SourceError(f"{self._path} {not_utf8(error)}") from error
-        found = [line for line in lines if line.strip()]
+        found = [line for line in dropwhile(_is_above, lines) if line.strip()]
         if not found:
-            raise SourceError(f"{self._path} has only blank lines; a table has at least a header line")
+            raise SourceError(f"{self._path} has only blank lines and comments; a table has at least a header line")
         return found
 
     @cached_property
     def header_lines(self) -> int:
-        """How many lines to skip: the header and the blank lines above it."""
-        if not self.has_header:
-            return 0
+        """How many lines to skip: the header and what is above it."""
+        return self._lines_above + int(self.has_header)
+
+    @cached_property
+    def _lines_above(self) -> int:
+        """How many blank lines and comments stand above the table."""
         with open_raw(self._path) as raw:
-            text = io.TextIOWrapper(raw, encoding="utf-8-sig")
-            return next(number for number, line in enumerate(text, 1) if line.strip())
+            text = io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace")
+            return sum(1 for _ in takewhile(_is_above, text))
 
     @cached_property
     def sample(self) -> list[list[str]]:
@@ -136,6 +143,11 @@ class TextFile:
             if len(rows[0]) > 1 and 2 * alike >= len(rows):
                 return delimiter
         return usual
+
+
+def _is_above(line: str) -> bool:
+    """Whether a line above a table is none of its own: blank, or a comment as edge lists have them."""
+    return not line.strip() or line.rstrip() in ("#", "%") or line.startswith(("# ", "% "))
 
 
 def csv_reader(lines: Iterable[str], delimiter: str, quote: str | None, *, strict: bool = False) -> Any:
