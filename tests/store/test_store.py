@@ -334,6 +334,16 @@ assert not store.check().problems
 """
 
 
+def test_tables_of_changes_with_tabs_and_with_open_quotes(tmp_path: Path) -> None:
+    tabs = tmp_path / "edges.tsv"
+    tabs.write_text("relation\tsource\ttarget\nwrites\tMike\tp, 1\n")
+    assert read_batch([tabs]).add_edges[0].target == "p, 1"
+    quotes = tmp_path / "edges.csv"
+    quotes.write_text('relation,source,target\nwrites,Mike,p1\nwrites,"Jim,p1\nwrites,Ann,p1\n')
+    with pytest.raises(SourceError, match=r"edges.csv, line 3: unexpected end of data; check the quotes there"):
+        read_batch([quotes])
+
+
 def test_what_is_on_disk_is_acknowledged_though_the_log_cannot_be_emptied(store: Store) -> None:
     done = run_process(
         [sys.executable, "-c", _FULL_LOG, str(store.folder)], capture_output=True, text=True, check=False
