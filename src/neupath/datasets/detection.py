@@ -132,26 +132,30 @@ class _Types:
     def __init__(self, files: list[TableFile]) -> None:
         self._spelling: dict[str, str] = {}
         stems = [stem(file.path) for file in files]
-        for file in files:
-            # a type of several words must be known before the names of relations are cut into types
-            of_words = len(_words(stem(file.path))) > 1
-            if (named := self._own_entity(file) or (_mentioned(file, stems) if of_words else None)) is not None:
-                self._spelling.setdefault(named.lower(), named)
-        for file in files:
-            if len(file.columns) >= 2 and len(_words(stem(file.path))) >= 2 and self.of_node_file(file) is None:
-                source, _, target = self.named_ends(stem(file.path))
-                same = source.lower() == target.lower()
-                ends = [
-                    word if same else entity(column) or word
-                    for column, word in zip(file.columns, (source, target), strict=False)
-                ]
-                if ends[0].lower() in singulars(source):
-                    self._spelling.setdefault(ends[0].lower(), ends[0])
-                    if self._ending(ends[1]) is None:
-                        self._spelling.setdefault(ends[1].lower(), ends[1])
-        for file in files:
-            if self._spelled_as([stem(file.path)]) is None and (named := _mentioned(file, stems)) is not None:
-                self._spelling.setdefault(named.lower(), named)
+        of_words = [file for file in files if len(_words(stem(file.path))) >= 2]
+        self._learn(map(self._own_entity, files))
+        # a type of several words must be known before the names of relations are cut into types
+        self._learn(_mentioned(file, stems) for file in of_words)
+        for file in of_words:
+            if len(file.columns) >= 2 and self.of_node_file(file) is None:
+                self._learn_ends(file)
+        self._learn(_mentioned(file, stems) for file in files if self._spelled_as([stem(file.path)]) is None)
+
+    def _learn(self, names: Iterable[str | None]) -> None:
+        for name in names:
+            if name is not None:
+                self._spelling.setdefault(name.lower(), name)
+
+    def _learn_ends(self, file: TableFile) -> None:
+        """Learn the types of a relation whose name begins as its first column does."""
+        source, _, target = self.named_ends(stem(file.path))
+        twice = source.lower() == target.lower()
+        first, second = (
+            end if twice else entity(column) or end for column, end in zip(file.columns, (source, target), strict=False)
+        )
+        if first.lower() in singulars(source):
+            self._learn([first])
+            self._learn([None if self._ending(second) else second])
 
     @staticmethod
     def _own_entity(file: TableFile) -> str | None:
