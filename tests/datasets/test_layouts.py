@@ -32,6 +32,7 @@ def test_dat_files_are_tables(tmp_path: Path) -> None:
         ({"user_friend_user__csv": "user1,user2\na,b\n"}, {"user -friend-> user": 1}),
         ({"paper_cites__csv": "paper_id,cited_paper_id\n1,2\n"}, {"paper -cites-> paper": 1}),
         ({"user_item__csv": "u,i\na,x\n"}, {"user -user_item-> item": 1}),
+        ({"drug_gene__tsv": "#Drug\tGene\nd\tg\n"}, {"Drug -drug_gene-> Gene": 1}),
         (
             {"author_writes_paper__csv": "person,text\na,p\n", "authors__csv": "id\na\n", "papers__csv": "id\np\n"},
             {"author -writes-> paper": 1},

@@ -43,12 +43,13 @@ class RelationFile:
 def entity(column: str) -> str | None:
     """Return what an id column is the id of, or nothing where its name doesn't say.
 
-    >>> [entity(c) for c in ("movie_id", "MovieID", "genre", "source", "3")]
-    ['movie', 'Movie', 'genre', None, None]
+    >>> [entity(c) for c in ("movie_id", "MovieID", "#Genre", "source", "3")]
+    ['movie', 'Movie', 'Genre', None, None]
     """
-    if column.lower() in _GENERIC or column.isdigit():
+    word = column.lstrip("# ")  # some mark their header as a comment
+    if word.lower() in _GENERIC or word.isdigit():
         return None
-    return re.sub(r"[_\s-]?(?:id|ID|Id)[_\s-]?\d*$", "", column) or None
+    return re.sub(r"[_\s-]?(?:id|ID|Id)[_\s-]?\d*$", "", word) or None
 
 
 def singulars(word: str) -> list[str]:

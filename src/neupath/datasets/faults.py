@@ -37,7 +37,7 @@ def lost_end(place: str, node_type: str, value: object, where: str, count: int) 
     """Say that an edge leads to a node that is not there."""
     return GraphError(
         f"{place}: the edge leads to {node_type} {value!r}, which is not in the {where} "
-        f"({count:,} such edge ends in all)"
+        f"({count:,} such edge ends in all); add it there, or leave the edge out"
     )
 
 
