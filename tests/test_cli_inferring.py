@@ -91,11 +91,16 @@ def test_compare_lists_the_learned_models(run: Run, tmp_path: Path) -> None:  # 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "cannot read the pairs in"),
+        ("", "pairs.csv is empty; a table has at least a header line"),
+        ("query,target,score\nMike,Bob,0,5\n", "pairs.csv, line 2: 4 columns where 3 are expected"),
+        ("Mike,Bob,0.5\n", "query, target, score, and this has 1, 2, 3; name them in the first line of .*pairs.csv"),
         ("query,target,score\n", "there are no pairs to learn from"),
         ("query,goal,score\nMike,Bob,1\n", "a table of pairs has the columns query, target, score"),
-        ("query,target,score\nMike,Bob,high\n", r"line 2 of .* is \('Mike', 'Bob', 'high'\)"),
-        ("query,target,score\nMike,Bob,1\nMike,Bob,0\n", r"line 2 of .* has the score 1, and line 3 of .* has 0; keep"),
+        ("query,target,score\nMike,Bob,high\n", r"pairs.csv, line 2 is \('Mike', 'Bob', 'high'\)"),
+        (
+            "query,target,score\nMike,Bob,1\nMike,Bob,0\n",
+            r"line 2 .* has the score 1, and .* line 3 .* has 0; keep",
+        ),
         ("query,target,score\nMike,SIGMOD,1\n", "no node type knows all nodes of the pairs"),
         ("query,target,score\nMike,Nobody,1\n", "no node type knows all nodes of the pairs"),
     ],

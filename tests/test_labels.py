@@ -1,3 +1,4 @@
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,21 @@ def test_pairs_come_as_file_table_or_tuples(toy: HIN, tmp_path: Path) -> None:
 def test_bad_pairs(toy: HIN, source, message: str) -> None:
     with pytest.raises(NeuPathError, match=message):
         read_pairs(toy, source)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pairs.tsv", "query\ttarget\tscore\nMike\tBob\t1\n"),
+        ("pairs.csv", "\ufeffquery;target;score\r\nMike;Bob;1\r\n"),
+        ("pairs.csv.gz", "score,query,target,remark\n1,Mike,Bob,twins\n"),
+    ],
+)
+def test_files_of_pairs_are_tables_like_others(toy: HIN, tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    pairs = read_pairs(toy, path)
+    assert (pairs.queries.tolist(), pairs.targets.tolist(), pairs.scores.tolist()) == ([0], [3], [1.0])
 
 
 def test_ids_of_several_types_need_a_choice() -> None:

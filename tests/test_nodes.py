@@ -62,6 +62,11 @@ def test_an_unknown_node_suggests_the_nearest(query, message: str) -> None:
         MOVIES.find(query)
 
 
+def test_a_type_without_nodes() -> None:
+    with pytest.raises(NodeError, match="no city with the id 'Ulm' among 0; the graph has no nodes of this type"):
+        Nodes("city", pa.array([], pa.string())).find("Ulm")
+
+
 def test_unicode_ids() -> None:
     nodes = Nodes("city", pa.array(["Zürich", "東京", "🙂"]))
     assert nodes.find("東京") == 1

@@ -108,11 +108,18 @@ def test_says_plainly_when_there_are_fewer_than_k(toy: HIN) -> None:
     assert scorer.top_k("Mike", k=2, among=["Jim", "Mike"]).shortfall == (
         "k = 2 is more than the 1 author nodes there are to rank; all are listed"
     )
+    assert scorer.top_k("Mike", among=["Mike"]).shortfall == "no author node is left to rank"
 
 
-@pytest.mark.parametrize("k", [0, -3, 1.5, True, None, float("nan")])
+@pytest.mark.parametrize("k", [0, -3, True])
 def test_refuses_a_k_that_makes_no_sense(toy: HIN, k) -> None:
     with pytest.raises(QueryError, match=f"k is {k}; ask for at least 1 hit"):
+        npth.PathSim("APVPA").fit(toy).top_k("Mike", k=k)
+
+
+@pytest.mark.parametrize("k", [1.5, 3.0, "3", None, float("nan")])
+def test_refuses_a_k_that_is_no_whole_number(toy: HIN, k) -> None:
+    with pytest.raises(QueryError, match=f"k is {k!r}; give a whole number of hits, 1 or more"):
         npth.PathSim("APVPA").fit(toy).top_k("Mike", k=k)
 
 

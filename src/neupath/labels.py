@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from neupath.datasets.tables import TableFile
 from neupath.errors import QueryError, SourceError, listed
 from neupath.graph import HIN, Floats
 from neupath.nodes import Id, Rows
@@ -48,7 +49,7 @@ class Pairs:
 def read_pairs(
     hin: HIN, source: Any, node_type: str | None = None, *, bounded: bool = True, examples: bool = False
 ) -> Pairs:
-    """Read labelled pairs: a CSV file with the header query,target,score, a table, or (query, target, score) tuples.
+    """Read labelled pairs: a table file with the header query,target,score, a table, or (query, target, score) tuples.
 
     `bounded` scores lie between 0 and 1, others may be any finite number. With `examples`, the scores may be left out,
     which makes each pair one that is similar.
@@ -85,12 +86,8 @@ class _Given:
     file: Path | None
 
     def place(self, number: int) -> str:
-        """Say where a pair stands: its line in a file, blank lines counted, or its number."""
-        if self.file is None:
-            return f"pair {number + 1}"
-        with self.file.open(encoding="utf-8", errors="replace") as lines:
-            filled = [place for place, line in enumerate(lines, 1) if line.strip()]
-        return f"line {filled[min(number + 1, len(filled) - 1)]} of {self.file}"
+        """Say where a pair stands: its file and line, or its number."""
+        return f"pair {number + 1}" if self.file is None else TableFile(self.file).place(number)
 
     def told(self, number: int) -> str:
         """Say which pair this is, for an error."""
@@ -111,13 +108,14 @@ def _refuse_contradictions(given: _Given, queries: Rows, targets: Rows) -> None:
 
 def _columns(source: Any, examples: bool) -> _Given:
     file = Path(source) if isinstance(source, str | Path) else None
-    table = source if file is None else _read_csv(file)
+    table = source if file is None else _read_file(file)
     if hasattr(table, "column_names") or hasattr(table, "columns"):
         names = list(getattr(table, "column_names", None) or table.columns)
         wanted = COLUMNS[:2] if examples and "score" not in names else COLUMNS
         if any(names.count(column) != 1 for column in wanted):
+            hint = "" if file is None else f"; name them in the first line of {file}"
             raise SourceError(
-                f"a table of pairs has the columns {', '.join(COLUMNS)}, and this has {listed(map(str, names))}"
+                f"a table of pairs has the columns {', '.join(COLUMNS)}, and this has {listed(map(str, names))}{hint}"
             )
         rows: list[Any] = list(zip(*(_as_list(table[column]) for column in wanted), strict=True))
     else:
@@ -147,14 +145,10 @@ def _as_list(column: Any) -> list[Any]:
     return result
 
 
-def _read_csv(path: Path) -> pa.Table:
-    try:
-        options = pa.csv.ConvertOptions(column_types=dict.fromkeys(COLUMNS, pa.string()))
-        return pa.csv.read_csv(path, convert_options=options)
-    except FileNotFoundError as error:
-        raise SourceError(f"no such file: {path}") from error
-    except (pa.ArrowException, OSError) as error:
-        raise SourceError(f"cannot read the pairs in {path}: {str(error).splitlines()[0]}") from error
+def _read_file(path: Path) -> pa.Table:
+    file = TableFile(path)
+    wanted = [column for column in file.columns if column in COLUMNS] or file.columns
+    return file.read(wanted, dict.fromkeys(wanted, pa.string()))
 
 
 def write_pairs(hin: HIN, pairs: Pairs) -> str:

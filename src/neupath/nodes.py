@@ -152,11 +152,12 @@ class Nodes:
             raise NodeError(f"{len(rows)} nodes of type {self.node_type} are named {query!r}; give an id: {candidates}")
         what = "id" if self.names is None else "id or name"
         hint = listed((self.describe(row) for row in self._nearest(query)), limit=3)
-        advice = f"did you mean {hint}?" if hint else f"the ids look like {self._sample()}"
+        advice = f"did you mean {hint}?" if hint else self._sample()
         raise NodeError(f"no {self.node_type} with the {what} {query!r} among {len(self):,}; {advice}")
 
     def _sample(self) -> str:
-        return ", ".join(repr(self.id(row)) for row in range(min(3, len(self)))) or "nothing: there are none"
+        some = ", ".join(repr(self.id(row)) for row in range(min(3, len(self))))
+        return f"the ids look like {some}" if some else "the graph has no nodes of this type"
 
     def _nearest(self, query: str) -> list[int]:
         """Return up to 3 rows whose name or id is spelled most like the query."""

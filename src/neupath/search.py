@@ -94,8 +94,8 @@ def check_k(k: int) -> int:
     """Refuse a number of hits that makes no sense."""
     try:
         count = operator.index(k)
-    except TypeError:
-        count = 0
+    except TypeError as error:
+        raise QueryError(f"k is {k!r}; give a whole number of hits, 1 or more") from error
     if isinstance(k, bool) or count < 1:
         raise QueryError(f"k is {k}; ask for at least 1 hit")
     return count
@@ -108,6 +108,8 @@ def describe_shortfall(
     if found >= k:
         return None
     if eligible < k and (zeros or found == eligible):
+        if not eligible:
+            return f"no {target_type} node is left to rank"
         return f"k = {k:,} is more than the {eligible:,} {target_type} nodes there are to rank; all are listed"
     related = "related by this path" if by_path else "related"
     return f"{found:,} of {eligible:,} {target_type} nodes are {related}; the others have score 0"

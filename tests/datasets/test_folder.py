@@ -269,9 +269,9 @@ def test_writing_keeps_names_attributes_and_never_overwrites(tmp_path: Path) -> 
 
 
 BAD = {
-    "no tables": ({"README__md": "hello"}, "holds no tables; put one file a relation there"),
+    "no tables": ({"README__md": "hello"}, "holds no tables \\(it has README.md\\); put one file a relation there"),
     "empty file": ({"movie_actor__csv": ""}, "movie_actor.csv is empty; a table has at least a header line"),
-    "blank file": ({"movie_actor__csv": "\n\n"}, "movie_actor.csv has only blank lines"),
+    "blank file": ({"movie_actor__csv": "\n\n"}, "movie_actor.csv has only blank lines and comments"),
     "too few columns": (
         {"movie_actor__csv": "movie_id,actor_id\n1,2\n\n3\n4,5\n"},
         r"movie_actor.csv, line 4: 1 column where 2 are expected \(movie_id, actor_id\)",

@@ -30,7 +30,9 @@ def test_pandas_and_arrow_tables() -> None:
             "column 'x' holds double numbers; ids are texts or integers",
         ),
         ({("a", "b"): pd.DataFrame({"x": [1]})}, "has one column; it needs the ids at both ends"),
-        ({("a",): pd.DataFrame({"x": [1], "y": [1]})}, r"a relation's key is \(source, target\) or"),
+        ({("a",): pd.DataFrame({"x": [1], "y": [1]})}, r"a relation's is \(source, target\) or"),
+        ({5: pd.DataFrame({"x": [1], "y": [1]})}, "a node table's key is its type, .*, and this is 5"),
+        ({("a", "b"): pd.DataFrame({"x": [1, None], "y": [1, 2]})}, r"drop that row and use astype\('int64'\)"),
         ({"a": pd.DataFrame({"id": ["x", "x"]})}, "the table of a, row 2: node id 'x' is given a second time"),
         (
             {"a": pd.DataFrame({"id": ["x"]}), ("a", "b"): pd.DataFrame({"s": ["y"], "t": [1]})},
@@ -52,6 +54,36 @@ def test_ids_of_both_kinds_meet_as_texts() -> None:
     users = pd.DataFrame({"id": [1, 2]})
     likes = pd.DataFrame({"user": ["1", "2"], "item": ["x", "x"]})
     assert shape(npth.load({"user": users, ("user", "item"): likes})) == {"user -user_item-> item": 2}
+
+
+def test_an_index_with_a_name_is_the_first_column() -> None:
+    likes = pd.DataFrame({"user": [1, 2], "item": ["x", "x"]}).set_index("user")
+    users = pd.DataFrame({"name": ["Ann", "Bob"]}, index=pd.Index([1, 2], name="id"))
+    hin = npth.load({"user": users, ("user", "item"): likes})
+    assert npth.PathSim("UIU").fit(hin).top_k("Ann").names == ("Bob",)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ([("a", "likes", "b")], "a list of sources holds table files, and this has a tuple; give tables as a mapping"),
+        ([pd.DataFrame({"a": [1]})], "a list of sources holds table files, and this has a DataFrame"),
+        ([], "the list of table files is empty"),
+    ],
+)
+def test_lists_that_hold_no_files(source, message: str) -> None:
+    with pytest.raises(NeuPathError, match=message):
+        npth.load(source)
+
+
+@pytest.mark.parametrize(("node_key", "edge_key"), [("node_type", "edge_type"), ("kind", "label"), ("labels", "type")])
+def test_networkx_types_under_other_names(node_key: str, edge_key: str) -> None:
+    graph = nx.DiGraph()
+    graph.add_node("ann", **{node_key: ":user" if node_key == "labels" else "user"})
+    graph.add_node("x", **{node_key: "item"})
+    graph.add_edge("ann", "x", **{edge_key: "likes"})
+    assert shape(npth.load(graph)) == {"user -likes-> item": 1}
+    assert shape(npth.from_networkx(graph, node_type="none", relation="none")) == {"node -edge-> node": 1}
 
 
 def test_networkx_weight_that_is_no_number() -> None:
@@ -103,6 +135,16 @@ class TestHeteroData:
         for relation, matrix in hin.matrices.items():
             one_way = npth.Relation(relation.source, relation.name, relation.target)
             np.testing.assert_array_equal(again.matrices[one_way].toarray(), matrix.toarray())
+
+    def test_a_type_without_a_count(self) -> None:
+        import torch
+        from torch_geometric.data import HeteroData
+
+        data = HeteroData()
+        data["a"].num_nodes = 2
+        data["a", "to", "b"].edge_index = torch.tensor([[0, 1], [0, 0]])
+        with pytest.raises(NeuPathError, match=r"how many nodes 'b' has; set data\['b'\].num_nodes"):
+            npth.load(data)
 
     def test_reverse_edges_are_left_out(self, toy: HIN) -> None:
         from torch_geometric.transforms import ToUndirected

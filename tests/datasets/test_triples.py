@@ -81,7 +81,7 @@ def test_in_python() -> None:
 
 
 def test_bad_triples(tmp_path: Path) -> None:
-    with pytest.raises(NeuPathError, match=r"two.tsv has 2 columns for triples \(1, 2\); they have three"):
+    with pytest.raises(NeuPathError, match=r"two.tsv has 2 columns \(1, 2\), and triples have three: head, relation"):
         npth.load(write(tmp_path / "g", two__tsv="a\tb\n") / "two.tsv")
     with pytest.raises(NeuPathError, match="kg.txt, line 2: 2 columns where 3 are expected"):
         npth.load(write(tmp_path / "g", kg__txt="a\tr\tb\na\tr\n") / "kg.txt")

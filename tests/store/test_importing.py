@@ -77,7 +77,7 @@ FILES = {
     "undirected": {
         "paper_cites_paper__csv": "paper_id,cited_paper_id,weight\n"
         + "".join(f"p{n % 4},p{n * n % 5},{n / 3}\n" for n in range(40)),
-        "graph__toml": 'undirected = ["cites_paper"]\n[abbreviations]\nQ = "paper"\n',
+        "graph__toml": 'undirected = ["cites"]\n[abbreviations]\nQ = "paper"\n',
     },
     "configured": {
         "m__csv": "key;label;year\n1;One;\n2;Two;1999\n",

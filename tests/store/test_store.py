@@ -168,7 +168,7 @@ def test_check_finds_a_damaged_snapshot(store: Store) -> None:
 
 
 def test_errors_say_what_to_do(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(SourceError, match="is not a store; make one with: neupath import SOURCE --to"):
+    with pytest.raises(SourceError, match="is not a store; make one with: neupath import SOURCE --to NEW_FOLDER"):
         open_store(tmp_path)
     with pytest.raises(WriteError, match="exists already"):
         write_store(npth.load("toy"), store.folder)
@@ -332,6 +332,16 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM
 assert store.hin().num_nodes("author") == 5 + 8 * 200
 assert not store.check().problems
 """
+
+
+def test_tables_of_changes_with_tabs_and_with_open_quotes(tmp_path: Path) -> None:
+    tabs = tmp_path / "edges.tsv"
+    tabs.write_text("relation\tsource\ttarget\nwrites\tMike\tp, 1\n")
+    assert read_batch([tabs]).add_edges[0].target == "p, 1"
+    quotes = tmp_path / "edges.csv"
+    quotes.write_text('relation,source,target\nwrites,Mike,p1\nwrites,"Jim,p1\nwrites,Ann,p1\n')
+    with pytest.raises(SourceError, match=r"edges.csv, line 3: unexpected end of data; check the quotes there"):
+        read_batch([quotes])
 
 
 def test_what_is_on_disk_is_acknowledged_though_the_log_cannot_be_emptied(store: Store) -> None:

@@ -28,7 +28,7 @@ app = typer.Typer(
         (
             "Find the most similar entities in a typed graph, and see why.",
             "GRAPH is a built-in name (toy, stdlib), a folder of tables (CSV, TSV, Parquet; one file a relation, or "
-            "nodes + edges), a file of triples, a .mat file, or a store ([bold]neupath import[/bold]).",
+            "nodes + edges), a file of triples, a .mat or GraphML file, or a store ([bold]neupath import[/bold]).",
             "A meta-path says what makes two entities similar: [bold]movie-actor-movie[/bold] means sharing actors. "
             "Initials do where they are clear (MAM). Where the types don't decide, name the relation and its "
             "direction: [bold]paper -cites-> paper <-cites- paper[/bold].",

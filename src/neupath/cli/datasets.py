@@ -28,7 +28,7 @@ def datasets(context: typer.Context, as_json: Json = False) -> None:
     for dataset in PUBLIC.values():
         how = f"neupath datasets get {dataset.name}" if dataset.files else dataset.by_hand
         _print_entry(dataset.name, dataset.about, f"{dataset.origin}; licence: {dataset.licence}; {how}")
-    print("\nAlso: any folder of CSV, TSV or Parquet tables, a file of triples, a .mat file.")
+    print("\nAlso: any folder of CSV, TSV or Parquet tables, a file of triples, a .mat or GraphML file.")
 
 
 def _print_entry(name: str, about: str, origin: str) -> None:

@@ -30,7 +30,8 @@ def train(
     out_folder: Annotated[Path, typer.Option("--out", help="The folder to save the model to.")],
     path: MetaPathOption = None,
     pairs: Annotated[
-        Path | None, typer.Option("--pairs", help="A CSV file of labels with the header query,target,score.")
+        Path | None,
+        typer.Option("--pairs", help="A table of labels with the header query,target,score."),
     ] = None,
     model: Annotated[
         str,

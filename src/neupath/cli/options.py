@@ -11,7 +11,8 @@ from neupath.measures import GRAPH_MEASURES, MEASURES
 Graph = Annotated[
     str,
     typer.Argument(
-        metavar="GRAPH", help="A built-in name, a folder of tables, a file of triples, a .mat file, or a store."
+        metavar="GRAPH",
+        help="A built-in name, a folder of tables, a file of triples, a .mat or GraphML file, or a store.",
     ),
 ]
 MetaPathOption = Annotated[

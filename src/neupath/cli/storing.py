@@ -60,7 +60,7 @@ def update(
     store: Folder,
     add: Annotated[
         list[Path] | None,
-        typer.Option("--add", help="A CSV of edges (relation,source,target,weight) or nodes (type,id,name) to add."),
+        typer.Option("--add", help="A CSV of edges (relation,source,target,weight) or nodes (type,id,name), or a TSV."),
     ] = None,
     remove: Annotated[
         list[Path] | None, typer.Option("--remove", help="A CSV of edges or nodes to remove; edges and nodes as above.")

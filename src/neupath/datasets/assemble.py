@@ -18,7 +18,7 @@ Place = Callable[[int], str]
 """Says where a row of a table stands, for error messages."""
 
 INTEGERS = r"^(0|-?[1-9][0-9]{0,17})$"
-_WEIGHT = r"^([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_WEIGHT = r"^\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ def to_weights(column: pa.Array | None, place: Place) -> Floats | None:
     numbers = column
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         texts = pc.utf8_trim_whitespace(column)
-        numbers = pc.if_else(pc.match_substring_regex(texts, _WEIGHT), texts, None)
+        numbers = pc.utf8_ltrim(pc.if_else(pc.match_substring_regex(texts, _WEIGHT), texts, None), "+")
     try:
         weights = pc.cast(numbers, pa.float64()).to_numpy(zero_copy_only=False)
     except pa.ArrowException as error:

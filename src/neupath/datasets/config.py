@@ -122,6 +122,11 @@ class Config:
     triples: TriplesConfig | None = None
 
     @property
+    def names_tables(self) -> bool:
+        """Whether it says which files hold nodes and edges."""
+        return bool(self.nodes or self.edges or self.pair or self.triples)
+
+    @property
     def dialect(self) -> Dialect:
         return Dialect(self.delimiter, self.quote, self.header)
 

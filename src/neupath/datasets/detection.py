@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
 
 from neupath.datasets.tables import TableFile, stem
 
@@ -42,12 +43,13 @@ class RelationFile:
 def entity(column: str) -> str | None:
     """Return what an id column is the id of, or nothing where its name doesn't say.
 
-    >>> [entity(c) for c in ("movie_id", "MovieID", "genre", "source", "3")]
-    ['movie', 'Movie', 'genre', None, None]
+    >>> [entity(c) for c in ("movie_id", "MovieID", "#Genre", "source", "3")]
+    ['movie', 'Movie', 'Genre', None, None]
     """
-    if column.lower() in _GENERIC or column.isdigit():
+    word = column.lstrip("# ")  # some mark their header as a comment
+    if word.lower() in _GENERIC or word.isdigit():
         return None
-    return re.sub(r"[_\s-]?(?:id|ID|Id)[_\s-]?\d*$", "", column) or None
+    return re.sub(r"[_\s-]?(?:id|ID|Id)[_\s-]?\d*$", "", word) or None
 
 
 def singulars(word: str) -> list[str]:
@@ -108,9 +110,12 @@ def as_node_file(
 
 
 def is_relation(file: TableFile) -> bool:
-    """Whether a file on its own is clearly one relation: its header names what its first two columns are ids of."""
+    """Whether a file on its own is clearly one relation: its header names what its first two columns are ids of.
+
+    Or it has two columns, so that it holds no triples.
+    """
     named = file.has_header and len(file.columns) >= 2 and all(entity(column) for column in file.columns[:2])
-    return named and _as_relation(file, _Types([file])) is not None
+    return (named or len(file.columns) == 2) and _as_relation(file, _Types([file])) is not None
 
 
 def weight_column(file: TableFile, others: Iterable[str]) -> str | None:
@@ -127,25 +132,53 @@ class _Types:
 
     def __init__(self, files: list[TableFile]) -> None:
         self._spelling: dict[str, str] = {}
-        for file in files:
-            if (named := self._own_entity(file)) is not None:
-                self._spelling.setdefault(named.lower(), named)
-        for file in files:
-            words = _words(stem(file.path))
-            if len(file.columns) >= 2 and len(words) >= 2 and self.of_node_file(file) is None:
-                ends = [
-                    entity(column) or word for column, word in zip(file.columns, (words[0], words[-1]), strict=False)
-                ]
-                if ends[0].lower() in (words[0].lower(), *singulars(words[0])):
-                    self._spelling.setdefault(ends[0].lower(), ends[0])
-                    if self._ending(ends[1]) is None:
-                        self._spelling.setdefault(ends[1].lower(), ends[1])
+        stems = [stem(file.path) for file in files]
+        of_words = [file for file in files if len(_words(stem(file.path))) >= 2]
+        self._learn(map(self._own_entity, files))
+        # a type of several words must be known before the names of relations are cut into types
+        self._learn(_mentioned(file, stems) for file in of_words)
+        for file in of_words:
+            if len(file.columns) >= 2 and self.of_node_file(file) is None:
+                self._learn_ends(file)
+        self._learn(_mentioned(file, stems) for file in files if self._spelled_as([stem(file.path)]) is None)
+
+    def _learn(self, names: Iterable[str | None]) -> None:
+        for name in names:
+            if name is not None:
+                self._spelling.setdefault(name.lower(), name)
+
+    def _learn_ends(self, file: TableFile) -> None:
+        """Learn the types of a relation whose name begins as its first column does."""
+        source, _, target = self.named_ends(stem(file.path))
+        twice = source.lower() == target.lower()
+        first, second = (
+            end if twice else entity(column) or end for column, end in zip(file.columns, (source, target), strict=False)
+        )
+        if first.lower() in singulars(source):
+            self._learn([first])
+            self._learn([None if self._ending(second) else second])
 
     @staticmethod
     def _own_entity(file: TableFile) -> str | None:
         """Return the type of a node file whose first column and file name agree: movies with movie_id."""
         first = entity(file.columns[0])
-        return first if first is not None and first.lower() in singulars(stem(file.path)) else None
+        if first is None:
+            return None
+        ours, words = _words(first.lower()), _words(stem(file.path))
+        alike = len(ours) == len(words) and all(our in singulars(word) for our, word in zip(ours, words, strict=True))
+        return first if alike else None
+
+    def named_ends(self, name: str) -> tuple[str, list[str], str]:
+        """Return the types that a file's name begins and ends with, and the words between; a type may be many words."""
+        words = _words(name)
+        heads = max((n for n in range(1, len(words)) if self._spelled_as(words[:n])), default=1)
+        tails = max((n for n in range(1, len(words) - heads + 1) if self._spelled_as(words[-n:])), default=1)
+        source, target = (self._spelled_as(end) or "_".join(end) for end in (words[:heads], words[-tails:]))
+        between = [word for word in words[heads : len(words) - tails] if word.lower() not in _JOINING_WORDS]
+        return source, between, target
+
+    def _spelled_as(self, words: list[str]) -> str | None:
+        return next((self._spelling[w] for w in singulars("_".join(words)) if w in self._spelling), None)
 
     def of_node_file(self, file: TableFile) -> str | None:
         """Return the type whose nodes a file holds, or nothing."""
@@ -155,7 +188,7 @@ class _Types:
         called_id = file.has_header and file.columns[0].lower() in _ID_COLUMNS
         if not called_id and file.has_header:
             return None
-        candidates = singulars(stem(file.path))
+        candidates = singulars(re.sub(r"^id_", "", stem(file.path).lower()))
         known = [self._spelling[word] for word in candidates if word in self._spelling]
         if known:
             return known[0]
@@ -182,6 +215,36 @@ def _is_id(column: str) -> bool:
     return bool(re.search(r"(?:_id|Id|ID)$", column))
 
 
+def _mentioned(file: TableFile, stems: Iterable[str]) -> str | None:
+    """Return the type of a table of ids whose name begins or ends another file's, as that one spells it."""
+    if file.columns[0].lower() not in _ID_COLUMNS or any(_is_id(column) for column in file.columns[1:]):
+        return None
+    for name, other in product(singulars(stem(file.path)), stems):
+        if other.lower().startswith(f"{name}_"):
+            return other[: len(name)]
+        if other.lower().endswith(f"_{name}"):
+            return other[-len(name) :]
+    return None
+
+
+def _name_decides(file: TableFile, types: _Types) -> bool:
+    """Whether a file's name says which types it joins, and its columns are called anything: a role, a letter, source.
+
+    It does where it names one type twice, as paper_cites_paper, or two that are known while the columns name none, or
+    where the columns begin as the types do.
+    """
+    columns = file.columns[:2]
+    said = [entity(column) for column in columns]
+    if said == [None, None]:
+        return True
+    source, _, target = types.named_ends(stem(file.path))
+    if source.lower() == target.lower():
+        return True
+    if all(end.lower().startswith(column.lower()) for end, column in zip((source, target), columns, strict=True)):
+        return True
+    return all(map(types.is_known, (source, target))) and not any(word and types.is_known(word) for word in said)
+
+
 def _as_relation(file: TableFile, types: _Types) -> RelationFile | None:
     if len(file.columns) < 2:
         return None
@@ -189,14 +252,15 @@ def _as_relation(file: TableFile, types: _Types) -> RelationFile | None:
     name = stem(file.path)
     words = _words(name)
     source, target = entity(first), entity(second)
-    if source is None and target is None and len(words) >= 2:
-        ends = (words[0], words[-1])
-        middle = [word for word in words[1:-1] if word.lower() not in _JOINING_WORDS]
+    if len(words) >= 2 and _name_decides(file, types):
+        begin, middle, end = types.named_ends(name)
+        ends = (begin, end)
     elif source is None or target is None:
         return None
     elif words and words[0].lower() in (source.lower(), *singulars(source)) and len(words) >= 2:
         ends = (source, target)
-        middle = [w for w in words[1:] if w.lower() not in (*singulars(target), *_JOINING_WORDS)]
+        said = (*singulars(target), *_words(target.lower()), *_JOINING_WORDS)
+        middle = [w for w in words[1:] if w.lower() not in said]
         middle = [w for w in middle if target.lower() not in singulars(w)]
     elif file.path.is_dir():  # whose name says nothing: it may as well hold copies of other tables
         return None

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,7 +37,7 @@ def lost_end(place: str, node_type: str, value: object, where: str, count: int) 
     """Say that an edge leads to a node that is not there."""
     return GraphError(
         f"{place}: the edge leads to {node_type} {value!r}, which is not in the {where} "
-        f"({count:,} such edge ends in all)"
+        f"({count:,} such edge ends in all); add it there, or leave the edge out"
     )
 
 
@@ -47,7 +48,9 @@ def table_of(node_type: str) -> str:
 
 def bad_weight(place: str, value: object) -> GraphError:
     """Say that a weight is none."""
-    return GraphError(f"{place}: weight {value!r} is not allowed; weights are finite numbers, 0 or more")
+    comma = re.fullmatch(r"[0-9.]*,[0-9]+", str(value).strip())
+    hint = ", with a point and no comma in them" if comma else ""
+    return GraphError(f"{place}: weight {value!r} is not allowed; weights are finite numbers, 0 or more{hint}")
 
 
 @contextmanager

@@ -24,32 +24,35 @@ from neupath.datasets.sources import (
     present,
 )
 from neupath.datasets.tables import TABLE_SUFFIXES, TableFile, is_table, stem
-from neupath.datasets.triples import find_triples, is_split
+from neupath.datasets.triples import find_triples, has_triples, is_split
 from neupath.errors import SourceError, listed
 from neupath.graph import Duplicates, check_duplicates
 from neupath.schema import Relation
 
 _ABOUT = re.compile(r"(readme|licen[cs]e|copying|changelog|notes?|about|citation)\b.*\.txt$", re.IGNORECASE)
 _NODES = ("nodes", "node", "vertices", "entities")
-_EDGES = ("edges", "edge", "links", "relations", "triples")
+_EDGES = ("edges", "edge", "links", "link", "relations", "relationships", "triples")
 _COLUMN_NAMES = {
-    "id": ("id", "node_id", "identifier", "entity", "key"),
+    "id": ("id", ":id", "node_id", "identifier", "entity", "key"),
     "name": ("name", "title", "label"),
-    "type": ("type", "kind", "node_type", "category", "class"),
-    "source": ("source", "src", "head", "from", "start", "subject", "source_id"),
-    "relation": ("relation", "metaedge", "rel", "edge_type", "type", "predicate", "kind", "label"),
-    "target": ("target", "dst", "dest", "tail", "to", "end", "object", "target_id"),
+    "type": ("type", "kind", "node_type", "category", "class", ":label", "labels", "label"),
+    "source": ("source", "src", "head", "from", "start", "subject", "source_id", ":start_id", "start_id"),
+    "relation": ("relation", "metaedge", "rel", "edge_type", "type", ":type", "predicate", "kind", "label"),
+    "target": ("target", "dst", "dest", "tail", "to", "end", "object", "target_id", ":end_id", "end_id"),
 }
+_NEO4J_ROLE = re.compile(r"^.*(:(?:id|label|type|start_id|end_id))(?:\(.*\))?$")
+"""A column as neo4j-admin writes it: personId:ID(Person), :START_ID."""
 
 
 def recognise_folder(folder: Path, config: Path | None = None, duplicates: Duplicates | None = None) -> TableSource:
     """Find out what the tables of a folder are, with its graph.toml or another one."""
-    settings = _settings(folder, config)
+    settings = settings_of(folder, config)
     paths = [path for path in sorted(folder.iterdir()) if is_table(path) and not _ABOUT.match(path.name)]
     return recognise_files(paths, folder, settings, duplicates)
 
 
-def _settings(folder: Path, config: Path | None) -> Config:
+def settings_of(folder: Path, config: Path | None) -> Config:
+    """Read the graph.toml that is given, or else that of the folder."""
     own = folder / configuration.NAME
     if config is not None:
         return configuration.read_config(config)
@@ -67,10 +70,12 @@ def recognise_files(
         files = [folder / name for name in settings.triples.files or [path.name for path in kept]]
         refuse_twice(files)
         return find_triples(files, folder, settings, choices)
-    if not kept:
+    if not kept and not settings.names_tables:
+        held = listed((path.name for path in sorted(folder.iterdir()) if not path.name.startswith(".")), 4)
         raise SourceError(
-            f"{folder} holds no tables; put one file a relation there, such as movie_actor.csv, or nodes and edges "
-            f"({', '.join(TABLE_SUFFIXES)}, also gzipped)"
+            f"{folder} holds no tables{f' (it has {held})' if held else ''}; put one file a relation there, such as "
+            f"movie_actor.csv, or nodes and edges ({', '.join(TABLE_SUFFIXES)}, also gzipped), or name the files in "
+            f"graph.toml"
         )
     pair = _find_pair(kept, folder, settings)
     if pair is not None:
@@ -82,11 +87,13 @@ def recognise_files(
 
 
 def _triple_files(paths: list[Path], settings: Config) -> list[Path]:
-    """Find the parts of a knowledge graph: train, valid and test, or an edges table that names its relations."""
+    """Find the parts of a knowledge graph: train, valid and test, or a lone table that names its relations."""
     splits = [path for path in paths if is_split(path)]
     # beside tables, a folder named train is more likely something else
     if any(stem(path).lower() == "train" and path.is_file() for path in splits) or len(splits) == len(paths):
         return splits
+    if len(paths) == 1 and has_triples(TableFile(paths[0], settings.dialect)):
+        return paths
     edges = [path for path in paths if _last_word(path) in _EDGES]
     alone = len(edges) == 1 and not any(_last_word(path) in _NODES for path in paths)
     return edges if alone and _usual_column(TableFile(edges[0], settings.dialect), "relation", ()) else []
@@ -159,9 +166,9 @@ def _as_pair(nodes_path: Path, edges_path: Path, settings: Config, choices: Choi
     wanted = settings.pair or PairConfig()
     nodes_file, edges_file = (TableFile(path, settings.dialect) for path in (nodes_path, edges_path))
     id_ = _pair_column(nodes_file, wanted, "id")
-    type_ = nodes_file.column(wanted.type, "type") if wanted.type else _usual_column(nodes_file, "type", (id_,))
-    usual_name = _usual_column(nodes_file, "name", (id_, type_ or ""))
-    name = nodes_file.column(wanted.name, "name") if wanted.name else usual_name
+    name = nodes_file.column(wanted.name, "name") if wanted.name else _usual_column(nodes_file, "name", (id_,))
+    usual_type = _usual_column(nodes_file, "type", (id_, name or ""))
+    type_ = nodes_file.column(wanted.type, "type") if wanted.type else usual_type
     attributes = [c for c in nodes_file.columns if c not in (id_, type_, name)]
     ends = [_pair_column(edges_file, wanted, purpose) for purpose in ("source", "relation", "target")]
     weight = edges_file.column(wanted.weight, "weight") if wanted.weight else weight_column(edges_file, ends)
@@ -184,7 +191,7 @@ def _pair_column(file: TableFile, wanted: PairConfig, purpose: str) -> str:
 
 
 def _usual_column(file: TableFile, purpose: str, taken: tuple[str, ...]) -> str | None:
-    by_lower = {column.lower(): column for column in file.columns if column not in taken}
+    by_lower = {_NEO4J_ROLE.sub(r"\1", column.lower()): column for column in file.columns if column not in taken}
     return next((by_lower[name] for name in _COLUMN_NAMES[purpose] if name in by_lower), None)
 
 
@@ -201,16 +208,19 @@ def _as_relations(paths: list[Path], folder: Path, settings: Config, choices: Ch
     _refuse_copies(relations)
     relations += _configured(folder, settings)
     if not relations:
+        held = f"{listed(node.file.path.name for node in nodes)} hold{'s' * (len(nodes) == 1)} nodes"
         raise SourceError(
-            f"no file of {folder} is a relation: {listed(left_out, 3) or listed(path.name for path in paths)}; "
-            f"a relation is a file such as movie_actor.csv whose first two columns are ids"
+            f"no file of {folder} is a relation: {listed(left_out, 3) or held}; a relation is a file such as "
+            f"movie_actor.csv whose first two columns are ids, or two columns of any file that [[edges]] in graph.toml "
+            f"names"
         )
     _refuse_two_node_files(nodes)
     node_sources = [
         NodeSource(node.node_type, Selection(node.file, present(id=node.id, name=node.name), node.attributes))
         for node in nodes
     ]
-    return RelationTables(node_sources, _take(relations, choices), replace(choices, notes=left_out))
+    edges = _take(relations, choices)
+    return RelationTables(node_sources, edges, replace(choices, notes=[*left_out, *_unread(edges, node_sources)]))
 
 
 def _named_paths(folder: Path, settings: Config) -> set[Path]:
@@ -232,6 +242,22 @@ def _take(relations: list[RelationFile], choices: Choices) -> list[EdgeSource]:
         relation = Relation(found.source, found.name, found.target, directed)
         taken.append(EdgeSource(relation, Selection(found.file, columns)))
     return taken
+
+
+def _unread(edges: list[EdgeSource], nodes: list[NodeSource]) -> list[str]:
+    """Say which columns of relations are not read: ratings without their stars are another graph."""
+    files = {edge.selection.file.path: edge.selection.file for edge in edges}
+    selections = [*(edge.selection for edge in edges), *(node.selection for node in nodes)]
+    read = {(s.file.path, column) for s in selections for column in (*s.columns.values(), *s.attributes)}
+    weighted = {edge.selection.file.path for edge in edges if "weight" in edge.selection.columns}
+    told = []
+    for path, file in files.items():
+        others = [column for column in file.columns if column and (path, column) not in read]
+        if others:
+            what = f"the columns {listed(others, 4)} were" if others[1:] else f"the column {others[0]} was"
+            hint = "" if path in weighted else "; if one is the weight, name it in graph.toml"
+            told.append(f"of {path.name}, {what} left out{hint}")
+    return told
 
 
 def _refuse_two_node_files(nodes: list[NodeFile]) -> None:

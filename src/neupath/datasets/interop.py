@@ -1,6 +1,6 @@
 """Graphs of other libraries: pandas and Arrow tables, NetworkX, PyTorch Geometric, and back out to the last two."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 Table = Any
 """A pandas DataFrame, a pyarrow Table, or anything else that Arrow can take in."""
 RelationKey = tuple[str, str] | tuple[str, str, str]
+_TYPE_KEYS = ("type", "node_type", "ntype", "kind", "category", "labels")
+_RELATION_KEYS = ("relation", "edge_type", "etype", "type", "predicate", "kind", "label")
+"""What other programs call a node's type and an edge's relation; Neo4j writes labels with a colon in front."""
 
 
 def from_tables(tables: Mapping[str | RelationKey, Table], *, duplicates: Duplicates = "count") -> HIN:
@@ -66,14 +69,22 @@ def from_triples(
 
 
 def from_networkx(
-    graph: "nx.Graph[Any]", *, node_type: str = "type", relation: str = "relation", duplicates: Duplicates = "count"
+    graph: "nx.Graph[Any]",
+    *,
+    node_type: str | None = None,
+    relation: str | None = None,
+    duplicates: Duplicates = "count",
 ) -> HIN:
     """Make a graph of a NetworkX one, whose nodes carry a type and, if they like, `id` and `name`.
 
-    Edges carry a relation name and, if they like, a `weight`. Nodes without a type are of type "node", edges without a
-    relation are called "edge". An edge of an undirected graph points from the type met first to the other.
+    Edges carry a relation name and, if they like, a `weight`. The attributes that hold type and relation are those
+    given, or else the first that there is of `type`, `node_type`, `kind`, …, and of `relation`, `edge_type`, `type`, ….
+    Nodes without a type are of type "node", edges without a relation are called "edge". An edge of an undirected graph
+    points from the type met first to the other.
     """
-    kinds = {node: str(data.get(node_type, "node")) for node, data in graph.nodes(data=True)}
+    type_key = node_type or _first_carried(_TYPE_KEYS, (data for _, data in graph.nodes(data=True)))
+    name_key = relation or _first_carried(_RELATION_KEYS, (data for _, _, data in graph.edges(data=True)))
+    kinds = {node: str(data.get(type_key, "node")).removeprefix(":") for node, data in graph.nodes(data=True)}
     order = {kind: place for place, kind in enumerate(dict.fromkeys(kinds.values()))}
     members: dict[str, list[Hashable]] = {kind: [n for n, k in kinds.items() if k == kind] for kind in order}
     rows = {node: row for nodes in members.values() for row, node in enumerate(nodes)}
@@ -83,14 +94,20 @@ def from_networkx(
         swap = not graph.is_directed() and order[kinds[one_end]] > order[kinds[other_end]]
         start, end = (other_end, one_end) if swap else (one_end, other_end)
         directed = one_way or kinds[start] != kinds[end]
-        key = Relation(kinds[start], str(data.get(relation, "edge")), kinds[end], directed)
+        key = Relation(kinds[start], str(data.get(name_key, "edge")), kinds[end], directed)
         found.setdefault(key, []).append((rows[start], rows[end], _as_weight(data.get("weight", 1.0), start, end)))
-    nodes = [_networkx_nodes(kind, {node: graph.nodes[node] for node in members[kind]}, node_type) for kind in order]
+    nodes = [_networkx_nodes(kind, {node: graph.nodes[node] for node in members[kind]}, type_key) for kind in order]
     edges = []
     for key, links in found.items():
         sources, targets, weights = zip(*links, strict=True)
         edges.append(Edges(key, np.array(sources), np.array(targets), np.array(weights)))
     return HIN.build(nodes, edges, duplicates=duplicates)
+
+
+def _first_carried(keys: Sequence[str], carriers: Iterable[Mapping[str, Any]]) -> str:
+    """Return the first of some attributes that any node or edge has, or else the first."""
+    carried = {key for data in carriers for key in keys if key in data}
+    return next((key for key in keys if key in carried), keys[0])
 
 
 def to_networkx(hin: HIN) -> "nx.MultiDiGraph[Any]":
@@ -124,15 +141,23 @@ def from_pyg(data: "HeteroData", *, duplicates: Duplicates = "count") -> HIN:
 
     A relation that only repeats another one backwards, as `ToUndirected` adds them, is left out.
     """
-    nodes = [Nodes(kind, pa.array(np.arange(int(data[kind].num_nodes or 0)))) for kind in data.node_types]
+    kinds = dict.fromkeys([*data.node_types, *(end for kind in data.edge_types for end in (kind[0], kind[2]))])
+    nodes = [Nodes(kind, pa.array(np.arange(_pyg_count(data, kind)))) for kind in kinds]
     edges = {kind: _pyg_edges(kind, data[kind]) for kind in data.edge_types}
     notes = []
     for kind in data.edge_types:
         forward = edges.get((kind[2], kind[1].removeprefix("rev_"), kind[0]))
-        if kind[1].startswith("rev_") and forward is not None and _repeats_backwards(edges[kind], forward):
+        if kind[1].startswith("rev_") and forward is not None and repeats_backwards(edges[kind], forward):
             notes.append(f"relation {kind} was left out: it repeats {forward.relation} backwards")
             del edges[kind]
     return HIN.build(nodes, edges.values(), duplicates=duplicates, notes=notes)
+
+
+def _pyg_count(data: "HeteroData", kind: str) -> int:
+    count = data[kind].num_nodes if kind in data.node_types else None
+    if count is None:
+        raise GraphError(f"the HeteroData does not say how many nodes {kind!r} has; set data[{kind!r}].num_nodes")
+    return int(count)
 
 
 def _pyg_edges(kind: tuple[str, str, str], store: Any) -> Edges:
@@ -169,7 +194,9 @@ def _to_arrow(table: Table) -> pa.Table:
         return table
     try:
         if type(table).__module__.startswith("pandas"):
-            return pa.Table.from_pandas(table, preserve_index=False)
+            # an index with a name is a column like others, and the first; one without counts the rows
+            named = any(name is not None for name in table.index.names)
+            return pa.Table.from_pandas(table.reset_index() if named else table, preserve_index=False)
         return pa.table(table)
     except (AttributeError, TypeError, ValueError, pa.ArrowException) as error:
         what = f"cannot read a {type(table).__name__} as a table ({error})"
@@ -193,8 +220,11 @@ def _node_table(node_type: str, table: pa.Table) -> NodeTable:
 
 
 def _edge_table(key: RelationKey, table: pa.Table) -> EdgeTable:
-    if len(key) not in (2, 3) or not all(isinstance(part, str) for part in key):
-        raise GraphError(f"a relation's key is (source, target) or (source, name, target), and this is {key!r}")
+    if not isinstance(key, tuple) or len(key) not in (2, 3) or not all(isinstance(part, str) for part in key):
+        raise GraphError(
+            f"a node table's key is its type, a relation's is (source, target) or (source, name, target), and this is "
+            f"{key!r}"
+        )
     if table.num_columns < 2:
         raise GraphError(f"the table of relation {key} has one column; it needs the ids at both ends")
     source, target, name = key[0], key[-1], key[1] if len(key) == 3 else "_".join(key)
@@ -209,7 +239,10 @@ def _as_ids(table: pa.Table, column: str, kind: pa.DataType | None = None) -> pa
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     if kind is None and pa.types.is_floating(values.type):
-        raise GraphError(f"column {column!r} holds {values.type} numbers; ids are texts or integers")
+        raise GraphError(
+            f"column {column!r} holds {values.type} numbers; ids are texts or integers (pandas makes fractions of "
+            f"integers where one is missing: drop that row and use astype('int64'))"
+        )
     natural = pa.int64() if pa.types.is_integer(values.type) else pa.string()
     try:
         return pc.cast(values, kind or natural)
@@ -247,7 +280,8 @@ def _values(values: list[Any]) -> pa.Array:
         return pa.array([None if value is None else str(value) for value in values])
 
 
-def _repeats_backwards(edge: Edges, forward: Edges) -> bool:
+def repeats_backwards(edge: Edges, forward: Edges) -> bool:
+    """Whether the edges of one relation are those of another, each the other way round."""
     if len(edge.sources) != len(forward.sources):
         return False
     here, there = np.lexsort((edge.sources, edge.targets)), np.lexsort((forward.targets, forward.sources))

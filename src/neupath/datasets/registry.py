@@ -8,7 +8,9 @@ from typing import Any
 
 from neupath.datasets.config import Config, read_config
 from neupath.datasets.detection import is_relation
-from neupath.datasets.folder import choices_of, recognise_files, recognise_folder, refuse_twice
+from neupath.datasets.folder import choices_of, recognise_files, recognise_folder, refuse_twice, settings_of
+from neupath.datasets.graph_files import GRAPH_SUFFIXES, is_graph_file, read_graph_file
+from neupath.datasets.hgb import is_hgb, read_hgb
 from neupath.datasets.interop import from_networkx, from_pyg, from_tables, from_triples
 from neupath.datasets.mat import read_mat
 from neupath.datasets.public import PUBLIC, fetched_folder
@@ -41,10 +43,10 @@ def load(
     """Read a graph.
 
     `source` is a built-in name (toy, stdlib); the name of a graph that lies in the folder `data` or NEUPATH_DATA, or
-    was fetched; a store; a folder of tables; a list of table files; one file of triples; a .mat file; or an object: a
-    mapping of pandas or Arrow tables, one such table of triples, a NetworkX graph, a PyTorch Geometric HeteroData.
-    `config` is a graph.toml for a folder or file. `duplicates` says what parallel edges mean: "count" (the default),
-    "drop", "error". `as_of` is an earlier version of a store.
+    was fetched; a store; a folder of tables; a list of table files; one file of triples; a .mat, GraphML, GEXF or GML
+    file; or an object: a mapping of pandas or Arrow tables, one such table of triples, a NetworkX graph, a PyTorch
+    Geometric HeteroData. `config` is a graph.toml for a folder or file. `duplicates` says what parallel edges mean:
+    "count" (the default), "drop", "error". `as_of` is an earlier version of a store.
 
     >>> load("toy").schema.node_types
     ('author', 'paper', 'venue')
@@ -55,7 +57,7 @@ def load(
     if isinstance(source, HIN):
         return source
     if isinstance(source, list | tuple):
-        return _load_files([Path(path) for path in source], config, duplicates)
+        return _load_files(source, config, duplicates)
     if not isinstance(source, str | os.PathLike):
         return _load_object(source, duplicates or "count")
     if not str(source).strip():
@@ -142,12 +144,20 @@ def _load_path(path: Path, config: str | Path | None, duplicates: Duplicates | N
     matlab = _matlab_file(path)
     if matlab is not None:
         return read_mat(matlab, _settings(config), duplicates)
+    if is_graph_file(path):
+        if config is not None:
+            raise SourceError(f"{path} says itself what it holds and takes no graph.toml, but {config} was given")
+        return read_graph_file(path, duplicates or "count")
+    benchmark = _benchmark_settings(path, config)
+    if benchmark is not None:
+        return read_hgb(path, choices_of(benchmark, duplicates))
     tables = _recognise(path, config, duplicates)
     if tables is not None:
         return read_tables(tables)
     raise SourceError(
         f"{path} is not a graph I can read; give a folder of tables, a file of triples ({', '.join(TABLE_SUFFIXES)}, "
-        f"also gzipped) or a .mat file"
+        f"also gzipped), {', '.join(GRAPH_SUFFIXES)} or .mat, or read it in Python and give neupath.load the NetworkX "
+        f"graph, the HeteroData or the data frames"
     )
 
 
@@ -159,15 +169,23 @@ def _matlab_file(path: Path) -> Path | None:
     return found[0] if len(found) == 1 and not any(is_table(c) and c.is_file() for c in path.iterdir()) else None
 
 
+def _benchmark_settings(path: Path, config: str | Path | None) -> Config | None:
+    """Return what graph.toml says of a benchmark's folder, or nothing where it is other tables, or says that it is."""
+    if not is_hgb(path):
+        return None
+    settings = settings_of(path, None if config is None else Path(config))
+    return None if settings.names_tables else settings
+
+
 def _recognise(path: Path, config: str | Path | None, duplicates: Duplicates | None) -> TableSource | None:
-    if is_store(path) or _matlab_file(path) is not None:
+    if is_store(path) or _matlab_file(path) is not None or _benchmark_settings(path, config) is not None:
         return None
     if path.is_dir():
         return recognise_folder(path, None if config is None else Path(config), duplicates)
     if not is_table(path):
         return None
     settings = _settings(config)
-    if settings.triples is None and is_relation(TableFile(path, settings.dialect)):
+    if settings.triples is None and (settings.names_tables or is_relation(TableFile(path, settings.dialect))):
         return recognise_files([path], path.parent, settings, duplicates)
     return find_triples([path], path.parent, settings, choices_of(settings, duplicates))
 
@@ -176,11 +194,19 @@ def _settings(config: str | Path | None) -> Config:
     return Config() if config is None else read_config(Path(config))
 
 
-def _load_files(paths: Sequence[Path], config: str | Path | None, duplicates: Duplicates | None) -> HIN:
+def _load_files(given: Sequence[Any], config: str | Path | None, duplicates: Duplicates | None) -> HIN:
+    for one in given:
+        if not isinstance(one, str | os.PathLike):
+            raise SourceError(
+                f"a list of sources holds table files, and this has a {type(one).__name__}; give tables as a mapping, "
+                f'such as {{("user", "item"): table}}, and triples as one table of three columns'
+            )
+    if not given:
+        raise SourceError("the list of table files is empty; give at least one relation, such as movie_actor.csv")
+    paths = [Path(path) for path in given]
     refuse_twice(paths)
     for path in paths:
         if not is_table(path):
             raise SourceError(f"{path} is not a table file" if path.exists() else f"no such file: {path}")
     settings = _settings(config)
-    folder = paths[0].parent if paths else Path()
-    return read_tables(recognise_files(paths, folder, settings, duplicates))
+    return read_tables(recognise_files(paths, paths[0].parent, settings, duplicates))

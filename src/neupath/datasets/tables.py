@@ -1,6 +1,8 @@
 """One table file as an Arrow table: CSV, TSV or Parquet, plain or gzipped; errors name the file and the line."""
 
+import codecs
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,12 +13,15 @@ import pyarrow.parquet
 
 from neupath.datasets.faults import explained, first_line
 from neupath.datasets.parts import as_wanted, check_alike, count_rows, is_in_parts, parts_of, place_in, read_parts
+from neupath.datasets.quotes import QuoteWatch
 from neupath.datasets.textfiles import Dialect, TextFile, not_utf8, read_start
 from neupath.errors import SourceError, did_you_mean, listed
 
-TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".sif")
+TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".dat", ".sif")
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
 _PARQUET_MAGIC = b"PAR1"
+_ROW_NUMBERS = ("", "Unnamed: 0")
+"""What pandas and R call the column in which data frames have the numbers of their rows."""
 _BATCH_ROWS, _BATCH_BYTES = 1 << 17, 1 << 20
 """Rows of a Parquet table, and bytes of any, that are read at a time where all do not fit."""
 Advance = Callable[[float], object]
@@ -69,6 +74,8 @@ class TableFile:
     def _check_text(self) -> None:
         if _plain_suffix(self.parts[0]) == ".parquet":
             raise SourceError(f"{self.parts[0]} is named as Parquet but is not a Parquet file")
+        if self._start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            raise SourceError(f"{self.path} is UTF-16 text; convert it, for example with iconv -f UTF-16 -t UTF-8")
         if b"\0" in self._start:
             raise SourceError(
                 f"{self.path} is a binary file, not a text table (it has a zero byte at {self._start.index(0)}); "
@@ -77,7 +84,19 @@ class TableFile:
 
     @cached_property
     def columns(self) -> list[str]:
-        """The column names, in order."""
+        """The column names, in order, without the row numbers that data frames are written with."""
+        return [name for name in self._written_columns if name not in _ROW_NUMBERS or not self._is_counted(name)]
+
+    def _is_counted(self, name: str) -> bool:
+        """Whether a column of a text table counts the rows, from 0 or from 1."""
+        if self.is_parquet:
+            return False
+        at = self._written_columns.index(name)
+        given = [row[at] for row in self._text.sample[1:] if len(row) > at]
+        return any(given == [str(row) for row in range(first, first + len(given))] for first in (0, 1))
+
+    @cached_property
+    def _written_columns(self) -> list[str]:
         with explained(self.path):
             if self.is_parquet:
                 names = list(pa.parquet.read_schema(self.parts[0]).names)
@@ -118,8 +137,27 @@ class TableFile:
                 raise self._find_fault() or SourceError(f"{self.path}: {first_line(error)}") from error
 
     def _read_text(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
-        with pa.input_stream(self.path, compression=self._text.compression) as stream:
-            return pa.csv.read_csv(stream, **self._options(columns, types))
+        with pa.input_stream(self.path, compression=self._text.compression) as stream, self._watched(stream) as watched:
+            return pa.csv.read_csv(watched, **self._options(columns, types))
+
+    @contextmanager
+    def _watched(self, stream: Any) -> Iterator[Any]:
+        """Watch the quotes of a text while it is read, and refuse one that is not closed once that is done."""
+        if not self._text.quote:
+            yield stream
+            return
+        watch = QuoteWatch(stream, self._text.quote)
+        yield pa.PythonFile(watch, mode="r")
+        if watch.spans_lines:
+            self._refuse_unclosed()
+
+    def _refuse_unclosed(self) -> None:
+        line = self._text.unclosed_line()
+        if line is not None:
+            raise SourceError(
+                f"{self.path}, line {line}: a quote ({self._text.quote}) is opened and not closed, so that the lines "
+                f'behind it are in its cell; close it, or set quote = "" in graph.toml if quotes are mere characters'
+            )
 
     def _options(
         self, columns: Sequence[str], types: Mapping[str, pa.DataType], block_size: int | None = None
@@ -127,7 +165,7 @@ class TableFile:
         text = self._text
         return {
             "read_options": pa.csv.ReadOptions(
-                column_names=self.columns, skip_rows=text.header_lines, block_size=block_size
+                column_names=self._written_columns, skip_rows=text.header_lines, block_size=block_size
             ),
             "parse_options": pa.csv.ParseOptions(
                 delimiter=text.delimiter, quote_char=text.quote or False, newlines_in_values=bool(text.quote)
@@ -157,11 +195,12 @@ class TableFile:
         size = max(1, self.path.stat().st_size)
         with pa.OSFile(str(self.path)) as raw:
             stream = pa.CompressedInputStream(raw, self._text.compression) if self._text.compression else raw
-            reader = pa.csv.open_csv(stream, **self._options(columns, types, _BATCH_BYTES))
-            yield reader.schema.empty_table()
-            for batch in reader:
-                yield pa.Table.from_batches([batch])
-                advance(raw.tell() / size)
+            with self._watched(stream) as watched:
+                reader = pa.csv.open_csv(watched, **self._options(columns, types, _BATCH_BYTES))
+                yield reader.schema.empty_table()
+                for batch in reader:
+                    yield pa.Table.from_batches([batch])
+                    advance(raw.tell() / size)
 
     def _parquet_batches(
         self, columns: list[str], types: Mapping[str, pa.DataType], advance: Advance
@@ -207,14 +246,15 @@ class TableFile:
         return f"{self.path}, row {row + 1}"
 
     def _find_fault(self) -> SourceError | None:
-        """Walk through the file for the line that is not UTF-8 or has a wrong number of columns."""
-        width = len(self.columns)
+        """Walk through the file for the line that is not UTF-8, opens a quote or has a wrong number of columns."""
+        width = len(self._written_columns)
         try:
+            self._refuse_unclosed()
             for line, cells in self._text.records():
                 if len(cells) != width:
                     return SourceError(
                         f"{self.path}, line {line}: {len(cells)} column{'s' * (len(cells) != 1)} where {width} are "
-                        f"expected ({listed(self.columns)}); the delimiter is {self._text.delimiter!r}"
+                        f"expected ({listed(self._written_columns)}); the delimiter is {self._text.delimiter!r}"
                     )
         except UnicodeDecodeError as error:
             return SourceError(f"{self.path} {not_utf8(error)}")

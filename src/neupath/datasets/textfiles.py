@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import dropwhile, islice, takewhile
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from neupath.datasets.quotes import find_unclosed
 from neupath.errors import SourceError
 
 _SAMPLE_LINES = 200
@@ -55,13 +56,25 @@ class TextFile:
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """Yield every record that is not blank with the line it begins at, as the csv module reads it."""
-        begins = 1
+        before = self._lines_above
+        begins = before + 1
         with open_raw(self._path) as raw:
-            reader = self._reader(io.TextIOWrapper(raw, encoding="utf-8-sig", newline=""))
+            lines = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
+            reader = self._reader(islice(lines, before, None))
             for cells in reader:
                 if cells:
                     yield begins, cells
-                begins = reader.line_num + 1
+                begins = before + reader.line_num + 1
+
+    def unclosed_line(self) -> int | None:
+        """Return the line of the first record with a quote that is not closed, if there is one."""
+        if not self.quote:
+            return None
+        with open_raw(self._path) as raw:
+            lines = io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace", newline="")
+            below = islice(lines, self._lines_above, None)
+            found = find_unclosed(csv_reader(below, self.delimiter, self.quote, strict=True))
+            return None if found is None else self._lines_above + found
 
     def _reader(self, lines: Iterable[str]) -> Any:
         return csv_reader(lines, self.delimiter, self.quote)
@@ -77,26 +90,29 @@ class TextFile:
 
     @cached_property
     def _lines(self) -> list[str]:
-        """The first lines of the file, without blank ones."""
+        """The first lines of the file, without blank ones and the comments above the table."""
         try:
             with open_raw(self._path) as raw:
                 text = io.TextIOWrapper(raw, encoding="utf-8-sig")
                 lines = [line.rstrip("\r\n") for line in islice(text, _SAMPLE_LINES)]
         except UnicodeDecodeError as error:
             raise SourceError(f"{self._path} {not_utf8(error)}") from error
-        found = [line for line in lines if line.strip()]
+        found = [line for line in dropwhile(_is_above, lines) if line.strip()]
         if not found:
-            raise SourceError(f"{self._path} has only blank lines; a table has at least a header line")
+            raise SourceError(f"{self._path} has only blank lines and comments; a table has at least a header line")
         return found
 
     @cached_property
     def header_lines(self) -> int:
-        """How many lines to skip: the header and the blank lines above it."""
-        if not self.has_header:
-            return 0
+        """How many lines to skip: the header and what is above it."""
+        return self._lines_above + int(self.has_header)
+
+    @cached_property
+    def _lines_above(self) -> int:
+        """How many blank lines and comments stand above the table."""
         with open_raw(self._path) as raw:
-            text = io.TextIOWrapper(raw, encoding="utf-8-sig")
-            return next(number for number, line in enumerate(text, 1) if line.strip())
+            text = io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace")
+            return sum(1 for _ in takewhile(_is_above, text))
 
     @cached_property
     def sample(self) -> list[list[str]]:
@@ -115,8 +131,13 @@ class TextFile:
         """The delimiter that cuts the first line and at least half of the others into the same number of columns."""
         if self._given.delimiter is not None:
             return self._given.delimiter
-        usual = "\t" if self._suffix in (".tsv", ".tab", ".sif") else ","
+        usual = "," if self._suffix == ".csv" else "\t"  # titles have commas; texts with tabs between them are rare
         for delimiter in dict.fromkeys([usual, "\t", ",", ";", "|", " "]):
+            if delimiter in "| " and all("::" in line for line in self._lines):
+                raise SourceError(
+                    f"{self._path} has '::' between its columns, and a delimiter is one character; put tabs there, for "
+                    f"example with sed 's/::/\\t/g'"
+                )
             rows = list(csv_reader(self._lines, delimiter, '"' if delimiter in ",;" else None))
             alike = sum(len(row) == len(rows[0]) for row in rows)
             if len(rows[0]) > 1 and 2 * alike >= len(rows):
@@ -124,11 +145,16 @@ class TextFile:
         return usual
 
 
-def csv_reader(lines: Iterable[str], delimiter: str, quote: str | None) -> Any:
+def _is_above(line: str) -> bool:
+    """Whether a line above a table is none of its own: blank, or a comment as edge lists have them."""
+    return not line.strip() or line.rstrip() in ("#", "%") or line.startswith(("# ", "% "))
+
+
+def csv_reader(lines: Iterable[str], delimiter: str, quote: str | None, *, strict: bool = False) -> Any:
     """Read lines as records of cells; no quote means that quotes are characters like others."""
     csv.field_size_limit(2**31 - 1)
     if quote:
-        return csv.reader(lines, delimiter=delimiter, quotechar=quote)
+        return csv.reader(lines, delimiter=delimiter, quotechar=quote, strict=strict)
     return csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
 
 
@@ -166,4 +192,5 @@ def is_number(cell: str) -> bool:
 
 def not_utf8(error: UnicodeDecodeError) -> str:
     """Say which byte is not text, and what to do."""
-    return f"is not UTF-8 text (byte {error.object[error.start]:#04x}); convert it, for example with iconv -t UTF-8"
+    byte = f"{error.object[error.start]:#04x}"
+    return f"is not UTF-8 text (byte {byte}); convert it, for example with iconv -f WINDOWS-1252 -t UTF-8"

@@ -43,18 +43,30 @@ def _part(path: Path, dialect: Dialect, columns: list[str] | None) -> Selection:
     wanted = [file.column(column, "triples") for column in columns] if columns else _usual_columns(file)
     if len(wanted) != 3:
         raise SourceError(
-            f"{path} has {len(wanted)} columns for triples ({listed(wanted)}); they have three: head, relation, tail"
+            f"{path} has {len(wanted)} column{'s' * (len(wanted) != 1)} ({listed(wanted)}), and triples have three: "
+            f"head, relation, tail; a relation is a file named after its types, such as movie_actor.csv, or say what "
+            f"the columns are in a graph.toml (--config, in Python config)"
         )
     head, relation, tail = wanted
     weight = weight_column(file, wanted)
     return Selection(file, present(source=head, relation=relation, target=tail, weight=weight), all_text=True)
 
 
+def has_triples(file: TableFile) -> bool:
+    """Whether the header of a file names head, relation and tail."""
+    return len(_named_columns(file)) == 3
+
+
 def _usual_columns(file: TableFile) -> list[str]:
     """Return the columns of head, relation and tail by their names, or else the first three."""
+    named = _named_columns(file)
+    return named if len(named) == 3 else file.columns[:3]
+
+
+def _named_columns(file: TableFile) -> list[str]:
     by_word = {column.lower().removesuffix("_id"): column for column in file.columns}
-    found = [next((by_word[word] for word in words if word in by_word), None) for words in _COLUMN_WORDS]
-    return [c for c in found if c is not None] if None not in found else file.columns[:3]
+    found = (next((by_word[word] for word in words if word in by_word), None) for words in _COLUMN_WORDS)
+    return [column for column in found if column is not None]
 
 
 def _type_map(path: Path, dialect: Dialect) -> Selection:

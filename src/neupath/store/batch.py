@@ -55,7 +55,8 @@ class Batch:
 def read_batch(add: Sequence[str | Path] = (), remove: Sequence[str | Path] = ()) -> Batch:
     """Read tables of what to add and what to remove.
 
-    A CSV file has the columns relation, source, target and perhaps weight, or type, id and perhaps name and attributes.
+    A CSV or TSV file has the columns relation, source, target and perhaps weight, or type, id and perhaps name and
+    attributes.
     """
     added = [line for path in add for line in _read_lines(Path(path))]
     removed = [line for path in remove for line in _read_lines(Path(path))]
@@ -68,9 +69,11 @@ def read_batch(add: Sequence[str | Path] = (), remove: Sequence[str | Path] = ()
 
 
 def _read_lines(path: Path) -> Iterator[EdgeLine | NodeLine]:
+    begins = 1
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
-            reader = csv.DictReader(stream, strict=True)
+            delimiter = "\t" if path.suffix.lower() in (".tsv", ".tab") else ","
+            reader = csv.DictReader(stream, strict=True, delimiter=delimiter)
             columns = list(reader.fieldnames or ())
             if not (set(_EDGE_COLUMNS) <= set(columns) or set(_NODE_COLUMNS) <= set(columns)):
                 raise SourceError(
@@ -84,9 +87,12 @@ def _read_lines(path: Path) -> Iterator[EdgeLine | NodeLine]:
                 if None in row or None in row.values():
                     raise SourceError(f"{place}: it has not the {len(columns)} columns of the header")
                 yield _edge(row, place) if edges else _node(row, place)
+                begins = reader.line_num + 1
     except FileNotFoundError as error:
         raise SourceError(f"no such file: {path}") from error
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except csv.Error as error:
+        raise SourceError(f"{path}, line {begins}: {error}; check the quotes there") from error
+    except (OSError, UnicodeDecodeError) as error:
         raise SourceError(f"{path} cannot be read: {error}") from error
 
 
