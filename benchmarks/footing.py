@@ -3,7 +3,7 @@
     python benchmarks/footing.py --data DATA
 
 Width 64, one seed, on the CPU, everything else as `neupath reproduce` has it. GTN is also trained with gates at the
-learning rate of its weights. Some 20 minutes on one core.
+learning rate of its weights. Half an hour on one core.
 """
 
 import argparse
