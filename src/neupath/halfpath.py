@@ -208,7 +208,7 @@ def _chain_norms(matrices: Sequence[Csr]) -> Floats:
     """Return ‖row‖² for every row of a chain's product, which is made and forgotten block by block."""
     count = matrices[0].shape[0]
     blocks = (np.arange(count)[block] for block in row_blocks(count, matrices))
-    norms = np.concatenate([squared_norms(propagate(matrices, rows)) for rows in blocks])
+    norms = np.concatenate([np.zeros(0), *(squared_norms(propagate(matrices, rows)) for rows in blocks)])
     norms.flags.writeable = False
     return norms
 
