@@ -94,6 +94,47 @@ def test_blocks_of_another_join_are_not_mixed_in(hin: HIN, tmp_path: Path) -> No
     assert join(scorer, tmp_path / "a.parquet", k=3, block=5).resumed == 3
 
 
+def test_two_joins_to_one_file_are_refused(hin: HIN, tmp_path: Path) -> None:
+    refused = []
+
+    def join_again(done: int, _: int) -> None:
+        if done == 100:
+            with pytest.raises(NeuPathError, match="another join writes to .*a.parquet; wait until it is done"):
+                join(scorer, tmp_path / "a.parquet", k=3, block=50)
+            refused.append(done)
+
+    scorer = npth.PathSim(PATH).fit(hin)
+    join(scorer, tmp_path / "a.parquet", k=3, block=50, progress=join_again)
+    assert refused == [100]
+    join(scorer, tmp_path / "b.parquet", k=3, block=50)
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.parquet", "b.parquet"]
+
+
+def test_a_lock_that_a_killed_join_left_is_nobodys(hin: HIN, tmp_path: Path) -> None:
+    (tmp_path / "a.parquet.lock").touch()
+    (tmp_path / "a.parquet.parts" / "work-killed").mkdir(parents=True)
+    joined = join(npth.PathSim(PATH).fit(hin), tmp_path / "a.parquet", k=3)
+    assert list(tmp_path.iterdir()) == [joined.path]
+
+
+@pytest.mark.parametrize(("blocks", "told"), [(0, "interrupted before a block was"), (3, "3 finished blocks are kept")])
+def test_ctrl_c_says_what_is_kept(run: Run, tmp_path: Path, monkeypatch, blocks: int, told: str) -> None:  # noqa: F811
+    whole = Local.run
+
+    def stop(engine: Local, scorer, job, missing, hear) -> None:
+        whole(engine, scorer, job, missing[:blocks], hear)
+        raise KeyboardInterrupt
+
+    command = ("join", "toy", "--path", "APVPA", "-k", 2, "--block", 1, "--out", tmp_path / "top.parquet")
+    with monkeypatch.context() as patched:
+        patched.setattr(Local, "run", stop)
+        stopped = run(*command)
+    assert stopped.code == 130
+    assert told in stopped.err
+    assert run(*command, "--json").json["resumed"] == blocks
+
+
 def test_a_join_that_did_nothing_leaves_nothing(hin: HIN, tmp_path: Path) -> None:
     class Broken:
         def run(self, *_: object) -> None:

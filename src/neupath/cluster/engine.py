@@ -1,6 +1,5 @@
 """Dask: the engine that joins on a cluster, from the factors multiplied in tiles to the parts of the result."""
 
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,13 +8,15 @@ from uuid import uuid4
 
 import numpy as np
 
+from neupath.blocks import Job, discard, make_parts, make_work
+from neupath.cluster.absence import PATIENCE
 from neupath.cluster.ids import Ids, write_ids
 from neupath.cluster.products import Multiplied, multiply_halves
 from neupath.cluster.ranking import LEFT_NORMS, QUERIES, RIGHT_NORMS, Order, rank_parts
 from neupath.cluster.tiles import group
 from neupath.cluster.workers import Workers, connect, parse_memory
 from neupath.errors import QueryError
-from neupath.join import Job, Told, make_parts
+from neupath.join import Told
 from neupath.measures import PathMeasure
 from neupath.scorer import Scorer
 
@@ -43,6 +44,8 @@ class Dask:
     memory_limit: str | int | None = None
     strip: int | None = None
     """Entries of a factor that a task holds at once; as the workers' memory allows unless said."""
+    patience: float = PATIENCE
+    """Seconds to wait for workers once all are gone; blocks that are finished are kept."""
 
     def __post_init__(self) -> None:
         if self.scheduler is not None and (self.workers is not None or self.memory_limit is not None):
@@ -51,6 +54,8 @@ class Dask:
             raise QueryError(f"workers is {self.workers}; use at least 1, or leave it out for one a core")
         if self.strip is not None and self.strip < 1:
             raise QueryError(f"strip is {self.strip}; hold at least 1 entry at once")
+        if not 0 < self.patience < np.inf:
+            raise QueryError(f"patience is {self.patience}; wait for some seconds, such as {PATIENCE:.0f}")
         limit = parse_memory(self.memory_limit)
         if limit is not None:
             _room(limit)
@@ -72,16 +77,14 @@ class Dask:
     def work_in(self, folder: Path) -> Iterator[tuple[Path, Workers, int]]:
         """Connect to workers; yield a folder that all see, them, and how many entries a task may hold at once."""
         make_parts(folder)
-        for left_over in folder.glob("work-*"):
-            shutil.rmtree(left_over)
-        work = (folder / f"work-{uuid4().hex[:8]}").absolute()
-        work.mkdir()
+        work = make_work(folder, uuid4().hex[:8])
         try:
-            with connect(self.scheduler, self.workers, parse_memory(self.memory_limit), work) as workers:
+            memory = parse_memory(self.memory_limit)
+            with connect(self.scheduler, self.workers, memory, work, self.patience) as workers:
                 yield work, workers, self.strip or _room(workers.memory)
                 workers.free()
         finally:
-            shutil.rmtree(work, ignore_errors=True)  # with a join that is done, it is gone already
+            discard(work)  # with a join that is done, it is gone already
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
 

@@ -82,7 +82,9 @@ def rank_parts(order: Order, numbers: tuple[int, ...]) -> None:
         hits = slice(ends[first], ends[last])
         own = Found(found.sizes[first:last], found.rows[hits], found.scores[hits])
         ids = order.sources.take(rows), order.targets.take(own.rows)
-        write_hits(order.parts / f"{number:06}.parquet", *ids, own)
+        written = order.work / f"{number:06}.parquet"
+        write_hits(written, *ids, own)
+        written.replace(order.parts / written.name)  # unless the join is over, and its folder gone
         first = last
 
 
