@@ -134,6 +134,14 @@ def test_what_graph_toml_says(tmp_path: Path) -> None:
         assert_same_graph(tmp_path / "g", tmp_path / f"cites-{number}", 60, duplicates=duplicates)
 
 
+def test_parts_in_folders_that_are_named_for_a_value(tables: Path, tmp_path: Path) -> None:
+    for number, part in enumerate(sorted((tables / "author_paper").glob("*.parquet"))):
+        folder = tables / "author_paper" / f"year={number % 2}"
+        folder.mkdir(exist_ok=True)
+        part.rename(folder / part.name)
+    assert_same_graph(tables, tmp_path / "work", 300)
+
+
 def test_tables_without_rows(tmp_path: Path) -> None:
     none = pa.table({"author_id": pa.array([], pa.string()), "paper_id": pa.array([], pa.string())})
     pq.write_table(none, tmp_path / "author_paper.parquet")
@@ -226,7 +234,7 @@ def test_a_folder_of_files(tables: Path, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("inline")
 def test_a_folder_that_is_not_there(tables: Path, tmp_path: Path) -> None:
-    with pytest.raises(NeuPathError, match=r"cannot write .*none/a.parquet.parts: No such file"):
+    with pytest.raises(NeuPathError, match=r"cannot write .*none/a.parquet.lock: No such file"):
         join_folder(npth.PathSim(APVPA), plan_folder(tables), tmp_path / "none" / "a.parquet", engine=Dask())
 
 

@@ -125,6 +125,11 @@ class Config:
     def dialect(self) -> Dialect:
         return Dialect(self.delimiter, self.quote, self.header)
 
+    @property
+    def names_tables(self) -> bool:
+        """Whether it says of some tables what they are."""
+        return bool(self.nodes or self.edges or self.pair or self.triples)
+
 
 def read_config(path: Path) -> Config:
     """Read a graph.toml, refusing keys that mean nothing."""

@@ -178,7 +178,8 @@ class _Types:
         return self._ending(word) is not None
 
 
-def _is_id(column: str) -> bool:
+def is_id(column: str) -> bool:
+    """Whether a column says by its name that it holds ids."""
     return bool(re.search(r"(?:_id|Id|ID)$", column))
 
 
@@ -200,7 +201,7 @@ def _as_relation(file: TableFile, types: _Types) -> RelationFile | None:
         middle = [w for w in middle if target.lower() not in singulars(w)]
     elif file.path.is_dir():  # whose name says nothing: it may as well hold copies of other tables
         return None
-    elif (types.is_known(source) and types.is_known(target)) or (_is_id(first) and _is_id(second) and source != target):
+    elif (types.is_known(source) and types.is_known(target)) or (is_id(first) and is_id(second) and source != target):
         ends, middle = (source, target), []
     else:
         return None

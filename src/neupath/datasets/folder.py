@@ -25,6 +25,7 @@ from neupath.datasets.sources import (
 )
 from neupath.datasets.tables import TABLE_SUFFIXES, TableFile, is_table, stem
 from neupath.datasets.triples import find_triples, is_split
+from neupath.datasets.unread import folder_names, too_deep
 from neupath.errors import SourceError, listed
 from neupath.graph import Duplicates, check_duplicates
 from neupath.schema import Relation
@@ -46,7 +47,8 @@ def recognise_folder(folder: Path, config: Path | None = None, duplicates: Dupli
     """Find out what the tables of a folder are, with its graph.toml or another one."""
     settings = _settings(folder, config)
     paths = [path for path in sorted(folder.iterdir()) if is_table(path) and not _ABOUT.match(path.name)]
-    return recognise_files(paths, folder, settings, duplicates)
+    found = recognise_files(paths, folder, settings, duplicates)
+    return _noting(found, [] if settings.names_tables else too_deep(folder, settings.ignore))
 
 
 def _settings(folder: Path, config: Path | None) -> Config:
@@ -60,6 +62,15 @@ def recognise_files(
     paths: Sequence[Path], folder: Path, settings: Config, duplicates: Duplicates | None
 ) -> TableSource:
     """Find out what some table files are, as one graph."""
+    found = _recognise(paths, folder, settings, duplicates)
+    return _noting(found, folder_names(found.files))
+
+
+def _noting(found: TableSource, notes: Sequence[str]) -> TableSource:
+    return replace(found, choices=replace(found.choices, notes=[*found.choices.notes, *notes])) if notes else found
+
+
+def _recognise(paths: Sequence[Path], folder: Path, settings: Config, duplicates: Duplicates | None) -> TableSource:
     kept = [path for path in paths if not any(fnmatch(path.name, pattern) for pattern in settings.ignore)]
     refuse_twice(kept)
     choices = choices_of(settings, duplicates)
