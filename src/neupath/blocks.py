@@ -56,6 +56,11 @@ class Job:
         """How many blocks there are."""
         return -(-len(self.queries) // self.step)
 
+    @property
+    def most_hits(self) -> int:
+        """How many hits a block has at most; none are counted where it is all that reach a score, mostly few."""
+        return 0 if self.limit is None else self.step * min(self.limit, self.sides.targets)
+
     def block(self, number: int) -> Rows:
         return self.queries[number * self.step : (number + 1) * self.step]
 

@@ -3,7 +3,7 @@
 Blocks of queries are finished one by one as files of their own beside the result, in FILE.parts, and put together in
 their order, one row group a block, or left as the files of a folder. A join that was killed goes on with the blocks
 that are missing, and its file is the same to the byte, whichever engine finished which block. Memory, besides the graph
-and the product: some 24 bytes for each of `block` × K hits.
+and the product: some 130 bytes for each of `block` × K hits, until they are written.
 """
 
 import shutil
@@ -26,8 +26,8 @@ from neupath.search import check_k
 from neupath.threads import check_threads
 
 BLOCK = 4096
-_MOST_HITS = 1 << 24
-"""Hits held at once; blocks are smaller where K is large."""
+_MOST_HITS, _MOST_REACHED = 1 << 22, 1 << 24
+"""Hits held at once; blocks are smaller where K is large, or where all targets might reach a score."""
 
 Progress = Callable[[int, int], None]
 """Hears how many queries are done, and how many there are."""
@@ -134,8 +134,8 @@ def open_job(target: Path, terms: Terms, sides: Sides, about: dict[str, object])
     limit = None if terms.k is None else check_k(terms.k)
     if len(asked) and not 0 <= asked.min() <= asked.max() < sides.sources:
         raise QueryError(f"queries are rows from 0 to {sides.sources - 1}; {asked.min()} to {asked.max()} are given")
-    most = sides.targets if limit is None else min(limit, sides.targets)
-    step = max(1, min(terms.block, _MOST_HITS // max(1, most)))
+    most, width = (_MOST_REACHED, sides.targets) if limit is None else (_MOST_HITS, min(limit, sides.targets))
+    step = max(1, min(terms.block, most // max(1, width)))
     job = Job(asked, limit, terms.min_score, step, target, sides)
     open_parts(job.folder, job.describe(about))
     return job
