@@ -17,7 +17,8 @@ from neupath.locks import locked
 from neupath.nodes import Rows
 
 MANIFEST = "join.json"
-_SHOWN = ("scorer", "k", "min_score", "block")
+_SHOWN = ("k", "min_score", "block")
+_WORDS = {"scorer": "measure", "params": "path or parameter", "learned": "model or way to multiply", "tables": "graph"}
 _WORK, _DISCARDED = "work-", "discarded-"
 
 
@@ -150,10 +151,12 @@ def _check_same(parts: Path, theirs: dict[str, Any], ours: dict[str, Any]) -> No
     others = [name for name in {**ours, **theirs} if theirs.get(name) != ours.get(name)]
     if not others:
         return
-    told = [f"{name} = {theirs[name]}" if name in _SHOWN else name for name in others if name in theirs]
+    told = [f"{name} ({theirs.get(name)})" if name in _SHOWN else _WORDS.get(name, name) for name in others]
+    if ("tables" in theirs) != ("tables" in ours):
+        told = ["reader of the graph (--ingest)"]
     raise SourceError(
-        f"{parts} holds blocks of another join, of which this is no part: it had another "
-        f"{listed(told) or 'description'}; finish that, or remove it"
+        f"{parts} holds blocks of another join, of which this is no part: it had another {listed(told)}; "
+        f"finish that, or remove it"
     )
 
 
