@@ -54,6 +54,19 @@ def test_rows_are_propagated_to_the_same_answers(measure, path, request, tmp_pat
     assert pairs[0] == pairs[1]
 
 
+@pytest.mark.usefixtures("no_memory")
+def test_a_type_without_nodes() -> None:
+    nodes = [Nodes("a", pa.array(["x", "y"])), Nodes("b", pa.array(["z"])), Nodes("c", pa.array([], pa.string()))]
+    none = np.zeros(0, dtype=np.int64)
+    edges = [
+        Edges(Relation("a", "r", "b"), np.array([0, 1]), np.array([0, 0])),
+        Edges(Relation("b", "t", "c"), none, none),
+    ]
+    scorer = npth.PathCount("a-b-a-b-c").fit(HIN.build(nodes, edges))
+    assert isinstance(scorer.factors_, Chain)
+    assert len(scorer.top_k("x")) == 0
+
+
 def test_it_says_so(no_memory, caplog: pytest.LogCaptureFixture) -> None:  # noqa: ARG001
     npth.PathSim("APVPA").fit(npth.load("toy"))
     assert "join up to 15 pairs of nodes" in caplog.text

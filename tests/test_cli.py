@@ -76,6 +76,15 @@ def test_search_with_options_that_do_not_go_together(run: Run, arguments: tuple[
     assert message in result.err
 
 
+def test_ctrl_c_is_said(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("neupath.cli.searching.load_graph", stop)
+    stopped = run("search", "toy", "Mike", "--path", "APVPA")
+    assert (stopped.code, stopped.out, stopped.err) == (130, "", "error: interrupted\n")
+
+
 def test_a_query_of_no_type_or_of_two(run: Run, tmp_path: Path) -> None:
     assert "no node type knows all nodes of the query" in run("search", "toy", "Nobody", "--measure", "ppr").err
     folder = write(tmp_path / "g", a_b__csv="a,b\nx,x\ny,x\n")

@@ -1,6 +1,7 @@
 """join: the same as searching each query, in any blocks, resumed after a kill to the same byte."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,9 +15,9 @@ import pytest
 from pyarrow.dataset import dataset
 
 import neupath as npth
-from neupath import HIN, NeuPathError
+from neupath import HIN, Edges, NeuPathError, chains
 from neupath.hit_tables import HitsFile
-from neupath.join import Local, join
+from neupath.join import Joined, Local, join
 from tests.test_cli import Run, run  # noqa: F401
 
 PATH = "class-method-class"
@@ -81,17 +82,100 @@ def test_a_killed_join_goes_on_to_the_same_file(tmp_path: Path) -> None:
     assert not parts.exists()
 
 
-def test_blocks_of_another_join_are_not_mixed_in(hin: HIN, tmp_path: Path) -> None:
-    def stop(done: int, _: int) -> None:
-        if done > 10:
-            raise KeyboardInterrupt
+def stop(done: int, _: int) -> None:
+    if done > 10:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"k": 4}, "k (3)"),
+        ({"k": None, "min_score": 0.5}, "k (3), min_score (0.0)"),
+        ({"min_score": 0.5}, "min_score (0.0)"),
+        ({"block": 6}, "block (5)"),
+        ({"queries": np.arange(20)}, "queries"),
+        ({"measure": npth.JoinSim}, "measure"),
+        ({"path": "class-module-class"}, "path or parameter"),
+        ({"graph": "changed"}, "graph"),
+    ],
+)
+def test_blocks_of_another_join_are_not_mixed_in(hin: HIN, tmp_path: Path, other: dict, told: str) -> None:
+    def join_as(measure=npth.PathSim, path=PATH, graph="stdlib", progress=lambda *_: None, **options) -> Joined:
+        chosen = hin if graph == "stdlib" else with_one_edge_less(hin)
+        terms = {"k": 3, "block": 5} | options
+        return join(measure(path).fit(chosen), tmp_path / "a.parquet", **terms, progress=progress)
+
+    with pytest.raises(KeyboardInterrupt):
+        join_as(progress=stop)
+    with pytest.raises(NeuPathError, match=re.escape(f"of which this is no part: it had another {told}; finish that,")):
+        join_as(**other)
+    assert join_as().resumed == 3
+
+
+def with_one_edge_less(hin: HIN) -> HIN:
+    edges = []
+    for relation, matrix in hin.matrices.items():
+        found = matrix.tocoo()
+        edges.append(Edges(relation, found.row[1:].astype(np.int64), found.col[1:].astype(np.int64), found.data[1:]))
+    return HIN.build(hin.nodes.values(), edges)
+
+
+def test_rows_that_were_propagated_are_not_mixed_with_others(hin: HIN, tmp_path: Path, monkeypatch) -> None:
+    path = "class-module-class-module-class"
+    with monkeypatch.context() as patched:
+        patched.setattr(chains, "_SMALL", 0)
+        patched.setattr(chains, "free_memory", lambda: 10)
+        measures = {
+            name: measure(path).fit(npth.load("stdlib")) for name, measure in (("a", npth.PCRW), ("b", npth.PathSim))
+        }
+    for name, measure in measures.items():
+        with pytest.raises(KeyboardInterrupt):
+            join(measure, tmp_path / f"{name}.parquet", k=3, block=5, progress=stop)
+    with pytest.raises(NeuPathError, match="it had another model or way to multiply"):
+        join(npth.PCRW(path).fit(hin), tmp_path / "a.parquet", k=3, block=5)
+    assert join(npth.PathSim(path).fit(hin), tmp_path / "b.parquet", k=3, block=5).resumed == 3  # of whole numbers
+
+
+def test_two_joins_to_one_file_are_refused(hin: HIN, tmp_path: Path) -> None:
+    refused = []
+
+    def join_again(done: int, _: int) -> None:
+        if done == 100:
+            with pytest.raises(NeuPathError, match="another join writes to .*a.parquet; wait until it is done"):
+                join(scorer, tmp_path / "a.parquet", k=3, block=50)
+            refused.append(done)
 
     scorer = npth.PathSim(PATH).fit(hin)
-    with pytest.raises(KeyboardInterrupt):
-        join(scorer, tmp_path / "a.parquet", k=3, block=5, progress=stop)
-    with pytest.raises(NeuPathError, match="holds blocks of another join, of which this is no part"):
-        join(scorer, tmp_path / "a.parquet", k=4, block=5)
-    assert join(scorer, tmp_path / "a.parquet", k=3, block=5).resumed == 3
+    join(scorer, tmp_path / "a.parquet", k=3, block=50, progress=join_again)
+    assert refused == [100]
+    join(scorer, tmp_path / "b.parquet", k=3, block=50)
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.parquet", "b.parquet"]
+
+
+def test_a_lock_that_a_killed_join_left_is_nobodys(hin: HIN, tmp_path: Path) -> None:
+    (tmp_path / "a.parquet.lock").touch()
+    (tmp_path / "a.parquet.parts" / "work-killed").mkdir(parents=True)
+    joined = join(npth.PathSim(PATH).fit(hin), tmp_path / "a.parquet", k=3)
+    assert list(tmp_path.iterdir()) == [joined.path]
+
+
+@pytest.mark.parametrize(("blocks", "told"), [(0, "interrupted before a block was"), (3, "3 finished blocks are kept")])
+def test_ctrl_c_says_what_is_kept(run: Run, tmp_path: Path, monkeypatch, blocks: int, told: str) -> None:  # noqa: F811
+    whole = Local.run
+
+    def stop(engine: Local, scorer, job, missing, hear) -> None:
+        whole(engine, scorer, job, missing[:blocks], hear)
+        raise KeyboardInterrupt
+
+    command = ("join", "toy", "--path", "APVPA", "-k", 2, "--block", 1, "--out", tmp_path / "top.parquet")
+    with monkeypatch.context() as patched:
+        patched.setattr(Local, "run", stop)
+        stopped = run(*command)
+    assert stopped.code == 130
+    assert told in stopped.err
+    assert run(*command, "--json").json["resumed"] == blocks
 
 
 def test_a_join_that_did_nothing_leaves_nothing(hin: HIN, tmp_path: Path) -> None:
@@ -120,10 +204,6 @@ def test_a_file_without_all_blocks_gets_no_name(hin: HIN, tmp_path: Path, name: 
 
 
 def test_without_an_ending_it_is_a_folder_of_files(hin: HIN, tmp_path: Path) -> None:
-    def stop(done: int, _: int) -> None:
-        if done > 10:
-            raise KeyboardInterrupt
-
     scorer = npth.PathSim(PATH).fit(hin)
     with pytest.raises(KeyboardInterrupt):
         join(scorer, tmp_path / "top", k=3, block=5, progress=stop)

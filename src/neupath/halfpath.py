@@ -88,6 +88,11 @@ class Chain:
     def _identity(self) -> Csr:
         return identity(len(self.right_norms))
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether all weights are whole numbers, whose sums are the same in any order."""
+        return all(is_whole(matrix) for matrix in self.matrices)
+
     def rows(self, queries: Rows) -> Csr:
         """Return some rows of M."""
         return propagate(self.matrices, queries)
@@ -139,7 +144,7 @@ def _counted(hin: HIN, metapath: MetaPath) -> list[Csr]:
     Those change the order of multiplications, and with it the last digits, unless all weights are whole numbers.
     """
     steps, matrices = metapath.steps, adjacencies(hin, metapath)
-    if any(np.any(matrix.data != np.rint(matrix.data)) for matrix in matrices):
+    if not all(is_whole(matrix) for matrix in matrices):
         return multiply_chain(matrices)
 
     def key(span: Span) -> Hashable:
@@ -150,6 +155,11 @@ def _counted(hin: HIN, metapath: MetaPath) -> list[Csr]:
         lambda span, build: cached(hin, key(span), build),
         lambda span: find_kept(hin, key(span)) is not None,
     )
+
+
+def is_whole(matrix: Csr) -> bool:
+    """Whether all entries are whole numbers."""
+    return not np.any(matrix.data != np.rint(matrix.data))
 
 
 def mirrored_chain(matrices: Sequence[Csr]) -> Product:
@@ -208,7 +218,7 @@ def _chain_norms(matrices: Sequence[Csr]) -> Floats:
     """Return ‖row‖² for every row of a chain's product, which is made and forgotten block by block."""
     count = matrices[0].shape[0]
     blocks = (np.arange(count)[block] for block in row_blocks(count, matrices))
-    norms = np.concatenate([squared_norms(propagate(matrices, rows)) for rows in blocks])
+    norms = np.concatenate([np.zeros(0), *(squared_norms(propagate(matrices, rows)) for rows in blocks)])
     norms.flags.writeable = False
     return norms
 

@@ -3,22 +3,21 @@
 Blocks of queries are finished one by one as files of their own beside the result, in FILE.parts, and put together in
 their order, one row group a block, or left as the files of a folder. A join that was killed goes on with the blocks
 that are missing, and its file is the same to the byte, whichever engine finished which block. Memory, besides the graph
-and the product: some 24 bytes for each of `block` × K hits.
+and the product: some 130 bytes for each of `block` × K hits, until they are written.
 """
 
-import json
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from neupath.errors import QueryError, SourceError, WriteError
-from neupath.files import check_folder, write_text
+from neupath.blocks import Job, Sides, claimed, open_parts, remove_parts
+from neupath.errors import QueryError
+from neupath.files import check_folder
 from neupath.graph import digest
 from neupath.hit_tables import Found, HitsFile, HitsFolder, found_of, hit_schema, write_hits
 from neupath.nodes import Rows
@@ -26,10 +25,9 @@ from neupath.scorer import Scorer
 from neupath.search import check_k
 from neupath.threads import check_threads
 
-MANIFEST = "join.json"
 BLOCK = 4096
-_MOST_HITS = 1 << 24
-"""Hits held at once; blocks are smaller where K is large."""
+_MOST_HITS, _MOST_REACHED = 1 << 22, 1 << 24
+"""Hits held at once; blocks are smaller where K is large, or where all targets might reach a score."""
 
 Progress = Callable[[int, int], None]
 """Hears how many queries are done, and how many there are."""
@@ -62,53 +60,6 @@ class Terms:
     min_score: float = 0.0
     queries: Rows | None = None
     block: int = BLOCK
-
-
-@dataclass(frozen=True)
-class Sides:
-    """Between what a join finds pairs: how many nodes there are, and what their ids are given as."""
-
-    sources: int
-    targets: int
-    source_kind: pa.DataType
-    target_kind: pa.DataType
-    are_one: bool
-    """Whether queries are targets, too, and each is left out of its own hits."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """What a join is to find, and where its blocks go."""
-
-    queries: Rows
-    limit: int | None
-    """How many hits a query; nothing for all that reach `min_score`."""
-    min_score: float
-    step: int
-    """Queries in a block."""
-    target: Path
-    sides: Sides
-
-    @property
-    def folder(self) -> Path:
-        """Where finished blocks lie until the result is whole."""
-        return parts_of(self.target)
-
-    @property
-    def count(self) -> int:
-        """How many blocks there are."""
-        return -(-len(self.queries) // self.step)
-
-    def block(self, number: int) -> Rows:
-        return self.queries[number * self.step : (number + 1) * self.step]
-
-    def part(self, number: int) -> Path:
-        """Where the hits of a block go."""
-        return self.folder / f"{number:06}.parquet"
-
-    def missing(self) -> list[int]:
-        """Return the blocks that are not there yet."""
-        return [number for number in range(self.count) if not self.part(number).is_file()]
 
 
 Told = Callable[[int], None]
@@ -171,14 +122,10 @@ def join(
     about: dict[str, object] = {
         "scorer": scorer.name, "params": scorer.params(), "learned": scorer.fingerprint(), "graph": digest(scorer.hin_)
     }  # fmt: skip
-    job = open_job(Path(path), terms, sides, about)
     chosen = engine or Local(threads)
-    return finish_job(job, lambda missing, told: chosen.run(scorer, job, missing, told), progress)
-
-
-def parts_of(target: Path) -> Path:
-    """Return where the finished blocks of a join lie until its file is whole."""
-    return target.with_name(f"{target.name}.parts")
+    with claimed(Path(path)):
+        job = open_job(Path(path), terms, sides, about)
+        return finish_job(job, lambda missing, told: chosen.run(scorer, job, missing, told), progress)
 
 
 def open_job(target: Path, terms: Terms, sides: Sides, about: dict[str, object]) -> Job:
@@ -187,10 +134,10 @@ def open_job(target: Path, terms: Terms, sides: Sides, about: dict[str, object])
     limit = None if terms.k is None else check_k(terms.k)
     if len(asked) and not 0 <= asked.min() <= asked.max() < sides.sources:
         raise QueryError(f"queries are rows from 0 to {sides.sources - 1}; {asked.min()} to {asked.max()} are given")
-    most = sides.targets if limit is None else min(limit, sides.targets)
-    step = max(1, min(terms.block, _MOST_HITS // max(1, most)))
+    most, width = (_MOST_REACHED, sides.targets) if limit is None else (_MOST_HITS, min(limit, sides.targets))
+    step = max(1, min(terms.block, most // max(1, width)))
     job = Job(asked, limit, terms.min_score, step, target, sides)
-    _open_parts(job.folder, _describe(job, about))
+    open_parts(job.folder, job.describe(about))
     return job
 
 
@@ -216,7 +163,7 @@ def finish_job(job: Job, run: Callable[[Sequence[int], Told], None], progress: P
         if len(job.missing()) == job.count:  # nothing is lost, and the next join may be another
             shutil.rmtree(job.folder, ignore_errors=True)
         raise
-    _remove_parts(job.folder)
+    remove_parts(job.folder)
     return Joined(job.target, len(job.queries), hits.pairs, job.count, job.count - len(missing))
 
 
@@ -247,47 +194,6 @@ def check_terms(target: Path, terms: Terms) -> None:
         raise QueryError("without k, say which pairs to keep with min_score, such as 0.5")
     if terms.queries is not None and len(np.unique(terms.queries)) < len(terms.queries):
         raise QueryError("a query is given twice; give each once")
-
-
-def _describe(job: Job, about: dict[str, object]) -> str:
-    """Return what a join is of: finished blocks of another must not be mixed with its own."""
-    content = about | {
-        "k": job.limit, "min_score": job.min_score, "block": job.step,
-        "queries": sha256(job.queries.tobytes()).hexdigest(),
-    }  # fmt: skip
-    return json.dumps(content, indent=2) + "\n"
-
-
-def _open_parts(parts: Path, description: str) -> None:
-    """Make the folder of finished blocks, or see that those in it are of the same join."""
-    make_parts(parts)
-    manifest = parts / MANIFEST
-    if not manifest.is_file():
-        for part in parts.glob("*.parquet"):
-            part.unlink()  # what is left of a join that was done
-        write_text(manifest, description)
-    elif manifest.read_text(encoding="utf-8") != description:
-        if any(parts.glob("[0-9]*.parquet")):
-            raise SourceError(
-                f"{parts} holds blocks of another join, of which this is no part; finish that, or remove it"
-            )
-        write_text(manifest, description)  # of what was begun, nothing was done
-
-
-def make_parts(parts: Path) -> None:
-    """Make the folder of finished blocks, unless it is there."""
-    try:
-        parts.mkdir(exist_ok=True)
-    except OSError as error:
-        raise WriteError(f"cannot write {parts}: {error.strerror}") from error
-
-
-def _remove_parts(parts: Path) -> None:
-    """Remove finished blocks, what they are of last: without it, nobody takes them for their own."""
-    for part in parts.glob("*.parquet"):
-        part.unlink()
-    if parts.is_dir():  # as a result that is a folder, it has another name
-        shutil.rmtree(parts)
 
 
 def _rank(scorer: Scorer, job: Job, queries: Rows, threads: int | None) -> Found:

@@ -165,7 +165,7 @@ class Scorer(ABC):
         return self.hin_
 
     def fingerprint(self) -> str:
-        """Return what tells this scorer from others with the same parameters: nothing, unless it has learned."""
+        """Return what tells its scores from others' with the same parameters: nothing, unless it has learned."""
         return ""
 
     def save(self, folder: str | Path) -> Path:

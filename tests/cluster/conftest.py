@@ -67,7 +67,13 @@ def weighted() -> HIN:
 @pytest.fixture(scope="session")
 def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A scheduler and some workers, each a process of its own, over TCP."""
-    folder = tmp_path_factory.mktemp("dask")
+    with start_cluster(tmp_path_factory.mktemp("dask"), WORKERS) as (address, _):
+        yield address
+
+
+@contextmanager
+def start_cluster(folder: Path, workers: int) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """Start a scheduler and some workers; yield its address and their processes."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -77,8 +83,8 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     processes = [_start([*command, "scheduler", "--port", str(port), *own], folder)]
     try:
         worker = [*command, "worker", address, *own, "--no-nanny", "--nthreads", "1", "--memory-limit", "1GiB"]
-        processes += [_start([*worker, "--local-directory", str(folder)], folder) for _ in range(WORKERS)]
-        yield address
+        processes += [_start([*worker, "--local-directory", str(folder)], folder) for _ in range(workers)]
+        yield address, processes[1:]
     finally:
         for process in processes:
             if process.poll() is None:

@@ -1,8 +1,11 @@
 """Joins on a cluster: the same to the byte as in one process, whatever is cut, killed or interrupted."""
 
 import os
+import re
 import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +14,12 @@ from distributed import Client
 
 import neupath as npth
 from neupath import HIN, NeuPathError, join
-from neupath.cluster import Dask
+from neupath.blocks import discard
+from neupath.cluster import Dask, ranking
 from neupath.cluster.ranking import merge_rankings
 from neupath.measures import MEASURES, measure_named
 from neupath.ranking import Ranking, top_k_of_scores
-from tests.cluster.conftest import WORKERS
+from tests.cluster.conftest import WORKERS, start_cluster
 from tests.test_cli import Run, run  # noqa: F401
 
 APVPA = "author-paper-venue-paper-author"
@@ -112,6 +116,49 @@ def test_a_killed_worker_loses_nothing_but_time(scheduler: str, weighted: HIN, t
     assert (tmp_path / "here.parquet").read_bytes() == (tmp_path / "there.parquet").read_bytes()
 
 
+def test_without_workers_a_join_gives_up_and_keeps_what_is_done(tmp_path: Path, weighted: HIN, caplog) -> None:
+    scorer, out = npth.PathSim("paper-author-paper").bind(weighted), tmp_path / "there.parquet"
+    (tmp_path / "dask").mkdir()
+    with start_cluster(tmp_path / "dask", 1) as (address, workers):
+
+        def kill(done: int, _: int) -> None:
+            if done:
+                workers[0].kill()
+
+        with pytest.raises(NeuPathError, match=r"broken off \(all workers were gone for 1 seconds\); give the"):
+            join(scorer, out, 5, block=2, engine=Dask(address, patience=1), progress=kill)
+    assert "all workers are gone; waiting 1 seconds for others" in caplog.text
+    assert join(scorer.fit(weighted), out, 5, block=2).resumed > 0
+
+
+def test_ctrl_c_says_what_is_kept(tmp_path: Path) -> None:
+    options = ["--path", "class-method-class", "--block", "1", "--engine", "dask", "--workers", "1"]
+    command = [sys.executable, "-m", "neupath.cli", "join", "stdlib", "--out", "top.parquet", *options]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while not list(tmp_path.glob("top.parquet.parts/0*.parquet")):
+        assert process.poll() is None, "it ended before it could be interrupted"
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does, which tells the workers, too
+    told = process.communicate()[1]
+    assert process.returncode == 130
+    assert re.fullmatch(r"error: interrupted; \d+ finished blocks are kept in top.parquet.parts, and .*\n", told)
+    assert [path.name for path in tmp_path.iterdir()] == ["top.parquet.parts"]
+    assert not list(tmp_path.glob("top.parquet.parts/work-*"))
+
+
+@pytest.mark.usefixtures("inline")
+def test_a_task_that_outlives_its_join_writes_no_block(weighted: HIN, tmp_path: Path, monkeypatch) -> None:
+    def write(*given: object) -> None:
+        discard(next(tmp_path.glob("a.parquet.parts/work-*")))  # the join is over, and another one may have its folder
+        whole(*given)
+
+    whole = ranking.write_hits
+    monkeypatch.setattr(ranking, "write_hits", write)
+    with pytest.raises(NeuPathError, match="cannot write .*000000.parquet: .*No such file or directory"):
+        join(npth.PathSim(APVPA).bind(weighted), tmp_path / "a.parquet", 5, engine=Dask())
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_command_starts_workers_of_its_own(run: Run, tmp_path: Path) -> None:  # noqa: F811
     out = tmp_path / "top.parquet"
     told = run("join", "toy", "--path", "APVPA", "--engine", "dask", "--workers", 1, "--out", out, "--json")
@@ -124,6 +171,8 @@ def test_the_command_starts_workers_of_its_own(run: Run, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (["--patience", 9], "--memory-limit and --patience are of a cluster; give --engine dask, too"),
+        (["--engine", "dask", "--patience", 0], "patience is 0.0; wait for some seconds, such as 120"),
         (["--workers", 2], "are of a cluster; give --engine dask, too"),
         (["--engine", "dask", "--threads", 2], "leave out --threads and --model"),
         (["--engine", "dask", "--workers", 0], "workers is 0; use at least 1"),

@@ -10,9 +10,10 @@ import pytest
 
 import neupath as npth
 from neupath import NeuPathError, join
-from neupath.cluster import Dask, join_folder, plan_folder
+from neupath.cluster import Dask, chunks, join_folder, plan_folder
 from neupath.cluster.ingestion import ingest
 from neupath.cluster.numbering import hash_ids
+from neupath.datasets.tables import TableFile
 from neupath.join import Terms
 from neupath.measures import MEASURES, measure_named
 from tests.cluster.conftest import Inline
@@ -134,6 +135,27 @@ def test_what_graph_toml_says(tmp_path: Path) -> None:
         assert_same_graph(tmp_path / "g", tmp_path / f"cites-{number}", 60, duplicates=duplicates)
 
 
+@pytest.mark.parametrize("most", [100, 333, 999, 1000, 1999])
+def test_a_row_group_larger_than_a_task_is_cut(tmp_path: Path, monkeypatch, most: int) -> None:
+    monkeypatch.setattr(chunks, "_BATCH_ROWS", 70)
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    for name, table in edges(text_id).items():
+        write_parts(folder, name, table, 1, row_group=2000)
+    cut = chunks.cut_table(TableFile(folder / "author_paper.parquet"), ["author_id"], most)
+    assert len(cut) == -(-2000 // most)
+    assert max(chunk.rows for chunk in cut) <= most
+    assert_same_graph(folder, tmp_path / "work", most)
+
+
+def test_parts_in_folders_that_are_named_for_a_value(tables: Path, tmp_path: Path) -> None:
+    for number, part in enumerate(sorted((tables / "author_paper").glob("*.parquet"))):
+        folder = tables / "author_paper" / f"year={number % 2}"
+        folder.mkdir(exist_ok=True)
+        part.rename(folder / part.name)
+    assert_same_graph(tables, tmp_path / "work", 300)
+
+
 def test_tables_without_rows(tmp_path: Path) -> None:
     none = pa.table({"author_id": pa.array([], pa.string()), "paper_id": pa.array([], pa.string())})
     pq.write_table(none, tmp_path / "author_paper.parquet")
@@ -226,7 +248,7 @@ def test_a_folder_of_files(tables: Path, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("inline")
 def test_a_folder_that_is_not_there(tables: Path, tmp_path: Path) -> None:
-    with pytest.raises(NeuPathError, match=r"cannot write .*none/a.parquet.parts: No such file"):
+    with pytest.raises(NeuPathError, match=r"cannot write .*none/a.parquet.lock: No such file"):
         join_folder(npth.PathSim(APVPA), plan_folder(tables), tmp_path / "none" / "a.parquet", engine=Dask())
 
 

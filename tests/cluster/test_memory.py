@@ -11,8 +11,9 @@ import pytest
 
 import neupath as npth
 from neupath import HIN, Edges, NeuPathError, Nodes, Relation, join
+from neupath.blocks import Job, Sides
 from neupath.cluster import Dask
-from neupath.cluster.engine import _room
+from neupath.cluster.room import Room, room_in
 from neupath.cluster.workers import Workers, connect
 
 LIMIT = 480 << 20
@@ -41,8 +42,31 @@ def test_a_product_larger_than_a_worker_stays_below_its_limit(small_worker: Work
     join(measure.bind(hin), tmp_path / "there.parquet", 5, engine=engine, **options)
     assert max(small_worker.client.run(peak).values()) < 0.95 * LIMIT
     join(measure.fit(hin), tmp_path / "here.parquet", 5, **options)
-    assert _room(LIMIT) < measure.factors_.left.nnz  # as a whole, it would not have fit
+    assert room_in(LIMIT).entries < measure.factors_.left.nnz  # as a whole, it would not have fit
     assert (tmp_path / "here.parquet").read_bytes() == (tmp_path / "there.parquet").read_bytes()
+
+
+def test_the_hits_of_a_block_are_counted(tmp_path: Path) -> None:
+    def job(k: int | None, block: int) -> Job:
+        sides = Sides(10_000, 10_000, pa.string(), pa.string(), are_one=True)
+        return Job(np.arange(10_000), k, 0.5, block, tmp_path / "a.parquet", sides)
+
+    assert room_in(LIMIT, job(None, 4096)) == Room(room_in(LIMIT).entries, 0)
+    few, many = room_in(LIMIT, job(10, 500)), room_in(LIMIT, job(1000, 500))
+    assert many.entries < few.entries < room_in(LIMIT).entries
+    assert (few.hits, many.hits) == (10 * 10_000, 1000 * 500)  # of all blocks, and of one, which is more than a quarter
+    with pytest.raises(NeuPathError, match=r"480 MiB .* 844 for a block of 4,096 queries with 1,000 hits each;"):
+        room_in(LIMIT, job(1000, 4096))
+
+
+def test_many_hits_stay_below_the_limit(small_worker: Workers, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    ids = pa.array([f"author-{number:08}" for number in range(3000)])
+    edges = Edges(Relation("author", "writes", "paper"), np.repeat(np.arange(3000), 20), rng.integers(0, 100, 60_000))
+    hin = HIN.build([Nodes("author", ids), Nodes("paper", pa.array(np.arange(100)))], [edges])
+    engine = Dask(small_worker.client.scheduler.address)
+    join(npth.PathSim("author-paper-author").bind(hin), tmp_path / "a.parquet", 1000, engine=engine, block=900)
+    assert max(small_worker.client.run(peak).values()) < 0.95 * LIMIT
 
 
 def test_a_task_that_does_not_fit_is_one_sentence(small_worker: Workers) -> None:

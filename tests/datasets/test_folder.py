@@ -468,6 +468,43 @@ def test_a_table_may_be_a_folder_of_parts(tmp_path: Path) -> None:
     assert (hin.matrices[relation].toarray() == [[0, 2, 3], [1, 0, 0], [0.5, 0, 0]]).all()
 
 
+def test_parts_may_lie_in_folders_that_are_named_for_a_value(tmp_path: Path) -> None:
+    table = tmp_path / "g" / "movie_actor"
+    parts(table / "year=2021" / "month=1", {"movie_id": [3], "actor_id": ["c"]})
+    parts(
+        table / "year=2020" / "month=2",
+        {"movie_id": [1, 2], "actor_id": ["a", "b"]},
+        {"movie_id": [1], "actor_id": ["d"]},
+    )
+    parts(table / "year=2020" / "_temporary", {"movie_id": [9], "actor_id": ["x"]})
+    hin = npth.load(tmp_path / "g")
+    assert hin.nodes["movie"].ids.to_pylist() == [1, 2, 3]
+    assert hin.nodes["actor"].ids.to_pylist() == ["a", "b", "d", "c"]
+    assert hin.notes == ("movie_actor is cut into folders by month, year: what their names say is not read",)
+
+
+def test_a_column_that_names_nodes_is_no_name_of_a_folder(tmp_path: Path) -> None:
+    table = tmp_path / "g" / "movie_actor"
+    parts(table / "actor_id=7", {"movie_id": [3], "weight": [0.5]})
+    with pytest.raises(NeuPathError, match="movie_actor is cut into folders by actor_id, and the names of folders are"):
+        npth.load(tmp_path / "g")
+    parts(table / "actor_id=8", {"movie_id": [3], "actor_id": [8]})
+    (table / "actor_id=7" / "part-00.parquet").unlink()
+    assert npth.load(tmp_path / "g").notes == ()
+
+
+def test_parts_that_lie_too_deep_are_noted(tmp_path: Path) -> None:
+    table = parts(tmp_path / "g" / "movie_actor", {"movie_id": [1], "actor_id": ["a"]})
+    parts(table / "2020", {"movie_id": [2], "actor_id": ["b"]})
+    (table / "docs").mkdir()
+    assert npth.load(tmp_path / "g").notes == (
+        "movie_actor/2020 was left out: parts of a table lie in its folder, or in some named as year=2020",
+    )
+    (tmp_path / "g" / "graph.toml").write_text('ignore = ["movie_a*"]')
+    parts(tmp_path / "g" / "movie_genre", {"movie_id": [1], "genre_id": ["a"]})
+    assert npth.load(tmp_path / "g").notes == ()
+
+
 @pytest.mark.parametrize(
     ("second", "message"),
     [

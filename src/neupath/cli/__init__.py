@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from neupath.cli.console import StoppedError
 from neupath.cli.datasets import datasets_app
 from neupath.cli.demo import demo
 from neupath.cli.inferring import infer
@@ -19,6 +20,7 @@ from neupath.cli.storing import check, export, import_, update
 from neupath.errors import NeuPathError
 from neupath.rendering import printable
 
+_INTERRUPTED = 130
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -77,8 +79,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.flush()
     except NeuPathError as error:
         _fail(str(error), 2)
+    except StoppedError as stop:
+        _fail(str(stop), _INTERRUPTED)
     except (KeyboardInterrupt, typer.Abort):
-        _fail("interrupted", 130)
+        _fail("interrupted", _INTERRUPTED)
     except BrokenPipeError:  # whoever read the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -88,6 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if not hasattr(error, "format_message"):  # what the command-line parser says of a wrong call
             raise
         _fail(f"{error.format_message()} (neupath --help teaches)", 2)
+    if code == _INTERRUPTED:  # which is all that the command-line parser makes of Ctrl-C
+        _fail("interrupted", _INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -18,6 +18,10 @@ out = Console()
 err = Console(stderr=True)
 
 
+class StoppedError(Exception):
+    """The user stopped a command, which says what it leaves behind."""
+
+
 def load_graph(
     graph: str,
     config: Path | None = None,

@@ -1,12 +1,15 @@
 """join: the most similar targets of every node, as a Parquet file."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from neupath.cli.console import err, load_graph, note_relations, print_json, required_path
+from neupath.blocks import count_finished, parts_of
+from neupath.cli.console import StoppedError, err, load_graph, note_relations, print_json, required_path
 from neupath.cli.options import ConfigFile, Data, DuplicatesOption, Graph, Json, Measure, MetaPathOption, Model
 from neupath.errors import QueryError
 from neupath.graph import HIN
@@ -44,6 +47,9 @@ def join(
     memory_limit: Annotated[
         str | None, typer.Option("--memory-limit", help="Memory of each process that is started, such as 2GiB.")
     ] = None,
+    patience: Annotated[
+        float | None, typer.Option("--patience", help="Seconds to wait for workers once all are gone; 120 by default.")
+    ] = None,
     ingest: Annotated[
         Literal["cluster", "local"] | None,
         typer.Option("--ingest", help="Who reads a folder of Parquet tables; the cluster, unless it cannot."),
@@ -73,7 +79,7 @@ def join(
       neupath join tables/ --path author-paper-author --engine dask --memory-limit 2GiB --out similar.parquet
 
     """
-    chosen = _engine(engine, threads, scheduler, workers, memory_limit, model)
+    chosen = _engine(engine, threads, scheduler, workers, memory_limit, patience, model)
     if ingest is not None and engine == "local":
         raise QueryError("--ingest says who of a cluster reads the tables; give --engine dask, too")
     if model is not None and path is not None:
@@ -81,10 +87,11 @@ def join(
     terms = Terms(10 if k is None and min_score == 0 else k, min_score, block=block)
     source = _Source(graph, config, duplicates, data)
     joined = None
-    if not isinstance(chosen, Local) and ingest != "local":
-        joined = _join_tables(source, measure, path, out, terms, chosen, ingest == "cluster")
-    if joined is None:
-        joined = _join_graph(source, model, measure, path, out, terms, chosen)
+    with _telling_what_is_kept(out):
+        if not isinstance(chosen, Local) and ingest != "local":
+            joined = _join_tables(source, measure, path, out, terms, chosen, ingest == "cluster")
+        if joined is None:
+            joined = _join_graph(source, model, measure, path, out, terms, chosen)
     if as_json:
         print_json(joined.to_dict())
         return
@@ -98,18 +105,36 @@ def _engine(
     scheduler: str | None,
     workers: int | None,
     memory_limit: str | None,
+    patience: float | None,
     model: Path | None,
 ) -> "Local | Dask":
     """Return the engine that was asked for, or say which options it does not take."""
     if engine == "local":
-        if (scheduler, workers, memory_limit) != (None, None, None):
-            raise QueryError("--scheduler, --workers and --memory-limit are of a cluster; give --engine dask, too")
+        if any(option is not None for option in (scheduler, workers, memory_limit, patience)):
+            raise QueryError(
+                "--scheduler, --workers, --memory-limit and --patience are of a cluster; give --engine dask, too"
+            )
         return Local(threads)
     if threads is not None or model is not None:
         raise QueryError("--engine dask joins by --path, on --workers processes; leave out --threads and --model")
-    from neupath.cluster import Dask
+    from neupath.cluster import PATIENCE, Dask
 
-    return Dask(scheduler, workers, memory_limit)
+    return Dask(scheduler, workers, memory_limit, patience=PATIENCE if patience is None else patience)
+
+
+@contextmanager
+def _telling_what_is_kept(out: Path) -> Iterator[None]:
+    """Say to whom interrupts a join how much of it is not lost."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        finished = count_finished(out)
+        if not finished:
+            raise StoppedError("interrupted before a block was finished; the same command begins anew") from stop
+        raise StoppedError(
+            f"interrupted; {finished:,} finished blocks are kept in {parts_of(out)}, and the same command goes on with "
+            f"the others"
+        ) from stop
 
 
 @dataclass(frozen=True)

@@ -1,30 +1,26 @@
 """Dask: the engine that joins on a cluster, from the factors multiplied in tiles to the parts of the result."""
 
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import uuid4
 
 import numpy as np
 
+from neupath.blocks import Job, discard, make_parts, make_work
+from neupath.cluster.absence import PATIENCE
 from neupath.cluster.ids import Ids, write_ids
 from neupath.cluster.products import Multiplied, multiply_halves
 from neupath.cluster.ranking import LEFT_NORMS, QUERIES, RIGHT_NORMS, Order, rank_parts
+from neupath.cluster.room import Room, room_in
 from neupath.cluster.tiles import group
 from neupath.cluster.workers import Workers, connect, parse_memory
 from neupath.errors import QueryError
-from neupath.join import Job, Told, make_parts
+from neupath.join import Told
 from neupath.measures import PathMeasure
 from neupath.scorer import Scorer
 
-_BASE = 320 << 20
-"""Bytes of a worker before it has any work: Python, the kernels, and what they compile."""
-_AN_ENTRY = 96
-"""Bytes that a task takes at its peak for each entry of a strip: its copies by row, by column and in the index."""
-_FEWEST = 1 << 18
-_HITS_AT_ONCE = 1 << 22
 _TASKS_A_WORKER = 2
 
 
@@ -43,6 +39,8 @@ class Dask:
     memory_limit: str | int | None = None
     strip: int | None = None
     """Entries of a factor that a task holds at once; as the workers' memory allows unless said."""
+    patience: float = PATIENCE
+    """Seconds to wait for workers once all are gone; blocks that are finished are kept."""
 
     def __post_init__(self) -> None:
         if self.scheduler is not None and (self.workers is not None or self.memory_limit is not None):
@@ -51,60 +49,58 @@ class Dask:
             raise QueryError(f"workers is {self.workers}; use at least 1, or leave it out for one a core")
         if self.strip is not None and self.strip < 1:
             raise QueryError(f"strip is {self.strip}; hold at least 1 entry at once")
+        if not 0 < self.patience < np.inf:
+            raise QueryError(f"patience is {self.patience}; wait for some seconds, such as {PATIENCE:.0f}")
         limit = parse_memory(self.memory_limit)
         if limit is not None:
-            _room(limit)
+            room_in(limit)
 
     def run(self, scorer: Scorer, job: Job, missing: Sequence[int], told: Told) -> None:
         """Write the missing blocks of a join over a graph that this process holds, on the workers."""
         if not isinstance(scorer, PathMeasure):
             raise QueryError(f"{scorer.name} cannot be joined on a cluster, only measures over a meta-path can")
-        with self.work_in(job.folder) as (work, workers, most):
+        with self.work_in(job.folder) as (work, workers):
+            room = self.room(workers, job)
             halves = scorer.halves(scorer.hin_, scorer.metapath_)
             nodes = scorer.hin_.nodes
-            multiplied = multiply_halves(halves, work, workers, most)
+            multiplied = multiply_halves(halves, work, workers, room.entries)
             sources = write_ids(work / "sources", nodes[scorer.source_type].ids)
             targets = write_ids(work / "targets", nodes[scorer.target_type].ids)
-            order = make_order(job, work, multiplied, scorer.normalisation, (sources, targets), most)
+            order = make_order(job, work, multiplied, scorer.normalisation, (sources, targets), room)
             rank_missing(order, multiplied, job, missing, workers, told)
 
     @contextmanager
-    def work_in(self, folder: Path) -> Iterator[tuple[Path, Workers, int]]:
-        """Connect to workers; yield a folder that all see, them, and how many entries a task may hold at once."""
+    def work_in(self, folder: Path) -> Iterator[tuple[Path, Workers]]:
+        """Connect to workers; yield a folder that all see, and them."""
         make_parts(folder)
-        for left_over in folder.glob("work-*"):
-            shutil.rmtree(left_over)
-        work = (folder / f"work-{uuid4().hex[:8]}").absolute()
-        work.mkdir()
+        work = make_work(folder, uuid4().hex[:8])
         try:
-            with connect(self.scheduler, self.workers, parse_memory(self.memory_limit), work) as workers:
-                yield work, workers, self.strip or _room(workers.memory)
+            memory = parse_memory(self.memory_limit)
+            with connect(self.scheduler, self.workers, memory, work, self.patience) as workers:
+                yield work, workers
                 workers.free()
         finally:
-            shutil.rmtree(work, ignore_errors=True)  # with a join that is done, it is gone already
+            discard(work)  # with a join that is done, it is gone already
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
 
-
-def _room(memory: int) -> int:
-    """Return how many entries of a factor a task may hold at once."""
-    most = (memory - _BASE) // _AN_ENTRY
-    if most < _FEWEST:
-        least = (_BASE + _FEWEST * _AN_ENTRY) >> 20
-        raise QueryError(f"a worker has {memory >> 20} MiB of memory, and needs at least {least}; give it more")
-    return most
+    def room(self, workers: Workers, job: Job | None = None) -> Room:
+        """Return how much a task may hold at once."""
+        room = room_in(workers.memory, job)
+        return room if self.strip is None else replace(room, entries=self.strip)
 
 
 def make_order(
-    job: Job, work: Path, multiplied: Multiplied, normalisation: int, ids: tuple[Ids, Ids], most: int
+    job: Job, work: Path, multiplied: Multiplied, normalisation: int, ids: tuple[Ids, Ids], room: Room
 ) -> Order:
     """Write what the workers need to know of a join into a folder, and say where it lies."""
     np.save(work / QUERIES, job.queries)
     np.save(work / LEFT_NORMS, multiplied.left_norms)
     np.save(work / RIGHT_NORMS, multiplied.right_norms)
+    blocks = tuple(group(multiplied.entries.tolist(), room.entries))
     return Order(
-        work, job.folder.absolute(), multiplied.left, multiplied.right, tuple(group(multiplied.entries.tolist(), most)),
-        most, *ids, int(normalisation), job.step, job.limit, job.min_score, job.sides.are_one,
+        work, job.folder.absolute(), multiplied.left, multiplied.right, blocks, room, *ids, int(normalisation),
+        job.step, job.limit, job.min_score, job.sides.are_one,
     )  # fmt: skip
 
 
@@ -125,13 +121,13 @@ def _share_out(
     """
     if order.fits:
         return [(number,) for number in missing]
-    most_hits, most_parts = _HITS_AT_ONCE // job.step, -(-len(missing) // (_TASKS_A_WORKER * workers))
+    most_parts = min(-(-len(missing) // (_TASKS_A_WORKER * workers)), max(1, order.room.hits // max(1, job.most_hits)))
     groups: list[list[int]] = []
     held = 0
     for number in missing:
         entries = int(multiplied.row_counts[job.block(number)].sum())
-        full = not groups or len(groups[-1]) >= min(most_parts, max(1, most_hits // max(1, job.limit or 1)))
-        if full or held + entries > order.most // 2:
+        full = not groups or len(groups[-1]) >= most_parts
+        if full or held + entries > order.room.entries // 2:
             groups.append([])
             held = 0
         groups[-1].append(number)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from neupath.blocks import Sides, claimed, parts_of
 from neupath.cluster.engine import Dask, make_order, rank_missing
 from neupath.cluster.ingestion import Plan, ingest
 from neupath.cluster.legs import LegCutter
@@ -11,7 +12,7 @@ from neupath.datasets.registry import find_tables
 from neupath.datasets.sources import RelationTables
 from neupath.errors import QueryError
 from neupath.graph import Duplicates
-from neupath.join import Joined, Progress, Sides, Terms, Told, check_terms, finish_job, open_job, parts_of
+from neupath.join import Joined, Progress, Terms, Told, check_terms, finish_job, open_job
 from neupath.measures import PathMeasure
 from neupath.metapath import MetaPath
 
@@ -52,21 +53,22 @@ def join_folder(
             f"those; read the graph in this process instead, with --ingest local"
         )
     check_terms(target, asked)
-    with dask.work_in(parts_of(target)) as (work, workers, most):
+    with claimed(target), dask.work_in(parts_of(target)) as (work, workers):
         lefts, rights = measure.half_legs(metapath)
         relations = {link.relation for leg in (*lefts, *(rights or ())) for link in leg.step.links}
-        graph = ingest(plan, relations, work / "graph", workers, most)
+        graph = ingest(plan, relations, work / "graph", workers, dask.room(workers).entries)
         sources, targets = graph.ids[metapath.source], graph.ids[metapath.target]
         sides = Sides(len(sources), len(targets), sources.kind, targets.kind, metapath.source == metapath.target)
         params = measure.params() | {"metapath": str(metapath)}
         job = open_job(target, asked, sides, {"scorer": measure.name, "params": params, "tables": graph.digest})
 
         def run(missing: Sequence[int], told: Told) -> None:
-            cutter = LegCutter(graph, work, workers, most)
+            room = dask.room(workers, job)
+            cutter = LegCutter(graph, work, workers, room.entries)
             left = cutter.cut(lefts, "left", is_left=True)
             right = None if rights is None else cutter.cut(rights, "right", is_left=False)
-            multiplied = multiply_tiles(left, right, work, workers, most)
-            order = make_order(job, work, multiplied, measure.normalisation, (sources, targets), most)
+            multiplied = multiply_tiles(left, right, work, workers, room.entries)
+            order = make_order(job, work, multiplied, measure.normalisation, (sources, targets), room)
             rank_missing(order, multiplied, job, missing, workers, told)
 
         return finish_job(job, run, progress)

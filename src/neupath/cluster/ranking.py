@@ -9,6 +9,7 @@ from scipy.sparse import csr_array, vstack
 
 from neupath.cluster.ids import Ids
 from neupath.cluster.kept_block import keep_last
+from neupath.cluster.room import Room
 from neupath.cluster.tiles import Tiles
 from neupath.graph import Csr, Floats, freeze
 from neupath.halfpath import Factors, mirrored
@@ -31,8 +32,7 @@ class Order:
     """Nothing where it is `left` transposed."""
     blocks: tuple[range, ...]
     """The strips of targets that are taken at once."""
-    most: int
-    """Entries that a task holds at once."""
+    room: Room
     sources: Ids
     targets: Ids
     normalisation: int
@@ -82,7 +82,9 @@ def rank_parts(order: Order, numbers: tuple[int, ...]) -> None:
         hits = slice(ends[first], ends[last])
         own = Found(found.sizes[first:last], found.rows[hits], found.scores[hits])
         ids = order.sources.take(rows), order.targets.take(own.rows)
-        write_hits(order.parts / f"{number:06}.parquet", *ids, own)
+        written = order.work / f"{number:06}.parquet"
+        write_hits(written, *ids, own)
+        written.replace(order.parts / written.name)  # unless the join is over, and its folder gone
         first = last
 
 

@@ -1,13 +1,16 @@
 """Workers: the processes of a Dask cluster, one that is given or one that is started here, and tasks run on them."""
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from neupath.cluster.absence import PATIENCE, Absence
 from neupath.cluster.kept_block import forget
+from neupath.cluster.uninterrupted import uninterrupted
 from neupath.errors import MissingExtraError, NeuPathError, QueryError
 from neupath.machine import count_cores, total_memory
 
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 T = TypeVar("T")
+_logger = logging.getLogger("distributed")
 _SECONDS_TO_ANSWER = 20
 _CONFIG = {
     # blocks lie in files and not in Dask's memory, so that there is nothing to spill, and pausing would only stall
@@ -34,35 +38,40 @@ class Workers:
     count: int
     memory: int
     """Bytes that a task may take with its process; a process with several threads shares them."""
+    patience: float
+    """Seconds to wait for workers once all are gone."""
 
     def each(
         self, work: Callable[..., T], arguments: Sequence[tuple[Any, ...]], told: Callable[[int], None] = lambda _: None
     ) -> list[T]:
         """Run a task for each tuple of arguments; return the results in order, and tell of each task as it ends.
 
-        A task whose worker dies is run again elsewhere.
+        A task whose worker dies is run again elsewhere; with no worker left for long, it is given up.
         """
         from distributed import KilledWorker, as_completed
 
         futures = [self.client.submit(work, *given, pure=False) for given in arguments]
         number = {future.key: at for at, future in enumerate(futures)}
         results: list[Any] = [None] * len(futures)
+        absence = Absence(self.client, futures, self.patience)
         try:
-            for future, result in as_completed(futures, with_results=True):
-                if isinstance(result, BaseException):  # Dask does not raise that tasks are lost
-                    raise CancelledError("the scheduler lost its tasks, or is gone") from result
-                at = number[future.key]
-                results[at] = result
-                futures[at].release()
-                told(at)
+            with absence:
+                for future, result in as_completed(futures, with_results=True):
+                    if isinstance(result, BaseException):  # Dask does not raise that tasks are lost
+                        raise CancelledError("the scheduler lost its tasks, or is gone") from result
+                    at = number[future.key]
+                    results[at] = result
+                    futures[at].release()
+                    told(at)
         except (KilledWorker, MemoryError) as error:
             raise NeuPathError(
                 "a task took more memory than a worker has, four times over; give --memory-limit more, "
                 "or a smaller --block"
             ) from error
         except (CancelledError, OSError) as error:
+            reason = f"all workers were gone for {self.patience:.0f} seconds" if absence.too_long else error
             raise NeuPathError(
-                f"the work on the cluster was broken off ({error}); give the same command again: it goes on with the "
+                f"the work on the cluster was broken off ({reason}); give the same command again: it goes on with the "
                 f"blocks that are missing"
             ) from error
         finally:
@@ -78,7 +87,9 @@ class Workers:
 
 
 @contextmanager
-def connect(scheduler: str | None, count: int | None, memory_limit: int | None, folder: Path) -> Iterator[Workers]:
+def connect(
+    scheduler: str | None, count: int | None, memory_limit: int | None, folder: Path, patience: float = PATIENCE
+) -> Iterator[Workers]:
     """Connect to a scheduler, or start one here with workers of its own, who must all see a folder."""
     try:
         import dask
@@ -87,22 +98,31 @@ def connect(scheduler: str | None, count: int | None, memory_limit: int | None, 
         raise MissingExtraError("Dask", "neupath[cluster]") from error
     if scheduler is not None:
         with _answering(scheduler) as client:
-            yield _described(client, folder)
+            yield _described(client, folder, patience)
         return
     cores = count_cores()
-    with (
-        dask.config.set(_CONFIG),
-        LocalCluster(
-            n_workers=count or cores,
-            threads_per_worker=1,
-            memory_limit=memory_limit or "auto",
-            dashboard_address="127.0.0.1:0",  # any free port: several joins may run at once
-            host="127.0.0.1",
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+    with ExitStack() as stack:
+        stack.callback(_logger.setLevel, _logger.level)
+        stack.enter_context(dask.config.set(_CONFIG))
+        with uninterrupted():
+            cluster = LocalCluster(
+                n_workers=count or cores,
+                threads_per_worker=1,
+                memory_limit=memory_limit or "auto",
+                dashboard_address="127.0.0.1:0",  # any free port: several joins may run at once
+                host="127.0.0.1",
+                silence_logs=logging.ERROR,
+            )
+            client = stack.enter_context(Client(stack.enter_context(cluster)))
+            stack.push(_hush)
         client.wait_for_workers(count or cores)
-        yield _described(client, folder)
+        yield _described(client, folder, patience)
+
+
+def _hush(error: type[BaseException] | None, *_: object) -> None:
+    """Let nothing be logged of a cluster that ends in the middle of its work: an error says what happened."""
+    if error is not None:
+        _logger.setLevel(logging.CRITICAL + 1)
 
 
 @contextmanager
@@ -125,19 +145,21 @@ def _answering(scheduler: str) -> Iterator["Client"]:
         yield client
 
 
-def _described(client: "Client", folder: Path) -> Workers:
+def _described(client: "Client", folder: Path, patience: float) -> Workers:
     """Ask every worker what it has, and whether it sees the folder."""
     try:
         told = client.run(_describe, str(folder))
     except ImportError as error:
         raise QueryError(f"a worker cannot import neupath ({error}); install it where the workers run") from error
+    if not told:
+        raise QueryError("all workers are gone; start some, and give the same command again")
     blind = [address for address, (sees, _, _) in told.items() if not sees]
     if blind:
         raise QueryError(
             f"the worker {blind[0]} does not see {folder}; give an --out in a folder that all machines share"
         )
     threads = sum(threads for _, threads, _ in told.values())
-    return Workers(client, threads, min(memory // threads for _, threads, memory in told.values()))
+    return Workers(client, threads, min(memory // threads for _, threads, memory in told.values()), patience)
 
 
 def _describe(folder: str, dask_worker: Any) -> tuple[bool, int, int]:

@@ -211,13 +211,14 @@ class _Types:
         return self._ending(word) is not None
 
 
-def _is_id(column: str) -> bool:
+def is_id(column: str) -> bool:
+    """Whether a column says by its name that it holds ids."""
     return bool(re.search(r"(?:_id|Id|ID)$", column))
 
 
 def _mentioned(file: TableFile, stems: Iterable[str]) -> str | None:
     """Return the type of a table of ids whose name begins or ends another file's, as that one spells it."""
-    if file.columns[0].lower() not in _ID_COLUMNS or any(_is_id(column) for column in file.columns[1:]):
+    if file.columns[0].lower() not in _ID_COLUMNS or any(is_id(column) for column in file.columns[1:]):
         return None
     for name, other in product(singulars(stem(file.path)), stems):
         if other.lower().startswith(f"{name}_"):
@@ -264,7 +265,7 @@ def _as_relation(file: TableFile, types: _Types) -> RelationFile | None:
         middle = [w for w in middle if target.lower() not in singulars(w)]
     elif file.path.is_dir():  # whose name says nothing: it may as well hold copies of other tables
         return None
-    elif (types.is_known(source) and types.is_known(target)) or (_is_id(first) and _is_id(second) and source != target):
+    elif (types.is_known(source) and types.is_known(target)) or (is_id(first) and is_id(second) and source != target):
         ends, middle = (source, target), []
     else:
         return None

@@ -25,6 +25,7 @@ from neupath.datasets.sources import (
 )
 from neupath.datasets.tables import TABLE_SUFFIXES, TableFile, is_table, stem
 from neupath.datasets.triples import find_triples, has_triples, is_split
+from neupath.datasets.unread import folder_names, too_deep, unread_columns
 from neupath.errors import SourceError, listed
 from neupath.graph import Duplicates, check_duplicates
 from neupath.schema import Relation
@@ -48,7 +49,8 @@ def recognise_folder(folder: Path, config: Path | None = None, duplicates: Dupli
     """Find out what the tables of a folder are, with its graph.toml or another one."""
     settings = settings_of(folder, config)
     paths = [path for path in sorted(folder.iterdir()) if is_table(path) and not _ABOUT.match(path.name)]
-    return recognise_files(paths, folder, settings, duplicates)
+    found = recognise_files(paths, folder, settings, duplicates)
+    return _noting(found, [] if settings.names_tables else too_deep(folder, settings.ignore))
 
 
 def settings_of(folder: Path, config: Path | None) -> Config:
@@ -63,6 +65,15 @@ def recognise_files(
     paths: Sequence[Path], folder: Path, settings: Config, duplicates: Duplicates | None
 ) -> TableSource:
     """Find out what some table files are, as one graph."""
+    found = _recognise(paths, folder, settings, duplicates)
+    return _noting(found, folder_names(found.files))
+
+
+def _noting(found: TableSource, notes: Sequence[str]) -> TableSource:
+    return replace(found, choices=replace(found.choices, notes=[*found.choices.notes, *notes])) if notes else found
+
+
+def _recognise(paths: Sequence[Path], folder: Path, settings: Config, duplicates: Duplicates | None) -> TableSource:
     kept = [path for path in paths if not any(fnmatch(path.name, pattern) for pattern in settings.ignore)]
     refuse_twice(kept)
     choices = choices_of(settings, duplicates)
@@ -220,7 +231,9 @@ def _as_relations(paths: list[Path], folder: Path, settings: Config, choices: Ch
         for node in nodes
     ]
     edges = _take(relations, choices)
-    return RelationTables(node_sources, edges, replace(choices, notes=[*left_out, *_unread(edges, node_sources)]))
+    return RelationTables(
+        node_sources, edges, replace(choices, notes=[*left_out, *unread_columns(edges, node_sources)])
+    )
 
 
 def _named_paths(folder: Path, settings: Config) -> set[Path]:
@@ -242,22 +255,6 @@ def _take(relations: list[RelationFile], choices: Choices) -> list[EdgeSource]:
         relation = Relation(found.source, found.name, found.target, directed)
         taken.append(EdgeSource(relation, Selection(found.file, columns)))
     return taken
-
-
-def _unread(edges: list[EdgeSource], nodes: list[NodeSource]) -> list[str]:
-    """Say which columns of relations are not read: ratings without their stars are another graph."""
-    files = {edge.selection.file.path: edge.selection.file for edge in edges}
-    selections = [*(edge.selection for edge in edges), *(node.selection for node in nodes)]
-    read = {(s.file.path, column) for s in selections for column in (*s.columns.values(), *s.attributes)}
-    weighted = {edge.selection.file.path for edge in edges if "weight" in edge.selection.columns}
-    told = []
-    for path, file in files.items():
-        others = [column for column in file.columns if column and (path, column) not in read]
-        if others:
-            what = f"the columns {listed(others, 4)} were" if others[1:] else f"the column {others[0]} was"
-            hint = "" if path in weighted else "; if one is the weight, name it in graph.toml"
-            told.append(f"of {path.name}, {what} left out{hint}")
-    return told
 
 
 def _refuse_two_node_files(nodes: list[NodeFile]) -> None:

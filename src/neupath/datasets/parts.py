@@ -1,4 +1,7 @@
-"""A table in parts: a folder of Parquet files, read one after the other in the order of their names."""
+"""A table in parts: a folder of Parquet files, read one after the other in the order of their names.
+
+They may lie in folders such as year=2020, as writers cut tables by a column: what such names say is not read.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +17,7 @@ def parts_of(path: Path) -> list[Path]:
     """Return the files of a table: itself, or those of a folder of parts."""
     if not path.is_dir():
         return [path]
-    found = _parquet_files(path)
+    found = parquet_files(path)
     if not found:
         raise SourceError(f"{path} is a folder without Parquet files; a table in parts has at least one")
     return found
@@ -22,13 +25,21 @@ def parts_of(path: Path) -> list[Path]:
 
 def is_in_parts(path: Path) -> bool:
     """Whether a folder is a table: it holds Parquet files."""
-    return path.is_dir() and bool(_parquet_files(path))
+    return path.is_dir() and bool(parquet_files(path))
 
 
-def _parquet_files(folder: Path) -> list[Path]:
+def parquet_files(folder: Path) -> list[Path]:
+    """Return the Parquet files of a folder, and of folders in it that are named for a value of a column."""
     # what begins with _ or . is a writer's own mark, such as _SUCCESS or _metadata
-    found = (path for path in folder.iterdir() if path.suffix.lower() == ".parquet" and path.is_file())
-    return sorted(path for path in found if not path.name.startswith(("_", ".")))
+    visible = [path for path in folder.iterdir() if not path.name.startswith(("_", "."))]
+    found = [path for path in visible if path.suffix.lower() == ".parquet" and path.is_file()]
+    cut = [path for path in visible if is_cut(path)]
+    return sorted([*found, *(part for path in cut for part in parquet_files(path))])
+
+
+def is_cut(path: Path) -> bool:
+    """Whether a folder is named for a value of a column, such as year=2020."""
+    return "=" in path.name and path.is_dir()
 
 
 def read_parts(parts: Sequence[Path], columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:

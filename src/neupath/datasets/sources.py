@@ -102,6 +102,11 @@ class TripleTables:
     edges: Sequence[Selection]
     choices: Choices
 
+    @property
+    def files(self) -> list[TableFile]:
+        """The table of nodes, if there is one, and then those of edges."""
+        return [selection.file for selection in (*([self.nodes] if self.nodes else []), *self.edges)]
+
 
 TableSource = RelationTables | TripleTables
 

@@ -117,6 +117,11 @@ class PathMeasure(Scorer):
     def params(self) -> dict[str, object]:
         return {"metapath": str(getattr(self, "metapath_", self.metapath))}
 
+    def fingerprint(self) -> str:
+        """Tell scores of rows that were propagated, whose last digits may differ from those of factors."""
+        product = getattr(self, "factors_", None)
+        return "propagated" if isinstance(product, Chain) and not product.is_exact else ""
+
     def score_rows(self, queries: Rows) -> Floats:
         return score_product(self.factors_, self.normalisation, queries)
 

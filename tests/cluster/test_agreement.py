@@ -1,0 +1,96 @@
+"""Every way to the same answer: joins on either engine and searches, against the formula on dense matrices."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from neupath import HIN, Edges, MetaPath, Nodes, Relation, enumerate_metapaths, join, ranking
+from neupath.cluster import Dask
+from neupath.join import Local
+from neupath.measures import measure_named
+
+RELATIONS = (
+    Relation("a", "r", "b"),
+    Relation("a", "s", "b"),
+    Relation("c", "t", "b"),
+    Relation("a", "cites", "a"),
+    Relation("b", "near", "b", directed=False),
+)
+Found = list[tuple[int, float]]
+
+
+def draw_graph(rng: np.random.Generator) -> HIN:
+    """Draw a graph with ties, hubs, rows that are alike, nodes and relations without edges, and weights that add up."""
+    sizes = {node_type: int(rng.choice([0, 1, 5, 20, 40])) for node_type in "abc"} | {"b": int(rng.integers(1, 30))}
+    edges = []
+    for relation in RELATIONS:
+        rows, columns = sizes[relation.source], sizes[relation.target]
+        count = int(rng.integers(0, 3 * max(rows, columns))) if rows and columns and rng.random() > 0.2 else 0
+        sources, targets = rng.integers(0, max(1, rows), count), rng.integers(0, max(1, columns // 3), count)
+        sources[: count // 10] = 0
+        edges.append(Edges(relation, sources, targets, rng.choice([0.0, 0.25, 0.5, 1.0, 2.0], count)))
+    ids = {node_type: pa.array([f"{node_type}{i}" for i in range(n)], pa.string()) for node_type, n in sizes.items()}
+    return HIN.build([Nodes(node_type, given) for node_type, given in ids.items()], edges)
+
+
+def score_densely(hin: HIN, path: MetaPath, measure: str) -> np.ndarray:
+    """Return the score of every pair by the formula; all products of these weights are exact."""
+    steps = [sum(hin.matrix(link).toarray() for link in step.links) for step in path.steps]
+    if measure == "pathcount":
+        return np.linalg.multi_dot(steps) if len(steps) > 1 else steps[0]
+    half = steps[: len(steps) // 2]
+    w = np.linalg.multi_dot(half) if len(half) > 1 else half[0]
+    m = w @ w.T
+    d = np.diag(m)
+    below = d[:, None] + d if measure == "pathsim" else np.sqrt(d[:, None] * d)
+    return np.where(m > 0, (2.0 if measure == "pathsim" else 1.0) * m / np.where(below > 0, below, 1), 0.0)
+
+
+def best(scores: np.ndarray, skipped: int, k: int | None, least: float, among: np.ndarray | None = None) -> Found:
+    """Return the related targets of a query, best first, ties in node order."""
+    allowed = [y for y in range(len(scores)) if y != skipped and (among is None or y in among)]
+    ranked = sorted((-scores[y], y) for y in allowed if scores[y] > 0 and scores[y] >= least)
+    return [(y, -score) for score, y in ranked[:k]]
+
+
+@pytest.mark.usefixtures("inline")
+@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("measure", ["pathsim", "joinsim", "pathcount"])
+def test_all_agree(seed: int, measure: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng([seed, len(measure)])
+    hin = draw_graph(rng)
+    paths = list(enumerate_metapaths(hin.schema, str(rng.choice(list("abc"))), 4, symmetric=measure != "pathcount"))
+    path = paths[rng.integers(len(paths))]
+    if rng.random() < 0.5:
+        monkeypatch.setattr(ranking, "_LIGHT", 0)  # as where queries are heavy and many: by the index
+        monkeypatch.setattr(ranking, "_HEAVY", 0)
+        monkeypatch.setattr(ranking, "_BUILD", 0)
+    scorer, scores = measure_named(measure, path).fit(hin), score_densely(hin, path, measure)
+    k, least = (None, 0.5) if rng.random() < 0.3 else (int(rng.choice([1, 3, 200])), float(rng.choice([0, 0.5, 1])))
+    own = range(len(scores)) if path.source == path.target else [-1] * len(scores)
+    wanted = [best(row, skipped, k, least) for row, skipped in zip(scores, own, strict=True)]
+
+    sources, targets = (hin.nodes[node_type].ids.to_pylist() for node_type in (path.source, path.target))
+    block = int(rng.choice([1, 7, 4096]))
+    engines = [Local(1), Local(2), Dask(strip=int(rng.choice([5, 40, 10**6])))]
+    files = [
+        join(scorer, tmp_path / f"{number}.parquet", k, min_score=least, block=block, engine=engine).path
+        for number, engine in enumerate(engines)
+    ]
+    rows = [
+        (sources[x], rank, targets[y], score)
+        for x, hits in enumerate(wanted)
+        for rank, (y, score) in enumerate(hits, 1)
+    ]
+    assert list(zip(*pq.read_table(files[0]).to_pydict().values(), strict=True)) == rows
+    assert files[0].read_bytes() == files[1].read_bytes() == files[2].read_bytes()
+
+    among = rng.permutation(len(targets))[: rng.integers(1, len(targets) + 1)] if targets else None
+    options = {} if among is None else {"among": [targets[y] for y in among]}
+    found = scorer.top_k(sources, k or 5, threads=2, **options)
+    assert found == [scorer.top_k(source, k or 5, threads=1, **options) for source in sources]
+    for hits, row, skipped in zip(found, scores, own, strict=True):
+        assert [(targets.index(hit.id), hit.score) for hit in hits] == best(row, skipped, k or 5, 0, among)
