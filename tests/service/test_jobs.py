@@ -74,8 +74,11 @@ def test_a_join_is_followed_to_its_result(running: Running) -> None:
         again = running.get(f"/api/jobs/{job}/events", headers={"last-event-id": after}).text
         assert list(read_events(line.encode() for line in again.split("\n")))[-1].name == "end"
     assert job in [entry["id"] for entry in running.get("/api/jobs").json()]
+    assert running.client.post(f"/api/jobs/{job}/cancel").json()["state"] == "done"  # too late, and nothing is lost
+    assert running.get(f"/api/jobs/{job}/result").status_code == 200
     assert running.client.delete(f"/api/jobs/{job}").status_code == 200
     assert running.get(f"/api/jobs/{job}").status_code == 404
+    assert running.client.delete(f"/api/jobs/{job}").status_code == 404
 
 
 def test_an_inferred_meaning_is_a_model(running: Running) -> None:
@@ -153,7 +156,12 @@ def test_a_queue_that_is_full_cancelling_and_leaving(start: Start, large: HIN, t
     assert running.get(f"/api/jobs/{first}/result").status_code == 409
     searched = running.get("/api/graphs/large/search?query=1&metapath=ABA&k=3")
     assert searched.status_code == 200  # while it runs
-    assert running.client.delete(f"/api/jobs/{first}").json()["state"] == "cancelled"
+    assert running.client.delete(f"/api/jobs/{first}").json() == {
+        "error": f"the job {first} is running; cancel it first: POST /api/jobs/{first}/cancel"
+    }
+    for _ in range(2):  # whoever asks twice is told the same
+        assert running.client.post(f"/api/jobs/{first}/cancel").json()["state"] == "cancelled"
+    assert running.get(f"/api/jobs/{first}").json()["state"] == "cancelled"
     wait_for(running, second["id"], "running")
     process = next(iter(running.service.jobs._at_work.values())).process
     heard: list[str] = []
@@ -214,6 +222,23 @@ def test_a_process_has_the_limits_of_the_service(start: Start) -> None:
         _do(order, None)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("asked", [JOIN, {"kind": "join", "graph": "toy", "metapath": "APVPA", "min_score": 1e-9}])
+def test_a_join_with_too_many_pairs_ends_and_leaves_nothing(start: Start, asked: dict[str, object]) -> None:
+    running = start(rows=8)
+    job = running.post("/api/jobs", asked).json()["id"]
+    assert wait_for(running, job, "failed")["error"] == (
+        "this join has more than 8 pairs, the most that this service writes; ask for a smaller k or a higher "
+        "min_score, or use 'neupath join'"
+    )
+    assert running.get(f"/api/jobs/{job}/result").status_code == 409
+    folder = running.service.jobs.jobs[job].folder
+    for _ in range(200):
+        if not running.service.jobs._at_work:
+            break
+        time.sleep(0.05)
+    assert [path.name for path in folder.iterdir()] == ["job.json"]
+
+
 def test_an_error_of_our_own_fails_the_job_and_the_next_goes_on(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     running = start()
     follow = jobs._follow
@@ -256,7 +281,7 @@ def test_a_job_cancelled_while_its_model_is_made_ready_leaves_none(
     monkeypatch.setattr(running.service.jobs, "_finished", slow)
     job = running.post("/api/jobs", {"kind": "infer", "graph": "toy", "pairs": PAIRS, "max_length": 4}).json()["id"]
     assert began.wait(30)
-    assert running.client.delete(f"/api/jobs/{job}").json()["state"] == "cancelled"  # its process is closed by now
+    assert running.client.post(f"/api/jobs/{job}/cancel").json()["state"] == "cancelled"  # its process is closed by now
     cancelled.set()
     for _ in range(200):
         if not running.service.jobs._at_work:
