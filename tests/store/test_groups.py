@@ -217,6 +217,21 @@ def test_a_group_that_cannot_be_written_leaves_no_trace(store: Store, monkeypatc
     assert not store.check().problems
 
 
+def test_a_store_that_was_replaced_below_its_writer_takes_nothing(store: Store, tmp_path: Path) -> None:
+    edge = Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")])
+    with store:
+        assert store.update(edge).version == 1
+        store.folder.rename(tmp_path / "before.store")
+        with pytest.raises(WriteError, match="was moved or replaced while it was open; nothing was changed"):
+            store.update(edge)
+        with pytest.raises(SourceError, match="has no graph.duckdb"):
+            store.update(edge)
+        write_store(npth.load("toy"), store.folder)
+        assert store.update(edge).version == 1  # of the one that is there now
+    assert open_store(tmp_path / "before.store").version == 1
+    assert not store.check().problems
+
+
 def test_a_store_that_cannot_be_folded_takes_updates(
     store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
