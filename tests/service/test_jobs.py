@@ -1,9 +1,11 @@
 """Jobs: started, followed, resumed, cancelled, refused; what they leave behind, and what a restart finds."""
 
+import errno
 import io
 import json
 import threading
 import time
+from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,12 @@ import pytest
 import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
 from neupath.client.jobs import read_events
-from neupath.errors import QueryError, SourceError
+from neupath.errors import QueryError, SourceError, WriteError
 from neupath.service import jobs
+from neupath.service import work as work_module
 from neupath.service.job import Job, read_jobs
 from neupath.service.limits import Limits
-from neupath.service.work import Order, _do
+from neupath.service.work import Order, _do, work
 from tests.service.conftest import Running, Start, start_service
 from tests.test_contract import build
 
@@ -237,6 +240,27 @@ def test_a_join_with_too_many_pairs_ends_and_leaves_nothing(start: Start, asked:
             break
         time.sleep(0.05)
     assert [path.name for path in folder.iterdir()] == ["job.json"]
+
+
+@pytest.mark.parametrize(
+    ("cause", "told"),
+    [
+        (OSError(errno.ENOSPC, "Error writing bytes"), "no space left on device"),
+        (None, "the service's disk took no more"),
+    ],
+)
+def test_what_cannot_be_written_is_told_without_where(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cause: Exception | None, told: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise WriteError("cannot write /home/service/secret") from cause
+
+    monkeypatch.setattr(work_module, "join", fail)
+    monkeypatch.setattr(work_module, "_step_back", lambda _: None)
+    receiver, sender = Pipe(duplex=False)
+    with receiver, sender:
+        work(sender, Order(npth.load("toy"), json.dumps(JOIN), tmp_path, None, Limits()), 1)
+        assert json.loads(receiver.recv_bytes()) == {"failed": f"the job's result cannot be written: {told}"}
 
 
 def test_an_error_of_our_own_fails_the_job_and_the_next_goes_on(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
-from neupath.errors import NeuPathError, QueryError
+from neupath.errors import NeuPathError, QueryError, WriteError
 from neupath.files import write_text
 from neupath.graph import HIN
 from neupath.join import Job as Join
@@ -73,10 +73,20 @@ def work(connection: Connection, order: Order, cores: int) -> None:
     reporter = Reporter(connection)
     try:
         reporter.tell(done=_do(order, reporter))
+    except WriteError as error:
+        reporter.tell(failed=f"the job's result cannot be written: {_reason(error)}")
     except NeuPathError as error:
         reporter.tell(failed=str(error))
     except MemoryError:
         reporter.tell(failed="there is not enough memory for this job; ask for less")
+
+
+def _reason(error: WriteError) -> str:
+    """Return why something could not be written, but not where: that is the service's own affair."""
+    cause = error.__cause__
+    if isinstance(cause, OSError) and cause.errno is not None:
+        return os.strerror(cause.errno).lower()
+    return "the service's disk took no more"
 
 
 def _do(order: Order, reporter: Reporter) -> dict[str, object]:
