@@ -2,6 +2,7 @@
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -146,8 +147,20 @@ def test_a_closed_connection_is_opened_again(start: Start) -> None:  # noqa: F81
         assert client.graphs()
         running.server.server_state.connections.copy().pop().transport.abort()  # type: ignore[union-attr]
         assert client.graphs()
+        running.server.server_state.connections.copy().pop().transport.abort()  # type: ignore[union-attr]
+        wait_for_nobody(running)
+        assert len(client.search("toy", ["Mike", "Mary"], metapath="APVPA")) == 2  # which is not sent twice
     with Client(running.url, token="wrong") as client, pytest.raises(ServiceError, match="the token is wrong"):
         client.graphs()
+
+
+def wait_for_nobody(running: Running) -> None:  # noqa: F811
+    """Wait until the service has closed all connections."""
+    for _ in range(200):
+        if not running.server.server_state.connections:
+            return
+        time.sleep(0.01)
+    raise AssertionError("a connection is still open")
 
 
 def test_jobs_from_start_to_result(client: Client, tmp_path: Path) -> None:
@@ -161,6 +174,8 @@ def test_jobs_from_start_to_result(client: Client, tmp_path: Path) -> None:
     assert meaning.result()["measure"] == "pathsim"
     assert client.search("toy", "Mike", model=meaning.id, k=1).ids == ("Bob",)
     assert meaning.cancel()["state"] == "done"
+    assert meaning.wait()["state"] == "done"
+    assert meaning.remove()["state"] == "done"
     with pytest.raises(ServiceError, match=f"no job '{meaning.id}' is known"):
         meaning.wait()
     assert meaning.id not in [found["id"] for found in client.jobs()]

@@ -206,6 +206,10 @@ def test_bodies_that_are_no_json_are_refused(running: Running) -> None:
         assert list(found.json()) == ["error"]
     said = "the body is no JSON: expecting property name enclosed in double quotes at character 1"
     assert running.client.post("/api/graphs/toy/search", content=b"{", headers=headers).json() == {"error": said}
+    said = "the body cannot be read as JSON: it is no UTF-8, is nested too deep, or has too long a number"
+    assert running.client.post("/api/graphs/toy/search", content=b"[" * 100_000, headers=headers).json() == {
+        "error": said
+    }
     said = "the body is not marked as JSON; send the header 'Content-Type: application/json' with it"
     assert running.client.post("/api/graphs/toy/search", content=b"{}").json() == {"error": said}
     assert running.client.put("/api/graphs").json() == {"error": "PUT is not possible at '/api/graphs'"}
@@ -282,7 +286,7 @@ def test_hostile_names_go_through_unharmed(running: Running, name: str) -> None:
 def test_openapi_describes_every_call_with_an_example(running: Running) -> None:
     content = running.get("/api/openapi.json").json()
     calls = [(path, method, call) for path, calls in content["paths"].items() for method, call in calls.items()]
-    assert len(calls) == 21
+    assert len(calls) == 22
     for path, _, call in calls:
         answers = {status: answer for status, answer in call["responses"].items() if status.startswith("2")}
         assert any("example" in kind for answer in answers.values() for kind in answer["content"].values()), path
@@ -303,6 +307,16 @@ def test_health_and_metrics(running: Running) -> None:
     assert any(line.startswith('neupath_jobs{state="running"}') for line in lines)
     assert 'neupath_request_seconds_bucket{route="/api/graphs/{graph}/search",le="+Inf"}' in "\n".join(lines)
     assert not any("no-such-thing" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/api/health", "/api/graphs/toy/search?query=Mike&metapath=APVPA", "/api/graphs/x"]
+)
+def test_a_head_is_that_of_the_get(running: Running, path: str) -> None:
+    found, asked = running.client.head(path), running.get(path)
+    assert (found.status_code, found.content) == (asked.status_code, b"")
+    same = ("content-length", "content-type", "content-security-policy")
+    assert [found.headers[name] for name in same] == [asked.headers[name] for name in same]
 
 
 def test_the_page_is_served_with_its_rules(running: Running) -> None:

@@ -27,7 +27,7 @@ with warnings.catch_warnings():
 
 EXAMPLES = int(os.environ.get("NEUPATH_FUZZ", "6"))
 """Requests of each call and mode."""
-CALLS = 21
+CALLS = 22
 KNOWN = {
     "graph": ("toy", "live", "hostile"),
     "query": ("Mike", "Mary", HOSTILE[0]),

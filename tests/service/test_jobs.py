@@ -1,9 +1,11 @@
 """Jobs: started, followed, resumed, cancelled, refused; what they leave behind, and what a restart finds."""
 
+import errno
 import io
 import json
 import threading
 import time
+from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,12 @@ import pytest
 import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
 from neupath.client.jobs import read_events
-from neupath.errors import QueryError, SourceError
+from neupath.errors import QueryError, SourceError, WriteError
 from neupath.service import jobs
+from neupath.service import work as work_module
 from neupath.service.job import Job, read_jobs
 from neupath.service.limits import Limits
-from neupath.service.work import Order, _do
+from neupath.service.work import Order, _do, work
 from tests.service.conftest import Running, Start, start_service
 from tests.test_contract import build
 
@@ -74,8 +77,11 @@ def test_a_join_is_followed_to_its_result(running: Running) -> None:
         again = running.get(f"/api/jobs/{job}/events", headers={"last-event-id": after}).text
         assert list(read_events(line.encode() for line in again.split("\n")))[-1].name == "end"
     assert job in [entry["id"] for entry in running.get("/api/jobs").json()]
+    assert running.client.post(f"/api/jobs/{job}/cancel").json()["state"] == "done"  # too late, and nothing is lost
+    assert running.get(f"/api/jobs/{job}/result").status_code == 200
     assert running.client.delete(f"/api/jobs/{job}").status_code == 200
     assert running.get(f"/api/jobs/{job}").status_code == 404
+    assert running.client.delete(f"/api/jobs/{job}").status_code == 404
 
 
 def test_an_inferred_meaning_is_a_model(running: Running) -> None:
@@ -153,7 +159,12 @@ def test_a_queue_that_is_full_cancelling_and_leaving(start: Start, large: HIN, t
     assert running.get(f"/api/jobs/{first}/result").status_code == 409
     searched = running.get("/api/graphs/large/search?query=1&metapath=ABA&k=3")
     assert searched.status_code == 200  # while it runs
-    assert running.client.delete(f"/api/jobs/{first}").json()["state"] == "cancelled"
+    assert running.client.delete(f"/api/jobs/{first}").json() == {
+        "error": f"the job {first} is running; cancel it first: POST /api/jobs/{first}/cancel"
+    }
+    for _ in range(2):  # whoever asks twice is told the same
+        assert running.client.post(f"/api/jobs/{first}/cancel").json()["state"] == "cancelled"
+    assert running.get(f"/api/jobs/{first}").json()["state"] == "cancelled"
     wait_for(running, second["id"], "running")
     process = next(iter(running.service.jobs._at_work.values())).process
     heard: list[str] = []
@@ -214,6 +225,44 @@ def test_a_process_has_the_limits_of_the_service(start: Start) -> None:
         _do(order, None)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("asked", [JOIN, {"kind": "join", "graph": "toy", "metapath": "APVPA", "min_score": 1e-9}])
+def test_a_join_with_too_many_pairs_ends_and_leaves_nothing(start: Start, asked: dict[str, object]) -> None:
+    running = start(rows=8)
+    job = running.post("/api/jobs", asked).json()["id"]
+    assert wait_for(running, job, "failed")["error"] == (
+        "this join has more than 8 pairs, the most that this service writes; ask for a smaller k or a higher "
+        "min_score, or use 'neupath join'"
+    )
+    assert running.get(f"/api/jobs/{job}/result").status_code == 409
+    folder = running.service.jobs.jobs[job].folder
+    for _ in range(200):
+        if not running.service.jobs._at_work:
+            break
+        time.sleep(0.05)
+    assert [path.name for path in folder.iterdir()] == ["job.json"]
+
+
+@pytest.mark.parametrize(
+    ("cause", "told"),
+    [
+        (OSError(errno.ENOSPC, "Error writing bytes"), "no space left on device"),
+        (None, "the service's disk took no more"),
+    ],
+)
+def test_what_cannot_be_written_is_told_without_where(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cause: Exception | None, told: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise WriteError("cannot write /home/service/secret") from cause
+
+    monkeypatch.setattr(work_module, "join", fail)
+    monkeypatch.setattr(work_module, "_step_back", lambda _: None)
+    receiver, sender = Pipe(duplex=False)
+    with receiver, sender:
+        work(sender, Order(npth.load("toy"), json.dumps(JOIN), tmp_path, None, Limits()), 1)
+        assert json.loads(receiver.recv_bytes()) == {"failed": f"the job's result cannot be written: {told}"}
+
+
 def test_an_error_of_our_own_fails_the_job_and_the_next_goes_on(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     running = start()
     follow = jobs._follow
@@ -256,7 +305,7 @@ def test_a_job_cancelled_while_its_model_is_made_ready_leaves_none(
     monkeypatch.setattr(running.service.jobs, "_finished", slow)
     job = running.post("/api/jobs", {"kind": "infer", "graph": "toy", "pairs": PAIRS, "max_length": 4}).json()["id"]
     assert began.wait(30)
-    assert running.client.delete(f"/api/jobs/{job}").json()["state"] == "cancelled"  # its process is closed by now
+    assert running.client.post(f"/api/jobs/{job}/cancel").json()["state"] == "cancelled"  # its process is closed by now
     cancelled.set()
     for _ in range(200):
         if not running.service.jobs._at_work:

@@ -1,6 +1,7 @@
 """Batches that are written together: each its own version, all or nothing, whatever the others are."""
 
 import logging
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -29,6 +30,7 @@ from neupath.store import (
     write_store,
 )
 from neupath.store.database import duckdb
+from neupath.store.grouping import _Ticket
 
 SIZE = 6
 KNOWS, LIKES = Relation("p", "knows", "p", directed=False), Relation("p", "likes", "q")
@@ -150,6 +152,56 @@ def test_work_that_fails_fails_for_all_and_can_be_tried_again() -> None:
     assert grouped(1) == 1
 
 
+def test_what_is_interrupted_before_it_is_begun_is_never_done() -> None:
+    began, go_on = threading.Event(), threading.Event()
+    calls: list[list[int]] = []
+
+    def work(items: list[int]) -> list[int | BaseException]:
+        calls.append(items)
+        began.set()
+        assert go_on.wait(20)
+        return list(items)
+
+    grouped: Grouped[int, int] = Grouped(work)
+
+    def interrupt() -> None:
+        while not grouped._waiting:
+            threading.Event().wait(0.001)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(grouped, 1)
+        assert began.wait(20)
+        pool.submit(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            grouped(2)
+        go_on.set()
+        assert first.result(20) == 1
+        assert pool.submit(grouped, 3).result(20) == 3
+    assert calls == [[1], [3]]
+
+
+def test_the_main_thread_which_can_be_interrupted_does_nobody_elses_work() -> None:
+    calls: list[list[int]] = []
+
+    def work(items: list[int]) -> list[int | BaseException]:
+        calls.append(items)
+        if 1 in items:
+            raise KeyboardInterrupt
+        return list(items)
+
+    grouped: Grouped[int, int] = Grouped(work)
+    other: _Ticket[int, int] = _Ticket(2)
+    grouped._waiting.append(other)
+    with pytest.raises(KeyboardInterrupt):
+        grouped(1)
+    assert other.outcome is None  # it is not told what became of another's
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(grouped, 3).result(20) == 3
+    assert other.outcome == 2
+    assert calls == [[1], [2, 3]]
+
+
 def test_a_group_that_cannot_be_written_leaves_no_trace(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     edge = Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")])
 
@@ -162,6 +214,21 @@ def test_a_group_that_cannot_be_written_leaves_no_trace(store: Store, monkeypatc
             store.update(edge)
     assert digest(store.hin()) == digest(npth.load("toy"))
     assert store.update(edge).version == 1
+    assert not store.check().problems
+
+
+def test_a_store_that_was_replaced_below_its_writer_takes_nothing(store: Store, tmp_path: Path) -> None:
+    edge = Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")])
+    with store:
+        assert store.update(edge).version == 1
+        store.folder.rename(tmp_path / "before.store")
+        with pytest.raises(WriteError, match="was moved or replaced while it was open; nothing was changed"):
+            store.update(edge)
+        with pytest.raises(SourceError, match="has no graph.duckdb"):
+            store.update(edge)
+        write_store(npth.load("toy"), store.folder)
+        assert store.update(edge).version == 1  # of the one that is there now
+    assert open_store(tmp_path / "before.store").version == 1
     assert not store.check().problems
 
 

@@ -59,7 +59,7 @@ def serve(
 
     """
     try:
-        from neupath.service import app, guard, limits, server, service
+        from neupath.service import app, guard, limits, server, service, warming
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), "neupath[serve]") from error
     if not guard.is_loopback(host) and not token:
@@ -87,7 +87,7 @@ def serve(
         address = server.address_of(bound)
         told = f"serving {listed(served)} at {address} (open it in a browser; Ctrl+C stops)"
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that what is temporary is removed then, too
-        with suppress(KeyboardInterrupt):
+        with suppress(KeyboardInterrupt), warming.collecting_little():
             server.make_server(ready, made, lambda: print(told, flush=True)).run([bound])
     made.workers.abandon()  # what is temporary is removed by now
     made.writers.abandon()

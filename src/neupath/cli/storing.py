@@ -27,7 +27,7 @@ def import_(
         typer.Option(
             "--memory-limit",
             help="For tables: memory for sorting and joining, such as 2GiB, beyond which the disk is used; half of the "
-            "machine's by default.",
+            "machine's by default. The process as a whole needs about half a GiB more.",
         ),
     ] = None,
     as_json: Json = False,

@@ -2,6 +2,7 @@
 
 import json
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from selectors import EVENT_READ, DefaultSelector
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -74,6 +75,7 @@ class Calls:
         self, method: str, path: str, body: object = None, accept: str = JSON, more: dict[str, str] | None = None
     ) -> HTTPResponse:
         """Call the service and return its answer, still to be read; its refusal is an error."""
+        self._close_if_dropped()
         was_open = self._connection.sock is not None
         try:
             return _checked(self._send(method, path, body, {"accept": accept, **(more or {})}))
@@ -85,6 +87,15 @@ class Calls:
             self.close()
             raise self._unreachable(error) from error
         return self.open(method, path, body, accept, more)  # the service had closed the connection meanwhile
+
+    def _close_if_dropped(self) -> None:
+        """Close a connection that the service has closed: what is sent over it may not be sent again."""
+        if self._connection.sock is None:
+            return
+        with DefaultSelector() as selector:
+            selector.register(self._connection.sock, EVENT_READ)
+            if selector.select(0):  # between two answers, nothing is to be read but the end
+                self.close()
 
     def _send(self, method: str, path: str, body: object, headers: dict[str, str]) -> HTTPResponse:
         content = None if body is None else json.dumps(body, default=_to_plain).encode()

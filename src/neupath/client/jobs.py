@@ -87,7 +87,11 @@ class RemoteJob:
         return Path(path)
 
     def cancel(self) -> dict[str, Any]:
-        """Stop the job; one that is over is removed with its result."""
+        """Stop the job and say how it stands; one that is over stays as it is, with its result."""
+        return self._calls.read_object("POST", f"{self._path}/cancel")
+
+    def remove(self) -> dict[str, Any]:
+        """Let the service forget the job, which is over, with its result; return how it stood."""
         return self._calls.read_object("DELETE", self._path)
 
 

@@ -6,10 +6,12 @@ from threading import Lock, RLock, Thread
 from typing import Self
 
 import numpy as np
+import pyarrow as pa
 
 from neupath.errors import WriteError
 from neupath.following import Learned
 from neupath.graph import HIN
+from neupath.live.columns import GrowingColumn
 from neupath.live.recent import Recent
 from neupath.live.state import RowChange, State, View, key_of
 from neupath.live.strangers import refuse_strangers
@@ -157,7 +159,8 @@ class LiveStore:
 
     def _open(self) -> None:
         """Read the graph from the store, with the keys of its nodes."""
-        facts, hin, self._keys = self.store.keyed()
+        facts, hin, keys = self.store.keyed()
+        self._keys = {node_type: GrowingColumn(pa.array(found)) for node_type, found in keys.items()}
         graph = LiveGraph(hin, facts.version, self._share)
         with self._following:
             for fitted in self._fitted.values():
@@ -234,7 +237,7 @@ class LiveStore:
 
     def _by_row(self, change: Change) -> RowChange:
         for node_type, keys in change.keys.items():
-            self._keys[node_type] = np.concatenate([self._keys[node_type], keys])
+            self._keys[node_type] = self._keys[node_type].append(pa.array(keys))
         relations = self.graph.view().hin.schema.relations
         edges = []
         for number, changed in change.edges.items():
@@ -245,4 +248,4 @@ class LiveStore:
         return RowChange(change.version, edges, change.grown, distinct=True)
 
     def _rows(self, node_type: str, keys: Rows) -> Rows:
-        return np.searchsorted(self._keys[node_type], keys)
+        return np.searchsorted(self._keys[node_type].array.to_numpy(), keys)

@@ -57,13 +57,17 @@ def _parts(view: View) -> dict[int, int]:
     """Return the bytes of what views share or do not: nodes of a type, the base of all edges, and of each half."""
     matrices = view.hin.matrices
     base = matrices.base if isinstance(matrices, LiveMatrices) else matrices
-    found = {id(nodes): _bytes_of_nodes(nodes) for nodes in view.hin.nodes.values()}
+    found = {place: size for nodes in view.hin.nodes.values() for place, size in _bytes_of_nodes(nodes).items()}
     found[id(base)] = sum(m.data.nbytes + m.indices.nbytes + m.indptr.nbytes for m in base.values())
     return found | {id(half.rows.data): _bytes_of_half(half) for halves in view.halves.values() for half in halves}
 
 
-def _bytes_of_nodes(nodes: Nodes) -> int:
-    return int(nodes.ids.nbytes + (0 if nodes.names is None else nodes.names.nbytes) + nodes.attributes.nbytes)
+def _bytes_of_nodes(nodes: Nodes) -> dict[int, int]:
+    """Return the bytes of ids and names by where they lie, since one array may begin like another; and of the rest."""
+    columns = [column for column in (nodes.ids, nodes.names) if column is not None]
+    placed = ((column.buffers()[-1], column) for column in columns)
+    found = {buffer.address: int(column.nbytes) for buffer, column in placed if buffer is not None}
+    return found | {id(nodes): int(nodes.attributes.nbytes)}
 
 
 def _bytes_of_half(half: Half) -> int:

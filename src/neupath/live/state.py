@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-import pyarrow as pa
-
 from neupath.errors import GraphError
 from neupath.following import Binding, Follower, Learned
 from neupath.graph import HIN
+from neupath.live.columns import GrowingNodes
 from neupath.live.growing import Half
 from neupath.live.halves import LiveHalf
 from neupath.live.matrices import LiveMatrices, Put
@@ -20,7 +19,7 @@ from neupath.live.scorer import LiveScorer
 from neupath.live.steps import Adjacency, pairs_of
 from neupath.measures import PathSim
 from neupath.measures.path_measure import PathMeasure
-from neupath.nodes import Nodes
+from neupath.nodes import Id, Nodes
 from neupath.schema import Relation
 from neupath.scorer import Scorer
 
@@ -35,7 +34,7 @@ class RowChange:
     edges: Sequence[tuple[Relation, int, int, float]]
     nodes: Mapping[str, Nodes] = field(default_factory=dict)
     distinct: bool = False
-    """Whether the ids of the nodes are known to be new, as those of a store are; to look takes as long as all are."""
+    """Whether the ids of the nodes are known to be new, as those of a store are; else all of a type are hashed once."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,10 @@ class State:
     """The base, the live adjacency, and the halves of the measures that are followed."""
 
     def __init__(self, hin: HIN, version: int) -> None:
-        self._base, self._nodes = hin, dict(hin.nodes)
+        self._base = hin
+        self._nodes = {node_type: GrowingNodes.over(nodes) for node_type, nodes in hin.nodes.items()}
+        self._ids: dict[str, set[Id]] = {}
+        """By type: all ids, where somebody had to know."""
         self._num_edges = sum(int(matrix.nnz) for matrix in hin.matrices.values())
         self._log: list[Put] = []
         self._adjacency = Adjacency(hin, version, self._log)
@@ -130,7 +132,7 @@ class State:
                 half.follow(pairs, change.version)
         self._drop_overflown()
         matrices = LiveMatrices(self._base.matrices, self._log, len(self._log), self._adjacency.sizes)
-        hin = HIN(self._base.schema, MappingProxyType(dict(self._nodes)), matrices, self._base.notes)
+        hin = HIN(self._base.schema, MappingProxyType(self._nodes_now()), matrices, self._base.notes)
         for follower in self._followers.values():
             follower.apply(hin, change.edges)
         self._publish(change.version, hin)
@@ -156,19 +158,29 @@ class State:
         self.view = View(version, hin, views, models)
 
     def _grow(self, change: RowChange) -> None:
-        self._nodes |= {t: joined(self._nodes[t], nodes, distinct=change.distinct) for t, nodes in change.nodes.items()}
-        self._adjacency.grow({node_type: len(nodes) for node_type, nodes in self._nodes.items()})
+        new = {node_type: nodes.ids.to_pylist() for node_type, nodes in change.nodes.items()}
+        if not change.distinct:
+            for node_type, ids in new.items():
+                self._refuse_known(node_type, ids)
+        self._nodes |= {node_type: self._nodes[node_type].append(nodes) for node_type, nodes in change.nodes.items()}
+        for node_type in new.keys() & self._ids.keys():
+            self._ids[node_type].update(new[node_type])
+        self._adjacency.grow({node_type: len(grown.nodes) for node_type, grown in self._nodes.items()})
         sizes = self._adjacency.sizes
         for halves in self._halves.values():
             for half in halves:
                 half.grow(sizes[half.steps[0].step.source], sizes[half.steps[-1].step.target])
 
+    def _nodes_now(self) -> dict[str, Nodes]:
+        return {node_type: grown.nodes for node_type, grown in self._nodes.items()}
 
-def joined(nodes: Nodes, more: Nodes, *, distinct: bool = False) -> Nodes:
-    """Return nodes with others of the same type after them."""
-    names = None if nodes.names is None else pa.concat_arrays([nodes.names, more.names])
-    attributes = pa.concat_tables([nodes.attributes, more.attributes]) if nodes.attributes.num_columns else pa.table({})
-    return Nodes(nodes.node_type, pa.concat_arrays([nodes.ids, more.ids]), names, attributes, distinct)
+    def _refuse_known(self, node_type: str, ids: list[Id]) -> None:
+        """Refuse nodes that are there already, before anything changes."""
+        if node_type not in self._ids:
+            self._ids[node_type] = set(self._nodes[node_type].nodes.ids.to_pylist())
+        repeated = next((new for new in ids if new in self._ids[node_type]), None)
+        if repeated is not None:
+            raise GraphError(f"{node_type} id {repeated!r} is given 2 times; node ids must be unique")
 
 
 def key_of(measure: PathMeasure, hin: HIN) -> Key:

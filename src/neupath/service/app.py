@@ -234,6 +234,7 @@ def _add_refusals(app: FastAPI) -> None:
         if isinstance(error.__cause__, NeuPathError):  # raised while the body was read
             return refuse(error.__cause__)
         said = {
+            400: "the body cannot be read as JSON: it is no UTF-8, is nested too deep, or has too long a number",
             404: f"there is nothing at {request.url.path[:200]!r}; GET /api/openapi.json lists what there is",
             405: f"{request.method[:20]} is not possible at {request.url.path[:200]!r}",
         }.get(error.status_code, str(error.detail))

@@ -22,6 +22,7 @@ from neupath.service.names import Names
 from neupath.service.refusals import Refusal
 from neupath.service.served import Served, ServedStore
 from neupath.service.shelf import Shelf
+from neupath.service.warming import load_kernels
 
 _LIGHT = 20_000
 """Additions of a query that take less time than handing it to a thread."""
@@ -226,9 +227,8 @@ class Catalogue:
         ]
 
     def warm_up(self) -> None:
-        """Load the kernels, so that the first request does not wait for them."""
-        from neupath import kernels  # noqa: F401
-
+        """Load the kernels and sort the names, so that the first request does not wait for them."""
+        load_kernels()
         for served in map(self.graph, self.graphs):
             for names in served.names.values():
                 if len(names.nodes) <= _PREPARED:

@@ -65,14 +65,15 @@ class Guard:
             return
         began = perf_counter()
         answer = _Answer(send)
+        asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope  # the server leaves the body out
         try:
-            self._check(scope["path"], scope["headers"])
-            body = await self._bodies.read(scope, receive)
-            await self._pass_on(scope, with_body(body, receive), answer)
+            self._check(asked["path"], asked["headers"])
+            body = await self._bodies.read(asked, receive)
+            await self._pass_on(asked, with_body(body, receive), answer)
         except NeuPathError as error:
             await answer.refuse(error)
         finally:
-            self._metrics.count(scope["method"], _route_of(scope), answer.status, perf_counter() - began)
+            self._metrics.count(scope["method"], _route_of(asked), answer.status, perf_counter() - began)
 
     def answer_at_once(self, path: str, query_string: bytes, headers: Headers) -> bytes | None:
         """Return the answer to a light request, all but its first line and date; nothing to others, and wrong ones."""

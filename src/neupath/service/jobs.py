@@ -123,15 +123,20 @@ class Jobs:
             await asyncio.to_thread(job.tidy)
 
     def cancel(self, job: Job) -> None:
-        """Stop a job; one that is over is forgotten, with its result."""
+        """Stop a job; one that is over stays as it is."""
         if job.is_over:
-            self.forget(job)
             return
         self._queue = [task for task in self._queue if task.job is not job]
         task = self._at_work.get(job.id)
         job.enter("cancelled")
         if task is not None:
             _stop(task)
+
+    def remove(self, job: Job) -> None:
+        """Forget a job that is over, as somebody asks; one that is not may be wanted yet."""
+        if not job.is_over:
+            raise Refusal(409, f"the job {job.id} is {job.state}; cancel it first: POST /api/jobs/{job.id}/cancel")
+        self.forget(job)
 
     def forget(self, job: Job) -> None:
         """Remove a job and its result."""

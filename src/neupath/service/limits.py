@@ -34,6 +34,8 @@ class Limits:
     """Nodes that one lookup returns."""
     paths: int = 1000
     """Path instances of an explanation, and meta-paths of a list."""
+    rows: int = 50_000_000
+    """Pairs in the result of a join job."""
     epochs: int = 200
     """Epochs of a training job."""
     width: int = 1024

@@ -199,7 +199,7 @@ class GrownNames(Names):
         self._older: Names = Names(nodes) if is_much else base
         self._start = len(self._older.nodes)
         names = None if nodes.names is None else nodes.names.slice(self._start)
-        self._newer = Names(Nodes(nodes.node_type, nodes.ids.slice(self._start), names))
+        self._newer = Names(Nodes(nodes.node_type, nodes.ids.slice(self._start), names, distinct=True))
 
     def labels(self, rows: list[int]) -> tuple[tuple[Id, ...], tuple[str | None, ...]]:
         pairs = [self._label(row) for row in rows]

@@ -1,4 +1,4 @@
-"""Overseeing: the endpoints by which jobs are started, followed and cancelled."""
+"""Overseeing: the endpoints by which jobs are started, followed, cancelled and removed."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated
@@ -17,7 +17,7 @@ from neupath.service.streaming import last_event, stream_events
 
 
 def add_jobs(app: FastAPI, service: Service) -> None:
-    """Add what starts, lists and cancels jobs."""
+    """Add what starts, lists, cancels and removes jobs."""
     jobs = service.jobs
 
     @app.post("/api/jobs", tags=["jobs"], status_code=202, responses=answers("job", 202))
@@ -40,11 +40,18 @@ def add_jobs(app: FastAPI, service: Service) -> None:
         """Say how far a job is."""
         return to_reply(jobs.find(job).to_dict())
 
-    @app.delete("/api/jobs/{job}", tags=["jobs"], responses=answers("job"))
+    @app.post("/api/jobs/{job}/cancel", tags=["jobs"], responses=answers("job"))
     async def cancel_job(job: str) -> Response:
-        """Cancel a job that waits or runs; one that is over is removed with its result."""
+        """Cancel a job that waits or runs; one that is over stays as it is, with its result."""
         found = jobs.find(job)
         jobs.cancel(found)
+        return to_reply(found.to_dict())
+
+    @app.delete("/api/jobs/{job}", tags=["jobs"], responses=answers("job"))
+    async def remove_job(job: str) -> Response:
+        """Remove a job that is over, with its result; 409 for one that is not."""
+        found = jobs.find(job)
+        jobs.remove(found)
         return to_reply(found.to_dict())
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection
@@ -11,14 +12,17 @@ from threading import Thread
 from time import monotonic
 from typing import Any
 
+import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
-from neupath.errors import NeuPathError
+from neupath.errors import NeuPathError, QueryError, WriteError
 from neupath.files import write_text
 from neupath.graph import HIN
-from neupath.join import join
+from neupath.join import Job as Join
+from neupath.join import Local, Told, join
 from neupath.measures import measure_named
 from neupath.saved import load_scorer
+from neupath.scorer import Scorer
 from neupath.service.inferring import find, labels_of
 from neupath.service.limits import Limits
 from neupath.service.requests import InferJob, Job, JoinJob, TrainJob
@@ -69,10 +73,20 @@ def work(connection: Connection, order: Order, cores: int) -> None:
     reporter = Reporter(connection)
     try:
         reporter.tell(done=_do(order, reporter))
+    except WriteError as error:
+        reporter.tell(failed=f"the job's result cannot be written: {_reason(error)}")
     except NeuPathError as error:
         reporter.tell(failed=str(error))
     except MemoryError:
         reporter.tell(failed="there is not enough memory for this job; ask for less")
+
+
+def _reason(error: WriteError) -> str:
+    """Return why something could not be written, but not where: that is the service's own affair."""
+    cause = error.__cause__
+    if isinstance(cause, OSError) and cause.errno is not None:
+        return os.strerror(cause.errno).lower()
+    return "the service's disk took no more"
 
 
 def _do(order: Order, reporter: Reporter) -> dict[str, object]:
@@ -94,8 +108,31 @@ def _join(order: Order, asked: JoinJob, reporter: Reporter) -> dict[str, object]
     hin, model = order.hin, order.model
     scorer = load_scorer(model, hin) if model else measure_named(asked.measure, str(asked.metapath)).fit(hin)
     limit = 10 if asked.k is None and asked.min_score == 0 else asked.k
-    joined = join(scorer, order.folder / TABLE, limit, min_score=asked.min_score, progress=reporter)
+    engine = Bounded(order.limits.rows)
+    joined = join(scorer, order.folder / TABLE, limit, min_score=asked.min_score, engine=engine, progress=reporter)
     return {"queries": joined.queries, "pairs": joined.pairs}
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """The engine of a join that ends where its pairs would fill the disk."""
+
+    most: int
+
+    def run(self, scorer: Scorer, job: Join, missing: Sequence[int], told: Told) -> None:
+        written = 0
+
+        def count(number: int) -> None:
+            nonlocal written
+            written += pq.read_metadata(job.part(number)).num_rows
+            if written > self.most:
+                raise QueryError(
+                    f"this join has more than {self.most:,} pairs, the most that this service writes; ask for a "
+                    f"smaller k or a higher min_score, or use 'neupath join'"
+                )
+            told(number)
+
+        Local().run(scorer, job, missing, count)
 
 
 def _train(hin: HIN, asked: TrainJob, folder: Path, reporter: Reporter) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Condition
+from threading import Condition, current_thread, main_thread
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -20,7 +20,8 @@ class _Ticket(Generic[T, R]):
 class Grouped(Generic[T, R]):
     """Does one piece of work at a time; those that come meanwhile wait, and the first of them does all that wait.
 
-    `work` takes several items and returns what came of each, an error for one that was refused.
+    `work` takes several items and returns what came of each, an error for one that was refused. Ctrl-C reaches the main
+    thread alone, which therefore does its own item and nobody else's: what it breaks off is not the others' loss.
 
     >>> Grouped(lambda items: [item * 2 for item in items])(21)
     42
@@ -37,16 +38,30 @@ class Grouped(Generic[T, R]):
         ticket: _Ticket[T, R] = _Ticket(item)
         with self._changed:
             self._waiting.append(ticket)
-            while self._is_busy and ticket.outcome is None:
-                self._changed.wait()
-            tickets = [] if ticket.outcome is not None else self._waiting
-            if tickets:
-                self._waiting, self._is_busy = [], True
+            try:
+                while self._is_busy and ticket.outcome is None:
+                    self._changed.wait()
+            except BaseException:  # what nobody has begun must not be done later, when nobody expects it
+                self._withdraw(ticket)
+                raise
+            tickets = [] if ticket.outcome is not None else self._take(ticket)
         if tickets:
             self._do(tickets)
         if isinstance(ticket.outcome, BaseException):
             raise ticket.outcome
         return ticket.outcome  # type: ignore[return-value]
+
+    def _withdraw(self, ticket: _Ticket[T, R]) -> None:
+        self._waiting = [other for other in self._waiting if other is not ticket]
+
+    def _take(self, ticket: _Ticket[T, R]) -> list[_Ticket[T, R]]:
+        """Take what this thread is to do, and let all others wait for it."""
+        self._is_busy = True
+        if current_thread() is main_thread():
+            self._withdraw(ticket)
+            return [ticket]
+        taken, self._waiting = self._waiting, []
+        return taken
 
     def _do(self, tickets: list[_Ticket[T, R]]) -> None:
         outcomes: list[R | BaseException]

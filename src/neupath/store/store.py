@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from neupath.errors import NeuPathError
+from neupath.errors import NeuPathError, WriteError
 from neupath.graph import HIN
 from neupath.nodes import Rows
 from neupath.store import database
@@ -27,7 +27,7 @@ from neupath.store.database import (
 )
 from neupath.store.folding import RETAINED, fold, is_due
 from neupath.store.grouping import Grouped
-from neupath.store.layout import check_marker
+from neupath.store.layout import DATABASE, check_marker
 from neupath.store.reading import read_version
 from neupath.store.standing import Standing
 from neupath.store.updates import Change, write_batches
@@ -50,6 +50,7 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._writer: Any = None
+        self._file: tuple[int, int] | None = None
         self._standing: Standing | None = None
         self._lock = RLock()
         self._grouped: Grouped[Batch, Change] = Grouped(self.update_many)
@@ -162,10 +163,22 @@ class Store:
             claim(self.folder, self, database.PATIENCE)
             try:
                 self._writer = connect(self.folder, write=True)
+                self._file = _file_of(self.folder)
             except BaseException:
                 give_up(self)
                 raise
+        elif _file_of(self.folder) != self._file:  # what is written to a file without a name is lost
+            raise WriteError(f"the store {self.folder} was moved or replaced while it was open; nothing was changed")
         return self._writer
+
+
+def _file_of(folder: Path) -> tuple[int, int] | None:
+    """Return which file the database of a folder is, or nothing where it has none."""
+    try:
+        found = (folder / DATABASE).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def open_store(path: str | Path) -> Store:

@@ -35,7 +35,8 @@ def import_store(
     """Write a graph as a store, given as `load` takes it; the store is the one that `write_store` makes of that.
 
     Tables are read in parts, by a database that uses the disk beyond `memory_limit` (such as 2GiB; by default half of
-    the machine's memory). Other sources, and tables that this cannot read as `load` does, are read whole.
+    the machine's memory; the process itself needs about half a GiB more). Other sources, and tables that this cannot
+    read as `load` does, are read whole.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as parent:

@@ -27,10 +27,6 @@ export function post(path, content, options = {}) {
   return call(path, { ...options, method: "POST", body: JSON.stringify(content), headers });
 }
 
-export function remove(path) {
-  return call(path, { method: "DELETE" });
-}
-
 export function graphPath(graph, rest = "") {
   return `/graphs/${encodeURIComponent(graph)}${rest}`;
 }

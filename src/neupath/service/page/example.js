@@ -1,6 +1,6 @@
 // Example: pairs in, what they mean out; at once where they are few, as a job that can be watched and cancelled else.
 
-import { events, get, graphPath, post, remove } from "./calls.js";
+import { events, get, graphPath, post } from "./calls.js";
 import { announce, at, count, el, problem, refill, same } from "./dom.js";
 import { showInferred } from "./inferred.js";
 import { readModels } from "./graphs.js";
@@ -174,7 +174,8 @@ function waiting(busy) {
     return told.closest(".waiting");
   }
   const cancel =
-    busy.job && el("button", { type: "button", id: "cancel", onclick: () => remove(`/jobs/${busy.job}`) }, "Cancel");
+    busy.job &&
+    el("button", { type: "button", id: "cancel", onclick: () => post(`/jobs/${busy.job}/cancel`) }, "Cancel");
   return el(
     "div",
     { class: "waiting" },
