@@ -160,7 +160,7 @@ def test_a_killed_command_goes_on_where_it_was(tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("query,target,score\nMike,Bob,1\nMike,Mary,0.8\nJim,Mike,0.0826\nMary,Ann,0.2857\nBob,Ann,0\n")
-    settings = ["--layers", "4", "--dim", "64", "--epochs", "60", "--device", "cpu"]
+    settings = ["--layers", "4", "--dim", "32", "--epochs", "30", "--device", "cpu"]
     command = [sys.executable, "-m", "neupath.cli", "train", "toy", "--pairs", str(pairs), *settings]
     subprocess.run([*command, "--out", whole], check=True, capture_output=True)
     with subprocess.Popen([*command, "--out", killed], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:

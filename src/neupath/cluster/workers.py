@@ -111,7 +111,7 @@ def connect(
                 memory_limit=memory_limit or "auto",
                 dashboard_address="127.0.0.1:0",  # any free port: several joins may run at once
                 host="127.0.0.1",
-                silence_logs=logging.ERROR,
+                silence_logs=logging.CRITICAL,  # what fails in a task is raised here
             )
             client = stack.enter_context(Client(stack.enter_context(cluster)))
             stack.push(_hush)

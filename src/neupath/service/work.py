@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
+from neupath.blocks import Job as Join
 from neupath.errors import NeuPathError, QueryError, WriteError
 from neupath.files import write_text
 from neupath.graph import HIN
-from neupath.join import Job as Join
 from neupath.join import Local, Told, join
 from neupath.measures import measure_named
 from neupath.saved import load_scorer
