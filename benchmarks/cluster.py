@@ -102,7 +102,7 @@ def _join_tables(folder: Path, path: str, engine: Any, queries: int, workers: in
     import numpy as np
 
     from neupath import PathSim
-    from neupath.cluster import join_folder, plan_folder
+    from neupath.cluster import join_plan, plan_folder
     from neupath.cluster.legs import LegCutter
     from neupath.join import Terms
 
@@ -118,7 +118,7 @@ def _join_tables(folder: Path, path: str, engine: Any, queries: int, workers: in
     LegCutter.cut = marked  # type: ignore[method-assign]
     terms = Terms(10, queries=np.arange(queries), block=_block(queries, workers))
     began, busy = time.perf_counter(), _busy(cluster)
-    join_folder(PathSim(path), plan, folder / "tables.parquet", terms, engine=engine)
+    join_plan(PathSim(path), plan, folder / "tables.parquet", terms, engine=engine)
     ended, done = time.perf_counter(), _busy(cluster)
     LegCutter.cut = cut  # type: ignore[method-assign]
     read, read_busy = marks[0]

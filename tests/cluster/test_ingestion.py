@@ -10,7 +10,7 @@ import pytest
 
 import neupath as npth
 from neupath import NeuPathError, join
-from neupath.cluster import Dask, chunks, join_folder, plan_folder
+from neupath.cluster import Dask, chunks, join_folder, join_plan, plan_folder
 from neupath.cluster.ingestion import ingest
 from neupath.cluster.numbering import hash_ids
 from neupath.datasets.tables import TableFile
@@ -190,7 +190,7 @@ def same(measure: str, path: str, folder: Path, out: Path, engine: Dask, terms: 
     join(measure_named(measure, path).fit(npth.load(folder)), here, terms.k, block=terms.block)
     plan = plan_folder(folder)
     assert plan is not None
-    join_folder(measure_named(measure, path), plan, there, terms, engine=engine)
+    join_plan(measure_named(measure, path), plan, there, terms, engine=engine)
     assert not list(out.glob("*.parts"))
     return here.read_bytes() == there.read_bytes()
 
@@ -208,8 +208,8 @@ def test_an_interrupted_join_goes_on(tables: Path, tmp_path: Path) -> None:
     plan, measure, terms = plan_folder(tables), measure_named("pathsim", APVPA), Terms(5, block=10)
     assert plan is not None
     with pytest.raises(KeyboardInterrupt):
-        join_folder(measure, plan, tmp_path / "there.parquet", terms, engine=Dask(strip=300), progress=stop)
-    joined = join_folder(measure, plan, tmp_path / "there.parquet", terms, engine=Dask(strip=400))
+        join_plan(measure, plan, tmp_path / "there.parquet", terms, engine=Dask(strip=300), progress=stop)
+    joined = join_plan(measure, plan, tmp_path / "there.parquet", terms, engine=Dask(strip=400))
     assert 0 < joined.resumed < joined.blocks
     join(measure.fit(npth.load(tables)), tmp_path / "here.parquet", 5, block=10)
     assert (tmp_path / "here.parquet").read_bytes() == (tmp_path / "there.parquet").read_bytes()
@@ -229,17 +229,16 @@ def test_blocks_of_other_columns_are_not_mixed_in(tmp_path: Path) -> None:
     out, terms, measure = tmp_path / "top.parquet", Terms(5, block=2), npth.PathSim("author-paper-author")
     (folder / "graph.toml").write_text(text.format("x"))
     with pytest.raises(KeyboardInterrupt):
-        join_folder(measure, plan_folder(folder), out, terms, engine=Dask(), progress=stop)
+        join_plan(measure, plan_folder(folder), out, terms, engine=Dask(), progress=stop)
     (folder / "graph.toml").write_text(text.format("y"))
     with pytest.raises(NeuPathError, match="holds blocks of another join"):
-        join_folder(measure, plan_folder(folder), out, terms, engine=Dask())
+        join_plan(measure, plan_folder(folder), out, terms, engine=Dask())
 
 
 @pytest.mark.usefixtures("inline")
 def test_a_folder_of_files(tables: Path, tmp_path: Path) -> None:
-    measure, plan = npth.PathSim(APVPA), plan_folder(tables)
-    here = join(measure.fit(npth.load(tables)), tmp_path / "here", 5, block=20).path
-    there = join_folder(npth.PathSim(APVPA), plan, tmp_path / "there", Terms(5, block=20), engine=Dask()).path
+    here = join(npth.PathSim(APVPA).fit(npth.load(tables)), tmp_path / "here", 5, block=20).path
+    there = join_folder(npth.PathSim(APVPA), tables, tmp_path / "there", 5, block=20, engine=Dask()).path
     names = sorted(path.name for path in here.iterdir())
     assert names == sorted(path.name for path in there.iterdir())
     assert all((here / name).read_bytes() == (there / name).read_bytes() for name in names)
@@ -249,7 +248,7 @@ def test_a_folder_of_files(tables: Path, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("inline")
 def test_a_folder_that_is_not_there(tables: Path, tmp_path: Path) -> None:
     with pytest.raises(NeuPathError, match=r"cannot write .*none/a.parquet.lock: No such file"):
-        join_folder(npth.PathSim(APVPA), plan_folder(tables), tmp_path / "none" / "a.parquet", engine=Dask())
+        join_plan(npth.PathSim(APVPA), plan_folder(tables), tmp_path / "none" / "a.parquet", engine=Dask())
 
 
 BAD = {
@@ -280,7 +279,7 @@ def test_bad_tables_are_refused_in_the_same_words(tmp_path: Path, case: str) -> 
     plan = plan_folder(folder)
     assert plan is not None
     with pytest.raises(NeuPathError) as there:
-        join_folder(npth.PathSim("author-paper-author"), plan, tmp_path / "there.parquet")
+        join_plan(npth.PathSim("author-paper-author"), plan, tmp_path / "there.parquet")
     assert str(there.value) == str(here.value)
     assert not list(tmp_path.glob("there*"))
 
@@ -288,6 +287,8 @@ def test_bad_tables_are_refused_in_the_same_words(tmp_path: Path, case: str) -> 
 def test_what_workers_do_not_read_is_left_to_this_process(tmp_path: Path) -> None:
     (tmp_path / "author_paper.csv").write_text("author_id,paper_id\n1,2\n")
     assert plan_folder(tmp_path) is None
+    with pytest.raises(NeuPathError, match="is not a folder of Parquet tables, .* load it in this process"):
+        join_folder(npth.PathSim("author-paper-author"), tmp_path, tmp_path / "top.parquet")
     assert plan_folder("toy") is None
     folder = npth.write_folder(npth.load("toy"), tmp_path / "toy")
     assert plan_folder(folder, duplicates="error") is None

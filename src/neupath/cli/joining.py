@@ -163,7 +163,7 @@ def _join_tables(
     source: _Source, measure: str, path: str | None, out: Path, terms: Terms, engine: "Dask", required: bool
 ) -> Joined | None:
     """Join over tables that the workers read; nothing where they cannot."""
-    from neupath.cluster import join_folder, plan_folder
+    from neupath.cluster import join_plan, plan_folder
 
     plan = plan_folder(source.graph, config=source.config, duplicates=source.duplicates, data=source.data)
     if plan is None:
@@ -179,7 +179,7 @@ def _join_tables(
         return None
     note_relations(metapath.all_relations_steps())
     with ProgressBars(err).counter("joining") as bar:
-        return join_folder(chosen, plan, out, terms, engine=engine, progress=bar)
+        return join_plan(chosen, plan, out, terms, engine=engine, progress=bar)
 
 
 def _scorer(hin: HIN, model: Path | None, measure: str, path: str | None, bound: bool) -> Scorer:

@@ -2,6 +2,6 @@
 
 from neupath.cluster.absence import PATIENCE
 from neupath.cluster.engine import Dask
-from neupath.cluster.joining import join_folder, plan_folder
+from neupath.cluster.joining import join_folder, join_plan, plan_folder
 
-__all__ = ["PATIENCE", "Dask", "join_folder", "plan_folder"]
+__all__ = ["PATIENCE", "Dask", "join_folder", "join_plan", "plan_folder"]

@@ -10,9 +10,9 @@ from neupath.cluster.legs import LegCutter
 from neupath.cluster.products import multiply_tiles
 from neupath.datasets.registry import find_tables
 from neupath.datasets.sources import RelationTables
-from neupath.errors import QueryError
+from neupath.errors import QueryError, SourceError
 from neupath.graph import Duplicates
-from neupath.join import Joined, Progress, Terms, Told, check_terms, finish_job, open_job
+from neupath.join import BLOCK, Joined, Progress, Terms, Told, check_terms, finish_job, open_job
 from neupath.measures import PathMeasure
 from neupath.metapath import MetaPath
 
@@ -36,6 +36,27 @@ def plan_folder(
 
 def join_folder(
     measure: PathMeasure,
+    folder: str | Path,
+    path: str | Path,
+    k: int | None = 10,
+    *,
+    min_score: float = 0.0,
+    block: int = BLOCK,
+    engine: Dask | None = None,
+    progress: Progress = lambda *_: None,
+) -> Joined:
+    """Write what `join` would over the graph that `load` makes of the same folder, with the tables read by workers."""
+    plan = plan_folder(folder)
+    if plan is None:
+        raise SourceError(
+            f"{folder} is not a folder of Parquet tables, one a relation, of which parallel edges count or are "
+            f"dropped; load it in this process, and give it to join"
+        )
+    return join_plan(measure, plan, path, Terms(k, min_score, None, block), engine=engine, progress=progress)
+
+
+def join_plan(
+    measure: PathMeasure,
     plan: Plan,
     path: str | Path,
     terms: Terms | None = None,
@@ -43,14 +64,14 @@ def join_folder(
     engine: Dask | None = None,
     progress: Progress = lambda *_: None,
 ) -> Joined:
-    """Write what `join` would over the graph that `load` makes of the same folder, with the tables read by workers."""
+    """Join over tables that workers can read, as `plan_folder` found them."""
     asked, target, dask = terms or Terms(), Path(path), engine or Dask()
     metapath = MetaPath.parse(plan.schema, str(measure.metapath))
     measure.check(metapath)
     if not measure.meets_at_nodes(metapath):
         raise QueryError(
             f"{measure.name} along '{metapath}' is made of more than the relations' own matrices, and workers read "
-            f"those; read the graph in this process instead, with --ingest local"
+            f"those; load the graph in this process instead, and give it to join (--ingest local)"
         )
     check_terms(target, asked)
     with claimed(target), dask.work_in(parts_of(target)) as (work, workers):
