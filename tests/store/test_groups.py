@@ -2,6 +2,8 @@
 
 import logging
 import signal
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -222,14 +224,57 @@ def test_a_store_that_was_replaced_below_its_writer_takes_nothing(store: Store, 
     with store:
         assert store.update(edge).version == 1
         store.folder.rename(tmp_path / "before.store")
-        with pytest.raises(WriteError, match="was moved or replaced while it was open; nothing was changed"):
-            store.update(edge)
-        with pytest.raises(SourceError, match="has no graph.duckdb"):
-            store.update(edge)
         write_store(npth.load("toy"), store.folder)
-        assert store.update(edge).version == 1  # of the one that is there now
+        for _ in range(2):  # once it is closed, too
+            with pytest.raises(WriteError, match="was moved or replaced while it was open; .* open it anew"):
+                store.update(edge)
     assert open_store(tmp_path / "before.store").version == 1
+    with open_store(store.folder) as anew:
+        assert anew.version == 0
+        assert anew.update(edge).version == 1
+
+
+def test_closing_a_store_that_was_replaced_leaves_the_log_of_the_other(store: Store, tmp_path: Path) -> None:
+    edge = Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")])
+    with store:
+        store.update(edge)
+        store.folder.rename(tmp_path / "before.store")
+        write_store(npth.load("toy"), store.folder)
+        code = (
+            "import os, sys; from neupath.store import *; store = open_store(sys.argv[1]);"
+            "store.update(Batch([EdgeLine('writes', 'Mike', 'Jim-SIGMOD-1')])); os._exit(0)"
+        )
+        subprocess.run([sys.executable, "-c", code, store.folder], check=True)
+    assert open_store(store.folder).version == 1
+    assert open_store(tmp_path / "before.store").version == 1
+
+
+def test_ctrl_c_while_folding_is_none_of_the_batch(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("neupath.store.store.is_due", lambda _: True)
+    with monkeypatch.context() as patched:
+        patched.setattr("neupath.store.store.fold", interrupt)
+        assert store.update(Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")])).version == 1
+    assert "could not be compacted: interrupted" in caplog.text
+    assert store.update(Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")])).version == 2
     assert not store.check().problems
+
+
+def test_whoever_is_broken_off_before_the_work_lets_others_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    grouped: Grouped[int, int] = Grouped(list)
+
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(grouped, "_do", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            grouped(1)
+    assert grouped(2) == 2
 
 
 def test_a_store_that_cannot_be_folded_takes_updates(

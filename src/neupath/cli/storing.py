@@ -5,13 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
-from neupath.cli.console import err, print_json
+from neupath.cli.console import StoppedError, err, print_json
 from neupath.cli.options import AsOf, ConfigFile, Data, DuplicatesOption, Graph, Json
 from neupath.datasets import import_store, write_folder
 from neupath.errors import QueryError
 from neupath.progress import ProgressBars
+from neupath.store import Store, open_store, read_batch
 from neupath.store import check as check_store
-from neupath.store import open_store, read_batch
 
 Folder = Annotated[Path, typer.Argument(metavar="STORE", help="The folder of a store, made by 'neupath import'.")]
 
@@ -87,13 +87,20 @@ def update(
         batch = read_batch(add or (), remove or ())
         if len(batch):
             opened.update(batch)
-        if compact:
-            opened.compact()
         facts = opened.facts()
+        if compact:
+            _compact(opened, facts.version)
     if as_json:
         print_json({"version": facts.version, "nodes": facts.nodes, "edges": facts.edges, "lines": len(batch)})
     else:
         print(f"version {facts.version}: {facts.nodes:,} nodes, {facts.edges:,} edges")
+
+
+def _compact(store: Store, version: int) -> None:
+    try:
+        store.compact()
+    except KeyboardInterrupt as stop:
+        raise StoppedError(f"interrupted; version {version} is written, and the store is not compacted") from stop
 
 
 def export(

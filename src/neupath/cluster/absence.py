@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Sequence
 from concurrent.futures import CancelledError
-from contextlib import suppress
 from threading import Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
@@ -15,6 +14,7 @@ logger = logging.getLogger("neupath")
 PATIENCE = 120.0
 """Seconds without any worker after which a join gives up."""
 _BETWEEN_LOOKS = 1.0
+_TO_ANSWER = 5.0
 
 
 class Absence:
@@ -32,7 +32,7 @@ class Absence:
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
-        self._thread.join()
+        self._thread.join(_TO_ANSWER)  # no longer than it may wait for an answer
 
     def _watch(self) -> None:
         since: float | None = None
@@ -48,6 +48,9 @@ class Absence:
                 return
 
     def _is_anyone_there(self) -> bool:
-        with suppress(OSError, CancelledError):  # a scheduler that is gone itself ends the tasks
-            return bool(self._client.nthreads())
-        return True
+        try:
+            return bool(self._client.nthreads(callback_timeout=_TO_ANSWER))
+        except TimeoutError:  # a scheduler that hangs gives nobody work
+            return False
+        except (OSError, CancelledError):  # one that is gone itself ends the tasks
+            return True

@@ -53,6 +53,7 @@ def load(
     """
     check_duplicates(duplicates or "count")
     if as_of is not None:
+        _refuse_choices(source, config, duplicates)
         return _load_version(source, as_of, data)
     if isinstance(source, HIN):
         return source
@@ -79,6 +80,11 @@ def _explained(source: object) -> Iterator[None]:
         raise SourceError(f"no permission to read {error.filename or source}") from error
     except (OSError, ValueError) as error:
         raise SourceError(f"cannot read {str(source)[:200]!r}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _refuse_choices(store: object, config: object, duplicates: object) -> None:
+    if config is not None or duplicates is not None:
+        raise SourceError(f"{store} is a store, which was read when it was made; leave out config and duplicates")
 
 
 def _load_version(source: object, as_of: int, data: str | Path | None) -> HIN:
@@ -138,8 +144,7 @@ def find_tables(
 
 def _load_path(path: Path, config: str | Path | None, duplicates: Duplicates | None) -> HIN:
     if is_store(path):
-        if config is not None or duplicates is not None:
-            raise SourceError(f"{path} is a store, which was read when it was made; leave out config and duplicates")
+        _refuse_choices(path, config, duplicates)
         return open_store(path).hin()
     matlab = _matlab_file(path)
     if matlab is not None:

@@ -172,6 +172,7 @@ def connect(folder: Path, *, write: bool = False) -> Any:
             run(connection, "SET enable_progress_bar = false")
             if write:  # a checkpoint of its own would fail a commit that is on disk; see `checkpoint_if_due`
                 run(connection, "SET wal_autocheckpoint = '1TB'")
+                run(connection, "PRAGMA disable_checkpoint_on_shutdown")  # see `Store.close`
             return connection
         except library.Error as error:
             user = _user_of(str(error))

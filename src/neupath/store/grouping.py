@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Condition, current_thread, main_thread
+from threading import Condition, Thread, current_thread, main_thread
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -30,16 +30,25 @@ class Grouped(Generic[T, R]):
     def __init__(self, work: Callable[[list[T]], list[R | BaseException]]) -> None:
         self._work = work
         self._waiting: list[_Ticket[T, R]] = []
-        self._is_busy = False
+        self._worker: Thread | None = None
         self._changed = Condition()
 
     def __call__(self, item: T) -> R:
         """Wait until nobody is at work, or somebody has done this item, and return what came of it."""
         ticket: _Ticket[T, R] = _Ticket(item)
+        try:
+            self._settle(ticket)
+        finally:
+            self._release()
+        if isinstance(ticket.outcome, BaseException):
+            raise ticket.outcome
+        return ticket.outcome  # type: ignore[return-value]
+
+    def _settle(self, ticket: _Ticket[T, R]) -> None:
         with self._changed:
             self._waiting.append(ticket)
             try:
-                while self._is_busy and ticket.outcome is None:
+                while self._worker is not None and ticket.outcome is None:
                     self._changed.wait()
             except BaseException:  # what nobody has begun must not be done later, when nobody expects it
                 self._withdraw(ticket)
@@ -47,16 +56,20 @@ class Grouped(Generic[T, R]):
             tickets = [] if ticket.outcome is not None else self._take(ticket)
         if tickets:
             self._do(tickets)
-        if isinstance(ticket.outcome, BaseException):
-            raise ticket.outcome
-        return ticket.outcome  # type: ignore[return-value]
+
+    def _release(self) -> None:
+        """Let the next one work, however this thread's work ended."""
+        with self._changed:
+            if self._worker is current_thread():
+                self._worker = None
+                self._changed.notify_all()
 
     def _withdraw(self, ticket: _Ticket[T, R]) -> None:
         self._waiting = [other for other in self._waiting if other is not ticket]
 
     def _take(self, ticket: _Ticket[T, R]) -> list[_Ticket[T, R]]:
         """Take what this thread is to do, and let all others wait for it."""
-        self._is_busy = True
+        self._worker = current_thread()
         if current_thread() is main_thread():
             self._withdraw(ticket)
             return [ticket]
@@ -72,5 +85,3 @@ class Grouped(Generic[T, R]):
         with self._changed:
             for ticket, outcome in zip(tickets, outcomes, strict=True):
                 ticket.outcome = outcome
-            self._is_busy = False
-            self._changed.notify_all()

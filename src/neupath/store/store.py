@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self
@@ -20,6 +20,7 @@ from neupath.store.database import (
     VersionFacts,
     checkpoint_if_due,
     connect,
+    duckdb,
     read_facts,
     reading,
     run,
@@ -125,15 +126,18 @@ class Store:
             return outcomes
 
     def _tidy(self) -> None:
-        """Fold where it is time; where that fails, the batches are on disk all the same, and the next tries again."""
+        """Fold where it is time; where that fails, the batches are on disk all the same, and the next tries again.
+
+        Ctrl-C ends the folding alone: it must not be taken for an end of the batches, which would be given again.
+        """
         try:
             if self._standing is not None and is_due(self._standing):
                 self.compact()
             else:
                 checkpoint_if_due(self._writer, self.folder)
-        except NeuPathError as error:
+        except (NeuPathError, KeyboardInterrupt) as error:
             self.close()  # a database that could not write takes nothing more until it is opened anew
-            _log.warning("the store %s could not be compacted: %s", self.folder, error)
+            _log.warning("the store %s could not be compacted: %s", self.folder, str(error) or "interrupted")
 
     def compact(self, retained: int = RETAINED) -> None:
         """Fold all but the retained versions into the tables, and write a snapshot of the last one."""
@@ -154,6 +158,9 @@ class Store:
         """Let other processes write; the next update opens the database again."""
         with self._lock:
             if self._writer is not None:
+                if self._is_where_it_was():  # or it would remove the log of another store that has its name now
+                    with suppress(duckdb().Error):  # the log is read when the database is opened next
+                        run(self._writer, "CHECKPOINT")
                 self._writer.close()
                 self._writer, self._standing = None, None
                 give_up(self)
@@ -162,14 +169,25 @@ class Store:
         if self._writer is None:
             claim(self.folder, self, database.PATIENCE)
             try:
+                self._check_place()
                 self._writer = connect(self.folder, write=True)
                 self._file = _file_of(self.folder)
             except BaseException:
                 give_up(self)
                 raise
-        elif _file_of(self.folder) != self._file:  # what is written to a file without a name is lost
-            raise WriteError(f"the store {self.folder} was moved or replaced while it was open; nothing was changed")
+        else:
+            self._check_place()
         return self._writer
+
+    def _check_place(self) -> None:
+        """Refuse to write to another store than before, or to a file without a name, where it would be lost."""
+        if not self._is_where_it_was():
+            raise WriteError(
+                f"the store {self.folder} was moved or replaced while it was open; nothing was changed; open it anew"
+            )
+
+    def _is_where_it_was(self) -> bool:
+        return self._file is None or _file_of(self.folder) == self._file
 
 
 def _file_of(folder: Path) -> tuple[int, int] | None:
