@@ -21,8 +21,7 @@ def locked(path: Path, refusal: str) -> Iterator[None]:
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)  # while it is held: who opened it meanwhile sees that it is gone
-        os.close(descriptor)
+        _release(descriptor, path)
 
 
 def _take(path: Path, refusal: str) -> int:
@@ -30,7 +29,7 @@ def _take(path: Path, refusal: str) -> int:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
-            raise WriteError(f"cannot write {path}: {error.strerror}") from error
+            raise WriteError(f"cannot write {path}: {error.strerror}{_advice(error, path)}") from error
         try:
             _lock(descriptor, path, refusal)
             if _is_at(descriptor, path):
@@ -39,6 +38,21 @@ def _take(path: Path, refusal: str) -> int:
             os.close(descriptor)
             raise
         os.close(descriptor)  # of one who was done in between
+
+
+def _advice(error: OSError, path: Path) -> str:
+    if not isinstance(error, PermissionError) or not os.access(path, os.F_OK):
+        return ""
+    return "; this lock is another user's: remove it if nobody writes there any more"
+
+
+def _release(descriptor: int, path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)  # while it is held: who opened it meanwhile sees that it is gone
+    except OSError as error:  # the file alone keeps nobody out
+        logger.warning("cannot remove the lock %s: %s", path, error.strerror)
+    finally:
+        os.close(descriptor)
 
 
 def _lock(descriptor: int, path: Path, refusal: str) -> None:

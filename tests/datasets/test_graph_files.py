@@ -37,6 +37,18 @@ def test_what_networkx_writes_is_read(tmp_path: Path, shop: "nx.MultiDiGraph", s
     assert shape(npth.load(zipped)) == shape(hin)
 
 
+def test_gml_nodes_have_ids_and_perhaps_labels(tmp_path: Path) -> None:
+    path = tmp_path / "people.gml"
+    path.write_text(
+        'graph [ node [ id 7 ] node [ id 8 label "Ann" ] node [ id 9 label "Ann" name "Ann B." ] '
+        "edge [ source 7 target 8 ] edge [ source 8 target 9 ] ]"
+    )
+    hin = npth.load(path)
+    assert shape(hin) == {"node -edge- node": 4}
+    assert hin.nodes["node"].ids.to_pylist() == [7, 8, 9]
+    assert hin.nodes["node"].names.to_pylist() == [None, "Ann", "Ann B."]
+
+
 @pytest.mark.parametrize("suffix", ["graphml", "gexf", "gml"])
 @pytest.mark.parametrize("content", [b"", b"<graphml><graph", b"graph [ node [ ", b"\xff\xfe\x00"])
 def test_bad_files(tmp_path: Path, suffix: str, content: bytes) -> None:

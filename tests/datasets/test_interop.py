@@ -84,6 +84,49 @@ def test_networkx_types_under_other_names(node_key: str, edge_key: str) -> None:
     graph.add_edge("ann", "x", **{edge_key: "likes"})
     assert shape(npth.load(graph)) == {"user -likes-> item": 1}
     assert shape(npth.from_networkx(graph, node_type="none", relation="none")) == {"node -edge-> node": 1}
+    assert npth.load(graph).notes == (
+        f"types were read from the attribute {node_key!r}; from_networkx(graph, node_type='type') does not",
+        f"relations were read from the attribute {edge_key!r}; from_networkx(graph, relation='relation') does not",
+    )
+    usual = npth.from_networkx(graph, node_type="type", relation="relation")
+    assert (shape(usual), usual.notes) == ({"node -edge-> node": 1}, ())
+
+
+@pytest.mark.parametrize(
+    ("of", "key", "values"),
+    [
+        ("edges", "label", [f"street {number}" for number in range(100)]),
+        ("edges", "label", ["red", "blue"]),
+        ("edges", "kind", [f"street {number}" for number in range(100)]),
+        ("edges", "type", [1.5]),
+        ("edges", "type", ["road", "road", None]),
+        ("nodes", "category", ["red", "blue"]),
+        ("nodes", "kind", [["x"]]),
+        ("nodes", "kind", [" "]),
+        ("nodes", "node_type", [f"person {number}" for number in range(100)]),
+    ],
+)
+def test_networkx_attributes_that_are_no_types(of: str, key: str, values: list) -> None:
+    graph = nx.DiGraph()
+    for number in range(100):
+        carried = {key: values[number % len(values)]}
+        graph.add_node(number, **(carried if of == "nodes" else {}))
+        graph.add_edge(number, (number + 1) % 100, **(carried if of == "edges" else {}))
+    hin = npth.load(graph)
+    assert (shape(hin), hin.notes) == ({"node -edge-> node": 100}, ())
+    assert hin.nodes["node"].attributes.column_names == [key] * (of == "nodes")
+
+
+def test_networkx_usual_names_are_taken_whatever_they_hold() -> None:
+    graph = nx.DiGraph()
+    graph.add_node("a", type=1.5, kind="user")
+    graph.add_node("b", kind="user")
+    graph.add_edge("a", "b", relation=7, type="likes")
+    hin = npth.load(graph)
+    assert (shape(hin), hin.notes) == ({"1.5 -7-> node": 1}, ())
+    graph["a"]["b"].clear()
+    graph["a"]["b"]["label"] = "likes"
+    assert shape(npth.load(graph)) == {"1.5 -edge-> node": 1}
 
 
 def test_networkx_weight_that_is_no_number() -> None:

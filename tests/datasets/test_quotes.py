@@ -1,12 +1,19 @@
 """Quotes that are not closed are refused where they open; quotes of all other kinds are read as before."""
 
+import csv
 import gzip
+import io
+import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import neupath as npth
 from neupath.datasets import import_store
+from neupath.datasets.quotes import find_unclosed
 from neupath.errors import SourceError
 
 LINES = [f"m{number},Film {number}" for number in range(60)]
@@ -62,10 +69,45 @@ def test_an_unclosed_quote_in_a_gzipped_table_of_many_blocks(tmp_path: Path) -> 
         (['m1,"two\r\n""quoted"" lines"', 'm2,"x, y"'], ['two\r\n"quoted" lines', "x, y"]),
         (['m1,a 5" disk', 'm2,a 3" disk', 'm3,7"'], ['a 5" disk', 'a 3" disk', '7"']),
         (['m1,"a\nb"', 'm2,"c\nd"'], ["a\nb", "c\nd"]),
+        (['m1,"two\nlines" ', 'm2,"x\ny"\t', '"m\n3" ,b'], ["two\nlines ", "x\ny\t", "b"]),
+        (['m1,"two\nlines"', 'm2,"a "b" c"'], ["two\nlines", 'a b" c"']),
     ],
 )
 def test_other_quotes_are_read(tmp_path: Path, lines: list[str], titles: list[str]) -> None:
     assert npth.load(table(tmp_path / "g", lines)).nodes["title"].ids.to_pylist() == titles
+
+
+TEXTS = st.text(st.sampled_from('a" ,\t\n\r'), max_size=30)
+
+
+@settings(max_examples=300)
+@given(TEXTS)
+def test_nothing_is_refused_that_is_closed_and_all_that_is_cut_off(text: str) -> None:
+    """What a strict reader takes has all quotes closed; what ends inside a quote for any reader has not."""
+    lines = io.StringIO(text, newline="").readlines()
+    found = find_unclosed(lines, ",", '"')
+    try:
+        list(csv.reader(lines, strict=True))
+    except csv.Error as error:
+        assert found is not None or "end of data" not in str(error)
+    else:
+        assert found is None
+
+
+def test_a_long_cell_is_told_from_an_open_one_without_being_kept() -> None:
+    def lines(end: str) -> Iterator[str]:
+        yield "movie_id,title\n"
+        yield 'm1,"Film\n'
+        yield from ("line after line of text, and more of it\n" for _ in range(200_000))
+        yield end
+
+    tracemalloc.start()
+    try:
+        assert find_unclosed(lines('the end"\n'), ",", '"') is None
+        assert find_unclosed(lines("the end\n"), ",", '"') == 2
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_quotes_may_be_mere_characters(tmp_path: Path) -> None:

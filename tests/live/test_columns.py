@@ -8,9 +8,17 @@ import neupath as npth
 from neupath import Nodes
 from neupath.errors import GraphError
 from neupath.live import LiveGraph, columns
-from neupath.live.columns import GrowingColumn
+from neupath.live.columns import GrowingColumn, GrowingTable
+from neupath.live.recent import Recent
 
 TEXTS = ["", "a", "ü💥", None, "x" * 300]
+
+
+def shop() -> npth.HIN:
+    return npth.HIN.build(
+        [Nodes("item", pa.array(["x"]), pa.array(["X"]), pa.table({"year": [2000]})), Nodes("tag", pa.array([1]))],
+        [npth.Edges(npth.Relation("item", "has", "tag"), np.array([0]), np.array([0]))],
+    )
 
 
 def drawn(rng: np.random.Generator, kind: pa.DataType) -> pa.Array:
@@ -50,6 +58,62 @@ def test_more_text_than_an_array_can_hold_is_refused(monkeypatch: pytest.MonkeyP
         GrowingColumn(pa.array(["abc"])).append(pa.array(["def"]))
 
 
+def test_attributes_stay_in_few_parts_that_are_rarely_copied() -> None:
+    rng = np.random.default_rng(0)
+    table, expected, seen = GrowingTable((pa.table({"year": [0] * 1000}),)), [0] * 1000, []
+    copied = 0
+    for _ in range(600):
+        more = rng.integers(1, 9, int(rng.integers(0, 4))).tolist()
+        before, table = table, table.append(pa.table({"year": pa.array(more, pa.int64())}))
+        expected = expected + more
+        assert len(table.parts) <= 12
+        copied += len(table.parts[-1])
+        seen.append((before.table(), len(expected) - len(more)))
+    assert table.table()["year"].to_pylist() == expected
+    assert all(past["year"].to_pylist() == expected[:size] for past, size in seen)
+    assert copied < 12 * len(expected)
+
+
+def test_attributes_of_new_nodes_are_put_together() -> None:
+    live = LiveGraph(shop())
+    for number in range(200):
+        live.put([], {"item": Nodes("item", pa.array([f"i{number}"]), pa.array(["I"]), pa.table({"year": [number]}))})
+    years = live.view().hin.nodes["item"].attributes["year"]
+    assert years.num_chunks <= 9
+    live.compact()
+    compacted = live.view().hin.nodes["item"]
+    assert compacted.attributes["year"].num_chunks == 1
+    assert compacted.attributes["year"].to_pylist() == [2000, *range(200)] == years.to_pylist()
+    assert compacted.find("i7") == 8
+
+
+def test_the_bytes_of_attributes_that_stay_are_counted_once() -> None:
+    asked: list[int] = []
+
+    class Counted:
+        """A table that notes who asks for its size, which takes as long as it has chunks."""
+
+        def __init__(self, table: pa.Table) -> None:
+            self._table = table
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._table, name)
+
+        @property
+        def nbytes(self) -> int:
+            asked.append(1)
+            return int(self._table.nbytes)
+
+    hin = shop()
+    object.__setattr__(hin.nodes["item"], "attributes", Counted(hin.nodes["item"].attributes))
+    live, recent = LiveGraph(hin), Recent()
+    for number in range(20):
+        live.put([(hin.schema.relations[0], 0, 0, float(number + 1))])
+        recent.keep(live.view())
+    assert len(recent) == 20
+    assert len(asked) == 1
+
+
 def test_new_nodes_are_compared_with_no_array_of_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
     live = LiveGraph(npth.load("toy"))
     new = [{"author": Nodes("author", pa.array([name]))} for name in ("Zoe", "Ida", "Zoe")]
@@ -75,12 +139,7 @@ def test_new_nodes_are_compared_with_no_array_of_all_others(monkeypatch: pytest.
     ],
 )
 def test_nodes_with_other_columns_are_refused_before_anything_changes(new: Nodes, told: str) -> None:
-    live = LiveGraph(
-        npth.HIN.build(
-            [Nodes("item", pa.array(["x"]), pa.array(["X"]), pa.table({"year": [2000]})), Nodes("tag", pa.array([1]))],
-            [npth.Edges(npth.Relation("item", "has", "tag"), np.array([0]), np.array([0]))],
-        )
-    )
+    live = LiveGraph(shop())
     with pytest.raises(GraphError, match=f"{told} are given; the columns of new nodes are those of the others"):
         live.put([], {"item": new})
     assert live.view().version == 0

@@ -27,9 +27,20 @@ def _read(path: Path) -> Any:
     except ImportError as error:
         raise MissingExtraError("networkx", "networkx") from error
     name = path.name.lower().removesuffix(".gz")
-    read = nx.read_graphml if name.endswith(".graphml") else nx.read_gexf if name.endswith(".gexf") else nx.read_gml
+    read = nx.read_graphml if name.endswith(".graphml") else nx.read_gexf if name.endswith(".gexf") else _read_gml
     try:
         with explained(path):
             return read(path)
     except (nx.NetworkXException, SyntaxError, LookupError, TypeError, ValueError) as error:
         raise SourceError(f"{path} cannot be read as {Path(name).suffix[1:]}: {error}") from error
+
+
+def _read_gml(path: Path) -> Any:
+    """Read GML by the ids that all of its nodes have; labels, which may be missing or the same, are names."""
+    import networkx as nx
+
+    graph = nx.read_gml(path, label="id")
+    for _, data in graph.nodes(data=True):
+        if "label" in data and "name" not in data:
+            data["name"] = data.pop("label")
+    return graph

@@ -1,6 +1,6 @@
 """Graphs of other libraries: pandas and Arrow tables, NetworkX, PyTorch Geometric, and back out to the last two."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from neupath.datasets.assemble import (
     assemble_typed,
     distinct_ids,
 )
+from neupath.datasets.attributes import find_relation_key, find_type_key, notes_on_keys
 from neupath.errors import GraphError, MissingExtraError, listed
 from neupath.graph import HIN, Duplicates, Edges
 from neupath.nodes import Nodes
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 Table = Any
 """A pandas DataFrame, a pyarrow Table, or anything else that Arrow can take in."""
 RelationKey = tuple[str, str] | tuple[str, str, str]
-_TYPE_KEYS = ("type", "node_type", "ntype", "kind", "category", "labels")
-_RELATION_KEYS = ("relation", "edge_type", "etype", "type", "predicate", "kind", "label")
-"""What other programs call a node's type and an edge's relation; Neo4j writes labels with a colon in front."""
 
 
 def from_tables(tables: Mapping[str | RelationKey, Table], *, duplicates: Duplicates = "count") -> HIN:
@@ -78,13 +76,15 @@ def from_networkx(
     """Make a graph of a NetworkX one, whose nodes carry a type and, if they like, `id` and `name`.
 
     Edges carry a relation name and, if they like, a `weight`. The attributes that hold type and relation are those
-    given, or else the first that there is of `type`, `node_type`, `kind`, …, and of `relation`, `edge_type`, `type`, ….
-    Nodes without a type are of type "node", edges without a relation are called "edge". An edge of an undirected graph
-    points from the type met first to the other.
+    given, or else `type` and `relation`; where no node or edge has these, another that reads like it (`node_type`,
+    `kind`, …, `edge_type`, `type`, …: a text everywhere, with few values), which a note tells. Nodes without a type are
+    of type "node", edges without a relation are called "edge". An edge of an undirected graph points from the type met
+    first to the other.
     """
-    type_key = node_type or _first_carried(_TYPE_KEYS, (data for _, data in graph.nodes(data=True)))
-    name_key = relation or _first_carried(_RELATION_KEYS, (data for _, _, data in graph.edges(data=True)))
-    kinds = {node: str(data.get(type_key, "node")).removeprefix(":") for node, data in graph.nodes(data=True)}
+    type_key = node_type or find_type_key([data for _, data in graph.nodes(data=True)])
+    kinds = {node: _as_kind(data.get(type_key, "node"), type_key) for node, data in graph.nodes(data=True)}
+    foreign = node_type is None and type_key != "type"
+    name_key = relation or find_relation_key([data for _, _, data in graph.edges(data=True)], foreign)
     order = {kind: place for place, kind in enumerate(dict.fromkeys(kinds.values()))}
     members: dict[str, list[Hashable]] = {kind: [n for n, k in kinds.items() if k == kind] for kind in order}
     rows = {node: row for nodes in members.values() for row, node in enumerate(nodes)}
@@ -101,13 +101,12 @@ def from_networkx(
     for key, links in found.items():
         sources, targets, weights = zip(*links, strict=True)
         edges.append(Edges(key, np.array(sources), np.array(targets), np.array(weights)))
-    return HIN.build(nodes, edges, duplicates=duplicates)
+    notes = notes_on_keys(None if node_type else type_key, None if relation else name_key)
+    return HIN.build(nodes, edges, duplicates=duplicates, notes=notes)
 
 
-def _first_carried(keys: Sequence[str], carriers: Iterable[Mapping[str, Any]]) -> str:
-    """Return the first of some attributes that any node or edge has, or else the first."""
-    carried = {key for data in carriers for key in keys if key in data}
-    return next((key for key in keys if key in carried), keys[0])
+def _as_kind(value: Any, key: str) -> str:
+    return str(value).removeprefix(":") if key == "labels" else str(value)
 
 
 def to_networkx(hin: HIN) -> "nx.MultiDiGraph[Any]":

@@ -1,6 +1,7 @@
 """Quotes that are opened and not closed: a reader takes all lines behind one for a part of its cell, in silence."""
 
-import csv
+import re
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -47,20 +48,44 @@ class QuoteWatch:
         self._stream.close()
 
 
-def find_unclosed(records: Any) -> int | None:
+def find_unclosed(lines: Iterable[str], delimiter: str, quote: str) -> int | None:
     """Return the line at which a record begins whose quote is not closed, or nothing.
 
-    `records` is a strict reader of the csv module. A quote is not closed where the text ends first, or where it is
-    closed some lines below by a quote with more text behind it, which is one that opens another cell. A cell of one
-    line with quotes inside is only untidy.
+    A quote is not closed where the text ends first, or where it is closed some lines below by a quote with more text
+    than blanks behind it, which is one that opens another cell. A cell of one line with quotes inside is only untidy.
+    No cell is put together: one that is not closed holds all lines behind it, of a file of any size.
+
+    >>> find_unclosed(["a,b", 'c,"two', 'lines" ,d', 'e,"f'], ",", '"')
+    4
     """
-    begins = 1
-    while True:
-        try:
-            next(records)
-        except StopIteration:
-            return None
-        except csv.Error as error:
-            if records.line_num > begins or "end of data" in str(error):
+    behind = re.compile(rf"[ \t]*({re.escape(delimiter)}|[\r\n]|$)")
+    begins, opened = 1, 0
+    for number, line in enumerate(lines, start=1):
+        begins, at = begins if opened else number, 0
+        while True:
+            if not opened:
+                at = _find_opening(line, at, delimiter, quote)
+                opened = number if at else 0
+            closing = _find_closing(line, at, quote) if opened else -1
+            if closing < 0:
+                break
+            if opened < number and not behind.match(line, closing + 1):
                 return begins
-        begins = int(records.line_num) + 1
+            opened, at = 0, closing + 1
+    return begins if opened else None
+
+
+def _find_opening(line: str, at: int, delimiter: str, quote: str) -> int:
+    """Return the place behind the quote with which the next quoted cell begins, or 0."""
+    if at == 0 and line.startswith(quote):
+        return 1
+    found = line.find(delimiter + quote, at)
+    return found + 2 if found >= 0 else 0
+
+
+def _find_closing(line: str, at: int, quote: str) -> int:
+    """Return the place of the quote that closes a cell, or -1; two of them are a character of the cell."""
+    found = line.find(quote, at)
+    while found >= 0 and line.startswith(quote, found + 1):
+        found = line.find(quote, found + 2)
+    return found

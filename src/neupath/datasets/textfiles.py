@@ -73,7 +73,7 @@ class TextFile:
         with open_raw(self._path) as raw:
             lines = io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace", newline="")
             below = islice(lines, self._lines_above, None)
-            found = find_unclosed(csv_reader(below, self.delimiter, self.quote, strict=True))
+            found = find_unclosed(below, self.delimiter, self.quote)
             return None if found is None else self._lines_above + found
 
     def _reader(self, lines: Iterable[str]) -> Any:
@@ -150,11 +150,11 @@ def _is_above(line: str) -> bool:
     return not line.strip() or line.rstrip() in ("#", "%") or line.startswith(("# ", "% "))
 
 
-def csv_reader(lines: Iterable[str], delimiter: str, quote: str | None, *, strict: bool = False) -> Any:
+def csv_reader(lines: Iterable[str], delimiter: str, quote: str | None) -> Any:
     """Read lines as records of cells; no quote means that quotes are characters like others."""
     csv.field_size_limit(2**31 - 1)
     if quote:
-        return csv.reader(lines, delimiter=delimiter, quotechar=quote, strict=strict)
+        return csv.reader(lines, delimiter=delimiter, quotechar=quote)
     return csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
 
 

@@ -1,6 +1,6 @@
 """Columns that grow: new values go behind those that readers see, so that a new node costs what it brings."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -96,22 +96,64 @@ def _texts_of(array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
 
 
 @dataclass(frozen=True)
+class GrowingTable:
+    """A table of any columns in parts, each longer than the next, so that few hold many rows and few are copied.
+
+    >>> table = GrowingTable((pa.table({"year": [1999] * 100}),))
+    >>> for year in range(2000, 2007):
+    ...     table = table.append(pa.table({"year": [year]}))
+    >>> [len(part) for part in table.parts]
+    [100, 4, 2, 1]
+    """
+
+    parts: tuple[pa.Table, ...]
+
+    def append(self, more: pa.Table) -> "GrowingTable":
+        """Return the table with some rows behind it; this one stays as it is."""
+        kept = len(self.parts)
+        size = len(more)
+        while kept and len(self.parts[kept - 1]) <= size:
+            kept -= 1
+            size += len(self.parts[kept])
+        joined = pa.concat_tables([*self.parts[kept:], more]).combine_chunks()
+        return GrowingTable((*self.parts[:kept], joined))
+
+    def table(self) -> pa.Table:
+        """Return all rows, of which nothing is copied."""
+        return pa.concat_tables(self.parts)
+
+
+@dataclass(frozen=True)
 class GrowingNodes:
     """The nodes of a type, to which others can be added without touching them."""
 
     nodes: Nodes
     ids: GrowingColumn
     names: GrowingColumn | None
+    attributes: GrowingTable | None
 
     @classmethod
     def over(cls, nodes: Nodes) -> "GrowingNodes":
-        return cls(nodes, GrowingColumn(nodes.ids), None if nodes.names is None else GrowingColumn(nodes.names))
+        names = None if nodes.names is None else GrowingColumn(nodes.names)
+        attributes = GrowingTable((nodes.attributes,)) if nodes.attributes.num_columns else None
+        return cls(nodes, GrowingColumn(nodes.ids), names, attributes)
 
     def append(self, more: Nodes) -> "GrowingNodes":
         """Return the nodes with others of the same type after them, whose ids are known to be new."""
         ids, names = self.ids.append(more.ids), None if self.names is None else self.names.append(more.names)
-        attributes = self.nodes.attributes
-        if attributes.num_columns:
-            attributes = pa.concat_tables([attributes, more.attributes])
-        nodes = Nodes(self.nodes.node_type, ids.array, None if names is None else names.array, attributes, True)
-        return GrowingNodes(nodes, ids, names)
+        attributes = None if self.attributes is None else self.attributes.append(more.attributes)
+        nodes = Nodes(
+            self.nodes.node_type,
+            ids.array,
+            None if names is None else names.array,
+            self.nodes.attributes if attributes is None else attributes.table(),
+            True,
+        )
+        return GrowingNodes(nodes, ids, names, attributes)
+
+
+def in_one_piece(nodes: Nodes) -> Nodes:
+    """Return the same nodes, with attributes that grew in parts put together."""
+    if all(column.num_chunks <= 1 for column in nodes.attributes.columns):
+        return nodes
+    return replace(nodes, attributes=nodes.attributes.combine_chunks(), distinct=True)

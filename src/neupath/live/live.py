@@ -11,7 +11,7 @@ import pyarrow as pa
 from neupath.errors import WriteError
 from neupath.following import Learned
 from neupath.graph import HIN
-from neupath.live.columns import GrowingColumn
+from neupath.live.columns import GrowingColumn, in_one_piece
 from neupath.live.recent import Recent
 from neupath.live.state import RowChange, State, View, key_of
 from neupath.live.strangers import refuse_strangers
@@ -119,7 +119,8 @@ class LiveGraph:
 
 
 def _materialised(hin: HIN) -> HIN:
-    return HIN(hin.schema, hin.nodes, dict(hin.matrices), hin.notes)
+    nodes = {node_type: in_one_piece(nodes) for node_type, nodes in hin.nodes.items()}
+    return HIN(hin.schema, nodes, dict(hin.matrices), hin.notes)
 
 
 class LiveStore:

@@ -14,6 +14,9 @@ RECENT = 100
 BYTES = 1 << 28
 """What these may hold that the newest does not: where nodes come or go, or the base is made anew, that is much."""
 
+Parts = dict[int, int]
+"""By what tells a part of a view from others for as long as the view is kept: its bytes."""
+
 
 class Recent:
     """Views by version, each of which shares most of what it holds with the next."""
@@ -22,17 +25,18 @@ class Recent:
         self._views: dict[int, View] = {}
         self._own: dict[int, int] = {}
         """By version: the bytes that no later view holds."""
+        self._newest: Parts = {}
 
     def __len__(self) -> int:
         return len(self._views)
 
     def keep(self, view: View) -> None:
         """Keep the newest view, and let the oldest go where they are too many or too large."""
+        parts = _parts(view, self._newest)
         if self._views:
             last = next(reversed(self._views))
-            shared = _parts(view)
-            self._own[last] = sum(size for part, size in _parts(self._views[last]).items() if part not in shared)
-        self._views[view.version] = untouched(view)
+            self._own[last] = sum(size for part, size in self._newest.items() if part not in parts)
+        self._views[view.version], self._newest = untouched(view), parts
         while len(self._views) > RECENT or sum(self._own.values()) > BYTES:
             oldest = next(iter(self._views))
             self._views.pop(oldest)
@@ -53,21 +57,24 @@ def untouched(view: View) -> View:
     return replace(view, hin=HIN(view.hin.schema, view.hin.nodes, matrices, view.hin.notes))
 
 
-def _parts(view: View) -> dict[int, int]:
-    """Return the bytes of what views share or do not: nodes of a type, the base of all edges, and of each half."""
+def _parts(view: View, known: Parts) -> Parts:
+    """Return the bytes of what views share or do not: nodes of a type, the base of all edges, and of each half.
+
+    Those that are `known` of the view before, which is kept, are not counted again.
+    """
     matrices = view.hin.matrices
     base = matrices.base if isinstance(matrices, LiveMatrices) else matrices
-    found = {place: size for nodes in view.hin.nodes.values() for place, size in _bytes_of_nodes(nodes).items()}
+    found = {place: size for nodes in view.hin.nodes.values() for place, size in _bytes_of_nodes(nodes, known).items()}
     found[id(base)] = sum(m.data.nbytes + m.indices.nbytes + m.indptr.nbytes for m in base.values())
     return found | {id(half.rows.data): _bytes_of_half(half) for halves in view.halves.values() for half in halves}
 
 
-def _bytes_of_nodes(nodes: Nodes) -> dict[int, int]:
+def _bytes_of_nodes(nodes: Nodes, known: Parts) -> Parts:
     """Return the bytes of ids and names by where they lie, since one array may begin like another; and of the rest."""
     columns = [column for column in (nodes.ids, nodes.names) if column is not None]
     placed = ((column.buffers()[-1], column) for column in columns)
     found = {buffer.address: int(column.nbytes) for buffer, column in placed if buffer is not None}
-    return found | {id(nodes): int(nodes.attributes.nbytes)}
+    return found | {id(nodes): known[id(nodes)] if id(nodes) in known else int(nodes.attributes.nbytes)}
 
 
 def _bytes_of_half(half: Half) -> int:
