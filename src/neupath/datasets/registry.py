@@ -17,7 +17,7 @@ from neupath.datasets.public import PUBLIC, fetched_folder
 from neupath.datasets.reading import read_tables
 from neupath.datasets.sources import TableSource
 from neupath.datasets.stdlib import stdlib
-from neupath.datasets.tables import TABLE_SUFFIXES, TableFile, is_table
+from neupath.datasets.tables import TABLE_SUFFIXES, TableFile, is_data_file, is_table
 from neupath.datasets.toy import toy
 from neupath.datasets.triples import find_triples
 from neupath.errors import SourceError, did_you_mean, listed
@@ -166,7 +166,8 @@ def _matlab_file(path: Path) -> Path | None:
     if not path.is_dir():
         return path if path.suffix.lower() == ".mat" else None
     found = sorted(path.glob("*.mat"))
-    return found[0] if len(found) == 1 and not any(is_table(c) and c.is_file() for c in path.iterdir()) else None
+    tables = [file for file in path.iterdir() if is_table(file) and file.is_file() and not is_data_file(file)]
+    return found[0] if len(found) == 1 and not tables else None
 
 
 def _benchmark_settings(path: Path, config: str | Path | None) -> Config | None:

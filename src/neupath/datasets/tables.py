@@ -14,7 +14,7 @@ import pyarrow.parquet
 from neupath.datasets.faults import explained, first_line
 from neupath.datasets.parts import as_wanted, check_alike, count_rows, is_in_parts, parts_of, place_in, read_parts
 from neupath.datasets.quotes import QuoteWatch
-from neupath.datasets.textfiles import Dialect, TextFile, not_utf8, read_start
+from neupath.datasets.textfiles import Dialect, TextFile, is_number, not_utf8, read_start
 from neupath.errors import SourceError, did_you_mean, listed
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".dat", ".sif")
@@ -37,6 +37,11 @@ def is_table(path: Path) -> bool:
     if path.name.startswith("."):
         return False
     return is_in_parts(path) or (path.is_file() and _plain_suffix(path) in TABLE_SUFFIXES)
+
+
+def is_data_file(path: Path) -> bool:
+    """Whether a table is named .dat, as much else is."""
+    return _plain_suffix(path) == ".dat" and path.is_file()
 
 
 def stem(path: Path) -> str:
@@ -228,6 +233,14 @@ class TableFile:
         if self.is_parquet:
             return self.num_rows == 0
         return len(self._text.sample) <= int(self.has_header)
+
+    def has_numbers(self, column: str) -> bool:
+        """Whether a column holds numbers, as its first values show."""
+        if self.is_parquet:
+            kind = pa.parquet.read_schema(self.parts[0]).field(column).type
+            return not (pa.types.is_string(kind) or pa.types.is_large_string(kind))
+        at = self._written_columns.index(column)
+        return all(is_number(row[at]) for row in self._text.sample[1:] if len(row) > at)
 
     def told_types(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
         """Return the types that columns have when they are read, as far as they need not be found out from values."""

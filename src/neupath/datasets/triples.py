@@ -57,6 +57,11 @@ def has_triples(file: TableFile) -> bool:
     return len(_named_columns(file)) == 3
 
 
+def names_relations(file: TableFile) -> bool:
+    """Whether a column is called what only the relation of a triple is; a type may be one's own of an edge."""
+    return any(column.lower() in ("relation", "predicate", "metaedge") for column in file.columns)
+
+
 def _usual_columns(file: TableFile) -> list[str]:
     """Return the columns of head, relation and tail by their names, or else the first three."""
     named = _named_columns(file)

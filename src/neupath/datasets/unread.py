@@ -8,7 +8,7 @@ from pathlib import Path
 from neupath.datasets.detection import is_id
 from neupath.datasets.parts import is_cut, parquet_files
 from neupath.datasets.sources import EdgeSource, NodeSource
-from neupath.datasets.tables import TableFile
+from neupath.datasets.tables import TableFile, is_data_file
 from neupath.errors import SourceError, listed
 
 
@@ -32,6 +32,19 @@ def _cut_by(file: TableFile) -> list[str]:
     """Return the columns by which a table is cut into folders such as year=2020."""
     inner = {folder for part in file.parts if part != file.path for folder in part.relative_to(file.path).parents}
     return sorted({folder.name.partition("=")[0] for folder in inner if folder.name})
+
+
+def without_data_files(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
+    """Return the tables of a folder without .dat files beside others, and say which were left out."""
+    others = [path for path in paths if not is_data_file(path)]
+    if not others:
+        return list(paths), []
+    left_out = [path for path in paths if is_data_file(path)]
+    return others, [
+        f"{path.name} was left out: a .dat file may be anything, so that beside other tables it is read only if "
+        f"graph.toml names it"
+        for path in left_out
+    ]
 
 
 def too_deep(folder: Path, ignored: Sequence[str]) -> list[str]:

@@ -1,0 +1,103 @@
+"""Tables that could be read in two ways: each is read as the one that loses and mixes up nothing."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.io import savemat
+
+import neupath as npth
+from tests.datasets.test_folder import shape, write
+
+USERS, ITEMS = "user_id,name\nu1,Ann\nu2,Bob\n", "item_id,name\ni1,Pie\ni2,Jam\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "relations"),
+    [
+        ({"movie_actor__csv": "source,target,type\nm1,a1,lead\nm2,a1,cameo\n"}, {"movie -movie_actor-> actor": 2}),
+        ({"user_item__csv": "from,to,type\nu,i,view\nu,j,buy\n"}, {"user -user_item-> item": 2}),
+        ({"kg__csv": "source,target,type\na,b,knows\n"}, {"entity -knows-> entity": 1}),
+        ({"my_kg__csv": "source,target,predicate\na,b,knows\n"}, {"entity -knows-> entity": 1}),
+        ({"my_edges__csv": "source,target,type\na,b,knows\n"}, {"entity -knows-> entity": 1}),
+        ({"edges__csv": "a,relation,b\nx,knows,y\n"}, {"entity -knows-> entity": 1}),
+    ],
+)
+def test_a_lone_relation_whose_edges_have_a_type(
+    tmp_path: Path, files: dict[str, str], relations: dict[str, int]
+) -> None:
+    assert shape(npth.load(write(tmp_path / "g", **files))) == relations
+
+
+@pytest.mark.parametrize("word", ["link", "relationships"])
+def test_a_relation_of_two_types_is_no_table_of_all_edges(tmp_path: Path, word: str) -> None:
+    links = {f"user_item_{word}__csv": "user_id,item_id,type\nu1,i1,view\nu2,i1,buy\n"}
+    hin = npth.load(write(tmp_path / "g", users__csv=USERS, items__csv=ITEMS, **links))
+    assert shape(hin) == {f"user -{word}-> item": 2}
+    beside = {"entities__csv": "entity_id,name\ne,E\n", f"user_entity_{word}__csv": "user_id,entity_id\nu,e\n"}
+    assert shape(npth.load(write(tmp_path / "h", **beside))) == {f"user -{word}-> entity": 1}
+
+
+@pytest.mark.parametrize("label", ["0", "spam"])
+def test_a_label_of_nodes_is_a_class_and_not_their_type(tmp_path: Path, label: str) -> None:
+    nodes, edges = f"id,name,label\n1,Ann,{label}\n2,Bob,1\n", "source,relation,target\n1,knows,2\n"
+    hin = npth.load(write(tmp_path / "g", nodes__csv=nodes, edges__csv=edges))
+    assert shape(hin) == {"node -knows-> node": 1}
+    assert hin.nodes["node"].attributes.column_names == ["label"]
+
+
+def test_numbers_are_no_labels_of_a_property_graph(tmp_path: Path) -> None:
+    nodes, edges = "id,name,label\n1,Ann,0\n2,Bob,1\n", "start,type,end\n1,knows,2\n"
+    hin = npth.load(write(tmp_path / "g", nodes__csv=nodes, relationships__csv=edges))
+    assert hin.schema.node_types == ("node",)
+
+
+def test_a_column_that_graph_toml_calls_the_type_or_the_name(tmp_path: Path) -> None:
+    edges = "source,relation,target\n1,in,2\n"
+    typed = {"nodes__csv": "id,label\n1,Person\n2,Film\n", "graph__toml": '[pair]\ntype = "label"\n'}
+    hin = npth.load(write(tmp_path / "g", edges__csv=edges, **typed))
+    assert shape(hin) == {"Person -in-> Film": 1}
+    assert hin.nodes["Person"].names is None
+    named = {"nodes__csv": "id,kind\n1,Person\n2,Film\n", "graph__toml": '[pair]\nname = "kind"\n'}
+    assert shape(npth.load(write(tmp_path / "h", edges__csv=edges, **named))) == {"Person -in-> Film": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("vectors.dat", b"\x00\x01\x02\xff"),
+        ("log.dat", b""),
+        ("movie_actor.dat", b"m9\ta9\n"),
+        ("train.dat", b"a\tr\tb\n"),
+        ("movies.dat", b"movie_id\nm7\n"),
+    ],
+)
+def test_data_files_beside_tables_are_left_out(tmp_path: Path, name: str, content: bytes) -> None:
+    folder = write(tmp_path / "g", movie_actor__csv="movie_id,actor_id\nm1,a1\n")
+    (folder / name).write_bytes(content)
+    hin = npth.load(folder)
+    assert shape(hin) == {"movie -movie_actor-> actor": 1}
+    (note,) = hin.notes
+    assert note.startswith(f"{name} was left out: a .dat file may be anything")
+    (folder / "graph.toml").write_text('ignore = ["*.dat"]')
+    assert npth.load(folder).notes == ()
+
+
+def test_a_data_file_beside_tables_may_be_named(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", users__csv=USERS, user_item__dat="u1\ti1\nu1\ti2\n")
+    with pytest.raises(
+        npth.NeuPathError, match=r"no file of .* is a relation: user_item.dat was left out: .* names it"
+    ):
+        npth.load(folder)
+    (folder / "graph.toml").write_text(
+        '[[edges]]\nname = "has"\nfile = "user_item.dat"\nsource = "user"\ntarget = "item"\n'
+    )
+    hin = npth.load(folder)
+    assert shape(hin) == {"user -has-> item": 2}
+    assert hin.notes == ()
+
+
+def test_a_data_file_beside_a_matlab_file(tmp_path: Path) -> None:
+    savemat(tmp_path / "graph.mat", {"user_item": np.eye(2)})
+    (tmp_path / "vectors.dat").write_bytes(b"\0\1")
+    assert shape(npth.load(tmp_path)) == {"user -user_item-> item": 2}
