@@ -101,3 +101,27 @@ def test_a_data_file_beside_a_matlab_file(tmp_path: Path) -> None:
     savemat(tmp_path / "graph.mat", {"user_item": np.eye(2)})
     (tmp_path / "vectors.dat").write_bytes(b"\0\1")
     assert shape(npth.load(tmp_path)) == {"user -user_item-> item": 2}
+
+
+@pytest.mark.parametrize(
+    ("files", "relations"),
+    [
+        ({"ml_ratings_ml__csv": "user_id,movie_id\n1,2\n"}, ["user -ml_ratings_ml-> movie"]),
+        ({"paper_author_paper__csv": "paper_id,author_id\n1,1\n"}, ["paper -paper-> author"]),
+        ({"paper_author_paper__csv": "paper,author\n1,1\n"}, ["paper -paper-> author"]),
+        ({"paper_conference__csv": "paper,conf\n1,1\n", "conf__csv": "conf_id\n1\n"}, ["paper -conference-> conf"]),
+        (
+            {"actor_movie__csv": "film_id,person_id\n1,2\n", "actors__csv": "id\n1\n", "movies__csv": "id\n2\n"},
+            ["film -actor_movie-> person"],
+        ),
+        ({"paper_cites_paper__csv": "citing_id,cited_id\n1,2\n"}, ["paper -cites-> paper"]),
+        ({"paper_cites_paper__csv": "citing_paper_id,cited_paper_id\n1,2\n"}, ["paper -cites-> paper"]),
+        ({"user_follows_user__csv": "user_id,followee_id\n1,2\n"}, ["user -follows-> user"]),
+        ({"user_trusts_user__csv": "trustor_id,trusted_id\n1,2\n"}, ["user -trusts-> user"]),
+        ({"user_knows_user__csv": "user1_id,user_b_id\n1,2\n"}, ["user -knows-> user"]),
+    ],
+)
+def test_columns_that_are_ids_of_other_types_decide_against_the_name(
+    tmp_path: Path, files: dict[str, str], relations: list[str]
+) -> None:
+    assert list(shape(npth.load(write(tmp_path / "g", **files)))) == relations

@@ -5,10 +5,10 @@ from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 
-from neupath.datasets.detection import is_id
 from neupath.datasets.parts import is_cut, parquet_files
 from neupath.datasets.sources import EdgeSource, NodeSource
 from neupath.datasets.tables import TableFile, is_data_file
+from neupath.datasets.words import is_id
 from neupath.errors import SourceError, listed
 
 
