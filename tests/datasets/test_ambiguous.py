@@ -125,3 +125,69 @@ def test_columns_that_are_ids_of_other_types_decide_against_the_name(
     tmp_path: Path, files: dict[str, str], relations: list[str]
 ) -> None:
     assert list(shape(npth.load(write(tmp_path / "g", **files)))) == relations
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("movie_actor.csv", "# movie_id,actor_id\nm1,a1\nm2,a2\nm3,a4\n"),
+        ("movie_actor.tsv", "# movie\tactor\nm1\ta1\nm2\ta2\nm3\ta4\n"),
+        ("movie_actor.txt", "# movie\tactor\nm1\ta1\nm2\ta2\nm3\ta4\n"),
+        ("movie_actor.csv", "# movie_id,actor_id,weight\nm1,a1,1\nm2,a2,2\nm3,a4,3\n"),
+        ("movie_actor.csv", "# movie_id,actor_id,weight\n1,1,1\n2,2,2\n3,4,3\n"),
+        ("ratings.csv", "% movie_id,actor_id\n\nID,a1\nm2,a2\nm3,a4\n"),
+    ],
+)
+def test_a_header_that_is_marked_as_a_comment(tmp_path: Path, name: str, text: str) -> None:
+    folder = write(tmp_path / "g", **{name.replace(".", "__"): text})
+    hin = npth.load(folder)
+    assert shape(hin) == {f"movie -{name[:-4]}-> actor": 3}
+    assert (next(iter(hin.matrices.values())).data.sum() == 6) == ("weight" in text)
+    assert hin.notes == ()
+    write(folder, **{name.replace(".", "__"): "# As of 2019\n" + text})
+    again = npth.load(folder)
+    assert shape(again) == shape(hin)
+    assert again.notes == (f"of {name}, 1 comment line above the table was skipped",)
+
+
+def test_a_marked_header_of_nodes_of_triples_and_in_graph_toml(tmp_path: Path) -> None:
+    files = {"movies__csv": "# id,title\nm1,Heat\n", "movie_actor__csv": "# movie_id,actor_id,# of roles\nm1,a1,4\n"}
+    folder = write(tmp_path / "g", **files)
+    assert npth.load(folder).nodes["movie"].name(0) == "Heat"
+    (folder / "graph.toml").write_text(
+        '[[edges]]\nname = "cast"\nfile = "movie_actor.csv"\nsource = "movie"\ntarget = "actor"\n'
+        'weight = "# of roles"\ncolumns = ["# movie_id", "actor_id"]\n'
+    )
+    assert next(iter(npth.load(folder).matrices.values())).data.tolist() == [4]
+    triples = write(tmp_path / "h", kg__tsv="# 2019\n# source\ttarget\trelation\na\tb\tknows\n") / "kg.tsv"
+    assert shape(npth.load(triples)) == {"entity -knows-> entity": 1}
+    assert npth.load(triples).notes == ("of kg.tsv, 1 comment line above the table was skipped",)
+
+
+@pytest.mark.parametrize("tags", [["# 1 fan", "# 2 fan", "fan", "fun"], ["# 1 fan", "# 2 fan", "# 3 fan", "# 4 fan"]])
+def test_ids_that_begin_as_comments_do(tmp_path: Path, tags: list[str]) -> None:
+    text = "".join(f"{tag}\tp\n" for tag in tags)
+    hin = npth.load(write(tmp_path / "g", tag_post__txt=text))
+    assert hin.nodes["tag"].ids.to_pylist() == tags
+    assert hin.notes == ()
+    header = npth.load(write(tmp_path / "h", tag_post__txt="tag_id\tpost_id\n" + text))
+    assert header.nodes["tag"].ids.to_pylist() == tags
+
+
+def test_comments_that_are_cut_as_the_table_below(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", user_item__csv="# by Ann, 2019\n# of a shop\nuser_id,item_id\nu,i\n")
+    assert npth.load(folder).notes == ("of user_item.csv, 2 comment lines above the table were skipped",)
+    numbers = npth.load(write(tmp_path / "h", user_item__txt="# Nodes:\t4\n# Edges:\t2\n1\t7\n2\t7\n"))
+    assert numbers.nodes["user"].ids.to_pylist() == [1, 2]
+    snap = npth.load(write(tmp_path / "i", user_item__txt="# Nodes: 4\n# FromNodeId\tToNodeId\n1\t7\n2\t7\n"))
+    assert shape(snap) == {"user -user_item-> item": 2}
+    words = npth.load(write(tmp_path / "j", user_item__txt="# user likes\na b\nb c\n"))
+    assert words.nodes["user"].ids.to_pylist() == ["a", "b"]
+
+
+def test_no_line_is_a_comment_where_graph_toml_speaks_of_the_header(tmp_path: Path) -> None:
+    files = {"tag_post__csv": "# a,p\nb,q\n", "graph__toml": "header = false\n"}
+    assert npth.load(write(tmp_path / "g", **files)).nodes["tag"].ids.to_pylist() == ["# a", "b"]
+    files = {"tag_post__csv": "# of 2019\nb,q\n", "graph__toml": "header = false\n"}
+    with pytest.raises(npth.NeuPathError, match="line 2: 1 column where 3 are expected"):
+        npth.load(write(tmp_path / "h", **files))

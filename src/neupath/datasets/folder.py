@@ -25,7 +25,7 @@ from neupath.datasets.sources import (
 )
 from neupath.datasets.tables import TABLE_SUFFIXES, TableFile, is_table, stem
 from neupath.datasets.triples import find_triples, has_triples, is_split, names_relations
-from neupath.datasets.unread import folder_names, too_deep, unread_columns, without_data_files
+from neupath.datasets.unread import comments_above, folder_names, too_deep, unread_columns, without_data_files
 from neupath.errors import SourceError, listed
 from neupath.graph import Duplicates, check_duplicates
 from neupath.schema import Relation
@@ -60,7 +60,13 @@ def recognise_files(
     """Find out what some table files are, as one graph; `notes` are told with it."""
     choices = replace(choices_of(settings, duplicates), notes=notes)
     found = _recognise(_not_ignored(paths, settings), folder, settings, choices)
-    return replace(found, choices=replace(found.choices, notes=[*found.choices.notes, *folder_names(found.files)]))
+    return with_notes(found)
+
+
+def with_notes(found: TableSource) -> TableSource:
+    """Add notes on what is not read of the tables that were found."""
+    notes = [*found.choices.notes, *folder_names(found.files), *comments_above(found.files)]
+    return replace(found, choices=replace(found.choices, notes=notes))
 
 
 def _not_ignored(paths: Iterable[Path], settings: Config) -> list[Path]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from neupath.datasets.config import Config, read_config
 from neupath.datasets.detection import is_relation
-from neupath.datasets.folder import choices_of, recognise_files, recognise_folder, refuse_twice, settings_of
+from neupath.datasets.folder import choices_of, recognise_files, recognise_folder, refuse_twice, settings_of, with_notes
 from neupath.datasets.graph_files import GRAPH_SUFFIXES, is_graph_file, read_graph_file
 from neupath.datasets.hgb import is_hgb, read_hgb
 from neupath.datasets.interop import from_networkx, from_pyg, from_tables, from_triples
@@ -188,7 +188,7 @@ def _recognise(path: Path, config: str | Path | None, duplicates: Duplicates | N
     settings = _settings(config)
     if settings.triples is None and (settings.names_tables or is_relation(TableFile(path, settings.dialect))):
         return recognise_files([path], path.parent, settings, duplicates)
-    return find_triples([path], path.parent, settings, choices_of(settings, duplicates))
+    return with_notes(find_triples([path], path.parent, settings, choices_of(settings, duplicates)))
 
 
 def _settings(config: str | Path | None) -> Config:

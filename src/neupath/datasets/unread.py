@@ -28,6 +28,15 @@ def folder_names(files: Iterable[TableFile]) -> list[str]:
     return notes
 
 
+def comments_above(files: Iterable[TableFile]) -> list[str]:
+    """Say how many lines above the tables were skipped as comments."""
+    counts = {file.path.name: file.comments for file in files if file.comments}
+    return [
+        f"of {name}, {count} comment line{'s' * (count != 1)} above the table {'were' if count != 1 else 'was'} skipped"
+        for name, count in counts.items()
+    ]
+
+
 def _cut_by(file: TableFile) -> list[str]:
     """Return the columns by which a table is cut into folders such as year=2020."""
     inner = {folder for part in file.parts if part != file.path for folder in part.relative_to(file.path).parents}
