@@ -164,7 +164,7 @@ def test_a_marked_header_of_nodes_of_triples_and_in_graph_toml(tmp_path: Path) -
     assert npth.load(triples).notes == ("of kg.tsv, 1 comment line above the table was skipped",)
 
 
-@pytest.mark.parametrize("tags", [["# 1 fan", "# 2 fan", "fan", "fun"], ["# 1 fan", "# 2 fan", "# 3 fan", "# 4 fan"]])
+@pytest.mark.parametrize("tags", [["# 1 fan", "# 2 fan", "fan", "7"], ["# 1 fan", "# 2 fan", "# 3 fan", "# 4 fan"]])
 def test_ids_that_begin_as_comments_do(tmp_path: Path, tags: list[str]) -> None:
     text = "".join(f"{tag}\tp\n" for tag in tags)
     hin = npth.load(write(tmp_path / "g", tag_post__txt=text))

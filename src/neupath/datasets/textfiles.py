@@ -183,7 +183,8 @@ def _is_blank(line: str) -> bool:
 def _count_own(above: list[list[str]], below: list[list[str]], name: str) -> int:
     """Return how many lines of those above a table are its own: a header that is marked, or ids such as `# 1 fan`.
 
-    They are cut into as many cells as the lines below, and none is a header there. Nothing is a mark before numbers.
+    They are cut into as many cells as the lines below, and none is a header there. Above a table of numbers alone, a
+    line without words of headers is a comment.
     """
     width = len(below[0])
     alike = [*takewhile(lambda row: len(row) in (0, width), reversed(above))]
@@ -193,7 +194,7 @@ def _count_own(above: list[list[str]], below: list[list[str]], name: str) -> int
     words, words_below = (sum(names_a_column(c, name) for c in row) for row in (alike[filled[0] - 1], below[0]))
     if words > words_below:
         return filled[0]
-    return 0 if words_below or all(is_number(row[0]) for row in below) else filled[-1]
+    return 0 if words_below or all(is_number(cell) for row in below for cell in row) else filled[-1]
 
 
 def csv_reader(lines: Iterable[str], delimiter: str, quote: str | None, *, strict: bool = False) -> Any:
