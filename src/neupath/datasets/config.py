@@ -128,7 +128,7 @@ class Config:
 
     @property
     def dialect(self) -> Dialect:
-        return Dialect(self.delimiter, self.quote, self.header)
+        return Dialect(self.delimiter, self.quote, self.header, comments=self.header is None)
 
 
 def read_config(path: Path) -> Config:

@@ -6,11 +6,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from neupath.datasets.tables import TableFile, stem
+from neupath.datasets.words import are_alike, entity, is_id, is_role, singulars, words_of
 
-_GENERIC = {
-    "id", "id1", "id2", "source", "src", "from", "start", "head", "subject", "target", "dst", "dest", "to", "end",
-    "tail", "object", "node", "node1", "node2", "node_id", "identifier", "key",
-}  # fmt: skip
 _ID_COLUMNS = ("id", "node_id", "identifier", "key")
 _NAME_COLUMNS = ("name", "title", "label")
 _JOINING_WORDS = {"to", "vs", "2"}
@@ -38,35 +35,6 @@ class RelationFile:
     columns: tuple[str, str]
     weight: str | None
     directed: bool = True
-
-
-def entity(column: str) -> str | None:
-    """Return what an id column is the id of, or nothing where its name doesn't say.
-
-    >>> [entity(c) for c in ("movie_id", "MovieID", "#Genre", "source", "3")]
-    ['movie', 'Movie', 'Genre', None, None]
-    """
-    word = column.lstrip("# ")  # some mark their header as a comment
-    if word.lower() in _GENERIC or word.isdigit():
-        return None
-    return re.sub(r"[_\s-]?(?:id|ID|Id)[_\s-]?\d*$", "", word) or None
-
-
-def singulars(word: str) -> list[str]:
-    """Return the word and what it may be the plural of, in lower case.
-
-    >>> singulars("Categories")
-    ['categories', 'categorie', 'categori', 'category']
-    """
-    low = word.lower()
-    found = [low]
-    if low.endswith("s"):
-        found.append(low[:-1])
-    if low.endswith("es"):
-        found.append(low[:-2])
-    if low.endswith("ies"):
-        found.append(low[:-3] + "y")
-    return found
 
 
 def classify(files: Iterable[TableFile]) -> tuple[list[NodeFile], list[RelationFile], list[str]]:
@@ -123,17 +91,13 @@ def weight_column(file: TableFile, others: Iterable[str]) -> str | None:
     return next((c for c in file.columns if c.lower() == "weight" and c not in set(others)), None)
 
 
-def _words(name: str) -> list[str]:
-    return [word for word in re.split(r"[_\-\s.]+", name) if word]
-
-
 class _Types:
     """The node types that the files of a folder speak of, in one spelling each."""
 
     def __init__(self, files: list[TableFile]) -> None:
         self._spelling: dict[str, str] = {}
         stems = [stem(file.path) for file in files]
-        of_words = [file for file in files if len(_words(stem(file.path))) >= 2]
+        of_words = [file for file in files if len(words_of(stem(file.path))) >= 2]
         self._learn(map(self._own_entity, files))
         # a type of several words must be known before the names of relations are cut into types
         self._learn(_mentioned(file, stems) for file in of_words)
@@ -150,7 +114,7 @@ class _Types:
     def _learn_ends(self, file: TableFile) -> None:
         """Learn the types of a relation whose name begins as its first column does."""
         source, _, target = self.named_ends(stem(file.path))
-        twice = source.lower() == target.lower()
+        twice = source.lower() == target.lower() and not self.columns_differ(file)
         first, second = (
             end if twice else entity(column) or end for column, end in zip(file.columns, (source, target), strict=False)
         )
@@ -164,18 +128,34 @@ class _Types:
         first = entity(file.columns[0])
         if first is None:
             return None
-        ours, words = _words(first.lower()), _words(stem(file.path))
+        ours, words = words_of(first.lower()), words_of(stem(file.path))
         alike = len(ours) == len(words) and all(our in singulars(word) for our, word in zip(ours, words, strict=True))
         return first if alike else None
 
     def named_ends(self, name: str) -> tuple[str, list[str], str]:
         """Return the types that a file's name begins and ends with, and the words between; a type may be many words."""
-        words = _words(name)
+        words = words_of(name)
         heads = max((n for n in range(1, len(words)) if self._spelled_as(words[:n])), default=1)
         tails = max((n for n in range(1, len(words) - heads + 1) if self._spelled_as(words[-n:])), default=1)
         source, target = (self._spelled_as(end) or "_".join(end) for end in (words[:heads], words[-tails:]))
         between = [word for word in words[heads : len(words) - tails] if word.lower() not in _JOINING_WORDS]
         return source, between, target
+
+    def columns_differ(self, file: TableFile) -> bool:
+        """Whether the first columns are ids of other types than those that the file's name begins and ends with.
+
+        A role such as cited is no other type. A word that may be one is, if both columns are ids by their names.
+        """
+        source, between, target = self.named_ends(stem(file.path))
+        ends = zip(map(entity, file.columns[:2]), (source, target), strict=True)
+        others = [word for word, end in ends if word is not None and self._is_other(word, end, between)]
+        named = (self._spelled_as([word]) or any(are_alike(word, verb) for verb in between) for word in others)
+        return any(named) or (bool(others) and all(map(is_id, file.columns[:2])))
+
+    def _is_other(self, word: str, end: str, between: list[str]) -> bool:
+        if len(word) == 1 or are_alike(word, end):
+            return False
+        return self._spelled_as([word]) is not None or not is_role(word, end, between)
 
     def _spelled_as(self, words: list[str]) -> str | None:
         return next((self._spelling[w] for w in singulars("_".join(words)) if w in self._spelling), None)
@@ -192,7 +172,7 @@ class _Types:
         known = [self._spelling[word] for word in candidates if word in self._spelling]
         if known:
             return known[0]
-        return candidates[:2][-1] if called_id and len(_words(stem(file.path))) == 1 else None
+        return candidates[:2][-1] if called_id and len(words_of(stem(file.path))) == 1 else None
 
     def spelled(self, word: str) -> str:
         return self._spelling.get(word.lower(), word)
@@ -211,11 +191,6 @@ class _Types:
         return self._ending(word) is not None
 
 
-def is_id(column: str) -> bool:
-    """Whether a column says by its name that it holds ids."""
-    return bool(re.search(r"(?:_id|Id|ID)$", column))
-
-
 def _mentioned(file: TableFile, stems: Iterable[str]) -> str | None:
     """Return the type of a table of ids whose name begins or ends another file's, as that one spells it."""
     if file.columns[0].lower() not in _ID_COLUMNS or any(is_id(column) for column in file.columns[1:]):
@@ -232,12 +207,14 @@ def _name_decides(file: TableFile, types: _Types) -> bool:
     """Whether a file's name says which types it joins, and its columns are called anything: a role, a letter, source.
 
     It does where it names one type twice, as paper_cites_paper, or two that are known while the columns name none, or
-    where the columns begin as the types do.
+    where the columns begin as the types do; but never where the columns are ids of others.
     """
     columns = file.columns[:2]
     said = [entity(column) for column in columns]
     if said == [None, None]:
         return True
+    if types.columns_differ(file):
+        return False
     source, _, target = types.named_ends(stem(file.path))
     if source.lower() == target.lower():
         return True
@@ -251,7 +228,7 @@ def _as_relation(file: TableFile, types: _Types) -> RelationFile | None:
         return None
     first, second = file.columns[:2]
     name = stem(file.path)
-    words = _words(name)
+    words = words_of(name)
     source, target = entity(first), entity(second)
     if len(words) >= 2 and _name_decides(file, types):
         begin, middle, end = types.named_ends(name)
@@ -260,7 +237,7 @@ def _as_relation(file: TableFile, types: _Types) -> RelationFile | None:
         return None
     elif words and words[0].lower() in (source.lower(), *singulars(source)) and len(words) >= 2:
         ends = (source, target)
-        said = (*singulars(target), *_words(target.lower()), *_JOINING_WORDS)
+        said = (*singulars(target), *words_of(target.lower()), *_JOINING_WORDS)
         middle = [w for w in words[1:] if w.lower() not in said]
         middle = [w for w in middle if target.lower() not in singulars(w)]
     elif file.path.is_dir():  # whose name says nothing: it may as well hold copies of other tables

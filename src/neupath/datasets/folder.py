@@ -11,8 +11,9 @@ from typing import cast
 
 from neupath.datasets import config as configuration
 from neupath.datasets.assemble import Choices, refuse_unknown_names
-from neupath.datasets.config import Config, PairConfig
+from neupath.datasets.config import Config
 from neupath.datasets.detection import NodeFile, RelationFile, as_node_file, classify, weight_column
+from neupath.datasets.pair import as_pair, find_lone_edges, find_pair
 from neupath.datasets.parts import parts_of
 from neupath.datasets.sources import (
     EdgeSource,
@@ -20,37 +21,25 @@ from neupath.datasets.sources import (
     RelationTables,
     Selection,
     TableSource,
-    TripleTables,
     present,
 )
 from neupath.datasets.tables import TABLE_SUFFIXES, TableFile, is_table, stem
-from neupath.datasets.triples import find_triples, has_triples, is_split
-from neupath.datasets.unread import folder_names, too_deep, unread_columns
+from neupath.datasets.triples import find_triples, has_triples, is_split, names_relations
+from neupath.datasets.unread import comments_above, folder_names, too_deep, unread_columns, without_data_files
 from neupath.errors import SourceError, listed
 from neupath.graph import Duplicates, check_duplicates
 from neupath.schema import Relation
 
 _ABOUT = re.compile(r"(readme|licen[cs]e|copying|changelog|notes?|about|citation)\b.*\.txt$", re.IGNORECASE)
-_NODES = ("nodes", "node", "vertices", "entities")
-_EDGES = ("edges", "edge", "links", "link", "relations", "relationships", "triples")
-_COLUMN_NAMES = {
-    "id": ("id", ":id", "node_id", "identifier", "entity", "key"),
-    "name": ("name", "title", "label"),
-    "type": ("type", "kind", "node_type", "category", "class", ":label", "labels", "label"),
-    "source": ("source", "src", "head", "from", "start", "subject", "source_id", ":start_id", "start_id"),
-    "relation": ("relation", "metaedge", "rel", "edge_type", "type", ":type", "predicate", "kind", "label"),
-    "target": ("target", "dst", "dest", "tail", "to", "end", "object", "target_id", ":end_id", "end_id"),
-}
-_NEO4J_ROLE = re.compile(r"^.*(:(?:id|label|type|start_id|end_id))(?:\(.*\))?$")
-"""A column as neo4j-admin writes it: personId:ID(Person), :START_ID."""
 
 
 def recognise_folder(folder: Path, config: Path | None = None, duplicates: Duplicates | None = None) -> TableSource:
     """Find out what the tables of a folder are, with its graph.toml or another one."""
     settings = settings_of(folder, config)
-    paths = [path for path in sorted(folder.iterdir()) if is_table(path) and not _ABOUT.match(path.name)]
-    found = recognise_files(paths, folder, settings, duplicates)
-    return _noting(found, [] if settings.names_tables else too_deep(folder, settings.ignore))
+    tables = [path for path in sorted(folder.iterdir()) if is_table(path) and not _ABOUT.match(path.name)]
+    paths, left_out = without_data_files(_not_ignored(tables, settings))
+    notes = [] if settings.names_tables else [*left_out, *too_deep(folder, settings.ignore)]
+    return recognise_files(paths, folder, settings, duplicates, notes)
 
 
 def settings_of(folder: Path, config: Path | None) -> Config:
@@ -62,21 +51,30 @@ def settings_of(folder: Path, config: Path | None) -> Config:
 
 
 def recognise_files(
-    paths: Sequence[Path], folder: Path, settings: Config, duplicates: Duplicates | None
+    paths: Sequence[Path],
+    folder: Path,
+    settings: Config,
+    duplicates: Duplicates | None,
+    notes: Sequence[str] = (),
 ) -> TableSource:
-    """Find out what some table files are, as one graph."""
-    found = _recognise(paths, folder, settings, duplicates)
-    return _noting(found, folder_names(found.files))
+    """Find out what some table files are, as one graph; `notes` are told with it."""
+    choices = replace(choices_of(settings, duplicates), notes=notes)
+    found = _recognise(_not_ignored(paths, settings), folder, settings, choices)
+    return with_notes(found)
 
 
-def _noting(found: TableSource, notes: Sequence[str]) -> TableSource:
-    return replace(found, choices=replace(found.choices, notes=[*found.choices.notes, *notes])) if notes else found
+def with_notes(found: TableSource) -> TableSource:
+    """Add notes on what is not read of the tables that were found."""
+    notes = [*found.choices.notes, *folder_names(found.files), *comments_above(found.files)]
+    return replace(found, choices=replace(found.choices, notes=notes))
 
 
-def _recognise(paths: Sequence[Path], folder: Path, settings: Config, duplicates: Duplicates | None) -> TableSource:
-    kept = [path for path in paths if not any(fnmatch(path.name, pattern) for pattern in settings.ignore)]
+def _not_ignored(paths: Iterable[Path], settings: Config) -> list[Path]:
+    return [path for path in paths if not any(fnmatch(path.name, pattern) for pattern in settings.ignore)]
+
+
+def _recognise(kept: list[Path], folder: Path, settings: Config, choices: Choices) -> TableSource:
     refuse_twice(kept)
-    choices = choices_of(settings, duplicates)
     if settings.triples is not None:
         files = [folder / name for name in settings.triples.files or [path.name for path in kept]]
         refuse_twice(files)
@@ -88,12 +86,13 @@ def _recognise(paths: Sequence[Path], folder: Path, settings: Config, duplicates
             f"movie_actor.csv, or nodes and edges ({', '.join(TABLE_SUFFIXES)}, also gzipped), or name the files in "
             f"graph.toml"
         )
-    pair = _find_pair(kept, folder, settings)
+    pair = find_pair(kept, folder, settings)
     if pair is not None:
-        return _as_pair(*pair, settings, replace(choices, notes=_left_out(kept, pair)))
+        return as_pair(*pair, settings, replace(choices, notes=[*_left_out(kept, pair), *choices.notes]))
     triples = _triple_files(kept, settings)
     if triples:
-        return find_triples(triples, folder, settings, replace(choices, notes=_left_out(kept, triples)))
+        notes = [*_left_out(kept, triples), *choices.notes]
+        return find_triples(triples, folder, settings, replace(choices, notes=notes))
     return _as_relations(kept, folder, settings, choices)
 
 
@@ -103,11 +102,14 @@ def _triple_files(paths: list[Path], settings: Config) -> list[Path]:
     # beside tables, a folder named train is more likely something else
     if any(stem(path).lower() == "train" and path.is_file() for path in splits) or len(splits) == len(paths):
         return splits
-    if len(paths) == 1 and has_triples(TableFile(paths[0], settings.dialect)):
+    if len(paths) == 1 and _is_all_triples(TableFile(paths[0], settings.dialect)):
         return paths
-    edges = [path for path in paths if _last_word(path) in _EDGES]
-    alone = len(edges) == 1 and not any(_last_word(path) in _NODES for path in paths)
-    return edges if alone and _usual_column(TableFile(edges[0], settings.dialect), "relation", ()) else []
+    return find_lone_edges(paths, settings)
+
+
+def _is_all_triples(file: TableFile) -> bool:
+    """Whether a lone table holds triples, and is not one relation whose edges have a type for an attribute."""
+    return has_triples(file) and (names_relations(file) or not classify([file])[1])
 
 
 def _left_out(paths: list[Path], used: Iterable[Path]) -> list[str]:
@@ -158,54 +160,6 @@ def _same_content(parts: Sequence[Path], others: Sequence[Path]) -> bool:
     )
 
 
-def _find_pair(paths: list[Path], folder: Path, settings: Config) -> tuple[Path, Path] | None:
-    """Find the nodes table and the edges table, by configuration or by the end of their names."""
-    if settings.pair is not None and settings.pair.nodes and settings.pair.edges:
-        return folder / settings.pair.nodes, folder / settings.pair.edges
-    nodes = [path for path in paths if _last_word(path) in _NODES]
-    edges = [path for path in paths if _last_word(path) in _EDGES]
-    if len(nodes) == 1 and len(edges) == 1 and not settings.nodes and not settings.edges:
-        return nodes[0], edges[0]
-    return None
-
-
-def _last_word(path: Path) -> str:
-    return stem(path).lower().replace("-", "_").rsplit("_", 1)[-1]
-
-
-def _as_pair(nodes_path: Path, edges_path: Path, settings: Config, choices: Choices) -> TripleTables:
-    wanted = settings.pair or PairConfig()
-    nodes_file, edges_file = (TableFile(path, settings.dialect) for path in (nodes_path, edges_path))
-    id_ = _pair_column(nodes_file, wanted, "id")
-    name = nodes_file.column(wanted.name, "name") if wanted.name else _usual_column(nodes_file, "name", (id_,))
-    usual_type = _usual_column(nodes_file, "type", (id_, name or ""))
-    type_ = nodes_file.column(wanted.type, "type") if wanted.type else usual_type
-    attributes = [c for c in nodes_file.columns if c not in (id_, type_, name)]
-    ends = [_pair_column(edges_file, wanted, purpose) for purpose in ("source", "relation", "target")]
-    weight = edges_file.column(wanted.weight, "weight") if wanted.weight else weight_column(edges_file, ends)
-    nodes = Selection(nodes_file, present(id=id_, type=type_, name=name), attributes)
-    edges = Selection(edges_file, present(source=ends[0], relation=ends[1], target=ends[2], weight=weight))
-    return TripleTables(nodes, "node", [edges], choices)
-
-
-def _pair_column(file: TableFile, wanted: PairConfig, purpose: str) -> str:
-    given = getattr(wanted, purpose)
-    if given is not None:
-        return file.column(given, purpose)
-    usual = _usual_column(file, purpose, ())
-    if usual is None:
-        raise SourceError(
-            f"{file.path} has no column for the {purpose} (it has {listed(file.columns)}); "
-            f'call it {purpose!r}, or name it in graph.toml under [pair] as {purpose} = "…"'
-        )
-    return usual
-
-
-def _usual_column(file: TableFile, purpose: str, taken: tuple[str, ...]) -> str | None:
-    by_lower = {_NEO4J_ROLE.sub(r"\1", column.lower()): column for column in file.columns if column not in taken}
-    return next((by_lower[name] for name in _COLUMN_NAMES[purpose] if name in by_lower), None)
-
-
 def _as_relations(paths: list[Path], folder: Path, settings: Config, choices: Choices) -> RelationTables:
     named = _named_paths(folder, settings)
     detected = [TableFile(path, settings.dialect) for path in paths if path.resolve() not in named]
@@ -221,9 +175,9 @@ def _as_relations(paths: list[Path], folder: Path, settings: Config, choices: Ch
     if not relations:
         held = f"{listed(node.file.path.name for node in nodes)} hold{'s' * (len(nodes) == 1)} nodes"
         raise SourceError(
-            f"no file of {folder} is a relation: {listed(left_out, 3) or held}; a relation is a file such as "
-            f"movie_actor.csv whose first two columns are ids, or two columns of any file that [[edges]] in graph.toml "
-            f"names"
+            f"no file of {folder} is a relation: {listed([*left_out, *choices.notes], 3) or held}; a relation is a "
+            f"file such as movie_actor.csv whose first two columns are ids, or two columns of any file that [[edges]] "
+            f"in graph.toml names"
         )
     _refuse_two_node_files(nodes)
     node_sources = [
@@ -232,7 +186,7 @@ def _as_relations(paths: list[Path], folder: Path, settings: Config, choices: Ch
     ]
     edges = _take(relations, choices)
     return RelationTables(
-        node_sources, edges, replace(choices, notes=[*left_out, *unread_columns(edges, node_sources)])
+        node_sources, edges, replace(choices, notes=[*left_out, *unread_columns(edges, node_sources), *choices.notes])
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from neupath.datasets.config import Config, read_config
 from neupath.datasets.detection import is_relation
-from neupath.datasets.folder import choices_of, recognise_files, recognise_folder, refuse_twice, settings_of
+from neupath.datasets.folder import choices_of, recognise_files, recognise_folder, refuse_twice, settings_of, with_notes
 from neupath.datasets.graph_files import GRAPH_SUFFIXES, is_graph_file, read_graph_file
 from neupath.datasets.hgb import is_hgb, read_hgb
 from neupath.datasets.interop import from_networkx, from_pyg, from_tables, from_triples
@@ -17,7 +17,7 @@ from neupath.datasets.public import PUBLIC, fetched_folder
 from neupath.datasets.reading import read_tables
 from neupath.datasets.sources import TableSource
 from neupath.datasets.stdlib import stdlib
-from neupath.datasets.tables import TABLE_SUFFIXES, TableFile, is_table
+from neupath.datasets.tables import TABLE_SUFFIXES, TableFile, is_data_file, is_table
 from neupath.datasets.toy import toy
 from neupath.datasets.triples import find_triples
 from neupath.errors import SourceError, did_you_mean, listed
@@ -171,7 +171,8 @@ def _matlab_file(path: Path) -> Path | None:
     if not path.is_dir():
         return path if path.suffix.lower() == ".mat" else None
     found = sorted(path.glob("*.mat"))
-    return found[0] if len(found) == 1 and not any(is_table(c) and c.is_file() for c in path.iterdir()) else None
+    tables = [file for file in path.iterdir() if is_table(file) and file.is_file() and not is_data_file(file)]
+    return found[0] if len(found) == 1 and not tables else None
 
 
 def _benchmark_settings(path: Path, config: str | Path | None) -> Config | None:
@@ -192,7 +193,7 @@ def _recognise(path: Path, config: str | Path | None, duplicates: Duplicates | N
     settings = _settings(config)
     if settings.triples is None and (settings.names_tables or is_relation(TableFile(path, settings.dialect))):
         return recognise_files([path], path.parent, settings, duplicates)
-    return find_triples([path], path.parent, settings, choices_of(settings, duplicates))
+    return with_notes(find_triples([path], path.parent, settings, choices_of(settings, duplicates)))
 
 
 def _settings(config: str | Path | None) -> Config:

@@ -14,7 +14,7 @@ import pyarrow.parquet
 from neupath.datasets.faults import explained, first_line
 from neupath.datasets.parts import as_wanted, check_alike, count_rows, is_in_parts, parts_of, place_in, read_parts
 from neupath.datasets.quotes import QuoteWatch
-from neupath.datasets.textfiles import Dialect, TextFile, not_utf8, read_start
+from neupath.datasets.textfiles import Dialect, TextFile, is_number, not_utf8, read_start, unmarked
 from neupath.errors import SourceError, did_you_mean, listed
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".dat", ".sif")
@@ -37,6 +37,11 @@ def is_table(path: Path) -> bool:
     if path.name.startswith("."):
         return False
     return is_in_parts(path) or (path.is_file() and _plain_suffix(path) in TABLE_SUFFIXES)
+
+
+def is_data_file(path: Path) -> bool:
+    """Whether a table is named .dat, as much else is."""
+    return _plain_suffix(path) == ".dat" and path.is_file()
 
 
 def stem(path: Path) -> str:
@@ -101,7 +106,8 @@ class TableFile:
             if self.is_parquet:
                 names = list(pa.parquet.read_schema(self.parts[0]).names)
             elif self.has_header:
-                names = [name.strip() for name in self._text.sample[0]]
+                first, *others = self._text.sample[0]
+                names = [name.strip() for name in (unmarked(first), *others)]
             else:
                 names = [str(number) for number in range(1, len(self._text.sample[0]) + 1)]
         if not names:
@@ -112,18 +118,24 @@ class TableFile:
         return names
 
     @property
+    def comments(self) -> int:
+        """How many lines above the table are skipped as comments."""
+        return 0 if self.is_parquet else self._text.comments
+
+    @property
     def has_header(self) -> bool:
         """Whether the first line names the columns."""
         return self.is_parquet or self._text.has_header
 
     def column(self, name: str | None, purpose: str) -> str:
         """Return a column's name if the table has it."""
-        if name is None or name not in self.columns:
+        plain = None if name is None else name if name in self.columns else unmarked(name)
+        if plain not in self.columns:
             raise SourceError(
                 f"{self.path} has no column {name!r} for the {purpose} (it has {listed(self.columns)})"
                 f"{did_you_mean(name or '', self.columns)}"
             )
-        return name
+        return plain
 
     def read(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
         """Read some columns; those without a given type get the one their values suggest."""
@@ -228,6 +240,14 @@ class TableFile:
         if self.is_parquet:
             return self.num_rows == 0
         return len(self._text.sample) <= int(self.has_header)
+
+    def has_numbers(self, column: str) -> bool:
+        """Whether a column holds numbers, as its first values show."""
+        if self.is_parquet:
+            kind = pa.parquet.read_schema(self.parts[0]).field(column).type
+            return not (pa.types.is_string(kind) or pa.types.is_large_string(kind))
+        at = self._written_columns.index(column)
+        return all(is_number(row[at]) for row in self._text.sample[1:] if len(row) > at)
 
     def told_types(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
         """Return the types that columns have when they are read, as far as they need not be found out from values."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import dropwhile, islice, takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -15,6 +15,7 @@ from neupath.datasets.quotes import find_unclosed
 from neupath.errors import SourceError
 
 _SAMPLE_LINES = 200
+_COMMENT_MARKS = ("# ", "% ")
 _GZIP_MAGIC = b"\x1f\x8b"
 HEADER_WORDS = {
     "id", "name", "title", "type", "kind", "weight", "source", "target", "src", "dst", "head", "tail", "subject",
@@ -29,6 +30,8 @@ class Dialect:
     delimiter: str | None = None
     quote: str | None = None
     header: bool | None = None
+    comments: bool = True
+    """Whether lines above a table may be comments."""
 
 
 class TextFile:
@@ -89,18 +92,27 @@ class TextFile:
         return "gzip" if zipped else None
 
     @cached_property
-    def _lines(self) -> list[str]:
-        """The first lines of the file, without blank ones and the comments above the table."""
+    def _first_lines(self) -> list[str]:
         try:
             with open_raw(self._path) as raw:
                 text = io.TextIOWrapper(raw, encoding="utf-8-sig")
-                lines = [line.rstrip("\r\n") for line in islice(text, _SAMPLE_LINES)]
+                return [line.rstrip("\r\n") for line in islice(text, _SAMPLE_LINES)]
         except UnicodeDecodeError as error:
             raise SourceError(f"{self._path} {not_utf8(error)}") from error
-        found = [line for line in dropwhile(_is_above, lines) if line.strip()]
+
+    @cached_property
+    def _below(self) -> list[str]:
+        """The first lines that neither are blank nor begin as comments do; where all do so, they are the table."""
+        found = list(filter(str.strip, self._first_lines[self._marked :])) or list(filter(str.strip, self._first_lines))
         if not found:
             raise SourceError(f"{self._path} has only blank lines and comments; a table has at least a header line")
         return found
+
+    @cached_property
+    def _marked(self) -> int:
+        """How many lines at the beginning are blank or begin as comments do."""
+        is_above = _is_above if self._given.comments else _is_blank
+        return sum(1 for _ in takewhile(is_above, self._first_lines))
 
     @cached_property
     def header_lines(self) -> int:
@@ -110,14 +122,23 @@ class TextFile:
     @cached_property
     def _lines_above(self) -> int:
         """How many blank lines and comments stand above the table."""
-        with open_raw(self._path) as raw:
-            text = io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace")
-            return sum(1 for _ in takewhile(_is_above, text))
+        marked = self._first_lines[: self._marked]
+        if all(map(_is_blank, self._first_lines[self._marked :])):
+            return sum(1 for _ in takewhile(_is_blank, marked))
+        if self.delimiter == " ":  # which cuts any comment
+            return self._marked
+        above = [[] if _is_blank(line) else next(self._reader([line])) for line in marked]
+        return self._marked - _count_own(above, list(self._reader(self._below)), self._name)
+
+    @cached_property
+    def comments(self) -> int:
+        """How many comments stand above the table."""
+        return sum(not _is_blank(line) for line in self._first_lines[: self._lines_above])
 
     @cached_property
     def sample(self) -> list[list[str]]:
         """The first records, cut into cells."""
-        return list(self._reader(iter(self._lines)))
+        return list(self._reader(filter(str.strip, self._first_lines[self._lines_above :])))
 
     @cached_property
     def quote(self) -> str | None:
@@ -133,12 +154,12 @@ class TextFile:
             return self._given.delimiter
         usual = "," if self._suffix == ".csv" else "\t"  # titles have commas; texts with tabs between them are rare
         for delimiter in dict.fromkeys([usual, "\t", ",", ";", "|", " "]):
-            if delimiter in "| " and all("::" in line for line in self._lines):
+            if delimiter in "| " and all("::" in line for line in self._below):
                 raise SourceError(
                     f"{self._path} has '::' between its columns, and a delimiter is one character; put tabs there, for "
                     f"example with sed 's/::/\\t/g'"
                 )
-            rows = list(csv_reader(self._lines, delimiter, '"' if delimiter in ",;" else None))
+            rows = list(csv_reader(self._below, delimiter, '"' if delimiter in ",;" else None))
             alike = sum(len(row) == len(rows[0]) for row in rows)
             if len(rows[0]) > 1 and 2 * alike >= len(rows):
                 return delimiter
@@ -146,8 +167,34 @@ class TextFile:
 
 
 def _is_above(line: str) -> bool:
-    """Whether a line above a table is none of its own: blank, or a comment as edge lists have them."""
-    return not line.strip() or line.rstrip() in ("#", "%") or line.startswith(("# ", "% "))
+    """Whether a line above a table may be none of its own: blank, or a comment as edge lists have them."""
+    return _is_blank(line) or line.rstrip() in ("#", "%") or line.startswith(_COMMENT_MARKS)
+
+
+def unmarked(cell: str) -> str:
+    """Return the first cell of a header without the mark of a comment, if it has one."""
+    return cell[2:] if cell.startswith(_COMMENT_MARKS) else cell
+
+
+def _is_blank(line: str) -> bool:
+    return not line.strip()
+
+
+def _count_own(above: list[list[str]], below: list[list[str]], name: str) -> int:
+    """Return how many lines of those above a table are its own: a header that is marked, or ids such as `# 1 fan`.
+
+    They are cut into as many cells as the lines below, and none is a header there. Above a table of numbers alone, a
+    line without words of headers is a comment.
+    """
+    width = len(below[0])
+    alike = [*takewhile(lambda row: len(row) in (0, width), reversed(above))]
+    filled = [at for at, row in enumerate(alike, 1) if row]
+    if not filled:
+        return 0
+    words, words_below = (sum(names_a_column(c, name) for c in row) for row in (alike[filled[0] - 1], below[0]))
+    if words > words_below:
+        return filled[0]
+    return 0 if words_below or all(is_number(cell) for row in below for cell in row) else filled[-1]
 
 
 def csv_reader(lines: Iterable[str], delimiter: str, quote: str | None) -> Any:
@@ -176,7 +223,7 @@ def read_start(path: Path) -> bytes:
 
 def names_a_column(cell: str, name: str) -> bool:
     """Whether a cell of the first line is a word that headers have: an id, a usual name, or the file's own name."""
-    word = cell.strip().lower()
+    word = unmarked(cell).strip().lower()
     own = {part.removesuffix("s") for part in re.split(r"[_\-\s.]+", name.lower())}
     return word in HEADER_WORDS or word.endswith("_id") or cell.strip().endswith(("Id", "ID")) or word in own
 

@@ -1,6 +1,7 @@
 """Which columns are triples (head, relation, tail), as knowledge graphs have them, and which types entities have."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from neupath.datasets.assemble import Choices
@@ -39,7 +40,7 @@ def _part(path: Path, dialect: Dialect, columns: list[str] | None) -> Selection:
         and not columns
         and not {c.lower().removesuffix("_id") for c in file.columns} & HEADER_WORDS
     ):
-        file = TableFile(path, Dialect(dialect.delimiter, dialect.quote, header=False))
+        file = TableFile(path, replace(dialect, header=False))
     wanted = [file.column(column, "triples") for column in columns] if columns else _usual_columns(file)
     if len(wanted) != 3:
         raise SourceError(
@@ -55,6 +56,11 @@ def _part(path: Path, dialect: Dialect, columns: list[str] | None) -> Selection:
 def has_triples(file: TableFile) -> bool:
     """Whether the header of a file names head, relation and tail."""
     return len(_named_columns(file)) == 3
+
+
+def names_relations(file: TableFile) -> bool:
+    """Whether a column is called what only the relation of a triple is; a type may be one's own of an edge."""
+    return any(column.lower() in ("relation", "predicate", "metaedge") for column in file.columns)
 
 
 def _usual_columns(file: TableFile) -> list[str]:

@@ -5,10 +5,10 @@ from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 
-from neupath.datasets.detection import is_id
 from neupath.datasets.parts import is_cut, parquet_files
 from neupath.datasets.sources import EdgeSource, NodeSource
-from neupath.datasets.tables import TableFile
+from neupath.datasets.tables import TableFile, is_data_file
+from neupath.datasets.words import is_id
 from neupath.errors import SourceError, listed
 
 
@@ -28,10 +28,32 @@ def folder_names(files: Iterable[TableFile]) -> list[str]:
     return notes
 
 
+def comments_above(files: Iterable[TableFile]) -> list[str]:
+    """Say how many lines above the tables were skipped as comments."""
+    counts = {file.path.name: file.comments for file in files if file.comments}
+    return [
+        f"of {name}, {count} comment line{'s' * (count != 1)} above the table {'were' if count != 1 else 'was'} skipped"
+        for name, count in counts.items()
+    ]
+
+
 def _cut_by(file: TableFile) -> list[str]:
     """Return the columns by which a table is cut into folders such as year=2020."""
     inner = {folder for part in file.parts if part != file.path for folder in part.relative_to(file.path).parents}
     return sorted({folder.name.partition("=")[0] for folder in inner if folder.name})
+
+
+def without_data_files(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
+    """Return the tables of a folder without .dat files beside others, and say which were left out."""
+    others = [path for path in paths if not is_data_file(path)]
+    if not others:
+        return list(paths), []
+    left_out = [path for path in paths if is_data_file(path)]
+    return others, [
+        f"{path.name} was left out: a .dat file may be anything, so that beside other tables it is read only if "
+        f"graph.toml names it"
+        for path in left_out
+    ]
 
 
 def too_deep(folder: Path, ignored: Sequence[str]) -> list[str]:
