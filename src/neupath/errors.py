@@ -66,3 +66,8 @@ def listed(words: Iterable[str], limit: int = 12) -> str:
     shown = ", ".join(given[:limit])
     more = len(given) - limit
     return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of what a library says, which often says too much."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from neupath.errors import GraphError, SourceError
+from neupath.errors import GraphError, SourceError, first_line
 
 
 def empty_id(place: str) -> GraphError:
@@ -68,8 +68,3 @@ def explained(path: Path) -> Iterator[None]:
         raise SourceError(f"{path} cannot be read: {first_line(error)}") from error
     except OSError as error:
         raise SourceError(f"{path} cannot be read, it may be cut short: {first_line(error)}") from error
-
-
-def first_line(error: Exception) -> str:
-    """Return what matters of an error of Arrow, which may go on for many lines."""
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from neupath.datasets.faults import explained, first_line
+from neupath.datasets.faults import explained
 from neupath.datasets.parts import as_wanted, check_alike, count_rows, is_in_parts, parts_of, place_in, read_parts
 from neupath.datasets.quotes import QuoteWatch
 from neupath.datasets.textfiles import Dialect, TextFile, is_number, not_utf8, read_start, unmarked
-from neupath.errors import SourceError, did_you_mean, listed
+from neupath.errors import SourceError, did_you_mean, first_line, listed
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".dat", ".sif")
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, ".parquet")

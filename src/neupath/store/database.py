@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from neupath.errors import MissingExtraError, SourceError, WriteError
+from neupath.errors import MissingExtraError, SourceError, WriteError, first_line
 from neupath.schema import Relation, Schema
 from neupath.store.layout import DATABASE
 
@@ -236,8 +236,3 @@ def checkpoint_if_due(connection: Any, folder: Path) -> None:
     if log.exists() and log.stat().st_size > LOG_BYTES:
         with telling_writes(folder):
             run(connection, "CHECKPOINT")
-
-
-def first_line(error: Exception) -> str:
-    """Return the first line of what a library says, which often says too much."""
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

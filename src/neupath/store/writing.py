@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neupath.errors import WriteError
+from neupath.errors import WriteError, first_line
 from neupath.files import write_whole_folder
 from neupath.graph import HIN
 from neupath.headway import Progress, silent
-from neupath.store.database import Layout, VersionFacts, create_tables, duckdb, first_line, run, run_on, write_facts
+from neupath.store.database import Layout, VersionFacts, create_tables, duckdb, run, run_on, write_facts
 from neupath.store.layout import DATABASE, sync, write_marker
 from neupath.store.matrices import once
 from neupath.store.reading import node_columns
