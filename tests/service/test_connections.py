@@ -147,7 +147,8 @@ def test_every_way_to_ask_has_the_same_answer(running: Running, more: str) -> No
     with running.connect() as connection:
         headers = f"host: localhost\r\n{more}\r\n" if more else "host: localhost\r\n"
         connection.sendall(f"GET {url} HTTP/1.1\r\n{headers}\r\n".encode())
-        connection.sendall(b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        if more != "connection: close":  # whoever sends more after that may be reset before the answer is read
+            connection.sendall(b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
         answer = read_all(connection)
     first = answer.split(b"HTTP/1.1 200 OK\r\n")[1]
     assert first.partition(b"\r\n\r\n")[2] == expected.content
