@@ -1,5 +1,5 @@
 # make demo   the main job on the built-in graph      make test   the whole suite
-# make check  lint, types, layering                   make bench  measured speed, in benchmarks/
+# make check  lint, types, layers                    make bench  measured speed, in benchmarks/
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
@@ -16,7 +16,7 @@ check: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q tests/test_layering.py
+	$(BIN)/lint-imports
 
 bench: .venv/.bench
 	$(BIN)/python benchmarks/engine.py
@@ -33,7 +33,7 @@ build: .venv/.dev
 	$(BIN)/python -m build --no-isolation
 
 clean:
-	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "error: no python3.11 or python3 found; install Python 3.11 or newer"; exit 2; }

@@ -25,11 +25,10 @@ import pyarrow as pa
 from powerlaw import powerlaw
 
 from neupath import HIN, CountPath, Edges, NeuPath, Nodes, PathSim
-from neupath.evaluation import evaluate, split_queries
-from neupath.experiments.columns import IMDB, Column, load_graph
-from neupath.experiments.scales import FULL
+from neupath.learn.evaluation import evaluate, split_queries
+from neupath.learn.models import PairModel
+from neupath.learn.reproduce.protocol import FULL, IMDB, Column, load_graph
 from neupath.live import LiveGraph
-from neupath.models import LearnedScorer
 
 ROUNDS, EDGES, WARM = 5, 100, 20
 AT_ONCE = 10
@@ -128,12 +127,12 @@ def arrive(live: LiveGraph, hin: HIN, order: dict[str, np.ndarray]) -> list[floa
     return times
 
 
-def learn(column: Column, kind: str, hin: HIN, seed: int, options: argparse.Namespace) -> LearnedScorer:
+def learn(column: Column, kind: str, hin: HIN, seed: int, options: argparse.Namespace) -> PairModel:
     """Train a model as `neupath reproduce` does."""
     settings: dict[str, Any] = FULL.settings_of(kind) | {"seed": seed, "device": options.device}
     settings |= {"epochs": options.epochs} if options.epochs else {}
     if kind == "countpath":
-        model: LearnedScorer = CountPath(**{k: v for k, v in settings.items() if k != "dim"})
+        model: PairModel = CountPath(**{k: v for k, v in settings.items() if k != "dim"})
     else:
         model = NeuPath(layers=column.layers, paths=column.paths, **settings)
     split = split_queries(hin.num_nodes("movie"), FULL.queries, seed=seed)

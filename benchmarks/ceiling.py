@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 import neupath as npth
-from neupath.evaluation import ndcg, ndcg_released, split_queries
-from neupath.experiments.columns import columns_in, load_graph
-from neupath.models.classes import ClassTable
-from neupath.models.flat_graph import FlatGraph
+from neupath.learn.evaluation import ndcg, ndcg_released, split_queries
+from neupath.learn.models.class_table import ClassTable
+from neupath.learn.models.flat_graph import FlatGraph
+from neupath.learn.reproduce.protocol import columns_in, load_graph
 
 QUERIES = 150
 

@@ -103,8 +103,8 @@ def _join_tables(folder: Path, path: str, engine: Any, queries: int, workers: in
 
     from neupath import PathSim
     from neupath.cluster import join_plan, plan_folder
-    from neupath.cluster.legs import LegCutter
-    from neupath.join import Terms
+    from neupath.cluster.tile_products import LegCutter
+    from neupath.engine.join import JoinOptions
 
     plan = plan_folder(folder / "graph")
     assert plan is not None
@@ -116,7 +116,7 @@ def _join_tables(folder: Path, path: str, engine: Any, queries: int, workers: in
         return cut(*given, **named)
 
     LegCutter.cut = marked  # type: ignore[method-assign]
-    terms = Terms(10, queries=np.arange(queries), block=_block(queries, workers))
+    terms = JoinOptions(10, queries=np.arange(queries), block=_block(queries, workers))
     began, busy = time.perf_counter(), _busy(cluster)
     join_plan(PathSim(path), plan, folder / "tables.parquet", terms, engine=engine)
     ended, done = time.perf_counter(), _busy(cluster)
@@ -162,8 +162,7 @@ def make(edges: int, target: str, path: str) -> None:
     import pyarrow.parquet as pq
     from powerlaw import powerlaw
 
-    from neupath.chains import multiply_chain
-    from neupath.halfpath import adjacencies
+    from neupath.engine.products import adjacencies, multiply_chain
 
     hin, folder = powerlaw(edges), Path(target)
     for node_type, nodes in hin.nodes.items():

@@ -30,10 +30,9 @@ from scipy.sparse import csr_array
 
 import neupath as npth
 from neupath import HIN
-from neupath.halfpath import Factors
-from neupath.index import index_of
-from neupath.ranking import top_k_of_product
-from neupath.threads import borrow_scratch, return_scratch
+from neupath.engine.index import index_of
+from neupath.engine.products import Factors
+from neupath.engine.topk import borrow_scratch, return_scratch, top_k_of_product
 
 K, BLOCK, MANY, ALONE = 10, 256, 5000, 40
 MOST_PRODUCTS = 1 << 25
@@ -317,7 +316,7 @@ def _timed(peer: Peer, case: Case, what: str, most: int) -> float:
 
 def _ceiling(index: Any, groups: np.ndarray, rounds: int) -> dict[str, float]:
     """Time, on one thread, the scatter alone, the kernel without pruning, and with it."""
-    from neupath.index import kernels
+    from neupath.engine import index_kernels as kernels
 
     rows, scores = np.full((len(groups), K + 1), -1, dtype=np.int64), np.zeros((len(groups), K + 1))
 
@@ -350,7 +349,7 @@ def cases_of(data: Path | None, edges: list[int]) -> Iterator[Case]:
     """Yield the graphs and meta-paths to measure."""
     yield Case("stdlib", npth.load("stdlib"), "class-method-class")
     if data is not None:
-        from neupath.experiments.columns import load_graph
+        from neupath.learn.reproduce.protocol import load_graph
 
         imdb, kg20c, hetionet = load_graph("imdb", data), load_graph("kg20c", data), npth.load(data / "hetionet")
         yield Case("imdb", imdb, "MAM")

@@ -10,10 +10,9 @@ import argparse
 import os
 from pathlib import Path
 
-from neupath.experiments.columns import IMDB
-from neupath.experiments.runs import Run, execute
-from neupath.experiments.scales import FULL
-from neupath.models import gtn
+from neupath.learn.models import metapath_gnns as gtn
+from neupath.learn.reproduce.protocol import FULL, IMDB
+from neupath.learn.reproduce.runs import Run, execute
 
 MODELS = ("gcn", "gat", "rgcn", "hgt", "gtn")
 FOOTINGS: dict[str, tuple[tuple[str, object], ...]] = {

@@ -21,10 +21,10 @@ from torch import Tensor
 
 import neupath as npth
 from neupath import HIN
-from neupath.evaluation import evaluate, split_queries
-from neupath.experiments.columns import load_graph
-from neupath.models import winners
-from neupath.models.encoder import Encoder, EncoderLayer
+from neupath.learn.evaluation import evaluate, split_queries
+from neupath.learn.models import neupath as winners
+from neupath.learn.models.neupath import Encoder, EncoderLayer
+from neupath.learn.reproduce.protocol import load_graph
 
 ROUNDS, QUERIES = 5, 20
 

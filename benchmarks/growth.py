@@ -30,9 +30,9 @@ def run(edges: int, path: str, k: int, block: int, most: int) -> dict[str, Any]:
     from powerlaw import powerlaw
 
     import neupath as npth
-    from neupath.halfpath import Factors
-    from neupath.index import index_of
-    from neupath.join import join
+    from neupath.engine.index import index_of
+    from neupath.engine.join import join
+    from neupath.engine.products import Factors
 
     warm = npth.PathSim(PATHS[path]).fit(powerlaw(20_000))
     for count in (2000, 2000):  # what is compiled is compiled

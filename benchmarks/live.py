@@ -17,10 +17,10 @@ import numpy as np
 from powerlaw import powerlaw
 
 from neupath import HIN, Edges, PathSim
-from neupath.files import write_whole
+from neupath._runtime.files import write_whole
+from neupath.engine.scorer import Scorer
 from neupath.live import LiveGraph
-from neupath.live.live import SHARE
-from neupath.scorer import Scorer
+from neupath.live.live_graph import SHARE
 
 PATHS = ("author-paper-author", "author-paper-venue-paper-author")
 WARM = 3000
@@ -149,7 +149,7 @@ def draw(costs: Sequence[Cost], target: Path) -> None:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    from neupath.experiments.figures import COLOURS
+    from neupath.learn.reproduce.reports import COLOURS
 
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "neupath", "font.size": 9}):
         figure = Figure(figsize=(6, 3.6), layout="constrained")

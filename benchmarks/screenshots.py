@@ -14,8 +14,8 @@ from urllib.parse import urlencode
 
 import neupath as npth
 from neupath.service.app import make_app
+from neupath.service.graphs import GraphHandle
 from neupath.service.limits import Limits
-from neupath.service.served import Served
 from neupath.service.server import address_of, bind, make_server
 from neupath.service.service import make_service
 
@@ -93,7 +93,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as state:
         hin = npth.load("stdlib")
-        service = make_service({"stdlib": Served("stdlib", hin)}, {}, Path(state), Limits())
+        service = make_service({"stdlib": GraphHandle("stdlib", hin)}, {}, Path(state), Limits())
         bound, started = bind("127.0.0.1", 0), Event()
         url = address_of(bound)
         server = make_server(make_app(service), service, started.set)

@@ -398,13 +398,13 @@ def run_names(count: int = 50_000) -> None:
     """Look up among made-up names: the first time, by prefix, inside and by spelling."""
     import pyarrow as pa
 
-    from neupath.service.names import Names
+    from neupath.service.autocomplete import NameIndex
 
     rng = np.random.default_rng(0)
     syllables = ["ka", "lo", "mi", "ren", "tos", "vu", "shi", "dra", "el", "an", "gor", "pe", "qui", "zan"]
     texts = [" ".join("".join(rng.choice(syllables, 3)) for _ in range(3)) for _ in range(count)]
     began = time.perf_counter()
-    names = Names(npth.Nodes("person", pa.array([f"p{i}" for i in range(count)]), pa.array(texts)))
+    names = NameIndex(npth.Nodes("person", pa.array([f"p{i}" for i in range(count)]), pa.array(texts)))
     names.prepare()
     print(f"prepared {count:,} names in {time.perf_counter() - began:.2f} s")
     for what, asked in (

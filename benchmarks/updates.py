@@ -27,8 +27,8 @@ from tests.live.tearing import MEASURE, Exchange, Seen, Watcher, see, unprotecte
 
 from neupath import HIN, PathSim
 from neupath.client import Client
+from neupath.graph.nodes import Id
 from neupath.live import LiveStore
-from neupath.nodes import Id
 from neupath.store import Batch, EdgeLine, check, write_store
 
 PATH = "author-paper-author"

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from neupath import HIN
-from neupath.models.encoder import Decoder, Encoder
-from neupath.models.flat_graph import FlatGraph
+from neupath.learn.models.flat_graph import FlatGraph
+from neupath.learn.models.neupath import Decoder, Encoder
 
 
 def score_all(encoder: Encoder, decoder: Decoder, graph: FlatGraph, query: int) -> Tensor:
@@ -47,7 +47,7 @@ def score_all(encoder: Encoder, decoder: Decoder, graph: FlatGraph, query: int) 
 
 
 def network(hin: HIN, dim: int, layers: int, slots: int, pooling: str, seed: int) -> tuple[Encoder, Decoder, FlatGraph]:
-    from neupath.models.flat_graph import edge_kinds
+    from neupath.learn.models.flat_graph import edge_kinds
 
     torch.manual_seed(seed)
     kinds = max(1, len(edge_kinds(hin.schema)))

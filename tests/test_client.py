@@ -134,7 +134,7 @@ def test_a_stream_that_breaks_is_opened_again_after_a_pause(client: Client, monk
             yield event
 
     monkeypatch.setattr(RemoteJob, "_listen", listen_badly)
-    monkeypatch.setattr("neupath.client.jobs.time.sleep", pauses.append)
+    monkeypatch.setattr("neupath.client.time.sleep", pauses.append)
     events = list(job.events())
     assert [event.number for event in events] == sorted({event.number for event in events})
     assert events[-1].name == "end"

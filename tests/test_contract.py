@@ -9,13 +9,13 @@ import pytest
 
 import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
+from neupath.engine.scorer import Scorer
 from neupath.errors import MissingExtraError, NodeError, QueryError
-from neupath.inference import PathRanker
+from neupath.learn.inference import PathRanker
 from neupath.measures import GRAPH_MEASURES, MEASURES, Combination, Part
-from neupath.scorer import Scorer
 
 try:
-    from neupath.models import EMBEDDINGS, MODELS
+    from neupath.learn.models import EMBEDDINGS, MODELS
 except MissingExtraError:
     MODELS, EMBEDDINGS = {}, {}
 

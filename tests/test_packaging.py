@@ -55,7 +55,7 @@ def test_the_wheel_works_alone(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         archive.extractall(tmp_path / "site")
-    assert {"neupath/py.typed", "neupath/service/examples.json", "neupath/experiments/imdb.toml"} <= set(names)
+    assert {"neupath/py.typed", "neupath/service/examples.json", "neupath/learn/reproduce/imdb.toml"} <= set(names)
     page = sorted(path.name for path in (ROOT / "src" / "neupath" / "service" / "page").iterdir())
     assert {f"neupath/service/page/{name}" for name in page} <= set(names)
     assert {"index.html", "style.css", "main.js", "icon.svg"} <= set(page)

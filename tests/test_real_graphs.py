@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import neupath as npth
-from neupath.labels import draw_pairs
+from neupath.learn.labels import draw_pairs
 
 SIZES = {
     "imdb": ({"movie": 4780, "actor": 5841, "director": 2269}, {"movie_actor": 14340, "movie_director": 4780}),

@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import prod, sqrt
 
 from neupath import HIN, MetaPath
-from neupath.metapath import Step
+from neupath.graph.metapath import Step
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,17 @@
 
 from typing import TYPE_CHECKING, Any
 
-from neupath.datasets import from_networkx, from_pyg, from_tables, from_triples, load, to_networkx, to_pyg, write_folder
+from neupath.engine.hits import Hit, Hits
+from neupath.engine.join import Joined, join
 from neupath.errors import NeuPathError
-from neupath.explanation import Explanation, explain
-from neupath.graph import HIN, Edges
-from neupath.inference import Inferred, PathRanker, infer, suggest_pairs
-from neupath.join import Joined, join
+from neupath.explain.explanation import Explanation, explain
+from neupath.graph.hin import HIN, Edges
+from neupath.graph.metapath import MetaPath, enumerate_metapaths
+from neupath.graph.nodes import Nodes
+from neupath.graph.schema import Relation, Schema
+from neupath.io import from_networkx, from_pyg, from_tables, from_triples, load, to_networkx, to_pyg, write_folder
+from neupath.learn.inference import Inferred, PathRanker, infer, suggest_pairs
+from neupath.learn.registry import load_scorer
 from neupath.measures import (
     DWPC,
     PCRW,
@@ -23,15 +28,10 @@ from neupath.measures import (
     SimRank,
     load_measure,
 )
-from neupath.metapath import MetaPath, enumerate_metapaths
-from neupath.nodes import Nodes
-from neupath.saved import load_scorer
-from neupath.schema import Relation, Schema
-from neupath.search import Hit, Hits
 
 if TYPE_CHECKING:
-    from neupath.models import CountPath as CountPath
-    from neupath.models import NeuPath as NeuPath
+    from neupath.learn.models import CountPath as CountPath
+    from neupath.learn.models import NeuPath as NeuPath
 
 _LEARNED = ("CountPath", "NeuPath")  # not in __all__: a star import must not need torch
 
@@ -39,7 +39,7 @@ _LEARNED = ("CountPath", "NeuPath")  # not in __all__: a star import must not ne
 def __getattr__(name: str) -> Any:
     """Import the learned models when they are first asked for: they need torch."""
     if name in _LEARNED:
-        from neupath import models
+        from neupath.learn import models
 
         return getattr(models, name)
     raise AttributeError(f"module 'neupath' has no attribute {name!r}")

@@ -1,11 +1,42 @@
 """What can go wrong, each as one sentence that says what was given, what is allowed and what to do next."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+
+_PARAMETER = re.compile(r"‹(\w+)›")
 
 
 class NeuPathError(Exception):
-    """Base of every error a user can cause; the command line prints it as one line and exits with 2."""
+    """Base of every error a user can cause: one sentence with what was given, what is allowed, and the next step.
+
+    Parameters
+    ----------
+    message
+        The sentence. The name of a parameter stands in it as ‹node_type›, so that each interface can spell it as
+        its users write it: `node_type` in Python and over HTTP, `--node-type` on the command line.
+    parameter
+        The parameter whose value is wrong, where there is one.
+    allowed
+        The values that would be right, where they can be listed.
+
+    >>> error = NeuPathError("‹k› is 0; use at least 1", parameter="k")
+    >>> str(error), error.render(lambda parameter: f"--{parameter}")
+    ('k is 0; use at least 1', '--k is 0; use at least 1')
+
+    """
+
+    def __init__(self, message: str, *, parameter: str | None = None, allowed: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.parameter = parameter
+        self.allowed = tuple(allowed)
+
+    def render(self, spell: Callable[[str], str]) -> str:
+        """Return the sentence with every parameter as `spell` writes it."""
+        return _PARAMETER.sub(lambda match: spell(match[1]), str(self.args[0]))
+
+    def __str__(self) -> str:
+        return self.render(str)
 
 
 class GraphError(NeuPathError):
@@ -41,6 +72,10 @@ class MissingExtraError(NeuPathError):
 
     def __init__(self, package: str, requirement: str) -> None:
         super().__init__(f"this needs {package}, which is not installed; run: pip install '{requirement}'")
+        self.package, self.requirement = package, requirement
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return MissingExtraError, (self.package, self.requirement)
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:

@@ -15,8 +15,8 @@ import pytest
 pytest.importorskip("distributed", reason="the cluster extra is not installed")
 
 from neupath import HIN, Edges, Nodes, Relation
-from neupath.cluster import engine
-from neupath.cluster.kept_block import forget
+from neupath.cluster import dask_engine as engine
+from neupath.cluster.tiles import forget
 
 WORKERS = 4
 

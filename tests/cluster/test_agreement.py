@@ -7,9 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neupath import HIN, Edges, MetaPath, Nodes, Relation, enumerate_metapaths, join, ranking
+from neupath import HIN, Edges, MetaPath, Nodes, Relation, enumerate_metapaths, join
 from neupath.cluster import Dask
-from neupath.join import Local
+from neupath.engine import topk as ranking
+from neupath.engine.join import LocalEngine
 from neupath.measures import measure_named
 
 RELATIONS = (
@@ -75,7 +76,7 @@ def test_all_agree(seed: int, measure: str, tmp_path: Path, monkeypatch: pytest.
 
     sources, targets = (hin.nodes[node_type].ids.to_pylist() for node_type in (path.source, path.target))
     block = int(rng.choice([1, 7, 4096]))
-    engines = [Local(1), Local(2), Dask(strip=int(rng.choice([5, 40, 10**6])))]
+    engines = [LocalEngine(1), LocalEngine(2), Dask(strip=int(rng.choice([5, 40, 10**6])))]
     files = [
         join(scorer, tmp_path / f"{number}.parquet", k, min_score=least, block=block, engine=engine).path
         for number, engine in enumerate(engines)

@@ -14,13 +14,14 @@ from distributed import Client
 
 import neupath as npth
 from neupath import HIN, NeuPathError, join
-from neupath.blocks import discard
-from neupath.cluster import Dask, ranking
-from neupath.cluster.ranking import merge_rankings
+from neupath.cluster import Dask
+from neupath.cluster import join_tasks as ranking
+from neupath.cluster.join_tasks import merge_rankings
+from neupath.engine.join import discard
+from neupath.engine.topk import Ranking, top_k_of_scores
 from neupath.measures import MEASURES, measure_named
-from neupath.ranking import Ranking, top_k_of_scores
+from tests.cli.test_search_commands import Run, run  # noqa: F401
 from tests.cluster.conftest import WORKERS, start_cluster
-from tests.test_cli import Run, run  # noqa: F401
 
 APVPA = "author-paper-venue-paper-author"
 
@@ -88,7 +89,7 @@ def test_rankings_merge_exactly() -> None:
 def test_workers_keep_nothing_when_the_work_is_done(scheduler: str, weighted: HIN, tmp_path: Path) -> None:
     join(npth.PathSim(APVPA).bind(weighted), tmp_path / "a.parquet", 5, engine=Dask(scheduler))
     with Client(scheduler) as client:
-        kept = client.run(lambda: len(__import__("neupath.cluster.kept_block", fromlist=["_last"])._last))
+        kept = client.run(lambda: len(__import__("neupath.cluster.tiles", fromlist=["_last"])._last))
     assert set(kept.values()) == {0}
 
 

@@ -10,14 +10,15 @@ import pytest
 
 import neupath as npth
 from neupath import NeuPathError, join
-from neupath.cluster import Dask, chunks, join_folder, join_plan, plan_folder
+from neupath.cluster import Dask, join_folder, join_plan, plan_folder
+from neupath.cluster import encoding as chunks
+from neupath.cluster.encoding import hash_ids
 from neupath.cluster.ingestion import ingest
-from neupath.cluster.numbering import hash_ids
-from neupath.datasets.tables import TableFile
-from neupath.join import Terms
+from neupath.engine.join import JoinOptions
+from neupath.io.tables import TableFile
 from neupath.measures import MEASURES, measure_named
+from tests.cli.test_search_commands import Run, run  # noqa: F401
 from tests.cluster.conftest import Inline
-from tests.test_cli import Run, run  # noqa: F401
 
 APVPA = "author-paper-venue-paper-author"
 
@@ -166,14 +167,14 @@ def test_tables_without_rows(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("inline")
 @pytest.mark.parametrize(("measure", "strip"), [*((measure, 400) for measure in MEASURES), ("pathsim", None)])
 def test_the_file_is_that_of_one_process(tables: Path, tmp_path: Path, measure: str, strip: int | None) -> None:
-    assert same(measure, APVPA, tables, tmp_path, Dask(strip=strip), Terms(5, block=32))
+    assert same(measure, APVPA, tables, tmp_path, Dask(strip=strip), JoinOptions(5, block=32))
 
 
 @pytest.mark.usefixtures("inline")
 @pytest.mark.parametrize("measure", ["hetesim", "pathcount", "pcrw", "dwpc"])
 def test_targets_of_another_type(tables: Path, tmp_path: Path, measure: str) -> None:
     path = "author-paper-author-paper-venue" if measure == "hetesim" else "author-paper-venue"
-    assert same(measure, path, tables, tmp_path, Dask(strip=2000), Terms(5))
+    assert same(measure, path, tables, tmp_path, Dask(strip=2000), JoinOptions(5))
 
 
 @pytest.mark.usefixtures("inline")
@@ -182,10 +183,10 @@ def test_a_step_over_several_relations(tmp_path: Path) -> None:
     likes = edges(text_id)["author_paper"].slice(500, 700)
     pq.write_table(likes, folder / "author_likes_paper.parquet", row_group_size=100)
     for measure in ("pathsim", "dwpc"):
-        assert same(measure, APVPA, folder, tmp_path, Dask(strip=500), Terms(5))
+        assert same(measure, APVPA, folder, tmp_path, Dask(strip=500), JoinOptions(5))
 
 
-def same(measure: str, path: str, folder: Path, out: Path, engine: Dask, terms: Terms) -> bool:
+def same(measure: str, path: str, folder: Path, out: Path, engine: Dask, terms: JoinOptions) -> bool:
     here, there = out / "here.parquet", out / "there.parquet"
     join(measure_named(measure, path).fit(npth.load(folder)), here, terms.k, block=terms.block)
     plan = plan_folder(folder)
@@ -196,7 +197,7 @@ def same(measure: str, path: str, folder: Path, out: Path, engine: Dask, terms: 
 
 
 def test_workers_over_tcp(scheduler: str, tables: Path, tmp_path: Path) -> None:
-    assert same("pathsim", APVPA, tables, tmp_path, Dask(scheduler, strip=600), Terms(5, block=16))
+    assert same("pathsim", APVPA, tables, tmp_path, Dask(scheduler, strip=600), JoinOptions(5, block=16))
 
 
 @pytest.mark.usefixtures("inline")
@@ -205,7 +206,7 @@ def test_an_interrupted_join_goes_on(tables: Path, tmp_path: Path) -> None:
         if done > 50:
             raise KeyboardInterrupt
 
-    plan, measure, terms = plan_folder(tables), measure_named("pathsim", APVPA), Terms(5, block=10)
+    plan, measure, terms = plan_folder(tables), measure_named("pathsim", APVPA), JoinOptions(5, block=10)
     assert plan is not None
     with pytest.raises(KeyboardInterrupt):
         join_plan(measure, plan, tmp_path / "there.parquet", terms, engine=Dask(strip=300), progress=stop)
@@ -226,7 +227,7 @@ def test_blocks_of_other_columns_are_not_mixed_in(tmp_path: Path) -> None:
     columns = {"a": rng.integers(0, 20, 80), "b": rng.integers(0, 20, 80), "x": rng.random(80), "y": rng.random(80)}
     pq.write_table(pa.table(columns), folder / "cites.parquet")
     text = '[[edges]]\nname = "cites"\nfile = "cites.parquet"\nsource = "author"\ntarget = "paper"\nweight = "{}"\n'
-    out, terms, measure = tmp_path / "top.parquet", Terms(5, block=2), npth.PathSim("author-paper-author")
+    out, terms, measure = tmp_path / "top.parquet", JoinOptions(5, block=2), npth.PathSim("author-paper-author")
     (folder / "graph.toml").write_text(text.format("x"))
     with pytest.raises(KeyboardInterrupt):
         join_plan(measure, plan_folder(folder), out, terms, engine=Dask(), progress=stop)

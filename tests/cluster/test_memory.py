@@ -11,10 +11,10 @@ import pytest
 
 import neupath as npth
 from neupath import HIN, Edges, NeuPathError, Nodes, Relation, join
-from neupath.blocks import Job, Sides
 from neupath.cluster import Dask
-from neupath.cluster.room import Room, room_in
+from neupath.cluster.join_tasks import MemoryBudget, memory_budget
 from neupath.cluster.workers import Workers, connect
+from neupath.engine.join import JoinJob, JoinSides
 
 LIMIT = 480 << 20
 
@@ -42,21 +42,21 @@ def test_a_product_larger_than_a_worker_stays_below_its_limit(small_worker: Work
     join(measure.bind(hin), tmp_path / "there.parquet", 5, engine=engine, **options)
     assert max(small_worker.client.run(peak).values()) < 0.95 * LIMIT
     join(measure.fit(hin), tmp_path / "here.parquet", 5, **options)
-    assert room_in(LIMIT).entries < measure.factors_.left.nnz  # as a whole, it would not have fit
+    assert memory_budget(LIMIT).entries < measure.factors_.left.nnz  # as a whole, it would not have fit
     assert (tmp_path / "here.parquet").read_bytes() == (tmp_path / "there.parquet").read_bytes()
 
 
 def test_the_hits_of_a_block_are_counted(tmp_path: Path) -> None:
-    def job(k: int | None, block: int) -> Job:
-        sides = Sides(10_000, 10_000, pa.string(), pa.string(), are_one=True)
-        return Job(np.arange(10_000), k, 0.5, block, tmp_path / "a.parquet", sides)
+    def job(k: int | None, block: int) -> JoinJob:
+        sides = JoinSides(10_000, 10_000, pa.string(), pa.string(), are_one=True)
+        return JoinJob(np.arange(10_000), k, 0.5, block, tmp_path / "a.parquet", sides)
 
-    assert room_in(LIMIT, job(None, 4096)) == Room(room_in(LIMIT).entries, 0)
-    few, many = room_in(LIMIT, job(10, 500)), room_in(LIMIT, job(1000, 500))
-    assert many.entries < few.entries < room_in(LIMIT).entries
+    assert memory_budget(LIMIT, job(None, 4096)) == MemoryBudget(memory_budget(LIMIT).entries, 0)
+    few, many = memory_budget(LIMIT, job(10, 500)), memory_budget(LIMIT, job(1000, 500))
+    assert many.entries < few.entries < memory_budget(LIMIT).entries
     assert (few.hits, many.hits) == (10 * 10_000, 1000 * 500)  # of all blocks, and of one, which is more than a quarter
     with pytest.raises(NeuPathError, match=r"480 MiB .* 844 for a block of 4,096 queries with 1,000 hits each;"):
-        room_in(LIMIT, job(1000, 4096))
+        memory_budget(LIMIT, job(1000, 4096))
 
 
 def test_many_hits_stay_below_the_limit(small_worker: Workers, tmp_path: Path) -> None:

@@ -13,10 +13,9 @@ from scipy.sparse import random_array
 
 import neupath as npth
 from neupath import HIN
-from neupath.cluster.kept_block import forget
-from neupath.cluster.products import multiply_halves, multiply_rows
-from neupath.cluster.tiles import Tiles, cut_evenly, cut_matrix
-from neupath.halfpath import Factors
+from neupath.cluster.tile_products import multiply_halves, multiply_rows
+from neupath.cluster.tiles import Tiles, cut_evenly, cut_matrix, forget
+from neupath.engine.products import Factors
 from neupath.measures import MEASURES
 from tests.cluster.conftest import Inline
 

@@ -8,12 +8,12 @@ from unittest.mock import patch
 import numpy as np
 
 from neupath import PathCount
-from neupath.graph import Floats
+from neupath.graph.hin import Floats
+from neupath.graph.nodes import Id, Rows
 from neupath.live import LiveStore
-from neupath.live.growing import NEVER
-from neupath.live.halves import LiveHalf
-from neupath.live.scorer import LiveScorer
-from neupath.nodes import Id, Rows
+from neupath.live.append_arrays import NEVER
+from neupath.live.live_product import LiveHalf
+from neupath.live.live_scorer import LiveScorer
 from neupath.store import Batch, EdgeLine, NodeLine
 
 MEASURE = PathCount("author-paper-venue")

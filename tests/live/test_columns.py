@@ -7,9 +7,10 @@ import pytest
 import neupath as npth
 from neupath import Nodes
 from neupath.errors import GraphError
-from neupath.live import LiveGraph, columns
-from neupath.live.columns import GrowingColumn, GrowingTable
-from neupath.live.recent import Recent
+from neupath.live import LiveGraph
+from neupath.live import append_arrays as columns
+from neupath.live.append_arrays import GrowingColumn, GrowingTable
+from neupath.live.live_graph import Recent
 
 TEXTS = ["", "a", "ü💥", None, "x" * 300]
 

@@ -8,13 +8,11 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import neupath as npth
-from neupath.graph import freeze
+from neupath.graph.hin import freeze
 from neupath.live import LiveGraph, edge_kernels
-from neupath.live.growing import NEVER, Half
-from neupath.live.halves import LiveHalf
-from neupath.live.line_kernels import line_at
-from neupath.live.norm_kernels import norm_at
-from neupath.live.norms import LiveNorms
+from neupath.live.append_arrays import NEVER, HalfArrays
+from neupath.live.live_product import LiveHalf, LiveNorms
+from neupath.live.version_kernels import line_at, norm_at
 from tests.live.test_live import assert_equal, rebuilt
 
 VALUES = st.sampled_from([0.0, 1.0, 3.0, 0.1, 0.7, 2.0**26, 2.0**26 + 1, 2.0**27 + 1])
@@ -35,7 +33,7 @@ def added_up(values: np.ndarray) -> float:
     return total
 
 
-def assert_reads(arrays: Half, dense: np.ndarray, since: int) -> None:
+def assert_reads(arrays: HalfArrays, dense: np.ndarray, since: int) -> None:
     for lines, matrix in ((arrays.rows, dense), (arrays.columns, dense.T)):
         for line, wanted in enumerate(matrix):
             places, values = line_at(lines, line, since)
@@ -54,8 +52,8 @@ def test_every_version_is_read_as_it_was_written(
     first: list[float], changes: list[dict[tuple[int, int], float]], most: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("neupath.live.norms._MOST", most)
-        patch.setattr("neupath.live.lines._FIRST", most)
+        patch.setattr("neupath.live.live_product._MOST", most)
+        patch.setattr("neupath.live.live_product._FIRST", most)
         check_versions(np.array(first).reshape(SHAPE), changes)
 
 

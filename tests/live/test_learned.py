@@ -17,12 +17,16 @@ torch = pytest.importorskip("torch", reason="the learn extra is not installed")
 
 import neupath as npth  # noqa: E402
 from neupath import HIN, Edges, NeuPathError, Nodes  # noqa: E402
+from neupath.learn.models import CountPath, NeuPath  # noqa: E402
+from neupath.learn.models import neupath_updates as live_graph
+from neupath.learn.models import neupath_updates as recorded
+from neupath.learn.models.class_table import (
+    ClassTable,
+    Layer,
+)
+from neupath.learn.models.flat_graph import FlatGraph, edge_kinds  # noqa: E402
 from neupath.live import LiveGraph, LiveStore, View  # noqa: E402
-from neupath.live.scorer import LiveScorer  # noqa: E402
-from neupath.models import CountPath, NeuPath, live_graph, recorded  # noqa: E402
-from neupath.models.classes import ClassTable  # noqa: E402
-from neupath.models.definitions import Layer  # noqa: E402
-from neupath.models.flat_graph import FlatGraph, edge_kinds  # noqa: E402
+from neupath.live.live_scorer import LiveScorer  # noqa: E402
 from neupath.store import Batch, EdgeLine, NodeLine, write_store  # noqa: E402
 from tests.graphs import RELATIONS, hins  # noqa: E402
 from tests.live.test_live import TestChanges, rebuilt  # noqa: E402

@@ -12,12 +12,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import neupath as npth
 from neupath import HIN, Nodes
+from neupath.engine.scorer import Scorer
 from neupath.errors import GraphError, MetaPathError, SourceError, WriteError
-from neupath.graph import digest
+from neupath.graph.hin import digest
 from neupath.live import LiveGraph, LiveStore
-from neupath.live import live as live_module
-from neupath.live.scorer import LiveScorer
-from neupath.scorer import Scorer
+from neupath.live import live_graph as live_module
+from neupath.live.live_scorer import LiveScorer
 from neupath.store import Batch, EdgeLine, NodeLine, check, write_store
 from tests.graphs import RELATIONS, hins
 
@@ -195,7 +195,7 @@ def test_a_measure_is_followed_once_and_only_the_last_ones_are(tmp_path: Path) -
 
 
 def test_an_older_version_is_answered_from_memory_or_from_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neupath.live.recent.RECENT", 2)
+    monkeypatch.setattr("neupath.live.live_graph.RECENT", 2)
     measure, path = npth.PathCount("APA"), write_store(npth.load("toy"), tmp_path / "s")
     with LiveStore(path) as live:
         live.fit(measure)
@@ -314,7 +314,7 @@ def test_a_store_that_cannot_be_read_is_not_held(tmp_path: Path) -> None:
 
 def test_versions_that_share_little_are_not_all_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, measure = write_store(npth.load("toy"), tmp_path / "s"), npth.PathCount("APA")
-    monkeypatch.setattr("neupath.live.recent.BYTES", 40_000)
+    monkeypatch.setattr("neupath.live.live_graph.BYTES", 40_000)
     with LiveStore(path, share=float("inf")) as live:
         live.fit(measure)
         for _ in range(30):

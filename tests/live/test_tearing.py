@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import neupath as npth
-from neupath.graph import digest
+from neupath.graph.hin import digest
 from neupath.live import LiveGraph, LiveStore
 from neupath.store import check, write_store
 from tests.live.tearing import MEASURE, Exchange, Watcher, between_entries, reading_newest, see, unprotected

@@ -16,9 +16,9 @@ import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
 from neupath.live import LiveStore
 from neupath.service.app import make_app
-from neupath.service.guard import allowed_hosts
+from neupath.service.graphs import GraphHandle, StoreHandle
 from neupath.service.limits import Limits
-from neupath.service.served import Served, ServedStore
+from neupath.service.middleware import allowed_hosts
 from neupath.service.server import GracefulServer, address_of, bind, make_server
 from neupath.service.service import Service, make_service
 from neupath.store import write_store
@@ -86,7 +86,7 @@ def start_service(
     models: dict[str, Path] | None = None,
     **limits: Any,
 ) -> Running:
-    served = {n: ServedStore(n, g) if isinstance(g, LiveStore) else Served(n, g) for n, g in graphs.items()}
+    served = {n: StoreHandle(n, g) if isinstance(g, LiveStore) else GraphHandle(n, g) for n, g in graphs.items()}
     service = make_service(served, models or {}, state, Limits(**limits))
     bound = bind("127.0.0.1", 0)
     url = address_of(bound)

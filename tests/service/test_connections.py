@@ -8,8 +8,8 @@ import time
 import httpx
 import pytest
 
-from neupath.service.connections import allow_files, limited
 from neupath.service.limits import Limits
+from neupath.service.server import allow_files, limited
 from tests.service.conftest import Running, Start
 
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from neupath.service.guard import is_loopback
+from neupath.service.middleware import is_loopback
 from tests.service.conftest import Running, Start
 
 TOKEN = "correct-horse-battery"

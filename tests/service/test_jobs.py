@@ -15,13 +15,13 @@ import pytest
 
 import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
-from neupath.client.jobs import read_events
+from neupath.client import read_events
 from neupath.errors import QueryError, SourceError, WriteError
+from neupath.service import job_process as work_module
 from neupath.service import jobs
-from neupath.service import work as work_module
-from neupath.service.job import Job, read_jobs
+from neupath.service.job_process import JobSpec, _do, run_job
+from neupath.service.jobs import Job, read_jobs
 from neupath.service.limits import Limits
-from neupath.service.work import Order, _do, work
 from tests.service.conftest import Running, Start, start_service
 from tests.test_contract import build
 
@@ -220,7 +220,7 @@ def test_a_process_has_the_limits_of_the_service(start: Start) -> None:
     assert running.post("/api/jobs", asked).json() == {
         "error": "3 pairs are given; this service takes at most 2 a call"
     }
-    order = Order(npth.load("toy"), json.dumps(asked), running.service.jobs._folder, None, Limits(pairs=2))
+    order = JobSpec(npth.load("toy"), json.dumps(asked), running.service.jobs._folder, None, Limits(pairs=2))
     with pytest.raises(QueryError, match="at most 2 a call"):
         _do(order, None)  # type: ignore[arg-type]
 
@@ -259,7 +259,7 @@ def test_what_cannot_be_written_is_told_without_where(
     monkeypatch.setattr(work_module, "_step_back", lambda _: None)
     receiver, sender = Pipe(duplex=False)
     with receiver, sender:
-        work(sender, Order(npth.load("toy"), json.dumps(JOIN), tmp_path, None, Limits()), 1)
+        run_job(sender, JobSpec(npth.load("toy"), json.dumps(JOIN), tmp_path, None, Limits()), 1)
         assert json.loads(receiver.recv_bytes()) == {"failed": f"the job's result cannot be written: {told}"}
 
 

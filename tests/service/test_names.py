@@ -4,14 +4,14 @@ import pyarrow as pa
 import pytest
 
 from neupath import Nodes
-from neupath.service.names import Names
+from neupath.service.autocomplete import NameIndex
 
 TITLES = ["The Dark Knight", "Dark City", "Avatar", "Knight and Day", "avatar", None, "Straße", "İstanbul", ""]
 
 
 @pytest.fixture(scope="module")
-def names() -> Names:
-    return Names(Nodes("movie", pa.array([f"m{i}" for i in range(len(TITLES))]), pa.array(TITLES)))
+def names() -> NameIndex:
+    return NameIndex(Nodes("movie", pa.array([f"m{i}" for i in range(len(TITLES))]), pa.array(TITLES)))
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,9 @@ def names() -> Names:
         ("istanbul", [7], None),
     ],
 )
-def test_prefix_then_inside_then_spelling(names: Names, typed: str, rows: list[int], match: list[str] | None) -> None:
+def test_prefix_then_inside_then_spelling(
+    names: NameIndex, typed: str, rows: list[int], match: list[str] | None
+) -> None:
     found = names.find(typed, 10)
     assert set(rows) <= set(found.rows)
     assert found.rows[: len(rows)] == rows or match is None
@@ -35,7 +37,7 @@ def test_prefix_then_inside_then_spelling(names: Names, typed: str, rows: list[i
         assert found.matches[: len(rows)] == match
 
 
-def test_pages_do_not_overlap(names: Names) -> None:
+def test_pages_do_not_overlap(names: NameIndex) -> None:
     whole = names.find("a", 100)
     pages = [names.find("a", 2, offset).rows for offset in range(0, whole.total, 2)]
     assert [row for page in pages for row in page] == whole.rows
@@ -45,24 +47,24 @@ def test_pages_do_not_overlap(names: Names) -> None:
 
 
 @pytest.mark.parametrize("typed", ["\x00", "%", "x" * 20_000, "\ud800", "🙂", "(", "\\"])
-def test_odd_texts_find_nothing_and_break_nothing(names: Names, typed: str) -> None:
+def test_odd_texts_find_nothing_and_break_nothing(names: NameIndex, typed: str) -> None:
     assert names.find(typed, 5).rows == []
 
 
 def test_rows_at_once_are_those_of_find() -> None:
     by_text = Nodes("a", pa.array(["x", "7", "y"]), pa.array(["seven", "both", "both"]))
     for query in ("x", "7", 7, "seven"):
-        assert Names(by_text).row_at_once(query) == by_text.find(query)
-    assert Names(by_text).row_at_once("both") is None
+        assert NameIndex(by_text).row_at_once(query) == by_text.find(query)
+    assert NameIndex(by_text).row_at_once("both") is None
     by_number = Nodes("b", pa.array([10, 20]), pa.array(["ten", "10"]))
     for query in ("10", 10, " 20", "ten"):
-        assert Names(by_number).row_at_once(query) == by_number.find(query)
-    assert Names(by_number).row_at_once("30") is None
-    assert Names(by_number).row_at_once("2_0") is None
+        assert NameIndex(by_number).row_at_once(query) == by_number.find(query)
+    assert NameIndex(by_number).row_at_once("30") is None
+    assert NameIndex(by_number).row_at_once("2_0") is None
 
 
 def test_no_nodes_at_all() -> None:
-    names = Names(Nodes("a", pa.array([], pa.string())))
+    names = NameIndex(Nodes("a", pa.array([], pa.string())))
     assert names.find("x", 5).rows == []
     assert names.find("", 5).total == 0
 
@@ -70,8 +72,8 @@ def test_no_nodes_at_all() -> None:
 def test_nodes_that_come_are_found_as_if_they_had_been_there() -> None:
     ids = [f"m{i}" for i in range(len(TITLES) + 3)]
     titles = [*TITLES, "Darkness", "Avatar", "new"]
-    whole = Names(Nodes("movie", pa.array(ids), pa.array(titles)))
-    names = Names(Nodes("movie", pa.array(ids[: len(TITLES)]), pa.array(TITLES)))
+    whole = NameIndex(Nodes("movie", pa.array(ids), pa.array(titles)))
+    names = NameIndex(Nodes("movie", pa.array(ids[: len(TITLES)]), pa.array(TITLES)))
     for count in (len(TITLES) + 1, len(ids)):
         names = names.grown(Nodes("movie", pa.array(ids[:count]), pa.array(titles[:count])))
     for typed in ("dark", "ava", "new", "m1", "avtar", ""):
@@ -88,5 +90,5 @@ def test_nodes_that_come_are_found_as_if_they_had_been_there() -> None:
 def test_many_new_nodes_are_sorted_with_the_others() -> None:
     few = Nodes("a", pa.array(["b1", "b3"]))
     many = Nodes("a", pa.array(["b1", "b3", *(f"b2{i}" for i in range(1001))]))
-    assert Names(few).grown(Nodes("a", pa.array(["b1", "b3", "b2"]))).find("b", 3).rows == [0, 1, 2]
-    assert Names(few).grown(many).find("b", 3).rows == [0, 2, 3]
+    assert NameIndex(few).grown(Nodes("a", pa.array(["b1", "b3", "b2"]))).find("b", 3).rows == [0, 1, 2]
+    assert NameIndex(few).grown(many).find("b", 3).rows == [0, 2, 3]

@@ -6,15 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import neupath as npth
-from neupath.service.catalogue import Catalogue, bytes_held
+from neupath.engine.cache import LRU
+from neupath.service.graphs import GraphHandle, ScorerRegistry, bytes_held
 from neupath.service.limits import Limits
-from neupath.service.served import Served
-from neupath.service.shelf import Shelf
 from tests.service.conftest import Start
 
 
 def test_bytes_are_bounded() -> None:
-    shelf: Shelf[str, bytes] = Shelf(100, 10, len)
+    shelf: LRU[str, bytes] = LRU(100, 10, len)
     for name, size in (("a", 4), ("b", 4), ("c", 4)):
         shelf.get(name, lambda size=size: b"x" * size)  # type: ignore[misc]
     assert (shelf.find("a"), shelf.find("b"), shelf.bytes) == (None, b"xxxx", 8)
@@ -25,7 +24,7 @@ def test_bytes_are_bounded() -> None:
 
 
 def test_a_key_is_built_once_and_others_do_not_wait() -> None:
-    shelf: Shelf[str, str] = Shelf(9, 99, len)
+    shelf: LRU[str, str] = LRU(9, 99, len)
     began, go_on = threading.Event(), threading.Event()
     built: list[str] = []
 
@@ -45,17 +44,17 @@ def test_a_key_is_built_once_and_others_do_not_wait() -> None:
 
 
 def test_a_build_that_fails_can_be_tried_again() -> None:
-    shelf: Shelf[str, str] = Shelf(9, 99, len)
+    shelf: LRU[str, str] = LRU(9, 99, len)
     with pytest.raises(ZeroDivisionError):
         shelf.get("a", lambda: str(1 / 0))
     assert shelf.get("a", lambda: "a") == "a"
 
 
 def test_the_catalogue_keeps_as_many_bytes_as_it_may() -> None:
-    toy = Served("toy", npth.load("toy"))
+    toy = GraphHandle("toy", npth.load("toy"))
     one = bytes_held(npth.PathSim("APA").fit(toy.hin))
     assert one > 0
-    catalogue = Catalogue({"toy": toy}, Limits(scorer_bytes=one))
+    catalogue = ScorerRegistry({"toy": toy}, Limits(scorer_bytes=one))
     catalogue.measure("toy", "pathsim", "APA")
     assert (catalogue.known_scorers(), catalogue.known_bytes()) == (1, one)
     catalogue.measure("toy", "pathsim", "APVPA")

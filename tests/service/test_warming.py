@@ -2,9 +2,9 @@
 
 import gc
 
-from neupath import kernels
-from neupath.live import kernels as live_kernels
-from neupath.service.warming import collecting_little, load_kernels
+from neupath.engine import product_kernels as kernels
+from neupath.live import query_kernels as live_kernels
+from neupath.service.graphs import collecting_little, load_kernels
 
 
 def test_the_collector_looks_at_nothing_that_was_there_before() -> None:

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from neupath import HIN, Edges, Nodes, Relation
-from neupath.datasets import import_store, write_folder
 from neupath.errors import GraphError
+from neupath.io import import_store, write_folder
 from neupath.store import Batch, EdgeLine, NodeLine, Store, open_store
 
 SIZE = 400

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from neupath.graph import digest
+from neupath.graph.hin import digest
 from neupath.store import check, is_store, open_store, write_store
 from tests.store import crashes
 

@@ -15,24 +15,14 @@ import pytest
 
 import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
+from neupath._runtime.group_commit import GroupCommit, _Ticket
 from neupath.errors import GraphError, SourceError, WriteError
-from neupath.graph import digest
+from neupath.graph.hin import digest
 from neupath.live import LiveStore
-from neupath.store import (
-    Batch,
-    Change,
-    EdgeLine,
-    Grouped,
-    NodeLine,
-    Store,
-    check,
-    folding,
-    open_store,
-    updates,
-    write_store,
-)
+from neupath.store import Batch, Change, EdgeLine, NodeLine, Store, check, open_store, write_store
+from neupath.store import commit as updates
+from neupath.store import store as folding
 from neupath.store.database import duckdb
-from neupath.store.grouping import _Ticket
 
 SIZE = 6
 KNOWS, LIKES = Relation("p", "knows", "p", directed=False), Relation("p", "likes", "q")
@@ -133,7 +123,7 @@ def test_what_comes_meanwhile_is_done_together() -> None:
         assert go_on.wait(20)
         return [ValueError("odd") if item == 3 else item * 10 for item in items]
 
-    grouped: Grouped[int, int] = Grouped(work)
+    grouped: GroupCommit[int, int] = GroupCommit(work)
     with ThreadPoolExecutor(4) as pool:
         asked = [pool.submit(grouped, 1)]
         assert began.wait(20)
@@ -148,7 +138,7 @@ def test_what_comes_meanwhile_is_done_together() -> None:
 
 
 def test_work_that_fails_fails_for_all_and_can_be_tried_again() -> None:
-    grouped: Grouped[int, int] = Grouped(lambda items: [1 // item for item in items])
+    grouped: GroupCommit[int, int] = GroupCommit(lambda items: [1 // item for item in items])
     with pytest.raises(ZeroDivisionError):
         grouped(0)
     assert grouped(1) == 1
@@ -164,7 +154,7 @@ def test_what_is_interrupted_before_it_is_begun_is_never_done() -> None:
         assert go_on.wait(20)
         return list(items)
 
-    grouped: Grouped[int, int] = Grouped(work)
+    grouped: GroupCommit[int, int] = GroupCommit(work)
 
     def interrupt() -> None:
         while not grouped._waiting:
@@ -192,7 +182,7 @@ def test_the_main_thread_which_can_be_interrupted_does_nobody_elses_work() -> No
             raise KeyboardInterrupt
         return list(items)
 
-    grouped: Grouped[int, int] = Grouped(work)
+    grouped: GroupCommit[int, int] = GroupCommit(work)
     other: _Ticket[int, int] = _Ticket(2)
     grouped._waiting.append(other)
     with pytest.raises(KeyboardInterrupt):
@@ -265,7 +255,7 @@ def test_ctrl_c_while_folding_is_none_of_the_batch(
 
 
 def test_whoever_is_broken_off_before_the_work_lets_others_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    grouped: Grouped[int, int] = Grouped(list)
+    grouped: GroupCommit[int, int] = GroupCommit(list)
 
     def interrupt(_: object) -> None:
         raise KeyboardInterrupt

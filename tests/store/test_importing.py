@@ -14,16 +14,17 @@ from hypothesis import strategies as st
 
 import neupath as npth
 from neupath import HIN, NeuPathError
-from neupath.datasets import import_store, tables, write_folder
-from neupath.datasets.streaming import staging
-from neupath.datasets.streaming.columntypes import ColumnType
 from neupath.errors import GraphError, QueryError, WriteError
-from neupath.graph import digest
-from neupath.store import check, filling, open_store, write_store
+from neupath.graph.hin import digest
+from neupath.io import import_store, tables, write_folder
+from neupath.io.out_of_core import staging
+from neupath.io.out_of_core.staging import ColumnType
+from neupath.store import bulk_writer as filling
+from neupath.store import check, open_store, write_store
 from neupath.store.database import run
-from tests.datasets.test_folder import BAD, CAST, MOVIES, write
-from tests.datasets.test_triples import FREEBASE
 from tests.graphs import hins
+from tests.io.test_folder import BAD, CAST, MOVIES, write
+from tests.io.test_triples import FREEBASE
 
 
 @pytest.fixture(autouse=True)

@@ -15,19 +15,9 @@ from hypothesis import given, settings
 import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
 from neupath.errors import GraphError, MissingExtraError, SourceError, WriteError
-from neupath.graph import digest
-from neupath.store import (
-    Batch,
-    EdgeLine,
-    NodeLine,
-    Store,
-    check,
-    folding,
-    open_store,
-    read_batch,
-    snapshots,
-    write_store,
-)
+from neupath.graph.hin import digest
+from neupath.store import Batch, EdgeLine, NodeLine, Store, check, open_store, read_batch, snapshots, write_store
+from neupath.store import store as folding
 from neupath.store.database import connect, duckdb, run
 from tests.graphs import hins
 

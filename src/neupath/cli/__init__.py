@@ -7,18 +7,15 @@ from typing import Annotated
 
 import typer
 
-from neupath.cli.console import StoppedError
-from neupath.cli.datasets import datasets_app
 from neupath.cli.demo import demo
-from neupath.cli.inferring import infer
-from neupath.cli.joining import join
-from neupath.cli.learning import evaluate, train
-from neupath.cli.reproducing import reproduce
-from neupath.cli.searching import explain, info, paths, search
-from neupath.cli.serving import serve
-from neupath.cli.storing import check, export, import_, update
+from neupath.cli.infer_command import infer
+from neupath.cli.join_command import join
+from neupath.cli.search_commands import explain, info, paths, search
+from neupath.cli.serve_command import serve
+from neupath.cli.store_commands import check, datasets_app, export, import_, update
+from neupath.cli.terminal import StoppedError, printable
+from neupath.cli.train_commands import evaluate, reproduce, train
 from neupath.errors import NeuPathError
-from neupath.rendering import printable
 
 _INTERRUPTED = 130
 app = typer.Typer(

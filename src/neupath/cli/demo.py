@@ -5,32 +5,35 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from neupath.cli.console import err, load_graph, out, print_json
-from neupath.cli.learning import compare_on_test
-from neupath.cli.options import Json
-from neupath.description import describe
-from neupath.errors import MissingExtraError
-from neupath.explanation import explain as explain_pair
-from neupath.graph import HIN
-from neupath.inference import infer
-from neupath.labels import draw_pairs
-from neupath.measures import measure_named
-from neupath.progress import ProgressBars
-from neupath.rendering import (
+from neupath.cli.terminal import (
+    Json,
+    ProgressBars,
+    err,
+    load_graph,
+    out,
+    print_json,
     render_description,
     render_evaluation,
     render_explanation,
     render_hits,
     render_inferred,
 )
-from neupath.saved import load_scorer
+from neupath.cli.train_commands import compare_on_test
+from neupath.errors import MissingExtraError
+from neupath.explain.explanation import explain as explain_pair
+from neupath.graph.hin import HIN
+from neupath.graph.summary import summarise
+from neupath.learn.inference import infer
+from neupath.learn.labels import draw_pairs
+from neupath.learn.registry import load_scorer
+from neupath.measures import measure_named
 
 
 def demo(as_json: Json = False) -> None:
     """Run the main job, end to end, on Python's own standard library as a graph."""
     path, query = "class-method-class", "argparse.ArgumentParser"
     hin = load_graph("stdlib")
-    description = describe(hin)
+    description = summarise(hin)
     hits = measure_named("pathsim", path).fit(hin).top_k(query)
     why = explain_pair(hin, path, query, hits[0].id, limit=5)
     imports = measure_named("pathsim", "module-import-module").fit(hin).top_k("json.decoder", k=5)
@@ -63,7 +66,7 @@ def _demo_inference(hin: HIN, path: str) -> None:
 def _demo_learning(hin: HIN, path: str, query: str) -> None:
     """Train both models on labels alone, where torch is installed, and show what they found."""
     try:
-        from neupath.learning import learn
+        from neupath.learn.training_run import learn
     except MissingExtraError as error:
         out.print(f"\nLearning from examples is left out: {error}", highlight=False, markup=False, soft_wrap=True)
         return

@@ -13,14 +13,26 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from neupath.cluster.chunks import Chunk, cut_table, digest_part, key_type
-from neupath.cluster.ids import Ids
-from neupath.cluster.numbered_edges import EdgeChunk, EdgeChunks, End, cut_edges, number_chunks
-from neupath.cluster.numbering import IdColumn, IdColumns, NumberedIds, number_ids
+from neupath.cluster.encoding import (
+    Chunk,
+    EdgeChunk,
+    EdgeChunks,
+    End,
+    IdColumn,
+    IdColumns,
+    Ids,
+    NumberedIds,
+    cut_edges,
+    cut_table,
+    digest_part,
+    key_type,
+    number_chunks,
+    number_ids,
+)
 from neupath.cluster.tiles import Tiles
 from neupath.cluster.workers import Workers
-from neupath.datasets.sources import EdgeSource, NodeSource, RelationTables
-from neupath.schema import Link, Relation, Schema
+from neupath.graph.schema import Link, Relation, Schema
+from neupath.io.sources import EdgeSource, NodeSource, RelationTables
 
 
 @dataclass(frozen=True)
@@ -38,7 +50,7 @@ class TiledGraph:
         return tuple((self.tiles[link.relation], link.reverse) for link in links)
 
 
-class Plan:
+class IngestionPlan:
     """What the tables of a folder hold, as it is known before they are read."""
 
     def __init__(self, tables: RelationTables) -> None:
@@ -64,7 +76,9 @@ class Plan:
         return [part.absolute() for file in self._files for part in file.parts]
 
 
-def ingest(plan: Plan, relations: AbstractSet[Relation], folder: Path, workers: Workers, most: int) -> TiledGraph:
+def ingest(
+    plan: IngestionPlan, relations: AbstractSet[Relation], folder: Path, workers: Workers, most: int
+) -> TiledGraph:
     """Read the tables of a folder; a task holds about `most` ids or edges at once.
 
     All are numbered, so that what `load` refuses is refused; only some relations become tiles.
@@ -97,7 +111,7 @@ def ingest(plan: Plan, relations: AbstractSet[Relation], folder: Path, workers: 
     return TiledGraph(plan.schema, {t: found.ids for t, found in numbered.items()}, tiles, digest)
 
 
-def _id_columns(node_type: str, plan: Plan, tables: Sequence[tuple[Chunk, ...]], most: int) -> IdColumns:
+def _id_columns(node_type: str, plan: IngestionPlan, tables: Sequence[tuple[Chunk, ...]], most: int) -> IdColumns:
     """Find the columns that name the nodes of a type, in the order in which `load` numbers them."""
     columns = [
         IdColumn(edge.selection.file, edge.selection.columns[name], tables[number], (number, end))

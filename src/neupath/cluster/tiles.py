@@ -1,19 +1,78 @@
-"""Tiles: a sparse matrix cut by rows and by columns, a file a tile, of which a process holds a strip at a time.
+"""Tiles: a sparse matrix cut by rows and by columns, a file a tile, of which a process holds a strip at a time."""
 
-Rows and columns are cut, never sums: an entry of a product of strips is added up in the same order as in the product of
-the whole matrices, and is the same to the bit.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from threading import get_ident
+from typing import Any, BinaryIO, TypeVar, cast
 
 import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack, vstack
 
-from neupath.cluster.arrays import read_arrays, write_arrays
-from neupath.graph import Csr, Floats, freeze
+from neupath._runtime.files import write_whole
+from neupath.graph.hin import Csr, Floats, freeze
+
+# ---- What each thread of a worker read last, for its next task; one at a time, so that its memory is bounded
+
+
+T = TypeVar("T")
+_last: dict[int, tuple[Hashable, object]] = {}
+
+
+def keep_last(key: Hashable, build: Callable[[], T]) -> T:
+    """Return what this thread was asked for last, if the key is the same, or build it."""
+    thread = get_ident()
+    if thread not in _last or _last[thread][0] != key:
+        _last.pop(thread, None)  # what was kept goes before the next one comes
+        _last[thread] = key, build()
+    return cast(T, _last[thread][1])
+
+
+def forget() -> None:
+    """Keep nothing any more: the work is done, and the worker may live on."""
+    _last.clear()
+
+
+# ---- Several arrays in one file, one after the other in NumPy's own format, of which a stretch can be read alone
+
+
+Array = NDArray[Any]
+
+
+def write_arrays(path: Path, *arrays: Array) -> None:
+    """Write arrays of one dimension to a file, whole or not at all."""
+
+    def write(temporary: Path) -> None:
+        with temporary.open("wb") as stream:
+            for array in arrays:
+                npy.write_array(stream, array, version=(1, 0), allow_pickle=False)
+
+    write_whole(path, write)
+
+
+def read_arrays(path: Path, first: int = 0, last: int | None = None) -> list[Array]:
+    """Read all arrays of a file, or the same stretch of each."""
+    with path.open("rb") as stream:
+        return list(_read(stream, path.stat().st_size, first, last))
+
+
+def _read(stream: BinaryIO, size: int, first: int, last: int | None) -> Iterator[Array]:
+    while stream.tell() < size:
+        npy.read_magic(stream)
+        (count,), _, kind = npy.read_array_header_1_0(stream)
+        begins = stream.tell()
+        stream.seek(begins + first * kind.itemsize)
+        yield np.fromfile(stream, kind, (count if last is None else last) - first)
+        stream.seek(begins + count * kind.itemsize)
+
+
+# ---- Tiles
+# Rows and columns are cut, never sums: an entry of a product of strips is added up in the same order as in the product of
+# the whole matrices, and is the same to the bit.
+
 
 Cut = tuple[int, ...]
 """Where stretches of rows or columns begin, and where the last one ends."""

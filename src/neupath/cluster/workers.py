@@ -1,21 +1,107 @@
 """Workers: the processes of a Dask cluster, one that is given or one that is started here, and tasks run on them."""
 
 import logging
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from threading import Event, Thread, current_thread, main_thread
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from neupath.cluster.absence import PATIENCE, Absence
-from neupath.cluster.kept_block import forget
-from neupath.cluster.uninterrupted import uninterrupted
+from neupath._runtime.resources import count_cores, total_memory
+from neupath.cluster.tiles import forget
 from neupath.errors import MissingExtraError, NeuPathError, QueryError
-from neupath.machine import count_cores, total_memory
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Future
+
+
+# ---- Starting processes that Ctrl-C in a terminal does not reach
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Put off Ctrl-C while a cluster is started, and keep it from the processes and threads that this starts."""
+    resource_tracker.ensure_running()  # which would let the signal through when the first process is started
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        with _put_off():
+            yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+@contextmanager
+def _put_off() -> Iterator[None]:
+    """Hear of the signal, which another thread may let through, and pass it on at the end."""
+    if current_thread() is not main_thread():
+        yield
+        return
+    heard: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if heard:
+            signal.raise_signal(signal.SIGINT)
+
+
+# ---- Absence
+
+
+logger = logging.getLogger("neupath")
+PATIENCE = 120.0
+"""Seconds without any worker after which a join gives up."""
+_BETWEEN_LOOKS = 1.0
+_TO_ANSWER = 5.0
+
+
+class WorkerWatchdog:
+    """Looks every second, while tasks are waited for, whether there are workers; without any for long, cancels them."""
+
+    def __init__(self, client: "Client", futures: "Sequence[Future[Any]]", patience: float) -> None:
+        self.too_long = False
+        self._client, self._futures, self._patience = client, futures, patience
+        self._over = Event()
+        self._thread = Thread(target=self._watch, name="neupath-absence", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join(_TO_ANSWER)  # no longer than it may wait for an answer
+
+    def _watch(self) -> None:
+        since: float | None = None
+        while not self._over.wait(_BETWEEN_LOOKS):
+            if self._is_anyone_there():
+                since = None
+            elif since is None:
+                since = monotonic()
+                logger.warning("all workers are gone; waiting %.0f seconds for others", self._patience)
+            elif monotonic() - since >= self._patience:
+                self.too_long = True
+                self._client.cancel(self._futures)
+                return
+
+    def _is_anyone_there(self) -> bool:
+        try:
+            return bool(self._client.nthreads(callback_timeout=_TO_ANSWER))
+        except TimeoutError:  # a scheduler that hangs gives nobody work
+            return False
+        except (OSError, CancelledError):  # one that is gone itself ends the tasks
+            return True
+
+
+# ---- Workers
+
 
 T = TypeVar("T")
 _logger = logging.getLogger("distributed")
@@ -53,7 +139,7 @@ class Workers:
         futures = [self.client.submit(work, *given, pure=False) for given in arguments]
         number = {future.key: at for at, future in enumerate(futures)}
         results: list[Any] = [None] * len(futures)
-        absence = Absence(self.client, futures, self.patience)
+        absence = WorkerWatchdog(self.client, futures, self.patience)
         try:
             with absence:
                 for future, result in as_completed(futures, with_results=True):

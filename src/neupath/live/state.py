@@ -7,21 +7,17 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from neupath.engine.scorer import Binding, LearnedScorer, Scorer, Updater
 from neupath.errors import GraphError
-from neupath.following import Binding, Follower, Learned
-from neupath.graph import HIN
-from neupath.live.columns import GrowingNodes
-from neupath.live.growing import Half
-from neupath.live.halves import LiveHalf
-from neupath.live.matrices import LiveMatrices, Put
-from neupath.live.plans import plan_of
-from neupath.live.scorer import LiveScorer
-from neupath.live.steps import Adjacency, pairs_of
+from neupath.graph.hin import HIN
+from neupath.graph.nodes import Id, Nodes
+from neupath.graph.schema import Relation
+from neupath.live.append_arrays import GrowingNodes, HalfArrays
+from neupath.live.live_product import LiveHalf, plan_of
+from neupath.live.live_scorer import LiveScorer
+from neupath.live.propagation import Adjacency, LiveMatrices, Put, pairs_of
 from neupath.measures import PathSim
 from neupath.measures.path_measure import PathMeasure
-from neupath.nodes import Id, Nodes
-from neupath.schema import Relation
-from neupath.scorer import Scorer
 
 Key = tuple[str, str]
 
@@ -43,12 +39,12 @@ class View:
 
     version: int
     hin: HIN
-    halves: Mapping[Key, tuple[Half, Half]]
+    halves: Mapping[Key, tuple[HalfArrays, HalfArrays]]
     models: Mapping[object, Binding] = field(default_factory=dict)
 
     def fit(self, measure: Scorer) -> Scorer:
         """Return a measure or a trained model over this version: at once where it is followed, else from scratch."""
-        if isinstance(measure, Learned):
+        if isinstance(measure, LearnedScorer):
             return self._bind(measure)
         if not isinstance(measure, PathMeasure) or (key := key_of(measure, self.hin)) not in self.halves:
             return measure.fit(self.hin)
@@ -62,7 +58,7 @@ class View:
         measure.hin_ = self.hin
         return LiveScorer(measure, self.hin, self.halves[scorer.key], self.version, scorer.key)
 
-    def _bind(self, model: Learned) -> Scorer:
+    def _bind(self, model: LearnedScorer) -> Scorer:
         if model.identity in self.models:
             return self.models[model.identity](self.hin)
         parts = model.as_pathsims()
@@ -84,8 +80,8 @@ class State:
         self._adjacency = Adjacency(hin, version, self._log)
         self._halves: dict[Key, tuple[LiveHalf, LiveHalf]] = {}
         self.measures: dict[Key, PathMeasure] = {}
-        self._followers: dict[object, Follower] = {}
-        self.models: dict[object, Learned] = {}
+        self._followers: dict[object, Updater] = {}
+        self.models: dict[object, LearnedScorer] = {}
         self.view = View(version, hin, MappingProxyType({}))
 
     @property
@@ -142,7 +138,7 @@ class State:
         for key in [key for key, halves in self._halves.items() if not all(half.is_held for half in halves)]:
             del self._halves[key], self.measures[key]
 
-    def follow_model(self, model: Learned) -> None:
+    def follow_model(self, model: LearnedScorer) -> None:
         """Build what a trained model needs over the graph as it is, to change with it from now on."""
         parts = model.as_pathsims()
         for metapath in parts.metapaths if parts else ():

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from neupath.engine.scorer import read_saved
 from neupath.errors import QueryError, SourceError, listed
 from neupath.measures.combination import Combination, Part
 from neupath.measures.commutetime import CommuteTime
@@ -9,16 +10,15 @@ from neupath.measures.dwpc import DWPC
 from neupath.measures.graph_measure import GraphMeasure
 from neupath.measures.hetesim import HeteSim
 from neupath.measures.joinsim import JoinSim
-from neupath.measures.named import GRAPH_MEASURES, MEASURES, graph_measure_named, measure_named
 from neupath.measures.path_measure import PathMeasure
 from neupath.measures.pathcount import PathCount
 from neupath.measures.pathsim import PathSim
 from neupath.measures.pcrw import PCRW
 from neupath.measures.ppr import PPR
+from neupath.measures.registry import GRAPH_MEASURES, MEASURES, graph_measure_named, measure_named
 from neupath.measures.rwr import RWR
 from neupath.measures.scan import SCAN
 from neupath.measures.simrank import SimRank
-from neupath.scorer import read_saved
 
 Measure = PathMeasure | GraphMeasure | Combination
 

@@ -6,14 +6,14 @@ from typing import Self
 
 import numpy as np
 
+from neupath.engine.scorer import Scorer
+from neupath.engine.topk import Ranking, related, stacked, top_k_of_scores
 from neupath.errors import QueryError
-from neupath.graph import HIN, Floats
-from neupath.measures.named import measure_named
+from neupath.graph.hin import HIN, Floats
+from neupath.graph.metapath import MetaPath
+from neupath.graph.nodes import Mask, Rows
 from neupath.measures.path_measure import PathMeasure
-from neupath.metapath import MetaPath
-from neupath.nodes import Mask, Rows
-from neupath.ranking import Ranking, related, stacked, top_k_of_scores
-from neupath.scorer import Scorer
+from neupath.measures.registry import measure_named
 
 _QUERIES_AT_ONCE = 64
 

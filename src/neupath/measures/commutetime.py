@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csc_array, diags_array
 
+from neupath.engine.cache import cached
 from neupath.errors import GraphError
-from neupath.graph import Csr, Floats
-from neupath.kept import cached
+from neupath.graph.hin import Csr, Floats
+from neupath.graph.nodes import Rows
 from neupath.measures.graph_measure import GraphMeasure
-from neupath.nodes import Rows
 
 if TYPE_CHECKING:
     from scipy.sparse.linalg import SuperLU
@@ -74,7 +74,7 @@ def _ground(adjacency: Csr) -> _Grounded:
     from scipy.sparse.csgraph import connected_components
     from scipy.sparse.linalg import splu
 
-    from neupath.measures.kernels import inverse_diagonal
+    from neupath.measures.commutetime_kernels import inverse_diagonal
 
     components = connected_components(adjacency, directed=False)[1].astype(np.int64)
     busiest = np.lexsort((-adjacency.sum(axis=1), components))  # taking out the best joined keeps the rest apart

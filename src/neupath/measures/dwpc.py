@@ -1,9 +1,9 @@
 """DWPC, the degree-weighted path count (Himmelstein, Baranzini, PLOS Computational Biology 2015)."""
 
+from neupath.engine.products import Normalisation
 from neupath.errors import QueryError
+from neupath.graph.metapath import MetaPath
 from neupath.measures.path_measure import Leg, PathMeasure
-from neupath.metapath import MetaPath
-from neupath.normalisation import Normalisation
 
 
 class DWPC(PathMeasure):

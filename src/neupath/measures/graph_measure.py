@@ -1,17 +1,21 @@
-"""GraphMeasure: an exact scorer over the whole graph, taken as one network without types; it needs no meta-path."""
+"""Walks that start again: the series behind personalised PageRank and random walk with restart."""
 
 from abc import abstractmethod
+from math import ceil, log
 from typing import ClassVar, Self
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, diags_array
 
+from neupath.engine.cache import cached
+from neupath.engine.scorer import Scorer
+from neupath.engine.topk import Ranking, related
 from neupath.errors import QueryError
-from neupath.graph import HIN, Csr, Floats, freeze
-from neupath.kept import cached
-from neupath.nodes import Mask, Rows
-from neupath.ranking import Ranking, related
-from neupath.scorer import Scorer
+from neupath.graph.hin import HIN, Csr, Floats, freeze
+from neupath.graph.nodes import Mask, Rows
+
+# ---- GraphMeasure
+
 
 _QUERIES_AT_ONCE = 64
 
@@ -97,3 +101,27 @@ def whole_adjacency(hin: HIN) -> Csr:
         back = own.T - diags_array(own.diagonal()) if relation.directed else csr_array((size, size))  # loops once
         total = total + own + back
     return freeze(csr_array(total))
+
+
+# ---- Walks that start again
+
+
+def walk_with_restart(matrix: Csr, nodes: Rows, damping: float, tolerance: float) -> Floats:
+    """Return (1 - damping)·Σ_k (damping·matrix)^k·e_q for each node q, as columns; shape (nodes, queries).
+
+    The sum ends where what is left of it is less than the tolerance, for a matrix of norm 1.
+    """
+    start = np.zeros((matrix.shape[0], len(nodes)))
+    start[nodes, np.arange(len(nodes))] = 1.0
+    found = start
+    for _ in range(ceil(log(tolerance) / log(damping))):
+        found = damping * (matrix @ found) + (1 - damping) * start
+    return found
+
+
+def degree_power(adjacency: Csr, power: float) -> Csr:
+    """Return the degrees to a power as a diagonal matrix; a degree of 0 stays 0."""
+    degrees = np.asarray(adjacency.sum(axis=1), dtype=np.float64)
+    powers = np.zeros_like(degrees)
+    np.power(degrees, power, out=powers, where=degrees > 0)
+    return csr_array(diags_array(powers))

@@ -3,11 +3,10 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from neupath.graph import HIN, Csr, Floats
-from neupath.halfpath import Halves, adjacency
+from neupath.engine.products import Halves, Normalisation, adjacency
+from neupath.graph.hin import HIN, Csr, Floats
+from neupath.graph.metapath import MetaPath
 from neupath.measures.path_measure import Leg, PathMeasure
-from neupath.metapath import MetaPath
-from neupath.normalisation import Normalisation
 
 
 class HeteSim(PathMeasure):

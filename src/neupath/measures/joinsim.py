@@ -1,10 +1,9 @@
 """JoinSim (Xiong, Zhu, Yu, TKDE 2015): the cosine of half-path rows."""
 
-from neupath.graph import HIN
-from neupath.halfpath import Product, out_and_back
+from neupath.engine.products import Normalisation, Product, symmetric_product
+from neupath.graph.hin import HIN
+from neupath.graph.metapath import MetaPath
 from neupath.measures.path_measure import Leg, PathMeasure
-from neupath.metapath import MetaPath
-from neupath.normalisation import Normalisation
 
 
 class JoinSim(PathMeasure):
@@ -27,4 +26,4 @@ class JoinSim(PathMeasure):
         return [Leg(step) for step in metapath.steps]
 
     def factors(self, hin: HIN, metapath: MetaPath) -> Product:
-        return out_and_back(hin, metapath)
+        return symmetric_product(hin, metapath)

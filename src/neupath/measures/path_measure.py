@@ -9,15 +9,13 @@ from typing import ClassVar, Self
 
 from scipy.sparse import csr_array, diags_array
 
-from neupath.graph import HIN, Csr, Floats, freeze
-from neupath.halfpath import Chain, Halves, Product, adjacency, identity
-from neupath.kept import cached
-from neupath.metapath import MetaPath, Step
-from neupath.nodes import Mask, Rows
-from neupath.normalisation import Normalisation
-from neupath.ranking import Ranking, score_product, top_k_of_product
-from neupath.scorer import Scorer
-from neupath.thresholds import Reached, reached_of_product
+from neupath.engine.cache import cached
+from neupath.engine.products import Chain, Halves, Normalisation, Product, adjacency, identity
+from neupath.engine.scorer import Scorer
+from neupath.engine.topk import RangeHits, Ranking, range_of_product, score_product, top_k_of_product
+from neupath.graph.hin import HIN, Csr, Floats, freeze
+from neupath.graph.metapath import MetaPath, Step
+from neupath.graph.nodes import Mask, Rows
 
 
 @dataclass(frozen=True)
@@ -128,10 +126,10 @@ class PathMeasure(Scorer):
     def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
         return top_k_of_product(self.factors_, self.normalisation, queries, skipped, k, candidates, threads)
 
-    def reach_rows(self, queries: Rows, skipped: Rows, least: float, threads: int | None = None) -> Reached:
+    def reach_rows(self, queries: Rows, skipped: Rows, least: float, threads: int | None = None) -> RangeHits:
         if isinstance(self.factors_, Chain) or least <= 0 or not self.factors_.is_moderate:
             return super().reach_rows(queries, skipped, least, threads)
-        return reached_of_product(self.factors_, self.normalisation, queries, skipped, least, threads)
+        return range_of_product(self.factors_, self.normalisation, queries, skipped, least, threads)
 
 
 def scale(

@@ -1,10 +1,9 @@
 """Path count: how many instances of a meta-path join two nodes."""
 
-from neupath.graph import HIN
-from neupath.halfpath import Product, out_and_back
+from neupath.engine.products import Normalisation, Product, symmetric_product
+from neupath.graph.hin import HIN
+from neupath.graph.metapath import MetaPath
 from neupath.measures.path_measure import Leg, PathMeasure
-from neupath.metapath import MetaPath
-from neupath.normalisation import Normalisation
 
 
 class PathCount(PathMeasure):
@@ -24,4 +23,4 @@ class PathCount(PathMeasure):
         return [Leg(step) for step in metapath.steps]
 
     def factors(self, hin: HIN, metapath: MetaPath) -> Product:
-        return out_and_back(hin, metapath) if metapath.is_round_trip else super().factors(hin, metapath)
+        return symmetric_product(hin, metapath) if metapath.is_round_trip else super().factors(hin, metapath)

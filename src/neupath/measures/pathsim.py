@@ -1,10 +1,9 @@
 """PathSim (Sun, Han, Yan, Yu, Wu, VLDB 2011)."""
 
-from neupath.graph import HIN
-from neupath.halfpath import Product, out_and_back
+from neupath.engine.products import Normalisation, Product, symmetric_product
+from neupath.graph.hin import HIN
+from neupath.graph.metapath import MetaPath
 from neupath.measures.path_measure import Leg, PathMeasure
-from neupath.metapath import MetaPath
-from neupath.normalisation import Normalisation
 
 
 class PathSim(PathMeasure):
@@ -28,4 +27,4 @@ class PathSim(PathMeasure):
         return [Leg(step) for step in metapath.steps]
 
     def factors(self, hin: HIN, metapath: MetaPath) -> Product:
-        return out_and_back(hin, metapath)
+        return symmetric_product(hin, metapath)

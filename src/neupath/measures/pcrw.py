@@ -1,8 +1,8 @@
 """PCRW, the path-constrained random walk (Lao, Cohen, Machine Learning 2010)."""
 
+from neupath.engine.products import Normalisation
+from neupath.graph.metapath import MetaPath
 from neupath.measures.path_measure import Leg, PathMeasure
-from neupath.metapath import MetaPath
-from neupath.normalisation import Normalisation
 
 
 class PCRW(PathMeasure):

@@ -2,10 +2,9 @@
 
 from scipy.sparse import csr_array
 
-from neupath.graph import Csr, Floats
-from neupath.measures.graph_measure import GraphMeasure, check_share
-from neupath.measures.restart import degree_power, walk_with_restart
-from neupath.nodes import Rows
+from neupath.graph.hin import Csr, Floats
+from neupath.graph.nodes import Rows
+from neupath.measures.graph_measure import GraphMeasure, check_share, degree_power, walk_with_restart
 
 
 class RWR(GraphMeasure):

@@ -2,12 +2,11 @@
 
 from scipy.sparse import csr_array, eye_array
 
-from neupath.graph import Csr, Floats, freeze
-from neupath.halfpath import mirrored
+from neupath.engine.products import Normalisation, mirrored
+from neupath.engine.topk import Ranking, score_product, top_k_of_product
+from neupath.graph.hin import Csr, Floats, freeze
+from neupath.graph.nodes import Mask, Rows
 from neupath.measures.graph_measure import GraphMeasure
-from neupath.nodes import Mask, Rows
-from neupath.normalisation import Normalisation
-from neupath.ranking import Ranking, score_product, top_k_of_product
 
 
 class SCAN(GraphMeasure):

@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, eye_array
 
+from neupath.engine.cache import cached
 from neupath.errors import QueryError
-from neupath.graph import Csr, Floats
-from neupath.kept import cached
-from neupath.measures.graph_measure import GraphMeasure, check_share
-from neupath.measures.restart import degree_power
-from neupath.nodes import Rows
+from neupath.graph.hin import Csr, Floats
+from neupath.graph.nodes import Rows
+from neupath.measures.graph_measure import GraphMeasure, check_share, degree_power
 
 _ROWS_AT_ONCE = 256
 _DENSE = 0.05

@@ -1,30 +1,149 @@
 """App: every endpoint of the service, as FastAPI documents it, behind the guard."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Annotated, Any
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
 from fastapi import FastAPI, Header, Request
 from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from neupath import __version__
 from neupath.errors import NeuPathError
-from neupath.service import requests as asks
-from neupath.service.examples import answers
-from neupath.service.explaining import explain_one, explain_parts
-from neupath.service.guard import SEARCH, Guard
-from neupath.service.inferring import infer_at_once
-from neupath.service.overseeing import add_jobs, add_results
-from neupath.service.page import File, read_page
-from neupath.service.reading import parameters_of, read, sentence_of
-from neupath.service.refusals import Refusal, refuse
-from neupath.service.replies import to_reply
-from neupath.service.searching import JSON, Found, answer_at_once, encode_hits, search_many, search_one, to_json
+from neupath.service import schemas
+from neupath.service.handlers import (
+    JSON,
+    SearchResult,
+    answer_at_once,
+    describe_measures,
+    encode_hits,
+    explain_one,
+    explain_parts,
+    infer_at_once,
+    read_prefix,
+    read_query_string,
+    search_many,
+    search_one,
+    suggest_metapaths,
+    to_json,
+    update_graph,
+)
+from neupath.service.job_routes import add_job_routes, add_result_routes
+from neupath.service.middleware import SEARCH, Guard
+from neupath.service.responses import RequestError, answers, error_response, to_reply
+from neupath.service.schemas import RequestModel
 from neupath.service.service import Service
-from neupath.service.suggesting import describe_measures, read_prefix, suggest_metapaths
-from neupath.service.updating import update_graph
+
+# ---- Page
+
+
+FOLDER = Path(__file__).parent / "page"
+_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".ico": "image/x-icon",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+
+@dataclass(frozen=True)
+class File:
+    """One file of the page."""
+
+    content: bytes
+    media_type: str
+    etag: str
+
+
+def read_page(folder: Path = FOLDER) -> dict[str, File]:
+    """Read the files of the page by their path on the site; index.html is the site itself.
+
+    >>> "/" in read_page()
+    True
+    """
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.suffix in _TYPES:
+            content = path.read_bytes()
+            file = File(content, _TYPES[path.suffix], f'"{sha256(content).hexdigest()[:32]}"')
+            found[f"/{path.relative_to(folder).as_posix()}"] = file
+    if "/index.html" in found:
+        found["/"] = found["/index.html"]
+    return found
+
+
+# ---- Reading
+
+
+R = TypeVar("R", bound=RequestModel)
+_MOST_SHOWN = 100
+_PLACES = ("query", "body")
+_CHOICES = ("str", "constrained-str", "int")
+"""What pydantic adds to a place where a value may be of several kinds."""
+
+
+def read(kind: type[R], query_string: bytes) -> R:
+    """Read a query string as a request of some kind."""
+    try:
+        return kind.model_validate(read_query_string(query_string))
+    except ValidationError as error:
+        raise RequestError(422, sentence_of(error.errors(include_url=False, include_context=False))) from error
+
+
+def sentence_of(problems: Iterable[Mapping[str, Any]]) -> str:
+    """Say in a sentence what is wrong with a request, the first thing first.
+
+    >>> sentence_of([{"loc": ("query", "k"), "msg": "Input should be a valid integer", "input": "x"}])
+    "k is 'x': input should be a valid integer"
+    """
+    first, *others = problems
+    told = _tell(first)
+    return f"{told} (and {len(others)} more)" if others else told
+
+
+def _tell(problem: Mapping[str, Any]) -> str:
+    kind, place = problem.get("type"), problem["loc"]
+    if kind == "json_invalid":
+        return f"the body is no JSON: {problem['ctx']['error'].lower()} at character {place[-1]}"
+    if isinstance(problem.get("input"), bytes):
+        return "the body is not marked as JSON; send the header 'Content-Type: application/json' with it"
+    parts = [str(part) for part in place if part not in _CHOICES and (part not in _PLACES or len(place) == 1)]
+    where = ".".join(parts)[:_MOST_SHOWN] or "the body"
+    if kind == "missing":
+        return f"{where} is missing"
+    if kind == "extra_forbidden":
+        return f"{where} is not a word that this request knows"
+    shown = ascii(problem.get("input"))
+    shown = shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}…"
+    said = str(problem["msg"])
+    return f"{where} is {shown}: {said[:1].lower()}{said[1:]}"
+
+
+def parameters_of(kind: type[RequestModel]) -> list[dict[str, Any]]:
+    """Return the words of a query string as OpenAPI describes parameters."""
+    schema = kind.model_json_schema()
+    required = schema.get("required", ())
+    return [_parameter(name, content, name in required) for name, content in schema["properties"].items()]
+
+
+def _parameter(name: str, content: dict[str, Any], required: bool) -> dict[str, Any]:
+    described = {key: value for key, value in content.items() if key not in ("title", "description", "anyOf")}
+    given = [choice for choice in content.get("anyOf", ()) if choice.get("type") != "null"]
+    if given and described.get("default", 0) is None:
+        del described["default"]
+    schema = described | (given[0] if len(given) == 1 else {})
+    found = {"name": name, "in": "query", "required": required, "schema": schema}
+    return found | ({"description": content["description"]} if "description" in content else {})
+
+
+# ---- App
+
 
 _ABOUT = """Similarity search in typed graphs: exact, explained, learned.
 
@@ -51,8 +170,8 @@ def make_app(service: Service, token: str | None = None, hosts: frozenset[str] |
     _add_updates(app, service)
     _add_searches(app, service)
     _add_explanations(app, service)
-    add_jobs(app, service)
-    add_results(app, service)
+    add_job_routes(app, service)
+    add_result_routes(app, service)
     _add_health(app, service)
     for path, file in read_page().items():
         app.add_route(path, _page_route(file), include_in_schema=False)
@@ -95,21 +214,21 @@ def _add_graphs(app: FastAPI, service: Service) -> None:
 
 def _add_lookups(app: FastAPI, service: Service) -> None:
     catalogue, workers = service.catalogue, service.workers
-    nodes = {"parameters": parameters_of(asks.NodesQuery)}
+    nodes = {"parameters": parameters_of(schemas.NodesQuery)}
 
     @app.get("/api/graphs/{graph}/nodes", tags=["graphs"], openapi_extra=nodes, responses=answers("nodes"))
     async def find_nodes(graph: str, request: Request) -> Response:
         """Look up nodes by what was typed: those that begin with it, then that hold it, then that are spelled alike."""
-        asked = read(asks.NodesQuery, request.scope["query_string"])
+        asked = read(schemas.NodesQuery, request.scope["query_string"])
         served = catalogue.graph(graph)
         return to_reply(await workers.run(served.find_nodes, asked, service.limits))
 
-    metapaths = {"parameters": parameters_of(asks.MetapathsQuery)}
+    metapaths = {"parameters": parameters_of(schemas.MetapathsQuery)}
 
     @app.get("/api/graphs/{graph}/metapaths", tags=["graphs"], openapi_extra=metapaths, responses=answers("metapaths"))
     async def read_metapath(graph: str, request: Request) -> Response:
         """Say what a meta-path typed so far means and what can follow, and suggest some from a type."""
-        asked = read(asks.MetapathsQuery, request.scope["query_string"])
+        asked = read(schemas.MetapathsQuery, request.scope["query_string"])
         service.limits.check_paths(asked.limit)
         hin = catalogue.graph(graph).hin
 
@@ -125,24 +244,24 @@ def _add_lookups(app: FastAPI, service: Service) -> None:
 
 def _add_updates(app: FastAPI, service: Service) -> None:
     @app.post("/api/graphs/{graph}/edges", tags=["graphs"], responses=answers("edges"))
-    async def update(graph: str, asked: asks.Update) -> Response:
+    async def update(graph: str, asked: schemas.Update) -> Response:
         """Add and remove nodes and edges of a store, all or nothing; what is answered is on disk, as a version."""
         return to_reply(await service.writers.run(update_graph, service.catalogue, graph, asked))
 
 
 def _search_at_once(service: Service, graph: str) -> Callable[[bytes], str | None]:
     """Return what answers light searches of a graph at once."""
-    return lambda query_string: answer_at_once(service.catalogue, graph, read(asks.SearchOne, query_string))
+    return lambda query_string: answer_at_once(service.catalogue, graph, read(schemas.SearchOne, query_string))
 
 
 def _add_searches(app: FastAPI, service: Service) -> None:
     catalogue, workers = service.catalogue, service.workers
-    searched = {"parameters": parameters_of(asks.SearchOne)}
+    searched = {"parameters": parameters_of(schemas.SearchOne)}
 
     @app.get(SEARCH, tags=["search"], openapi_extra=searched, responses=answers("search"))
     async def search(graph: str, request: Request) -> Response:
         """Find the nodes most similar to one; the JSON is that of `neupath search --json`, to the byte."""
-        asked = read(asks.SearchOne, request.scope["query_string"])
+        asked = read(schemas.SearchOne, request.scope["query_string"])
         accept = request.headers.get("accept", JSON)
         text = None if _is_bulk(accept) else answer_at_once(catalogue, graph, asked)
         if text is not None:
@@ -153,13 +272,15 @@ def _add_searches(app: FastAPI, service: Service) -> None:
         return Response(to_json(found.hits[0], found.version), media_type=JSON)
 
     @app.post(SEARCH, tags=["search"], responses=answers("searches"))
-    async def search_for_many(graph: str, asked: asks.SearchMany, accept: Annotated[str, Header()] = JSON) -> Response:
+    async def search_for_many(
+        graph: str, asked: schemas.SearchMany, accept: Annotated[str, Header()] = JSON
+    ) -> Response:
         """Find the nodes most similar to each of many: a list, or by Accept an Arrow stream or CSV."""
         found = await workers.run(search_many, catalogue, graph, asked)
         return await workers.run(_encoded, found, accept)
 
 
-def _encoded(found: Found, accept: str) -> Response:
+def _encoded(found: SearchResult, accept: str) -> Response:
     """Answer in the format that a client accepts; a table has no room for the version, so that a header tells it."""
     body, kind = encode_hits(found, accept)
     headers = {} if found.version is None or kind == JSON else {"neupath-version": str(found.version)}
@@ -168,21 +289,21 @@ def _encoded(found: Found, accept: str) -> Response:
 
 def _add_explanations(app: FastAPI, service: Service) -> None:
     catalogue, workers = service.catalogue, service.workers
-    explained = {"parameters": parameters_of(asks.ExplainOne)}
+    explained = {"parameters": parameters_of(schemas.ExplainOne)}
 
     @app.get("/api/graphs/{graph}/explain", tags=["search"], openapi_extra=explained, responses=answers("explain"))
     async def explain(graph: str, request: Request) -> Response:
         """Show the paths behind one score, heaviest first, each with its exact share."""
-        asked = read(asks.ExplainOne, request.scope["query_string"])
+        asked = read(schemas.ExplainOne, request.scope["query_string"])
         return to_reply(await workers.run(explain_one, catalogue, graph, asked))
 
     @app.post("/api/graphs/{graph}/explain", tags=["search"], responses=answers("explain_parts"))
-    async def explain_combined(graph: str, asked: asks.ExplainCombination) -> Response:
+    async def explain_combined(graph: str, asked: schemas.ExplainCombination) -> Response:
         """Show the meta-paths and paths behind one score of a combination."""
         return to_reply(await workers.run(explain_parts, catalogue, graph, asked))
 
     @app.post("/api/graphs/{graph}/infer", tags=["search"], responses=answers("infer"))
-    async def infer(graph: str, asked: asks.Infer) -> Response:
+    async def infer(graph: str, asked: schemas.Infer) -> Response:
         """Find the meta-paths, weights and measure that labelled pairs mean; many pairs are a job."""
         served = catalogue.graph(graph)
         return to_reply(await workers.run(infer_at_once, served.hin, asked, service.limits))
@@ -219,23 +340,23 @@ def _add_refusals(app: FastAPI) -> None:
 
     @app.exception_handler(NeuPathError)
     async def refuse_ours(_: Request, error: NeuPathError) -> Response:
-        return refuse(error)
+        return error_response(error)
 
     @app.exception_handler(Exception)
     async def refuse_unknown(_: Request, __: Exception) -> Response:
-        return refuse(Refusal(500, "something went wrong in the service; its log has the details"))
+        return error_response(RequestError(500, "something went wrong in the service; its log has the details"))
 
     @app.exception_handler(RequestValidationError)
     async def refuse_invalid(_: Request, error: RequestValidationError) -> Response:
-        return refuse(Refusal(422, sentence_of(error.errors())))
+        return error_response(RequestError(422, sentence_of(error.errors())))
 
     @app.exception_handler(HTTPException)
     async def refuse_http(request: Request, error: HTTPException) -> Response:
         if isinstance(error.__cause__, NeuPathError):  # raised while the body was read
-            return refuse(error.__cause__)
+            return error_response(error.__cause__)
         said = {
             400: "the body cannot be read as JSON: it is no UTF-8, is nested too deep, or has too long a number",
             404: f"there is nothing at {request.url.path[:200]!r}; GET /api/openapi.json lists what there is",
             405: f"{request.method[:20]} is not possible at {request.url.path[:200]!r}",
         }.get(error.status_code, str(error.detail))
-        return refuse(Refusal(error.status_code, said, **dict(error.headers or {})))
+        return error_response(RequestError(error.status_code, said, **dict(error.headers or {})))

@@ -7,24 +7,119 @@ import logging
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
-from neupath.errors import NeuPathError, WriteError
-from neupath.graph import HIN
-from neupath.machine import count_cores
-from neupath.service.job import Job, State, read_jobs
+from neupath._runtime.files import write_text
+from neupath._runtime.resources import count_cores
+from neupath.errors import NeuPathError, SourceError, WriteError
+from neupath.graph.hin import HIN
+from neupath.service.job_process import REPORT, TABLE, JobSpec, run_job
 from neupath.service.limits import Limits
-from neupath.service.refusals import Refusal
-from neupath.service.work import Order, work
+from neupath.service.responses import RequestError
+
+# ---- Job
+
+
+State = Literal["waiting", "running", "done", "failed", "cancelled"]
+RECORD = "job.json"
+_MOST_EVENTS = 1000
+_RESULTS = {"infer": REPORT, "train": REPORT, "join": TABLE}
+_log = logging.getLogger("neupath.service")
+
+
+@dataclass
+class Job:
+    """One piece of long work: what it is, how far it is, and what has been told of it."""
+
+    id: str
+    kind: str
+    graph: str
+    folder: Path
+    created: float
+    state: State = "waiting"
+    started: float | None = None
+    ended: float | None = None
+    progress: dict[str, object] | None = None
+    summary: dict[str, object] | None = None
+    error: str | None = None
+    events: list[tuple[int, str, dict[str, object]]] = field(default_factory=list)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _number: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in ("done", "failed", "cancelled")
+
+    @property
+    def result(self) -> Path:
+        return self.folder / _RESULTS[self.kind]
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "id": self.id, "kind": self.kind, "graph": self.graph, "state": self.state, "created": self.created,
+            "started": self.started, "ended": self.ended, "progress": self.progress, "summary": self.summary,
+            "error": self.error,
+        }  # fmt: skip
+
+    def tell(self, event: str, content: dict[str, object]) -> None:
+        """Record an event, and wake those who listen."""
+        self._number += 1
+        self.events.append((self._number, event, content))
+        del self.events[:-_MOST_EVENTS]
+        awake, self.changed = self.changed, asyncio.Event()
+        awake.set()
+
+    def enter(self, state: State) -> None:
+        """Change the state, keep it on disk, and tell."""
+        self.state = state
+        if state == "running":
+            self.started = time.time()
+        if self.is_over:
+            self.ended = time.time()
+        try:
+            write_text(self.folder / RECORD, json.dumps(self.to_dict(), ensure_ascii=False))
+        except WriteError as error:  # the job goes on; a service that starts again will not know of it
+            _log.warning("the job %s is %s, which cannot be kept: %s", self.id, state, error)
+        self.tell("end" if self.is_over else "state", self.to_dict())
+
+    def tidy(self) -> None:
+        """Remove what was half done; what cannot be is told in the log."""
+        try:
+            for path in self.folder.iterdir() if self.folder.is_dir() else ():
+                if path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+                elif path.name != RECORD:
+                    path.unlink(missing_ok=True)
+        except OSError as error:
+            _log.warning("what the job %s had half done cannot be removed: %s", self.id, error)
+
+
+def read_jobs(folder: Path) -> list[Job]:
+    """Read the jobs that an earlier service left in a folder; those it did not finish have failed."""
+    found = []
+    for record in sorted(folder.glob(f"*/{RECORD}")):
+        try:
+            content = json.loads(record.read_text(encoding="utf-8"))
+            job = Job(**(content | {"folder": record.parent}))
+        except (ValueError, TypeError, OSError) as error:
+            raise SourceError(f"{record} is not the record of a job ({error}); remove its folder") from error
+        if not job.is_over:
+            job.error = "the service ended before the job did"
+            job.enter("failed")
+        found.append(job)
+    return sorted(found, key=lambda job: job.created)
+
+
+# ---- Jobs
+
 
 _SECONDS_TO_STOP = 3.0
-_log = logging.getLogger("neupath.service")
 
 
 @dataclass
@@ -32,7 +127,7 @@ class _Task:
     """A job, what its process is given, and the process while there is one."""
 
     job: Job
-    order: Order
+    order: JobSpec
     process: SpawnProcess | None = None
 
 
@@ -56,15 +151,15 @@ class Jobs:
     def find(self, job_id: str) -> Job:
         found = self.jobs.get(job_id)
         if found is None:
-            raise Refusal(404, f"no job {job_id[:100]!r} is known; GET /api/jobs lists them")
+            raise RequestError(404, f"no job {job_id[:100]!r} is known; GET /api/jobs lists them")
         return found
 
     def check_room(self) -> None:
         """Refuse another job where too many are waiting."""
         if self._stopping:
-            raise Refusal(503, "the service is stopping and starts no more jobs", Retry_After="30")
+            raise RequestError(503, "the service is stopping and starts no more jobs", Retry_After="30")
         if len(self._queue) >= self._limits.waiting_jobs:
-            raise Refusal(
+            raise RequestError(
                 429, f"{len(self._queue)} jobs are waiting already; try again when one is done", Retry_After="10"
             )
 
@@ -81,7 +176,7 @@ class Jobs:
             ) from error
         job = self.jobs[job_id] = Job(job_id, kind, graph, folder, time.time())
         job.enter("waiting")
-        self._queue.append(_Task(job, Order(hin, content, folder, model, self._limits)))
+        self._queue.append(_Task(job, JobSpec(hin, content, folder, model, self._limits)))
         self._forget_oldest()
         self._go_on()
         return job
@@ -135,7 +230,7 @@ class Jobs:
     def remove(self, job: Job) -> None:
         """Forget a job that is over, as somebody asks; one that is not may be wanted yet."""
         if not job.is_over:
-            raise Refusal(409, f"the job {job.id} is {job.state}; cancel it first: POST /api/jobs/{job.id}/cancel")
+            raise RequestError(409, f"the job {job.id} is {job.state}; cancel it first: POST /api/jobs/{job.id}/cancel")
         self.forget(job)
 
     def forget(self, job: Job) -> None:
@@ -183,7 +278,7 @@ def _follow(task: _Task, loop: asyncio.AbstractEventLoop, hear: Callable[[dict[s
     """Start a job's process and pass on what it tells until it ends; return its exit code."""
     context = get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=work, args=(sender, task.order, count_cores()), daemon=True)
+    process = context.Process(target=run_job, args=(sender, task.order, count_cores()), daemon=True)
     process.start()
     sender.close()
     task.process = process

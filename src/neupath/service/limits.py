@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
+from neupath._runtime.resources import total_memory
 from neupath.errors import QueryError
-from neupath.machine import total_memory
-from neupath.metapath import MetaPath
+from neupath.graph.metapath import MetaPath
 
 
 @dataclass(frozen=True)

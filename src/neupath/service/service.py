@@ -1,24 +1,95 @@
 """Service: all parts of the service together, and how a job is checked and started."""
 
+import asyncio
+import logging
+import os
+import sys
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from neupath.errors import MissingExtraError, NeuPathError, QueryError, listed
-from neupath.labels import read_pairs
+from neupath.learn.labels import read_pairs
 from neupath.measures import GRAPH_MEASURES, MEASURES, measure_named
-from neupath.service.catalogue import Catalogue
-from neupath.service.inferring import labels_of
-from neupath.service.job import Job
-from neupath.service.jobs import Jobs
+from neupath.service.graphs import GraphHandle, ScorerRegistry, StoreHandle
+from neupath.service.handlers import check_alone, labels_of, required_metapath
+from neupath.service.job_process import MODEL
+from neupath.service.jobs import Job, Jobs
 from neupath.service.limits import Limits
-from neupath.service.metrics import Metrics, Sample, metric
-from neupath.service.requests import InferJob, JoinJob, Meaning, TrainJob
-from neupath.service.searching import check_alone, required_metapath
-from neupath.service.served import Served, ServedStore
-from neupath.service.work import MODEL
-from neupath.service.workers import Workers
+from neupath.service.middleware import Metrics, Sample, metric
+from neupath.service.responses import RequestError
+from neupath.service.schemas import InferJobRequest, JoinRequest, Meaning, TrainRequest
+
+# ---- Workers
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class WorkerThreads:
+    """Some threads and a bounded queue before them.
+
+    A thread cannot be stopped: work whose request has run out of time goes on, and counts as busy until it ends, so
+    that there are never more than `threads` at work and `waiting` behind them. `relieve` frees what memory it can
+    where some work ran out of it.
+    """
+
+    def __init__(self, threads: int, waiting: int, seconds: float, relieve: Callable[[], None] = lambda: None) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="neupath-service")
+        self._room = threads + waiting
+        self._seconds = seconds
+        self._relieve = relieve
+        self.busy = 0
+
+    async def run(self, work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+        """Do some work in a thread; refuse it where too much is waiting, give up on it where it takes too long."""
+        if self.busy >= self._room:
+            raise RequestError(
+                503, f"the service is busy with {self.busy} other requests; try again soon", Retry_After="2"
+            )
+        loop = asyncio.get_running_loop()
+        future: Future[T] = self._pool.submit(work, *arguments, **options)
+        self.busy += 1
+        future.add_done_callback(lambda _: _tell(loop, self._leave))
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(future), self._seconds)
+        except TimeoutError as error:
+            raise RequestError(
+                504, f"this takes longer than {self._seconds:g} seconds; ask for less, or start a job"
+            ) from error
+        except MemoryError as error:
+            self._relieve()
+            raise RequestError(
+                503, "there is not enough memory for this now; try again, or ask for less", Retry_After="5"
+            ) from error
+
+    def _leave(self) -> None:
+        self.busy -= 1
+
+    def close(self) -> None:
+        """Take no more work; what is running ends by itself."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def abandon(self) -> None:
+        """End this process at once where some work is still running: a thread cannot be stopped otherwise."""
+        if self.busy:
+            logging.shutdown()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
+
+
+def _tell(loop: asyncio.AbstractEventLoop, done: Callable[[], None]) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(done)
+
+
+# ---- Service
+
 
 _THREADS = 4
 _WRITERS = 16
@@ -29,10 +100,10 @@ _WRITERS = 16
 class Service:
     """What is served, by whom, within which limits."""
 
-    catalogue: Catalogue
+    catalogue: ScorerRegistry
     limits: Limits
-    workers: Workers
-    writers: Workers
+    workers: WorkerThreads
+    writers: WorkerThreads
     jobs: Jobs
     metrics: Metrics
 
@@ -58,18 +129,18 @@ class Service:
         ]
         return "\n".join(lines) + "\n"
 
-    def check_job(self, asked: InferJob | JoinJob | TrainJob) -> tuple[Served, Path | None]:
+    def check_job(self, asked: InferJobRequest | JoinRequest | TrainRequest) -> tuple[GraphHandle, Path | None]:
         """Refuse a job that cannot be done before it waits; return its graph, and the folder of the model it uses."""
         served = self.catalogue.graph(asked.graph)
-        if isinstance(asked, InferJob):
+        if isinstance(asked, InferJobRequest):
             labels_of(served.hin, asked, self.limits)
-        elif isinstance(asked, JoinJob):
+        elif isinstance(asked, JoinRequest):
             return served, self._check_join(served, asked)
         else:
             self._check_training(served, asked)
         return served, None
 
-    def _check_join(self, served: Served, asked: JoinJob) -> Path | None:
+    def _check_join(self, served: GraphHandle, asked: JoinRequest) -> Path | None:
         if asked.k is not None:
             self.limits.check_k(asked.k)
         if asked.model is None:
@@ -79,7 +150,7 @@ class Service:
         self.catalogue.model(served.name, asked.model)
         return self.catalogue.folders[asked.model]
 
-    def _check_training(self, served: Served, asked: TrainJob) -> None:
+    def _check_training(self, served: GraphHandle, asked: TrainRequest) -> None:
         if (asked.metapath is None) == (asked.pairs is None):
             raise QueryError("give either metapath, to draw labels from a measure, or pairs, the labels themselves")
         if asked.epochs > self.limits.epochs or asked.dim > self.limits.width:
@@ -95,7 +166,7 @@ class Service:
         self.limits.check_pairs(len(asked.pairs))
         read_pairs(served.hin, [(pair.query, pair.target, pair.score) for pair in asked.pairs])
 
-    def _check_measure(self, served: Served, asked: Meaning) -> None:
+    def _check_measure(self, served: GraphHandle, asked: Meaning) -> None:
         if asked.measure.lower() in GRAPH_MEASURES:
             raise QueryError(
                 f"{asked.measure.lower()} looks at the whole graph, and jobs go along a meta-path; use one of "
@@ -106,11 +177,11 @@ class Service:
 
 
 def make_service(
-    graphs: Mapping[str, Served | ServedStore], models: dict[str, Path], state: Path, limits: Limits | None = None
+    graphs: Mapping[str, GraphHandle | StoreHandle], models: dict[str, Path], state: Path, limits: Limits | None = None
 ) -> Service:
     """Put a service together; `state` is the folder that jobs keep their results in."""
     bounds = limits or Limits()
-    catalogue = Catalogue(graphs, bounds)
+    catalogue = ScorerRegistry(graphs, bounds)
     for name, folder in models.items():
         catalogue.add_model(name, folder)
 
@@ -122,8 +193,8 @@ def make_service(
     for job in jobs.jobs.values():
         if job.state == "done" and job.graph in graphs:
             _serve_again(serve_model, job)
-    workers = Workers(_THREADS, bounds.heavy, bounds.seconds, catalogue.relieve)
-    writers = Workers(_WRITERS, bounds.heavy, bounds.seconds, catalogue.relieve)
+    workers = WorkerThreads(_THREADS, bounds.heavy, bounds.seconds, catalogue.relieve)
+    writers = WorkerThreads(_WRITERS, bounds.heavy, bounds.seconds, catalogue.relieve)
     return Service(catalogue, bounds, workers, writers, jobs, Metrics())
 
 

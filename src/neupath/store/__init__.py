@@ -1,27 +1,25 @@
 """The durable graph: a folder with a DuckDB database that takes updates, and a snapshot of it that opens at once."""
 
-from neupath.store.batch import Batch, EdgeLine, NodeLine, read_batch
-from neupath.store.checking import Checked, check
-from neupath.store.database import Layout, VersionFacts
-from neupath.store.filling import Filling, fetch, fetch_entries, write_filled
-from neupath.store.grouping import Grouped
-from neupath.store.layout import is_store
+from neupath._runtime.group_commit import GroupCommit
+from neupath.store.bulk_writer import BulkWriter, fetch, fetch_entries, node_table, write_filled, write_store
+from neupath.store.checks import Checked, check
+from neupath.store.commit import Change
+from neupath.store.database import StoreLayout, VersionFacts, is_store
 from neupath.store.snapshots import Entries
 from neupath.store.store import Store, open_store
-from neupath.store.updates import Change
-from neupath.store.writing import node_table, write_store
+from neupath.store.update import Batch, EdgeLine, NodeLine, read_batch
 
 __all__ = [
     "Batch",
+    "BulkWriter",
     "Change",
     "Checked",
     "EdgeLine",
     "Entries",
-    "Filling",
-    "Grouped",
-    "Layout",
+    "GroupCommit",
     "NodeLine",
     "Store",
+    "StoreLayout",
     "VersionFacts",
     "check",
     "fetch",

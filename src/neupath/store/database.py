@@ -13,8 +13,52 @@ from typing import Any
 import pyarrow as pa
 
 from neupath.errors import MissingExtraError, SourceError, WriteError, first_line
-from neupath.schema import Relation, Schema
-from neupath.store.layout import DATABASE
+from neupath.graph.schema import Relation, Schema
+
+# ---- Where things lie in a store's folder
+
+
+MARKER = "store.json"
+DATABASE = "graph.duckdb"
+SNAPSHOT = "snapshot-"
+FORMAT = 1
+
+
+def is_store(path: Path) -> bool:
+    """Whether a folder is a store."""
+    return (path / MARKER).is_file()
+
+
+def check_marker(folder: Path) -> None:
+    """Refuse a folder that is no store, or one of another format."""
+    try:
+        found = json.loads((folder / MARKER).read_text(encoding="utf-8"))
+        written = found["format"]
+    except FileNotFoundError as error:
+        raise SourceError(f"{folder} is not a store; make one with: neupath import SOURCE --to NEW_FOLDER") from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SourceError(f"{folder / MARKER} cannot be read: {error}; the store is damaged") from error
+    if written != FORMAT:
+        raise SourceError(f"the store {folder} has format {written!r}, and this neupath reads format {FORMAT}")
+
+
+def write_marker(folder: Path) -> None:
+    """Make a folder a store, as the last thing that is written into it."""
+    (folder / MARKER).write_text(json.dumps({"format": FORMAT}) + "\n", encoding="utf-8")
+    sync(folder / MARKER)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# ---- The database of a store
+
 
 PATIENCE = 10.0
 """Seconds to wait for another process that has the store open for writing."""
@@ -32,7 +76,7 @@ CREATE TABLE changes (
 
 
 @dataclass(frozen=True)
-class Layout:
+class StoreLayout:
     """What the tables of a store hold: its schema, and for each node type its names and the types of its attributes.
 
     Node type i is the table nodes_i (key, born, died, id, name, a0, a1, …) and relation j the table edges_j (source,
@@ -60,7 +104,7 @@ class Layout:
         )
 
     @classmethod
-    def from_json(cls, text: str) -> "Layout":
+    def from_json(cls, text: str) -> "StoreLayout":
         found = json.loads(text)
         relations = tuple(Relation(*parts) for parts in found["relations"])
         return cls(
@@ -101,18 +145,18 @@ def run_on(connection: Any, given: pa.Table, statement: str) -> None:
     connection.unregister("given")
 
 
-def create_tables(connection: Any, layout: Layout) -> None:
+def create_tables(connection: Any, layout: StoreLayout) -> None:
     """Make the tables that every store has."""
     run(connection, _TABLES)
     run(connection, "INSERT INTO facts VALUES (?)", [layout.to_json()])
 
 
-def read_layout(connection: Any) -> Layout:
+def read_layout(connection: Any) -> StoreLayout:
     """Return what the tables hold."""
-    return Layout.from_json(run(connection, "SELECT content FROM facts")[0][0])
+    return StoreLayout.from_json(run(connection, "SELECT content FROM facts")[0][0])
 
 
-def write_layout(connection: Any, layout: Layout) -> None:
+def write_layout(connection: Any, layout: StoreLayout) -> None:
     """Write down that the tables hold something else now."""
     run(connection, "UPDATE facts SET content = ?", [layout.to_json()])
 

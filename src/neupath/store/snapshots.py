@@ -18,12 +18,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
 
+from neupath._runtime.files import write_whole_folder
 from neupath.errors import SourceError
-from neupath.files import write_whole_folder
-from neupath.graph import Csr, Floats
-from neupath.nodes import Rows
-from neupath.store.layout import SNAPSHOT, sync
-from neupath.store.matrices import to_matrix
+from neupath.graph.hin import Csr, Floats
+from neupath.graph.nodes import Rows
+from neupath.store.database import SNAPSHOT, sync
+from neupath.store.edge_matrices import to_matrix
 
 _MANIFEST = "manifest.json"
 _PARTS = ("indptr", "indices", "data")

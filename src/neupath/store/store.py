@@ -3,35 +3,108 @@
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
-from threading import RLock
+from threading import Condition, RLock
 from typing import Any, Self
+from weakref import WeakValueDictionary
 
 import numpy as np
+import pyarrow as pa
 
-from neupath.errors import NeuPathError, WriteError
-from neupath.graph import HIN
-from neupath.nodes import Rows
+from neupath._runtime.group_commit import GroupCommit
+from neupath.errors import NeuPathError, SourceError, WriteError
+from neupath.graph.hin import HIN
+from neupath.graph.nodes import Rows
 from neupath.store import database
-from neupath.store.batch import Batch
-from neupath.store.checking import Checked, check
-from neupath.store.claims import claim, give_up
+from neupath.store.checks import Checked, check
+from neupath.store.commit import Change, write_batches
 from neupath.store.database import (
+    DATABASE,
+    StoreLayout,
     VersionFacts,
+    check_marker,
     checkpoint_if_due,
     connect,
     duckdb,
     read_facts,
+    read_layout,
     reading,
     run,
+    run_on,
     telling_reads,
+    telling_writes,
+    transaction,
+    write_layout,
 )
-from neupath.store.folding import RETAINED, fold, is_due
-from neupath.store.grouping import Grouped
-from neupath.store.layout import DATABASE, check_marker
-from neupath.store.reading import read_version
-from neupath.store.standing import Standing
-from neupath.store.updates import Change, write_batches
+from neupath.store.edge_matrices import once
+from neupath.store.snapshots import Snapshot, write_snapshot
+from neupath.store.update import Batch
+from neupath.store.versions import Head, read_version, rebuild
+
+# ---- Claims
+
+
+_holders: "WeakValueDictionary[Path, object]" = WeakValueDictionary()
+"""By folder: who writes to it; one that is forgotten without being closed writes no longer."""
+_changed = Condition()
+
+
+def claim(folder: Path, holder: object, patience: float) -> None:
+    """Let nobody else of this process write, waiting some seconds for one who does."""
+    place = folder.resolve()
+    with _changed:
+        if not _changed.wait_for(lambda: _holders.setdefault(place, holder) is holder, patience):
+            raise SourceError(f"the store {folder} is open for writing in this process already; use that, or close it")
+
+
+def give_up(holder: object) -> None:
+    """Let others of this process write to what a holder has claimed."""
+    with _changed:
+        for place in [place for place, found in _holders.items() if found is holder]:
+            del _holders[place]
+        _changed.notify_all()
+
+
+# ---- Folding
+
+
+RETAINED = 1000
+"""Versions before the last one that can still be read."""
+_SHARE = 0.2
+"""Changes for each edge from which a snapshot is written anew: replaying them takes as long as reading one."""
+
+
+def is_due(standing: Head) -> bool:
+    """Whether so much has changed since the edges were folded that opening the store gets slow."""
+    is_much = standing.changes > max(_SHARE * standing.facts.edges, RETAINED)
+    return is_much and standing.facts.version - standing.layout.folded > 2 * RETAINED  # so that many are folded at once
+
+
+def fold(connection: Any, folder: Path, retained: int = RETAINED) -> None:
+    """Fold what is older than the retained versions, in one transaction, and write a snapshot of the last version."""
+    with transaction(connection, folder):
+        layout, last = read_layout(connection), read_facts(connection).version
+        until = max(layout.folded, last - retained)
+        if until > layout.folded:
+            _replace_edges(connection, layout, rebuild(connection, layout, until))
+            run(connection, "DELETE FROM changes WHERE version <= ?", [until])
+            run(connection, "DELETE FROM versions WHERE version < ?", [until])
+            write_layout(connection, replace(layout, folded=until))
+    with telling_writes(folder):  # whatever fails here, the store does with the snapshot it has, or without
+        run(connection, "CHECKPOINT")
+        write_snapshot(folder, rebuild(connection, read_layout(connection), last))
+
+
+def _replace_edges(connection: Any, layout: StoreLayout, state: Snapshot) -> None:
+    for number, relation in enumerate(layout.schema.relations):
+        sources, targets, weights = once(state.matrices[number], relation.directed)
+        given = pa.table({"source": sources, "target": targets, "weight": weights})
+        run_on(connection, given, f"CREATE OR REPLACE TABLE edges_{number} AS SELECT * FROM given")  # noqa: S608
+
+
+# ---- Store
+
 
 _log = logging.getLogger("neupath.store")
 
@@ -52,9 +125,9 @@ class Store:
         self.folder = folder
         self._writer: Any = None
         self._file: tuple[int, int] | None = None
-        self._standing: Standing | None = None
+        self._standing: Head | None = None
         self._lock = RLock()
-        self._grouped: Grouped[Batch, Change] = Grouped(self.update_many)
+        self._grouped: GroupCommit[Batch, Change] = GroupCommit(self.update_many)
 
     def __enter__(self) -> Self:
         return self
@@ -117,7 +190,7 @@ class Store:
         with self._lock:
             try:
                 writer = self._open_writer()
-                self._standing = self._standing or Standing(writer, self.folder)
+                self._standing = self._standing or Head(writer, self.folder)
                 outcomes = write_batches(writer, self.folder, self._standing, batches)
             except BaseException:
                 self.close()  # what could not be written is not in memory either, once it is opened anew

@@ -1,0 +1,125 @@
+"""Locks: one process at a time writes to a place; a lock goes with the process that holds it, however that ends."""
+
+import errno
+import fcntl
+import logging
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from neupath.errors import WriteError
+
+# ---- Writing files and folders so that nobody ever sees half of one
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that could not be written to, before work is done that ends in it."""
+    nearest = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    if not nearest.is_dir():
+        raise WriteError(f"cannot write to {folder}: {nearest} is a file; give a folder")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise WriteError(f"cannot write to {folder}: no permission to write in {nearest}")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file whole or not at all."""
+    write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a temporary file with the same suffix, then give it its name."""
+    temporary = _temporary(path)
+    try:
+        write(temporary)
+        temporary.replace(path)
+    except OSError as error:
+        raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_whole_folder(folder: Path, write: Callable[[Path], object]) -> Path:
+    """Let `write` fill a temporary folder, then give it its name; a folder of that name must not be there yet."""
+    temporary = _temporary(folder)
+    try:
+        temporary.mkdir(parents=True)
+        write(temporary)
+        temporary.rename(folder)
+    except OSError as error:
+        raise WriteError(f"cannot write {folder}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return folder
+
+
+def _temporary(path: Path) -> Path:
+    return path.parent / f".{path.stem}-{uuid4().hex[:8]}{path.suffix}"
+
+
+# ---- Locks
+
+
+logger = logging.getLogger("neupath")
+_WITHOUT_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
+
+
+@contextmanager
+def locked(path: Path, refusal: str) -> Iterator[None]:
+    """Hold a lock, a file that is there for as long; where another holds it, raise an error that says `refusal`."""
+    descriptor = _take(path, refusal)
+    try:
+        yield
+    finally:
+        _release(descriptor, path)
+
+
+def _take(path: Path, refusal: str) -> int:
+    while True:
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise WriteError(f"cannot write {path}: {error.strerror}{_advice(error, path)}") from error
+        try:
+            _lock(descriptor, path, refusal)
+            if _is_at(descriptor, path):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # of one who was done in between
+
+
+def _advice(error: OSError, path: Path) -> str:
+    if not isinstance(error, PermissionError) or not os.access(path, os.F_OK):
+        return ""
+    return "; this lock is another user's: remove it if nobody writes there any more"
+
+
+def _release(descriptor: int, path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)  # while it is held: who opened it meanwhile sees that it is gone
+    except OSError as error:  # the file alone keeps nobody out
+        logger.warning("cannot remove the lock %s: %s", path, error.strerror)
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, path: Path, refusal: str) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError) as error:
+        raise WriteError(refusal) from error
+    except OSError as error:
+        if error.errno not in _WITHOUT_LOCKS:
+            raise WriteError(f"cannot lock {path}: {error.strerror}") from error
+        logger.warning("the file system of %s has no locks; see that nobody else writes there", path.parent)
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,141 @@
+"""serve: graphs and models over HTTP, with the explorer page."""
+
+import signal
+from contextlib import ExitStack, suppress
+from dataclasses import fields, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from neupath._runtime.files import check_folder
+from neupath.cli.terminal import Data, load_graph
+from neupath.errors import MissingExtraError, QueryError, did_you_mean, listed
+from neupath.store import is_store
+
+if TYPE_CHECKING:
+    from neupath.service import graphs
+
+
+def serve(
+    graph: Annotated[
+        list[str],
+        typer.Argument(metavar="GRAPH...", help="Graphs as for other commands; NAME=GRAPH gives one another name."),
+    ],
+    host: Annotated[str, typer.Option("--host", help="The address to serve at; others than this need a token.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option("--port", help="The port; 0 takes any that is free.")] = 8000,
+    token: Annotated[
+        str | None, typer.Option("--token", envvar="NEUPATH_TOKEN", help="What clients must know to call the service.")
+    ] = None,
+    model: Annotated[
+        list[str] | None, typer.Option("--model", help="A saved model to serve, NAME=FOLDER (repeat for more).")
+    ] = None,
+    state: Annotated[
+        Path | None, typer.Option("--state", help="A folder for the results of jobs; a temporary one by default.")
+    ] = None,
+    limit: Annotated[
+        list[str] | None, typer.Option("--limit", help="Another limit, such as k=5000 or seconds=60 (repeat for more).")
+    ] = None,
+    writable: Annotated[
+        bool, typer.Option("--writable", help="Let clients update the stores that are served; they are read otherwise.")
+    ] = False,
+    data: Data = None,
+) -> None:
+    """Serve graphs over HTTP, with an explorer page for a browser.
+
+    A store is served as it is when the service starts. With --writable it takes updates over HTTP, which searches know
+    at once; no other process can open it meanwhile.
+
+    Examples:
+      neupath serve stdlib
+
+      neupath serve movies=imdb/ --port 8080 --model mine=model/
+
+      neupath serve library.store --writable
+
+    """
+    try:
+        from neupath.service import app, limits, server, service
+        from neupath.service import graphs as warming
+        from neupath.service import middleware as guard
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(str(error.name), "neupath[serve]") from error
+    if not guard.is_loopback(host) and not token:
+        raise QueryError(
+            f"{host} can be reached from other machines; set a --token (or NEUPATH_TOKEN) that clients need"
+        )
+    if token is not None and (len(token) < 8 or not token.isascii() or not token.isprintable() or " " in token):
+        raise QueryError("the token is too short or has odd characters; use at least 8 letters and digits")
+    bounds = replace(limits.Limits(), **_read_limits(limits.Limits(), limit or []))
+    names = _named("GRAPH", graph, own_name=True)
+    models = {name: Path(folder) for name, folder in _named("--model", model or [], own_name=False).items()}
+    if writable and not any(is_store(Path(source)) for source in names.values()):
+        raise QueryError(
+            f"--writable is for stores, and {listed(names.values())} is none; make one: neupath import GRAPH --to STORE"
+        )
+    bound = server.bind(host, port)
+    with ExitStack() as stack:
+        stack.callback(bound.close)
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="neupath-"))) if state is None else state
+        check_folder(folder)
+        served = {name: _open(name, source, writable, data, stack) for name, source in names.items()}
+        made = service.make_service(served, models, folder, bounds)
+        made.catalogue.warm_up()
+        ready = app.make_app(made, token, guard.allowed_hosts(host))
+        address = server.address_of(bound)
+        told = f"serving {listed(served)} at {address} (open it in a browser; Ctrl+C stops)"
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that what is temporary is removed then, too
+        with suppress(KeyboardInterrupt), warming.collecting_little():
+            server.make_server(ready, made, lambda: print(told, flush=True)).run([bound])
+    made.workers.abandon()  # what is temporary is removed by now
+    made.writers.abandon()
+
+
+def _open(
+    name: str, source: str, writable: bool, data: Path | None, stack: ExitStack
+) -> "graphs.GraphHandle | graphs.StoreHandle":
+    """Read a graph, or open it where it is a store."""
+    from neupath.live import LiveStore
+    from neupath.service import graphs
+
+    if is_store(Path(source)):
+        live = stack.enter_context(LiveStore(source, read_only=not writable))
+        return graphs.StoreHandle(name, live)
+    return graphs.GraphHandle(name, load_graph(source, data=data))
+
+
+def _named(what: str, given: list[str], *, own_name: bool) -> dict[str, str]:
+    """Read NAME=VALUE; a graph without a name is called as its file or folder."""
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals and own_name:
+            name, value = Path(text).name.split(".")[0], text
+        if not name or not value or not name.isprintable() or set(name) & set("/?#%\\") or name in (".", ".."):
+            raise QueryError(
+                f"{what} {text!r} cannot be served; write NAME=VALUE, with a name that fits into an address"
+            )
+        if name in found:
+            raise QueryError(f"two are called {name!r}; give one another name, as NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def _read_limits(limits: Any, given: list[str]) -> dict[str, Any]:
+    """Read NAME=NUMBER for the limits there are."""
+    known = {field.name: type(getattr(limits, field.name)) for field in fields(limits)}
+    found: dict[str, Any] = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        if name not in known:
+            raise QueryError(f"no limit {name!r} (there are {listed(known, 30)}){did_you_mean(name, known)}")
+        try:
+            found[name] = known[name](value)
+        except ValueError:
+            found[name] = 0
+        if not 0 < found[name] < 2**62:
+            raise QueryError(f"the limit {name} is {value!r}; it must be a number above 0")
+    return found

@@ -1,0 +1,439 @@
+"""Client: every call of a service as a method."""
+
+import contextlib
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from numbers import Integral
+from pathlib import Path
+from selectors import EVENT_READ, DefaultSelector
+from typing import Any, overload
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
+
+import numpy as np
+import pyarrow as pa
+
+from neupath._runtime.files import write_whole
+from neupath.engine.hits import Hits
+from neupath.errors import NeuPathError, QueryError
+from neupath.graph.nodes import Id
+
+# ---- Calls
+
+
+JSON = "application/json"
+
+
+class ServiceError(NeuPathError):
+    """What a service refused, in its own words."""
+
+    def __init__(self, status: int, sentence: str, retry_after: float | None = None) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.retry_after = retry_after
+        """Seconds after which to try again, where the service said so."""
+
+
+class Calls:
+    """A connection that is kept open between calls, and opened again where it was closed."""
+
+    def __init__(self, url: str, token: str | None, timeout: float) -> None:
+        parts, port = _split(url)
+        if token is not None and not (token and token.isascii() and token.isprintable()):
+            raise QueryError("the token has characters that no header can hold; give that of the service")
+        self._given = url, token, timeout
+        self._root = parts.path.rstrip("/")
+        self._headers = {} if token is None else {"authorization": f"Bearer {token}"}
+        make = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        self._connection = make(str(parts.hostname), port, timeout=timeout)
+
+    def another(self) -> "Calls":
+        """Return another connection to the same service."""
+        return Calls(*self._given)
+
+    def close(self) -> None:
+        """Close the connection; the next call opens it again."""
+        self._connection.close()
+
+    def read_object(self, method: str, path: str, body: object = None) -> dict[str, Any]:
+        """Return an answer that is a JSON object."""
+        found: dict[str, Any] = self._read_json(method, path, body)
+        return found
+
+    def read_list(self, method: str, path: str, body: object = None) -> list[dict[str, Any]]:
+        """Return an answer that is a list of JSON objects."""
+        found: list[dict[str, Any]] = self._read_json(method, path, body)
+        return found
+
+    def _read_json(self, method: str, path: str, body: object) -> Any:
+        content = self.read_bytes(method, path, body)
+        try:
+            return json.loads(content)
+        except ValueError as error:
+            raise ServiceError(
+                502, f"what answers at {self._where} is no neupath service; check the address"
+            ) from error
+
+    def read_bytes(self, method: str, path: str, body: object = None, accept: str = JSON) -> bytes:
+        """Return the bytes of an answer."""
+        try:
+            return self.open(method, path, body, accept).read()
+        except (HTTPException, OSError) as error:
+            self.close()
+            raise ServiceError(503, f"the answer of {self._where} broke off ({error}); try again") from error
+
+    def open(
+        self, method: str, path: str, body: object = None, accept: str = JSON, more: dict[str, str] | None = None
+    ) -> HTTPResponse:
+        """Call the service and return its answer, still to be read; its refusal is an error."""
+        self._close_if_dropped()
+        was_open = self._connection.sock is not None
+        try:
+            return _checked(self._send(method, path, body, {"accept": accept, **(more or {})}))
+        except (HTTPException, ConnectionError) as error:
+            self.close()
+            if not was_open or method == "POST":
+                raise self._unreachable(error) from error
+        except OSError as error:
+            self.close()
+            raise self._unreachable(error) from error
+        return self.open(method, path, body, accept, more)  # the service had closed the connection meanwhile
+
+    def _close_if_dropped(self) -> None:
+        """Close a connection that the service has closed: what is sent over it may not be sent again."""
+        if self._connection.sock is None:
+            return
+        with DefaultSelector() as selector:
+            selector.register(self._connection.sock, EVENT_READ)
+            if selector.select(0):  # between two answers, nothing is to be read but the end
+                self.close()
+
+    def _send(self, method: str, path: str, body: object, headers: dict[str, str]) -> HTTPResponse:
+        content = None if body is None else json.dumps(body, default=_to_plain).encode()
+        kind: dict[str, str] = {} if content is None else {"content-type": JSON}
+        self._connection.request(method, self._root + path, content, self._headers | headers | kind)
+        return self._connection.getresponse()
+
+    @property
+    def _where(self) -> str:
+        return f"{self._connection.host}:{self._connection.port}"
+
+    def _unreachable(self, error: Exception) -> ServiceError:
+        return ServiceError(503, f"no service answers at {self._where} ({error}); is neupath serve running there?")
+
+
+def _split(url: str) -> tuple[SplitResult, int | None]:
+    """Return the parts of an address, and its port."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in ("http", "https") and parts.hostname:
+            return parts, parts.port
+    except ValueError:  # a port that is no number, or too large
+        pass
+    raise QueryError(f"{url!r} is no address of a service; give one such as http://127.0.0.1:8000")
+
+
+def _to_plain(value: object) -> object:
+    """Return a number of NumPy, or an array, as JSON knows it."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise QueryError(f"{value!r} cannot be sent; give texts, numbers, or lists of them")
+
+
+def _checked(response: HTTPResponse) -> HTTPResponse:
+    if response.status < 400:
+        return response
+    body = response.read()
+    try:
+        sentence = str(json.loads(body)["error"])
+    except (ValueError, KeyError, TypeError):
+        sentence = f"the service answered {response.status} {response.reason}"
+    wait = response.headers.get("retry-after", "")
+    raise ServiceError(response.status, sentence, float(wait) if wait.isdecimal() else None)
+
+
+# ---- Jobs of a service
+
+
+_PAUSE = 1.0
+"""Seconds before a stream that broke off is opened again."""
+_MOST_FAILURES = 30
+"""Times in a row that a service may be away, or busy, before it is given up."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """What a job tells: `state`, `progress` or `end`."""
+
+    number: int
+    name: str
+    data: dict[str, Any]
+
+
+class RemoteJob:
+    """A job that a service does."""
+
+    def __init__(self, calls: Calls, job_id: str) -> None:
+        self._calls = calls
+        self._path = f"/api/jobs/{quote(job_id, safe='')}"
+        self.id = job_id
+
+    def status(self) -> dict[str, Any]:
+        """Say how far the job is."""
+        return self._calls.read_object("GET", self._path)
+
+    def events(self, after: int = 0) -> Iterator[Event]:
+        """Yield what the job tells until it ends, over a connection of its own, opened again where it breaks."""
+        last, failures = after, 0
+        while True:
+            try:
+                for event in self._listen(last):
+                    last, failures = event.number, 0
+                    yield event
+                    if event.name == "end":
+                        return
+            except ServiceError as error:
+                if error.status != 503 or last == after or failures >= _MOST_FAILURES:
+                    raise
+            failures += 1
+            time.sleep(_PAUSE)
+
+    def _listen(self, after: int) -> Iterator[Event]:
+        """Yield what comes over one connection until it ends or breaks."""
+        calls = self._calls.another()
+        more = {"last-event-id": str(after)} if after else {}
+        try:
+            with contextlib.suppress(HTTPException, OSError):
+                yield from read_events(calls.open("GET", f"{self._path}/events", accept="text/event-stream", more=more))
+        finally:
+            calls.close()
+
+    def wait(self) -> dict[str, Any]:
+        """Wait for the job's end and return its status; one that failed or was cancelled is an error."""
+        end = next(event for event in self.events() if event.name == "end")
+        if end.data["state"] != "done":
+            because = f": {end.data['error']}" if end.data["error"] else ""
+            raise ServiceError(409, f"the job {self.id} is {end.data['state']}{because}")
+        return end.data
+
+    def result(self) -> dict[str, Any]:
+        """Wait for an infer or a train job, and return what it came to."""
+        self.wait()
+        return self._calls.read_object("GET", f"{self._path}/result")
+
+    def save(self, path: str | Path) -> Path:
+        """Wait for the job, and write its result to a file: the Parquet file of a join, or JSON."""
+        self.wait()
+        content = self._calls.read_bytes("GET", f"{self._path}/result")
+        write_whole(Path(path), lambda temporary: temporary.write_bytes(content))
+        return Path(path)
+
+    def cancel(self) -> dict[str, Any]:
+        """Stop the job and say how it stands; one that is over stays as it is, with its result."""
+        return self._calls.read_object("POST", f"{self._path}/cancel")
+
+    def remove(self) -> dict[str, Any]:
+        """Let the service forget the job, which is over, with its result; return how it stood."""
+        return self._calls.read_object("DELETE", self._path)
+
+
+def read_events(lines: Iterable[bytes]) -> Iterator[Event]:
+    r"""Read server-sent events.
+
+    >>> list(read_events([b"id: 2\n", b"event: progress\n", b'data: {"done": 1}\n', b"\n"]))
+    [Event(number=2, name='progress', data={'done': 1})]
+    """
+    fields: dict[str, str] = {}
+    for line in lines:
+        text = line.decode().rstrip("\r\n")
+        name, _, value = text.partition(": ")
+        if text:
+            fields[name] = value
+        elif "data" in fields:
+            yield Event(int(fields["id"]), fields["event"], json.loads(fields["data"]))
+            fields = {}
+
+
+# ---- Client
+
+
+Line = Sequence[Any] | Mapping[str, Any]
+_ARROW = "application/vnd.apache.arrow.stream"
+
+
+class Client:
+    """Calls one service; one thread at a time may use it."""
+
+    def __init__(self, url: str = "http://127.0.0.1:8000", token: str | None = None, timeout: float = 60.0) -> None:
+        self._calls = Calls(url, token, timeout)
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; the next call opens another."""
+        self._calls.close()
+
+    def health(self) -> dict[str, Any]:
+        return self._calls.read_object("GET", "/api/health")
+
+    def graphs(self) -> list[dict[str, Any]]:
+        """List the graphs that are served."""
+        return self._calls.read_list("GET", "/api/graphs")
+
+    def describe(self, graph: str) -> dict[str, Any]:
+        """Return what `neupath info --json` prints of a graph."""
+        return self._calls.read_object("GET", _path(graph))
+
+    def schema(self, graph: str) -> dict[str, Any]:
+        """Return the types, the relations, and every step a meta-path can take."""
+        return self._calls.read_object("GET", _path(graph, "schema"))
+
+    def nodes(self, graph: str, node_type: str, text: str = "", limit: int = 20, offset: int = 0) -> dict[str, Any]:
+        """Look up nodes by what they begin with, hold, or are spelled like."""
+        asked = {"type": node_type, "q": text, "limit": limit, "offset": offset}
+        return self._calls.read_object("GET", _path(graph, "nodes", asked))
+
+    def metapaths(
+        self, graph: str, prefix: str | None = None, source: str | None = None, target: str | None = None, **more: int
+    ) -> dict[str, Any]:
+        """Say what a meta-path typed so far means and what can follow, and suggest some from a type."""
+        asked = {"prefix": prefix, "from": source, "to": target, **more}
+        return self._calls.read_object("GET", _path(graph, "metapaths", asked))
+
+    def measures(self) -> list[dict[str, Any]]:
+        return self._calls.read_list("GET", "/api/measures")
+
+    def models(self) -> list[dict[str, Any]]:
+        return self._calls.read_list("GET", "/api/models")
+
+    @overload
+    def search(self, graph: str, query: Id, **options: Any) -> Hits: ...
+    @overload
+    def search(self, graph: str, query: Sequence[Id], **options: Any) -> list[Hits]: ...
+    def search(self, graph: str, query: Id | Sequence[Id], **options: Any) -> Hits | list[Hits]:
+        """Find the nodes most similar to one, or to each of a list.
+
+        Options: `metapath` and `measure`, `measure` and `type`, `model`, or `combination`; `k`, `where`,
+        `among`, `include_query`, `zeros`; `as_of`, an earlier version of a store.
+        """
+        found = self._calls.read_list("POST", _path(graph, "search"), _search_body(query, options))
+        hits = [_to_hits(content) for content in found]
+        return hits[0] if _is_one(query) else hits
+
+    def search_table(self, graph: str, query: Id | Sequence[Id], **options: Any) -> pa.Table:
+        """Find the nodes most similar to each query, as one Arrow table: query, rank, id, name, score."""
+        body = self._calls.read_bytes("POST", _path(graph, "search"), _search_body(query, options), _ARROW)
+        with pa.ipc.open_stream(body) as stream:
+            return stream.read_all()
+
+    def explain(self, graph: str, query: Id, target: Id, **options: Any) -> dict[str, Any]:
+        """Return the paths behind one score.
+
+        Options: `metapath` and `measure`, `model`, or `combination`; `limit`; `as_of`.
+        """
+        asked = {"query": query, "target": target, **options}
+        if "combination" in options:
+            return self._calls.read_object("POST", _path(graph, "explain"), asked)
+        return self._calls.read_object("GET", _path(graph, "explain", asked))
+
+    def update(
+        self,
+        graph: str,
+        add_edges: Iterable[Line] = (),
+        remove_edges: Iterable[Line] = (),
+        add_nodes: Iterable[Line] = (),
+        remove_nodes: Iterable[Line] = (),
+    ) -> int:
+        """Change a store, all or nothing, and return the new version, which is on disk then.
+
+        Edges are (relation, source, target), with a weight after it to add one; nodes are (type, id), with a name after
+        it to add one that has any. Each may be an object as the service takes it, for attributes.
+        """
+        edge, node = ("relation", "source", "target", "weight"), ("type", "id", "name")
+        given = {"add_edges": (add_edges, edge), "remove_edges": (remove_edges, edge[:3])}
+        given |= {"add_nodes": (add_nodes, node), "remove_nodes": (remove_nodes, node[:2])}
+        body = {name: [_to_line(line, words) for line in lines] for name, (lines, words) in given.items()}
+        return int(self._calls.read_object("POST", _path(graph, "edges"), body)["version"])
+
+    def infer(self, graph: str, pairs: Iterable[Sequence[Any]], **options: Any) -> dict[str, Any]:
+        """Find what labelled pairs mean: (query, target, score), or (query, target) for similar ones."""
+        return self._calls.read_object("POST", _path(graph, "infer"), {"pairs": _to_objects(pairs), **options})
+
+    def start(self, kind: str, graph: str, **options: Any) -> RemoteJob:
+        """Start a job: infer, join or train; its options are those of POST /api/jobs."""
+        asked = {"kind": kind, "graph": graph, **options}
+        if asked.get("pairs") is not None:
+            asked["pairs"] = _to_objects(asked["pairs"])
+        return self.job(self._calls.read_object("POST", "/api/jobs", asked)["id"])
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """List the jobs that wait, run, or are over."""
+        return self._calls.read_list("GET", "/api/jobs")
+
+    def job(self, job_id: str) -> RemoteJob:
+        """Return a job that was started before."""
+        return RemoteJob(self._calls, job_id)
+
+
+def _path(graph: str, what: str = "", asked: dict[str, Any] | None = None) -> str:
+    """Return the path of a call, with its query string.
+
+    >>> _path("my graph", "nodes", {"type": "author", "q": None, "limit": 2})
+    '/api/graphs/my%20graph/nodes?type=author&limit=2'
+    """
+    words = {name: _to_word(value) for name, value in (asked or {}).items() if value is not None}
+    path = f"/api/graphs/{quote(graph, safe='')}" + (f"/{what}" if what else "")
+    return f"{path}?{urlencode(words)}" if words else path
+
+
+def _to_word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _search_body(query: Id | Sequence[Id], options: dict[str, Any]) -> dict[str, Any]:
+    alone = {name: [options[name]] for name in ("where", "among") if isinstance(options.get(name), str)}
+    return {"queries": [query] if _is_one(query) else list(query), **options, **alone}  # type: ignore[arg-type]
+
+
+def _is_one(query: Id | Sequence[Id]) -> bool:
+    return isinstance(query, str | Integral)
+
+
+def _to_line(line: Line, words: Sequence[str]) -> dict[str, Any]:
+    """Return a node or an edge as the service reads it.
+
+    >>> _to_line(("author", "Mike"), ("type", "id", "name"))
+    {'type': 'author', 'id': 'Mike'}
+    """
+    if isinstance(line, Mapping):
+        return dict(line)
+    least = 3 if "source" in words else 2
+    if isinstance(line, str) or not least <= len(line) <= len(words):
+        raise QueryError(f"{line!r} is no line of an update; give ({', '.join(words)})")
+    return dict(zip(words, line, strict=False))
+
+
+def _to_objects(pairs: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
+    return [_to_object(pair) for pair in pairs]
+
+
+def _to_object(pair: Sequence[Any]) -> dict[str, Any]:
+    """Return a pair as the service reads it.
+
+    >>> _to_object(("Mike", "Bob", 1.0))
+    {'query': 'Mike', 'target': 'Bob', 'score': 1.0}
+    """
+    if isinstance(pair, str) or not 2 <= len(pair) <= 3:
+        raise QueryError(f"{pair!r} is no labelled pair; give (query, target, score), or (query, target)")
+    return dict(zip(("query", "target", "score"), pair, strict=False))
+
+
+def _to_hits(content: dict[str, Any]) -> Hits:
+    ids, names, scores = (tuple(hit[key] for hit in content["hits"]) for key in ("id", "name", "score"))
+    return Hits(content["query"], content["metapath"], content["measure"], content["exact"], ids, names, scores)

@@ -1,0 +1,378 @@
+"""Legs: the factors of a half of a path made by the workers, of a graph in tiles that no process holds."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, hstack, vstack
+
+from neupath.cluster.ingestion import TiledGraph
+from neupath.cluster.tiles import Cut, Tiles, cut_evenly, cut_matrix, keep_last
+from neupath.cluster.workers import Workers
+from neupath.engine.products import Halves, column_norms, contract, squared_norms, tidy
+from neupath.graph.hin import Csr, Floats, freeze
+from neupath.graph.schema import Link
+from neupath.measures.path_measure import Leg, scale
+
+# ---- Steps
+
+
+Counts = NDArray[np.int64]
+_MOST_STRIPS = 1024
+_MOST_SQUARED = 64
+"""Strips of a step in the middle of a half, which is cut both ways: as many tiles, squared."""
+
+
+class Counted:
+    """A matrix on disk, and how many entries each row and each column of it has, counted when it is asked for."""
+
+    def __init__(self, tiles: Tiles, rows: Counts | None = None, columns: Counts | None = None) -> None:
+        self.tiles = tiles
+        self._rows, self._columns = rows, columns
+
+    def row_counts(self, workers: Workers) -> Counts:
+        if self._rows is None:
+            strips = range(self.tiles.shape[0])
+            self._rows = np.concatenate(workers.each(count_rows, [(self.tiles, i) for i in strips]))
+        return self._rows
+
+    def column_counts(self, workers: Workers) -> Counts:
+        if self._columns is None:
+            strips = range(self.tiles.shape[1])
+            self._columns = np.concatenate(workers.each(count_columns, [(self.tiles, j) for j in strips]))
+        return self._columns
+
+
+def count_rows(tiles: Tiles, i: int) -> Counts:
+    """Count the entries of each row of a strip, a tile at a time."""
+    counts = (np.diff(tiles.read(i, j).indptr) for j in range(tiles.shape[1]))
+    return sum(counts, np.zeros(tiles.rows[i + 1] - tiles.rows[i], np.int64))
+
+
+def count_columns(tiles: Tiles, j: int) -> Counts:
+    """Count the entries of each column of a strip, a tile at a time."""
+    width = tiles.columns[j + 1] - tiles.columns[j]
+    counts = (np.bincount(tiles.read(i, j).indices, minlength=width) for i in range(tiles.shape[0]))
+    return sum(counts, np.zeros(width, np.int64))
+
+
+def cut_steps(steps: Sequence[Csr], folder: Path, most: int, *, is_left: bool) -> list[Counted]:
+    """Write the steps of a half, which this process holds, as tiles."""
+    down = [_bound_rows(steps[at:]) for at in range(len(steps))]
+    across = [_bound_columns(steps[:at]) for at in range(1, len(steps) + 1)]
+    cuts = find_cuts(down, across, most, is_left)
+    return [
+        Counted(
+            cut_matrix(step, folder / f"step-{number}", rows, columns),
+            np.diff(step.indptr).astype(np.int64),
+            np.bincount(step.indices, minlength=step.shape[1]),
+        )
+        for number, (step, (rows, columns)) in enumerate(zip(steps, cuts, strict=True))
+    ]
+
+
+def find_cuts(down: Sequence[Floats], across: Sequence[Floats], most: int, is_left: bool) -> list[tuple[Cut, Cut]]:
+    """Cut the rows and columns of each step, so that a strip of a step or a product has about `most` entries.
+
+    `down` bounds the entries of each row of the product of a step and all that follow, `across` those of each column of
+    the product of a step and all before it. Of the first step only strips of rows are read, of the last only strips of
+    columns: these are not cut the other way.
+    """
+    largest = max(float(bound.sum()) for bound in (*down, *across))
+    count = min(_MOST_STRIPS if len(down) <= 2 else _MOST_SQUARED, max(1, int(np.ceil(largest / most))))
+    weights = [down[0], *(a + b for a, b in zip(across[:-1], down[1:], strict=True)), across[-1]]
+    cuts = list(pairwise(cut_evenly(weight, count) for weight in weights))
+    if is_left or len(cuts) > 1:
+        cuts[0] = cuts[0][0], (0, cuts[0][1][-1])
+    if not is_left or len(cuts) > 1:
+        cuts[-1] = (0, cuts[-1][0][-1]), cuts[-1][1]
+    return cuts
+
+
+def _bound_rows(steps: Sequence[Csr]) -> Floats:
+    """Bound the entries of each row of a chain's product by its paths and its width."""
+    paths = np.ones(steps[-1].shape[1])
+    for step in reversed(steps):
+        sums = np.concatenate([[0.0], np.cumsum(paths[step.indices])])
+        paths = np.minimum(sums[step.indptr[1:]] - sums[step.indptr[:-1]], steps[-1].shape[1])
+    return paths
+
+
+def _bound_columns(steps: Sequence[Csr]) -> Floats:
+    """Bound the entries of each column of a chain's product."""
+    paths = np.ones(steps[0].shape[0])
+    for step in steps:
+        sums = np.bincount(step.indices, np.repeat(paths, np.diff(step.indptr)), step.shape[1])
+        paths = np.minimum(sums, steps[0].shape[0])
+    return paths
+
+
+# ---- Products
+
+
+@dataclass(frozen=True)
+class Multiplied:
+    """The factors of a path on disk, and their norms; without `right`, it is `left` transposed."""
+
+    left: Tiles
+    right: Tiles | None
+    left_norms: Floats
+    right_norms: Floats
+    row_counts: Counts
+    """Entries of each row of `left`."""
+    entries: Counts
+    """Of each strip of targets."""
+
+    @property
+    def targets(self) -> Cut:
+        """Where the strips of targets begin and end."""
+        return self.left.rows if self.right is None else self.right.columns
+
+
+def multiply_halves(halves: Halves, folder: Path, workers: Workers, most: int) -> Multiplied:
+    """Multiply both halves of a path, with about `most` entries of a matrix in a strip."""
+    left = cut_steps(halves.lefts, folder / "left", most, is_left=True)
+    right = None if halves.rights is None else cut_steps(halves.rights, folder / "right", most, is_left=False)
+    return multiply_tiles(left, right, folder, workers, most)
+
+
+def multiply_tiles(
+    lefts: list[Counted], rights: list[Counted] | None, folder: Path, workers: Workers, most: int
+) -> Multiplied:
+    """Multiply both halves of a path, which lie in tiles."""
+    left = _multiply(lefts, folder / "left", workers, most, is_left=True)
+    row_norms = np.concatenate(workers.each(_row_norms, [(left.tiles, i) for i in range(left.tiles.shape[0])]))
+    counts = left.row_counts(workers)
+    if rights is None:
+        return Multiplied(left.tiles, None, row_norms, row_norms, counts, _added_up(counts, left.tiles.rows))
+    right = _multiply(rights, folder / "right", workers, most, is_left=False)
+    norms = np.concatenate(workers.each(_column_norms, [(right.tiles, j) for j in range(right.tiles.shape[1])]))
+    entries = _added_up(right.column_counts(workers), right.tiles.columns)
+    return Multiplied(left.tiles, right.tiles, row_norms, norms, counts, entries)
+
+
+def _multiply(chain: list[Counted], folder: Path, workers: Workers, most: int, *, is_left: bool) -> Counted:
+    """Multiply a chain as `chains.multiply_chain` does, so that sums run in the same order.
+
+    What comes first in a chain is only read by strips of rows, and what comes last by strips of columns: so it is cut
+    but once, and a task makes a strip of it.
+    """
+
+    def cost(at: int) -> int:
+        return int(chain[at].column_counts(workers) @ chain[at + 1].row_counts(workers))
+
+    def multiply(at: int, _: int) -> Counted:
+        a, b = chain[at].tiles, chain[at + 1].tiles
+        place = folder / f"product-{len(chain)}"
+        place.mkdir(parents=True, exist_ok=True)
+        if at == 0 and (is_left or len(chain) > 2):
+            made = Tiles(place, a.rows, (0, b.columns[-1]))
+            rows = workers.each(multiply_rows, [(a, b, made, i, most) for i in range(a.shape[0])])
+            return Counted(made, rows=np.concatenate(rows))
+        if at == len(chain) - 2:
+            made = Tiles(place, (0, a.rows[-1]), b.columns)
+            columns = workers.each(multiply_columns, [(a, b, made, j, most) for j in range(b.shape[1])])
+            return Counted(made, columns=np.concatenate(columns))
+        made = Tiles(place, a.rows, b.columns)
+        across, down = range(made.shape[1]), range(made.shape[0])
+        workers.each(multiply_tile, [(a, b, made, i, j) for j in across for i in down])  # a column strip's together
+        return Counted(made)
+
+    contract(chain, cost, multiply)
+    return chain[0]
+
+
+def multiply_rows(left: Tiles, right: Tiles, made: Tiles, i: int, most: int) -> Counts:
+    """Write some rows of a product; return how many entries each has."""
+    rows = left.row_strip(i)
+    parts = [tidy(csr_array(rows @ _kept(right, own, Tiles.columns_in))) for own in right.column_groups(most)]
+    strip = parts[0] if len(parts) == 1 else freeze(csr_array(hstack(parts, format="csr")))
+    made.write(i, 0, strip)
+    return np.diff(strip.indptr).astype(np.int64)
+
+
+def multiply_columns(left: Tiles, right: Tiles, made: Tiles, j: int, most: int) -> Counts:
+    """Write some columns of a product; return how many entries each has."""
+    columns = right.column_strip(j)
+    parts = [tidy(csr_array(_kept(left, own, Tiles.rows_in) @ columns)) for own in left.row_groups(most)]
+    strip = parts[0] if len(parts) == 1 else freeze(csr_array(vstack(parts, format="csr")))
+    made.write(0, j, strip)
+    return np.bincount(strip.indices, minlength=strip.shape[1])
+
+
+def _kept(tiles: Tiles, strips: range, read: Callable[[Tiles, range], Csr]) -> Csr:
+    """Read some strips, or keep them from the last task, which had the same where they are all there are."""
+    # a bound method as key would equal none of another task, whose tiles are copies
+    return keep_last((tiles, strips, read), lambda: read(tiles, strips))
+
+
+def multiply_tile(left: Tiles, right: Tiles, made: Tiles, i: int, j: int) -> None:
+    """Write one tile of a product."""
+    columns = keep_last((right, j), lambda: right.column_strip(j))
+    made.write(i, j, tidy(csr_array(left.row_strip(i) @ columns)))
+
+
+def _row_norms(tiles: Tiles, i: int) -> Floats:
+    return squared_norms(tiles.row_strip(i))
+
+
+def _column_norms(tiles: Tiles, j: int) -> Floats:
+    return column_norms(tiles.column_strip(j))
+
+
+def _added_up(counts: Counts, cut: Cut) -> Counts:
+    return np.array([counts[first:last].sum() for first, last in pairwise(cut)], dtype=np.int64)
+
+
+# ---- Legs
+
+
+Linked = tuple[tuple[Tiles, bool], ...]
+"""The tiles of each link of a step, and whether they are to be transposed."""
+
+
+class LegCutter:
+    """Cuts legs of a graph into tiles, on the workers."""
+
+    def __init__(self, graph: TiledGraph, folder: Path, workers: Workers, most: int) -> None:
+        self.graph, self.folder, self.workers, self.most = graph, folder, workers, most
+
+    def cut(self, legs: Sequence[Leg], name: str, *, is_left: bool) -> list[Counted]:
+        """Write the matrices of a half as tiles."""
+        down, across = self._bound(legs)
+        cuts = find_cuts(down, across, self.most, is_left)
+        return [
+            self._cut_leg(leg, Tiles(self.folder / name / f"step-{number}", rows, columns))
+            for number, (leg, (rows, columns)) in enumerate(zip(legs, cuts, strict=True))
+        ]
+
+    def _bound(self, legs: Sequence[Leg]) -> tuple[list[Floats], list[Floats]]:
+        """Bound the entries of rows and columns of products along some legs by their paths and their width."""
+        first, last = (len(self.graph.ids[t]) for t in (legs[0].step.source, legs[-1].step.target))
+        down, across = [np.ones(last)], [np.ones(first)]
+        for leg in reversed(legs):
+            down.append(np.minimum(self._count(leg.step.links, down[-1]), last))
+        for leg in legs:
+            across.append(np.minimum(self._count(leg.step.reversed().links, across[-1]), first))
+        return down[:0:-1], across[1:]
+
+    def _count(self, links: Sequence[Link], paths: Floats) -> Floats:
+        """Add up, for each row, the paths that lead on from its columns."""
+        file = self.folder / "paths.npy"
+        np.save(file, paths)
+        total = np.zeros(len(self.graph.ids[links[0].source]))
+        for tiles, transposed in self.graph.links(tuple(links)):
+            strips = range(tiles.shape[1] if transposed else tiles.shape[0])
+            total += np.concatenate(self.workers.each(count_paths, [(tiles, transposed, s, file) for s in strips]))
+        return total
+
+    def _cut_leg(self, leg: Leg, tiles: Tiles) -> Counted:
+        """Write the matrix of a leg by strips of rows, or by strips of columns where only these are cut."""
+        tiles.folder.mkdir(parents=True)
+        out, back = (self.graph.links(step.links) for step in (leg.step, leg.step.reversed()))
+        row_sums, column_sums = self.folder / "row-sums.npy", self.folder / "column-sums.npy"
+        if leg.row_power:
+            self._save_sums(row_sums, sum_rows, out)
+        if leg.column_power:
+            self._save_sums(column_sums, sum_columns, back)
+        scaling = DegreeScaling(leg.row_power, leg.column_power, row_sums, column_sums)
+        if tiles.shape[0] > 1 or tiles.shape[1] == 1:
+            rows = self.workers.each(write_rows, [(out, scaling, tiles, i) for i in range(tiles.shape[0])])
+            return Counted(tiles, rows=np.concatenate(rows))
+        columns = self.workers.each(write_columns, [(back, scaling, tiles, j) for j in range(tiles.shape[1])])
+        return Counted(tiles, columns=np.concatenate(columns))
+
+    def _save_sums(self, file: Path, work: Callable[[Linked, int, int], Floats], linked: Linked) -> None:
+        tiles, transposed = linked[0]
+        strips = pairwise(tiles.columns if transposed else tiles.rows)
+        np.save(file, np.concatenate(self.workers.each(work, [(linked, *strip) for strip in strips])))
+
+
+@dataclass(frozen=True)
+class DegreeScaling:
+    """By which powers of their sums rows and columns are multiplied, and where the sums lie."""
+
+    row_power: float
+    column_power: float
+    row_sums: Path
+    column_sums: Path
+
+    def apply(self, matrix: Csr, rows: slice, columns: slice) -> Csr:
+        """Scale some rows and columns of a leg's matrix."""
+        return scale(
+            matrix,
+            self.row_power,
+            self.column_power,
+            lambda: np.load(self.row_sums, mmap_mode="r")[rows],
+            lambda: np.load(self.column_sums, mmap_mode="r")[columns],
+        )
+
+
+def count_paths(tiles: Tiles, transposed: bool, strip: int, file: Path) -> Floats:
+    """Add up, for each row of a strip, the paths that lead on from its columns."""
+    paths = np.load(file, mmap_mode="r")
+    cut = tiles.rows if transposed else tiles.columns
+    total: Floats = np.zeros(0)
+    for at, (first, last) in enumerate(pairwise(cut)):
+        tile = tiles.read(at, strip).T if transposed else tiles.read(strip, at)
+        tile.data = np.ones(tile.nnz)
+        found = tile @ paths[first:last]
+        total = found if at == 0 else total + found
+    return total
+
+
+def sum_rows(out: Linked, first: int, last: int) -> Floats:
+    """Add up some rows of a step."""
+    sums: Floats = _rows(out, first, last).sum(axis=1)
+    return sums
+
+
+def sum_columns(back: Linked, first: int, last: int) -> Floats:
+    """Add up some columns of a step, given the way back, in the order in which those of a whole matrix add up."""
+    sums: Floats = csr_array(_rows(back, first, last).T.tocsr()).sum(axis=0)
+    return sums
+
+
+def write_rows(out: Linked, scaling: DegreeScaling, tiles: Tiles, i: int) -> Counts:
+    """Write some rows of a leg's matrix as tiles; return how many entries each has."""
+    first, last = tiles.rows[i : i + 2]
+    strip = scaling.apply(_rows(out, first, last), slice(first, last), slice(None))
+    tiles.write_strip(i, strip)
+    return np.diff(strip.indptr).astype(np.int64)
+
+
+def write_columns(back: Linked, scaling: DegreeScaling, tiles: Tiles, j: int) -> Counts:
+    """Write some columns of a leg's matrix, given the way back, as one tile; return how many entries each has."""
+    first, last = tiles.columns[j : j + 2]
+    columns = freeze(csr_array(_rows(back, first, last).T.tocsr()))
+    strip = scaling.apply(columns, slice(None), slice(first, last))
+    tiles.write(0, j, strip)
+    return np.bincount(strip.indices, minlength=last - first)
+
+
+def _rows(linked: Linked, first: int, last: int) -> Csr:
+    """Return some rows of a step's matrix; a step over several relations adds them up."""
+    total: Csr | None = None
+    for tiles, transposed in linked:
+        found = _rows_of(tiles, transposed, first, last)
+        total = found if total is None else csr_array(total + found)
+    assert total is not None
+    return freeze(total)
+
+
+def _rows_of(tiles: Tiles, transposed: bool, first: int, last: int) -> Csr:
+    cut, width = (tiles.columns, tiles.rows[-1]) if transposed else (tiles.rows, tiles.columns[-1])
+    found = [csr_array((0, width))]
+    for strip, (begin, end) in enumerate(pairwise(cut)):
+        if begin < last and end > first:
+            whole = keep_last((tiles, transposed, strip), partial(_strip, tiles, transposed, strip))
+            found.append(whole[max(first, begin) - begin : min(last, end) - begin])
+    return csr_array(vstack(found, format="csr"))
+
+
+def _strip(tiles: Tiles, transposed: bool, strip: int) -> Csr:
+    return freeze(csr_array(tiles.column_strip(strip).T.tocsr())) if transposed else tiles.row_strip(strip)

@@ -1,0 +1,127 @@
+"""Index: a normalised product arranged for search, with like rows together and targets ordered by their norm.
+
+Rows of a half-path matrix repeat: authors with papers at the same venues, movies with the same cast. Like targets have
+like scores, so they are one label with several members, and like queries share one answer. Labels ascend by norm, and
+postings list the labels of each middle node in order: the labels that can still reach the K-th score are a stretch of
+them (Cauchy-Schwarz), found by binary search.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from threading import RLock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neupath.engine.products import Factors
+from neupath.graph.hin import Csr, Floats
+
+Ints = NDArray[np.int64]
+_indexing = RLock()
+
+
+@dataclass(frozen=True)
+class Index:
+    """See the module. Arrays by query row: `group_of`; by group: `left`, `left_norms`; by label: the others."""
+
+    group_of: Ints
+    left: tuple[Any, ...]  # (indptr, indices, data), a row for each group of queries
+    left_norms: Floats
+    postings: tuple[Any, ...]  # (starts, labels, values), a stretch for each middle; no values: all are 1
+    norms: Floats
+    first_rows: Ints
+    members: tuple[Ints, Ints]  # (starts, rows)
+    label_of: NDArray[np.int32]  # the label of each target row, -1 where nothing leads to it
+    widest: int
+    """The most entries that a row of a group of queries has."""
+
+    @property
+    def num_labels(self) -> int:
+        return len(self.norms)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether most queries are like another one."""
+        return 3 * len(self.left_norms) < len(self.group_of)
+
+    def targets(self, wanted: int) -> tuple[Any, ...]:
+        """Return what the kernel asks of targets: norms, first rows, numbers of rows, labels, how many are wanted."""
+        return self.norms, self.first_rows, self.counts, self.label_of, wanted
+
+    @cached_property
+    def counts(self) -> Ints:
+        """How many rows each label stands for."""
+        return np.diff(self.members[0])
+
+
+def index_of(factors: Factors) -> Index:
+    """Return the index of a product, building it the first time."""
+    with _indexing:
+        if factors.index is None:
+            factors.index = build_index(factors)
+        found: Index = factors.index
+        return found
+
+
+def build_index(factors: Factors) -> Index:
+    """Arrange the factors of a product for search."""
+    mirrored = factors.right_norms is factors.left_norms
+    targets = factors.left if mirrored else factors.right.T.tocsr()
+    if not mirrored:
+        targets.sort_indices()
+    query_groups, query_first = _group(factors.left)
+    target_groups, target_first = (query_groups, query_first) if mirrored else _group(targets)
+    order = np.lexsort((target_first, factors.right_norms[target_first]))
+    label_of_group = np.full(len(order) + 1, -1, dtype=np.int32)  # the last entry, at -1, is that of rows in no group
+    label_of_group[order] = np.arange(len(order), dtype=np.int32)
+    label_of = label_of_group[target_groups]
+    return Index(
+        group_of=query_groups,
+        left=_rows(factors.left, query_first),
+        left_norms=factors.left_norms[query_first],
+        postings=_postings(targets, target_first[order]),
+        norms=factors.right_norms[target_first[order]],
+        first_rows=target_first[order],
+        members=_members(label_of, len(order)),
+        label_of=label_of,
+        widest=int(np.diff(factors.left.indptr).max(initial=0)),
+    )
+
+
+def _group(matrix: Csr) -> tuple[Ints, Ints]:
+    """Return a number for each row, the same for like rows and -1 for empty ones, and the first row of each number."""
+    from neupath.engine import index_kernels as row_kernels
+
+    arrays = matrix.indptr, matrix.indices, matrix.data
+    hashes = row_kernels.hash_rows(*arrays)
+    order = np.argsort(hashes, kind="stable")
+    groups, first = row_kernels.group_rows(*arrays, order, hashes)
+    return groups, first
+
+
+def _rows(matrix: Csr, rows: Ints) -> tuple[Any, ...]:
+    taken = matrix[rows]
+    return taken.indptr.astype(np.int64), taken.indices.astype(np.int32), taken.data
+
+
+def _postings(targets: Csr, rows: Ints) -> tuple[Any, ...]:
+    """Return the postings, their values as small as they can be without losing a digit."""
+    from neupath.engine import index_kernels as row_kernels
+
+    starts, labels, values = row_kernels.transpose_rows(
+        targets.indptr, targets.indices, targets.data, rows, targets.shape[1]
+    )
+    if (values == 1.0).all():
+        return starts, labels, np.zeros(0, dtype=np.float32)
+    with np.errstate(over="ignore"):
+        small = values.astype(np.float32)
+    return starts, labels, small if np.array_equal(small.astype(np.float64), values) else values
+
+
+def _members(label_of: NDArray[np.int32], count: int) -> tuple[Ints, Ints]:
+    known = np.flatnonzero(label_of >= 0)
+    rows = known[np.argsort(label_of[known], kind="stable")]
+    starts = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(np.bincount(label_of[known], minlength=count), out=starts[1:])
+    return starts, rows.astype(np.int64)

@@ -1,0 +1,491 @@
+"""Numba kernels from groups of like rows back to rows: the best targets of each query, and all that reach a score."""
+
+import numpy as np
+
+from neupath.engine.product_kernels import compiled, insert, normalised, ranks_below
+from neupath.engine.products import Normalisation
+
+# ---- Numba kernels that build the index
+
+
+@compiled
+def hash_rows(indptr, indices, data):
+    """Return 64 bits for each row, equal where its entries are."""
+    found = np.empty(len(indptr) - 1, dtype=np.uint64)
+    for r in range(len(found)):
+        value = np.uint64(0x9E3779B97F4A7C15)
+        for i in range(indptr[r], indptr[r + 1]):
+            value = _scattered(value ^ np.uint64(indices[i]))
+            value = _scattered(value + np.uint64(np.int64(min(data[i], 1e12) * 1048576.0)))
+        found[r] = value
+    return found
+
+
+@compiled
+def _scattered(value):
+    """Scatter the bits of a 64-bit number (the finaliser of splitmix64)."""
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
+
+
+@compiled
+def _same_rows(indptr, indices, data, row, other):
+    size = indptr[row + 1] - indptr[row]
+    if indptr[other + 1] - indptr[other] != size:
+        return False
+    for i in range(size):
+        a, b = indptr[row] + i, indptr[other] + i
+        if indices[a] != indices[b] or data[a] != data[b]:
+            return False
+    return True
+
+
+@compiled
+def group_rows(indptr, indices, data, order, hashes):
+    """Number rows so that rows with the same entries, verified one by one, have one number; -1 for empty rows.
+
+    `order` sorts rows by hash, those of one hash by place. Returns the numbers and the first row of each group. Should
+    different rows have one hash, a row is compared with the last one only: some groups may then be cut in two.
+    """
+    groups = np.full(len(indptr) - 1, -1, dtype=np.int64)
+    first = np.empty(len(order), dtype=np.int64)
+    count = 0
+    for at in range(len(order)):
+        row = order[at]
+        if indptr[row + 1] == indptr[row]:
+            continue
+        if at > 0 and hashes[order[at - 1]] == hashes[row] and _same_rows(indptr, indices, data, row, order[at - 1]):
+            groups[row] = groups[order[at - 1]]
+            continue
+        groups[row] = count
+        first[count] = row
+        count += 1
+    return groups, first[:count].copy()
+
+
+@compiled
+def transpose_rows(indptr, indices, data, rows, width):
+    """Return, for each column, the places in `rows` of the rows that have it, ascending, with their values."""
+    starts = np.zeros(width + 1, dtype=np.int64)
+    for label in range(len(rows)):
+        for i in range(indptr[rows[label]], indptr[rows[label] + 1]):
+            starts[indices[i] + 1] += 1
+    for column in range(width):
+        starts[column + 1] += starts[column]
+    fill = starts[:-1].copy()
+    labels = np.empty(starts[-1], dtype=np.uint32)  # without a sign, no index is asked whether it counts from the end
+    values = np.empty(starts[-1])
+    for label in range(len(rows)):
+        for i in range(indptr[rows[label]], indptr[rows[label] + 1]):
+            at = fill[indices[i]]
+            labels[at] = label
+            values[at] = data[i]
+            fill[indices[i]] = at + 1
+    return starts, labels, values
+
+
+# ---- Numba kernels of the index
+# Sums run in the order of the query's row, as in the kernels without an index, so that scores are the same to the bit.
+
+
+_NONE, _DICE, _COSINE = int(Normalisation.NONE), int(Normalisation.DICE), int(Normalisation.COSINE)
+_SLACK = 1e-9
+"""How far bounds are widened against rounding."""
+_STRIDE = 64
+_TRIES = 32
+_SCAN = 8
+"""Labels that are looked at in turn in the time that listing one takes."""
+_LIGHT = 2048
+"""Additions below which a query is not worth the binary searches of a band."""
+
+
+@compiled
+def _bounds(labels, begin, end, low, high):
+    """Return where labels in [low, high) begin and end within a sorted stretch of postings."""
+    a = begin + np.searchsorted(labels[begin:end], low)
+    return a, a + np.searchsorted(labels[a:end], high)
+
+
+@compiled
+def _scatter(labels, values, weight, sums):
+    """Add a stretch of postings to the sums; no values mean that all are 1."""
+    if len(values) == 0:
+        for j in range(len(labels)):
+            sums[labels[j]] += weight
+    else:
+        for j in range(len(labels)):
+            sums[labels[j]] += weight * values[j]
+
+
+@compiled
+def _scatter_touched(labels, values, weight, sums, touched, count):
+    """Add a stretch of postings to the sums, listing the labels met for the first time; return how many are listed."""
+    ones = len(values) == 0
+    for j in range(len(labels)):
+        label = labels[j]
+        added = weight if ones else weight * values[j]
+        if added > 0.0:
+            if sums[label] == 0.0:
+                touched[count] = label
+                count += 1
+            sums[label] += added
+    return count
+
+
+@compiled
+def _likely(normalisation, dx, norms, low, high, reach):
+    """Return the stretch of labels within [low, high) to look at first: scores are highest where norms are alike.
+
+    Looking elsewhere first, as norms ascend, each label would be better than the last.
+    """
+    middle = high
+    if normalisation == _DICE:
+        middle = np.searchsorted(norms, dx)
+    middle = min(max(middle, low), high)
+    return max(low, middle - reach), min(high, middle + reach)
+
+
+@compiled
+def _offer_group(best, held, score, label, targets):
+    """Offer a group of like targets to the list of the best; `held` is its length, and how many targets are in it.
+
+    Groups that rank behind enough targets leave: those with a lower score than all of these, since of equal scores any
+    row may come first. A list that is full keeps the groups whose first rows rank best, and each has one such row.
+    """
+    scores, rows = best
+    _, ties, counts, label_of, wanted = targets
+    size, total = held
+    if size == len(rows):
+        if not ranks_below(scores[size - 1], rows[size - 1], score, ties[label]):
+            return size, total
+        size -= 1
+        total -= counts[label_of[rows[size]]]
+    elif total >= wanted and score < scores[size - 1]:
+        return size, total
+    size = insert(scores, rows, size, score, ties[label])
+    total += counts[label]
+    while size > 1 and scores[size - 2] > scores[size - 1] and total - counts[label_of[rows[size - 1]]] >= wanted:
+        size -= 1
+        total -= counts[label_of[rows[size]]]
+    return size, total
+
+
+@compiled
+def _scan(sums, listed, low, high, targets, normalisation, dx, best, held):
+    """Offer every label of a stretch to the list of the best, and set its sum back to 0; return what is held now.
+
+    Once there are enough, a sum must reach a + b·norm to matter (b·√norm for the cosine). That is asked of a
+    stride of labels at once, without a branch, and few strides have one that does.
+    """
+    norms, wanted = targets[0], targets[4]
+    label = low
+    while label < high and held[1] < wanted:
+        if sums[label] > 0.0:
+            score = normalised(normalisation, sums[label], dx, norms[label])
+            held = _offer_group(best, held, score, label, targets)
+            sums[label] = 0.0
+        label += 1
+    while label < high:
+        end = min(label + _STRIDE, high)
+        some, own = sums[label:end], norms[label:end]
+        a, b = least_line(normalisation, best[0][held[0] - 1], dx)
+        reached = 0
+        if normalisation == _COSINE:
+            for y in range(len(some)):
+                reached += 1 if some[y] >= b * np.sqrt(own[y]) else 0
+        else:
+            for y in range(len(some)):
+                reached += 1 if some[y] >= a + b * own[y] else 0
+        if reached:
+            count = 0
+            for y in range(len(some)):
+                norm = np.sqrt(own[y]) if normalisation == _COSINE else own[y]
+                listed[count] = y
+                count += (some[y] > 0.0) & (some[y] >= a + b * norm)
+            for i in range(count):
+                y = np.int64(listed[i])
+                score = normalised(normalisation, some[y], dx, own[y])
+                held = _offer_group(best, held, score, label + y, targets)
+        some[:] = 0.0  # while they are at hand
+        label = end
+    return held
+
+
+@compiled
+def least_line(normalisation, least, dx):
+    """Return a and b so that m ≥ a + b·dy (for the cosine b·√dy) wherever the score reaches `least`."""
+    if normalisation == _DICE:
+        return least * dx * (0.5 - _SLACK), least * (0.5 - _SLACK)
+    if normalisation == _NONE:
+        return least * (1.0 - _SLACK), 0.0
+    return 0.0, least * np.sqrt(dx) * (1.0 - _SLACK)
+
+
+@compiled
+def add_up(row, postings, low, high, num_labels, work, state):
+    """Add up the products of a row with the labels in [low, high); return how many are listed, or -1 for no list.
+
+    Where many labels are met, all are to be looked at in turn, and the inner loop only adds; where few are, they are
+    listed. `work` is how many additions the whole row takes.
+    """
+    middles, weights = row
+    starts, labels, values = postings
+    sums, touched, begins, ends = state
+    whole = low == 0 and high == num_labels
+    if not whole:
+        work = 0
+        for i in range(len(middles)):
+            begins[i], ends[i] = _bounds(labels, starts[middles[i]], starts[middles[i] + 1], low, high)
+            work += ends[i] - begins[i]
+    listing = _SCAN * work < high - low
+    count = 0
+    for i in range(len(middles)):
+        begin = starts[middles[i]] if whole else begins[i]
+        end = starts[middles[i] + 1] if whole else ends[i]
+        if listing:
+            count = _scatter_touched(labels[begin:end], values[begin:end], weights[i], sums, touched, count)
+        else:
+            _scatter(labels[begin:end], values[begin:end], weights[i], sums)
+    return count if listing else -1
+
+
+@compiled
+def _search_stretch(row, postings, targets, normalisation, dx, low, high, work, state, best, held):
+    """Offer the targets with labels in [low, high) to the list of the best; return its length and how many are in it.
+
+    `row`: the middles of a query and their weights. `state`: sums (zeros), touched, and where postings begin and end.
+    """
+    sums, touched = state[0], state[1]
+    norms, wanted = targets[0], targets[4]
+    count = add_up(row, postings, low, high, len(norms), work, state)
+    if count < 0:
+        near, far = _likely(normalisation, dx, norms, low, high, 8 * wanted)
+        for first, last in ((near, far), (low, near), (far, high)):
+            held = _scan(sums, touched, first, last, targets, normalisation, dx, best, held)
+        return held
+    for i in range(count):
+        label = touched[i]
+        m = sums[label]
+        sums[label] = 0.0
+        if held[1] >= wanted:
+            a, b = least_line(normalisation, best[0][held[0] - 1], dx)
+            norm = np.sqrt(norms[label]) if normalisation == _COSINE else norms[label]
+            if m < a + b * norm:
+                continue
+        score = normalised(normalisation, m, dx, norms[label])
+        held = _offer_group(best, held, score, label, targets)
+    return held
+
+
+@compiled
+def count_work(middles, starts):
+    """Return how many additions a row takes."""
+    work = 0
+    for i in range(len(middles)):
+        work += starts[middles[i] + 1] - starts[middles[i]]
+    return work
+
+
+@compiled
+def band(normalisation, least, dx, norms):
+    """Return the labels [low, high) whose score can reach `least`, by Cauchy-Schwarz: M[x,y] ≤ √(dx·dy).
+
+    Norms ascend. For 2m/(dx+dy) ≤ 2√(dx·dy)/(dx+dy) that is dy in [dx/R, dx·R], √R = (1 + √(1 - least²)) / least.
+    """
+    if normalisation == _DICE:
+        bounded = min(least, 1.0)
+        ratio = ((1.0 + np.sqrt(1.0 - bounded * bounded)) / bounded) ** 2
+        low = np.searchsorted(norms, dx / ratio * (1.0 - 1e-6))
+        high = np.searchsorted(norms, dx * ratio * (1.0 + 1e-6), side="right")
+        return low, high
+    return np.searchsorted(norms, least * (least / dx) * (1.0 - 1e-6)), len(norms)
+
+
+@compiled
+def rank_groups(left, left_norms, postings, targets, normalisation, prune, groups, state, best_rows, best_scores):
+    """Write the best labels of each group of like queries, each as its first row; return how many each has.
+
+    `left`: (indptr, indices, data) of the groups. `postings`: (starts, labels, values) by middle. `targets`: by label
+    the norms, ascending, the first row and the number of rows; the label of each row; how many rows are wanted.
+    `state`: sums, which are 0 before and after, and room to list labels and stretches of postings. `best_rows`,
+    `best_scores`: (groups, rows wanted), best first, ties by row.
+    """
+    indptr, indices, data = left
+    starts, norms, wanted = postings[0], targets[0], targets[4]
+    num_labels = len(norms)
+    sizes = np.zeros(len(groups), dtype=np.int64)
+    tried, paid = 0, 0
+    for q in range(len(groups)):
+        g = groups[q]
+        if g < 0:  # queries without any edge
+            continue
+        row = (indices[indptr[g] : indptr[g + 1]], data[indptr[g] : indptr[g + 1]])
+        dx, best = left_norms[g], (best_scores[q], best_rows[q])
+        work = count_work(row[0], starts)
+        low, high = 0, num_labels
+        pays = tried < _TRIES or 2 * paid > tried or q % _TRIES == 0  # where pruning does not pay it is rarely tried
+        if prune and pays and normalisation != _COSINE and work > _LIGHT and num_labels > 16 * wanted:
+            tried += 1
+            low, high = _likely(normalisation, dx, norms, 0, num_labels, max(4 * wanted, num_labels // 64))
+        held = _search_stretch(row, postings, targets, normalisation, dx, low, high, work, state, best, (0, 0))
+        if low > 0 or high < num_labels:
+            lowest, highest = 0, num_labels
+            if held[1] >= wanted:
+                lowest, highest = band(normalisation, best[0][held[0] - 1], dx, norms)
+            paid += 1 if 2 * (highest - lowest) < num_labels else 0
+            if lowest < low:
+                held = _search_stretch(row, postings, targets, normalisation, dx, lowest, low, work, state, best, held)
+            if highest > high:
+                held = _search_stretch(
+                    row, postings, targets, normalisation, dx, high, highest, work, state, best, held
+                )
+        sizes[q] = held[0]
+    return sizes
+
+
+@compiled
+def scatter_only(left, postings, num_labels, groups):
+    """Add up the products of some groups and do nothing with them: the most any kernel of this kind can reach."""
+    indptr, indices, data = left
+    starts, labels, values = postings
+    sums = np.zeros(num_labels)
+    total = 0.0
+    for g in groups:
+        for i in range(indptr[g], indptr[g + 1]):
+            begin, end = starts[indices[i]], starts[indices[i] + 1]
+            _scatter(labels[begin:end], values[begin:end], data[i], sums)
+        total += sums[0]
+    return total
+
+
+# ---- Numba kernels from groups of like rows back to rows
+
+
+_COSINE_ = int(Normalisation.COSINE)
+
+
+@compiled
+def expand_groups(  # noqa: PLR0912
+    group_of_query, group_rows_found, group_scores, group_sizes, label_of, members, skipped, k, rows, scores, sizes
+):
+    """Turn the best groups of targets into the best targets of each query, leaving out the skipped one.
+
+    `group_of_query`: (q,) rows of the group results, -1 for a query that has none. `members`: (starts, rows) by label;
+    those of one label ascend.
+    """
+    starts, member_rows = members
+    for q in range(len(group_of_query)):
+        g = group_of_query[q]
+        size = 0
+        if g < 0:
+            continue
+        at = 0
+        while at < group_sizes[g]:
+            score = group_scores[g, at]
+            label = label_of[group_rows_found[g, at]]
+            after = at + 1
+            alone = starts[label + 1] == starts[label] + 1
+            while after < group_sizes[g] and group_scores[g, after] == score:
+                other = label_of[group_rows_found[g, after]]
+                alone = alone and starts[other + 1] == starts[other] + 1
+                after += 1
+            if alone:  # single rows are in order as they are
+                after = at + 1
+            if after == at + 1:
+                for i in range(starts[label], starts[label + 1]):
+                    if member_rows[i] != skipped[q] and size < k:
+                        rows[q, size], scores[q, size] = member_rows[i], score
+                        size += 1
+                    if size == k:
+                        break
+            else:  # several groups with one score: their rows in order, at most k of each
+                merged = np.empty((after - at) * (k + 1), dtype=np.int64)
+                count = 0
+                for j in range(at, after):
+                    label = label_of[group_rows_found[g, j]]
+                    for i in range(starts[label], min(starts[label + 1], starts[label] + k + 1)):
+                        merged[count] = member_rows[i]
+                        count += 1
+                merged = np.sort(merged[:count])
+                for i in range(count):
+                    if merged[i] != skipped[q] and size < k:
+                        rows[q, size], scores[q, size] = merged[i], score
+                        size += 1
+            at = after
+            if size == k:
+                break
+        sizes[q] = size
+
+
+@compiled
+def reach_groups(left, left_norms, postings, norms, normalisation, least, groups, state):
+    """Return the labels whose score with each group of like queries reaches `least`: (starts, labels, scores).
+
+    Only the band of labels that can reach it is added up; the other arguments are those of `rank_groups`.
+    """
+    indptr, indices, data = left
+    sums, touched = state[0], state[1]
+    found = np.zeros(len(groups) + 1, dtype=np.int64)
+    labels, scores = np.empty(1024, dtype=np.uint32), np.empty(1024)
+    size = 0
+    for q in range(len(groups)):
+        g = groups[q]
+        if g >= 0:  # -1: queries without any edge
+            row = (indices[indptr[g] : indptr[g + 1]], data[indptr[g] : indptr[g + 1]])
+            dx = left_norms[g]
+            low, high = 0, len(norms)
+            if normalisation != _COSINE_:
+                low, high = band(normalisation, least, dx, norms)
+            count = add_up(row, postings, low, high, len(norms), count_work(row[0], postings[0]), state)
+            labels, scores = _with_room(labels, scores, size, size + 1 + (high - low if count < 0 else count))
+            a, b = least_line(normalisation, least, dx)
+            for i in range(high - low if count < 0 else count):
+                label = low + i if count < 0 else np.int64(touched[i])
+                m = sums[label]
+                sums[label] = 0.0
+                if m > 0.0 and m >= a + b * (np.sqrt(norms[label]) if normalisation == _COSINE_ else norms[label]):
+                    labels[size], scores[size] = label, normalised(normalisation, m, dx, norms[label])
+                    size += scores[size] >= least
+        found[q + 1] = size
+    return found, labels[:size], scores[:size]
+
+
+@compiled
+def _with_room(labels, scores, size, wanted):
+    """Return both arrays with room for `wanted` entries, the first `size` as they were."""
+    if wanted <= len(labels):
+        return labels, scores
+    longer = max(wanted, 2 * len(labels))
+    more_labels, more_scores = np.empty(longer, dtype=np.uint32), np.empty(longer)
+    more_labels[:size], more_scores[:size] = labels[:size], scores[:size]
+    return more_labels, more_scores
+
+
+@compiled
+def expand_reached(place, found, labels, scores, members, skipped):
+    """Turn the labels that reach a score into targets, best first, ties by row: (starts, rows, scores) by query.
+
+    `place`: (q,) the group result of each query. `members`: (starts, rows) by label.
+    """
+    starts, member_rows = members
+    begins = np.zeros(len(place) + 1, dtype=np.int64)
+    for q in range(len(place)):
+        count = 0
+        for i in range(found[place[q]], found[place[q] + 1]):
+            count += starts[labels[i] + 1] - starts[labels[i]]
+        begins[q + 1] = begins[q] + count  # the skipped one has a place for now
+    rows, own = np.empty(begins[-1], dtype=np.int64), np.empty(begins[-1])
+    size = 0
+    for q in range(len(place)):
+        first = size
+        for i in range(found[place[q]], found[place[q] + 1]):
+            for j in range(starts[labels[i]], starts[labels[i] + 1]):
+                rows[size], own[size] = member_rows[j], scores[i]
+                size += member_rows[j] != skipped[q]
+        by_row = np.argsort(rows[first:size])
+        order = by_row[np.argsort(-own[first:size][by_row], kind="mergesort")]
+        rows[first:size], own[first:size] = rows[first:size][order], own[first:size][order]
+        begins[q] = first
+    begins[-1] = size
+    return begins, rows[:size], own[:size]

@@ -1,0 +1,212 @@
+"""Numba kernels: one row of a sparse product, its normalisation and its top K in one pass, without the GIL.
+
+Every exact measure is a normalised product M = left·right (see `halfpath.Factors`); the kernels know three
+normalisations of m = M[x,y] by dx = ‖left[x,:]‖² and dy = ‖right[:,y]‖². Sums run in the order of left's sorted row, so
+that results depend neither on how queries are batched nor on which kernel adds them up.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from neupath.engine.products import Normalisation
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """Compile a function without the GIL, and keep it on disk where there is a place for it."""
+    try:
+        return njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # no folder to keep it in
+        return njit(nogil=True)(function)
+
+
+_NONE, _DICE = int(Normalisation.NONE), int(Normalisation.DICE)
+_SHORT = 32
+"""Hits that are kept faster in a sorted list than in a heap."""
+_LANES = 32
+_NO_SCORE = -1.0
+
+
+@compiled
+def normalised(normalisation, m, dx, dy):
+    """Return the score of m = M[x,y], normalised by dx and dy."""
+    if normalisation == _NONE or m == 0.0:
+        return m
+    if normalisation == _DICE:
+        return 2.0 * m / (dx + dy)
+    product = dx * dy
+    if not 1e-290 < product < 1e290:  # at the end of a float's range, though the score may not be
+        product = np.sqrt(dx) * np.sqrt(dy)
+        return m / product if product > 0.0 else 0.0
+    return m / np.sqrt(product)
+
+
+@compiled
+def ranks_below(score, row, other_score, other_row):
+    """Whether (score, row) comes after the other: a lower score or, at equal scores, a later row."""
+    return score < other_score or (score == other_score and row > other_row)
+
+
+@compiled
+def _sift_down(scores, rows, at, size):
+    """Restore a heap whose root ranks last, below position `at`."""
+    while True:
+        last = at
+        for child in (2 * at + 1, 2 * at + 2):
+            if child < size and ranks_below(scores[child], rows[child], scores[last], rows[last]):
+                last = child
+        if last == at:
+            return
+        scores[at], scores[last] = scores[last], scores[at]
+        rows[at], rows[last] = rows[last], rows[at]
+        at = last
+
+
+@compiled
+def _offer(scores, rows, size, score, row):
+    """Keep the best entries of a stream in a heap of fixed capacity; return its size."""
+    if size < len(rows):
+        at = size
+        scores[at], rows[at] = score, row
+        while at > 0 and ranks_below(scores[at], rows[at], scores[(at - 1) // 2], rows[(at - 1) // 2]):
+            parent = (at - 1) // 2
+            scores[at], scores[parent] = scores[parent], scores[at]
+            rows[at], rows[parent] = rows[parent], rows[at]
+            at = parent
+        return size + 1
+    if size > 0 and ranks_below(scores[0], rows[0], score, row):
+        scores[0], rows[0] = score, row
+        _sift_down(scores, rows, 0, size)
+    return size
+
+
+@compiled
+def insert(scores, rows, size, score, row):
+    """Keep the best entries of a stream in a short list, best first; return its length."""
+    if size == len(rows):
+        if not ranks_below(scores[size - 1], rows[size - 1], score, row):
+            return size
+        size -= 1
+    at = size
+    while at > 0 and ranks_below(scores[at - 1], rows[at - 1], score, row):
+        scores[at], rows[at] = scores[at - 1], rows[at - 1]
+        at -= 1
+    scores[at], rows[at] = score, row
+    return size + 1
+
+
+@compiled
+def _sort_heap(scores, rows, size):
+    """Turn the heap into a list, best first."""
+    for end in range(size - 1, 0, -1):
+        scores[0], scores[end] = scores[end], scores[0]
+        rows[0], rows[end] = rows[end], rows[0]
+        _sift_down(scores, rows, 0, end)
+
+
+@compiled
+def _accumulate(left, right, row, sums, touched):
+    """Add up M[row,:] in `sums`, listing in `touched` the columns met; return how many.
+
+    A column is always written down and counted only when it is new: a guess at a branch would often be wrong.
+    """
+    left_indptr, left_indices, left_data = left
+    right_indptr, right_indices, right_data = right
+    count = 0
+    for i in range(left_indptr[row], left_indptr[row + 1]):
+        middle, weight = left_indices[i], left_data[i]
+        for j in range(right_indptr[middle], right_indptr[middle + 1]):
+            column = right_indices[j]
+            added = weight * right_data[j]
+            before = sums[column]
+            touched[count] = column
+            count += (before == 0.0) & (added > 0.0)  # products of tiny weights may vanish
+            sums[column] = before + added
+    return count
+
+
+@compiled
+def _lower_bound(scores, count, k, lanes):
+    """Return a score that at least k of the first `count` scores reach, near the k-th best.
+
+    The best scores of many lanes are scores of different columns, so the k-th best of them will do.
+    """
+    lanes[:] = _NO_SCORE
+    for start in range(0, count - len(lanes) + 1, len(lanes)):
+        for lane in range(len(lanes)):
+            score = scores[start + lane]
+            lanes[lane] = score if score > lanes[lane] else lanes[lane]
+    bound = 0.0
+    for lane in range(len(lanes)):
+        reached = 0
+        for other in range(len(lanes)):
+            reached += lanes[other] >= lanes[lane]
+        if reached >= k and lanes[lane] > bound:
+            bound = lanes[lane]
+    return bound
+
+
+@compiled
+def keep_best(scores, rows, count, best_scores, best_rows):
+    """Write the best of the first `count` scores, with their rows, best first, then 0 and -1; return how many.
+
+    Scores below 0 don't count.
+    """
+    k = len(best_rows)
+    short = k <= _SHORT
+    bound = 0.0
+    if 2 * k <= _LANES and count >= 2 * _LANES:
+        bound = _lower_bound(scores, count, k, np.empty(_LANES))
+    size = 0
+    for i in range(count):
+        if scores[i] >= bound:
+            if short:
+                size = insert(best_scores, best_rows, size, scores[i], rows[i])
+            else:
+                size = _offer(best_scores, best_rows, size, scores[i], rows[i])
+    if not short:
+        _sort_heap(best_scores, best_rows, size)
+    best_rows[size:] = -1
+    best_scores[size:] = 0.0
+    return size
+
+
+@compiled
+def top_k(
+    left, right, left_norms, right_norms, normalisation, queries, skipped, candidates, scratch, best_rows, best_scores
+):
+    """Write each query's best related targets into `best_rows` and `best_scores`; return how many each has.
+
+    `left`, `right`: (indptr, indices, data). `queries`, `skipped`: (q,) rows of left, and the target each leaves out
+    (-1: none). `candidates`: (targets,) booleans, or empty for all. `scratch`: sums, which are 0 before and after, and
+    room to list targets and their scores, for one more each. `best_rows`, `best_scores`: (q, k), best first, ties by
+    row, then -1 and 0.
+    Only targets with a score above 0 count: the others are not related at all.
+    """
+    sums, touched, scores = scratch
+    sizes = np.zeros(len(queries), dtype=np.int64)
+    restricted = len(candidates) > 0
+    for q in range(len(queries)):
+        x = queries[q]
+        count = _accumulate(left, right, x, sums, touched)
+        for i in range(count):
+            y = touched[i]
+            scores[i] = normalised(normalisation, sums[y], left_norms[x], right_norms[y])
+            sums[y] = 0.0
+            if y == skipped[q] or (restricted and not candidates[y]):
+                scores[i] = _NO_SCORE
+        sizes[q] = keep_best(scores, touched, count, best_scores[q], best_rows[q])
+    return sizes
+
+
+@compiled
+def score_rows(left, right, left_norms, right_norms, normalisation, queries, scores):
+    """Write the score of each query with every target into `scores`, which holds zeros; shape (q, targets)."""
+    touched = np.empty(len(right_norms) + 1, dtype=np.uint32)
+    for q in range(len(queries)):
+        x = queries[q]
+        for i in range(_accumulate(left, right, x, scores[q], touched)):
+            y = touched[i]
+            scores[q, y] = normalised(normalisation, scores[q, y], left_norms[x], right_norms[y])

@@ -1,0 +1,276 @@
+"""HIN: an immutable typed graph, with the nodes of each type and one sparse matrix a relation."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+
+from neupath.errors import GraphError, NodeError, QueryError, listed
+from neupath.graph.metapath import MetaPath
+from neupath.graph.nodes import Id, Mask, Nodes, Rows
+from neupath.graph.schema import Link, Relation, Schema
+
+Duplicates = Literal["count", "drop", "error"]
+Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    Csr = csr_array[np.float64]
+else:
+    Csr = csr_array  # older scipy cannot subscript it
+
+
+@dataclass(frozen=True)
+class Edges:
+    """The edges of one relation as rows: shape (number of edges,) each. No weights means 1 for every edge."""
+
+    relation: Relation
+    sources: Rows
+    targets: Rows
+    weights: Floats | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class HIN:
+    """A heterogeneous information network: typed nodes and typed, weighted edges. It never changes.
+
+    >>> from neupath.io import load
+    >>> hin = load("toy")
+    >>> hin.num_nodes("author"), hin.metapath("APVPA").source
+    (5, 'author')
+    """
+
+    schema: Schema
+    nodes: Mapping[str, Nodes]
+    matrices: Mapping[Relation, Csr]
+    notes: tuple[str, ...] = ()
+    """What the reader of the graph wants its user to know, such as a file it left out."""
+    _transposes: dict[Relation, Csr] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def build(
+        cls,
+        nodes: Iterable[Nodes],
+        edges: Iterable[Edges],
+        *,
+        duplicates: Duplicates = "count",
+        abbreviations: Mapping[str, str] | None = None,
+        notes: Sequence[str] = (),
+    ) -> "HIN":
+        """Make a graph of nodes and edges.
+
+        Parallel edges count as separate path instances (`count`: their weights add up), are kept once (`drop`: the
+        first one's weight), or are refused (`error`). An undirected relation lists each edge once, in either direction.
+        """
+        check_duplicates(duplicates)
+        by_type: dict[str, Nodes] = {}
+        for given in nodes:
+            if by_type.setdefault(given.node_type, given) is not given:
+                raise GraphError(f"nodes of type {given.node_type!r} are given twice; give each type once")
+        all_edges = list(edges)
+        schema = Schema(tuple(by_type), tuple(e.relation for e in all_edges), abbreviations or {})
+        matrices = {e.relation: _to_matrix(e, by_type, duplicates) for e in all_edges}
+        return cls(schema, MappingProxyType(by_type), MappingProxyType(matrices), tuple(notes))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restore, (self.schema, dict(self.nodes), dict(self.matrices), self.notes)
+
+    def num_nodes(self, node_type: str) -> int:
+        return len(self.nodes[self.schema.node_type(node_type)])
+
+    def num_edges(self, relation: Relation) -> int:
+        """Count the joined pairs of nodes, those of an undirected relation once."""
+        matrix = self.matrices[relation]
+        if relation.directed:
+            return int(matrix.nnz)
+        loops = int(np.count_nonzero(matrix.diagonal()))
+        return (int(matrix.nnz) - loops) // 2 + loops
+
+    def metapath(self, text: str) -> MetaPath:
+        """Read a meta-path over this graph's schema."""
+        return MetaPath.parse(self.schema, text)
+
+    def matrix(self, link: Link) -> Csr:
+        """Return the weights of a link's edges; shape (nodes of its source type, nodes of its target type)."""
+        if not link.reverse:
+            return self.matrices[link.relation]
+        if link.relation not in self._transposes:
+            self._transposes[link.relation] = freeze(self.matrices[link.relation].T.tocsr())
+        return self._transposes[link.relation]
+
+    def find(self, node_type: str, query: Id) -> int:
+        """Return the row of the node with this id or name."""
+        return self.nodes[self.schema.node_type(node_type)].find(query)
+
+    def find_type(self, ids: Sequence[Id], what: str) -> str:
+        """Find the one node type that knows all the ids or names; `what` says whose they are, for errors."""
+        distinct = list(dict.fromkeys(ids))
+        fitting, reasons = [], []
+        for name, nodes in self.nodes.items():
+            try:
+                nodes.find_many(distinct)
+                fitting.append(name)
+            except NodeError as error:
+                reasons.append(str(error))
+        if len(fitting) == 1:
+            return fitting[0]
+        if fitting:
+            raise QueryError(
+                f"{what} could be of type {' or '.join(fitting)}; say which with --type, in Python node_type"
+            )
+        raise NodeError(f"no node type knows all nodes of {what}: {listed(reasons, 2)}")
+
+    def candidates(
+        self, node_type: str, *, among: Sequence[Id] | None = None, where: str | Sequence[str] = ()
+    ) -> Mask | None:
+        """Mark the nodes that a filter leaves: given ids or names, and attribute conditions; None means all."""
+        conditions = [where] if isinstance(where, str) else list(where or ())
+        if among is None and not conditions:
+            return None
+        nodes = self.nodes[self.schema.node_type(node_type)]
+        mask = np.ones(len(nodes), dtype=np.bool_) if among is None else nodes.among(among)
+        for condition in conditions:
+            mask = mask & nodes.where(condition)
+        return mask
+
+
+def _restore(schema: Schema, nodes: dict[str, Nodes], matrices: dict[Relation, Csr], notes: tuple[str, ...]) -> HIN:
+    """Make a graph again of what was sent to another process."""
+    frozen = {relation: freeze(matrix) for relation, matrix in matrices.items()}
+    return HIN(schema, MappingProxyType(nodes), MappingProxyType(frozen), notes)
+
+
+def freeze(matrix: Csr) -> Csr:
+    """Sort a matrix's indices, as 32 bits where they fit, and make its arrays read-only; returns the same matrix."""
+    matrix.sort_indices()
+    if max(*matrix.shape, matrix.nnz) < 2**31:
+        matrix.indices, matrix.indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32)
+    for array in (matrix.data, matrix.indices, matrix.indptr):
+        array.flags.writeable = False
+    return matrix
+
+
+def _to_matrix(edges: Edges, nodes: Mapping[str, Nodes], duplicates: Duplicates) -> Csr:
+    relation = edges.relation
+    sources, targets = nodes[relation.source], nodes[relation.target]
+    _check_rows(edges, len(sources), len(targets))
+    weights = np.ones(len(edges.sources)) if edges.weights is None else np.asarray(edges.weights, dtype=np.float64)
+    _check_weights(relation, weights)
+    rows, columns = edges.sources, edges.targets
+    if not relation.directed:
+        rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
+    if duplicates != "count":
+        first = first_of_each(rows, columns, len(targets))
+        if duplicates == "error" and len(first) < len(rows):
+            repeat = int(np.setdiff1d(np.arange(len(rows)), first)[0])
+            raise repeated_edge(relation, sources.id(rows[repeat]), targets.id(columns[repeat]), repeat + 1)
+        rows, columns, weights = rows[first], columns[first], weights[first]
+    else:
+        rows, columns, weights = summed_in_order(rows, columns, weights)
+    if not relation.directed:
+        other_way = rows != columns
+        rows, columns = np.concatenate([rows, columns[other_way]]), np.concatenate([columns, rows[other_way]])
+        weights = np.concatenate([weights, weights[other_way]])
+    shape = (len(sources), len(targets))
+    matrix = coo_array((weights, (rows, columns)), shape=shape).tocsr()
+    matrix.eliminate_zeros()  # an edge of weight 0 is no path
+    check_sums(relation, matrix.data)
+    return freeze(matrix)
+
+
+def check_sums(relation: Relation, weights: Floats) -> None:
+    """Refuse weights that became infinite when those of parallel edges were added up."""
+    if not np.isfinite(weights).all():
+        raise GraphError(
+            f"weights of parallel edges of '{relation}' add up to more than a float can hold; scale them down"
+        )
+
+
+def check_duplicates(duplicates: str) -> None:
+    """Refuse what is no way to treat parallel edges."""
+    if duplicates not in ("count", "drop", "error"):
+        raise QueryError(f"duplicates is {duplicates!r}; it can be 'count', 'drop' or 'error'")
+
+
+def repeated_edge(relation: Relation, source: Id, target: Id, number: int) -> GraphError:
+    """Say that parallel edges were given where they are not allowed."""
+    return GraphError(
+        f"relation '{relation}' has the edge {source!r} to {target!r} more than once (edge number {number}); "
+        f"use duplicates='count' or 'drop' to allow it"
+    )
+
+
+def summed_in_order(rows: Rows, columns: Rows, weights: Floats) -> tuple[Rows, Rows, Floats]:
+    """Return each pair once with the sum of its weights, added in the order in which they were given.
+
+    Whole numbers are left as they are where floats hold all sums of them: these are the same in any order.
+    """
+    with np.errstate(over="ignore"):
+        is_exact = weights.sum() < 2**53
+    if is_exact and not np.any(weights != np.rint(weights)):
+        return rows, columns, weights
+    order = np.lexsort((columns, rows))
+    rows, columns = rows[order], columns[order]
+    new = np.ones(len(order), dtype=np.bool_)
+    new[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
+    sums = np.bincount(np.cumsum(new) - 1, weights=weights[order])
+    return rows[new], columns[new], sums.astype(np.float64)
+
+
+def first_of_each(rows: Rows, columns: Rows, width: int) -> Rows:
+    """Return, ascending, the positions where a (row, column) pair stands for the first time."""
+    pairs = rows.astype(np.int64) * width + columns
+    return np.sort(np.unique(pairs, return_index=True)[1]).astype(np.int64)
+
+
+def _check_rows(edges: Edges, num_sources: int, num_targets: int) -> None:
+    if len(edges.sources) != len(edges.targets):
+        raise GraphError(
+            f"relation '{edges.relation}' has {len(edges.sources):,} sources but {len(edges.targets):,} targets"
+        )
+    if edges.weights is not None and len(edges.weights) != len(edges.sources):
+        raise GraphError(
+            f"relation '{edges.relation}' has {len(edges.weights):,} weights for {len(edges.sources):,} edges"
+        )
+    for rows, count, node_type in (
+        (edges.sources, num_sources, edges.relation.source),
+        (edges.targets, num_targets, edges.relation.target),
+    ):
+        if len(rows) and (rows.min() < 0 or rows.max() >= count):
+            bad = int(rows.min() if rows.min() < 0 else rows.max())
+            raise GraphError(f"relation '{edges.relation}' names {node_type} row {bad}, but there are {count:,} rows")
+
+
+def _check_weights(relation: Relation, weights: Floats) -> None:
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        raise GraphError(
+            f"relation '{relation}', edge number {bad[0] + 1}: weight {weights[bad[0]]} is not allowed; "
+            f"weights are finite numbers, 0 or more"
+        )
+
+
+def digest_nodes(hin: HIN) -> str:
+    """Return a text that differs between graphs with different nodes, or nodes in another order."""
+    found = sha256(str([(t, len(nodes)) for t, nodes in hin.nodes.items()]).encode())
+    for nodes in hin.nodes.values():
+        sink = pa.BufferOutputStream()
+        batch = pa.record_batch([nodes.ids], names=["id"])
+        with pa.ipc.new_stream(sink, batch.schema) as stream:
+            stream.write_batch(batch)
+        found.update(sink.getvalue())
+    return found.hexdigest()
+
+
+def digest(hin: HIN) -> str:
+    """Return a text that differs between graphs with different nodes, relations or edges."""
+    found = sha256(digest_nodes(hin).encode())
+    for relation, matrix in hin.matrices.items():
+        found.update(str(relation).encode())
+        for part in (matrix.indptr, matrix.indices, matrix.data):
+            found.update(np.ascontiguousarray(part).tobytes())
+    return found.hexdigest()

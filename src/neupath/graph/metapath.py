@@ -1,0 +1,382 @@
+"""MetaPath: a sequence of steps over a Schema, which says what kind of paths make two nodes similar."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice, pairwise
+
+from neupath.errors import MetaPathError, did_you_mean, listed
+from neupath.graph.schema import Link, Schema
+
+# ---- The notation of meta-paths
+
+
+Links = tuple[Link, ...]
+
+
+def parse_steps(schema: Schema, text: str) -> list[Links]:
+    """Read `author-paper-author`, `APA` or `paper -cites-> paper` as the links of each step."""
+    stripped = text.strip()
+    if not stripped:
+        raise MetaPathError("the meta-path is empty; write node types joined by dashes, such as author-paper-author")
+    if "-" in stripped or stripped.casefold() in (t.casefold() for t in schema.node_types):
+        return _PathReader(schema, stripped).read()
+    return _PathReader(schema, "-".join(_read_initials(schema, stripped))).read()
+
+
+def arrow(links: Links) -> str:
+    """Write the relations of a step in the notation: `-cites->`, `<-cites-`, or `-likes-` with no direction."""
+    names = "|".join(link.relation.name for link in links)
+    directions = {link.reverse for link in links if link.relation.directed}
+    if directions == {False}:
+        return f"-{names}->"
+    return f"<-{names}-" if directions == {True} else f"-{names}-"
+
+
+def _read_initials(schema: Schema, text: str) -> tuple[str, ...]:
+    """Find the one sequence of types, joined by relations, that the letters can stand for."""
+    if len(text.split()) > 1 or len(text) > 64:
+        raise MetaPathError(
+            f"meta-path {text!r} has no dashes; write node types joined by dashes, such as author-paper"
+        )
+    choices = [schema.types_of_letter(letter) for letter in text]
+    for position, (letter, types) in enumerate(zip(text, choices, strict=True), 1):
+        if not types:
+            raise MetaPathError(
+                f"meta-path {text!r}: letter {position}, {letter!r}, begins no node type "
+                f"(there are {listed(schema.node_types)}); write the types out, joined by dashes"
+                f"{did_you_mean(text, schema.node_types)}"
+            )
+    readings = list(islice(_joined_readings(schema, choices), 4))
+    if not readings:
+        raise MetaPathError(
+            f"meta-path {text!r}: no types with these initials are joined in this order; {_possible_steps(schema)}"
+        )
+    if len(readings) > 1:
+        raise MetaPathError(
+            f"meta-path {text!r} could be {' or '.join('-'.join(r) for r in readings)}; write the one you mean"
+        )
+    return readings[0]
+
+
+def _joined_readings(schema: Schema, choices: list[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    """List the ways to pick one type a position so that neighbours are joined, never entering a dead end."""
+    viable = [set(choices[-1])]
+    for types in reversed(choices[:-1]):
+        viable.append({t for t in types if viable[-1].intersection(schema.neighbours(t))})
+    viable.reverse()
+
+    def extend(reading: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        if len(reading) == len(choices):
+            yield reading
+            return
+        for node_type in choices[len(reading)]:
+            joined = not reading or node_type in schema.neighbours(reading[-1])
+            if joined and node_type in viable[len(reading)]:
+                yield from extend((*reading, node_type))
+
+    return extend(())
+
+
+def _possible_steps(schema: Schema) -> str:
+    joined = "; ".join(f"{t} to {listed(schema.neighbours(t))}" for t in schema.node_types if schema.neighbours(t))
+    return f"one step leads from {joined}" if joined else "this graph has no relations"
+
+
+@dataclass(frozen=True)
+class _Edge:
+    """What stands between two types: relation names, if any, and whether they are walked in reverse (None: unsaid)."""
+
+    names: tuple[str, ...] = ()
+    reverse: bool | None = None
+
+
+class _PathReader:
+    """A cursor over the text; each method reads one part and moves on."""
+
+    def __init__(self, schema: Schema, text: str) -> None:
+        self.schema = schema
+        self.text = text
+        self.position = 0
+        self.step = 0
+
+    def read(self) -> list[Links]:
+        current = self._read_type(after=None)
+        steps: list[Links] = []
+        while self._rest():
+            self.step += 1
+            edge = self._read_edge(current)
+            target = self._read_type(after=current)
+            steps.append(self._choose(current, target, edge))
+            current = target
+        if not steps:
+            raise MetaPathError(
+                f"meta-path {self.text!r} is one type; a meta-path needs at least one step, and {self._onward(current)}"
+            )
+        return steps
+
+    def _rest(self) -> str:
+        return self.text[self.position :].lstrip()
+
+    def _take(self, token: str) -> bool:
+        rest = self._rest()
+        if not rest.startswith(token):
+            return False
+        self.position = len(self.text) - len(rest) + len(token)
+        return True
+
+    def _longest(self, words: Iterable[str], closings: tuple[str, ...]) -> str | None:
+        """Return the longest of the words that stands here, in any case, before one of the closings."""
+        rest = self._rest()
+        for exact in (True, False):
+            for word in sorted(words, key=len, reverse=True):
+                here, after = rest[: len(word)], rest[len(word) :].lstrip()
+                same = here == word if exact else here.lower() == word.lower()
+                if same and any(after.startswith(c) if c else not after for c in closings):
+                    return word
+        return None
+
+    def _type_here(self) -> str | None:
+        return self._longest(self.schema.node_types, ("-", "<-", ""))
+
+    def _read_type(self, after: str | None) -> str:
+        found = self._type_here()
+        if found is not None:
+            self.position = len(self.text) - len(self._rest()) + len(found)
+            return found
+        where = f"meta-path {self.text!r}, step {self.step}" if after else f"meta-path {self.text!r}, at its start"
+        word = self._rest().replace("<", "-").split("-")[0].strip()
+        if not word:
+            raise MetaPathError(f"{where}: a node type is missing; {self._onward(after)}")
+        raise MetaPathError(
+            f"{where}: no node type {word!r} in this graph (it has {listed(self.schema.node_types)}); "
+            f"{self._onward(after)}{did_you_mean(word, self.schema.node_types)}"
+        )
+
+    def _onward(self, after: str | None) -> str:
+        if after is None:
+            return f"it can start at {listed(self.schema.node_types)}"
+        return f"one step from {after} leads to {listed(self.schema.neighbours(after)) or 'nothing'}"
+
+    def _read_edge(self, source: str) -> _Edge:
+        if self._take("<-"):
+            edge = _Edge(self._read_names(source, "-"), True)
+        elif self._take("->"):
+            edge = _Edge((), False)
+        elif not self._take("-"):
+            raise MetaPathError(
+                f"meta-path {self.text!r}, step {self.step}: expected '-', '->' or '<-' before {self._rest()!r}"
+            )
+        elif names := self._read_names(source, "->"):
+            edge = _Edge(names, False)
+        else:
+            edge = _Edge(() if self._type_here() else self._read_names(source, "-"))
+        if not edge.names and not self._type_here():
+            self._refuse_relation(source, edge)
+        return edge
+
+    def _read_names(self, source: str, closing: str) -> tuple[str, ...]:
+        """Read `name|name` and the closing behind it, or nothing and stay where we are."""
+        start = self.position
+        known = {link.relation.name for link in self.schema.links_from(source)}
+        names: list[str] = []
+        while (name := self._longest(known, ("|", closing))) is not None:
+            self._take(self._rest()[: len(name)])
+            names.append(name)
+            if self._take("|"):
+                continue
+            if not self._rest().startswith("->") or closing == "->":
+                self._take(closing)
+                return tuple(names)
+            break
+        self.position = start
+        return ()
+
+    def _refuse_relation(self, source: str, edge: _Edge) -> None:
+        """Complain of an unknown relation where the text has the shape of one; a type's complaint is made elsewhere."""
+        word, dash, after = self._rest().partition("-")
+        if not dash or not (edge.reverse or after.startswith(">")):
+            return
+        links = self.schema.links_from(source)
+        ways = listed(f"'{arrow((link,))} {link.target}'" for link in links) or "none"
+        raise MetaPathError(
+            f"meta-path {self.text!r}, step {self.step}: no relation {word.strip()!r} at {source} (there are {ways})"
+            f"{did_you_mean(word.strip(), (link.relation.name for link in links))}"
+        )
+
+    def _choose(self, source: str, target: str, edge: _Edge) -> Links:
+        where = f"meta-path {self.text!r}, step {self.step}"
+        joined = self.schema.links(source, target)
+        if not joined:
+            raise MetaPathError(f"{where}: no relation joins {source} and {target}; {self._onward(source)}")
+        ways = " or ".join(f"'{source} {arrow((link,))} {target}'" for link in joined)
+        chosen = tuple(
+            link
+            for link in joined
+            if (not edge.names or link.relation.name in edge.names)
+            and (edge.reverse is None or not link.relation.directed or link.reverse == edge.reverse)
+        )
+        if not set(edge.names) <= {link.relation.name for link in chosen} or not chosen:
+            asked = "|".join(edge.names) or "a relation"
+            raise MetaPathError(
+                f"{where}: {asked} does not lead that way from {source} to {target}; possible is {ways}"
+            )
+        if edge.reverse is None and source == target and any(link.relation.directed for link in chosen):
+            raise MetaPathError(f"{where}: {source} to {target} can be walked in two directions; say which: {ways}")
+        return chosen
+
+
+# ---- MetaPath
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a meta-path: the links it may follow, all between the same two types."""
+
+    links: tuple[Link, ...]
+
+    @property
+    def source(self) -> str:
+        return self.links[0].source
+
+    @property
+    def target(self) -> str:
+        return self.links[0].target
+
+    def reversed(self) -> "Step":
+        return Step(tuple(link.reversed() for link in self.links))
+
+
+@dataclass(frozen=True)
+class MetaPath:
+    """A path over node types, such as author-paper-venue-paper-author.
+
+    A step between two types follows every relation that joins them; where the types don't decide, name the relation and
+    the direction: `paper -cites-> paper <-cites- paper`.
+
+    >>> from neupath.graph.schema import Relation
+    >>> relations = (Relation("author", "writes", "paper"), Relation("paper", "cites", "paper"))
+    >>> schema = Schema(("author", "paper"), relations)
+    >>> print(MetaPath.parse(schema, "APA"))
+    author-paper-author
+    >>> path = MetaPath.parse(schema, "paper-cites->paper")
+    >>> print(path, "|", path.reversed(), "|", path.is_symmetric)
+    paper -cites-> paper | paper <-cites- paper | False
+    """
+
+    schema: Schema
+    steps: tuple[Step, ...]
+
+    def __post_init__(self) -> None:
+        if not self.steps:
+            raise MetaPathError("a meta-path needs at least one step, such as author-paper")
+        for before, after in pairwise(self.steps):
+            if before.target != after.source:
+                raise MetaPathError(f"a step to {before.target!r} cannot be followed by one from {after.source!r}")
+
+    @classmethod
+    def parse(cls, schema: Schema, text: str) -> "MetaPath":
+        """Read a meta-path: type names joined by dashes, initials, or steps with named relations."""
+        return cls(schema, tuple(Step(links) for links in parse_steps(schema, text)))
+
+    @property
+    def source(self) -> str:
+        return self.steps[0].source
+
+    @property
+    def target(self) -> str:
+        return self.steps[-1].target
+
+    @property
+    def node_types(self) -> tuple[str, ...]:
+        """The type at each position, one more than there are steps."""
+        return (self.source, *(step.target for step in self.steps))
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __str__(self) -> str:
+        """Print canonically: what is printed reads back as the same meta-path."""
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
+        parts = [self.source]
+        for step in self.steps:
+            parts.append("-" if self._types_decide(step) else f" {arrow(step.links)} ")
+            parts.append(step.target)
+        return "".join(parts)
+
+    def _types_decide(self, step: Step) -> bool:
+        follows_all = set(step.links) == set(self.schema.links(step.source, step.target))
+        has_direction = step.source == step.target and any(link.relation.directed for link in step.links)
+        clear = not any("-" in node_type for node_type in self.schema.node_types)
+        return follows_all and not has_direction and clear
+
+    def reversed(self) -> "MetaPath":
+        return MetaPath(self.schema, tuple(step.reversed() for step in reversed(self.steps)))
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether the path reads the same from its other end."""
+        return self == self.reversed()
+
+    @property
+    def is_round_trip(self) -> bool:
+        """Whether the path is a half-path walked out and back, P = H·H⁻¹, as PathSim needs it."""
+        return len(self) % 2 == 0 and self.is_symmetric
+
+    def half(self) -> "MetaPath":
+        """Return H of a symmetric meta-path P = H·H⁻¹."""
+        self.require_round_trip("its half")
+        return MetaPath(self.schema, self.steps[: len(self) // 2])
+
+    def require_round_trip(self, what: str) -> None:
+        """Refuse a path that is not H·H⁻¹, and say which one is."""
+        if self.is_round_trip:
+            return
+        there_and_back = MetaPath(self.schema, self.steps + self.reversed().steps)
+        reason = "has an odd number of steps" if self.is_symmetric else "is not symmetric"
+        raise MetaPathError(
+            f"{what} needs a symmetric meta-path of even length, and '{self}' {reason}; "
+            f"'{there_and_back}' would do, or a measure for any path: hetesim, pcrw, pathcount, dwpc"
+        )
+
+    def all_relations_steps(self) -> list[str]:
+        """Describe the steps that follow several relations at once, because the types alone don't choose one."""
+        several = {
+            frozenset((step.source, step.target)): step
+            for step in reversed(self.steps)
+            if len(step.links) > 1 and self._types_decide(step)
+        }
+        return [
+            f"{step.source}-{step.target} follows any of "
+            + ", ".join(sorted(link.relation.name for link in step.links))
+            + f" (one alone: '{step.source} {arrow(step.links[:1])} {step.target}')"
+            for step in reversed(several.values())
+        ]
+
+
+def enumerate_metapaths(schema: Schema, source: str, max_length: int, *, symmetric: bool = True) -> Iterator[MetaPath]:
+    """List the meta-paths from a node type, shortest first, one relation a step.
+
+    Symmetric ones are every half-path of up to `max_length / 2` steps walked out and back.
+
+    >>> from neupath.graph.schema import Relation
+    >>> schema = Schema(("author", "paper"), (Relation("author", "writes", "paper"),))
+    >>> [str(path) for path in enumerate_metapaths(schema, "author", 4)]
+    ['author-paper-author', 'author-paper-author-paper-author']
+    """
+    if max_length < (2 if symmetric else 1):
+        kind = "a symmetric meta-path has at least 2 steps" if symmetric else "a meta-path has at least 1 step"
+        raise MetaPathError(f"max_length is {max_length}, but {kind}")
+    frontier: list[tuple[Step, ...]] = [()]
+    for _ in range(max_length // 2 if symmetric else max_length):
+        frontier = [
+            (*steps, Step((link,)))
+            for steps in frontier
+            for link in schema.links_from(steps[-1].target if steps else schema.node_type(source))
+        ]
+        for steps in frontier:
+            back = tuple(step.reversed() for step in reversed(steps)) if symmetric else ()
+            yield MetaPath(schema, steps + back)

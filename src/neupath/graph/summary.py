@@ -1,0 +1,109 @@
+"""Description: what a graph holds, as `neupath info` shows it."""
+
+from dataclasses import asdict, dataclass
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neupath.graph.hin import HIN
+from neupath.graph.metapath import enumerate_metapaths
+from neupath.graph.schema import Relation
+
+_CANDIDATES_PER_TYPE = 8
+
+
+@dataclass(frozen=True)
+class NodeTypeSummary:
+    """The nodes of one type; isolated ones have no edge at all."""
+
+    node_type: str
+    nodes: int
+    isolated: int
+    named: bool
+    attributes: list[str]
+
+
+@dataclass(frozen=True)
+class RelationSummary:
+    """The edges of one relation, and how many a node has at either end."""
+
+    source: str
+    name: str
+    target: str
+    directed: bool
+    edges: int
+    weight: float
+    """All weights together: more than there are edges where parallel ones were counted."""
+    source_degree_mean: float
+    source_degree_max: int
+    target_degree_mean: float
+    target_degree_max: int
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A graph's types, relations, and the shortest symmetric meta-paths to search with."""
+
+    node_types: list[NodeTypeSummary]
+    relations: list[RelationSummary]
+    metapaths: dict[str, list[str]]
+    notes: list[str]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return what `info --json` prints."""
+        return asdict(self)
+
+
+def summarise(hin: HIN, max_length: int = 4) -> Summary:
+    """Count what a graph holds and list candidate meta-paths of each type.
+
+    >>> from neupath import load
+    >>> describe(load("toy")).metapaths["venue"]
+    ['venue-paper-venue', 'venue-paper-author-paper-venue', 'venue-paper-venue-paper-venue']
+    """
+    return Summary(
+        [_describe_type(hin, node_type) for node_type in hin.schema.node_types],
+        [_describe_relation(hin, relation) for relation in hin.schema.relations],
+        {t: _candidates(hin, t, max_length) for t in hin.schema.node_types if hin.schema.neighbours(t)},
+        list(hin.notes),
+    )
+
+
+def _candidates(hin: HIN, node_type: str, max_length: int) -> list[str]:
+    paths = enumerate_metapaths(hin.schema, node_type, max_length)
+    return [str(path) for path in islice(paths, _CANDIDATES_PER_TYPE)]
+
+
+def _describe_type(hin: HIN, node_type: str) -> NodeTypeSummary:
+    nodes = hin.nodes[node_type]
+    degrees = np.zeros(len(nodes), dtype=np.int64)
+    for relation, matrix in hin.matrices.items():
+        if relation.source == node_type:
+            degrees += np.diff(matrix.indptr)
+        if relation.target == node_type:
+            degrees += np.bincount(matrix.indices, minlength=len(nodes))
+    isolated = int(np.count_nonzero(degrees == 0))
+    return NodeTypeSummary(node_type, len(nodes), isolated, nodes.names is not None, nodes.attributes.column_names)
+
+
+def _describe_relation(hin: HIN, relation: Relation) -> RelationSummary:
+    matrix = hin.matrices[relation]
+    forward = np.diff(matrix.indptr)
+    backward = np.bincount(matrix.indices, minlength=matrix.shape[1])
+    return RelationSummary(
+        relation.source,
+        relation.name,
+        relation.target,
+        relation.directed,
+        hin.num_edges(relation),
+        float(matrix.sum()) if relation.directed else float((matrix.sum() + matrix.diagonal().sum()) / 2),
+        _mean(forward),
+        int(forward.max(initial=0)),
+        _mean(backward),
+        int(backward.max(initial=0)),
+    )
+
+
+def _mean(degrees: NDArray[np.integer]) -> float:
+    return round(float(degrees.mean()), 3) if len(degrees) else 0.0

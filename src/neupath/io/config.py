@@ -1,0 +1,196 @@
+"""graph.toml: what a reader cannot find out by itself about a folder of tables.
+
+Every key is optional; what is not said is detected::
+
+    delimiter = ";"                  # of text tables; also: quote, header = false
+    duplicates = "count"             # parallel edges: "count", "drop" or "error"
+    take = ["movie_actor", "likes"]  # relations to take; all others are left out
+    undirected = ["likes"]           # relations of a type to itself without a direction
+    ignore = ["raw_*.csv"]           # files to leave alone
+
+    [abbreviations]                  # letters in paths such as PAFAP
+    F = "affiliation"
+
+    [nodes.movie]                    # a node file: id column, name column, attributes (default: all others)
+    file = "movies.csv"
+    id = "movie_id"
+    name = "title"
+    attributes = ["year"]
+
+    [[edges]]                        # a relation file: its two types, the columns, a weight, undirected = true
+    name = "acts_in"
+    file = "cast.csv"
+    source = "actor"
+    target = "movie"
+    columns = ["actor_id", "movie_id"]
+    weight = "minutes"
+
+    [pair]                           # one table of all nodes and one of all edges, with their columns
+    nodes = "nodes.tsv"
+    edges = "edges.tsv"
+    id = "id"
+    name = "name"
+    type = "kind"
+    source = "source"
+    relation = "metaedge"
+    target = "target"
+    weight = "weight"
+
+    [triples]                        # head, relation, tail; types: a table of (entity, type), or one type for all
+    files = ["train.txt"]
+    columns = ["head", "relation", "tail"]
+    types = "entity_types.tsv"
+    type = "entity"
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+from neupath.errors import SourceError, did_you_mean, listed
+from neupath.io.text_files import Dialect
+
+C = TypeVar("C")
+NAME = "graph.toml"
+
+
+@dataclass(frozen=True)
+class NodesConfig:
+    """Where the nodes of one type stand."""
+
+    file: str
+    id: str | None = None
+    name: str | None = None
+    attributes: list[str] | None = None
+
+
+@dataclass(frozen=True)
+class EdgesConfig:
+    """Where the edges of one relation stand."""
+
+    name: str
+    file: str
+    source: str
+    target: str
+    columns: list[str] | None = None
+    weight: str | None = None
+    undirected: bool = False
+
+
+@dataclass(frozen=True)
+class PairConfig:
+    """Where all nodes and all edges stand, in one table each."""
+
+    nodes: str | None = None
+    edges: str | None = None
+    id: str | None = None
+    name: str | None = None
+    type: str | None = None
+    source: str | None = None
+    relation: str | None = None
+    target: str | None = None
+    weight: str | None = None
+
+
+@dataclass(frozen=True)
+class TriplesConfig:
+    """Where the triples of a knowledge graph stand."""
+
+    files: list[str] | None = None
+    columns: list[str] | None = None
+    types: str | None = None
+    type: str = "entity"
+
+
+@dataclass(frozen=True)
+class Config:
+    """A graph.toml, checked."""
+
+    delimiter: str | None = None
+    quote: str | None = None
+    header: bool | None = None
+    duplicates: str | None = None
+    take: list[str] = field(default_factory=list)
+    undirected: list[str] = field(default_factory=list)
+    ignore: list[str] = field(default_factory=list)
+    abbreviations: Mapping[str, str] = field(default_factory=dict)
+    nodes: Mapping[str, NodesConfig] = field(default_factory=dict)
+    edges: list[EdgesConfig] = field(default_factory=list)
+    pair: PairConfig | None = None
+    triples: TriplesConfig | None = None
+
+    @property
+    def names_tables(self) -> bool:
+        """Whether it says which files hold nodes and edges."""
+        return bool(self.nodes or self.edges or self.pair or self.triples)
+
+    @property
+    def dialect(self) -> Dialect:
+        return Dialect(self.delimiter, self.quote, self.header, comments=self.header is None)
+
+
+def read_config(path: Path) -> Config:
+    """Read a graph.toml, refusing keys that mean nothing."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise SourceError(f"no such file: {path}") from error
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SourceError(f"{path} is not valid TOML: {error}") from error
+    nodes, edges = content.pop("nodes", {}), content.pop("edges", [])
+    if not isinstance(nodes, dict) or not isinstance(edges, list):
+        raise SourceError(f"{path}: write node tables as [nodes.TYPE] and relations as [[edges]]")
+    nested: dict[str, Any] = {
+        "nodes": {name: _checked(NodesConfig, table, path, f"[nodes.{name}]") for name, table in nodes.items()},
+        "edges": [_checked(EdgesConfig, table, path, f"[[edges]] number {n}") for n, table in enumerate(edges, 1)],
+    }
+    for key, kind in (("pair", PairConfig), ("triples", TriplesConfig)):
+        if key in content:
+            nested[key] = _checked(kind, content.pop(key), path, f"[{key}]")
+    for key in ("delimiter", "quote"):
+        if len(str(content.get(key, " "))) > 1 or (content.get(key) == "" and key == "delimiter"):
+            raise SourceError(f"{path}: {key} = {content[key]!r} must be one character")
+    return _checked(Config, content, path, "the top level", nested)
+
+
+def _checked(kind: type[C], table: object, path: Path, where: str, nested: dict[str, Any] | None = None) -> C:
+    if not isinstance(table, dict):
+        raise SourceError(f"{path}: {where} must be a table of keys, not {table!r}")
+    hints = get_type_hints(kind)
+    known = [f.name for f in fields(kind) if f.name not in (nested or {})]  # type: ignore[arg-type]
+    for key, value in table.items():
+        if key not in known:
+            raise SourceError(
+                f"{path}: {where} has no key {key!r} (it can have {listed(known)}){did_you_mean(key, known)}"
+            )
+        if not _fits(value, hints[key]):
+            raise SourceError(f"{path}: {key} = {value!r} in {where} must be {_in_words(hints[key])}")
+    try:
+        return kind(**table, **(nested or {}))
+    except TypeError as error:
+        missing = [key for key in ("name", "file", "source", "target") if key in known and key not in table]
+        raise SourceError(f"{path}: {where} lacks {listed(missing)}") from error
+
+
+def _fits(value: object, hint: object) -> bool:
+    text = str(hint)
+    if isinstance(value, bool):
+        return "bool" in text
+    if isinstance(value, str):
+        return "list" not in text and "Mapping" not in text and "str" in text
+    if isinstance(value, list):
+        return "list" in text and all(isinstance(item, str) for item in value)
+    return isinstance(value, dict) and "Mapping" in text and all(isinstance(v, str) for v in value.values())
+
+
+def _in_words(hint: object) -> str:
+    text = str(hint)
+    if "list" in text:
+        return "a list of texts"
+    if "Mapping" in text:
+        return "a table of texts"
+    return "true or false" if "bool" in text else "a text"

@@ -1,0 +1,432 @@
+"""Public graphs that are known by name: where they come from, and how to fetch them with a checksum."""
+
+import ast
+import builtins
+import http.client
+import os
+import platform
+import shutil
+import sys
+import sysconfig
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from neupath._runtime.files import write_whole_folder
+from neupath._runtime.progress import Progress, silent
+from neupath.errors import NeuPathError, SourceError, WriteError, did_you_mean, listed
+from neupath.graph.hin import HIN, Edges
+from neupath.graph.nodes import Nodes
+from neupath.graph.schema import Relation
+from neupath.io.export import write_folder, write_tables
+from neupath.io.folder import recognise_folder
+from neupath.io.sources import read_tables
+from neupath.io.tables import TableFile
+from neupath.io.text_files import Dialect
+
+# ---- Where built and downloaded graphs are kept
+
+
+def cache_folder() -> Path:
+    """Return NEUPATH_CACHE, or neupath in the user's cache folder."""
+    given = os.environ.get("NEUPATH_CACHE")
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neupath"
+
+
+# ---- IMDB as in the papers on HAN and NeuPath, from the table that both start from
+
+
+_ACTORS = ("actor_1_name", "actor_2_name", "actor_3_name")
+_COMPLETE = (*_ACTORS, "director_name", "plot_keywords", "country")
+"""Rows with one of these missing are left out, which gives the papers' 4,780 movies, 5,841 actors, 2,269 directors."""
+
+
+def build_imdb(path: Path) -> HIN:
+    """Read movie_metadata.csv: every complete row is a movie, with its actors, director, genres and plot keywords."""
+    file = TableFile(path, Dialect(delimiter=",", quote='"', header=True))
+    columns = [*_COMPLETE, "movie_title", "title_year", "imdb_score", "genres"]
+    table = file.read(columns, dict.fromkeys(columns, pa.string()))
+    for column in _COMPLETE:
+        table = table.filter(pc.not_equal(table[column], ""))
+    movies = Nodes(
+        "movie",
+        pa.array(np.arange(len(table))),
+        _trimmed(table["movie_title"]),
+        pa.table(
+            {
+                "year": _numbers(table["title_year"], pa.int64()),
+                "country": table["country"],
+                "imdb_score": _numbers(table["imdb_score"], pa.float64()),
+            }
+        ),
+    )
+    cast = [_trimmed(table[column]).to_pylist() for column in _ACTORS]
+    people = [name for names in zip(*cast, strict=True) for name in names]
+    parts = {
+        "actor": (people, np.repeat(np.arange(len(table)), len(_ACTORS))),
+        "director": (_trimmed(table["director_name"]).to_pylist(), np.arange(len(table))),
+        "genre": _cut(table["genres"]),
+        "keyword": _cut(table["plot_keywords"]),
+    }
+    nodes, edges = [movies], []
+    for node_type, (words, rows) in parts.items():
+        codes = pa.array(words).dictionary_encode()
+        by_number = node_type in ("actor", "director")
+        ids = pa.array(np.arange(len(codes.dictionary))) if by_number else codes.dictionary
+        nodes.append(Nodes(node_type, ids, codes.dictionary if by_number else None))
+        relation = Relation("movie", f"movie_{node_type}", node_type)
+        edges.append(Edges(relation, rows.astype(np.int64), codes.indices.to_numpy().astype(np.int64)))
+    return HIN.build(nodes, edges)
+
+
+def _trimmed(column: pa.ChunkedArray) -> pa.Array:
+    return pc.utf8_trim_whitespace(column).combine_chunks()
+
+
+def _numbers(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    return pc.cast(pc.if_else(pc.equal(column, ""), None, column), kind)
+
+
+def _cut(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
+    """Cut `a|b|c` of each row; return the words, and the row each stands in."""
+    lists = [list(dict.fromkeys(word for word in text.split("|") if word)) for text in column.to_pylist()]
+    rows = np.repeat(np.arange(len(lists)), [len(words) for words in lists])
+    return [word for words in lists for word in words], rows.astype(np.int64)
+
+
+# ---- stdlib
+
+
+_NOT_LIBRARY = {
+    "site-packages", "dist-packages", "__pycache__", "test", "tests", "idlelib", "lib2to3", "turtledemo",
+}  # fmt: skip
+_FORMAT = 1
+"""Raised when what is read from the sources changes, so that older caches are not used."""
+
+
+@dataclass
+class _Facts:
+    """What the sources say: pairs of ids, a list a relation."""
+
+    defines: list[tuple[str, str]] = field(default_factory=list)
+    imports: list[tuple[str, str]] = field(default_factory=list)
+    methods: list[tuple[str, str]] = field(default_factory=list)
+    bases: list[tuple[str, str]] = field(default_factory=list)
+    modules: list[str] = field(default_factory=list)
+
+
+def stdlib(progress: Progress = silent) -> HIN:
+    """Return the standard library of the running Python: modules, classes, method names, base classes and imports.
+
+    It is built once a Python and kept in the cache folder.
+    """
+    root = Path(sysconfig.get_paths()["stdlib"])
+    mark = sha256(f"{root}|{sys.version}|{_FORMAT}".encode()).hexdigest()[:12]
+    folder = cache_folder() / f"stdlib-{platform.python_version()}-{mark}"
+    try:
+        return read_tables(recognise_folder(folder))
+    except (NeuPathError, OSError):  # not there yet, or damaged
+        shutil.rmtree(folder, ignore_errors=True)
+    hin = build_stdlib(root, progress)
+    with suppress(WriteError):  # a cache that cannot be written costs time, never the answer
+        write_folder(hin, folder)
+    return hin
+
+
+def build_stdlib(root: Path, progress: Progress = silent) -> HIN:
+    """Read the network off the source files below a folder."""
+    files = _source_files(root)
+    if not files:
+        raise SourceError(f"no Python sources in {root}: this Python comes without its standard library's source files")
+    facts = _Facts()
+    for path in progress(files, "reading the standard library"):
+        try:
+            tree = ast.parse(path.read_bytes())
+        except (SyntaxError, ValueError):
+            continue  # a few files are broken on purpose, to test parsers
+        module = _module_name(path.relative_to(root))
+        facts.modules.append(module)
+        _SourceReader(module, path.name == "__init__.py", tree, facts).read()
+    return _to_graph(facts)
+
+
+def _source_files(root: Path) -> list[Path]:
+    return sorted(path for path in root.rglob("*.py") if not _NOT_LIBRARY.intersection(path.relative_to(root).parts))
+
+
+def _module_name(path: Path) -> str:
+    parts = path.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+class _SourceReader:
+    """Collects the facts of one module."""
+
+    def __init__(self, module: str, is_package: bool, tree: ast.Module, facts: _Facts) -> None:
+        self.module = module
+        self.is_package = is_package
+        self.tree = tree
+        self.facts = facts
+        self.meaning: dict[str, str] = {}  # what a name in this module stands for: a class of it, or something imported
+
+    def read(self) -> None:
+        for node in ast.walk(self.tree):
+            for name, origin in self._imported(node):
+                self.meaning[name] = origin
+        classes = list(self._classes(self.tree, self.module))
+        self.meaning.update({name.removeprefix(self.module + "."): name for name, _ in classes})
+        for name, node in classes:
+            self._read_class(name, node)
+
+    def _imported(self, node: ast.AST) -> Iterator[tuple[str, str]]:
+        """Yield (name here, what it stands for) and note the module imported."""
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                self.facts.imports.append((self.module, alias.name))
+                yield (alias.asname, alias.name) if alias.asname else (alias.name.split(".")[0],) * 2
+        elif isinstance(node, ast.ImportFrom):
+            origin = self._absolute(node)
+            self.facts.imports.append((self.module, origin))
+            for alias in node.names:
+                yield alias.asname or alias.name, f"{origin}.{alias.name}"
+
+    def _absolute(self, node: ast.ImportFrom) -> str:
+        if not node.level:
+            return node.module or ""
+        parts = self.module.split(".")
+        package = parts[: len(parts) - node.level + self.is_package]
+        return ".".join([*package, *([node.module] if node.module else [])])
+
+    def _classes(self, node: ast.AST, scope: str) -> Iterator[tuple[str, ast.ClassDef]]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.ClassDef):
+                name = f"{scope}.{child.name}"
+                yield name, child
+                yield from self._classes(child, name)
+            else:
+                yield from self._classes(child, scope)
+
+    def _read_class(self, name: str, node: ast.ClassDef) -> None:
+        self.facts.defines.append((self.module, name))
+        for item in node.body:
+            if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef):
+                self.facts.methods.append((name, item.name))
+        for base in node.bases:
+            if (dotted := _dotted(base)) is not None:
+                self.facts.bases.append((name, self._resolve(dotted)))
+
+    def _resolve(self, dotted: str) -> str:
+        """Say which class a base's name means: one of this module, an imported one, or a built-in."""
+        first, _, rest = dotted.partition(".")
+        meaning = self.meaning.get(dotted) or self.meaning.get(first)
+        if meaning is None:
+            return dotted if hasattr(builtins, first) else f"{self.module}.{dotted}"
+        return meaning if dotted in self.meaning or not rest else f"{meaning}.{rest}"
+
+
+def _dotted(node: ast.expr) -> str | None:
+    """Return `a.b.C` as text; a subscript such as Generic[T] counts as Generic, anything else as nothing."""
+    if isinstance(node, ast.Subscript):
+        return _dotted(node.value)
+    if isinstance(node, ast.Attribute):
+        inner = _dotted(node.value)
+        return None if inner is None else f"{inner}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _to_graph(facts: _Facts) -> HIN:
+    links = {
+        Relation("module", "defines", "class"): facts.defines,
+        Relation("module", "imports", "import"): facts.imports,
+        Relation("class", "has", "method"): facts.methods,
+        Relation("class", "extends", "base"): facts.bases,
+    }
+    ids: dict[str, dict[str, int]] = {"module": {name: row for row, name in enumerate(facts.modules)}}
+    for relation, pairs in links.items():
+        for end, node_type in ((0, relation.source), (1, relation.target)):
+            known = ids.setdefault(node_type, {})
+            for pair in pairs:
+                known.setdefault(pair[end], len(known))
+    edges = []
+    for relation, pairs in links.items():
+        distinct = dict.fromkeys(pairs)
+        sources = np.array([ids[relation.source][source] for source, _ in distinct], dtype=np.int64)
+        targets = np.array([ids[relation.target][target] for _, target in distinct], dtype=np.int64)
+        edges.append(Edges(relation, sources, targets))
+    return HIN.build([_to_nodes(node_type, list(known)) for node_type, known in ids.items()], edges)
+
+
+def _to_nodes(node_type: str, ids: Sequence[str]) -> Nodes:
+    """Name classes and bases by their last part, so that ArgumentParser finds argparse.ArgumentParser."""
+    names = pa.array([name.rsplit(".", 1)[-1] for name in ids], pa.string()) if node_type in ("class", "base") else None
+    return Nodes(node_type, pa.array(ids, pa.string()), names)
+
+
+# ---- Public graphs that are known by name
+
+
+_GITHUB = "https://raw.githubusercontent.com"
+_GITHUB_LARGE = "https://media.githubusercontent.com/media"
+_TIMEOUT = 30
+_CHUNK = 1 << 16
+
+Report = Callable[[str, int, int], None]
+"""Hears of a download's progress: the file's name, bytes had, bytes in all (0: not known)."""
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file on the network and what its content must hash to."""
+
+    url: str
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        return Path(urllib.parse.urlparse(self.url).path).name
+
+
+@dataclass(frozen=True)
+class PublicDataset:
+    """A public graph: what it is, where it comes from, and its files."""
+
+    name: str
+    about: str
+    origin: str
+    licence: str
+    files: tuple[RemoteFile, ...] = ()
+    prepare: Callable[[Path], object] | None = None
+    """Makes tables of the files that were fetched to a folder, in that folder; None keeps the files as they are."""
+    by_hand: str = ""
+    """How to get it where no checksum of its files is known."""
+
+
+def _prepare_imdb(folder: Path) -> None:
+    raw = folder / "movie_metadata.csv"
+    write_tables(build_imdb(raw), folder)
+    raw.unlink()
+
+
+PUBLIC = {
+    dataset.name: dataset
+    for dataset in (
+        PublicDataset(
+            "imdb",
+            "movies, actors, directors, genres, keywords; the IMDB network of the papers on HAN and NeuPath",
+            "github.com/Jhy1993/HAN",
+            "none stated",
+            (
+                RemoteFile(
+                    f"{_GITHUB}/Jhy1993/HAN/3aafeef71fac20ae8d3409fdf5c4a19ea4d0ed2b/data/imdb/movie_metadata.csv",
+                    "74e4a9af314eea255147a6d48a5678ad7d0be3cb8ba3fdb819ef6edddb36e2ca",
+                ),
+            ),
+            _prepare_imdb,
+        ),
+        PublicDataset(
+            "acm",
+            "papers, authors, conferences, affiliations; the ACM network of the NeuPath paper (ACM.mat)",
+            "data.dgl.ai/dataset/ACM.mat",
+            "none stated",
+            (
+                RemoteFile(
+                    "https://data.dgl.ai/dataset/ACM.mat",
+                    "0ccd838e545e8f16e3dc84356da2f51dfd2290c32e37a784e374dd510c76578d",
+                ),
+            ),
+        ),
+        PublicDataset(
+            "hetionet",
+            "genes, diseases, compounds and eight more types; 47,031 nodes, 2.25 million edges",
+            "github.com/hetio/hetionet",
+            "CC0, parts under their sources' licences",
+            (
+                RemoteFile(
+                    f"{_GITHUB}/hetio/hetionet/38873689199f81b0e6e11554d9803b94f0c4a12c/hetnet/tsv/hetionet-v1.0-nodes.tsv",
+                    "f8a88e2bc21c576aa813c096fdef318e4502723ec4b7a97decb7c755c86cbc09",
+                ),
+                RemoteFile(
+                    f"{_GITHUB_LARGE}/hetio/hetionet/38873689199f81b0e6e11554d9803b94f0c4a12c/hetnet/tsv/hetionet-v1.0-edges.sif.gz",
+                    "611f0411ac666be4e0270e54bbca67407e14720bfc3099311f0f5eec25c5a947",
+                ),
+            ),
+        ),
+        PublicDataset(
+            "kg20c",
+            "papers, authors, affiliations, conferences, domains of 20 computer science conferences",
+            "github.com/tranhungnghiep/KG20C",
+            "research use",
+            by_hand="clone the repository and load its folder of train, valid and test triples",
+        ),
+    )
+}
+
+
+def public_dataset(name: str) -> PublicDataset:
+    """Return the public graph of this name."""
+    if name not in PUBLIC:
+        raise SourceError(f"no public graph named {name!r} (there are {listed(PUBLIC)}){did_you_mean(name, PUBLIC)}")
+    return PUBLIC[name]
+
+
+def fetched_folder(name: str) -> Path:
+    """Return where a fetched graph is kept."""
+    return cache_folder() / "data" / name
+
+
+def fetch(dataset: PublicDataset, report: Report, folder: Path | None = None) -> Path:
+    """Download a graph, check every file, and put it in its folder whole; what is there already is kept."""
+    target = folder or fetched_folder(dataset.name)
+    if target.exists() and folder is not None:
+        raise WriteError(f"{target} exists already; give a new folder to fetch {dataset.name} to")
+    if target.exists():
+        return target
+    if not dataset.files:
+        raise SourceError(
+            f"{dataset.name} cannot be fetched for you, as no checksum of its files is known; "
+            f"{dataset.by_hand} ({dataset.origin})"
+        )
+
+    def fill(temporary: Path) -> None:
+        for file in dataset.files:
+            _download(file, temporary / file.name, report)
+        if dataset.prepare is not None:
+            dataset.prepare(temporary)
+
+    return write_whole_folder(target, fill)
+
+
+def _download(file: RemoteFile, path: Path, report: Report) -> None:
+    digest = sha256()
+    try:
+        with urllib.request.urlopen(file.url, timeout=_TIMEOUT) as answer, path.open("wb") as out:  # noqa: S310
+            total = int(answer.headers.get("Content-Length") or 0)
+            done = 0
+            while chunk := answer.read(_CHUNK):
+                out.write(chunk)
+                digest.update(chunk)
+                done += len(chunk)
+                report(file.name, done, total)
+    except urllib.error.HTTPError as error:
+        raise SourceError(f"{file.url} answered {error.code} {error.reason}; nothing was saved") from error
+    except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException) as error:
+        host = urllib.parse.urlparse(file.url).hostname
+        reason = getattr(error, "reason", error)
+        raise SourceError(f"cannot reach {host}: {reason}; is there a network? nothing was saved") from error
+    if digest.hexdigest() != file.sha256:
+        raise SourceError(
+            f"{file.name} has the checksum {digest.hexdigest()[:12]}… where {file.sha256[:12]}… is expected; "
+            f"it has changed or was damaged on its way, so nothing was saved"
+        )

@@ -1,0 +1,334 @@
+"""What the files of a folder are: node tables, relations, or neither, told by their names and column names alone."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import product
+
+from neupath.io.tables import TableFile, stem
+
+# ---- Words in the names of files and columns
+
+
+_GENERIC = {
+    "id", "id1", "id2", "source", "src", "from", "start", "head", "subject", "target", "dst", "dest", "to", "end",
+    "tail", "object", "node", "node1", "node2", "node_id", "identifier", "key", "fromnodeid", "tonodeid",
+}  # fmt: skip
+_ROLES = {
+    "citing", "cited", "citer", "follower", "followee", "following", "followed", "friend", "parent", "child",
+    "ancestor", "sibling", "neighbor", "neighbour", "leader", "sender", "receiver", "recipient", "truster", "trustee",
+    "caller", "callee", "previous", "next", "first", "second", "left", "right", "other",
+}  # fmt: skip
+"""What nodes are called that a relation joins with others of their own type."""
+_STEM = 4
+"""Letters that a role and a verb have in common, as trustor and trusts."""
+
+
+def entity(column: str) -> str | None:
+    """Return what an id column is the id of, or nothing where its name doesn't say.
+
+    >>> [entity(c) for c in ("movie_id", "MovieID", "#Genre", "source", "3")]
+    ['movie', 'Movie', 'Genre', None, None]
+    """
+    word = column.lstrip("# ")  # some mark their header as a comment
+    if word.lower() in _GENERIC or word.isdigit():
+        return None
+    return re.sub(r"[_\s-]?(?:id|ID|Id)[_\s-]?\d*$", "", word) or None
+
+
+def singulars(word: str) -> list[str]:
+    """Return the word and what it may be the plural of, in lower case.
+
+    >>> singulars("Categories")
+    ['categories', 'categorie', 'categori', 'category']
+    """
+    low = word.lower()
+    found = [low]
+    if low.endswith("s"):
+        found.append(low[:-1])
+    if low.endswith("es"):
+        found.append(low[:-2])
+    if low.endswith("ies"):
+        found.append(low[:-3] + "y")
+    return found
+
+
+def words_of(name: str) -> list[str]:
+    """Cut the name of a file or column into its words."""
+    return [word for word in re.split(r"[_\-\s.]+", name) if word]
+
+
+def is_id(column: str) -> bool:
+    """Whether a column says by its name that it holds ids."""
+    return bool(re.search(r"(?:_id|Id|ID)$", column))
+
+
+def is_role(word: str, node_type: str, between: Iterable[str]) -> bool:
+    """Whether a column of ids may be called so though a file's name calls them otherwise, with other words between.
+
+    >>> [is_role(word, "paper", ["cites"]) for word in ("papers", "cited_paper", "paper1", "p", "citing", "author")]
+    [True, True, True, True, True, False]
+    """
+    low, kind = word.lower(), node_type.lower()
+    if are_alike(low, kind) or kind.startswith(low) or low.endswith(kind) or low in _ROLES:
+        return True
+    if low.startswith(kind):
+        rest = low.removeprefix(kind).strip("_- ")
+        return rest.isdigit() or len(rest) <= 1 or rest in _ROLES or rest in _GENERIC
+    return any(not are_alike(low, verb.lower()) and low[:_STEM] == verb.lower()[:_STEM] for verb in between)
+
+
+def are_alike(word: str, other: str) -> bool:
+    """Whether two words are one, or one is the plural of the other."""
+    return other.lower() in singulars(word) or word.lower() in singulars(other)
+
+
+# ---- What the files of a folder are
+
+
+_ID_COLUMNS = ("id", "node_id", "identifier", "key")
+_NAME_COLUMNS = ("name", "title", "label")
+_JOINING_WORDS = {"to", "vs", "2"}
+
+
+@dataclass(frozen=True)
+class NodeFile:
+    """A table of the nodes of one type: the id column, the name column if any, and the attributes."""
+
+    file: TableFile
+    node_type: str
+    id: str
+    name: str | None
+    attributes: list[str]
+
+
+@dataclass(frozen=True)
+class RelationFile:
+    """A table of the edges of one relation: its two id columns, and the weight column if any."""
+
+    file: TableFile
+    source: str
+    name: str
+    target: str
+    columns: tuple[str, str]
+    weight: str | None
+    directed: bool = True
+
+
+def classify(files: Iterable[TableFile]) -> tuple[list[NodeFile], list[RelationFile], list[str]]:
+    """Tell node files from relation files; the third part says of each other file why it was left out."""
+    given = list(files)
+    types = _Types(given)
+    nodes: list[NodeFile] = []
+    relations: list[RelationFile] = []
+    left_out: list[str] = []
+    for file in given:
+        if (node_type := types.of_node_file(file)) is not None:
+            nodes.append(as_node_file(file, node_type))
+        elif (relation := _as_relation(file, types)) is not None:
+            relations.append(relation)
+        else:
+            left_out.append(
+                f"{file.path.name} was left out: neither its name nor its first columns "
+                f"({', '.join(file.columns[:2])}) say which types it holds; name them in graph.toml"
+            )
+    return nodes, relations, left_out
+
+
+def as_node_file(
+    file: TableFile, node_type: str, id: str | None = None, name: str | None = None, attributes: list[str] | None = None
+) -> NodeFile:
+    """Settle the columns of a node file: those given, else the first for the id and one called name for the name."""
+    id_column = file.column(id, "id") if id else file.columns[0]
+    others = [column for column in file.columns if column != id_column]
+    wanted = (*_NAME_COLUMNS, f"{node_type}_name".lower())
+    usual = [column for column in others if column.lower() in wanted]
+    name_column: str | None
+    if name is not None:
+        name_column = file.column(name, "name") if name else None
+    elif usual:
+        name_column = usual[0]
+    else:
+        name_column = others[0] if others and not file.has_header else None
+    rest = [column for column in others if column != name_column]
+    chosen = rest if attributes is None else [file.column(column, "attributes") for column in attributes]
+    return NodeFile(file, node_type, id_column, name_column, chosen)
+
+
+def is_relation(file: TableFile) -> bool:
+    """Whether a file on its own is clearly one relation: its header names what its first two columns are ids of.
+
+    Or it has two columns, so that it holds no triples.
+    """
+    named = file.has_header and len(file.columns) >= 2 and all(entity(column) for column in file.columns[:2])
+    return (named or len(file.columns) == 2) and _as_relation(file, _Types([file])) is not None
+
+
+def weight_column(file: TableFile, others: Iterable[str]) -> str | None:
+    """Return the column called weight, if it is not one of the others."""
+    return next((c for c in file.columns if c.lower() == "weight" and c not in set(others)), None)
+
+
+class _Types:
+    """The node types that the files of a folder speak of, in one spelling each."""
+
+    def __init__(self, files: list[TableFile]) -> None:
+        self._spelling: dict[str, str] = {}
+        stems = [stem(file.path) for file in files]
+        of_words = [file for file in files if len(words_of(stem(file.path))) >= 2]
+        self._learn(map(self._own_entity, files))
+        # a type of several words must be known before the names of relations are cut into types
+        self._learn(_mentioned(file, stems) for file in of_words)
+        for file in of_words:
+            if len(file.columns) >= 2 and self.of_node_file(file) is None:
+                self._learn_ends(file)
+        self._learn(_mentioned(file, stems) for file in files if self._spelled_as([stem(file.path)]) is None)
+
+    def _learn(self, names: Iterable[str | None]) -> None:
+        for name in names:
+            if name is not None:
+                self._spelling.setdefault(name.lower(), name)
+
+    def _learn_ends(self, file: TableFile) -> None:
+        """Learn the types of a relation whose name begins as its first column does."""
+        source, _, target = self.named_ends(stem(file.path))
+        twice = source.lower() == target.lower() and not self.columns_differ(file)
+        first, second = (
+            end if twice else entity(column) or end for column, end in zip(file.columns, (source, target), strict=False)
+        )
+        if first.lower() in singulars(source):
+            self._learn([first])
+            self._learn([None if self._ending(second) else second])
+
+    @staticmethod
+    def _own_entity(file: TableFile) -> str | None:
+        """Return the type of a node file whose first column and file name agree: movies with movie_id."""
+        first = entity(file.columns[0])
+        if first is None:
+            return None
+        ours, words = words_of(first.lower()), words_of(stem(file.path))
+        alike = len(ours) == len(words) and all(our in singulars(word) for our, word in zip(ours, words, strict=True))
+        return first if alike else None
+
+    def named_ends(self, name: str) -> tuple[str, list[str], str]:
+        """Return the types that a file's name begins and ends with, and the words between; a type may be many words."""
+        words = words_of(name)
+        heads = max((n for n in range(1, len(words)) if self._spelled_as(words[:n])), default=1)
+        tails = max((n for n in range(1, len(words) - heads + 1) if self._spelled_as(words[-n:])), default=1)
+        source, target = (self._spelled_as(end) or "_".join(end) for end in (words[:heads], words[-tails:]))
+        between = [word for word in words[heads : len(words) - tails] if word.lower() not in _JOINING_WORDS]
+        return source, between, target
+
+    def columns_differ(self, file: TableFile) -> bool:
+        """Whether the first columns are ids of other types than those that the file's name begins and ends with.
+
+        A role such as cited is no other type. A word that may be one is, if both columns are ids by their names.
+        """
+        source, between, target = self.named_ends(stem(file.path))
+        ends = zip(map(entity, file.columns[:2]), (source, target), strict=True)
+        others = [word for word, end in ends if word is not None and self._is_other(word, end, between)]
+        named = (self._spelled_as([word]) or any(are_alike(word, verb) for verb in between) for word in others)
+        return any(named) or (bool(others) and all(map(is_id, file.columns[:2])))
+
+    def _is_other(self, word: str, end: str, between: list[str]) -> bool:
+        if len(word) == 1 or are_alike(word, end):
+            return False
+        return self._spelled_as([word]) is not None or not is_role(word, end, between)
+
+    def _spelled_as(self, words: list[str]) -> str | None:
+        return next((self._spelling[w] for w in singulars("_".join(words)) if w in self._spelling), None)
+
+    def of_node_file(self, file: TableFile) -> str | None:
+        """Return the type whose nodes a file holds, or nothing."""
+        own = self._own_entity(file)
+        if own is not None:
+            return self.spelled(own)
+        called_id = file.has_header and file.columns[0].lower() in _ID_COLUMNS
+        if not called_id and file.has_header:
+            return None
+        candidates = singulars(re.sub(r"^id_", "", stem(file.path).lower()))
+        known = [self._spelling[word] for word in candidates if word in self._spelling]
+        if known:
+            return known[0]
+        return candidates[:2][-1] if called_id and len(words_of(stem(file.path))) == 1 else None
+
+    def spelled(self, word: str) -> str:
+        return self._spelling.get(word.lower(), word)
+
+    def _ending(self, word: str) -> str | None:
+        """Return the known type at the end of a role such as cited_paper."""
+        for known, spelling in self._spelling.items():
+            if word.lower() == known or re.search(rf"[_\s-]{re.escape(known)}$", word.lower()):
+                return spelling
+        return None
+
+    def resolve(self, word: str) -> str:
+        return self._ending(word) or word
+
+    def is_known(self, word: str) -> bool:
+        return self._ending(word) is not None
+
+
+def _mentioned(file: TableFile, stems: Iterable[str]) -> str | None:
+    """Return the type of a table of ids whose name begins or ends another file's, as that one spells it."""
+    if file.columns[0].lower() not in _ID_COLUMNS or any(is_id(column) for column in file.columns[1:]):
+        return None
+    for name, other in product(singulars(stem(file.path)), stems):
+        if other.lower().startswith(f"{name}_"):
+            return other[: len(name)]
+        if other.lower().endswith(f"_{name}"):
+            return other[-len(name) :]
+    return None
+
+
+def _name_decides(file: TableFile, types: _Types) -> bool:
+    """Whether a file's name says which types it joins, and its columns are called anything: a role, a letter, source.
+
+    It does where it names one type twice, as paper_cites_paper, or two that are known while the columns name none, or
+    where the columns begin as the types do; but never where the columns are ids of others.
+    """
+    columns = file.columns[:2]
+    said = [entity(column) for column in columns]
+    if said == [None, None]:
+        return True
+    if types.columns_differ(file):
+        return False
+    source, _, target = types.named_ends(stem(file.path))
+    if source.lower() == target.lower():
+        return True
+    if all(end.lower().startswith(column.lower()) for end, column in zip((source, target), columns, strict=True)):
+        return True
+    return all(map(types.is_known, (source, target))) and not any(word and types.is_known(word) for word in said)
+
+
+def _as_relation(file: TableFile, types: _Types) -> RelationFile | None:
+    if len(file.columns) < 2:
+        return None
+    first, second = file.columns[:2]
+    name = stem(file.path)
+    words = words_of(name)
+    source, target = entity(first), entity(second)
+    if len(words) >= 2 and _name_decides(file, types):
+        begin, middle, end = types.named_ends(name)
+        ends = (begin, end)
+    elif source is None or target is None:
+        return None
+    elif words and words[0].lower() in (source.lower(), *singulars(source)) and len(words) >= 2:
+        ends = (source, target)
+        said = (*singulars(target), *words_of(target.lower()), *_JOINING_WORDS)
+        middle = [w for w in words[1:] if w.lower() not in said]
+        middle = [w for w in middle if target.lower() not in singulars(w)]
+    elif file.path.is_dir():  # whose name says nothing: it may as well hold copies of other tables
+        return None
+    elif (types.is_known(source) and types.is_known(target)) or (is_id(first) and is_id(second) and source != target):
+        ends, middle = (source, target), []
+    else:
+        return None
+    return RelationFile(
+        file,
+        types.resolve(ends[0]),
+        "_".join(middle) or name,
+        types.resolve(ends[1]),
+        (first, second),
+        weight_column(file, (first, second)),
+    )

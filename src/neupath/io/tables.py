@@ -1,0 +1,393 @@
+"""One table file as an Arrow table: CSV, TSV or Parquet, plain or gzipped; errors name the file and the line."""
+
+import codecs
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pyarrow.parquet as pq
+
+from neupath.errors import SourceError, did_you_mean, first_line, listed
+from neupath.io.row_errors import explained
+from neupath.io.text_files import Dialect, QuoteWatch, TextFile, is_number, not_utf8, read_start, unmarked
+
+# ---- A table in parts
+# They may lie in folders such as year=2020, as writers cut tables by a column: what such names say is not read.
+
+
+def parts_of(path: Path) -> list[Path]:
+    """Return the files of a table: itself, or those of a folder of parts."""
+    if not path.is_dir():
+        return [path]
+    found = parquet_files(path)
+    if not found:
+        raise SourceError(f"{path} is a folder without Parquet files; a table in parts has at least one")
+    return found
+
+
+def is_in_parts(path: Path) -> bool:
+    """Whether a folder is a table: it holds Parquet files."""
+    return path.is_dir() and bool(parquet_files(path))
+
+
+def parquet_files(folder: Path) -> list[Path]:
+    """Return the Parquet files of a folder, and of folders in it that are named for a value of a column."""
+    # what begins with _ or . is a writer's own mark, such as _SUCCESS or _metadata
+    visible = [path for path in folder.iterdir() if not path.name.startswith(("_", "."))]
+    found = [path for path in visible if path.suffix.lower() == ".parquet" and path.is_file()]
+    cut = [path for path in visible if is_cut(path)]
+    return sorted([*found, *(part for path in cut for part in parquet_files(path))])
+
+
+def is_cut(path: Path) -> bool:
+    """Whether a folder is named for a value of a column, such as year=2020."""
+    return "=" in path.name and path.is_dir()
+
+
+def read_parts(parts: Sequence[Path], columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
+    """Read some columns of all parts; those with a given type are cast to it."""
+    check_alike(parts, columns, types)
+    return pa.concat_tables(_read_part(part, columns, types) for part in parts)
+
+
+def _read_part(part: Path, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
+    with explained(part):
+        return as_wanted(pq.ParquetFile(part).read(columns=list(columns)), columns, types)
+
+
+def check_alike(parts: Sequence[Path], columns: Sequence[str], types: Mapping[str, pa.DataType]) -> None:
+    """Refuse a part that has other columns than the first, or columns of other types."""
+    schemas = [_read_schema(part) for part in parts]
+    first: pa.Schema | None = None
+    for part, schema in zip(parts, schemas, strict=True):
+        _check_names(part, schema.names, parts[0], schemas[0].names)
+        with explained(part):
+            found = as_wanted(schema.empty_table(), columns, types).schema
+        first = first or found
+        if found != first:
+            raise SourceError(
+                f"{part} has columns of other types ({_described(found)}) than {parts[0].name} "
+                f"({_described(first)}); write all parts of a table alike"
+            )
+
+
+def _read_schema(part: Path) -> pa.Schema:
+    with explained(part):
+        return pq.read_schema(part)
+
+
+def _check_names(part: Path, names: Sequence[str], first: Path, expected: Sequence[str]) -> None:
+    for column in expected:
+        if column not in names:
+            raise SourceError(f"{part} has no column {column!r} (it has {listed(names)}), as {first.name} has")
+    for column in names:
+        if column not in expected:  # such as a weight, which would be left out without a word
+            raise SourceError(f"{part} has a column {column!r}, which {first.name} has not; write all parts alike")
+
+
+def as_wanted(table: pa.Table, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
+    """Return some columns of a Parquet table, each as the type wanted, if any."""
+    return pa.table({name: _cast(table[name], types.get(name)) for name in columns})
+
+
+def count_rows(part: Path) -> int:
+    """Return how many rows a part has."""
+    with explained(part):
+        return int(pq.read_metadata(part).num_rows)
+
+
+def place_in(parts: Sequence[Path], row: int) -> str:
+    """Say where a row (from 0) of a table stands: the part, and the row there."""
+    left = row
+    for part in parts:
+        count = count_rows(part)
+        if left < count or part == parts[-1]:
+            return f"{part}, row {left + 1}"
+        left -= count
+    raise AssertionError("a table has at least one part")
+
+
+def _cast(column: pa.ChunkedArray, wanted: pa.DataType | None) -> pa.ChunkedArray:
+    """Return a column as the type wanted; integers that are wanted as text, such as ids, stay integers."""
+    if wanted is None:
+        return column
+    whole = pa.types.is_integer(column.type) or (
+        pa.types.is_dictionary(column.type) and pa.types.is_integer(column.type.value_type)
+    )
+    return column.cast(pa.int64() if whole and pa.types.is_string(wanted) else wanted)
+
+
+def _described(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name}: {field.type}" for field in schema)
+
+
+# ---- One table file as an Arrow table
+
+
+TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".dat", ".sif")
+TABLE_SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
+_PARQUET_MAGIC = b"PAR1"
+_ROW_NUMBERS = ("", "Unnamed: 0")
+"""What pandas and R call the column in which data frames have the numbers of their rows."""
+_BATCH_ROWS, _BATCH_BYTES = 1 << 17, 1 << 20
+"""Rows of a Parquet table, and bytes of any, that are read at a time where all do not fit."""
+Advance = Callable[[float], object]
+"""Is told which share of a table has been read."""
+
+
+def unseen(_share: float) -> None:
+    """Show nobody how far the reading is."""
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file's name says that it is a table, or a folder holds one in parts."""
+    if path.name.startswith("."):
+        return False
+    return is_in_parts(path) or (path.is_file() and _plain_suffix(path) in TABLE_SUFFIXES)
+
+
+def is_data_file(path: Path) -> bool:
+    """Whether a table is named .dat, as much else is."""
+    return _plain_suffix(path) == ".dat" and path.is_file()
+
+
+def stem(path: Path) -> str:
+    """Return a table's name without its suffixes: movie_actor for movie_actor.tsv.gz."""
+    name = _unzipped(path)
+    return name[: len(name) - len(Path(name).suffix)]
+
+
+def _plain_suffix(path: Path) -> str:
+    return Path(_unzipped(path)).suffix.lower()
+
+
+def _unzipped(path: Path) -> str:
+    return path.name[:-3] if path.name.lower().endswith(".gz") else path.name
+
+
+class TableFile:
+    """A table on disk: its column names are known at once, its columns are read when asked for.
+
+    Columns of a table without a header are named "1", "2", … by position. A table may be a folder of Parquet `parts`.
+    """
+
+    def __init__(self, path: Path, dialect: Dialect | None = None) -> None:
+        self.path = path
+        self._text = TextFile(path, dialect or Dialect(), stem(path), _plain_suffix(path))
+        with explained(self.path):
+            self.parts = parts_of(path)
+            self._start = read_start(self.parts[0])
+            if not self._start:
+                raise SourceError(f"{self.parts[0]} is empty; a table has at least a header line")
+        self.is_parquet = self._start[:4] == _PARQUET_MAGIC
+        if not self.is_parquet:
+            self._check_text()
+
+    def _check_text(self) -> None:
+        if _plain_suffix(self.parts[0]) == ".parquet":
+            raise SourceError(f"{self.parts[0]} is named as Parquet but is not a Parquet file")
+        if self._start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            raise SourceError(f"{self.path} is UTF-16 text; convert it, for example with iconv -f UTF-16 -t UTF-8")
+        if b"\0" in self._start:
+            raise SourceError(
+                f"{self.path} is a binary file, not a text table (it has a zero byte at {self._start.index(0)}); "
+                f"give CSV, TSV or Parquet"
+            )
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The column names, in order, without the row numbers that data frames are written with."""
+        return [name for name in self._written_columns if name not in _ROW_NUMBERS or not self._is_counted(name)]
+
+    def _is_counted(self, name: str) -> bool:
+        """Whether a column of a text table counts the rows, from 0 or from 1."""
+        if self.is_parquet:
+            return False
+        at = self._written_columns.index(name)
+        given = [row[at] for row in self._text.sample[1:] if len(row) > at]
+        return any(given == [str(row) for row in range(first, first + len(given))] for first in (0, 1))
+
+    @cached_property
+    def _written_columns(self) -> list[str]:
+        with explained(self.path):
+            if self.is_parquet:
+                names = list(pa.parquet.read_schema(self.parts[0]).names)
+            elif self.has_header:
+                first, *others = self._text.sample[0]
+                names = [name.strip() for name in (unmarked(first), *others)]
+            else:
+                names = [str(number) for number in range(1, len(self._text.sample[0]) + 1)]
+        if not names:
+            raise SourceError(f"{self.path} has no columns")
+        for name in names:
+            if names.count(name) > 1:
+                raise SourceError(f"{self.path} has {names.count(name)} columns named {name!r}; name each differently")
+        return names
+
+    @property
+    def comments(self) -> int:
+        """How many lines above the table are skipped as comments."""
+        return 0 if self.is_parquet else self._text.comments
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the first line names the columns."""
+        return self.is_parquet or self._text.has_header
+
+    def column(self, name: str | None, purpose: str) -> str:
+        """Return a column's name if the table has it."""
+        plain = None if name is None else name if name in self.columns else unmarked(name)
+        if plain not in self.columns:
+            raise SourceError(
+                f"{self.path} has no column {name!r} for the {purpose} (it has {listed(self.columns)})"
+                f"{did_you_mean(name or '', self.columns)}"
+            )
+        return plain
+
+    def read(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
+        """Read some columns; those without a given type get the one their values suggest."""
+        wanted = list(dict.fromkeys(columns))
+        with explained(self.path):
+            if self.is_parquet:
+                return read_parts(self.parts, wanted, types).combine_chunks()
+            try:
+                return self._read_text(wanted, types).combine_chunks()
+            except pa.ArrowInvalid as error:
+                raise self._find_fault() or SourceError(f"{self.path}: {first_line(error)}") from error
+
+    def _read_text(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
+        with pa.input_stream(self.path, compression=self._text.compression) as stream, self._watched(stream) as watched:
+            return pa.csv.read_csv(watched, **self._options(columns, types))
+
+    @contextmanager
+    def _watched(self, stream: Any) -> Iterator[Any]:
+        """Watch the quotes of a text while it is read, and refuse one that is not closed once that is done."""
+        if not self._text.quote:
+            yield stream
+            return
+        watch = QuoteWatch(stream, self._text.quote)
+        yield pa.PythonFile(watch, mode="r")
+        if watch.spans_lines:
+            self._refuse_unclosed()
+
+    def _refuse_unclosed(self) -> None:
+        line = self._text.unclosed_line()
+        if line is not None:
+            raise SourceError(
+                f"{self.path}, line {line}: a quote ({self._text.quote}) is opened and not closed, so that the lines "
+                f'behind it are in its cell; close it, or set quote = "" in graph.toml if quotes are mere characters'
+            )
+
+    def _options(
+        self, columns: Sequence[str], types: Mapping[str, pa.DataType], block_size: int | None = None
+    ) -> dict[str, Any]:
+        text = self._text
+        return {
+            "read_options": pa.csv.ReadOptions(
+                column_names=self._written_columns, skip_rows=text.header_lines, block_size=block_size
+            ),
+            "parse_options": pa.csv.ParseOptions(
+                delimiter=text.delimiter, quote_char=text.quote or False, newlines_in_values=bool(text.quote)
+            ),
+            "convert_options": pa.csv.ConvertOptions(include_columns=list(columns), column_types=dict(types)),
+        }
+
+    def batches(
+        self, columns: Sequence[str], types: Mapping[str, pa.DataType], advance: Advance = unseen
+    ) -> Iterator[pa.Table]:
+        """Read some columns a part at a time, an empty one first; those of a text table need a type each."""
+        wanted = list(dict.fromkeys(columns))
+        of_text = None if self.is_parquet else self._text_batches(wanted, types, advance)
+        read = of_text or self._parquet_batches(wanted, types, advance)
+        with explained(self.path):
+            try:
+                for table in read:
+                    yield as_wanted(table, wanted, types)
+            except pa.ArrowInvalid as error:
+                if self.is_parquet:
+                    raise
+                raise self._find_fault() or SourceError(f"{self.path}: {first_line(error)}") from error
+
+    def _text_batches(
+        self, columns: list[str], types: Mapping[str, pa.DataType], advance: Advance
+    ) -> Iterator[pa.Table]:
+        size = max(1, self.path.stat().st_size)
+        with pa.OSFile(str(self.path)) as raw:
+            stream = pa.CompressedInputStream(raw, self._text.compression) if self._text.compression else raw
+            with self._watched(stream) as watched:
+                reader = pa.csv.open_csv(watched, **self._options(columns, types, _BATCH_BYTES))
+                yield reader.schema.empty_table()
+                for batch in reader:
+                    yield pa.Table.from_batches([batch])
+                    advance(raw.tell() / size)
+
+    def _parquet_batches(
+        self, columns: list[str], types: Mapping[str, pa.DataType], advance: Advance
+    ) -> Iterator[pa.Table]:
+        check_alike(self.parts, columns, types)
+        yield pa.parquet.read_schema(self.parts[0]).empty_table()
+        done = 0
+        for part in self.parts:
+            with explained(part):
+                file = pa.parquet.ParquetFile(part, pre_buffer=False, buffer_size=_BATCH_BYTES)
+                for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
+                    yield pa.Table.from_batches([batch])
+                    done += len(batch)
+                    advance(done / self.num_rows)
+
+    @cached_property
+    def num_rows(self) -> int:
+        """How many rows a Parquet table has."""
+        with explained(self.path):
+            return sum(count_rows(part) for part in self.parts)
+
+    @cached_property
+    def is_empty(self) -> bool:
+        """Whether the table has a header at most."""
+        if self.is_parquet:
+            return self.num_rows == 0
+        return len(self._text.sample) <= int(self.has_header)
+
+    def has_numbers(self, column: str) -> bool:
+        """Whether a column holds numbers, as its first values show."""
+        if self.is_parquet:
+            kind = pa.parquet.read_schema(self.parts[0]).field(column).type
+            return not (pa.types.is_string(kind) or pa.types.is_large_string(kind))
+        at = self._written_columns.index(column)
+        return all(is_number(row[at]) for row in self._text.sample[1:] if len(row) > at)
+
+    def told_types(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
+        """Return the types that columns have when they are read, as far as they need not be found out from values."""
+        if not self.is_parquet:
+            return dict(types)
+        empty = as_wanted(pa.parquet.read_schema(self.parts[0]).empty_table(), columns, types)
+        return {name: empty.schema.field(name).type for name in columns}
+
+    def place(self, row: int) -> str:
+        """Say where a data row (from 0) stands: the file and the line."""
+        if self.is_parquet:
+            return place_in(self.parts, row)
+        for number, (line, _) in enumerate(self._text.records()):
+            if number == row + int(self.has_header):
+                return f"{self.path}, line {line}"
+        return f"{self.path}, row {row + 1}"
+
+    def _find_fault(self) -> SourceError | None:
+        """Walk through the file for the line that is not UTF-8, opens a quote or has a wrong number of columns."""
+        width = len(self._written_columns)
+        try:
+            self._refuse_unclosed()
+            for line, cells in self._text.records():
+                if len(cells) != width:
+                    return SourceError(
+                        f"{self.path}, line {line}: {len(cells)} column{'s' * (len(cells) != 1)} where {width} are "
+                        f"expected ({listed(self._written_columns)}); the delimiter is {self._text.delimiter!r}"
+                    )
+        except UnicodeDecodeError as error:
+            return SourceError(f"{self.path} {not_utf8(error)}")
+        return None

@@ -1,0 +1,167 @@
+"""Ranking: weights for meta-paths from yes/no labels, or from examples of similar pairs alone.
+
+Where labels only say whether a pair is similar, there is no score to hit: the weights are those of a logistic
+regression with weights of 0 or more, made sparse by a penalty on their sum,
+
+    min  mean log(1 + exp(-±(b + Σ_p weight_p·feature_p))) + penalty·Σ_p weight_p
+
+and the measure and penalty are those with the best cross-validated AUC.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from neupath.graph.hin import Floats
+from neupath.learn.inference.fitting import FeatureTable, folds_of, useful_columns
+from neupath.learn.labels import Pairs
+
+_PENALTIES = (0.1, 0.03, 0.01, 0.001, 1e-4, 1e-5)
+_FEWEST = 5
+_LEAST_SHARE = 0.005
+NEGATIVES = 5
+"""Random targets drawn against each example of a similar pair."""
+
+
+@dataclass(frozen=True)
+class Ranker:
+    """A measure and the weights of its paths, adding up to 1; `auc` is what it was chosen by."""
+
+    measure: str
+    columns: tuple[int, ...]
+    weights: tuple[float, ...]
+    auc: float
+    error: float
+    """The standard error of the AUC over folds."""
+
+    def predict(self, table: FeatureTable) -> Floats:
+        """Return the scores of the table's pairs."""
+        scores: Floats = table.features[self.measure][:, list(self.columns)] @ np.array(self.weights)
+        return scores
+
+
+def auc(labels: Floats, scores: Floats) -> float:
+    """Return the chance that a similar pair scores above one that is not, ties counting half.
+
+    >>> auc(np.array([1.0, 0.0, 0.0]), np.array([0.9, 0.9, 0.1]))
+    0.75
+    """
+    positive = labels > 0.5
+    if positive.all() or not positive.any():
+        return 0.5
+    order = np.argsort(scores, kind="stable")
+    _, where, counts = np.unique(scores[order], return_inverse=True, return_counts=True)
+    middle = np.cumsum(counts) - (counts - 1) / 2
+    ranks = np.empty(len(scores))
+    ranks[order] = middle[where]
+    n = int(positive.sum())
+    return float((ranks[positive].sum() - n * (n + 1) / 2) / (n * (len(scores) - n)))
+
+
+def held_out_auc(table: FeatureTable, measures: Sequence[str], seed: int) -> float | None:
+    """Return the AUC of pairs ranked by what the pairs of other queries lead to, measure and penalty chosen anew.
+
+    Nothing where there are fewer than five labels of a kind.
+    """
+    positive = table.scores > 0.5
+    if min(positive.sum(), (~positive).sum()) < _FEWEST:
+        return None
+    predicted = np.zeros(len(table.scores))
+    for fold in folds_of(table.groups, seed):
+        rest = np.setdiff1d(np.arange(len(table.scores)), fold)
+        rankers = rank_hypotheses(table.taken(rest), measures, seed, folds=3) if len(rest) else []
+        if rankers:
+            predicted[fold] = _percentiles(rankers[0].predict(table.taken(rest)), rankers[0].predict(table.taken(fold)))
+    return auc(table.scores, predicted)
+
+
+def _percentiles(known: Floats, scores: Floats) -> Floats:
+    """Return which share of known scores each score exceeds, ties counting half: folds may have other measures."""
+    ordered = np.sort(known)
+    below, above = np.searchsorted(ordered, scores, "left"), np.searchsorted(ordered, scores, "right")
+    return (below + above) / (2 * len(ordered))
+
+
+def chance_error(labels: Floats) -> float:
+    """Return the standard deviation of the AUC of a random ranking (Mann, Whitney 1947)."""
+    positive = int((labels > 0.5).sum())
+    negative = len(labels) - positive
+    return float(np.sqrt((positive + negative + 1) / (12 * positive * negative)))
+
+
+def rank_hypotheses(table: FeatureTable, measures: Sequence[str], seed: int, folds: int = 5) -> list[Ranker]:
+    """Fit every measure with its best penalty; best cross-validated AUC first, the earlier measure where equal."""
+    found = [ranker for measure in measures if (ranker := _fit_measure(table, measure, seed, folds)) is not None]
+    return sorted(found, key=lambda ranker: -round(ranker.auc, 4))
+
+
+def _fit_measure(table: FeatureTable, measure: str, seed: int, most: int) -> Ranker | None:
+    matrix = table.features[measure]
+    usable = np.array(useful_columns(matrix), dtype=np.int64)
+    if not len(usable):
+        return None
+    shapes = (matrix[:, usable] / matrix[:, usable].max(axis=0)).round(9)
+    usable = usable[np.sort(np.unique(shapes, axis=1, return_index=True)[1])]  # of paths that say the same, the shorter
+    scale = matrix[:, usable].max(axis=0)
+    scaled = matrix[:, usable] / scale
+    everything = np.arange(len(table.scores))
+    folds = [fold for fold in folds_of(table.groups, seed, most) if np.ptp(table.scores[fold]) > 0]
+    results = []
+    for penalty in _PENALTIES:
+        held_out = []
+        for fold in folds:
+            weights = _logistic(scaled, table.scores, penalty, np.setdiff1d(everything, fold))
+            held_out.append(auc(table.scores[fold], scaled[fold] @ weights))
+        mean, spread = (float(np.mean(held_out)), float(np.std(held_out))) if held_out else (0.5, 0.0)
+        results.append((mean, spread / max(1, len(held_out)) ** 0.5, penalty))
+    mean, error, penalty = max(results, key=lambda result: round(result[0], 6))  # the sparser one where equal
+    weights = _logistic(scaled, table.scores, penalty, everything) / scale
+    used = np.flatnonzero(weights > _LEAST_SHARE * weights.sum())
+    if not len(used):
+        return None
+    shares = weights[used] / weights[used].sum()
+    return Ranker(measure, tuple(usable[used].tolist()), tuple(shares.tolist()), mean, error)
+
+
+def _logistic(matrix: Floats, labels: Floats, penalty: float, rows: np.ndarray) -> Floats:
+    """Return the weights of a penalised logistic regression with weights of 0 or more; shape (paths,)."""
+    from scipy.optimize import minimize
+    from scipy.special import expit
+
+    features, signs = matrix[rows], np.where(labels[rows] > 0.5, 1.0, -1.0)
+    share = {1.0: max(1, int((signs > 0).sum())), -1.0: max(1, int((signs < 0).sum()))}
+    importance = np.where(signs > 0, 0.5 / share[1.0], 0.5 / share[-1.0])  # both kinds of label weigh the same
+
+    def loss(parameters: Floats) -> tuple[float, Floats]:
+        margin = signs * (parameters[0] + features @ parameters[1:])
+        slope = -importance * signs * expit(-margin)
+        value = float(importance @ np.logaddexp(0, -margin)) + penalty * float(parameters[1:].sum())
+        return value, np.concatenate([[slope.sum()], features.T @ slope + penalty])
+
+    start = np.zeros(features.shape[1] + 1)
+    bounds = [(None, None)] + [(0, None)] * features.shape[1]
+    weights: Floats = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x[1:]
+    return weights
+
+
+def with_negatives(pairs: Pairs, count: int, seed: int) -> Pairs:
+    """Add random targets with the label 0 to examples of similar pairs; `count` is how many targets there are."""
+    rng = np.random.default_rng(seed)
+    known = set(zip(pairs.queries.tolist(), pairs.targets.tolist(), strict=True))
+    known |= {(target, query) for query, target in known}
+    drawn: list[tuple[int, int]] = []
+    for query in np.unique(pairs.queries[pairs.scores > 0.5]).tolist():
+        wanted = NEGATIVES * int((pairs.queries[pairs.scores > 0.5] == query).sum())
+        for target in rng.integers(0, count, 4 * wanted + 20).tolist():
+            if wanted and target != query and (query, target) not in known:
+                known.add((query, target))
+                drawn.append((query, target))
+                wanted -= 1
+    new = np.array(drawn, dtype=np.int64).reshape(-1, 2)
+    return Pairs(
+        pairs.node_type,
+        np.concatenate([pairs.queries, new[:, 0]]),
+        np.concatenate([pairs.targets, new[:, 1]]),
+        np.concatenate([pairs.scores, np.zeros(len(new))]),
+    )

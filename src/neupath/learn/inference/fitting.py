@@ -1,0 +1,420 @@
+"""Certainty: how well an explanation predicts labels it has not seen, and how sure its weights are."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from neupath.graph.hin import Floats
+from neupath.learn.inference.candidates import MEASURES_INFERRED
+
+# ---- Gram
+
+
+def defined(matrix: Floats) -> Floats:
+    """Put zeros for paths that a measure is not defined on; these are never chosen."""
+    return np.where(np.isfinite(matrix), matrix, 0.0)
+
+
+@dataclass
+class Gram:
+    """The products that least squares needs; shapes (P, P), (P,) and a number."""
+
+    products: Floats
+    with_scores: Floats
+    of_scores: float
+
+    @classmethod
+    def of(cls, matrix: Floats, scores: Floats) -> "Gram":
+        return cls(matrix.T @ matrix, matrix.T @ scores, float(scores @ scores))
+
+    def without_constant(self) -> "Gram":
+        """Return the same without the last column."""
+        return Gram(self.products[:-1, :-1], self.with_scores[:-1], self.of_scores)
+
+    def without_mean(self) -> "Gram":
+        """Return the products of what a constant, the last column, leaves of every other column and of the scores."""
+        constant, size = self.products[-1, :-1], float(self.products[-1, -1])
+        mean = float(self.with_scores[-1]) / size
+        return Gram(
+            self.products[:-1, :-1] - np.outer(constant, constant) / size,
+            self.with_scores[:-1] - constant * mean,
+            self.of_scores - mean * mean * size,
+        )
+
+    def weights(self, columns: tuple[int, ...]) -> Floats:
+        """Solve for weights of 0 or more."""
+        from scipy.optimize import nnls
+
+        chosen = list(columns)
+        if not chosen:
+            return np.zeros(0)
+        products = self.products[np.ix_(chosen, chosen)]
+        root = np.linalg.cholesky(products + 1e-13 * np.trace(products) * np.eye(len(chosen)))
+        solved: Floats = nnls(root.T, np.linalg.solve(root, self.with_scores[chosen]))[0]
+        return solved
+
+    def error(self, columns: tuple[int, ...]) -> float:
+        """Return the sum of squared errors."""
+        chosen, weights = list(columns), self.weights(columns)
+        return float(
+            self.of_scores
+            - 2 * weights @ self.with_scores[chosen]
+            + weights @ self.products[np.ix_(chosen, chosen)] @ weights
+        )
+
+    def preference(self, columns: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
+        """Order sets of paths by their error; where that differs by rounding only, by their place."""
+        return round(self.error(columns) / (self.of_scores or 1.0), 11), columns
+
+    def slopes(self, columns: tuple[int, ...]) -> Floats:
+        """Return how each path goes along with what the chosen ones leave; shape (P,)."""
+        left: Floats = self.with_scores - self.products[:, list(columns)] @ self.weights(columns)
+        return left
+
+
+# ---- Fitting
+#     score(x, y) = Σ_p weight_p · feature_p(x, y)
+# A hypothesis is a measure and a set of paths. Simpler ones are preferred as far as the labels allow it, by
+#     n·log(MSE + floor) + (weights that are free)·log n + 2·(paths)·log P
+# the extended Bayesian information criterion (Chen, Chen, Biometrika 2008) for P candidates; and then the simplest is
+# named that the labels do not tell from the best: fewer paths, fewer free weights, shorter paths, the earlier measure.
+# One path with the weight 1 has no free weight: labels that a measure made are found as that measure.
+
+
+_FLOOR = 1e-16
+"""Mean squared errors, relative to the largest label, below this are rounding."""
+EXACT = 1e-7
+"""The RMSE, relative to the largest label, below which labels are explained exactly."""
+MOST_PATHS = 5
+_SWAPS = 12
+_WORSE = 1.2
+_TOLD_APART = 1.64
+"""Standard errors by which the mean squared error of one hypothesis must exceed that of another to be worse."""
+
+
+@dataclass(frozen=True)
+class FeatureTable:
+    """The features of labelled pairs: by measure, shape (pairs, paths), NaN where it is not defined on a path."""
+
+    features: Mapping[str, Floats]
+    scores: Floats
+    groups: np.ndarray
+    """Which query each pair is of."""
+    lengths: Sequence[int]
+    scale: float = 1.0
+    """The largest label: what is small is small beside it."""
+
+    def taken(self, pairs: np.ndarray) -> "FeatureTable":
+        """Return the table of some pairs."""
+        features = {measure: matrix[pairs] for measure, matrix in self.features.items()}
+        return FeatureTable(features, self.scores[pairs], self.groups[pairs], self.lengths, self.scale)
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """An explanation of labels: a measure, its paths as columns of the table, and their weights."""
+
+    measure: str
+    columns: tuple[int, ...]
+    weights: tuple[float, ...]
+    free: int
+    """How many of the weights were fitted; one path with weight 1 has none."""
+    rmse: float
+    exact: bool
+    rank: tuple[float, int, int, int, tuple[int, ...]]
+
+    def predict(self, table: FeatureTable) -> Floats:
+        """Return the scores of the table's pairs."""
+        prediction: Floats = table.features[self.measure][:, list(self.columns)] @ np.array(self.weights)
+        return prediction
+
+    @property
+    def complexity(self) -> tuple[int, int, int, int, tuple[int, ...]]:
+        """What makes one hypothesis simpler than another: paths, free weights, steps, and the order of measures."""
+        paths, steps, measure, columns = self.rank[1:]
+        return paths, self.free, steps, measure, columns
+
+
+def choose_hypothesis(
+    table: FeatureTable, measures: Sequence[str] = MEASURES_INFERRED
+) -> tuple[Hypothesis, list[Hypothesis]]:
+    """Return the explanation to name, and every one that was compared.
+
+    It is the simplest that the labels do not tell from the best one: leaving out a path, taking a shorter one in its
+    place, or another measure, as long as the squared errors stay within 1.64 standard errors.
+    """
+    compared = find_hypotheses(table, measures)
+    best = compared[0]
+    errors = _squared(best, table)
+
+    def as_good(other: Hypothesis) -> bool:
+        return other.exact if best.exact else _excess(other, errors, table) <= _TOLD_APART
+
+    chosen = min((h for h in compared if as_good(h)), key=lambda h: h.complexity, default=best)
+    while True:
+        simpler = [h for h in _variants(table, chosen) if h.complexity < chosen.complexity and as_good(h)]
+        compared += simpler
+        if not simpler:
+            break
+        chosen = min(simpler, key=lambda h: h.complexity)
+    return chosen, sorted(compared, key=lambda hypothesis: hypothesis.rank)
+
+
+def _variants(table: FeatureTable, of: Hypothesis) -> list[Hypothesis]:
+    """Return the hypothesis with one path left out, or replaced by one that is not longer."""
+    found = []
+    matrix = table.features[of.measure]
+    usable = useful_columns(matrix)
+    for out in of.columns if len(of.columns) > 1 else ():
+        rest = tuple(p for p in of.columns if p != out)
+        found.append(_fitted(table, of.measure, rest))
+        for p in usable:
+            if p not in of.columns and table.lengths[p] <= table.lengths[out]:
+                found.append(_fitted(table, of.measure, tuple(sorted((*rest, p)))))  # noqa: PERF401
+    return found
+
+
+def _squared(hypothesis: Hypothesis, table: FeatureTable) -> Floats:
+    squared: Floats = (hypothesis.predict(table) - table.scores) ** 2
+    return squared
+
+
+def _excess(other: Hypothesis, errors: Floats, table: FeatureTable) -> float:
+    """Return by how many standard errors a hypothesis's squared errors exceed given ones, pair by pair.
+
+    A few errors that are far off make the standard error large as well: what is a fifth worse on the whole is worse.
+    """
+    difference = _squared(other, table) - errors
+    if other.rmse > _WORSE * float(np.sqrt(errors.mean())):
+        return np.inf
+    spread = float(difference.std()) / np.sqrt(len(difference))
+    return float(difference.mean()) / spread if spread > 0 else (0.0 if difference.mean() <= 0 else np.inf)
+
+
+def find_hypotheses(table: FeatureTable, measures: Sequence[str] = MEASURES_INFERRED) -> list[Hypothesis]:
+    """Return every hypothesis worth comparing, the best by the criterion first."""
+    found: dict[tuple[str, tuple[int, ...], int], Hypothesis] = {}
+    for measure in measures:
+        for hypothesis in _of_measure(table, measure):
+            found.setdefault((measure, hypothesis.columns, hypothesis.free), hypothesis)
+    return sorted(found.values(), key=lambda hypothesis: hypothesis.rank)
+
+
+def _of_measure(table: FeatureTable, measure: str) -> list[Hypothesis]:
+    matrix = table.features[measure]
+    useful = useful_columns(matrix)
+    defined = np.flatnonzero(np.isfinite(matrix).all(axis=0)).tolist()
+    singles = [_hypothesis(table, measure, (p,), np.ones(1), free=0) for p in defined]
+    return [*singles, *(_fitted(table, measure, (p,)) for p in useful), *_sets(table, measure, useful)]
+
+
+def useful_columns(matrix: Floats) -> list[int]:
+    """Return the paths that a measure is defined on and that relate some pair."""
+    with np.errstate(over="ignore", under="ignore"):
+        squares = (matrix**2).sum(axis=0)
+    return np.flatnonzero(np.isfinite(squares) & (squares > 0)).tolist()
+
+
+def _sets(table: FeatureTable, measure: str, usable: list[int]) -> list[Hypothesis]:
+    """Grow a set of paths one at a time, the one that helps most; after each, swap a path where another does better."""
+    gram = Gram.of(defined(table.features[measure]), table.scores)
+    chosen: tuple[int, ...] = ()
+    found = []
+    for _ in range(min(MOST_PATHS, len(usable))):
+        options = [tuple(sorted((*chosen, p))) for p in promising(gram, chosen, usable)]
+        if not options:
+            break
+        better = min(options, key=gram.preference)
+        chosen = swapped(gram, better, usable)
+        fitted = _fitted(table, measure, chosen)
+        found.append(fitted)
+        if fitted.exact or len(fitted.columns) < len(chosen):
+            break
+    return found
+
+
+def promising_columns(table: FeatureTable, measure: str) -> list[int]:
+    """Return the paths that a set of them, grown one at a time, would choose from."""
+    matrix = table.features[measure]
+    usable = useful_columns(matrix)
+    gram = Gram.of(defined(matrix), table.scores)
+    chosen: tuple[int, ...] = ()
+    seen: dict[int, None] = {}
+    for _ in range(min(MOST_PATHS, len(usable))):
+        options = promising(gram, chosen, usable)
+        if not options:
+            break
+        seen |= dict.fromkeys(options[:6])
+        chosen = min((tuple(sorted((*chosen, p))) for p in options), key=gram.preference)
+    return list(seen)
+
+
+def promising(gram: Gram, chosen: tuple[int, ...], usable: list[int]) -> list[int]:
+    """Return the paths that go most along with what is left to explain."""
+    slopes = gram.slopes(chosen)
+    scaled = {p: slopes[p] / np.sqrt(gram.products[p, p]) for p in usable if p not in chosen and slopes[p] > 0}
+    return sorted(scaled, key=lambda p: (-round(scaled[p], 12), p))[:_SWAPS]
+
+
+def swapped(gram: Gram, columns: tuple[int, ...], usable: list[int]) -> tuple[int, ...]:
+    """Replace one path by another as long as that lowers the error."""
+    best, error = columns, gram.error(columns)
+    improved = len(columns) > 1
+    while improved:
+        improved = False
+        for out in best:
+            rest = tuple(p for p in best if p != out)
+            for p in promising(gram, rest, usable):
+                option = tuple(sorted((*rest, p)))
+                if option != best and gram.error(option) < error * (1 - 1e-6) - 1e-15:
+                    best, error, improved = option, gram.error(option), True
+                    break
+            if improved:
+                break
+    return best
+
+
+def _fitted(table: FeatureTable, measure: str, columns: tuple[int, ...]) -> Hypothesis:
+    """Fit the weights of some paths; those of weight 0 are left out."""
+    from scipy.optimize import nnls
+
+    matrix = table.features[measure][:, list(columns)]
+    scale = np.sqrt((matrix**2).sum(axis=0))
+    weights = nnls(matrix / scale, table.scores)[0] / scale
+    used = np.flatnonzero(weights * scale > 1e-9 * max(1.0, float(np.sqrt(table.scores @ table.scores))))
+    if not len(used):
+        used = np.array([0])
+    kept = tuple(columns[i] for i in used)
+    return _hypothesis(table, measure, kept, weights[used], free=len(kept))
+
+
+def _hypothesis(table: FeatureTable, measure: str, columns: tuple[int, ...], weights: Floats, free: int) -> Hypothesis:
+    residual = table.features[measure][:, list(columns)] @ weights - table.scores
+    squared, n = float(residual @ residual) / len(residual), len(residual)
+    criterion = n * np.log(squared / table.scale**2 + _FLOOR)
+    criterion += free * np.log(n) + 2 * len(columns) * np.log(max(2, len(table.lengths)))
+    length = sum(table.lengths[p] for p in columns)
+    rank = (round(criterion, 6), len(columns), length, MEASURES_INFERRED.index(measure), columns)
+    rmse = float(np.sqrt(squared))
+    return Hypothesis(measure, columns, tuple(weights.tolist()), free, rmse, rmse < EXACT * table.scale, rank)
+
+
+def alternatives_of(best: Hypothesis, hypotheses: Sequence[Hypothesis], table: FeatureTable) -> list[Hypothesis]:
+    """Return the hypotheses that these labels cannot tell from the best one, the simplest first.
+
+    Where the best is exact, the others must be; where not, their squared errors are compared pair by pair, and the mean
+    difference must be within 1.64 standard errors.
+    """
+    errors = _squared(best, table)
+    found: list[Hypothesis] = []
+    for other in sorted((*hypotheses, *_twins(table, best)), key=lambda hypothesis: hypothesis.complexity):
+        taken = any(
+            other.measure == known.measure and set(known.columns) <= set(other.columns) for known in (best, *found)
+        )
+        if taken:
+            continue
+        if other.exact if best.exact else _excess(other, errors, table) <= _TOLD_APART:
+            found.append(other)
+    return found
+
+
+def _twins(table: FeatureTable, best: Hypothesis) -> list[Hypothesis]:
+    """Return the hypothesis with one path replaced by another that scores every labelled pair alike."""
+    matrix = table.features[best.measure]
+    found = []
+    for own in best.columns if len(best.columns) > 1 else ():
+        for p in range(matrix.shape[1]):
+            if p not in best.columns and np.allclose(matrix[:, p], matrix[:, own], rtol=1e-9, atol=1e-12):
+                found.append(_fitted(table, best.measure, tuple(sorted({*best.columns, p} - {own}))))  # noqa: PERF401
+    return found
+
+
+# ---- Certainty
+
+
+_MOST_BLOCKS = 256
+
+
+def r_squared(scores: Floats, predicted: Floats) -> float:
+    """Return 1 - Σ(score - predicted)² / Σ(score - mean)², and 0 where the mean label does better.
+
+    >>> r_squared(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+    1.0
+    """
+    left, whole = float(((scores - predicted) ** 2).sum()), float(((scores - scores.mean()) ** 2).sum())
+    largest = float(np.abs(scores).max(initial=0.0)) or 1.0
+    if whole <= 1e-15 * largest**2 * len(scores):
+        return 1.0 if left <= (EXACT * largest) ** 2 * len(scores) else 0.0
+    return max(0.0, 1 - left / whole)
+
+
+def folds_of(groups: np.ndarray, seed: int, most: int = 5) -> list[np.ndarray]:
+    """Cut pairs into parts of whole queries, or of single pairs where there are fewer than two queries."""
+    units = groups if len(np.unique(groups)) > 1 else np.arange(len(groups))
+    distinct = np.random.default_rng(seed).permutation(np.unique(units))
+    parts = np.array_split(distinct, min(most, len(distinct)))
+    return [np.flatnonzero(np.isin(units, part)) for part in parts if len(part)]
+
+
+def cross_validate(table: FeatureTable, measures: Sequence[str], seed: int) -> Floats:
+    """Predict each pair by the hypothesis that the pairs of other queries lead to; shape (pairs,)."""
+    predicted = np.zeros(len(table.scores))
+    folds = folds_of(table.groups, seed)
+    for fold in folds:
+        rest = np.setdiff1d(np.arange(len(table.scores)), fold)
+        chosen = choose_hypothesis(table.taken(rest), measures)[0] if len(rest) else None
+        predicted[fold] = chosen.predict(table.taken(fold)) if chosen else 0.0
+    return predicted
+
+
+def bootstrap_weights(best: Hypothesis, table: FeatureTable, seed: int, rounds: int = 200) -> list[tuple[float, float]]:
+    """Return the 5 % and 95 % quantiles of each path's weight over resampled queries.
+
+    In every round the paths are chosen anew, as many as the best has: a path that others could replace has a low end
+    of 0. So has one that a constant could replace, which goes along with the mean of the labels and not with them.
+    """
+    matrix = table.features[best.measure]
+    usable = useful_columns(matrix)
+    if not set(best.columns) <= set(usable):  # it relates none of the labelled pairs: any weight would do
+        return [(0.0, weight) for weight in best.weights]
+    varies = float(np.ptp(table.scores)) > 1e-12 * table.scale
+    grams = _resampled_grams(np.column_stack([defined(matrix), np.ones(len(matrix))]), table, seed, rounds)
+    found = np.zeros((2, rounds, len(best.columns)))
+    for number, gram in enumerate(grams):
+        found[0, number] = _resampled(gram.without_constant(), best, usable)
+        found[1, number] = _resampled(gram.without_mean(), best, usable) if varies else found[0, number]
+    low, high = np.quantile(found[0], [0.05, 0.95], axis=0)
+    beside_constant = np.quantile(found[1], 0.05, axis=0)
+    low = np.where(beside_constant <= 1e-9, 0.0, np.minimum(low, best.weights))
+    return list(zip(low.tolist(), np.maximum(high, best.weights).tolist(), strict=True))
+
+
+def _resampled_grams(matrix: Floats, table: FeatureTable, seed: int, rounds: int) -> Iterator[Gram]:
+    """Yield the products of resampled queries; many queries are resampled in blocks."""
+    units = table.groups if len(np.unique(table.groups)) > 1 else np.arange(len(table.scores))
+    blocks = np.array_split(np.unique(units), min(len(np.unique(units)), _MOST_BLOCKS))
+    parts = [Gram.of(matrix[own], table.scores[own]) for own in (np.isin(units, block) for block in blocks)]
+    products, with_scores = np.stack([part.products for part in parts]), np.stack([part.with_scores for part in parts])
+    of_scores = np.array([part.of_scores for part in parts])
+    rng = np.random.default_rng(seed)
+    for _ in range(rounds):
+        times = np.bincount(rng.integers(0, len(parts), len(parts)), minlength=len(parts)).astype(np.float64)
+        yield Gram(np.tensordot(times, products, 1), times @ with_scores, float(times @ of_scores))
+
+
+def _resampled(gram: Gram, best: Hypothesis, usable: list[int]) -> Floats:
+    """Return the weights of the best hypothesis's paths when as many paths are chosen from a resample."""
+    least = 1e-12 * float(gram.products.diagonal().max(initial=0.0))
+    usable_here = [p for p in usable if gram.products[p, p] > least]
+    chosen: tuple[int, ...] = ()
+    for _ in best.columns:
+        options = [tuple(sorted((*chosen, p))) for p in promising(gram, chosen, usable_here)]
+        if not options:
+            break
+        chosen = swapped(gram, min(options, key=gram.preference), usable_here)
+    known = tuple(p for p in best.columns if p in usable_here)
+    if known and gram.error(known) <= gram.error(chosen) * (1 + 1e-9) + 1e-12 * gram.of_scores:
+        chosen = known
+    weights = dict(zip(chosen, gram.weights(chosen).tolist(), strict=True))
+    return np.array([weights.get(p, 0.0) for p in best.columns])

@@ -1,0 +1,190 @@
+"""Comparison: what closed forms and learned models make of the same labels, by their error on held-out queries."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from neupath.engine.scorer import Scorer
+from neupath.errors import NeuPathError, QueryError, listed
+from neupath.explain.drawing import draw_curve
+from neupath.graph.hin import HIN, Floats
+from neupath.learn.evaluation import split_queries
+from neupath.learn.inference import Inferred, PathRanker, infer
+from neupath.learn.inference.binary_labels import auc, with_negatives
+from neupath.learn.inference.fitting import folds_of, r_squared
+from neupath.learn.labels import Pairs, Protocol
+from neupath.learn.models import EMBEDDINGS, CountPath, MetaPath2Vec, WalkEmbedding, model_named
+from neupath.learn.models.training import CHECKPOINT, Watch
+from neupath.measures import measure_named
+
+# ---- Learning
+
+
+CURVE = "curve.svg"
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """What came of a training run."""
+
+    folder: str
+    model: str
+    epochs: int
+    best_epoch: int
+    train_rmse: float
+    validation_rmse: float | None
+    """Nothing where there were too few queries to keep some for it."""
+    seconds: float
+    metapaths: list[tuple[str, float]]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return what `train --json` prints."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class TrainedEmbedding:
+    """What came of learning from walks alone."""
+
+    folder: str
+    model: str
+    node_type: str
+    seconds: float
+
+    def to_dict(self) -> dict[str, object]:
+        """Return what `train --json` prints."""
+        return asdict(self)
+
+
+def embed(
+    hin: HIN, model: str, path: str | None, node_type: str | None, folder: Path, settings: dict[str, Any]
+) -> TrainedEmbedding:
+    """Learn vectors of nodes from walks, without labels, along a meta-path or from nodes of a type; and save them."""
+    wanted, other = ("--path", "--type") if model == MetaPath2Vec.name else ("--type", "--path")
+    given = {"--path": path, "--type": node_type}
+    if given[wanted] is None or given[other] is not None:
+        raise QueryError(f"{model} learns from walks, and needs {wanted} alone to know which")
+    made: Any = EMBEDDINGS[model]
+    unknown = sorted({*settings} - {*made("").params(), "device"})
+    if unknown:
+        raise QueryError(f"a {model} model has no {listed(unknown)}; leave it out")
+    began = perf_counter()
+    scorer: WalkEmbedding = made(given[wanted], **settings).fit(hin)
+    return TrainedEmbedding(str(scorer.save(folder)), model, scorer.node_type_, perf_counter() - began)
+
+
+def learn(
+    hin: HIN,
+    model: str,
+    path: str | None,
+    pairs: Any,
+    folder: Path,
+    *,
+    measure: str,
+    protocol: Protocol,
+    seed: int,
+    settings: dict[str, Any],
+    watch: Watch = lambda *_: None,
+    processes: int = 1,
+) -> TrainedModel:
+    """Train a model on labels from a measure, or on labelled pairs, and save it with its log and learning curve."""
+    scorer = model_named(model, seed=seed, **settings)
+    labels: dict[str, Any] = {"pairs": pairs}
+    if path is not None:
+        teacher = measure_named(measure, path).fit(hin)
+        split = split_queries(hin.num_nodes(teacher.source_type), seed=seed)
+        labels = {"teacher": teacher, "queries": split.train, "validation": split.validation, "protocol": protocol}
+    scorer.fit(hin, **labels, folder=folder, watch=watch, processes=processes)
+    scorer.save(folder)
+    (folder / CHECKPOINT).unlink(missing_ok=True)  # the run is over; the same command again starts a new one
+    draw_curve([asdict(epoch) for epoch in scorer.log_], folder / CURVE)
+    best = min(scorer.log_, key=lambda epoch: epoch.validation_rmse)
+    return TrainedModel(
+        str(folder), model, len(scorer.log_), best.epoch, best.train_rmse, scorer.validation_rmse_,
+        sum(epoch.seconds for epoch in scorer.log_), scorer.metapaths() if isinstance(scorer, CountPath) else [],
+    )  # fmt: skip
+
+
+# ---- Comparison
+
+
+_FOLDS = 3
+Fit = Callable[[HIN, Pairs], Scorer]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """How well one kind of scorer predicts labels of queries it has not seen; a reason where it could not be tried."""
+
+    model: str
+    rmse: float | None
+    r2: float | None
+    auc: float | None
+    seconds: float
+    reason: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def compare_models(found: Inferred, max_length: int, seed: int = 0) -> Iterator[Compared]:
+    """Yield each kind of scorer with its error on held-out queries, all fitted to the same parts of the same labels.
+
+    Where the labels make a ranking, the AUC says how good it is; otherwise RMSE and R² do.
+    """
+    hin, pairs = found.hin, found.pairs
+    if not pairs.scored:
+        pairs = with_negatives(pairs, hin.num_nodes(pairs.node_type), seed)
+    for name, fit in _makers(max_length, seed):
+        began = perf_counter()
+        try:
+            predicted = _held_out(hin, pairs, fit, seed)
+        except NeuPathError as error:
+            yield Compared(name, None, None, None, perf_counter() - began, str(error))
+            continue
+        seconds = perf_counter() - began
+        if found.kind == "ranking":
+            yield Compared(name, None, None, auc(pairs.scores, predicted), seconds)
+        else:
+            rmse = float(np.sqrt(np.mean((predicted - pairs.scores) ** 2)))
+            yield Compared(name, rmse, r_squared(pairs.scores, predicted), None, seconds)
+
+
+def _makers(max_length: int, seed: int) -> list[tuple[str, Fit]]:
+    def inferred(hin: HIN, pairs: Pairs) -> Scorer:
+        return infer(hin, pairs, max_length=max_length, seed=seed).scorer
+
+    def path_ranker(hin: HIN, pairs: Pairs) -> Scorer:
+        return PathRanker(max_length, seed).fit(hin, pairs)
+
+    def countpath(hin: HIN, pairs: Pairs) -> Scorer:
+        from neupath.learn.models import CountPath
+
+        return CountPath(half_length=max(1, max_length // 2), seed=seed).fit(hin, pairs)
+
+    def neupath(hin: HIN, pairs: Pairs) -> Scorer:
+        from neupath.learn.models import NeuPath
+
+        return NeuPath(dim=128, layers=min(4, max_length), paths=2, epochs=20, seed=seed).fit(hin, pairs)
+
+    return [("infer", inferred), ("pathranker", path_ranker), ("countpath", countpath), ("neupath", neupath)]
+
+
+def _held_out(hin: HIN, pairs: Pairs, fit: Fit, seed: int) -> Floats:
+    """Predict the labels of each part of the queries by a scorer fitted to the others; shape (pairs,)."""
+    predicted = np.zeros(len(pairs))
+    everything = np.arange(len(pairs))
+    folds = folds_of(pairs.queries, seed, _FOLDS)
+    if len(folds) < 2:
+        raise QueryError("one labelled pair leaves nothing to hold out")
+    for fold in folds:
+        rest = np.setdiff1d(everything, fold)
+        scorer = fit(hin, Pairs(pairs.node_type, pairs.queries[rest], pairs.targets[rest], pairs.scores[rest]))
+        for query in np.unique(pairs.queries[fold]):
+            own = fold[pairs.queries[fold] == query]
+            predicted[own] = scorer.score_rows(np.array([query]))[0][pairs.targets[own]]
+    return predicted

@@ -1,0 +1,232 @@
+"""Columns that grow: new values go behind those that readers see, so that a new node costs what it brings."""
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from neupath.errors import GraphError
+from neupath.graph.nodes import Nodes
+
+# ---- Arrays that grow
+
+
+NOWHERE = np.iinfo(np.int64).max
+
+
+class RowArrays(NamedTuple):
+    """Rows of edges that change in place: a base of which the weights change, and for each row the edges it lacks."""
+
+    indptr: NDArray[Any]
+    indices: NDArray[Any]
+    data: NDArray[Any]
+    spans: NDArray[Any]  # by row: where its further edges are, see `edge_kernels.span_of`, or -1
+    columns: NDArray[Any]  # by further edge: its column, ascending in its row, or NOWHERE where there is none yet
+    values: NDArray[Any]
+
+
+VERSION = np.int32
+"""Versions count from that of the base, and are kept short: a query takes as long as what it reads."""
+NEVER = np.iinfo(VERSION).max
+ENTRY = np.dtype([("place", np.int64), ("value", np.float64), ("born", VERSION), ("died", VERSION)])
+"""A value at a place of a line, the version it is there from, or NEVER if it is not written yet, and is gone from."""
+NORM = np.dtype([("value", np.float64), ("born", VERSION), ("previous", np.int32)])
+"""A norm, the version it holds from, and where the one before it is, or -1."""
+
+
+class LineArrays(NamedTuple):
+    """The rows of a matrix, or its columns: a base, and entries that replace some of it, each from a version on."""
+
+    indptr: NDArray[Any]
+    indices: NDArray[Any]
+    data: NDArray[Any]
+    replaced: NDArray[Any]  # by place in the base: the version that replaces it
+    spans: NDArray[Any]  # by line: where its entries are, see `edge_kernels.span_of`, or -1 where it never changed
+    entries: NDArray[Any]
+
+
+class NormArrays(NamedTuple):
+    """‖row‖² of every row: at some version, and as it was changed since, which is never much."""
+
+    base: NDArray[Any]
+    heads: NDArray[Any]  # by row: its last norm since, or -1
+    since: NDArray[Any]
+
+
+class HalfArrays(NamedTuple):
+    """A half-path matrix by row and by column, with the norms of its rows, over a base of some version."""
+
+    rows: LineArrays
+    columns: LineArrays
+    norms: NormArrays
+    version: int
+
+
+def grown(array: NDArray[Any], wanted: int, fill: Any = None) -> NDArray[Any]:
+    """Return an array of at least `wanted` entries that begins like this one and goes on with `fill`.
+
+    It is the same one where that is long enough.
+
+    >>> grown(np.array([1, 2]), 3, -1)
+    array([ 1,  2, -1, -1])
+    """
+    if wanted <= len(array):
+        return array
+    longer = np.empty(max(wanted, 2 * len(array)), dtype=array.dtype)
+    longer[: len(array)] = array
+    if fill is not None:
+        longer[len(array) :] = fill
+    return longer
+
+
+# ---- Columns that grow
+
+
+_MOST_BYTES = np.iinfo(np.int32).max
+"""Bytes of text that one array can hold."""
+
+
+class GrowingColumn:
+    """An Arrow array of integers or texts, and room for more behind it, which those that follow it share.
+
+    >>> column = GrowingColumn(pa.array(["Mike", None]))
+    >>> column.append(pa.array(["Zoe"])).array.to_pylist()
+    ['Mike', None, 'Zoe']
+    """
+
+    def __init__(self, array: pa.Array, room: "_Room | None" = None) -> None:
+        self.array, self._room = array, room
+
+    def append(self, more: pa.Array) -> "GrowingColumn":
+        """Return the column with some values behind it; this one stays as it is."""
+        if not _can_grow(self.array, more):
+            return GrowingColumn(pa.concat_arrays([self.array, more]))
+        room = self._room
+        if room is None or room.size != len(self.array):  # another has been put behind it since
+            room = _Room(self.array)
+        room.append(more)
+        return GrowingColumn(room.array(), room)
+
+
+def _can_grow(array: pa.Array, more: pa.Array) -> bool:
+    is_text = pa.types.is_string(array.type)
+    is_whole = pa.types.is_int64(array.type) and not array.null_count and not more.null_count
+    return more.type == array.type and (is_text or is_whole)
+
+
+class _Room:
+    """The buffers of an Arrow array, longer than it is: values, where each text ends, and a bit for each that is there.
+
+    One writer adds to them, and never touches what is used already.
+    """
+
+    def __init__(self, array: pa.Array) -> None:
+        self._type = array.type
+        self._is_text = pa.types.is_string(array.type)
+        self.size, self._nulls = 0, 0
+        self._values: NDArray[Any] = np.empty(0, dtype=np.uint8 if self._is_text else np.int64)
+        self._ends = np.zeros(1, dtype=np.int32)
+        self._valid = np.zeros(0, dtype=np.uint8)
+        self.append(array)
+
+    def append(self, more: pa.Array) -> None:
+        """Write values behind those that are used."""
+        values, ends = _texts_of(more) if self._is_text else (more.to_numpy(), self._ends[:0])
+        start, size = self._used, self.size + len(more)
+        if self._is_text and start + len(values) > _MOST_BYTES:
+            raise GraphError(f"the texts of a column would have {start + len(values):,} bytes; 2 GiB is the most")
+        self._values = grown(self._values, start + len(values))
+        self._values[start : start + len(values)] = values
+        self._ends = grown(self._ends, size + 1)
+        self._ends[self.size + 1 : self.size + 1 + len(ends)] = start + ends
+        self._valid = grown(self._valid, size // 8 + 1, 0)
+        there = self.size + np.flatnonzero(more.is_valid())
+        np.bitwise_or.at(self._valid, there // 8, (1 << there % 8).astype(np.uint8))
+        self.size, self._nulls = size, self._nulls + more.null_count
+
+    @property
+    def _used(self) -> int:
+        return int(self._ends[self.size]) if self._is_text else self.size
+
+    def array(self) -> pa.Array:
+        """Return what is used as an array, of which nothing is copied."""
+        valid = pa.py_buffer(self._valid[: self.size // 8 + 1]) if self._nulls else None
+        ends = [pa.py_buffer(self._ends[: self.size + 1])] if self._is_text else []
+        values = pa.py_buffer(self._values[: self._used])
+        return pa.Array.from_buffers(self._type, self.size, [valid, *ends, values], self._nulls)
+
+
+def _texts_of(array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+    """Return the bytes of all texts, and where each ends in them."""
+    if not len(array):
+        return np.empty(0, dtype=np.uint8), np.empty(0, dtype=np.int32)
+    _, offsets, content = array.buffers()
+    bounds = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
+    letters = np.empty(0, dtype=np.uint8) if content is None else np.frombuffer(content, np.uint8)
+    return letters[bounds[0] : bounds[-1]], bounds[1:] - bounds[0]
+
+
+@dataclass(frozen=True)
+class GrowingTable:
+    """A table of any columns in parts, each longer than the next, so that few hold many rows and few are copied.
+
+    >>> table = GrowingTable((pa.table({"year": [1999] * 100}),))
+    >>> for year in range(2000, 2007):
+    ...     table = table.append(pa.table({"year": [year]}))
+    >>> [len(part) for part in table.parts]
+    [100, 4, 2, 1]
+    """
+
+    parts: tuple[pa.Table, ...]
+
+    def append(self, more: pa.Table) -> "GrowingTable":
+        """Return the table with some rows behind it; this one stays as it is."""
+        kept = len(self.parts)
+        size = len(more)
+        while kept and len(self.parts[kept - 1]) <= size:
+            kept -= 1
+            size += len(self.parts[kept])
+        joined = pa.concat_tables([*self.parts[kept:], more]).combine_chunks()
+        return GrowingTable((*self.parts[:kept], joined))
+
+    def table(self) -> pa.Table:
+        """Return all rows, of which nothing is copied."""
+        return pa.concat_tables(self.parts)
+
+
+@dataclass(frozen=True)
+class GrowingNodes:
+    """The nodes of a type, to which others can be added without touching them."""
+
+    nodes: Nodes
+    ids: GrowingColumn
+    names: GrowingColumn | None
+    attributes: GrowingTable | None
+
+    @classmethod
+    def over(cls, nodes: Nodes) -> "GrowingNodes":
+        names = None if nodes.names is None else GrowingColumn(nodes.names)
+        attributes = GrowingTable((nodes.attributes,)) if nodes.attributes.num_columns else None
+        return cls(nodes, GrowingColumn(nodes.ids), names, attributes)
+
+    def append(self, more: Nodes) -> "GrowingNodes":
+        """Return the nodes with others of the same type after them, whose ids are known to be new."""
+        ids, names = self.ids.append(more.ids), None if self.names is None else self.names.append(more.names)
+        attributes = None if self.attributes is None else self.attributes.append(more.attributes)
+        nodes = Nodes(
+            self.nodes.node_type,
+            ids.array,
+            None if names is None else names.array,
+            self.nodes.attributes if attributes is None else attributes.table(),
+            True,
+        )
+        return GrowingNodes(nodes, ids, names, attributes)
+
+
+def in_one_piece(nodes: Nodes) -> Nodes:
+    """Return the same nodes, with attributes that grew in parts put together."""
+    if all(column.num_chunks <= 1 for column in nodes.attributes.columns):
+        return nodes
+    return replace(nodes, attributes=nodes.attributes.combine_chunks(), distinct=True)

@@ -1,0 +1,262 @@
+"""Requests: what the bodies and query strings of calls may hold."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
+
+_MOST_LETTERS = 20_000
+Word = Annotated[StrictStr, Field(max_length=_MOST_LETTERS)]
+Id = Annotated[Word | StrictInt, Field(description="An id, or a name where only one node bears it.")]
+EndId = Annotated[Word | StrictInt, Field(description="An id; names do not do here.")]
+Text = Annotated[str, Field(max_length=_MOST_LETTERS)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class RequestModel(BaseModel):
+    """What all requests share: a word that is not known is refused, not dropped."""
+
+    model_config = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=False)
+
+
+class Meaning(RequestModel):
+    """What similar means: a measure over a meta-path, or a saved model, which knows its own."""
+
+    metapath: Text | None = Field(None, description="Such as author-paper-author, or APA.")
+    measure: Text = Field("pathsim", description="One of GET /api/measures.")
+    model: Text | None = Field(None, description="One of GET /api/models, instead of a measure and a meta-path.")
+
+    @property
+    def names_measure(self) -> bool:
+        """Whether the measure was given, and is not the usual one."""
+        return "measure" in self.model_fields_set
+
+
+AsOf = Annotated[int | None, Field(ge=0, le=2**62, description="An earlier version, of a graph that is a store.")]
+
+
+class AnyMeaning(Meaning):
+    """What similar means: also a measure over the whole graph, between nodes of one type."""
+
+    type: Text | None = Field(
+        None, description="The type of the nodes, for a measure over the whole graph whose query fits several."
+    )
+    as_of: AsOf = None
+
+
+class CombinationPart(RequestModel):
+    """One part of a combination: a measure over a meta-path, and its weight."""
+
+    measure: Text
+    metapath: Text
+    weight: float = Field(ge=0, le=1e12)
+
+
+class SearchRequest(AnyMeaning):
+    """How to search."""
+
+    k: int = Field(10, ge=1, le=2**31, description="How many hits.")
+    where: list[Text] = Field(default_factory=list, description="Conditions on targets, such as 'year >= 2000'.")
+    include_query: bool = Field(False, description="Rank the query itself, too.")
+    zeros: bool = Field(False, description="Fill up with targets of score 0.")
+
+    @property
+    def is_special(self) -> bool:
+        """Whether more is asked than the k best of a meta-path."""
+        return bool(
+            self.model is not None or self.type is not None or self.as_of is not None or self.where or self.zeros
+        )
+
+
+class SearchOne(SearchRequest):
+    """One query, in the query string."""
+
+    query: Text
+    among: list[Text] = Field(default_factory=list, description="Rank only these targets.")
+
+
+class SearchMany(SearchRequest):
+    """Many queries, in the body."""
+
+    queries: list[Id] = Field(min_length=1)
+    among: list[Id] = Field(default_factory=list, description="Rank only these targets.")
+    combination: list[CombinationPart] | None = Field(None, description="Measures to add up, instead of one meta-path.")
+
+    model_config = ConfigDict(json_schema_extra={"example": {"queries": ["Mike", "Mary"], "metapath": "APVPA", "k": 2}})
+
+
+class ExplainOne(AnyMeaning):
+    """One pair, in the query string."""
+
+    query: Text
+    target: Text
+    limit: int = Field(10, ge=0, le=2**31, description="How many paths to list; the others are counted and summed.")
+
+
+class ExplainCombination(RequestModel):
+    """One pair under a combination, in the body."""
+
+    query: Id
+    target: Id
+    combination: list[CombinationPart]
+    limit: int = Field(10, ge=0, le=2**31)
+    as_of: AsOf = None
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "query": "Mike",
+                "target": "Mary",
+                "combination": [{"measure": "pathsim", "metapath": "APVPA", "weight": 1.0}],
+            }
+        }
+    )
+
+
+class LabelledPair(RequestModel):
+    """A labelled pair; without a score it is an example of a similar one."""
+
+    query: Id
+    target: Id
+    score: float | None = None
+
+
+class Infer(RequestModel):
+    """Labelled pairs, and how to search for what they mean."""
+
+    pairs: list[LabelledPair] = Field(min_length=1)
+    node_type: Text | None = Field(None, description="The type of the nodes, where their ids fit several.")
+    max_length: int = Field(6, ge=2, le=20, description="The most steps of a meta-path.")
+    measures: list[Text] | None = Field(None, description="Only these measures.")
+    asymmetric: bool = Field(False, description="Also try paths that are not walked out and back.")
+    suggest: int = Field(3, ge=0, le=100, description="How many pairs to suggest for labelling.")
+    skip: list[tuple[Id, Id]] = Field([], description="Pairs not to suggest.")
+    seed: Seed = 0
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "pairs": [
+                    {"query": "Mike", "target": "Bob", "score": 1.0},
+                    {"query": "Mike", "target": "Mary", "score": 0.8},
+                    {"query": "Mary", "target": "Ann", "score": 0.2857142857},
+                ],
+                "max_length": 4,
+            }
+        }
+    )
+
+    def tuples(self) -> list[tuple[Any, ...]]:
+        """Return the pairs as the library reads them; never a text, which would be read as a file."""
+        scored = any(pair.score is not None for pair in self.pairs)
+        if not scored:
+            return [(pair.query, pair.target) for pair in self.pairs]
+        return [(pair.query, pair.target, pair.score) for pair in self.pairs]
+
+
+class NodesQuery(RequestModel):
+    """Which nodes to look up."""
+
+    type: Text
+    q: Text = Field("", description="What was typed; all nodes in their order where it is empty.")
+    limit: int = Field(20, ge=1, le=2**31)
+    offset: int = Field(0, ge=0, le=2**31)
+
+
+class MetapathsQuery(RequestModel):
+    """A meta-path typed so far, or the type to suggest some for."""
+
+    prefix: Text | None = Field(None, description="A meta-path, or the beginning of one.")
+    source: Text | None = Field(None, alias="from", description="Suggest meta-paths from this type.")
+    target: Text | None = Field(None, alias="to", description="To this type; the same by default.")
+    max_length: int = Field(4, ge=1, le=20)
+    limit: int = Field(20, ge=1, le=2**31)
+
+
+class EdgeEnds(RequestModel):
+    """An edge by its relation and the ids of its ends."""
+
+    relation: Text = Field(description="Its name, or where names repeat 'author -writes-> paper'.")
+    source: EndId
+    target: EndId
+
+
+class EdgeRequest(EdgeEnds):
+    """An edge to add; one that is there gets heavier by the weight."""
+
+    weight: float = Field(1.0, description="Above 0.")
+
+
+class NodeId(RequestModel):
+    """A node by its type and id."""
+
+    type: Text
+    id: EndId
+
+
+class NodeRequest(NodeId):
+    """A node to add, with its name and attributes where nodes of its type have any."""
+
+    name: Word | None = None
+    attributes: dict[Text, str | int | float | bool | None] = {}
+
+
+class Update(RequestModel):
+    """What changes in one step, all of it or nothing: edges and then nodes go, nodes and then edges come."""
+
+    add_edges: list[EdgeRequest] = []
+    remove_edges: list[EdgeEnds] = []
+    add_nodes: list[NodeRequest] = []
+    remove_nodes: list[NodeId] = []
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "add_nodes": [{"type": "paper", "id": "Mike-KDD-9"}],
+                "add_edges": [
+                    {"relation": "writes", "source": "Mike", "target": "Mike-KDD-9"},
+                    {"relation": "appears_at", "source": "Mike-KDD-9", "target": "KDD"},
+                ],
+            }
+        }
+    )
+
+
+class InferJobRequest(Infer):
+    """Infer as a job; what is found can be searched with as a model of the job's name."""
+
+    kind: Literal["infer"]
+    graph: Text
+
+
+class JoinRequest(Meaning):
+    """The top k of every node of a type, or all pairs above a score; the result is a Parquet file."""
+
+    kind: Literal["join"]
+    graph: Text
+    k: int | None = Field(None, ge=1, le=2**31)
+    min_score: float = Field(0.0, ge=0)
+
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"kind": "join", "graph": "toy", "metapath": "APVPA", "k": 3}}
+    )
+
+
+class TrainRequest(RequestModel):
+    """Train a model from labelled pairs, or from labels that a measure over a meta-path gives."""
+
+    kind: Literal["train"]
+    graph: Text
+    learner: Literal["neupath", "countpath"] = "neupath"
+    metapath: Text | None = None
+    measure: Text = "pathsim"
+    pairs: list[LabelledPair] | None = None
+    protocol: Literal["strict", "paper"] = "strict"
+    layers: int = Field(2, ge=1, le=8)
+    paths: int = Field(2, ge=1, le=16)
+    dim: int = Field(256, ge=1, le=2**31)
+    epochs: int = Field(30, ge=1, le=2**31)
+    learning_rate: float | None = Field(None, gt=0)
+    seed: Seed = 0
+
+
+Job = Annotated[InferJobRequest | JoinRequest | TrainRequest, Field(discriminator="kind")]

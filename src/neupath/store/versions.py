@@ -1,0 +1,236 @@
+"""Standing: the newest version in memory, as a writer asks it, so that a batch costs what it changes and no more."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from neupath.graph.hin import HIN, Csr, Floats
+from neupath.graph.nodes import Id, Mask, Nodes, Rows
+from neupath.graph.schema import Relation
+from neupath.store.database import StoreLayout, VersionFacts, read_facts, read_layout, run
+from neupath.store.edge_matrices import both_ways, from_edges, grown_matrix, overlaid, restricted
+from neupath.store.snapshots import Snapshot, read_snapshot, versions_of
+from neupath.store.update import Draft, Pair
+
+# ---- Reading a version of a store as a HIN
+
+
+Edges = tuple[Rows, Rows, Floats]
+
+
+def node_columns(count: int) -> list[str]:
+    """Return what the columns of attributes are called in the database, where any name will do."""
+    return [f"a{number}" for number in range(count)]
+
+
+def read_version(connection: Any, folder: Path, version: int | None = None) -> HIN:
+    """Return the graph as it was at a version, or as it is."""
+    facts = read_facts(connection, version)
+    layout = read_layout(connection)
+    return to_hin(layout, read_state(connection, folder, layout, facts.version))
+
+
+def read_state(connection: Any, folder: Path, layout: StoreLayout, version: int) -> Snapshot:
+    """Return a version by keys: the last snapshot before it, where there is one, with the changes since.
+
+    One from before the edges were folded is of no use, since the changes after it are gone.
+    """
+    kept = {at: path for at, path in versions_of(folder).items() if layout.folded <= at <= version}
+    base = read_snapshot(kept[max(kept)]) if kept else rebuild(connection, layout, layout.folded)
+    return advanced(connection, layout, base, version)
+
+
+def rebuild(connection: Any, layout: StoreLayout, version: int) -> Snapshot:
+    """Return a version from the database alone."""
+    types = range(len(layout.schema.node_types))
+    nodes = tuple(_as_of(read_nodes(connection, number), layout.folded) for number in types)
+    sizes = dict(zip(layout.schema.node_types, map(len, nodes), strict=True))
+    matrices = []
+    for number, relation in enumerate(layout.schema.relations):
+        shape = sizes[relation.source], sizes[relation.target]
+        matrices.append(from_edges(*read_edges(connection, number), shape, relation.directed))
+    return advanced(connection, layout, Snapshot(layout.folded, tuple(matrices), nodes), version)
+
+
+def advanced(connection: Any, layout: StoreLayout, base: Snapshot, version: int) -> Snapshot:
+    """Return a later version: the nodes of then, and the edges with the changes in between."""
+    ((last,),) = run(connection, "SELECT max(version) FROM versions")
+    nodes = base.nodes if base.version == last else _later_nodes(connection, base)
+    nodes = tuple(_as_of(table, version) for table in nodes)
+    sizes = dict(zip(layout.schema.node_types, map(len, nodes), strict=True))
+    matrices = []
+    for number, relation in enumerate(layout.schema.relations):
+        matrix = grown_matrix(base.matrices[number], (sizes[relation.source], sizes[relation.target]))
+        changed = both_ways(*read_changes(connection, number, base.version, version), relation.directed)
+        matrices.append(overlaid(matrix, *changed))
+    return Snapshot(version, tuple(matrices), nodes)
+
+
+def _later_nodes(connection: Any, base: Snapshot) -> tuple[pa.Table, ...]:
+    """Return the nodes of each type, from the database only where some came or went since."""
+    found = []
+    for number, table in enumerate(base.nodes):
+        query = f"SELECT count(*) FROM nodes_{number} WHERE born > $1 OR died > $1"  # noqa: S608
+        ((changed,),) = run(connection, query, [base.version])
+        found.append(read_nodes(connection, number) if changed else table)
+    return tuple(found)
+
+
+def _as_of(table: pa.Table, version: int) -> pa.Table:
+    """Return the rows of a table of nodes that were there at a version, whether they had died or not."""
+    born = table["born"].to_numpy()
+    return table if not len(born) or born[-1] <= version else table.slice(0, int(np.searchsorted(born, version + 1)))
+
+
+def read_nodes(connection: Any, number: int) -> pa.Table:
+    """Return the table of a node type, by key."""
+    return connection.sql(f"SELECT * FROM nodes_{number} ORDER BY key").to_arrow_table()  # noqa: S608
+
+
+def read_edges(connection: Any, number: int) -> Edges:
+    """Return the edges of a relation as they were folded: sources, targets, weights, by key."""
+    return _fetch(connection, f"SELECT source, target, weight FROM edges_{number}", [])  # noqa: S608
+
+
+def read_changes(connection: Any, number: int, after: int, until: int) -> Edges:
+    """Return what became of each edge of a relation that changed between two versions."""
+    query = """
+        SELECT source, target, arg_max("after", version) FROM changes
+        WHERE relation = ? AND version > ? AND version <= ? GROUP BY source, target
+    """
+    return _fetch(connection, query, [number, after, until])
+
+
+def _fetch(connection: Any, query: str, values: list[Any]) -> Edges:
+    columns = connection.sql(query, params=values).to_arrow_table().columns
+    sources, targets, weights = (column.to_numpy() for column in columns)
+    return sources, targets, weights
+
+
+def to_hin(layout: StoreLayout, state: Snapshot) -> HIN:
+    """Return the graph of a version: keys of nodes that died are left out, and the others close ranks."""
+    alive = [_alive(table, state.version) for table in state.nodes]
+    masks = dict(zip(layout.schema.node_types, alive, strict=True))
+    nodes = {
+        node_type: to_nodes(layout, number, state.nodes[number], masks[node_type])
+        for number, node_type in enumerate(layout.schema.node_types)
+    }
+    matrices: dict[Relation, Csr] = {}
+    for relation, matrix in zip(layout.schema.relations, state.matrices, strict=True):
+        matrices[relation] = restricted(matrix, masks[relation.source], masks[relation.target])
+    return HIN(layout.schema, MappingProxyType(nodes), MappingProxyType(matrices), layout.notes)
+
+
+def _alive(table: pa.Table, version: int) -> Mask:
+    died = table["died"]
+    if died.null_count == len(died):
+        return np.ones(len(died), dtype=np.bool_)
+    return np.asarray(died.fill_null(version + 1).to_numpy() > version)
+
+
+def to_nodes(layout: StoreLayout, number: int, table: pa.Table, alive: Mask) -> Nodes:
+    """Return the marked nodes of a table, with the names and types that their columns had when they came."""
+    kept = table if alive.all() else table.take(pa.array(np.flatnonzero(alive)))
+    schema = layout.attributes[number]
+    columns = [kept[name].cast(field.type) for name, field in zip(node_columns(len(schema)), schema, strict=True)]
+    ids = kept["id"].combine_chunks()
+    return Nodes(
+        layout.schema.node_types[number],
+        ids if pa.types.is_int64(ids.type) else ids.cast(pa.string()),
+        kept["name"].combine_chunks().cast(pa.string()) if layout.named[number] else None,
+        pa.table(columns, schema=schema) if columns else pa.table({}),
+        distinct=True,
+    )
+
+
+# ---- Standing
+
+
+class Head:
+    """Keys by id and weights by edge, of the version that was read and of all that is written after it.
+
+    Only the process that holds the store for writing may have one, since it does not see what others write.
+    """
+
+    def __init__(self, connection: Any, folder: Path) -> None:
+        self.layout: StoreLayout = read_layout(connection)
+        self.facts: VersionFacts = read_facts(connection)
+        ((self.changes,),) = run(connection, "SELECT count(*) FROM changes")
+        self._state = read_state(connection, folder, self.layout, self.facts.version)
+        self._keys: dict[int, dict[Id, int]] = {}
+        self._sizes = [len(table) for table in self._state.nodes]
+        self._new: list[dict[int, tuple[Id, str | None]]] = [{} for _ in self._state.nodes]
+        self._weights: list[dict[Pair, float]] = [{} for _ in self._state.matrices]
+
+    def columns(self, number: int) -> pa.Schema:
+        """Return the columns of the table of a node type."""
+        return self._state.nodes[number].schema
+
+    def has_numbers(self, number: int) -> bool:
+        """Whether the ids of a node type are integers."""
+        return bool(pa.types.is_int64(self.columns(number).field("id").type))
+
+    def key(self, number: int, id_: Id) -> int | None:
+        """Return the key of the node of a type with an id, where it is there."""
+        if number not in self._keys:  # a type that no batch names is never hashed
+            table = self._state.nodes[number]
+            there = table.filter(table["died"].is_null()) if table["died"].null_count < len(table) else table
+            self._keys[number] = dict(zip(there["id"].to_pylist(), there["key"].to_pylist(), strict=True))
+        return self._keys[number].get(id_)
+
+    def node(self, number: int, key: int) -> tuple[Id, str | None]:
+        """Return the id and the name of a node."""
+        if key in self._new[number]:
+            return self._new[number][key]
+        table = self._state.nodes[number]
+        return table["id"][key].as_py(), table["name"][key].as_py()
+
+    def next_key(self, number: int) -> int:
+        """Return the key of the next node of a type."""
+        return self._sizes[number]
+
+    def weight(self, number: int, pair: Pair) -> float:
+        """Return the weight of an edge of a relation, 0 where there is none."""
+        changed = self._weights[number].get(pair)
+        if changed is not None:
+            return changed
+        matrix, (source, target) = self._state.matrices[number], pair
+        if source >= matrix.shape[0]:
+            return 0.0
+        start, end = int(matrix.indptr[source]), int(matrix.indptr[source + 1])
+        place = start + int(np.searchsorted(matrix.indices[start:end], target))
+        return float(matrix.data[place]) if place < end and matrix.indices[place] == target else 0.0
+
+    def pairs_at(self, number: int, place: int, keys: Iterable[int]) -> set[Pair]:
+        """Return the pairs of a relation with one of some nodes at a place, 0 or 1, that are joined or once were."""
+        matrix, wanted = self._state.matrices[number], set(keys)
+        if place == 0:
+            rows = [key for key in wanted if key < matrix.shape[0]]
+            found = {(row, int(c)) for row in rows for c in matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]}
+        else:
+            positions = np.flatnonzero(np.isin(matrix.indices, list(wanted)))
+            rows = (np.searchsorted(matrix.indptr, positions, side="right") - 1).tolist()
+            found = set(zip(rows, matrix.indices[positions].tolist(), strict=True))
+        if not self.layout.schema.relations[number].directed:  # the matrix has it both ways, and all else once
+            found = {pair for pair in found if pair[0] <= pair[1]}
+        return found | {pair for pair in self._weights[number] if pair[place] in wanted}
+
+    def follow(self, draft: Draft) -> None:
+        """Take a draft for written: what is asked next is asked of its version."""
+        for number, keys in draft.dead.items():
+            for key in keys:
+                self._keys[number].pop(self.node(number, key)[0], None)
+        for number, table in draft.born.items():
+            keys, ids, names = (table[name].to_pylist() for name in ("key", "id", "name"))
+            self._keys[number].update(zip(ids, keys, strict=True))
+            self._new[number].update(zip(keys, zip(ids, names, strict=True), strict=True))
+            self._sizes[number] += len(keys)
+        for number, change in draft.edges.items():
+            pairs = zip(change.sources.tolist(), change.targets.tolist(), strict=True)
+            self._weights[number].update(zip(pairs, change.after.tolist(), strict=True))
+            self.changes += len(change.sources)
+        self.facts = draft.facts

@@ -1,0 +1,144 @@
+"""infer as a user types it, the dialogue included."""
+
+import io
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import neupath as npth
+from neupath.learn.labels import draw_pairs, write_pairs
+from tests.cli.test_search_commands import Run, run  # noqa: F401
+
+PATH = "class-method-class"
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    hin = npth.load("stdlib")
+    path = tmp_path / "pairs.csv"
+    path.write_text(write_pairs(hin, draw_pairs(npth.PathSim(PATH).fit(hin), np.arange(0, 200, 20))))
+    return path
+
+
+def test_infer_prints_saves_and_is_searched(run: Run, pairs: Path, tmp_path: Path) -> None:  # noqa: F811
+    folder = tmp_path / "meaning"
+    shown = run("infer", "stdlib", pairs, "--out", folder)
+    assert shown.code == 0
+    assert "class-method-class   1.000" in shown.out
+    assert "explained exactly, and by nothing else that was tried" in shown.out
+    assert "searched 17 of 17 meta-paths" in shown.out
+    found = run("search", "stdlib", "argparse.ArgumentParser", "--model", folder, "-k", 3, "--json").json
+    exact = run("search", "stdlib", "argparse.ArgumentParser", "--path", PATH, "-k", 3, "--json").json
+    assert [(hit["id"], hit["score"]) for hit in found["hits"]] == [(hit["id"], hit["score"]) for hit in exact["hits"]]
+    assert (found["measure"], found["exact"], found["metapath"]) == ("combination", True, PATH)
+    hit = exact["hits"][0]["id"]
+    why = run("explain", "stdlib", "argparse.ArgumentParser", hit, "--model", folder, "--json").json
+    assert why["score"] == pytest.approx(exact["hits"][0]["score"])
+    assert why["parts"][0]["metapath"] == PATH
+    told = run("explain", "stdlib", "argparse.ArgumentParser", hit, "--model", folder)
+    assert "class-method-class adds" in told.out
+    assert "100.0 % of the score" in told.out
+
+
+def test_infer_json(run: Run, pairs: Path) -> None:  # noqa: F811
+    told = run("infer", "stdlib", pairs, "--json").json
+    assert told["metapaths"] == [
+        {"metapath": PATH, "weight": 1.0, "low": pytest.approx(1.0), "high": pytest.approx(1.0)}
+    ]
+    assert (told["measure"], told["rmse"], told["r2"], told["alternatives"]) == ("pathsim", pytest.approx(0), 1.0, [])
+    assert told["searched"] == {"tried": 17, "candidates": 17, "too_large": 0, "leading_nowhere": 0, "stopped": None}
+
+
+def test_the_dialogue_asks_until_one_explanation_is_left(
+    run: Run,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    few = tmp_path / "few.csv"
+    few.write_text("query,target,score\nMike,Bob,1\nMike,Ann,0\n")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("what\n2\ns\n0.8\nq\n"))
+    more = tmp_path / "more.csv"
+    shown = run("infer", "toy", few, "--ask", "--save-pairs", more, "--max-length", 4)
+    assert shown.code == 0
+    assert "How similar are" in shown.out
+    assert "'what' is no score from 0 to 1." in shown.out
+    assert "'2' is no score from 0 to 1." in shown.out
+    lines = more.read_text().splitlines()
+    assert len(lines) == 4
+    assert lines[-1].endswith(",0.8")
+
+
+def test_nothing_is_asked_where_one_explanation_is_left(run: Run, pairs: Path) -> None:  # noqa: F811
+    assert "Nothing is left to ask" in run("infer", "stdlib", pairs, "--ask").out
+
+
+def test_compare_lists_the_learned_models(run: Run, tmp_path: Path) -> None:  # noqa: F811
+    pytest.importorskip("torch", reason="the learn extra is not installed")
+    labels = tmp_path / "pairs.csv"
+    labels.write_text("query,target,score\nMike,Bob,1\nMike,Mary,0.8\nMary,Ann,0.2857142857\nJim,Ann,0\n")
+    told = run("infer", "toy", labels, "--compare", "--max-length", 4, "--json").json
+    assert [row["model"] for row in told["compared"]] == [
+        "infer",
+        "pathranker",
+        "countpath",
+        "neupath",
+    ]
+    assert all(row["rmse"] >= 0 or row["reason"] for row in told["compared"])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "pairs.csv is empty; a table has at least a header line"),
+        ("query,target,score\nMike,Bob,0,5\n", "pairs.csv, line 2: 4 columns where 3 are expected"),
+        ("Mike,Bob,0.5\n", "query, target, score, and this has 1, 2, 3; name them in the first line of .*pairs.csv"),
+        ("query,target,score\n", "there are no pairs to learn from"),
+        ("query,goal,score\nMike,Bob,1\n", "a table of pairs has the columns query, target, score"),
+        ("query,target,score\nMike,Bob,high\n", r"pairs.csv, line 2 is \('Mike', 'Bob', 'high'\)"),
+        (
+            "query,target,score\nMike,Bob,1\nMike,Bob,0\n",
+            r"line 2 .* has the score 1, and .* line 3 .* has 0; keep",
+        ),
+        ("query,target,score\nMike,SIGMOD,1\n", "no node type knows all nodes of the pairs"),
+        ("query,target,score\nMike,Nobody,1\n", "no node type knows all nodes of the pairs"),
+    ],
+)
+def test_bad_pairs(run: Run, tmp_path: Path, content: str, message: str) -> None:  # noqa: F811
+    path = tmp_path / "pairs.csv"
+    path.write_text(content)
+    failed = run("infer", "toy", path)
+    assert failed.code == 2
+    assert failed.err.startswith("error: ")
+    assert failed.err.count("\n") == 1
+    assert __import__("re").search(message, failed.err)
+
+
+def test_examples_stay_examples_through_the_dialogue(
+    run: Run,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    examples = tmp_path / "examples.csv"
+    examples.write_text("query,target\nMike,Bob\nMike,Mary\n")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\nq\n"))
+    more = tmp_path / "more.csv"
+    shown = run("infer", "toy", examples, "--ask", "--save-pairs", more, "--max-length", 4)
+    assert shown.code == 0
+    assert "what 2 labelled pairs" in shown.out
+    assert "RMSE" not in shown.out
+    assert more.read_text().splitlines()[0] == '"query","target"'
+
+
+def test_bad_options(run: Run, pairs: Path) -> None:  # noqa: F811
+    assert "--save-pairs keeps the answers of --ask" in run("infer", "stdlib", pairs, "--save-pairs", "x.csv").err
+    assert "seed is -1" in run("infer", "stdlib", pairs, "--seed", -1).err
+    assert (
+        "max_length is 100000; a symmetric meta-path has 2 to 20"
+        in run("infer", "stdlib", pairs, "--max-length", 100000).err
+    )
+    assert "suggest is -1" in run("infer", "stdlib", pairs, "--suggest", -1).err
+    assert "--ask is a dialogue" in run("infer", "stdlib", pairs, "--ask", "--json").err
+    assert "is a file; give a folder" in run("infer", "stdlib", pairs, "--out", pairs).err
+    assert "'dwpc' cannot be inferred" in run("infer", "stdlib", pairs, "--measure", "dwpc").err

@@ -1,0 +1,322 @@
+"""The commands as a user types them: what they print, and what they say of bad input."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from neupath.cli import main
+from neupath.measures import GRAPH_MEASURES
+from tests.io.test_folder import BAD, CAST, MOVIES, write
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: object) -> Result:
+        with pytest.raises(SystemExit) as stop:
+            main([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return Result(int(stop.value.code or 0), printed.out, printed.err)
+
+    return call
+
+
+@pytest.fixture
+def movies(tmp_path: Path) -> Path:
+    return write(tmp_path / "movies", movies__tsv=MOVIES, movie_actor__tsv=CAST)
+
+
+@pytest.mark.parametrize("measure", list(GRAPH_MEASURES))
+def test_search_over_the_whole_graph_needs_no_path(run: Run, measure: str) -> None:
+    found = run("search", "toy", "Mike", "--measure", measure, "--json").json
+    assert (found["measure"], found["metapath"], found["exact"]) == (measure, None, True)
+    assert found == run("search", "toy", "Mike", "--measure", measure, "--type", "author", "--json").json
+    shown = run("search", "toy", "Mike", "Bob", "--measure", measure)
+    assert shown.code == 0
+    if measure == "scan":  # no two authors share a paper
+        assert "Mike: nothing found by scan" in shown.out
+        assert "0 of 4 author nodes are related; the others have score 0" in shown.err
+    else:
+        assert f"author nodes most similar to Mike by {measure}" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--measure", "ppr", "--path", "APA"), "ppr looks at the whole graph and takes no meta-path; leave it out"),
+        (("--measure", "ppr", "--type", "venu"), "no node type 'venu'"),
+        (("--measure", "ppr", "--type", "venue"), "no venue with the id 'Mike'"),
+        (("--type", "author", "--path", "APA"), "pathsim takes its types from --path; --type is for measures over the"),
+        (("--measure", "pagerank"), "no meta-path is given"),
+        (("--model", "m", "--type", "author"), "give either --model or --type"),
+    ],
+)
+def test_search_with_options_that_do_not_go_together(run: Run, arguments: tuple[str, ...], message: str) -> None:
+    result = run("search", "toy", "Mike", *arguments)
+    assert result.code == 2
+    assert message in result.err
+
+
+def test_ctrl_c_is_said(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("neupath.cli.search_commands.load_graph", stop)
+    stopped = run("search", "toy", "Mike", "--path", "APVPA")
+    assert (stopped.code, stopped.out, stopped.err) == (130, "", "error: interrupted\n")
+
+
+def test_a_query_of_no_type_or_of_two(run: Run, tmp_path: Path) -> None:
+    assert "no node type knows all nodes of the query" in run("search", "toy", "Nobody", "--measure", "ppr").err
+    folder = write(tmp_path / "g", a_b__csv="a,b\nx,x\ny,x\n")
+    result = run("search", folder, "x", "--measure", "ppr")
+    assert "the query could be of type a or b; say which with --type" in result.err
+    assert run("search", folder, "x", "--measure", "ppr", "--type", "b").code == 0
+
+
+def test_search_json_is_the_documented_object(run: Run) -> None:
+    result = run("search", "toy", "Mike", "--path", "author-paper-venue-paper-author", "--json")
+    assert result.code == 0
+    assert result.json == {
+        "query": "Mike",
+        "metapath": "author-paper-venue-paper-author",
+        "measure": "pathsim",
+        "exact": True,
+        "hits": [
+            {"rank": 1, "id": "Bob", "name": None, "score": 1.0},
+            {"rank": 2, "id": "Mary", "name": None, "score": 0.8},
+            {"rank": 3, "id": "Jim", "name": None, "score": pytest.approx(0.0826, abs=1e-4)},
+        ],
+    }
+    assert "3 of 4 author nodes are related" in result.err
+
+
+def test_search_prints_a_ranked_table(run: Run, movies: Path) -> None:
+    result = run("search", movies, "Avatar", "-p", "MAM")
+    assert result.code == 0
+    assert re.search(r"1\s+Heat\s+2\s+0\.6667\s+█", result.out)
+    assert "most similar to Avatar (1) by movie-actor-movie, pathsim" in result.out
+
+
+def test_search_of_several_queries_is_an_object_a_line(run: Run) -> None:
+    lines = run("search", "toy", "Mike", "Jim", "-p", "APVPA", "-k", 1, "--json").out.splitlines()
+    assert [json.loads(line)["query"] for line in lines] == ["Mike", "Jim"]
+
+
+def test_search_options(run: Run, movies: Path) -> None:
+    assert run("search", "toy", "Mike", "-p", "APVPA", "--among", "Jim", "--json").json["hits"][0]["id"] == "Jim"
+    assert run("search", movies, 1, "-p", "MAM", "--where", "year > 1", "--json").json["hits"] == []
+    zeros = run("search", movies, 1, "-p", "MAM", "--zeros", "--include-query", "--json").json["hits"]
+    assert [(hit["id"], hit["score"]) for hit in zeros] == [(1, 1.0), (2, pytest.approx(2 / 3)), (3, 0.0)]
+    assert run("search", "toy", "Mike", "-p", "AP", "-m", "pcrw", "-k", 1, "--json").json["measure"] == "pcrw"
+
+
+def test_search_without_result_says_so(run: Run, movies: Path) -> None:
+    result = run("search", movies, "Up", "-p", "MAM")
+    assert result.code == 0
+    assert "Up: nothing found by movie-actor-movie" in result.out
+    assert "0 of 2 movie nodes are related by this path" in result.err
+
+
+def test_explain_prints_a_tree_and_draws(run: Run, tmp_path: Path) -> None:
+    picture = tmp_path / "why.svg"
+    result = run("explain", "toy", "Mike", "Mary", "-p", "APVPA", "--limit", 2, "--draw", picture)
+    assert result.code == 0
+    assert "Mike and Mary: pathsim = 2 × 4 / (5 + 5) = 0.8000" in result.out
+    assert "0.2000   25.0 %  Mike — Mike-SIGMOD-1 — SIGMOD — Mary-SIGMOD-1 — Mary" in result.out
+    assert "and 2 more, together 0.4000 of the score" in result.out
+    assert picture.stat().st_size > 1000
+
+
+def test_explain_json_sums_to_the_score(run: Run) -> None:
+    told = run("explain", "toy", "Mike", "Jim", "-p", "APVPA", "--json", "--limit", 7).json
+    assert told["score"] == pytest.approx(sum(i["share"] for i in told["instances"]) + told["more"]["share"])
+    assert (told["numerator"], told["denominators"]) == (120, [5, 2900])
+    assert told["more"]["instances"] == 113
+    assert [node["node_type"] for node in told["instances"][0]["nodes"]] == [
+        "author",
+        "paper",
+        "venue",
+        "paper",
+        "author",
+    ]
+
+
+def test_explain_of_unrelated_nodes(run: Run) -> None:
+    result = run("explain", "toy", "Mike", "Ann", "-p", "APVPA")
+    assert result.code == 0
+    assert "no author-paper-venue-paper-author path joins them" in result.out
+
+
+def test_info(run: Run, movies: Path) -> None:
+    result = run("info", movies)
+    assert result.code == 0
+    assert "movie-actor-movie" in result.out
+    told = run("info", movies, "--json").json
+    assert told["relations"][0]["edges"] == 3
+    assert told["node_types"][0] == {
+        "node_type": "movie", "nodes": 3, "isolated": 1, "named": True, "attributes": ["year"],
+    }  # fmt: skip
+
+
+def test_paths(run: Run) -> None:
+    assert run("paths", "toy", "venue").out.splitlines() == [
+        "venue-paper-venue",
+        "venue-paper-author-paper-venue",
+        "venue-paper-venue-paper-venue",
+    ]
+    assert run("paths", "toy", "--max-length", 1, "--asymmetric", "--json").json == {
+        "author": ["author-paper"],
+        "paper": ["paper-author", "paper-venue"],
+        "venue": ["venue-paper"],
+    }
+    limited = run("paths", "toy", "venue", "--limit", 1)
+    assert limited.out == "venue-paper-venue\n"
+    assert "only the first 1 meta-paths from venue are listed" in limited.err
+
+
+def test_datasets(run: Run) -> None:
+    assert {"toy", "stdlib", "hetionet"} <= set(run("datasets").out.split())
+    assert [d["name"] for d in run("datasets", "--json").json["built_in"]] == ["toy", "stdlib"]
+    assert run("datasets", "get", "kg20c").code == 2
+
+
+def test_a_step_over_several_relations_is_told(run: Run, tmp_path: Path) -> None:
+    nodes = "id,type\na,x\nb,x\nm,y\n"
+    edges = "source,relation,target\na,r,m\nb,s,m\n"
+    result = run("search", write(tmp_path / "g", nodes__csv=nodes, edges__csv=edges), "a", "-p", "x-y-x", "--json")
+    assert result.json["hits"][0]["id"] == "b"
+    assert "note: x-y follows any of r, s (one alone: 'x -r-> y')" in result.err
+
+
+def test_a_number_that_is_an_id_and_a_name_is_told(run: Run, tmp_path: Path) -> None:
+    rows = "movie_id,name\n300,End of Days\n412,300\n"
+    folder = write(tmp_path / "g", movies__csv=rows, movie_actor__csv="movie_id,actor_id\n300,x\n412,x\n")
+    result = run("search", folder, "300", "-p", "MAM")
+    assert "most similar to 300 (End of Days) by" in result.out
+    assert "note: 300 is read as an id; it is also the name of 412 (300)" in result.err
+
+
+def test_output_that_cannot_be_written() -> None:
+    command = [sys.executable, "-m", "neupath.cli", "paths", "toy"]
+    if Path("/dev/full").exists():
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        assert done.returncode == 1
+        assert done.stderr == "error: cannot write the output: No space left on device\n"
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "neupath.cli", "explain", "toy", "Mike", "Jim", "-p", "APVPA"]
+    assert subprocess.run(command, env=environment, capture_output=True, check=False).returncode == 0
+
+
+def test_hostile_names_do_not_reach_the_terminal(run: Run, tmp_path: Path) -> None:
+    rows = "a_id,name\n1,\x1b[31mred[bold]\n2,\x07bell\n"
+    folder = write(tmp_path / "g", a__csv=rows, a_b__csv="a_id,b_id\n1,x\n2,x\n")
+    for arguments in (("search", folder, 2, "-p", "aba"), ("explain", folder, 1, 2, "-p", "aba")):
+        printed = run(*arguments).out
+        assert "\x1b[31m" not in printed
+        assert "\x07" not in printed
+        assert "[31mred[bold]" in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("search", "toy", "Mike"),
+            "no meta-path is given; say what makes two nodes similar with --path, such as author-",
+        ),
+        (("search", "toy", "Mike", "-p", "APVPA", "-k", 0), "k is 0; ask for at least 1 hit"),
+        (("search", "toy", "Mike", "-p", "APVPA", "-k", -1), "k is -1; ask for at least 1 hit"),
+        (("search", "toy", "Mikey", "-p", "APVPA"), "no author with the id 'Mikey' among 5; did you mean 'Mike'?"),
+        (("search", "toy", "Mike", "-p", "author-venue-author"), "step 1: no relation joins author and venue"),
+        (("search", "toy", "Mike", "-p", "author-papr-author"), "no node type 'papr'"),
+        (("search", "toy", "Mike", "-p", "author -wrote-> paper"), "no relation 'wrote' at author"),
+        (("search", "toy", "Mike", "-p", "author-paper"), "PathSim needs a symmetric meta-path of even length"),
+        (("search", "toy", "Mike", "-p", "APVPA", "-m", "pathsym"), "no measure 'pathsym'"),
+        (("search", "toy", "Mike", "-p", "APVPA", "--where", "age > 3"), "author has no attribute 'age'"),
+        (("search", "toy", "Mike", "-p", "APVPA", "--among", "Nobody"), "no author with the id 'Nobody'"),
+        (("search", "nowhere", "Mike", "-p", "APVPA"), "no such file or folder: nowhere"),
+        (("info", "toy2"), "did you mean 'toy'?"),
+        (("info", "toy", "--duplicates", "sum"), "duplicates is 'sum'; it can be 'count', 'drop' or 'error'"),
+        (("info", "toy", "--config", "some.toml"), "toy is built in and takes no graph.toml, but some.toml was given"),
+        (("paths", "toy", "--limit", 0), "limit is 0; list at least 1 meta-path"),
+        (("search", "toy", "Mike", "-p", "APVPA", "-k", "abc"), "Invalid value for '-k'"),
+        (("info",), "Missing argument"),
+        (("serach",), "No such command 'serach'"),
+        (("explain", "toy", "Mike", "Jim", "-p", "APVPA", "--limit", -1), "limit is -1"),
+        (("explain", "toy", "Mike", "Jim", "-p", "APVPA", "--draw", "why.txt"), "cannot draw to why.txt"),
+        (("explain", "toy", "Mike", "Jim", "-p", "APVPA", "--draw", "none/why.svg"), "cannot write none/why.svg"),
+        (("paths", "toy", "film"), "no node type 'film' in this graph (it has author, paper, venue)"),
+        (("paths", "toy", "--max-length", 1), "max_length is 1"),
+        (("datasets", "get", "imbd"), "no public graph named 'imbd'"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(run: Run, arguments: tuple[object, ...], message: str) -> None:
+    result = run(*arguments)
+    assert result.code == 2
+    assert result.out == ""
+    assert result.err.startswith("error: ")
+    assert len(result.err.splitlines()) == 1
+    assert message in result.err
+
+
+@pytest.mark.parametrize("case", list(BAD))
+def test_bad_folders_are_one_line_and_exit_2(run: Run, tmp_path: Path, case: str) -> None:
+    files, message = BAD[case]
+    result = run("info", write(tmp_path / "g", **files))
+    assert result.code == 2
+    assert len(result.err.splitlines()) == 1
+    assert re.search(message, result.err)
+
+
+@pytest.mark.parametrize("command", ["", "demo", "info", "paths", "search", "explain", "datasets", "datasets get"])
+def test_help_teaches(run: Run, command: str) -> None:
+    result = run(*command.split(), "--help")
+    assert result.code == 0
+    assert "Usage: neupath" in result.out
+    if command in ("info", "paths", "search", "explain"):
+        assert "Example" in result.out
+
+
+def test_unknown_command_and_version(run: Run) -> None:
+    assert run("serach").code == 2
+    assert re.fullmatch(r"neupath \d+\.\d+\.\d+\n", run("--version").out)
+
+
+def test_demo_runs_the_main_job(run: Run) -> None:
+    result = run("demo")
+    assert result.code == 0
+    for part in (
+        "$ neupath info stdlib",
+        "class-method-class",
+        "OptionParser",
+        "ArgumentParser — format_help — OptionParser",
+    ):
+        assert part in result.out
+
+
+def test_no_traceback_from_the_real_command() -> None:
+    command = [sys.executable, "-m", "neupath.cli", "search", "toy", "Mikey", "-p", "APVPA"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "error: no author with the id 'Mikey' among 5; did you mean 'Mike'?\n"

@@ -1,0 +1,92 @@
+"""import, update, export and check on the command line."""
+
+from pathlib import Path
+
+import pytest
+
+import neupath as npth
+from neupath.graph.hin import digest
+from tests.cli.test_search_commands import Run, run  # noqa: F401
+from tests.io.test_folder import CAST, MOVIES, write
+
+
+@pytest.fixture
+def store(tmp_path: Path, run: Run) -> Path:  # noqa: F811
+    made = run("import", "toy", "--to", tmp_path / "toy.store", "--json")
+    assert made.json == {"store": str(tmp_path / "toy.store"), "version": 0, "nodes": 90, "edges": 162}
+    return tmp_path / "toy.store"
+
+
+def test_a_store_is_a_graph_to_every_command(run: Run, store: Path) -> None:  # noqa: F811
+    path = ("--path", "author-paper-venue-paper-author", "--json")
+    assert run("search", store, "Mike", *path).json == run("search", "toy", "Mike", *path).json
+    assert run("explain", store, "Mike", "Bob", *path).json == run("explain", "toy", "Mike", "Bob", *path).json
+    assert run("info", store, "--json").json == run("info", "toy", "--json").json | {"version": 0}
+    assert "a store, version 0: 90 nodes, 162 edges" in run("info", store).out
+
+
+def test_update_changes_what_is_found(run: Run, store: Path, tmp_path: Path) -> None:  # noqa: F811
+    (tmp_path / "nodes.csv").write_text("type,id\nauthor,Zoe\n")
+    (tmp_path / "edges.csv").write_text("relation,source,target\nwrites,Zoe,Mike-SIGMOD-1\n")
+    done = run("update", store, "--add", tmp_path / "nodes.csv", "--add", tmp_path / "edges.csv")
+    assert done.out == "version 1: 91 nodes, 163 edges\n"
+    found = run("search", store, "Zoe", "--path", "author-paper-author", "--json").json
+    assert [hit["id"] for hit in found["hits"]] == ["Mike"]
+    earlier = run("search", store, "Zoe", "--path", "author-paper-author", "--as-of", 0)
+    assert (earlier.code, "no author with the id 'Zoe'" in earlier.err) == (2, True)
+    why = run("explain", store, "Mike", "Zoe", "--path", "author-paper-author", "--as-of", 1, "--json").json
+    assert len(why["instances"]) == 1
+    gone = run("update", store, "--remove", tmp_path / "edges.csv", "--remove", tmp_path / "nodes.csv", "--compact")
+    assert gone.out == "version 2: 90 nodes, 162 edges\n"
+    assert run("check", store).out == f"{store} is sound: 90 nodes, 162 edges, version 2, kept from 0\n"
+    assert digest(npth.load(store)) == digest(npth.load("toy"))
+
+
+def test_export_imports_back_the_same(run: Run, store: Path, tmp_path: Path) -> None:  # noqa: F811
+    (tmp_path / "edges.csv").write_text("relation,source,target,weight\nwrites,Mike,Jim-SIGMOD-1,2.5\n")
+    run("update", store, "--add", tmp_path / "edges.csv")
+    run("export", store, "--to", tmp_path / "tables")
+    run("import", tmp_path / "tables", "--to", tmp_path / "again")
+    assert digest(npth.load(tmp_path / "again")) == digest(npth.load(store)) != digest(npth.load("toy"))
+    run("export", store, "--to", tmp_path / "before", "--as-of", 0)
+    assert digest(npth.load(tmp_path / "before")) == digest(npth.load("toy"))
+
+
+def test_tables_are_imported_in_parts(run: Run, tmp_path: Path) -> None:  # noqa: F811
+    folder = write(tmp_path / "movies", movies__tsv=MOVIES, movie_actor__tsv=CAST)
+    made = run("import", folder, "--to", tmp_path / "s", "--memory-limit", "200MiB")
+    assert made.out == f"5 nodes and 3 edges written to {tmp_path / 's'}, version 0\n"
+    assert digest(npth.load(tmp_path / "s")) == digest(npth.load(folder))
+
+
+def test_check_fails_on_a_damaged_store(run: Run, store: Path) -> None:  # noqa: F811
+    (store / "snapshot-0" / "manifest.json").write_text("{}")
+    done = run("check", store)
+    assert done.code == 1
+    assert done.out.startswith("wrong: snapshot-0 cannot be read")
+    assert run("check", store, "--json").code == 1
+
+
+def test_bad_calls(run: Run, store: Path, tmp_path: Path) -> None:  # noqa: F811
+    (tmp_path / "bad.csv").write_text("from,to\na,b\n")
+    for arguments, told in (
+        (("update", store), "nothing to change; give --add FILE, --remove FILE or --compact"),
+        (("update", store, "--add", tmp_path / "bad.csv"), "has the columns from, to; a table of edges has relation"),
+        (("update", store, "--add", tmp_path / "none.csv"), "no such file"),
+        (("update", tmp_path, "--compact"), "is not a store"),
+        (("check", tmp_path), "is not a store"),
+        (
+            ("export", store, "--to", tmp_path / "x", "--as-of", 7),
+            "version 7 is not kept; the store has versions 0",
+        ),
+        (("search", store, "Mike", "--path", "APA", "--as-of", 7), "version 7 is not kept; the store has versions 0"),
+        (("search", "toy", "Mike", "--path", "APA", "--as-of", 0), "toy is no store, so it has no earlier versions"),
+        (("import", "toy", "--to", store), "exists already"),
+        (
+            ("import", "toy", "--to", tmp_path / "y", "--memory-limit", "1GiB"),
+            "toy cannot be read in parts, so no memory",
+        ),
+    ):
+        done = run(*arguments)
+        assert done.code == 2
+        assert told in done.err

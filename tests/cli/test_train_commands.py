@@ -1,0 +1,138 @@
+"""train, evaluate and search --model as a user types them."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="the learn extra is not installed")
+
+from tests.cli.test_search_commands import Run, run  # noqa: F401
+
+PATH = "class-method-class"
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("models")
+
+
+def test_train_evaluate_search_with_countpath(run: Run, tmp_path: Path) -> None:  # noqa: F811
+    folder = tmp_path / "model"
+    trained = run("train", "stdlib", "--path", PATH, "--model", "countpath", "--out", folder, "--device", "cpu")
+    assert trained.code == 0
+    assert "it reads as class-method-class with weight 1.000" in trained.out
+    assert {path.name for path in folder.iterdir()} == {"config.json", "weights.safetensors", "log.jsonl", "curve.svg"}
+    told = run("evaluate", "stdlib", "--model", folder, "--path", PATH, "--queries", 50, "--json").json
+    assert told["ndcg@20"] == pytest.approx(1.0)
+    assert set(told) >= {"metapath", "protocol", "rmse_top", "rmse_all", "rmse_nonzero", "ndcg_released", "recall@20"}
+    found = run("search", "stdlib", "argparse.ArgumentParser", "--model", folder, "-k", 3, "--json").json
+    assert (found["measure"], found["exact"], found["metapath"]) == ("countpath", False, None)
+    exact = run("search", "stdlib", "argparse.ArgumentParser", "--path", PATH, "-k", 3, "--json").json
+    assert [hit["id"] for hit in found["hits"]] == [hit["id"] for hit in exact["hits"]]
+
+
+def test_train_evaluate_search_with_neupath(run: Run, tmp_path: Path) -> None:  # noqa: F811
+    folder = tmp_path / "model"
+    arguments = ["--layers", 4, "--dim", 16, "--epochs", 3, "--device", "cpu"]
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("query,target,score\nMike,Bob,1\nMike,Mary,0.8\nJim,Mike,0.0826\nMary,Ann,0.2857\nBob,Ann,0\n")
+    trained = run("train", "toy", "--pairs", pairs, "--out", folder, *arguments, "--json")
+    assert trained.json["epochs"] == 3
+    shown = run("evaluate", "toy", "--model", folder, "--path", "APVPA", "--queries", 2)
+    assert shown.code == 2, "five authors are too few for a split"
+    searched = run("search", "toy", "Mike", "--model", folder)
+    assert re.search(r"most similar to Mike by the neupath model in ", searched.out)
+    assert len((folder / "log.jsonl").read_text().splitlines()) == 3
+    assert json.loads((folder / "config.json").read_text())["params"]["dim"] == 16
+
+
+def test_evaluate_shows_the_meta_paths_a_model_uses(run: Run, tmp_path: Path) -> None:  # noqa: F811
+    folder = tmp_path / "model"
+    settings = ["--dim", 16, "--epochs", 2, "--device", "cpu"]
+    assert run("train", "stdlib", "--path", PATH, "--out", folder, *settings).code == 0
+    arguments = ("evaluate", "stdlib", "--model", folder, "--path", PATH, "--queries", 5, "--used-paths", 5)
+    used = run(*arguments, "--json").json["used_metapaths"]
+    assert sum(part["share"] for part in used) == pytest.approx(1.0)
+    assert all(part["metapath"].startswith("class ") for part in used)
+    assert "what it looks at, over the best hits of 5 queries" in run(*arguments).out
+
+
+@pytest.mark.parametrize("model", ["gcn", "nbfnet"])
+def test_baselines_are_trained_and_searched_like_any_model(run: Run, tmp_path: Path, model: str) -> None:  # noqa: F811
+    settings = ["--dim", 8, "--epochs", 2, "--device", "cpu", "--model", model]
+    trained = run("train", "stdlib", "--path", PATH, "--out", tmp_path, *settings, "--json").json
+    assert (trained["model"], trained["epochs"], trained["metapaths"]) == (model, 2, [])
+    told = run("evaluate", "stdlib", "--model", tmp_path, "--path", PATH, "--queries", 5, "--json").json
+    assert told["queries"] == 5
+    found = run("search", "stdlib", "argparse.ArgumentParser", "--model", tmp_path, "-k", 3, "--json").json
+    assert (found["measure"], len(found["hits"])) == (model, 3)
+
+
+def test_embeddings_are_learned_without_labels(run: Run, tmp_path: Path) -> None:  # noqa: F811
+    settings = ["--dim", 8, "--epochs", 1, "--device", "cpu"]
+    trained = run("train", "toy", "--model", "node2vec", "--type", "author", "--out", tmp_path / "n", *settings)
+    assert "vectors of author nodes, learned in " in trained.out
+    along = run(
+        "train", "toy", "--model", "metapath2vec", "--path", "APA", "--out", tmp_path / "m", *settings, "--json"
+    )
+    assert along.json["node_type"] == "author"
+    assert (
+        "most similar to Mike by the node2vec model in" in run("search", "toy", "Mike", "--model", tmp_path / "n").out
+    )
+    found = run("search", "toy", "Mike", "--model", tmp_path / "m", "--json").json
+    assert (found["measure"], found["metapath"]) == ("metapath2vec", "author-paper-author")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("train", "toy", "--out", "m"), "give either --path, to draw labels from a measure, or --pairs"),
+        (("train", "toy", "--out", "m", "--path", "APVPA", "--pairs", "x.csv"), "give either --path"),
+        (("train", "toy", "--out", "m", "--pairs", "nowhere.csv"), "no such file: nowhere.csv"),
+        (("train", "toy", "--out", "m", "--path", "APVPA", "--model", "neupaht"), "no model 'neupaht'"),
+        (("train", "toy", "--out", "m", "--path", "APVPA"), "5 nodes are too few to split"),
+        (("train", "toy", "--out", "m", "--path", "APVPA", "--dim", 0), "dim is 0"),
+        (
+            ("train", "toy", "--out", "m", "--path", "APVPA", "--model", "countpath", "--paths", 3),
+            "a countpath model has no paths; it has batch_size, channels, device, epochs, layers",
+        ),
+        (
+            ("train", "toy", "--out", "m", "--path", "APVPA", "--type", "author"),
+            "--type is for node2vec; a neupath model",
+        ),
+        (("train", "toy", "--out", "m", "--model", "node2vec"), "node2vec learns from walks, and needs --type alone"),
+        (("train", "toy", "--out", "m", "--model", "metapath2vec"), "and needs --path alone to know which"),
+        (
+            ("train", "toy", "--out", "m", "--model", "node2vec", "--type", "author", "--paths", 2),
+            "a node2vec model has no paths; leave it out",
+        ),
+        (
+            ("train", "toy", "--out", "m", "--model", "node2vec", "--pairs", "x.csv"),
+            "node2vec learns without labels; leave out --pairs",
+        ),
+        (("evaluate", "toy", "--model", "nowhere", "--path", "APVPA"), "no saved scorer in nowhere"),
+        (("search", "toy", "Mike", "--model", "nowhere"), "no saved scorer in nowhere"),
+        (("search", "toy", "Mike", "--model", "nowhere", "-p", "APVPA"), "give either --model or --path"),
+    ],
+)
+def test_bad_input(run: Run, arguments: tuple[object, ...], message: str, tmp_path: Path, monkeypatch) -> None:  # noqa: F811
+    monkeypatch.chdir(tmp_path)
+    result = run(*arguments)
+    assert result.code == 2
+    assert len(result.err.splitlines()) == 1
+    assert message in result.err
+    assert not (tmp_path / "m").exists()
+
+
+def test_every_model_is_named_where_models_are_named(run: Run) -> None:  # noqa: F811
+    from neupath.cli.train_commands import WITHOUT_LABELS
+    from neupath.learn.models import BASELINES, EMBEDDINGS, MODELS
+    from neupath.learn.reproduce import runs as parts
+
+    assert tuple(BASELINES) == parts.BASELINES
+    assert set(MODELS) == set(parts.LEARNED)
+    assert tuple(EMBEDDINGS) == WITHOUT_LABELS
+    told = run("train", "--help").out
+    assert [name for name in (*MODELS, *EMBEDDINGS) if name not in told] == []

@@ -1,0 +1,199 @@
+"""The index against all scores: like rows, ties, weights, pruning, any number of threads."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from neupath.engine import topk as ranking
+from neupath.engine.index import build_index
+from neupath.engine.products import Factors, Normalisation, joined, mirrored
+from neupath.engine.topk import index_of, score_product
+from neupath.graph.hin import freeze
+from tests.graphs import hins_with_path
+
+KINDS = st.sampled_from(["ones", "counts", "tiny", "floats", "equal rows", "few rows", "one hub"])
+
+
+def matrix(kind: str, seed: int, rows: int = 300, columns: int = 12) -> csr_array:
+    """A matrix that is hard in one way."""
+    rng = np.random.default_rng(seed)
+    dense = (rng.random((rows, columns)) < 0.4).astype(float)
+    if kind == "counts":
+        dense *= rng.integers(1, 40, dense.shape)
+    elif kind == "tiny":
+        dense *= 10.0 ** rng.integers(-90, -60, dense.shape)
+    elif kind == "floats":
+        dense *= rng.random(dense.shape)
+    elif kind == "equal rows":
+        dense[:] = dense[0]
+    elif kind == "few rows":
+        dense = dense[rng.integers(0, 9, rows)]
+    elif kind == "one hub":
+        dense[:, 0], dense[rng.integers(0, rows, 5)] = 1.0, 0.0
+    return freeze(csr_array(dense))
+
+
+def expected(factors: Factors, normalisation: Normalisation, k: int) -> list[list[tuple[int, float]]]:
+    """Sort all scores of every query, the query itself left out."""
+    count = factors.left.shape[0]
+    scores = score_product(factors, normalisation, np.arange(count))
+    found = []
+    for query, row in enumerate(scores):
+        order = np.lexsort((np.arange(len(row)), -row))
+        found.append([(int(y), float(row[y])) for y in order if row[y] > 0 and y != query][:k])
+    return found
+
+
+def by_index(factors: Factors, normalisation: Normalisation, k: int, threads: int) -> list[list[tuple[int, float]]]:
+    every = np.arange(factors.left.shape[0])
+    best = ranking._top_k_by_index(factors, ranking.index_of(factors), normalisation, every, every, k, threads)
+    return [
+        list(zip(rows[:size].tolist(), scores[:size].tolist(), strict=True))
+        for rows, scores, size in zip(best.rows, best.scores, best.sizes, strict=True)
+    ]
+
+
+@settings(max_examples=40)
+@given(KINDS, st.integers(0, 1000), st.sampled_from([1, 3, 10]), st.sampled_from(list(Normalisation)))
+def test_pruned_search_finds_what_sorting_all_scores_finds(
+    kind: str, seed: int, k: int, normalisation: Normalisation
+) -> None:
+    factors = mirrored(matrix(kind, seed))
+    assert by_index(factors, normalisation, k, 1) == expected(factors, normalisation, k)
+
+
+@settings(max_examples=20)
+@given(KINDS, KINDS, st.integers(0, 1000), st.sampled_from(list(Normalisation)))
+def test_products_of_two_different_factors(kind: str, other: str, seed: int, normalisation: Normalisation) -> None:
+    factors = joined(matrix(kind, seed), freeze(csr_array(matrix(other, seed + 1).T)))
+    assert by_index(factors, normalisation, 4, 1) == expected(factors, normalisation, 4)
+
+
+@given(hins_with_path(symmetric=True), st.integers(1, 4))
+def test_small_graphs_with_everything(hin_and_path, k: int) -> None:
+    from neupath import PathSim
+
+    hin, path = hin_and_path
+    factors = PathSim(path).fit(hin).factors_
+    assert by_index(factors, Normalisation.DICE, k, 1) == expected(factors, Normalisation.DICE, k)
+
+
+def test_threads_and_blocks_make_no_difference() -> None:
+    factors = mirrored(matrix("counts", 3, rows=2000, columns=20))
+    one = by_index(factors, Normalisation.DICE, 7, 1)
+    assert one == by_index(factors, Normalisation.DICE, 7, 3)
+    for query in (0, 17, 1999):
+        alone = ranking._top_k_by_index(
+            factors, ranking.index_of(factors), 1, np.array([query]), np.array([query]), 7, None
+        )
+        assert list(zip(alone.rows[0].tolist(), alone.scores[0].tolist(), strict=True)) == one[query]
+
+
+def test_like_rows_are_one_label() -> None:
+    index = build_index(mirrored(matrix("few rows", 0)))
+    assert index.num_labels <= 9
+    assert int(index.counts.sum()) == len(index.members[1])
+    assert (np.diff(index.norms) >= 0).all()
+
+
+def test_rows_of_one_hash_that_differ_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    from neupath.engine import index_kernels as row_kernels
+
+    monkeypatch.setattr(row_kernels, "hash_rows", lambda indptr, *_: np.zeros(len(indptr) - 1, dtype=np.uint64))
+    factors = mirrored(matrix("counts", 1))
+    assert by_index(factors, Normalisation.DICE, 5, 1) == expected(factors, Normalisation.DICE, 5)
+
+
+def test_an_index_is_built_when_it_pays() -> None:
+    heavy = mirrored(matrix("ones", 0, rows=4000, columns=5))
+    few = np.arange(3)
+    ranking.top_k_of_product(heavy, 1, few, few, 5)
+    assert heavy.index is None, "three queries do not pay for it"
+    every = np.arange(4000)
+    ranking.top_k_of_product(heavy, 1, every, every, 5)
+    assert heavy.index is index_of(heavy)
+    light = mirrored(freeze(csr_array(np.eye(500))))
+    ranking.top_k_of_product(light, 1, np.arange(500), np.arange(500), 5)
+    assert light.index is None, "what is light is done faster without"
+
+
+def test_norms_at_the_end_of_a_floats_range_are_searched_without_bounds() -> None:
+    rows = matrix("ones", 0, rows=3000, columns=5)
+    tiny = mirrored(freeze(csr_array(rows * 1e-160)))
+    every = np.arange(3000)
+    ranking.top_k_of_product(tiny, Normalisation.COSINE, every, every, 3)
+    assert tiny.index is None
+
+
+@settings(max_examples=30)
+@given(KINDS, st.integers(0, 1000), st.sampled_from([1, 5]), st.sampled_from(list(Normalisation)))
+def test_scipy_answers_to_the_same_bit(kind: str, seed: int, k: int, normalisation: Normalisation) -> None:
+    factors = mirrored(matrix(kind, seed, rows=60))
+    every = np.arange(60)
+    best = ranking._top_k_by_scipy(factors, normalisation, every, every, k, None)
+    found = [
+        list(zip(rows[:size].tolist(), scores[:size].tolist(), strict=True))
+        for rows, scores, size in zip(best.rows, best.scores, best.sizes, strict=True)
+    ]
+    assert found == expected(factors, normalisation, k)
+
+
+def test_one_search_does_not_load_the_compiler() -> None:
+    code = (
+        "import sys, neupath as npth; hits = npth.PathSim('APVPA').fit(npth.load('toy')).top_k('Mike'); "
+        "assert hits.ids == ('Bob', 'Mary', 'Jim'), hits; print('numba' in sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "False\n"
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.sampled_from(["ones", "counts", "floats", "few rows", "one hub"]), st.integers(0, 99),
+    st.sampled_from([Normalisation.DICE, Normalisation.NONE]), st.sampled_from([1, 3, 10]),
+)  # fmt: skip
+def test_pruning_changes_nothing(kind: str, seed: int, normalisation: Normalisation, k: int) -> None:
+    """Rows of many sizes, enough of them that a search begins with a stretch of the likely labels."""
+    from neupath.engine import index_kernels as kernels
+
+    rng = np.random.default_rng(seed)
+    scale = rng.integers(1, 60, 1500)[:, None] if kind in ("ones", "few rows") else rng.random(1500)[:, None] * 50
+    w = freeze(csr_array(matrix(kind, seed, rows=1500, columns=14).toarray() * scale))
+    factors = mirrored(w)
+    index = index_of(factors)
+    groups = np.arange(len(index.left_norms))
+    found = []
+    for prune in (False, True):
+        rows, scores = np.full((len(groups), k), -1, dtype=np.int64), np.zeros((len(groups), k))
+        room = (np.zeros(index.num_labels), np.empty(index.num_labels + 1, dtype=np.uint32),
+                np.empty(index.widest, dtype=np.int64), np.empty(index.widest, dtype=np.int64))  # fmt: skip
+        sizes = kernels.rank_groups(
+            index.left, index.left_norms, index.postings, index.targets(k), int(normalisation), prune, groups, room,
+            rows, scores,
+        )  # fmt: skip
+        assert not room[0].any(), "sums are left as they were found"
+        filled = np.arange(k) < sizes[:, None]
+        found.append((sizes.tolist(), rows[filled].tolist(), scores[filled].tolist()))
+    assert found[0] == found[1]
+    work = factors.work * len(w.indptr) / max(1, len(groups))
+    assert index.num_labels > 16 * k
+    assert work > 2048, "so that queries are pruned at all"
+
+
+def test_the_band_holds_just_what_can_reach_a_score() -> None:
+    """All labels in it could, by Cauchy-Schwarz, and none outside."""
+    from neupath.engine import index_kernels as kernels
+
+    w = matrix("counts", 1, rows=1500, columns=14)
+    index = index_of(mirrored(w))
+    low, high = kernels.band(int(Normalisation.DICE), 0.9, float(index.norms[700]), index.norms)
+    assert 0 < low < 700 < high < index.num_labels
+    inside = (index.norms >= index.norms[low]) & (index.norms <= index.norms[high - 1])
+    reach = 2 * np.sqrt(index.norms * index.norms[700]) / (index.norms + index.norms[700])
+    assert (reach[~inside] < 0.9).all()
+    assert (reach[inside] >= 0.9 - 1e-5).all()

@@ -1,0 +1,35 @@
+"""The kernel without an index against all scores sorted: many targets a query, so that its bounds come into play."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neupath.engine import topk as ranking
+from neupath.engine.products import Normalisation, mirrored
+from tests.engine.test_index import KINDS, expected, matrix
+
+
+@settings(max_examples=60, deadline=None)
+@given(KINDS, st.integers(0, 99), st.sampled_from(Normalisation), st.sampled_from([1, 3, 16, 17, 40, 500]))
+def test_the_best_targets_in_order(kind: str, seed: int, normalisation: Normalisation, k: int) -> None:
+    factors = mirrored(matrix(kind, seed))
+    factors.work = 0.0  # so light that no index is made
+    every = np.arange(factors.left.shape[0])
+    found = ranking.top_k_of_product(factors, normalisation, every, every, k, threads=1)
+    assert factors.index is None
+    assert [
+        list(zip(rows[:size].tolist(), scores[:size].tolist(), strict=True))
+        for rows, scores, size in zip(found.rows, found.scores, found.sizes, strict=True)
+    ] == expected(factors, normalisation, k)
+    for rows, scores, size in zip(found.rows, found.scores, found.sizes, strict=True):
+        assert (rows[size:] == -1).all()
+        assert (scores[size:] == 0).all()
+
+
+def test_only_candidates_count() -> None:
+    factors = mirrored(matrix("counts", 5))
+    every = np.arange(300)
+    allowed = every % 3 == 0
+    found = ranking.top_k_of_product(factors, Normalisation.DICE, every, every, 8, allowed)
+    for row, wanted in zip(found.rows, expected(factors, Normalisation.DICE, 300), strict=True):
+        assert row.tolist() == [y for y, _ in wanted if allowed[y]][:8]

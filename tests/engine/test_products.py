@@ -1,0 +1,189 @@
+"""Chains: products that are known, and those too large for memory, whose rows are propagated instead."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import neupath as npth
+from neupath import HIN, Edges, NeuPathError, Nodes, Relation
+from neupath.engine import cache as kept
+from neupath.engine import products as chains
+from neupath.engine.join import join
+from neupath.engine.products import Chain, Factors
+from neupath.engine.scorer import Scorer
+
+MEASURES = [npth.PathSim, npth.JoinSim, npth.HeteSim, npth.PathCount, npth.PCRW, npth.DWPC]
+PATHS = ["class-method-class", "class-module-class-module-class", "class-module-class-method"]
+
+
+@pytest.fixture
+def no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on which no product fits."""
+    monkeypatch.setattr(chains, "_SMALL", 0)
+    monkeypatch.setattr(chains, "free_memory", lambda: 10)
+    monkeypatch.setattr(chains, "_BLOCK", 100_000)  # so that there are several blocks
+
+
+def fitted(measure: type, path: str, hin: HIN) -> Scorer | None:
+    try:
+        return measure(path).fit(hin)
+    except NeuPathError:  # not defined on this path
+        return None
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("measure", MEASURES)
+def test_rows_are_propagated_to_the_same_answers(measure, path, request, tmp_path) -> None:
+    plain = fitted(measure, path, npth.load("stdlib"))
+    request.getfixturevalue("no_memory")
+    scorer = fitted(measure, path, npth.load("stdlib"))
+    if plain is None or scorer is None:
+        assert plain is scorer
+        return
+    assert isinstance(plain.factors_, Factors)
+    assert isinstance(scorer.factors_, Chain) == (len(path.split("-")) > 3)
+    queries = np.arange(0, 900, 37)
+    np.testing.assert_allclose(scorer.score_rows(queries), plain.score_rows(queries), rtol=1e-12)
+    ids = plain.hin_.nodes[plain.source_type].ids.take(queries).to_pylist()
+    for found, wanted in zip(scorer.top_k(ids, k=7), plain.top_k(ids, k=7), strict=True):
+        np.testing.assert_allclose(found.scores, wanted.scores, rtol=1e-12)
+        if measure in (npth.PathSim, npth.PathCount):  # whole numbers, so that ties are ties
+            assert found.ids == wanted.ids
+    pairs = [
+        join(each, tmp_path / f"{number}.parquet", None, queries=queries, min_score=0.3).pairs
+        for number, each in enumerate((plain, scorer))
+    ]
+    assert pairs[0] == pairs[1]
+
+
+@pytest.mark.usefixtures("no_memory")
+def test_a_type_without_nodes() -> None:
+    nodes = [Nodes("a", pa.array(["x", "y"])), Nodes("b", pa.array(["z"])), Nodes("c", pa.array([], pa.string()))]
+    none = np.zeros(0, dtype=np.int64)
+    edges = [
+        Edges(Relation("a", "r", "b"), np.array([0, 1]), np.array([0, 0])),
+        Edges(Relation("b", "t", "c"), none, none),
+    ]
+    scorer = npth.PathCount("a-b-a-b-c").fit(HIN.build(nodes, edges))
+    assert isinstance(scorer.factors_, Chain)
+    assert len(scorer.top_k("x")) == 0
+
+
+def test_it_says_so(no_memory, caplog: pytest.LogCaptureFixture) -> None:  # noqa: ARG001
+    npth.PathSim("APVPA").fit(npth.load("toy"))
+    assert "join up to 15 pairs of nodes" in caplog.text
+    assert "rows are propagated query by query instead" in caplog.text
+
+
+def test_a_prefix_is_multiplied_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    hin = npth.load("stdlib")
+    npth.PathSim("class-module-class-module-class").fit(hin)
+    short, long = "class-module-class-module-class", "class-module-class-method-class-module-class"
+    counted: list[int] = []
+    real = chains.multiplications
+    monkeypatch.setattr(chains, "multiplications", lambda a, b: counted.append(1) or real(a, b))
+    npth.PathSim(long).fit(hin)
+    assert counted == [1, 1], "the first two steps are known; what is left is their product and the third"
+    assert npth.PathSim(short).fit(hin).factors_ is npth.JoinSim(short).fit(hin).factors_
+
+
+def test_the_last_digit_does_not_depend_on_what_was_asked_before() -> None:
+    def graph() -> HIN:
+        rng = np.random.default_rng(0)
+        sizes = {"author": 60, "paper": 80, "venue": 5}
+        authors, papers, venues = rng.integers(0, 60, 400), rng.integers(0, 80, 400), rng.integers(0, 5, 80)
+        return HIN.build(
+            [Nodes(name, pa.array(range(size))) for name, size in sizes.items()],
+            [
+                Edges(Relation("author", "writes", "paper"), authors, papers, rng.random(400)),
+                Edges(Relation("paper", "at", "venue"), np.arange(80), venues, rng.random(80)),
+            ],
+        )
+
+    path, used = "paper-author-paper-venue-paper-author-paper", graph()
+    npth.PathSim("paper-author-paper-author-paper").fit(used)
+    first, second = (npth.PathSim(path).fit(hin).factors_.left for hin in (graph(), used))
+    assert np.array_equal(first.data, second.data)
+
+
+def test_what_is_kept_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    hin = npth.load("stdlib")
+    paths = ["class-method-class", "class-module-class", "module-class-module"]
+    first = npth.PathSim(paths[0]).fit(hin).factors_
+    monkeypatch.setenv(kept.LIMIT, str(kept.bytes_of(first) + 1000))
+    assert npth.PathSim(paths[0]).fit(hin).factors_ is first
+    for path in paths[1:]:
+        npth.PathSim(path).fit(hin)
+    assert kept.bytes_of(list(kept._kept[hin].entries.values())) <= kept.bytes_of(first) + 1000
+    again = npth.PathSim(paths[0]).fit(hin).factors_
+    assert again is not first
+    np.testing.assert_array_equal(again.left.data, first.left.data)
+
+
+def test_a_limit_that_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(kept.LIMIT, "2GB")
+    with pytest.raises(NeuPathError, match="NEUPATH_CACHE_BYTES is '2GB'; give a number of bytes"):
+        npth.PathSim("APVPA").fit(npth.load("toy"))
+
+
+def test_a_slow_build_holds_up_nobody_else() -> None:
+    """What is kept is found, and other things are built, while something takes its time."""
+    from threading import Event, Thread
+
+    toy, begun, go_on = npth.load("toy"), Event(), Event()
+    npth.PathSim("APVPA").fit(toy)
+
+    def slow() -> str:
+        begun.set()
+        assert go_on.wait(30)
+        return "built"
+
+    results: list[str] = []
+    thread = Thread(target=lambda: results.append(kept.cached(toy, "slow", slow)))
+    thread.start()
+    assert begun.wait(30)
+    assert npth.PathSim("APVPA").fit(toy).top_k("Mike", k=1).ids == ("Bob",)
+    assert npth.PathSim("APA").fit(npth.load("toy")).factors_ is not None
+    go_on.set()
+    thread.join(30)
+    assert results == ["built"]
+
+
+def test_what_several_hold_is_counted_once() -> None:
+    array = np.zeros(100)
+    assert kept.bytes_of([array, (array, array)]) == 800
+
+
+@pytest.mark.parametrize(("weight", "word"), [(1e154, "more"), (1e-170, "less")])
+def test_weights_that_norms_cannot_hold_are_refused(weight: float, word: str) -> None:
+    import pyarrow as pa
+
+    nodes = [npth.Nodes("a", pa.array(["x", "y", "z"])), npth.Nodes("b", pa.array(["hub"]))]
+    edges = npth.Edges(npth.Relation("a", "r", "b"), np.arange(3), np.zeros(3, dtype=np.int64), np.full(3, weight))
+    with pytest.raises(NeuPathError, match=f"add up to {word} than a float can hold"):
+        npth.PathSim("a-b-a").fit(HIN.build(nodes, [edges]))
+
+
+def test_counts_far_up_are_found_by_a_threshold(tmp_path) -> None:
+    import pyarrow as pa
+
+    nodes = [npth.Nodes("a", pa.array(["x", "y", "z"])), npth.Nodes("b", pa.array(["hub"]))]
+    edges = npth.Edges(npth.Relation("a", "r", "b"), np.arange(3), np.zeros(3, dtype=np.int64), np.full(3, 1e85))
+    scorer = npth.PathCount("a-b-a").fit(HIN.build(nodes, [edges]))
+    assert join(scorer, tmp_path / "a.parquet", None, min_score=1e160).pairs == 6
+
+
+def test_a_child_process_searches_on_threads_of_its_own() -> None:
+    import os
+    import signal
+
+    from neupath.engine.topk import in_blocks
+
+    done: list[int] = []
+    in_blocks(lambda block: done.append(block.start), 100, 2, 1e9)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        in_blocks(lambda block: done.append(block.start), 100, 2, 1e9)
+        os._exit(0 if len(done) == 4 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

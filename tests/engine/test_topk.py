@@ -1,0 +1,156 @@
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import neupath as npth
+from neupath import HIN, Edges, MetaPath, Nodes, Relation
+from neupath.engine import products as halfpath
+from neupath.errors import GraphError, QueryError
+from neupath.measures import MEASURES, measure_named
+from tests.graphs import hins_with_path
+
+
+@given(hins_with_path(symmetric=True), st.sampled_from(sorted(MEASURES)), st.integers(1, 7), st.booleans())
+def test_top_k_is_the_head_of_the_sorted_scores(case: tuple[HIN, MetaPath], name: str, k: int, keep: bool) -> None:
+    hin, path = case
+    scorer = measure_named(name, path).fit(hin)
+    ids = hin.nodes[path.source].ids.to_pylist()
+    for hits, query in zip(scorer.top_k(ids, k, include_query=keep), ids, strict=True):
+        scores = scorer.scores(query)
+        ranked = sorted(range(len(ids)), key=lambda row: (-scores[row], row))
+        expected = [row for row in ranked if scores[row] > 0 and (keep or ids[row] != query)][:k]
+        assert hits.ids == tuple(ids[row] for row in expected)
+        assert hits.scores == tuple(scores[row] for row in expected)
+
+
+@given(hins_with_path(symmetric=True), st.integers(1, 7))
+def test_zeros_fill_up_in_node_order(case: tuple[HIN, MetaPath], k: int) -> None:
+    hin, path = case
+    scorer = npth.PathSim(path).fit(hin)
+    ids = hin.nodes[path.source].ids.to_pylist()
+    for hits, query in zip(scorer.top_k(ids, k, zeros=True), ids, strict=True):
+        scores = scorer.scores(query)
+        ranked = sorted(range(len(ids)), key=lambda row: (-scores[row], row))
+        assert hits.ids == tuple(ids[row] for row in ranked if ids[row] != query)[:k]
+
+
+def big(n: int = 1500) -> HIN:
+    rng = np.random.default_rng(7)
+    nodes = [Nodes("a", pa.array(np.arange(n))), Nodes("b", pa.array(np.arange(60)))]
+    edges = Edges(Relation("a", "r", "b"), rng.integers(0, n, 4 * n), rng.integers(0, 60, 4 * n), rng.random(4 * n))
+    return HIN.build(nodes, [edges])
+
+
+@pytest.mark.parametrize("name", ["pathsim", "joinsim", "hetesim", "pcrw", "dwpc"])
+def test_any_number_of_threads_and_any_batch_give_the_same(name: str) -> None:
+    scorer = measure_named(name, "a-b-a").fit(big())
+    queries = list(range(1500))
+    one = scorer.top_k(queries, 10, threads=1)
+    assert scorer.top_k(queries, 10, threads=4) == one
+    assert scorer.top_k(queries[700:703], 10) == one[700:703]
+    assert scorer.top_k(701, 10) == one[701]
+
+
+def test_queries_come_in_any_sequence(toy: HIN) -> None:
+    scorer = npth.PathSim("APVPA").fit(toy)
+    expected = scorer.top_k(["Mike", "Jim"])
+    assert scorer.top_k(("Mike", "Jim")) == scorer.top_k(np.array(["Mike", "Jim"])) == expected
+    assert scorer.top_k(toy.nodes["author"].ids.to_pandas()[:2]) == expected
+
+
+@pytest.mark.parametrize("weight", [1e-100, 1e-50, 1e50, 1e70])
+@pytest.mark.parametrize("name", ["pathsim", "joinsim", "hetesim"])
+def test_extreme_weights_keep_twins_at_1(name: str, weight: float) -> None:
+    edges = Edges(Relation("a", "r", "b"), np.array([0, 1]), np.array([0, 0]), np.full(2, weight))
+    hin = HIN.build([Nodes("a", pa.array(["x", "y"])), Nodes("b", pa.array(["m"]))], [edges])
+    assert measure_named(name, "a-b-a").fit(hin).score("x", "y") == pytest.approx(1.0)
+
+
+def test_weights_past_all_bounds_are_refused() -> None:
+    edges = Edges(Relation("a", "r", "b"), np.array([0]), np.array([0]), np.array([1e200]))
+    hin = HIN.build([Nodes("a", pa.array(["x"])), Nodes("b", pa.array(["m"]))], [edges])
+    with pytest.raises(GraphError, match="add up to more than a float can hold; shorten it, or scale"):
+        npth.PathSim("a-b-a").fit(hin)
+
+
+def test_threads_build_a_product_once(monkeypatch) -> None:
+    hin, built = npth.load("toy"), []
+    product = halfpath.mirrored_chain
+    monkeypatch.setattr(halfpath, "mirrored_chain", lambda chain: built.append(1) or product(chain))
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: npth.PathSim("APVPA").fit(hin), range(16)))
+    assert len(built) == 1
+
+
+def test_candidates_restrict_the_targets(toy: HIN) -> None:
+    scorer = npth.PathSim("APVPA").fit(toy)
+    assert scorer.top_k("Mike", among=["Jim", "Mary", "Ann"]).ids == ("Mary", "Jim")
+    assert scorer.top_k("Mike", where="id ~ j").ids == ("Jim",)
+    assert scorer.top_k("Mike", among=["Jim", "Ann"], zeros=True).ids == ("Jim", "Ann")
+    assert scorer.top_k("Mike", where=["id ~ m", "id ~ j"]).ids == ("Jim",)
+
+
+def test_says_plainly_when_there_are_fewer_than_k(toy: HIN) -> None:
+    scorer = npth.PathSim("APVPA").fit(toy)
+    assert scorer.top_k("Mike", k=3).shortfall is None
+    assert scorer.top_k("Mike", k=10).shortfall == (
+        "3 of 4 author nodes are related by this path; the others have score 0"
+    )
+    assert scorer.top_k("Mike", k=10, zeros=True).shortfall == (
+        "k = 10 is more than the 4 author nodes there are to rank; all are listed"
+    )
+    assert scorer.top_k("Mike", k=10, include_query=True).shortfall == (
+        "4 of 5 author nodes are related by this path; the others have score 0"
+    )
+    assert scorer.top_k("Mike", k=2, among=["Jim", "Mike"]).shortfall == (
+        "k = 2 is more than the 1 author nodes there are to rank; all are listed"
+    )
+    assert scorer.top_k("Mike", among=["Mike"]).shortfall == "no author node is left to rank"
+
+
+@pytest.mark.parametrize("k", [0, -3, True])
+def test_refuses_a_k_that_makes_no_sense(toy: HIN, k) -> None:
+    with pytest.raises(QueryError, match=f"k is {k}; ask for at least 1 hit"):
+        npth.PathSim("APVPA").fit(toy).top_k("Mike", k=k)
+
+
+@pytest.mark.parametrize("k", [1.5, 3.0, "3", None, float("nan")])
+def test_refuses_a_k_that_is_no_whole_number(toy: HIN, k) -> None:
+    with pytest.raises(QueryError, match=f"k is {k!r}; give a whole number of hits, 1 or more"):
+        npth.PathSim("APVPA").fit(toy).top_k("Mike", k=k)
+
+
+def test_refuses_no_threads_and_unknown_options(toy: HIN) -> None:
+    scorer = npth.PathSim("APVPA").fit(toy)
+    with pytest.raises(QueryError, match="threads is 0"):
+        scorer.top_k("Mike", threads=0)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'filter'"):
+        scorer.top_k("Mike", filter="x")
+
+
+def test_targets_of_another_type_keep_the_query_row(toy: HIN) -> None:
+    hits = npth.PathCount("author-paper-venue").fit(toy).top_k("Mike")
+    assert list(zip(hits.ids, hits.scores, strict=True)) == [("SIGMOD", 2.0), ("VLDB", 1.0)]
+
+
+def test_hits_read_like_a_list(toy: HIN) -> None:
+    hits = npth.PathSim("APVPA").fit(toy).top_k("Mike")
+    assert hits[0] == npth.Hit(1, "Bob", None, 1.0)
+    assert [hit.rank for hit in hits[1:]] == [2, 3]
+    assert len(hits) == 3
+    assert hits.to_arrow().to_pydict()["id"] == ["Bob", "Mary", "Jim"]
+    assert hits.to_dict() == {
+        "query": "Mike",
+        "metapath": "author-paper-venue-paper-author",
+        "measure": "pathsim",
+        "exact": True,
+        "hits": [
+            {"rank": 1, "id": "Bob", "name": None, "score": 1.0},
+            {"rank": 2, "id": "Mary", "name": None, "score": 0.8},
+            {"rank": 3, "id": "Jim", "name": None, "score": 0.08261617900172118},
+        ],
+    }

@@ -1,0 +1,107 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import neupath as npth
+from neupath import HIN, NeuPathError
+from neupath.io import datasets as stdlib_module
+from neupath.io.datasets import build_stdlib
+from tests.io.test_folder import shape, write
+
+
+@pytest.fixture(scope="module")
+def stdlib() -> HIN:
+    return npth.load("stdlib")
+
+
+def test_stdlib_has_the_size_of_the_library(stdlib: HIN) -> None:
+    assert 400 < stdlib.num_nodes("module") < 900
+    assert 1800 < stdlib.num_nodes("class") < 4000
+    assert 3500 < stdlib.num_nodes("method") < 8000
+    assert 8000 < shape(stdlib)["class -has-> method"] < 20000
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the counts are those of CPython 3.11")
+def test_stdlib_counts_of_cpython_3_11(stdlib: HIN) -> None:
+    """Distributions leave out parts of the library, such as tkinter."""
+    assert stdlib.num_nodes("module") == pytest.approx(580, rel=0.15)
+    assert stdlib.num_nodes("class") == pytest.approx(2440, rel=0.15)
+    assert stdlib.num_nodes("method") == pytest.approx(4830, rel=0.15)
+    assert shape(stdlib)["class -has-> method"] == pytest.approx(11130, rel=0.15)
+
+
+def test_stdlib_finds_what_a_programmer_would(stdlib: HIN) -> None:
+    parsers = npth.PathSim("class-method-class").fit(stdlib).top_k("ArgumentParser")
+    assert parsers[0].id == "optparse.OptionParser"
+    errors = npth.PathSim("class-base-class").fit(stdlib).top_k("json.decoder.JSONDecodeError", k=1000)
+    assert "ipaddress.AddressValueError" in errors.ids
+    assert "threading.Thread" in stdlib.nodes["base"].ids.to_pylist()
+
+
+def test_stdlib_is_built_once(stdlib: HIN, monkeypatch) -> None:
+    monkeypatch.setattr(stdlib_module, "build_stdlib", lambda *_: pytest.fail("built again"))
+    assert shape(npth.load("stdlib")) == shape(stdlib)
+
+
+def test_a_damaged_cache_is_built_again(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("NEUPATH_CACHE", str(tmp_path))
+    monkeypatch.setattr(stdlib_module, "_source_files", lambda root: sorted((root / "json").glob("*.py")))
+    npth.load("stdlib")
+    (kept,) = tmp_path.glob("stdlib-*")
+    next(kept.glob("edges-*")).write_bytes(b"damaged")
+    assert npth.load("stdlib").num_nodes("module") == 5
+    assert npth.load(kept).num_nodes("module") == 5
+
+
+def test_stdlib_answers_without_a_cache(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("NEUPATH_CACHE", str(tmp_path / "file" / "cache"))
+    monkeypatch.setattr(stdlib_module, "_source_files", lambda root: sorted((root / "json").glob("*.py")))
+    assert npth.load("stdlib").num_nodes("module") == 5
+
+
+def test_parsing_resolves_bases_and_imports(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        one__py="import os.path as p, threading\nfrom .two import Base as B\n"
+        "class A(B, threading.Thread, dict, metaclass=type):\n  def run(self): ...\n  async def go(self): ...\n"
+        "  class Inner(Generic[int]): pass\nclass C(A.Inner, make()): pass\n",
+        two__py="class Base: pass\n",
+        broken__py="def (",
+    )
+    hin = build_stdlib(tmp_path)
+
+    def pairs(relation: npth.Relation) -> set[tuple[str, str]]:
+        entries = hin.matrices[relation].tocoo()
+        sources, targets = hin.nodes[relation.source].ids, hin.nodes[relation.target].ids
+        return {
+            (sources[int(i)].as_py(), targets[int(j)].as_py()) for i, j in zip(entries.row, entries.col, strict=True)
+        }
+
+    extends, has, defines, imports = (
+        pairs(next(r for r in hin.schema.relations if r.name == n)) for n in ("extends", "has", "defines", "imports")
+    )
+    assert extends == {
+        ("one.A", "two.Base"),
+        ("one.A", "threading.Thread"),
+        ("one.A", "dict"),
+        ("one.A.Inner", "one.Generic"),
+        ("one.C", "one.A.Inner"),
+    }
+    assert has == {("one.A", "run"), ("one.A", "go")}
+    assert defines == {("one", "one.A"), ("one", "one.A.Inner"), ("one", "one.C"), ("two", "two.Base")}
+    assert imports == {("one", "os.path"), ("one", "threading"), ("one", "two")}
+
+
+def test_parsing_imports_nothing(tmp_path: Path) -> None:
+    write(tmp_path / "lib", evil__py="raise SystemExit('was run')\n")
+    folder = str(tmp_path / "lib")
+    code = f"from pathlib import Path; from neupath.datasets.stdlib import build_stdlib; build_stdlib(Path({folder!r}))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_no_sources(tmp_path: Path) -> None:
+    with pytest.raises(NeuPathError, match="this Python comes without its standard library's source files"):
+        build_stdlib(tmp_path)

@@ -1,0 +1,198 @@
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+
+import neupath as npth
+from neupath import HIN, NeuPathError
+from tests.graphs import hins
+from tests.io.test_folder import shape
+
+nx = pytest.importorskip("networkx")
+
+
+def test_pandas_and_arrow_tables() -> None:
+    movies = pd.DataFrame({"id": [1, 2], "name": ["Up", "Heat"], "year": [2009, 1995]})
+    acts = pa.table({"movie": [1, 2, 2], "actor": ["x", "x", "y"], "weight": [1.0, 2.0, 1.0]})
+    hin = npth.load({"movie": movies, ("movie", "stars", "actor"): acts})
+    assert shape(hin) == {"movie -stars-> actor": 3}
+    assert npth.PathSim("MAM").fit(hin).top_k("Up", where="year < 2000").ids == (2,)
+    categorical = acts.to_pandas().astype({"actor": "category"})
+    assert shape(npth.from_tables({("movie", "actor"): categorical})) == {"movie -movie_actor-> actor": 3}
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        (
+            {("a", "b"): pd.DataFrame({"x": [1.5], "y": ["b"]})},
+            "column 'x' holds double numbers; ids are texts or integers",
+        ),
+        ({("a", "b"): pd.DataFrame({"x": [1]})}, "has one column; it needs the ids at both ends"),
+        ({("a",): pd.DataFrame({"x": [1], "y": [1]})}, r"a relation's is \(source, target\) or"),
+        ({5: pd.DataFrame({"x": [1], "y": [1]})}, "a node table's key is its type, .*, and this is 5"),
+        ({("a", "b"): pd.DataFrame({"x": [1, None], "y": [1, 2]})}, r"drop that row and use astype\('int64'\)"),
+        ({"a": pd.DataFrame({"id": ["x", "x"]})}, "the table of a, row 2: node id 'x' is given a second time"),
+        (
+            {"a": pd.DataFrame({"id": ["x"]}), ("a", "b"): pd.DataFrame({"s": ["y"], "t": [1]})},
+            r"the table of relation \('a', 'b'\), row 1: the edge leads to a 'y'",
+        ),
+        ({("a", "b"): pd.DataFrame({"s": ["y"], "t": [1], "weight": [-1.0]})}, "row 1: weight -1.0 is not allowed"),
+        ({"a": 3}, "cannot read a int as a table"),
+        ({"a": pd.DataFrame()}, "the table of a has no columns"),
+        ({("a", "b"): pa.table({"x": [["l"]], "y": [1]})}, "column 'x' holds values of type list"),
+        ({("a", "b"): pa.table({"x": ["a"], "y": [1], "weight": [["w"]]})}, "weights of type list.* are not numbers"),
+    ],
+)
+def test_bad_tables(tables, message: str) -> None:
+    with pytest.raises(NeuPathError, match=message):
+        npth.load(tables)
+
+
+def test_ids_of_both_kinds_meet_as_texts() -> None:
+    users = pd.DataFrame({"id": [1, 2]})
+    likes = pd.DataFrame({"user": ["1", "2"], "item": ["x", "x"]})
+    assert shape(npth.load({"user": users, ("user", "item"): likes})) == {"user -user_item-> item": 2}
+
+
+def test_an_index_with_a_name_is_the_first_column() -> None:
+    likes = pd.DataFrame({"user": [1, 2], "item": ["x", "x"]}).set_index("user")
+    users = pd.DataFrame({"name": ["Ann", "Bob"]}, index=pd.Index([1, 2], name="id"))
+    hin = npth.load({"user": users, ("user", "item"): likes})
+    assert npth.PathSim("UIU").fit(hin).top_k("Ann").names == ("Bob",)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ([("a", "likes", "b")], "a list of sources holds table files, and this has a tuple; give tables as a mapping"),
+        ([pd.DataFrame({"a": [1]})], "a list of sources holds table files, and this has a DataFrame"),
+        ([], "the list of table files is empty"),
+    ],
+)
+def test_lists_that_hold_no_files(source, message: str) -> None:
+    with pytest.raises(NeuPathError, match=message):
+        npth.load(source)
+
+
+@pytest.mark.parametrize(("node_key", "edge_key"), [("node_type", "edge_type"), ("kind", "label"), ("labels", "type")])
+def test_networkx_types_under_other_names(node_key: str, edge_key: str) -> None:
+    graph = nx.DiGraph()
+    graph.add_node("ann", **{node_key: ":user" if node_key == "labels" else "user"})
+    graph.add_node("x", **{node_key: "item"})
+    graph.add_edge("ann", "x", **{edge_key: "likes"})
+    assert shape(npth.load(graph)) == {"user -likes-> item": 1}
+    assert shape(npth.from_networkx(graph, node_type="none", relation="none")) == {"node -edge-> node": 1}
+    assert npth.load(graph).notes == (
+        f"types were read from the attribute {node_key!r}; from_networkx(graph, node_type='type') does not",
+        f"relations were read from the attribute {edge_key!r}; from_networkx(graph, relation='relation') does not",
+    )
+    usual = npth.from_networkx(graph, node_type="type", relation="relation")
+    assert (shape(usual), usual.notes) == ({"node -edge-> node": 1}, ())
+
+
+@pytest.mark.parametrize(
+    ("of", "key", "values"),
+    [
+        ("edges", "label", [f"street {number}" for number in range(100)]),
+        ("edges", "label", ["red", "blue"]),
+        ("edges", "kind", [f"street {number}" for number in range(100)]),
+        ("edges", "type", [1.5]),
+        ("edges", "type", ["road", "road", None]),
+        ("nodes", "category", ["red", "blue"]),
+        ("nodes", "kind", [["x"]]),
+        ("nodes", "kind", [" "]),
+        ("nodes", "node_type", [f"person {number}" for number in range(100)]),
+    ],
+)
+def test_networkx_attributes_that_are_no_types(of: str, key: str, values: list) -> None:
+    graph = nx.DiGraph()
+    for number in range(100):
+        carried = {key: values[number % len(values)]}
+        graph.add_node(number, **(carried if of == "nodes" else {}))
+        graph.add_edge(number, (number + 1) % 100, **(carried if of == "edges" else {}))
+    hin = npth.load(graph)
+    assert (shape(hin), hin.notes) == ({"node -edge-> node": 100}, ())
+    assert hin.nodes["node"].attributes.column_names == [key] * (of == "nodes")
+
+
+def test_networkx_usual_names_are_taken_whatever_they_hold() -> None:
+    graph = nx.DiGraph()
+    graph.add_node("a", type=1.5, kind="user")
+    graph.add_node("b", kind="user")
+    graph.add_edge("a", "b", relation=7, type="likes")
+    hin = npth.load(graph)
+    assert (shape(hin), hin.notes) == ({"1.5 -7-> node": 1}, ())
+    graph["a"]["b"].clear()
+    graph["a"]["b"]["label"] = "likes"
+    assert shape(npth.load(graph)) == {"1.5 -edge-> node": 1}
+
+
+def test_networkx_weight_that_is_no_number() -> None:
+    graph = nx.Graph()
+    graph.add_edge("a", "b", weight="heavy")
+    with pytest.raises(NeuPathError, match="the edge from 'a' to 'b' has the weight 'heavy', which is not a number"):
+        npth.load(graph)
+
+
+def test_networkx_directed_and_not() -> None:
+    graph = nx.Graph()
+    graph.add_node("p1", type="paper", name="One", year=2001)
+    graph.add_node("p2", type="paper", year=2002)
+    graph.add_node("ann", type="author")
+    graph.add_edge("ann", "p1", relation="writes")
+    graph.add_edge("p2", "ann", relation="writes", weight=2.0)
+    graph.add_edge("p1", "p2", relation="near")
+    hin = npth.load(graph)
+    assert shape(hin) == {"paper -writes-> author": 2, "paper -near- paper": 2}
+    assert hin.nodes["paper"].attributes.to_pydict() == {"year": [2001, 2002]}
+    directed = nx.MultiDiGraph()
+    directed.add_edges_from([(1, 2), (1, 2), (3, 2)])
+    assert next(iter(npth.load(directed).matrices.values())).toarray().tolist() == [[0, 2, 0], [0, 0, 0], [0, 1, 0]]
+
+
+@settings(max_examples=30)
+@given(hins())
+def test_networkx_there_and_back(hin: HIN) -> None:
+    again = npth.from_networkx(npth.to_networkx(hin))
+    for node_type, nodes in hin.nodes.items():
+        if len(nodes):
+            assert again.nodes[node_type].ids.to_pylist() == nodes.ids.to_pylist()
+    for relation, matrix in hin.matrices.items():
+        if matrix.nnz:
+            assert (again.matrices[relation] != matrix).nnz == 0
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.*:UserWarning")
+class TestHeteroData:
+    @pytest.fixture(autouse=True)
+    def _needs_pyg(self) -> None:
+        pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
+
+    @settings(max_examples=20)
+    @given(hin=hins())
+    def test_there_and_back(self, hin: HIN) -> None:
+        again = npth.load(npth.to_pyg(hin))
+        assert again.schema.node_types == hin.schema.node_types
+        for relation, matrix in hin.matrices.items():
+            one_way = npth.Relation(relation.source, relation.name, relation.target)
+            np.testing.assert_array_equal(again.matrices[one_way].toarray(), matrix.toarray())
+
+    def test_a_type_without_a_count(self) -> None:
+        import torch
+        from torch_geometric.data import HeteroData
+
+        data = HeteroData()
+        data["a"].num_nodes = 2
+        data["a", "to", "b"].edge_index = torch.tensor([[0, 1], [0, 0]])
+        with pytest.raises(NeuPathError, match=r"how many nodes 'b' has; set data\['b'\].num_nodes"):
+            npth.load(data)
+
+    def test_reverse_edges_are_left_out(self, toy: HIN) -> None:
+        from torch_geometric.transforms import ToUndirected
+
+        hin = npth.load(ToUndirected()(npth.to_pyg(toy)))
+        assert shape(hin) == shape(toy)
+        assert len(hin.notes) == 2
+        assert npth.PathSim("APVPA").fit(hin).score(0, 1) == npth.PathSim("APVPA").fit(toy).score("Mike", "Jim")

@@ -1,0 +1,86 @@
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import scipy.io
+from scipy.sparse import csc_matrix
+
+import neupath as npth
+from neupath import NeuPathError
+from tests.io.test_folder import shape
+
+
+def save(path: Path, **content: object) -> Path:
+    scipy.io.savemat(path, content)
+    return path
+
+
+def test_acm_is_known_by_its_keys(tmp_path: Path) -> None:
+    names = np.empty((2, 1), dtype=object)
+    names[:, 0] = ["KDD", "VLDB"]
+    path = save(
+        tmp_path / "ACM.mat",
+        PvsA=csc_matrix([[1, 1, 0], [0, 1, 1]]),
+        PvsC=csc_matrix([[1, 0], [0, 1]]),
+        AvsF=csc_matrix([[1], [1], [0]]),
+        PvsT=csc_matrix([[3, 0], [0, 1]]),
+        C=names,
+    )
+    hin = npth.load(path)
+    assert shape(hin) == {"paper -PvsA-> author": 4, "paper -PvsC-> conference": 2, "author -AvsF-> affiliation": 2}
+    assert str(hin.metapath("PAFAP")) == "paper-author-affiliation-author-paper"
+    assert str(hin.metapath("APCPA")) == "author-paper-conference-paper-author"
+    assert hin.nodes["conference"].names is not None
+    assert hin.nodes["conference"].names.to_pylist() == ["KDD", "VLDB"]
+    assert hin.notes == ("of ACM.mat, PvsT were left out",)
+    assert npth.PathSim("PAP").fit(hin).score(0, 1) == 2 * 1 / (2 + 2)
+
+
+def test_any_sparse_or_dense_relation_matrices(tmp_path: Path) -> None:
+    path = save(
+        tmp_path / "g.mat",
+        user_item=np.array([[0.0, 2.5], [0, 0]]),
+        item2tag=csc_matrix([[1], [0]]),
+        train_idx=np.arange(5),
+    )
+    hin = npth.load(path)
+    assert shape(hin) == {"user -user_item-> item": 1, "item -item2tag-> tag": 1}
+    assert next(iter(hin.matrices.values())).data.tolist() == [2.5]
+    assert hin.notes == ("of g.mat, train_idx were left out",)
+    (tmp_path / "one.toml").write_text('take = ["item2tag"]')
+    assert list(shape(npth.load(path, config=tmp_path / "one.toml"))) == ["item -item2tag-> tag"]
+    (tmp_path / "none.toml").write_text('take = ["tag2tag"]')
+    with pytest.raises(NeuPathError, match=r"no relation matrix 'tag2tag' to take \(it has user_item, item2tag\)"):
+        npth.load(path, config=tmp_path / "none.toml")
+
+
+def test_bad_files(tmp_path: Path) -> None:
+    with pytest.raises(NeuPathError, match="has no relation matrices: it needs keys such as PvsA .*, and has A, B"):
+        npth.load(save(tmp_path / "none.mat", A=1, B="x"))
+    with pytest.raises(NeuPathError, match="item_tag has 3 nodes of type item, but user_item has 2"):
+        npth.load(save(tmp_path / "sizes.mat", user_item=np.eye(2), item_tag=np.eye(3)))
+    with pytest.raises(NeuPathError, match="PvsC is not a 2-D numeric matrix"):
+        npth.load(save(tmp_path / "text.mat", PvsA=np.eye(2), PvsC="hello", AvsF=np.eye(2)))
+    with pytest.raises(NeuPathError, match="edge number 1: weight -1.0 is not allowed"):
+        npth.load(save(tmp_path / "negative.mat", user_item=-np.eye(2)))
+    (tmp_path / "junk.mat").write_text("not a mat file")
+    with pytest.raises(NeuPathError, match="junk.mat is not a readable .mat file"):
+        npth.load(tmp_path / "junk.mat")
+    (tmp_path / "empty.mat").write_bytes(b"")
+    with pytest.raises(NeuPathError, match="empty.mat is not a readable .mat file"):
+        npth.load(tmp_path / "empty.mat")
+    header = b"MATLAB 7.3 MAT-file".ljust(124, b" ") + bytes([0, 2]) + b"IM"
+    (tmp_path / "hdf5.mat").write_bytes(header + bytes(400))
+    with pytest.raises(NeuPathError, match=r"hdf5.mat is a MATLAB 7.3 \(HDF5\) file; save it in MATLAB with -v7"):
+        npth.load(tmp_path / "hdf5.mat")
+    with pytest.raises(NeuPathError, match="no such file or folder"):
+        npth.load(tmp_path / "missing.mat")
+
+
+def test_a_folder_of_results_beside_it_is_no_table(tmp_path: Path) -> None:
+    save(tmp_path / "g.mat", movie_actor=np.eye(2))
+    (tmp_path / "results").mkdir()
+    pq.write_table(pa.table({"query": ["a"], "rank": [1]}), tmp_path / "results" / "top.parquet")
+    assert shape(npth.load(tmp_path)) == {"movie -movie_actor-> actor": 2}

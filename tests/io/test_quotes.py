@@ -1,0 +1,116 @@
+"""Quotes that are not closed are refused where they open; quotes of all other kinds are read as before."""
+
+import csv
+import gzip
+import io
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import neupath as npth
+from neupath.errors import SourceError
+from neupath.io import import_store
+from neupath.io.text_files import find_unclosed
+
+LINES = [f"m{number},Film {number}" for number in range(60)]
+
+
+def table(folder: Path, lines: list[str]) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "movie_title.csv").write_text("movie_id,title\n" + "\n".join(lines) + "\n")
+    return folder
+
+
+def replaced(*texts: tuple[int, str]) -> list[str]:
+    """Return the lines, some of them replaced; line n of the list is line n + 2 of the file."""
+    return [dict(texts).get(number, line) for number, line in enumerate(LINES)]
+
+
+UNCLOSED = {
+    "until the end": replaced((10, 'm10,"Film 10')),
+    "in the first cell": replaced((10, '"m10,Film 10')),
+    "until the next stray one": replaced((10, 'm10,"Film 10'), (40, 'm40,"Film 40')),
+    "until the next good one": replaced((10, 'm10,"Film 10'), (40, 'm40,"Film, 40"')),
+    "in the last line": replaced((59, 'm59,"Film 59')),
+    "behind untidy ones": replaced((3, 'm3,"a "b" c"'), (10, 'm10,"Film 10')),
+}
+
+
+@pytest.mark.parametrize("case", list(UNCLOSED))
+def test_an_unclosed_quote_is_refused_where_it_opens(tmp_path: Path, case: str) -> None:
+    folder = table(tmp_path / "g", UNCLOSED[case])
+    line = 61 if case == "in the last line" else 12
+    message = rf"movie_title.csv, line {line}: a quote \(\"\) is opened and not closed, so that the lines behind it"
+    with pytest.raises(SourceError, match=message):
+        npth.load(folder)
+    with pytest.raises(SourceError, match=message):
+        import_store(folder, tmp_path / "store")
+    assert not (tmp_path / "store").exists()
+
+
+def test_an_unclosed_quote_in_a_gzipped_table_of_many_blocks(tmp_path: Path) -> None:
+    lines = ["movie_id,title", *(f'm{number},"Film, {number}"' for number in range(150_000))]
+    lines[100_000] = lines[100_000].removesuffix('"')
+    (tmp_path / "movie_title.csv.gz").write_bytes(gzip.compress("\n".join(lines).encode(), 1))
+    with pytest.raises(SourceError, match="line 100001: a quote"):
+        npth.load(tmp_path)
+    with pytest.raises(SourceError, match="line 100001: a quote"):
+        import_store(tmp_path, tmp_path / "store")
+
+
+@pytest.mark.parametrize(
+    ("lines", "titles"),
+    [
+        (['m1,"two\nlines"', "m2,b"], ["two\nlines", "b"]),
+        (['m1,"two\r\n""quoted"" lines"', 'm2,"x, y"'], ['two\r\n"quoted" lines', "x, y"]),
+        (['m1,a 5" disk', 'm2,a 3" disk', 'm3,7"'], ['a 5" disk', 'a 3" disk', '7"']),
+        (['m1,"a\nb"', 'm2,"c\nd"'], ["a\nb", "c\nd"]),
+        (['m1,"two\nlines" ', 'm2,"x\ny"\t', '"m\n3" ,b'], ["two\nlines ", "x\ny\t", "b"]),
+        (['m1,"two\nlines"', 'm2,"a "b" c"'], ["two\nlines", 'a b" c"']),
+    ],
+)
+def test_other_quotes_are_read(tmp_path: Path, lines: list[str], titles: list[str]) -> None:
+    assert npth.load(table(tmp_path / "g", lines)).nodes["title"].ids.to_pylist() == titles
+
+
+TEXTS = st.text(st.sampled_from('a" ,\t\n\r'), max_size=30)
+
+
+@settings(max_examples=300)
+@given(TEXTS)
+def test_nothing_is_refused_that_is_closed_and_all_that_is_cut_off(text: str) -> None:
+    """What a strict reader takes has all quotes closed; what ends inside a quote for any reader has not."""
+    lines = io.StringIO(text, newline="").readlines()
+    found = find_unclosed(lines, ",", '"')
+    try:
+        list(csv.reader(lines, strict=True))
+    except csv.Error as error:
+        assert found is not None or "end of data" not in str(error)
+    else:
+        assert found is None
+
+
+def test_a_long_cell_is_told_from_an_open_one_without_being_kept() -> None:
+    def lines(end: str) -> Iterator[str]:
+        yield "movie_id,title\n"
+        yield 'm1,"Film\n'
+        yield from ("line after line of text, and more of it\n" for _ in range(200_000))
+        yield end
+
+    tracemalloc.start()
+    try:
+        assert find_unclosed(lines('the end"\n'), ",", '"') is None
+        assert find_unclosed(lines("the end\n"), ",", '"') == 2
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_quotes_may_be_mere_characters(tmp_path: Path) -> None:
+    folder = table(tmp_path / "g", UNCLOSED["until the end"])
+    (folder / "graph.toml").write_text('quote = ""\n')
+    assert npth.load(folder).num_nodes("movie") == 60

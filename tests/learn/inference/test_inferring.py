@@ -1,0 +1,309 @@
+"""What is inferred from labels that a known measure, a mixture, noise, or people made."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import neupath as npth
+from neupath import HIN, Edges, NeuPathError, Nodes, Relation
+from neupath.engine.scorer import Scorer
+from neupath.learn.inference import infer
+from neupath.learn.labels import Pairs, draw_pairs
+from neupath.measures import Combination, Part, measure_named
+
+
+@pytest.fixture(scope="module")
+def hin() -> HIN:
+    rng = np.random.default_rng(5)
+    return HIN.build(
+        [
+            Nodes("user", pa.array([f"u{i}" for i in range(150)])),
+            Nodes("item", pa.array(np.arange(80))),
+            Nodes("tag", pa.array([f"t{i}" for i in range(15)])),
+            Nodes("town", pa.array([f"o{i}" for i in range(9)])),
+        ],
+        [
+            Edges(Relation("user", "buys", "item"), rng.integers(0, 149, 500), rng.integers(0, 80, 500)),
+            Edges(Relation("user", "likes", "item"), rng.integers(0, 149, 300), rng.integers(0, 80, 300)),
+            Edges(Relation("item", "has", "tag"), rng.integers(0, 80, 130), rng.integers(0, 15, 130)),
+            Edges(Relation("user", "in", "town"), np.arange(149), rng.integers(0, 9, 149)),
+        ],
+    )
+
+
+def labels(scorer: Scorer, queries: int = 10, noise: float = 0.0) -> Pairs:
+    pairs = draw_pairs(scorer, np.arange(queries), seed=1)
+    scores = pairs.scores + np.random.default_rng(2).normal(0, noise, len(pairs)) if noise else pairs.scores
+    return Pairs(pairs.node_type, pairs.queries, pairs.targets, scores)
+
+
+BUYS = "user -buys-> item <-buys- user"
+TAGS = "user -buys-> item-tag-item <-buys- user"
+
+
+@pytest.mark.parametrize("measure", ["pathsim", "joinsim", "hetesim", "pcrw"])
+@pytest.mark.parametrize("path", [BUYS, TAGS, "user-item-user", "user-item-tag-item-user", "user-town-user"])
+def test_path_and_measure_are_found(hin: HIN, path: str, measure: str) -> None:
+    teacher = measure_named(measure, path).fit(hin)
+    found = infer(hin, labels(teacher))
+    named = [(found.measure, tuple((part.metapath, part.weight) for part in found.parts))]
+    named += [(other.measure, other.weights) for other in found.alternatives]
+    assert (measure, ((teacher.metapath_text, pytest.approx(1.0)),)) in named
+    assert found.exact
+    assert found.rmse == pytest.approx(0.0, abs=1e-9)
+    if measure == "pathsim":
+        assert (found.measure, found.parts[0].metapath) == ("pathsim", teacher.metapath_text)
+    unseen = np.arange(100, 140)
+    if not found.alternatives:
+        np.testing.assert_allclose(found.scorer.score_rows(unseen), teacher.score_rows(unseen), atol=1e-9)
+
+
+def test_counts_above_1_are_labels_too(hin: HIN) -> None:
+    teacher = npth.PathCount(TAGS).fit(hin)
+    scores = teacher.score_rows(np.arange(5))[:, 50:60].ravel()
+    pairs = Pairs("user", np.repeat(np.arange(5), 10), np.tile(np.arange(50, 60), 5), scores)
+    assert scores.max() > 1
+    found = infer(hin, pairs)
+    assert (found.measure, found.parts[0].metapath) == ("pathcount", teacher.metapath_text)
+
+
+@pytest.mark.parametrize(("noise", "allowed"), [(0.0, 0.001), (0.03, 0.08)])
+def test_a_mixture_is_taken_apart(hin: HIN, noise: float, allowed: float) -> None:
+    weights = {BUYS: 0.5, "user-town-user": 0.3, "user-item-tag-item-user": 0.2}
+    teacher = Combination([Part("pathsim", path, weight) for path, weight in weights.items()]).fit(hin)
+    found = infer(hin, labels(teacher, 40, noise))
+    got = {part.metapath: part.weight for part in found.parts}
+    assert got == pytest.approx(weights, abs=allowed)
+    for part in found.parts:
+        assert part.low - 1e-9 <= part.high
+        assert part.low <= weights[part.metapath] + allowed
+        assert part.high >= weights[part.metapath] - allowed
+
+
+@pytest.mark.parametrize("path", [BUYS, TAGS, "user-town-user"])
+def test_noise_leaves_the_path_first(hin: HIN, path: str) -> None:
+    found = infer(hin, labels(npth.PathSim(path).fit(hin), noise=0.05))
+    assert found.parts[0].metapath == path
+    assert not found.exact
+    assert found.held_out_r2 > 0.8
+    assert "explained well, not exactly" in found.verdict
+
+
+def test_labels_that_no_path_explains(hin: HIN) -> None:
+    pairs = labels(npth.PathSim(TAGS).fit(hin), 40)
+    random = Pairs("user", pairs.queries, pairs.targets, np.random.default_rng(0).random(len(pairs)))
+    found = infer(hin, random)
+    assert not found.explains
+    assert found.r2 == pytest.approx(0.0, abs=0.05)
+    assert all(part.low == pytest.approx(0.0, abs=0.02) for part in found.parts)
+    assert "no combination of paths explains these labels" in found.verdict
+
+
+def test_what_labels_cannot_tell_apart_is_named_and_a_pair_suggested(hin: HIN) -> None:
+    teacher = npth.PathSim("user-town-user").fit(hin)
+    top = draw_pairs(teacher, np.arange(6), "paper", per_query=5)
+    assert set(top.scores.tolist()) == {1.0}
+    found = infer(hin, top)
+    assert found.parts[0].metapath == "user-town-user"
+    others = [str(other) for other in found.alternatives]
+    assert "user-town-user-town-user by pathsim" in others
+    joinsim = next(i for i, text in enumerate(others) if text == "user-town-user by joinsim")
+    assert joinsim >= 0
+    for pair in found.suggest_pairs(3):
+        row, column = hin.find("user", pair.query), hin.find("user", pair.target)
+        assert row != column
+        assert (row, column) not in set(zip(top.queries.tolist(), top.targets.tolist(), strict=True))
+        assert pair.scores[0] == pytest.approx(teacher.score(pair.query, pair.target))
+        assert max(pair.scores) > min(pair.scores)
+
+
+def test_a_suggested_label_tells_alternatives_apart(hin: HIN) -> None:
+    teacher = npth.JoinSim(TAGS).fit(hin)
+    pairs = draw_pairs(teacher, np.arange(1), per_query=2, seed=3)
+    found = infer(hin, pairs, measures=["pathsim", "joinsim"])
+    rounds = 0
+    while (suggested := found.suggest_pairs(1)) and rounds < 30:
+        query, target = (hin.find("user", node) for node in (suggested[0].query, suggested[0].target))
+        pairs = Pairs(
+            "user",
+            np.append(pairs.queries, query),
+            np.append(pairs.targets, target),
+            np.append(pairs.scores, teacher.score_rows(np.array([query]))[0, target]),
+        )
+        found, rounds = infer(hin, pairs, measures=["pathsim", "joinsim"]), rounds + 1
+    assert rounds <= 10
+    assert (found.measure, found.parts[0].metapath, found.parts[0].weight) == ("joinsim", TAGS, 1.0)
+
+
+def test_all_labels_0(hin: HIN) -> None:
+    found = infer(hin, [("u0", "u149", 0.0), ("u1", "u149", 0.0)])
+    assert "all labels are 0" in found.verdict
+    assert found.parts[0].weight == 1.0
+    assert found.alternatives
+
+
+def similar_pairs(hin: HIN, count: int, *, negatives: bool) -> list[tuple[object, ...]]:
+    """Users of one town are similar."""
+    rng = np.random.default_rng(1)
+    towns = hin.matrices[Relation("user", "in", "town")].indices
+    found: list[tuple[object, ...]] = []
+    for query in range(count):
+        same, other = np.flatnonzero(towns == towns[query]), np.flatnonzero(towns != towns[query])
+        found += [(f"u{query}", f"u{t}", 1) for t in rng.choice(same[same != query], 3, replace=False)]
+        if negatives:
+            found += [(f"u{query}", f"u{t}", 0) for t in rng.choice(other, 3, replace=False)]
+    return found if negatives else [pair[:2] for pair in found]
+
+
+@pytest.mark.parametrize("negatives", [True, False])
+def test_yes_no_labels_and_examples_alone(hin: HIN, negatives: bool) -> None:
+    pairs = similar_pairs(hin, 30, negatives=negatives)
+    noisy = [*pairs, ("u0", "u1", 1)] if negatives else [*pairs, ("u0", "u1")]  # not of one town: no exact fit
+    found = infer(hin, noisy)
+    assert found.kind == "ranking"
+    assert found.parts[0].metapath == "user-town-user"
+    assert sum(part.weight for part in found.parts) == pytest.approx(1.0, abs=0.02)
+    assert found.held_out_auc > 0.9
+    assert found.explains
+    assert found.top_k("u5", 1)[0].score > 0
+
+
+def test_one_way_paths(hin: HIN) -> None:
+    path = "user -likes-> item <-buys- user"
+    teacher = npth.PCRW(path).fit(hin)
+    pairs = labels(teacher)
+    assert infer(hin, pairs).parts[0].metapath != path
+    found = infer(hin, pairs, asymmetric=True, max_length=4)
+    assert (found.measure, found.parts[0].metapath, found.parts[0].weight) == ("pcrw", path, 1.0)
+    np.testing.assert_allclose(found.scorer.scores("u3"), teacher.scores("u3"))
+
+
+def test_the_same_pairs_give_the_same_result(hin: HIN) -> None:
+    pairs = labels(npth.PathSim(TAGS).fit(hin), 40, 0.05)
+    first, second = infer(hin, pairs, seed=3), infer(hin, pairs, seed=3)
+    assert first.to_dict() == second.to_dict()
+    order = np.random.default_rng(0).permutation(len(pairs))
+    shuffled = Pairs("user", pairs.queries[order], pairs.targets[order], pairs.scores[order])
+    assert infer(hin, shuffled, seed=3).parts[0].metapath == first.parts[0].metapath
+
+
+def test_a_budget_stops_the_search_and_says_so(hin: HIN) -> None:
+    pairs = labels(npth.PathSim(BUYS).fit(hin), noise=0.05)
+    whole, part = infer(hin, pairs), infer(hin, pairs, budget=20_000)
+    assert whole.searched.tried == whole.searched.total
+    assert whole.searched.stopped is None
+    assert 0 < part.searched.tried < part.searched.total
+    assert part.searched.stopped == "the budget of work is spent"
+    with pytest.raises(NeuPathError, match="the budget of 1 multiplications is too small for the first step"):
+        infer(hin, pairs, budget=1)
+
+
+def test_many_labels_are_searched_by_a_sample_and_fitted_whole(hin: HIN) -> None:
+    teacher = npth.PathSim(TAGS).fit(hin)
+    found = infer(hin, draw_pairs(teacher, np.arange(149)))
+    assert (found.parts[0].metapath, found.parts[0].weight) == (TAGS, 1.0)
+    assert found.rmse == pytest.approx(0.0, abs=1e-12)
+
+
+def test_explanations_add_up(hin: HIN) -> None:
+    teacher = Combination([Part("pathsim", BUYS, 0.5), Part("pathsim", "user-town-user", 0.5)]).fit(hin)
+    found = infer(hin, labels(teacher, 20))
+    hit = found.top_k("u3", 1)[0]
+    why = found.explain("u3", hit.id)
+    assert why.score == pytest.approx(hit.score)
+    assert sum(part.share for part in why.parts) == pytest.approx(hit.score)
+    for part in why.parts:
+        shares = [instance.share for instance in part.explanation.instances]
+        assert part.weight * (sum(shares) + part.explanation.hidden_share) == pytest.approx(part.share)
+
+
+def test_found_is_saved_as_readable_json(hin: HIN, tmp_path) -> None:
+    found = infer(hin, labels(npth.PathSim(BUYS).fit(hin)))
+    again = npth.load_scorer(found.save(tmp_path), hin)
+    assert BUYS in (tmp_path / "config.json").read_text()
+    np.testing.assert_array_equal(again.scores("u2"), found.scorer.scores("u2"))
+    (tmp_path / "config.json").write_text('{"scorer": "combination", "params": {"parts": [{"measure": "pathsim"}]}}')
+    with pytest.raises(NeuPathError, match="holds a combination that cannot be used: .* needs measure"):
+        npth.load_scorer(tmp_path, hin)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "options", "message"),
+    [
+        ([], {}, "there are no pairs to learn from"),
+        ([("u0", "nobody", 1.0)], {}, "no node type knows all nodes of the pairs"),
+        ([("u0", "t1", 1.0)], {}, "no node type knows all nodes of the pairs"),
+        ([("u0", "u1", "much")], {}, r"pair 1 is \('u0', 'u1', 'much'\); it must be"),
+        ([("u0", "u1", float("inf"))], {}, "has the score inf; scores are finite numbers"),
+        (
+            [("u0", "u1", 1.0), ("u0", "u2", 0.5), ("u0", "u1", 0.0)],
+            {},
+            r"pair 1 \('u0', 'u1'\) has the score 1, and pair 3 \('u0', 'u1'\) has 0; keep one of the two",
+        ),
+        ([("u0", "u1", 1.0)], {"max_length": 1}, "max_length is 1; a symmetric meta-path has 2 to 20 steps"),
+        ([("u0", "u1", -1.0)], {}, "no label is above 0; paths add to a score"),
+        ([("u0", "u1", 1e300)], {}, "a label is 1e[+]300; scale labels down"),
+        ([("u0", "u1", 1.0)], {"measures": []}, "give a list of some of pathsim"),
+        ([("u0", "u1", 1.0)], {"seed": -1}, "seed is -1"),
+        (None, {}, "pairs are None; give a CSV file"),
+        ([("u0", "u1", 1.0)], {"measures": ["simrank"]}, "'simrank' cannot be inferred; pathsim, joinsim"),
+    ],
+)
+def test_bad_input(hin: HIN, pairs, options, message: str) -> None:
+    with pytest.raises(NeuPathError, match=message):
+        infer(hin, pairs, **options)
+
+
+def test_nodes_without_relations() -> None:
+    lonely = HIN.build([Nodes("a", pa.array(["x", "y"]))], [])
+    with pytest.raises(NeuPathError, match="no relation joins a nodes to others, so there is no path to infer"):
+        infer(lonely, [("x", "y", 1.0)])
+
+
+def test_path_ranker_learns_and_is_saved(hin: HIN, tmp_path) -> None:
+    teacher = npth.PathSim(TAGS).fit(hin)
+    ranker = npth.PathRanker().fit(hin, labels(teacher, 40))
+    hits, exact = ranker.top_k("u140", 5), teacher.top_k("u140", 5)
+    assert len(set(hits.ids) & set(exact.ids)) >= 3
+    again = npth.load_scorer(ranker.save(tmp_path), hin)
+    assert again.top_k("u140", 5) == hits
+    with pytest.raises(NeuPathError, match="a PathRanker learns from labelled pairs"):
+        npth.PathRanker().fit(hin)
+
+
+def test_the_scale_of_labels_does_not_matter(hin: HIN) -> None:
+    pairs = labels(npth.PathSim(TAGS).fit(hin))
+    for scale in (1e-9, 1e9):
+        found = infer(hin, Pairs("user", pairs.queries, pairs.targets, pairs.scores * scale))
+        assert found.exact
+        assert [(part.metapath, part.weight) for part in found.parts] == [(TAGS, pytest.approx(scale))]
+
+
+def test_coin_flips_are_rarely_taken_for_a_meaning(hin: HIN) -> None:
+    believed = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        queries, targets = np.repeat(rng.choice(149, 12, replace=False), 6), rng.integers(0, 149, 72)
+        distinct = np.unique(np.stack([queries, targets], axis=1)[queries != targets], axis=0)
+        pairs = Pairs("user", distinct[:, 0], distinct[:, 1], rng.integers(0, 2, len(distinct)).astype(float))
+        believed += infer(hin, pairs, max_length=4).explains
+    assert believed <= 2
+
+
+def test_extreme_weights_are_no_traceback() -> None:
+    for weight in (1e-160, 1e160):
+        edges = Edges(Relation("a", "r", "b"), np.arange(4), np.array([0, 0, 1, 1]), np.full(4, weight))
+        hin = HIN.build([Nodes("a", pa.array(list("wxyz"))), Nodes("b", pa.array(["b0", "b1"]))], [edges])
+        found = infer(hin, [("w", "x", 1.0), ("w", "y", 0.2)])
+        assert found.parts
+
+
+def test_one_way_candidates_are_counted_and_budgeted(hin: HIN) -> None:
+    pairs = labels(npth.PathSim(BUYS).fit(hin), noise=0.05)
+    whole = infer(hin, pairs, asymmetric=True, max_length=3).searched
+    one_way = [p for p in npth.enumerate_metapaths(hin.schema, "user", 3, symmetric=False) if p.target == "user"]
+    assert whole.total > len(one_way), "steps over several relations count, too"
+    assert whole.tried == whole.total
+    cut = infer(hin, pairs, asymmetric=True, max_length=6, budget=300_000).searched
+    assert cut.stopped == "the budget of work is spent"
+    assert cut.tried < cut.total

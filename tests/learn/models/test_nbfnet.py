@@ -1,0 +1,60 @@
+"""NBFNet against a plain pass over edges, and what it can learn."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="the learn extra is not installed")
+
+import neupath as npth  # noqa: E402
+from neupath import HIN  # noqa: E402
+from neupath.learn.evaluation import evaluate  # noqa: E402
+from neupath.learn.models import NBFNet  # noqa: E402
+from neupath.learn.models.flat_graph import GraphTensors  # noqa: E402
+from neupath.learn.models.nbfnet import BellmanFord  # noqa: E402
+from tests.learn.models.test_models import library  # noqa: E402
+
+
+def plain(network: BellmanFord, query: int) -> torch.Tensor:
+    """The states of all nodes for one query, edge by edge."""
+    graph = network.graph
+    h = [torch.zeros(len(network.boundary)) for _ in range(graph.num_nodes)]
+    h[network.rows.start + query] = network.boundary
+    edges = list(zip(*graph.edges.tolist(), graph.kinds.tolist(), strict=True))
+    for relations, update in zip(network.relations, network.updates, strict=True):
+        after = []
+        for v in range(graph.num_nodes):
+            messages = [h[u] * relations[kind] for u, to, kind in edges if to == v]
+            stacked = torch.stack(messages or [torch.zeros_like(h[v])])
+            variance = (stacked**2).mean(0) - stacked.mean(0) ** 2
+            total = stacked.sum(0)
+            pooled = [h[v], total.sign() * (1 + total.abs()).log(), stacked.mean(0), variance.clamp(min=1e-6).sqrt()]
+            after.append(h[v] + update(torch.cat(pooled)).relu())
+        h = after
+    return torch.stack(h)[network.rows]
+
+
+def test_equals_a_plain_pass(toy: HIN) -> None:
+    torch.manual_seed(2)
+    network = BellmanFord(GraphTensors.of(toy, torch.device("cpu")), "author", dim=4, layers=3)
+    states = network.propagate(torch.tensor([0, 3]))
+    for at, query in enumerate((0, 3)):
+        expected = plain(network, query)
+        torch.testing.assert_close(states[:, at], expected, atol=1e-4, rtol=1e-4)
+        scores = network.decoder(torch.cat([expected, expected[query].expand_as(expected)], dim=-1)).squeeze(-1)
+        torch.testing.assert_close(network.score_all([query])[0], scores, atol=1e-4, rtol=1e-4)
+    pairs = network(torch.tensor([3, 0, 3]), torch.tensor([1, 2, 3]))
+    rows = network.score_all([3, 0])
+    torch.testing.assert_close(pairs, torch.stack([rows[0, 1], rows[1, 2], rows[0, 3]]), atol=1e-4, rtol=1e-4)
+
+
+def test_learns_a_path_it_was_not_told() -> None:
+    hin = library()
+    teacher = npth.PathSim("user-item-user").fit(hin)
+    model = NBFNet(dim=16, layers=2, epochs=20, device="cpu").fit(hin, teacher=teacher, queries=np.arange(50))
+    found = evaluate(model, teacher, np.arange(55, 79))
+    assert found.ndcg is not None
+    assert found.ndcg > 0.9
+    other = library(seed=8, users=100)
+    moved = evaluate(model.bind(other), npth.PathSim("user-item-user").fit(other), np.arange(99))
+    assert moved.ndcg is not None
+    assert moved.ndcg > 0.85

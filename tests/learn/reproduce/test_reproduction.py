@@ -1,0 +1,242 @@
+"""reproduce: from nothing to tables and figures, resumed without repeating, and the audit of the metrics."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.io import savemat
+from scipy.sparse import csr_array
+
+from neupath import NeuPathError
+from neupath.learn.reproduce import PARTS, QUICK, reproduce, reproduction
+from neupath.learn.reproduce import paper_numbers as printed
+from neupath.learn.reproduce.protocol import Column, columns_in, load_graph
+from neupath.learn.reproduce.reports import Cell, collect, make_table, report_ndcg, report_rmse, to_csv
+from neupath.learn.reproduce.runs import (
+    CLASSICAL,
+    INFERRED,
+    LEARNED,
+    Question,
+    Run,
+    execute,
+    plan_comparison,
+    plan_paths,
+)
+from tests.cli.test_search_commands import Run as Shell
+from tests.cli.test_search_commands import run  # noqa: F401
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A quick reproduction of all parts and models."""
+    out = tmp_path_factory.mktemp("reproduced")
+    told: list[tuple[int, int]] = []
+    done = reproduce(out=out, quick=True, progress=lambda *n: told.append(n))
+    assert told[0] == (0, done.runs)
+    assert told[-1] == (done.runs, done.runs)
+    assert {path.name for path in done.files} == {f"{part}.{s}" for part in PARTS for s in ("md", "csv", "svg")}
+    return out
+
+
+def cells(path: Path, table: str) -> dict[tuple[str, str], float]:
+    with path.open(encoding="utf-8") as file:
+        return {
+            (row["row"], row["column"]): float(row["mean"])
+            for row in csv.DictReader(file)
+            if row["table"] == table and row["mean"]
+        }
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_part_writes_its_tables_and_figure(folder: Path, part: str) -> None:
+    assert "|---|" in (folder / f"{part}.md").read_text(encoding="utf-8")
+    assert len((folder / f"{part}.csv").read_text(encoding="utf-8").splitlines()) > 3
+    drawn = (folder / f"{part}.svg").read_text(encoding="utf-8")
+    assert drawn.startswith("<?xml")
+    assert any(word in drawn for word in ("RMSE", "nDCG", "seconds", "metric"))
+
+
+def test_a_model_that_counts_is_exact_and_so_is_what_is_inferred(folder: Path) -> None:
+    strict = cells(folder / "ndcg.csv", "strict")
+    for path in ("class-method-class", "class-module-class"):
+        assert strict["infer", path] == pytest.approx(1.0, abs=1e-6)
+        assert strict["countpath", path] > strict["gcn", path]
+
+
+def test_the_audit_tells_knowing_from_guessing(folder: Path) -> None:
+    strict, released = (cells(folder / "chance.csv", table) for table in ("ndcg_strict", "ndcg_released"))
+    path = "class-method-class"
+    assert strict["exact", path] == released["exact", path] == pytest.approx(1.0)
+    assert strict["exact + 1e-6 noise", path] > 0.999
+    assert released["exact + 1e-6 noise", path] < 0.95, "the released metric punishes noise among zeros"
+    assert strict["random", path] < 0.1 < released["random", path]
+    assert strict["reversed", path] < 0.01 < released["reversed", path]
+
+
+def test_nothing_is_repeated(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reproduction, "execute", lambda *_: pytest.fail("this run was done before"))
+    again = reproduce(["ndcg"], folder, quick=True, models=["gcn", "scan"])
+    assert again.resumed == again.runs == 6
+    assert set(cells(folder / "rmse.csv", "paper")) >= {(model, "class-method-class") for model in LEARNED}
+
+
+def test_a_line_that_was_cut_off_is_run_again(tmp_path: Path) -> None:
+    first = reproduce(["chance"], tmp_path, quick=True)
+    path = tmp_path / "runs.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join(lines)[:-40], encoding="utf-8")
+    table = (tmp_path / "chance.csv").read_text(encoding="utf-8")
+    again = reproduce(["chance"], tmp_path, quick=True)
+    assert again.resumed == first.runs - 1
+    assert (tmp_path / "chance.csv").read_text(encoding="utf-8") == table
+    assert reproduce(["chance"], tmp_path, quick=True).resumed == first.runs
+
+
+def test_processes_make_no_difference(tmp_path: Path) -> None:
+    one, two = (
+        reproduce(["rmse"], tmp_path / str(jobs), quick=True, models=["gcn"], jobs=jobs).folder for jobs in (1, 2)
+    )
+    assert (one / "rmse.csv").read_text(encoding="utf-8") == (two / "rmse.csv").read_text(encoding="utf-8")
+
+
+def test_what_is_timed_runs_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reproduction, "ProcessPoolExecutor", lambda *_: pytest.fail("timed beside something else"))
+    assert reproduce(["runtime"], tmp_path, quick=True, models=["pathsim"], jobs=2).runs == 1
+
+
+def test_lines_that_are_no_results_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "runs.jsonl").write_bytes(b'[1]\n7\n{"model": "gcn"}\n\xff\n')
+    assert reproduce(["runtime"], tmp_path, quick=True, models=["pathsim"]).resumed == 0
+
+
+@pytest.mark.parametrize("model", [*LEARNED, INFERRED, *CLASSICAL])
+def test_every_model_is_planned_for_every_column(model: str) -> None:
+    columns = (Column("g", "ABA", 2, 2, ()), Column("g", "ABCBA", 4, 3, ()))
+    runs = [each for each in plan_comparison(Question(columns, range(3), QUICK)) if each.model == model]
+    wanted = 2 * 3 * (1 if model in CLASSICAL else 2)
+    assert len({each.key for each in runs}) == len(runs) == wanted
+
+
+def test_the_usual_number_of_paths_is_no_variant() -> None:
+    column = Column("g", "APA", 2, 2, ())
+    runs = list(plan_paths(Question((column,), range(1), QUICK)))
+    assert [each.settings for each in runs] == [(("paths", 1),), ()]
+
+
+def test_the_printed_tables_are_the_papers() -> None:
+    assert printed.RMSE["hgt", "PCP"] == 0.0003
+    assert printed.NDCG["gtn", "MAM"] == 0.5605
+    assert printed.ABLATION_NDCG["without-edge-types", "APCPA"] == 0.1764
+    for table in (printed.RMSE, printed.NDCG):
+        assert len(table) == 64
+    assert len(printed.ABLATION_RMSE) == len(printed.ABLATION_NDCG) == 28
+
+
+def test_cells_are_means_with_deviations_and_the_best_is_bold() -> None:
+    results = [{"m": "a", "p": "x", "v": v} for v in (0.1, 0.3)] + [{"m": "b", "p": "x", "v": None}]
+    found = collect(results, "v", lambda r: str(r["m"]), lambda r: str(r["p"]))
+    assert found["a", "x"].text(4) == "0.2000 ± 0.1414"
+    assert found["a", "x"].text(0) == "0"
+    table = make_table("t", "model", ["a", "b", "c"], ["x"], found, {("a", "x"): 0.5})
+    assert table.rows == ("a", "b")
+    assert table.to_markdown().splitlines()[-2:] == ["| a | **0.2000 ± 0.1414** (0.5000) |", "| b | - |"]
+    assert to_csv({"t": table}).splitlines()[1] == "t,a,x,0.2,0.141421,2,0.5"
+    assert Cell(()).mean is None
+
+
+def test_a_share_of_the_queries_is_all_that_is_learned_from() -> None:
+    column = Column("stdlib", "class-method-class", 2, 2, ())
+    few = execute(Run("countpath", column, "strict", 0, share=0.025), QUICK, None, "cpu")
+    assert few["share"] == 0.025
+    assert isinstance(few["ndcg@20"], float)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["rsme", "--quick"], "no part 'rsme'.*did you mean 'rmse'"),
+        (["rmse", "--quick", "--models", "gnc"], "no model 'gnc'"),
+        (["rmse", "--quick", "--jobs", "0"], "jobs is 0"),
+        (["rmse"], "no data is named; give --data FOLDER"),
+        (["rmse", "--data", "nowhere"], "nowhere is no folder"),
+    ],
+)
+def test_bad_input(run: Shell, arguments: list[str], sentence: str, tmp_path: Path, monkeypatch) -> None:  # noqa: F811
+    monkeypatch.delenv("NEUPATH_DATA", raising=False)
+    found = run("reproduce", *arguments, "--out", str(tmp_path / "out"))
+    assert found.code == 2
+    import re
+
+    assert re.search(sentence, found.err), found.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_results_of_another_scale_are_not_mixed_in(tmp_path: Path) -> None:
+    (tmp_path / "reproduction.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(NeuPathError, match="holds results of another scale"):
+        reproduce(["chance"], tmp_path, quick=True)
+
+
+@pytest.mark.parametrize("asked", [["--models", "pathsim, gcn"], ["--models", "pathsim", "--models", "gcn"]])
+def test_models_by_name(run: Shell, tmp_path: Path, asked: list[str]) -> None:  # noqa: F811
+    found = run("reproduce", "runtime", "--quick", *asked, "--out", str(tmp_path), "--json")
+    assert json.loads(found.out)["runs"] == 2
+
+
+def test_the_command_tells_what_it_wrote(run: Shell, tmp_path: Path) -> None:  # noqa: F811
+    found = run("reproduce", "chance", "--quick", "--out", str(tmp_path), "--json")
+    assert json.loads(found.out)["runs"] == 12
+    told = run("reproduce", "chance", "--quick", "--out", str(tmp_path)).out
+    assert "12 runs, 12 of them done before" in told
+
+
+def test_the_papers_columns_on_real_graphs(data: Path) -> None:
+    columns = columns_in(data)
+    assert [column.path for column in columns] == ["APA", "APCPA", "PCP", "PAFAP", "MAM", "MAMAM", "DMD", "DMAMD"]
+    sizes = {name: load_graph(name, data) for name in ("imdb", "kg20c")}
+    assert sizes["imdb"].num_nodes("movie") == 4780
+    for column in columns:
+        for candidate in (column.path, *column.candidates):
+            path = sizes[column.graph].metapath(candidate)
+            assert path.is_round_trip
+            assert path.source == sizes[column.graph].metapath(column.path).source
+
+
+def test_a_folder_that_lacks_a_graph(tmp_path: Path) -> None:
+    (tmp_path / "imdb").mkdir()
+    with pytest.raises(NeuPathError, match="lacks kg20c and ACM.mat; it must hold imdb, and kg20c or ACM.mat"):
+        columns_in(tmp_path)
+
+
+@pytest.mark.parametrize("place", ["ACM.mat", "acm/ACM.mat"])
+def test_the_papers_own_acm_goes_before_what_stands_in_for_it(tmp_path: Path, place: str) -> None:
+    for name in ("imdb", "kg20c", "acm"):
+        (tmp_path / name).mkdir()
+    assert columns_in(tmp_path)[0].graph == "kg20c"
+    blank = csr_array(np.ones((2, 2)))
+    savemat(tmp_path / place, dict.fromkeys(("PvsA", "PvsC", "AvsF"), blank))
+    assert columns_in(tmp_path)[0].graph == "acm"
+    assert load_graph("acm", tmp_path).metapath("PAFAP").is_round_trip
+
+
+def test_measures_without_labels_stand_in_both_tables(tmp_path: Path) -> None:
+    column = Column("g", "ABA", 2, 2, ())
+    results = [
+        {"model": "ppr", "path": "ABA", "protocol": "strict", "ndcg@20": 0.5, "ndcg_released": 0.4},
+        {"model": "gcn", "path": "ABA", "protocol": "paper", "ndcg@20": 0.1, "ndcg_released": 0.2},
+    ]
+    report_ndcg(results, Question((column,), range(1), QUICK), tmp_path)
+    assert cells(tmp_path / "ndcg.csv", "paper") == {("ppr", "ABA"): 0.4, ("gcn", "ABA"): 0.2}
+
+
+def test_there_is_no_error_over_related_pairs_where_none_is(tmp_path: Path) -> None:
+    column = Column("g", "ABA", 2, 2, ())
+    shared = {"model": "gcn", "path": "ABA", "protocol": "strict", "rmse_all": 0.2, "rmse_nonzero": 0.0}
+    question = Question((column,), range(1), QUICK)
+    report_rmse([{**shared, "ranked_queries": 0}], question, tmp_path)
+    assert cells(tmp_path / "rmse.csv", "strict_all") == {("gcn", "ABA"): 0.2}
+    assert cells(tmp_path / "rmse.csv", "strict_related") == {}
+    report_rmse([{**shared, "ranked_queries": 1}], question, tmp_path)
+    assert cells(tmp_path / "rmse.csv", "strict_related") == {("gcn", "ABA"): 0.0}
