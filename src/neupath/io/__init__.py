@@ -1,6 +1,6 @@
 """From files, other libraries and built-in graphs to a HIN."""
 
-from neupath._runtime.progress import Progress, silent
+from neupath._runtime.progress import IterableProgress, silent
 from neupath.io.datasets import PUBLIC, fetch, public_dataset
 from neupath.io.export import write_folder
 from neupath.io.interop import from_networkx, from_pyg, from_tables, from_triples, to_networkx, to_pyg
@@ -10,7 +10,7 @@ from neupath.io.out_of_core import import_store
 __all__ = [
     "BUILT_IN",
     "PUBLIC",
-    "Progress",
+    "IterableProgress",
     "fetch",
     "from_networkx",
     "from_pyg",

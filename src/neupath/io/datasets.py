@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from neupath._runtime.files import write_whole_folder
-from neupath._runtime.progress import Progress, silent
+from neupath._runtime.progress import IterableProgress, silent
 from neupath.errors import NeuPathError, SourceError, WriteError, did_you_mean, listed
 from neupath.graph.hin import HIN, Edges
 from neupath.graph.nodes import Nodes
@@ -127,7 +127,7 @@ class _Facts:
     modules: list[str] = field(default_factory=list)
 
 
-def stdlib(progress: Progress = silent) -> HIN:
+def stdlib(progress: IterableProgress = silent) -> HIN:
     """Return the standard library of the running Python: modules, classes, method names, base classes and imports.
 
     It is built once a Python and kept in the cache folder.
@@ -145,7 +145,7 @@ def stdlib(progress: Progress = silent) -> HIN:
     return hin
 
 
-def build_stdlib(root: Path, progress: Progress = silent) -> HIN:
+def build_stdlib(root: Path, progress: IterableProgress = silent) -> HIN:
     """Read the network off the source files below a folder."""
     files = _source_files(root)
     if not files:

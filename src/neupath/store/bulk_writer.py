@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from neupath._runtime.files import write_whole_folder
-from neupath._runtime.progress import Progress, silent
+from neupath._runtime.progress import IterableProgress, silent
 from neupath._runtime.resources import total_memory
 from neupath.errors import QueryError, WriteError, first_line
 from neupath.graph.hin import HIN
@@ -36,7 +36,7 @@ from neupath.store.versions import node_columns
 # ---- Writing a graph as a new store
 
 
-def write_store(hin: HIN, path: str | Path, progress: Progress = silent) -> Path:
+def write_store(hin: HIN, path: str | Path, progress: IterableProgress = silent) -> Path:
     """Write a graph as a store of version 0; the folder appears whole or not at all.
 
     >>> from tempfile import TemporaryDirectory
@@ -64,7 +64,7 @@ def write_new(target: Path, fill: Callable[[Path], object]) -> Path:
     return target
 
 
-def _fill(hin: HIN, folder: Path, progress: Progress) -> None:
+def _fill(hin: HIN, folder: Path, progress: IterableProgress) -> None:
     tables = [node_table(nodes.ids, nodes.names, nodes.attributes) for nodes in hin.nodes.values()]
     connection = duckdb().connect(str(folder / DATABASE))
     try:
@@ -80,7 +80,7 @@ def _fill(hin: HIN, folder: Path, progress: Progress) -> None:
     write_marker(folder)
 
 
-def _insert(connection: Any, hin: HIN, tables: list[pa.Table], progress: Progress) -> VersionFacts:
+def _insert(connection: Any, hin: HIN, tables: list[pa.Table], progress: IterableProgress) -> VersionFacts:
     nodes, total = 0, 0
     for number in progress(range(len(tables)), "nodes"):
         run_on(connection, tables[number], f"CREATE TABLE nodes_{number} AS SELECT * FROM given")  # noqa: S608

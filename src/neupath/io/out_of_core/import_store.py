@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neupath._runtime.progress import Progress, Stages, silent, unseen
+from neupath._runtime.progress import IterableProgress, Stages, silent, unseen
 from neupath.errors import QueryError
 from neupath.graph.hin import Duplicates, Floats, check_sums
 from neupath.graph.nodes import Rows
@@ -62,7 +62,7 @@ def import_store(
     duplicates: Duplicates | None = None,
     data: str | Path | None = None,
     memory_limit: str | None = None,
-    progress: Progress = silent,
+    progress: IterableProgress = silent,
     stages: Stages = unseen,
 ) -> Path:
     """Write a graph as a store, given as `load` takes it; the store is the one that `write_store` makes of that.
