@@ -13,7 +13,7 @@ import pytest
 
 from neupath.cli import main
 from neupath.measures import GRAPH_MEASURES
-from tests.io.test_folder import BAD, CAST, MOVIES, write
+from tests.tables import BAD_FOLDERS, CAST, MOVIES, write
 
 
 class Result(NamedTuple):
@@ -280,9 +280,9 @@ def test_bad_input_is_one_line_and_exit_2(run: Run, arguments: tuple[object, ...
     assert message in result.err
 
 
-@pytest.mark.parametrize("case", list(BAD))
+@pytest.mark.parametrize("case", list(BAD_FOLDERS))
 def test_bad_folders_are_one_line_and_exit_2(run: Run, tmp_path: Path, case: str) -> None:
-    files, message = BAD[case]
+    files, message = BAD_FOLDERS[case]
     result = run("info", write(tmp_path / "g", **files))
     assert result.code == 2
     assert len(result.err.splitlines()) == 1

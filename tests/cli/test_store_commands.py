@@ -7,7 +7,7 @@ import pytest
 import neupath as npth
 from neupath.graph.hin import digest
 from tests.cli.test_search_commands import Run, run  # noqa: F401
-from tests.io.test_folder import CAST, MOVIES, write
+from tests.tables import CAST, MOVIES, write
 
 
 @pytest.fixture

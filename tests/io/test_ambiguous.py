@@ -7,7 +7,7 @@ import pytest
 from scipy.io import savemat
 
 import neupath as npth
-from tests.io.test_folder import shape, write
+from tests.tables import shape, write
 
 USERS, ITEMS = "user_id,name\nu1,Ann\nu2,Bob\n", "item_id,name\ni1,Pie\ni2,Jam\n"
 

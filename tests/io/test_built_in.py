@@ -8,7 +8,7 @@ import neupath as npth
 from neupath import HIN, NeuPathError
 from neupath.io import datasets as stdlib_module
 from neupath.io.datasets import build_stdlib
-from tests.io.test_folder import shape, write
+from tests.tables import shape, write
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_parsing_resolves_bases_and_imports(tmp_path: Path) -> None:
 def test_parsing_imports_nothing(tmp_path: Path) -> None:
     write(tmp_path / "lib", evil__py="raise SystemExit('was run')\n")
     folder = str(tmp_path / "lib")
-    code = f"from pathlib import Path; from neupath.datasets.stdlib import build_stdlib; build_stdlib(Path({folder!r}))"
+    code = f"from pathlib import Path; from neupath.io.datasets import build_stdlib; build_stdlib(Path({folder!r}))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -16,24 +16,7 @@ from hypothesis import given, settings
 import neupath as npth
 from neupath import HIN, NeuPathError, Relation
 from tests.graphs import hins
-
-
-def write(folder: Path, **files: str | bytes) -> Path:
-    """Write files named movie_actor__tsv__gz for movie_actor.tsv.gz."""
-    folder.mkdir(exist_ok=True)
-    for name, content in files.items():
-        path = folder / name.replace("__", ".")
-        raw = content.encode() if isinstance(content, str) else content
-        path.write_bytes(gzip.compress(raw) if path.suffix == ".gz" else raw)
-    return folder
-
-
-def shape(hin: HIN) -> dict[str, int]:
-    return {str(relation): int(matrix.nnz) for relation, matrix in hin.matrices.items()}
-
-
-MOVIES = "movie_id\ttitle\tyear\n1\tAvatar\t2009\n2\tHeat\t\n3\tUp\t2009\n"
-CAST = "movie_id\tactor_id\tbilling\n1\t7\t1\n1\t8\t2\n2\t8\t1\n"
+from tests.tables import BAD_FOLDERS, CAST, MOVIES, shape, write
 
 
 def test_one_file_a_relation_with_node_files(tmp_path: Path) -> None:
@@ -268,123 +251,9 @@ def test_writing_keeps_names_attributes_and_never_overwrites(tmp_path: Path) -> 
         npth.write_folder(hin, folder)
 
 
-BAD = {
-    "no tables": ({"README__md": "hello"}, "holds no tables \\(it has README.md\\); put one file a relation there"),
-    "empty file": ({"movie_actor__csv": ""}, "movie_actor.csv is empty; a table has at least a header line"),
-    "blank file": ({"movie_actor__csv": "\n\n"}, "movie_actor.csv has only blank lines and comments"),
-    "too few columns": (
-        {"movie_actor__csv": "movie_id,actor_id\n1,2\n\n3\n4,5\n"},
-        r"movie_actor.csv, line 4: 1 column where 2 are expected \(movie_id, actor_id\)",
-    ),
-    "too many columns": ({"movie_actor__csv": "movie_id,actor_id\n1,2,3\n"}, "line 2: 3 columns where 2 are expected"),
-    "unknown node": (
-        {"movies__tsv": MOVIES, "movie_actor__tsv": CAST + "\n9\t7\t1\n"},
-        r"movie_actor.tsv, line 6: the edge leads to movie '9', which is not in the node table of movie \(1 such",
-    ),
-    "unknown node of a pair": (
-        {"nodes__csv": "id,type\na,x\n", "edges__csv": "source,relation,target\na,r,a\na,r,b\n"},
-        "edges.csv, line 3: the edge leads to node 'b', which is not in the nodes table",
-    ),
-    "duplicate node": (
-        {"movies__tsv": MOVIES + "1\tAgain\t2000\n", "movie_actor__tsv": CAST},
-        "movies.tsv, line 5: node id '1' is given a second time; node ids must be unique",
-    ),
-    "node without id": (
-        {"movies__tsv": "movie_id\ttitle\n\tNone\n", "movie_actor__tsv": CAST},
-        "movies.tsv, line 2: the node has an empty id",
-    ),
-    "edge without id": ({"a_b__csv": "a_id,b_id\nx,\n"}, "a_b.csv, line 2: the edge has an empty b id"),
-    "same file twice": (
-        {"movie_actor__tsv": CAST, "movie_actor__tsv__gz": CAST},
-        "movie_actor.tsv and .*movie_actor.tsv.gz are one table, given twice",
-    ),
-    "same content twice": (
-        {"movie_actor__tsv": CAST, "movie_actor_copy__tsv": CAST},
-        "movie_actor.tsv and movie_actor_copy.tsv have the same content: the same table, given twice",
-    ),
-    "two node files": (
-        {"movie__csv": "movie_id\n1\n", "movies__csv": "movie_id,x\n1,2\n", "movie_actor__tsv": CAST},
-        "movie.csv and movies.csv both hold the nodes of type 'movie'",
-    ),
-    "binary": ({"movie_actor__csv": b"\x00\x01\x02PK"}, "movie_actor.csv is a binary file, not a text table"),
-    "not UTF-8": (
-        {"movie_actor__csv": "movie_id,actor_id\n1,J\xf6rg\n".encode("latin-1")},
-        r"movie_actor.csv is not UTF-8 text \(byte 0xf6\); convert it, for example with iconv",
-    ),
-    "not UTF-8, late": (
-        {"movie_actor__csv": b"movie_id,actor_id\n" + b"1,2\n" * 90_000 + b"1,J\xf6rg\n"},
-        r"movie_actor.csv is not UTF-8 text \(byte 0xf6\)",
-    ),
-    "NaN weight": ({"a_b__csv": "a_id,b_id,weight\nx,y,1\nx,z,NaN\n"}, "a_b.csv, line 3: weight 'NaN' is not allowed"),
-    "negative weight": ({"a_b__csv": "a_id,b_id,weight\nx,y,-1\n"}, "a_b.csv, line 2: weight '-1' is not allowed"),
-    "no weight": ({"a_b__csv": "a_id,b_id,weight\nx,y,\n"}, "a_b.csv, line 2: weight '' is not allowed"),
-    "twin columns": ({"a_b__csv": "x,x\n1,2\n"}, "a_b.csv has 2 columns named 'x'"),
-    "no source column": (
-        {"nodes__csv": "id,name\na,b\n", "edges__csv": "a,b\n1,2\n"},
-        "edges.csv has no column for the source",
-    ),
-    "empty type": (
-        {"nodes__csv": "id,type\na,\n", "edges__csv": "source,relation,target\n"},
-        "nodes.csv, line 2: the type is empty",
-    ),
-    "not Parquet": ({"a_b__parquet": "hello, I am text"}, "a_b.parquet is named as Parquet but is not"),
-    "nothing understood": (
-        {"stuff__csv": "colour,size\nred,1\n"},
-        "no file of .* is a relation: stuff.csv was left out",
-    ),
-    "broken toml": ({"a_b__csv": "a_id,b_id\n", "graph__toml": "x = ["}, "graph.toml is not valid TOML"),
-    "unknown key": (
-        {"a_b__csv": "a_id,b_id\n", "graph__toml": 'delimeter = ";"'},
-        "the top level has no key 'delimeter' .*; did you mean 'delimiter'",
-    ),
-    "wrong kind": (
-        {"a_b__csv": "a_id,b_id\n", "graph__toml": "take = 3"},
-        "take = 3 in the top level must be a list of texts",
-    ),
-    "lacking key": (
-        {"a_b__csv": "a_id,b_id\n", "graph__toml": '[[edges]]\nname = "r"\nfile = "a_b.csv"'},
-        r"\[\[edges\]\] number 1 lacks source, target",
-    ),
-    "long delimiter": (
-        {"a_b__csv": "a_id,b_id\n", "graph__toml": 'delimiter = ";;"'},
-        "delimiter = ';;' must be one char",
-    ),
-    "no delimiter": ({"a_b__csv": "a_id,b_id\n", "graph__toml": 'delimiter = ""'}, "delimiter = '' must be one char"),
-    "unknown name column of a pair": (
-        {
-            "nodes__csv": "id,type\na,x\n",
-            "edges__csv": "source,relation,target\n",
-            "graph__toml": '[pair]\nname = "nope"',
-        },
-        "nodes.csv has no column 'nope' for the name",
-    ),
-    "unknown column": (
-        {"a_b__csv": "a_id,b_id\n", "graph__toml": '[nodes.a]\nfile = "a_b.csv"\nid = "aid"'},
-        r"a_b.csv has no column 'aid' for the id \(it has a_id, b_id\); did you mean 'a_id'",
-    ),
-    "unknown relation": (
-        {"a_b__csv": "a_id,b_id\n", "graph__toml": 'take = ["c"]'},
-        r"no relation named 'c' .*\(there are a_b\)",
-    ),
-    "file twice in toml": (
-        {
-            "a_b__csv": "a_id,b_id\n",
-            "graph__toml": '[[edges]]\nname="r"\nfile="a_b.csv"\nsource="a"\ntarget="b"\n'
-            '[[edges]]\nname="s"\nfile="a_b.csv"\nsource="a"\ntarget="b"',
-        },
-        "relations 'r' and 's' of graph.toml are both the columns a_id, b_id of a_b.csv: the same file given twice",
-    ),
-    "missing file in toml": (
-        {"a_b__csv": "a_id,b_id\n", "graph__toml": '[nodes.a]\nfile = "none.csv"'},
-        "no such file: .*none.csv",
-    ),
-    "bad duplicates": ({"a_b__csv": "a_id,b_id\nx,y\n", "graph__toml": 'duplicates = "sum"'}, "duplicates is 'sum'"),
-}
-
-
-@pytest.mark.parametrize("case", list(BAD))
+@pytest.mark.parametrize("case", list(BAD_FOLDERS))
 def test_bad_folders(tmp_path: Path, case: str) -> None:
-    files, message = BAD[case]
+    files, message = BAD_FOLDERS[case]
     with pytest.raises(NeuPathError, match=message):
         npth.load(write(tmp_path / "g", **files))
 

@@ -7,7 +7,7 @@ import pytest
 
 import neupath as npth
 from neupath.errors import NeuPathError
-from tests.io.test_folder import shape
+from tests.tables import shape
 
 nx = pytest.importorskip("networkx")
 

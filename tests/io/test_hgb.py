@@ -9,7 +9,7 @@ import neupath as npth
 from neupath.errors import NeuPathError
 from neupath.io import import_store
 from neupath.store import open_store
-from tests.io.test_folder import shape, write
+from tests.tables import shape, write
 
 NODES = "0\tAnn\t0\t0.5,1\n1\tBob\t0\t1,0\n2\tOn trees\t1\n3\tOn graphs\t1\n"
 LINKS = "0\t2\t0\t1.0\n1\t2\t0\t1.0\n1\t3\t0\t2.0\n2\t0\t1\t1.0\n2\t1\t1\t1.0\n3\t1\t1\t2.0\n3\t2\t2\t1.0\n"

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 import neupath as npth
 from neupath import HIN, NeuPathError
 from tests.graphs import hins
-from tests.io.test_folder import shape
+from tests.tables import shape
 
 nx = pytest.importorskip("networkx")
 

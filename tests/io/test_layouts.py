@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import neupath as npth
-from tests.io.test_folder import shape, write
+from tests.tables import shape, write
 
 
 def test_texts_are_cut_at_tabs_though_every_title_has_a_comma(tmp_path: Path) -> None:

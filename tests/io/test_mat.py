@@ -9,7 +9,7 @@ from scipy.sparse import csc_matrix
 
 import neupath as npth
 from neupath import NeuPathError
-from tests.io.test_folder import shape
+from tests.tables import shape
 
 
 def save(path: Path, **content: object) -> Path:

@@ -38,13 +38,13 @@ def dataset(url: str, content: bytes = TRIPLES, prepare=None) -> PublicDataset:
 
 
 def test_fetches_checks_and_keeps(server: str, tmp_path: Path) -> None:
-    heard: list[tuple[str, int, int]] = []
-    folder = fetch(dataset(f"{server}/train.txt"), lambda *told: heard.append(told), tmp_path / "data" / "small")
+    reports: list[tuple[str, int, int]] = []
+    folder = fetch(dataset(f"{server}/train.txt"), tmp_path / "data" / "small", lambda *report: reports.append(report))
     assert npth.load(folder).num_nodes("entity") == 4  # the header repeats, and so is data
-    assert heard[-1] == ("train.txt", len(TRIPLES), len(TRIPLES))
-    assert len(heard) > 1
+    assert reports[-1] == ("train.txt", len(TRIPLES), len(TRIPLES))
+    assert len(reports) > 1
     with pytest.raises(NeuPathError, match="exists already; give a new folder to fetch small to"):
-        fetch(dataset(f"{server}/train.txt"), lambda *_: None, folder)
+        fetch(dataset(f"{server}/train.txt"), folder)
 
 
 def nothing_left(tmp_path: Path) -> bool:
@@ -55,13 +55,13 @@ def test_a_wrong_checksum_saves_nothing(server: str, tmp_path: Path) -> None:
     with pytest.raises(
         NeuPathError, match=r"train.txt has the checksum .*… where .*… is expected; .*nothing was saved"
     ):
-        fetch(dataset(f"{server}/train.txt", b"other"), lambda *_: None, tmp_path / "data" / "small")
+        fetch(dataset(f"{server}/train.txt", b"other"), tmp_path / "data" / "small")
     assert nothing_left(tmp_path)
 
 
 def test_a_missing_file_saves_nothing(server: str, tmp_path: Path) -> None:
     with pytest.raises(NeuPathError, match="gone.txt answered 404 .*; nothing was saved"):
-        fetch(dataset(f"{server}/gone.txt"), lambda *_: None, tmp_path / "data" / "small")
+        fetch(dataset(f"{server}/gone.txt"), tmp_path / "data" / "small")
     assert nothing_left(tmp_path)
 
 
@@ -69,7 +69,7 @@ def test_no_network_is_said_plainly(tmp_path: Path) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), _Quiet) as http:
         port = http.server_port
     with pytest.raises(NeuPathError, match="cannot reach 127.0.0.1: .*; is there a network\\? nothing was saved"):
-        fetch(dataset(f"http://127.0.0.1:{port}/x"), lambda *_: None, tmp_path / "data" / "small")
+        fetch(dataset(f"http://127.0.0.1:{port}/x"), tmp_path / "data" / "small")
     assert nothing_left(tmp_path)
 
 
@@ -78,7 +78,7 @@ def test_a_failing_preparation_saves_nothing(server: str, tmp_path: Path) -> Non
         raise NeuPathError("cannot")
 
     with pytest.raises(NeuPathError, match="cannot"):
-        fetch(dataset(f"{server}/train.txt", prepare=fail), lambda *_: None, tmp_path / "data" / "small")
+        fetch(dataset(f"{server}/train.txt", prepare=fail), tmp_path / "data" / "small")
     assert nothing_left(tmp_path)
 
 
@@ -90,7 +90,7 @@ def test_names(tmp_path: Path, monkeypatch) -> None:
     with pytest.raises(
         NeuPathError, match="kg20c cannot be fetched for you, as no checksum of its files is known; clone"
     ):
-        fetch(PUBLIC["kg20c"], lambda *_: None)
+        fetch(PUBLIC["kg20c"])
     with pytest.raises(NeuPathError, match="the public graph 'acm' is not here yet; run: neupath datasets get acm"):
         npth.load("acm")
     for known in PUBLIC.values():
@@ -101,9 +101,9 @@ def test_a_fetched_graph_is_found_by_name(server: str, tmp_path: Path, monkeypat
     monkeypatch.setenv("NEUPATH_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("NEUPATH_DATA", raising=False)
     monkeypatch.setitem(public.PUBLIC, "small", dataset(f"{server}/train.txt"))
-    fetch(public.PUBLIC["small"], lambda *_: None)
+    fetch(public.PUBLIC["small"])
     gone = dataset(f"{server}/gone.txt")
-    assert fetch(gone, lambda *_: None) == tmp_path / "cache" / "data" / "small", "what is there already is kept"
+    assert fetch(gone) == tmp_path / "cache" / "data" / "small", "what is there already is kept"
     assert npth.load("small").num_nodes("entity") == 4
 
 

@@ -5,9 +5,7 @@ import pytest
 
 import neupath as npth
 from neupath import NeuPathError
-from tests.io.test_folder import shape, write
-
-FREEBASE = "/m/1\t/film/actor\t/m/2\n/m/3\t/film/actor\t/m/2\n/m/2\t/film/genre\t/m/4\n"
+from tests.tables import FREEBASE, shape, write
 
 
 def test_a_file_of_triples_without_header(tmp_path: Path) -> None:

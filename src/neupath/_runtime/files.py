@@ -41,18 +41,18 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def write_whole_folder(folder: Path, write: Callable[[Path], object]) -> Path:
-    """Let `write` fill a temporary folder, then give it its name; a folder of that name must not be there yet."""
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """Lend a temporary folder, then give it its name; a folder of that name must not exist yet."""
     temporary = _temporary(folder)
     try:
         temporary.mkdir(parents=True)
-        write(temporary)
+        yield temporary
         temporary.rename(folder)
     except OSError as error:
         raise WriteError(f"cannot write {folder}: {error.strerror or error}") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    return folder
 
 
 def _temporary(path: Path) -> Path:

@@ -56,11 +56,10 @@ def import_(
 
     """
     choice: Any = duplicates
-    bars = ProgressBars(err)
-    with bars.stages() as stages:
+    with ProgressBars(err).stages() as progress:
         store = import_store(
             source, to, config=config, duplicates=choice, data=data, memory_limit=memory_limit,
-            progress=bars.over, stages=stages,
+            progress=progress,
         )  # fmt: skip
     facts = open_store(store).facts()
     if as_json:
@@ -189,7 +188,7 @@ def get(
 ) -> None:
     """Fetch a public graph, check its checksum, and keep it, so that its name works as GRAPH."""
     with ProgressBars(err).download() as bar:
-        folder = fetch(public_dataset(name), bar, to)
+        folder = fetch(public_dataset(name), to, bar)
     if as_json:
         print_json({"name": name, "folder": str(folder)})
     else:

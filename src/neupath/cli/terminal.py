@@ -126,7 +126,7 @@ class DownloadBar:
     def __exit__(self, *error: object) -> None:
         self._progress.stop()
 
-    def __call__(self, name: str, done: int, total: int) -> None:
+    def __call__(self, name: str, done: int, total: int | None) -> None:
         if name not in self._tasks:
             self._tasks[name] = self._progress.add_task(name, total=total or None)
         self._progress.update(self._tasks[name], completed=done)  # type: ignore[arg-type]
@@ -146,11 +146,11 @@ class StageBar:
         if self._shown:
             self._bars.__exit__(*error)
 
-    def __call__(self, title: str, share: float) -> None:
+    def __call__(self, title: str, done: int, total: int | None) -> None:
         if not self._shown:
             self._bars.__enter__()
             self._shown = True
-        self._bars(title, round(1000 * share), 1000)
+        self._bars(title, done, total)
 
 
 # ---- Rendering
@@ -435,7 +435,8 @@ def load_graph(
 ) -> HIN:
     """Read the graph a command was given, with progress on the terminal."""
     choice: Any = duplicates
-    return load(graph, config=config, duplicates=choice, data=data, as_of=as_of, progress=ProgressBars(err).over)
+    with ProgressBars(err).stages() as progress:
+        return load(graph, config=config, duplicates=choice, data=data, as_of=as_of, progress=progress)
 
 
 def required_path(schema: Schema, path: str | None) -> str:

@@ -1,6 +1,5 @@
 """From files, other libraries and built-in graphs to a HIN."""
 
-from neupath._runtime.progress import IterableProgress, silent
 from neupath.io.datasets import PUBLIC, fetch, public_dataset
 from neupath.io.export import write_folder
 from neupath.io.interop import from_networkx, from_pyg, from_tables, from_triples, to_networkx, to_pyg
@@ -10,7 +9,6 @@ from neupath.io.out_of_core import import_store
 __all__ = [
     "BUILT_IN",
     "PUBLIC",
-    "IterableProgress",
     "fetch",
     "from_networkx",
     "from_pyg",
@@ -19,7 +17,6 @@ __all__ = [
     "import_store",
     "load",
     "public_dataset",
-    "silent",
     "to_networkx",
     "to_pyg",
     "write_folder",

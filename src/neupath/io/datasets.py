@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from neupath._runtime.files import write_whole_folder
-from neupath._runtime.progress import IterableProgress, silent
+from neupath._runtime.files import whole_folder
+from neupath._runtime.progress import Progress, no_progress, track
 from neupath.errors import NeuPathError, SourceError, WriteError, did_you_mean, listed
 from neupath.graph.hin import HIN, Edges
 from neupath.graph.nodes import Nodes
@@ -127,7 +127,7 @@ class _Facts:
     modules: list[str] = field(default_factory=list)
 
 
-def stdlib(progress: IterableProgress = silent) -> HIN:
+def stdlib(progress: Progress = no_progress) -> HIN:
     """Return the standard library of the running Python: modules, classes, method names, base classes and imports.
 
     It is built once a Python and kept in the cache folder.
@@ -145,13 +145,13 @@ def stdlib(progress: IterableProgress = silent) -> HIN:
     return hin
 
 
-def build_stdlib(root: Path, progress: IterableProgress = silent) -> HIN:
+def build_stdlib(root: Path, progress: Progress = no_progress) -> HIN:
     """Read the network off the source files below a folder."""
     files = _source_files(root)
     if not files:
         raise SourceError(f"no Python sources in {root}: this Python comes without its standard library's source files")
     facts = _Facts()
-    for path in progress(files, "reading the standard library"):
+    for path in track(files, "reading the standard library", progress):
         try:
             tree = ast.parse(path.read_bytes())
         except (SyntaxError, ValueError):
@@ -282,9 +282,6 @@ _GITHUB_LARGE = "https://media.githubusercontent.com/media"
 _TIMEOUT = 30
 _CHUNK = 1 << 16
 
-Report = Callable[[str, int, int], None]
-"""Hears of a download's progress: the file's name, bytes had, bytes in all (0: not known)."""
-
 
 @dataclass(frozen=True)
 class RemoteFile:
@@ -386,7 +383,7 @@ def fetched_folder(name: str) -> Path:
     return cache_folder() / "data" / name
 
 
-def fetch(dataset: PublicDataset, report: Report, folder: Path | None = None) -> Path:
+def fetch(dataset: PublicDataset, folder: Path | None = None, progress: Progress = no_progress) -> Path:
     """Download a graph, check every file, and put it in its folder whole; what is there already is kept."""
     target = folder or fetched_folder(dataset.name)
     if target.exists() and folder is not None:
@@ -398,27 +395,25 @@ def fetch(dataset: PublicDataset, report: Report, folder: Path | None = None) ->
             f"{dataset.name} cannot be fetched for you, as no checksum of its files is known; "
             f"{dataset.by_hand} ({dataset.origin})"
         )
-
-    def fill(temporary: Path) -> None:
+    with whole_folder(target) as temporary:
         for file in dataset.files:
-            _download(file, temporary / file.name, report)
+            _download(file, temporary / file.name, progress)
         if dataset.prepare is not None:
             dataset.prepare(temporary)
+    return target
 
-    return write_whole_folder(target, fill)
 
-
-def _download(file: RemoteFile, path: Path, report: Report) -> None:
+def _download(file: RemoteFile, path: Path, progress: Progress) -> None:
     digest = sha256()
     try:
         with urllib.request.urlopen(file.url, timeout=_TIMEOUT) as answer, path.open("wb") as out:  # noqa: S310
-            total = int(answer.headers.get("Content-Length") or 0)
+            total = int(answer.headers.get("Content-Length") or 0) or None
             done = 0
             while chunk := answer.read(_CHUNK):
                 out.write(chunk)
                 digest.update(chunk)
                 done += len(chunk)
-                report(file.name, done, total)
+                progress(file.name, done, total)
     except urllib.error.HTTPError as error:
         raise SourceError(f"{file.url} answered {error.code} {error.reason}; nothing was saved") from error
     except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException) as error:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from neupath._runtime.files import write_whole_folder
+from neupath._runtime.files import whole_folder
 from neupath.errors import WriteError
 from neupath.graph.hin import HIN
 from neupath.graph.schema import Relation
@@ -26,7 +26,9 @@ def write_folder(hin: HIN, folder: str | Path) -> Path:
     target = Path(folder)
     if target.exists():
         raise WriteError(f"{target} exists already; give a new folder, or remove it first")
-    return write_whole_folder(target, lambda temporary: write_tables(hin, temporary))
+    with whole_folder(target) as temporary:
+        write_tables(hin, temporary)
+    return target
 
 
 def write_tables(hin: HIN, folder: Path) -> None:

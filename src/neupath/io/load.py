@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neupath._runtime.progress import IterableProgress, silent
+from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import SourceError, did_you_mean, listed
 from neupath.graph.hin import HIN, Duplicates, Edges, check_duplicates
 from neupath.graph.nodes import Nodes
@@ -80,7 +80,7 @@ def toy() -> HIN:
 # ---- load
 
 
-BUILT_IN: dict[str, tuple[str, Callable[[IterableProgress], HIN]]] = {
+BUILT_IN: dict[str, tuple[str, Callable[[Progress], HIN]]] = {
     "toy": ("the worked example of the PathSim paper: authors, papers, venues", lambda _: toy()),
     "stdlib": ("Python's own standard library: modules, classes, methods, bases, imports", stdlib),
 }
@@ -93,7 +93,7 @@ def load(
     duplicates: Duplicates | None = None,
     data: str | Path | None = None,
     as_of: int | None = None,
-    progress: IterableProgress = silent,
+    progress: Progress = no_progress,
 ) -> HIN:
     """Read a graph.
 

@@ -1,7 +1,7 @@
 """The durable graph: a folder with a DuckDB database that takes updates, and a snapshot of it that opens at once."""
 
 from neupath._runtime.group_commit import GroupCommit
-from neupath.store.bulk_writer import BulkWriter, fetch, fetch_entries, node_table, write_filled, write_store
+from neupath.store.bulk_writer import BulkWriter, fetch, fetch_entries, new_store, node_table, write_store
 from neupath.store.checks import Checked, check
 from neupath.store.commit import Change
 from neupath.store.database import StoreLayout, VersionFacts, is_store
@@ -25,9 +25,9 @@ __all__ = [
     "fetch",
     "fetch_entries",
     "is_store",
+    "new_store",
     "node_table",
     "open_store",
     "read_batch",
-    "write_filled",
     "write_store",
 ]

@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neupath._runtime.files import write_whole_folder
-from neupath._runtime.progress import IterableProgress, silent
+from neupath._runtime.files import whole_folder
+from neupath._runtime.progress import Progress, no_progress, track
 from neupath._runtime.resources import total_memory
 from neupath.errors import QueryError, WriteError, first_line
 from neupath.graph.hin import HIN
@@ -36,7 +36,7 @@ from neupath.store.versions import node_columns
 # ---- Writing a graph as a new store
 
 
-def write_store(hin: HIN, path: str | Path, progress: IterableProgress = silent) -> Path:
+def write_store(hin: HIN, path: str | Path, progress: Progress = no_progress) -> Path:
     """Write a graph as a store of version 0; the folder appears whole or not at all.
 
     >>> from tempfile import TemporaryDirectory
@@ -45,26 +45,29 @@ def write_store(hin: HIN, path: str | Path, progress: IterableProgress = silent)
     ...     load(write_store(load("toy"), parent + "/store")).num_nodes("author")
     5
     """
-    return write_new(Path(path), lambda temporary: _fill(hin, temporary, progress))
+    with _new_folder(Path(path)) as temporary:
+        _fill(hin, temporary, progress)
+    return Path(path)
 
 
-def write_new(target: Path, fill: Callable[[Path], object]) -> Path:
-    """Let `fill` write a store into a temporary folder, then give it its name."""
+@contextmanager
+def _new_folder(target: Path) -> Iterator[Path]:
+    """Lend a temporary folder for a new store, then give it its name."""
     if target.exists():
         raise WriteError(f"{target} exists already; give a new folder, or remove it first")
     library = duckdb()
     try:
         target.absolute().parent.mkdir(parents=True, exist_ok=True)
-        write_whole_folder(target, fill)
+        with whole_folder(target) as temporary:
+            yield temporary
     except library.Error as error:
         raise WriteError(f"cannot write {target}: {first_line(error)}") from error
     except OSError as error:
         raise WriteError(f"cannot write {target}: {error.strerror or error}") from error
     sync(target.absolute().parent)
-    return target
 
 
-def _fill(hin: HIN, folder: Path, progress: IterableProgress) -> None:
+def _fill(hin: HIN, folder: Path, progress: Progress) -> None:
     tables = [node_table(nodes.ids, nodes.names, nodes.attributes) for nodes in hin.nodes.values()]
     connection = duckdb().connect(str(folder / DATABASE))
     try:
@@ -80,13 +83,13 @@ def _fill(hin: HIN, folder: Path, progress: IterableProgress) -> None:
     write_marker(folder)
 
 
-def _insert(connection: Any, hin: HIN, tables: list[pa.Table], progress: IterableProgress) -> VersionFacts:
+def _insert(connection: Any, hin: HIN, tables: list[pa.Table], progress: Progress) -> VersionFacts:
     nodes, total = 0, 0
-    for number in progress(range(len(tables)), "nodes"):
+    for number in track(range(len(tables)), "nodes", progress):
         run_on(connection, tables[number], f"CREATE TABLE nodes_{number} AS SELECT * FROM given")  # noqa: S608
         nodes += node_sum(connection, number, "true", [])
     count = 0
-    for number in progress(range(len(hin.schema.relations)), "edges"):
+    for number in track(range(len(hin.schema.relations)), "edges", progress):
         relation = hin.schema.relations[number]
         sources, targets, weights = once(hin.matrices[relation], relation.directed)
         given = pa.table({"source": sources, "target": targets, "weight": weights})
@@ -199,19 +202,16 @@ def fetch_entries(connection: Any, query: str) -> Iterator[Entries]:
         yield sources.astype(np.int64, copy=False), targets.astype(np.int64, copy=False), weights
 
 
-def write_filled(target: Path, fill: Callable[[BulkWriter], None], memory_limit: str | None = None) -> Path:
-    """Let `fill` write a new store and finish it; the folder appears whole or not at all.
+@contextmanager
+def new_store(target: Path, memory_limit: str | None = None) -> Iterator[BulkWriter]:
+    """Lend a writer of a new store, which the caller must `finish`; the folder appears whole or not at all.
 
     The limit, such as 2GiB, is that of the database, which uses the disk where it needs more; half of the machine's
     memory by default.
     """
     limit = memory_limit or f"{total_memory() // 2**21}MiB"
-
-    def write(folder: Path) -> None:
-        with _filling(folder, limit) as store:
-            fill(store)
-
-    return write_new(target, write)
+    with _new_folder(target) as folder, _filling(folder, limit) as writer:
+        yield writer
 
 
 @contextmanager

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
 
-from neupath._runtime.files import write_whole_folder
+from neupath._runtime.files import whole_folder
 from neupath.errors import SourceError
 from neupath.graph.hin import Csr, Floats
 from neupath.graph.nodes import Rows
@@ -47,7 +47,8 @@ def write_snapshot(folder: Path, snapshot: Snapshot) -> Path:
     target = folder / f"{SNAPSHOT}{snapshot.version}"
     if target.exists():
         _remove(target)
-    write_whole_folder(target, lambda temporary: _fill(temporary, snapshot))
+    with whole_folder(target) as temporary:
+        _fill(temporary, snapshot)
     for version, older in versions_of(folder).items():
         if version < snapshot.version:
             _remove(older)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neupath._runtime.progress import IterableProgress, Stages, silent, unseen
+from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import QueryError
 from neupath.graph.hin import Duplicates, Floats, check_sums
 from neupath.graph.nodes import Rows
@@ -17,7 +17,7 @@ from neupath.io.load import find_tables, load
 from neupath.io.out_of_core.staging import Staging
 from neupath.io.out_of_core.streams import KeyedEdges, RelationStream, TripleStream, refuse_parallel
 from neupath.io.sources import RelationTables, Selection, TableSource
-from neupath.store import BulkWriter, Entries, StoreLayout, fetch_entries, write_filled, write_store
+from neupath.store import BulkWriter, Entries, StoreLayout, fetch_entries, new_store, write_store
 
 # ---- Parallel edges become one, in a stream of edges that is sorted by their ends
 
@@ -62,8 +62,7 @@ def import_store(
     duplicates: Duplicates | None = None,
     data: str | Path | None = None,
     memory_limit: str | None = None,
-    progress: IterableProgress = silent,
-    stages: Stages = unseen,
+    progress: Progress = no_progress,
 ) -> Path:
     """Write a graph as a store, given as `load` takes it; the store is the one that `write_store` makes of that.
 
@@ -82,7 +81,9 @@ def import_store(
             raise QueryError(f"{source} cannot be read in parts, so no memory limit can be kept; leave it out")
         hin = load(source, config=config, duplicates=duplicates, data=data, progress=progress)
         return write_store(hin, to, progress)
-    return write_filled(Path(to), lambda filling: stream_tables(tables, filling, stages), memory_limit)
+    with new_store(Path(to), memory_limit) as writer:
+        stream_tables(tables, writer, progress)
+    return Path(to)
 
 
 def can_stream(source: TableSource) -> bool:
@@ -106,22 +107,22 @@ def _has_dictionary(selection: Selection) -> bool:
     return any("dictionary" in str(types[name]) for name in selection.attributes if name in types)
 
 
-def stream_tables(source: TableSource, filling: BulkWriter, stages: Stages) -> None:
+def stream_tables(source: TableSource, writer: BulkWriter, progress: Progress) -> None:
     """Write the tables of a source into a store in the making."""
-    staging = Staging(filling.connection, stages)
+    staging = Staging(writer.connection, progress)
     stream: RelationStream | TripleStream
     stream = RelationStream(staging, source) if isinstance(source, RelationTables) else TripleStream(staging, source)
     types, edges = stream.stage()
     choices = source.choices
     schema = Schema(tuple(t.node_type for t in types), tuple(e.relation for e in edges), choices.abbreviations)
-    stream.write_nodes(filling, types)
+    stream.write_nodes(writer, types)
     for number, joined in enumerate(edges):
         if choices.duplicates == "error":
             refuse_parallel(staging, joined, {t.node_type: t for t in types})
         merged = merge(_entries(staging, joined), choices.duplicates)
-        filling.write_edges(number, _checked(joined.relation, merged))
+        writer.write_edges(number, _checked(joined.relation, merged))
     named, attributes = tuple(t.named for t in types), tuple(t.attributes for t in types)
-    filling.finish(StoreLayout(schema, named, attributes, tuple(choices.notes)))
+    writer.finish(StoreLayout(schema, named, attributes, tuple(choices.notes)))
 
 
 def _checked(relation: Relation, batches: Iterable[Entries]) -> Iterator[Entries]:
@@ -137,4 +138,4 @@ def _entries(staging: Staging, joined: KeyedEdges) -> Iterator[Entries]:
     for entries in fetch_entries(staging.connection, f"SELECT source, target, weight FROM {joined.query}"):  # noqa: S608
         yield entries
         done += len(entries[0])
-        staging.stages(f"writing {joined.relation.name}", done / joined.rows)
+        staging.progress(f"writing {joined.relation.name}", done, joined.rows)

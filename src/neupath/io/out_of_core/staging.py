@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from neupath._runtime.progress import Stages
+from neupath._runtime.progress import Progress
 from neupath.errors import GraphError
 from neupath.io.assembly import Place, to_weights
 from neupath.io.row_errors import empty_id, repeated_id
@@ -113,9 +113,9 @@ class StagedNodes(StagedTable):
 class Staging:
     """Puts tables into the room of a store in the making."""
 
-    def __init__(self, connection: Any, stages: Stages) -> None:
+    def __init__(self, connection: Any, progress: Progress) -> None:
         self.connection = connection
-        self.stages = stages
+        self.progress = progress
 
     def run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """Run a statement and return what it finds."""
@@ -134,7 +134,7 @@ class Staging:
     def read(self, verb: str, selection: Selection, types: Mapping[str, pa.DataType]) -> Iterator[FilePart]:
         """Go through a file, showing how far it is; `types` are those of its attributes, where it does not say them."""
         title = f"{verb} {selection.file.path.name}"
-        return selection.read_batches(types, lambda share: self.stages(title, share))
+        return selection.read_batches(types, lambda share: self.progress(title, round(1000 * share), 1000))
 
     def stage_edges(self, name: str, selections: Sequence[Selection]) -> StagedEdges:
         """Write edges of one file or several; all of them need weights where one has."""

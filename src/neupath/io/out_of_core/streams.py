@@ -77,7 +77,7 @@ def join_ids(staging: Staging, name: str, edges: StagedEdges, ends: tuple[Ends, 
         for letter, column, end in zip("ab", ("source", "target"), ends, strict=True)
     )
     title = f"sorting {edges.name.removeprefix('room.')}"
-    staging.stages(title, 0.0)
+    staging.progress(title, 0, 1)
     staging.run(f"""
         CREATE TABLE {name} AS SELECT
             {terms.kind} AS kind,
@@ -86,7 +86,7 @@ def join_ids(staging: Staging, name: str, edges: StagedEdges, ends: tuple[Ends, 
             CAST(e.rowid AS {_narrow(edges.rows)}) AS row, e.weight AS weight
         FROM {edges.name} e {source} {target} {terms.join} ORDER BY 1, 2, 3, 4
     """)
-    staging.stages(title, 1.0)
+    staging.progress(title, 1, 1)
     for column, end in zip(("source", "target"), ends, strict=True):
         _refuse_lost(staging, name, edges, column, end)
     if edges.fault is not None:

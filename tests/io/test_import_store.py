@@ -23,8 +23,7 @@ from neupath.store import bulk_writer as filling
 from neupath.store import check, open_store, write_store
 from neupath.store.database import run
 from tests.graphs import hins
-from tests.io.test_folder import BAD, CAST, MOVIES, write
-from tests.io.test_triples import FREEBASE
+from tests.tables import BAD_FOLDERS, CAST, FREEBASE, MOVIES, write
 
 
 @pytest.fixture(autouse=True)
@@ -171,12 +170,12 @@ MORE_BAD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", [*BAD, *MORE_BAD])
+@pytest.mark.parametrize("case", [*BAD_FOLDERS, *MORE_BAD])
 def test_errors_are_the_same(tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if case == "not UTF-8, late":
         monkeypatch.undo()
     duplicates: Any = "error" if case in MORE_BAD else None
-    folder = write(tmp_path / "g", **(BAD[case][0] if case in BAD else MORE_BAD[case]))
+    folder = write(tmp_path / "g", **(BAD_FOLDERS[case][0] if case in BAD_FOLDERS else MORE_BAD[case]))
     with pytest.raises(NeuPathError) as whole:
         npth.load(folder, duplicates=duplicates)
     with pytest.raises(type(whole.value)) as parts:
@@ -282,11 +281,11 @@ def test_a_file_in_the_way_and_an_interruption(tmp_path: Path) -> None:
     with pytest.raises(WriteError, match=r"cannot write .*file/s: (File exists|Not a directory)"):
         import_store(folder, tmp_path / "file" / "s")
 
-    def interrupt(_title: str, _share: float) -> None:
+    def interrupt(_stage: str, _done: int, _total: int | None) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        import_store(folder, tmp_path / "s", stages=interrupt)
+        import_store(folder, tmp_path / "s", progress=interrupt)
     assert names(tmp_path) == ["file", "g"]
 
 
@@ -305,7 +304,7 @@ def test_an_interrupted_statement_is_an_interruption() -> None:
 FULL_DISK = """
 import resource, signal, sys
 from neupath import NeuPathError
-from neupath.datasets import import_store
+from neupath.io import import_store
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 import duckdb
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), int(sys.argv[3])))
