@@ -87,7 +87,7 @@ def _compare(
             hin = load(folder / "graph")
             own = {"threads": workers} if name == "local" else {"engine": engine}
             began, busy = time.perf_counter(), _busy(cluster)
-            measure = PathSim(path).fit(hin) if name == "local" else PathSim(path).bind(hin)
+            measure = PathSim(path).fit(hin) if name == "local" else PathSim(path).resolve(hin)
             join(measure, folder / f"{name}.parquet", **options, **own)
             spent.append((time.perf_counter() - began, _busy(cluster) - busy))
     best = {name: np.min(spent, axis=0).tolist() for name, spent in times.items()}

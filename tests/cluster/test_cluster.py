@@ -30,7 +30,7 @@ def same(scorer, folder: Path, engine: Dask, k: int | None = 5, **options) -> bo
     """Whether a join on the cluster writes the very file that one in this process does."""
     here, there = folder / "here.parquet", folder / "there.parquet"
     join(scorer, here, k, **options)
-    join(measure_named(scorer.name, scorer.metapath_).bind(scorer.hin_), there, k, engine=engine, **options)
+    join(measure_named(scorer.name, scorer.metapath_).resolve(scorer.hin_), there, k, engine=engine, **options)
     assert sorted(folder.iterdir()) == [here, there]
     return here.read_bytes() == there.read_bytes()
 
@@ -66,7 +66,7 @@ def test_an_interrupted_join_goes_on(weighted: HIN, tmp_path: Path) -> None:
         if done > 100:
             raise KeyboardInterrupt
 
-    scorer = npth.PathSim(APVPA).bind(weighted)
+    scorer = npth.PathSim(APVPA).resolve(weighted)
     with pytest.raises(KeyboardInterrupt):
         join(scorer, tmp_path / "there.parquet", 5, block=10, engine=Dask(strip=300), progress=stop)
     joined = join(scorer, tmp_path / "there.parquet", 5, block=10, engine=Dask(strip=400))
@@ -87,7 +87,7 @@ def test_rankings_merge_exactly() -> None:
 
 
 def test_workers_keep_nothing_when_the_work_is_done(scheduler: str, weighted: HIN, tmp_path: Path) -> None:
-    join(npth.PathSim(APVPA).bind(weighted), tmp_path / "a.parquet", 5, engine=Dask(scheduler))
+    join(npth.PathSim(APVPA).resolve(weighted), tmp_path / "a.parquet", 5, engine=Dask(scheduler))
     with Client(scheduler) as client:
         kept = client.run(lambda: len(__import__("neupath.cluster.tiles", fromlist=["_last"])._last))
     assert set(kept.values()) == {0}
@@ -110,7 +110,7 @@ def test_a_killed_worker_loses_nothing_but_time(scheduler: str, weighted: HIN, t
                 killed.append(busy[0])
                 os.kill(process[busy[0]], signal.SIGKILL)
 
-        scorer = npth.PathSim("paper-author-paper").bind(weighted)
+        scorer = npth.PathSim("paper-author-paper").resolve(weighted)
         join(scorer, tmp_path / "there.parquet", 5, block=2, engine=Dask(scheduler, strip=300), progress=kill)
         assert killed[0] not in client.run(os.getpid)
     join(scorer.fit(weighted), tmp_path / "here.parquet", 5, block=2)
@@ -118,7 +118,7 @@ def test_a_killed_worker_loses_nothing_but_time(scheduler: str, weighted: HIN, t
 
 
 def test_without_workers_a_join_gives_up_and_keeps_what_is_done(tmp_path: Path, weighted: HIN, caplog) -> None:
-    scorer, out = npth.PathSim("paper-author-paper").bind(weighted), tmp_path / "there.parquet"
+    scorer, out = npth.PathSim("paper-author-paper").resolve(weighted), tmp_path / "there.parquet"
     (tmp_path / "dask").mkdir()
     with start_cluster(tmp_path / "dask", 1) as (address, workers):
 
@@ -156,7 +156,7 @@ def test_a_task_that_outlives_its_join_writes_no_block(weighted: HIN, tmp_path: 
     whole = ranking.write_hits
     monkeypatch.setattr(ranking, "write_hits", write)
     with pytest.raises(NeuPathError, match="cannot write .*000000.parquet: .*No such file or directory"):
-        join(npth.PathSim(APVPA).bind(weighted), tmp_path / "a.parquet", 5, engine=Dask())
+        join(npth.PathSim(APVPA).resolve(weighted), tmp_path / "a.parquet", 5, engine=Dask())
     assert not list(tmp_path.iterdir())
 
 
@@ -198,4 +198,4 @@ def test_other_scorers_are_refused(tmp_path: Path) -> None:
 def test_a_missing_extra_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(NeuPathError, match=r"this needs Dask, .* pip install 'neupath\[cluster\]'"):
-        join(npth.PathSim("APVPA").bind(npth.load("toy")), tmp_path / "a.parquet", 2, engine=Dask())
+        join(npth.PathSim("APVPA").resolve(npth.load("toy")), tmp_path / "a.parquet", 2, engine=Dask())

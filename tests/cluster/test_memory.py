@@ -39,7 +39,7 @@ def test_a_product_larger_than_a_worker_stays_below_its_limit(small_worker: Work
     measure = npth.PathSim("author-paper-author-paper-author")
     options = {"queries": np.arange(0, 2000, 50), "block": 10}
     engine = Dask(small_worker.client.scheduler.address)
-    join(measure.bind(hin), tmp_path / "there.parquet", 5, engine=engine, **options)
+    join(measure.resolve(hin), tmp_path / "there.parquet", 5, engine=engine, **options)
     assert max(small_worker.client.run(peak).values()) < 0.95 * LIMIT
     join(measure.fit(hin), tmp_path / "here.parquet", 5, **options)
     assert memory_budget(LIMIT).entries < measure.factors_.left.nnz  # as a whole, it would not have fit
@@ -65,7 +65,7 @@ def test_many_hits_stay_below_the_limit(small_worker: Workers, tmp_path: Path) -
     edges = Edges(Relation("author", "writes", "paper"), np.repeat(np.arange(3000), 20), rng.integers(0, 100, 60_000))
     hin = HIN.build([Nodes("author", ids), Nodes("paper", pa.array(np.arange(100)))], [edges])
     engine = Dask(small_worker.client.scheduler.address)
-    join(npth.PathSim("author-paper-author").bind(hin), tmp_path / "a.parquet", 1000, engine=engine, block=900)
+    join(npth.PathSim("author-paper-author").resolve(hin), tmp_path / "a.parquet", 1000, engine=engine, block=900)
     assert max(small_worker.client.run(peak).values()) < 0.95 * LIMIT
 
 

@@ -206,4 +206,4 @@ def _scorer(hin: HIN, model: Path | None, measure: str, path: str | None, bound:
     if model is not None:
         return load_scorer(model, hin)
     found = measure_named(measure, required_path(hin.schema, path))
-    return found.bind(hin) if bound else found.fit(hin)
+    return found.resolve(hin) if bound else found.fit(hin)

@@ -16,7 +16,7 @@ from neupath.cluster.workers import Workers
 from neupath.engine.products import Halves, column_norms, contract, squared_norms, tidy
 from neupath.graph.hin import Csr, Floats, freeze
 from neupath.graph.schema import Link
-from neupath.measures.path_measure import Leg, scale
+from neupath.measures.path_measure import Leg
 
 # ---- Steps
 
@@ -279,11 +279,11 @@ class LegCutter:
             self._save_sums(row_sums, sum_rows, out)
         if leg.column_power:
             self._save_sums(column_sums, sum_columns, back)
-        scaling = DegreeScaling(leg.row_power, leg.column_power, row_sums, column_sums)
+        sums = SavedSums(leg, row_sums, column_sums)
         if tiles.shape[0] > 1 or tiles.shape[1] == 1:
-            rows = self.workers.each(write_rows, [(out, scaling, tiles, i) for i in range(tiles.shape[0])])
+            rows = self.workers.each(write_rows, [(out, sums, tiles, i) for i in range(tiles.shape[0])])
             return Counted(tiles, rows=np.concatenate(rows))
-        columns = self.workers.each(write_columns, [(back, scaling, tiles, j) for j in range(tiles.shape[1])])
+        columns = self.workers.each(write_columns, [(back, sums, tiles, j) for j in range(tiles.shape[1])])
         return Counted(tiles, columns=np.concatenate(columns))
 
     def _save_sums(self, file: Path, work: Callable[[Linked, int, int], Floats], linked: Linked) -> None:
@@ -293,20 +293,17 @@ class LegCutter:
 
 
 @dataclass(frozen=True)
-class DegreeScaling:
-    """By which powers of their sums rows and columns are multiplied, and where the sums lie."""
+class SavedSums:
+    """A leg, and the files with the row and column sums of its step."""
 
-    row_power: float
-    column_power: float
+    leg: Leg
     row_sums: Path
     column_sums: Path
 
-    def apply(self, matrix: Csr, rows: slice, columns: slice) -> Csr:
-        """Scale some rows and columns of a leg's matrix."""
-        return scale(
-            matrix,
-            self.row_power,
-            self.column_power,
+    def scale(self, weights: Csr, rows: slice, columns: slice) -> Csr:
+        """Scale some rows and columns of the step's weights."""
+        return self.leg.scale(
+            weights,
             lambda: np.load(self.row_sums, mmap_mode="r")[rows],
             lambda: np.load(self.column_sums, mmap_mode="r")[columns],
         )
@@ -337,19 +334,19 @@ def sum_columns(back: Linked, first: int, last: int) -> Floats:
     return sums
 
 
-def write_rows(out: Linked, scaling: DegreeScaling, tiles: Tiles, i: int) -> Counts:
+def write_rows(out: Linked, sums: SavedSums, tiles: Tiles, i: int) -> Counts:
     """Write some rows of a leg's matrix as tiles; return how many entries each has."""
     first, last = tiles.rows[i : i + 2]
-    strip = scaling.apply(_rows(out, first, last), slice(first, last), slice(None))
+    strip = sums.scale(_rows(out, first, last), slice(first, last), slice(None))
     tiles.write_strip(i, strip)
     return np.diff(strip.indptr).astype(np.int64)
 
 
-def write_columns(back: Linked, scaling: DegreeScaling, tiles: Tiles, j: int) -> Counts:
+def write_columns(back: Linked, sums: SavedSums, tiles: Tiles, j: int) -> Counts:
     """Write some columns of a leg's matrix, given the way back, as one tile; return how many entries each has."""
     first, last = tiles.columns[j : j + 2]
     columns = freeze(csr_array(_rows(back, first, last).T.tocsr()))
-    strip = scaling.apply(columns, slice(None), slice(first, last))
+    strip = sums.scale(columns, slice(None), slice(first, last))
     tiles.write(0, j, strip)
     return np.bincount(strip.indices, minlength=last - first)
 

@@ -64,6 +64,10 @@ class Scorer(ABC):
     def fit(self, hin: HIN) -> Self:
         """Prepare to answer queries over a graph; return itself."""
 
+    def bind(self, hin: HIN) -> Self:
+        """Return a new scorer of the same parameters, ready to answer queries over another graph."""
+        return type(self)(**self.params()).fit(hin)
+
     @property
     @abstractmethod
     def source_type(self) -> str:

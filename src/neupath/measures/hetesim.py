@@ -1,4 +1,4 @@
-"""HeteSim (Shi, Kong, Huang, Yu, Wu, TKDE 2014)."""
+"""HeteSim: the cosine of where random walks from both ends meet."""
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -12,11 +12,16 @@ from neupath.measures.path_measure import Leg, PathMeasure
 class HeteSim(PathMeasure):
     """Compare where random walks from both ends of a meta-path meet in its middle; any meta-path, also between types.
 
-    s(x, y) = cos(L[x,:], R[:,y]),  L = U1·…·Uk from the query to the middle, R = Vk+1·…·V2k from the middle to the
-    target, Ui = Ai with rows, Vi = Ai with columns divided by their sums.
+        s(x, y) = cos(L[x,:], R[:,y]),    L = U1·…·Uk,    R = Vk+1·…·V2k
 
-    On a path of odd length the walkers meet on the edges of the middle step: each edge becomes a node of its own. An
-    edge of weight w counts as w parallel edges.
+    L leads from the query to the middle and R from the middle to the target; Ui is Ai with rows, Vi is Ai with columns
+    divided by their sums. On a path of odd length the walkers meet on the edges of the middle step: each edge becomes a
+    node of its own, and an edge of weight w counts as w parallel edges. Shi, Kong, Huang, Yu, Wu, TKDE 2014.
+
+    Parameters
+    ----------
+    metapath
+        Any meta-path, as a text or a `MetaPath`.
 
     >>> from neupath import load
     >>> round(HeteSim("author-paper-venue").fit(load("toy")).score("Mike", "SIGMOD"), 4)

@@ -1,8 +1,8 @@
-"""PathMeasure: an exact scorer that is a normalised product of sparse matrices along one meta-path."""
+"""PathMeasure: the base class of exact measures, each a normalised product of sparse matrices along one meta-path."""
 
 import json
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Self
@@ -10,82 +10,162 @@ from typing import ClassVar, Self
 from scipy.sparse import csr_array, diags_array
 
 from neupath.engine.cache import cached
-from neupath.engine.products import Chain, Halves, Normalisation, Product, adjacency, identity
+from neupath.engine.products import Chain, Halves, Normalisation, Product, adjacency, identity, symmetric_product
 from neupath.engine.scorer import Scorer
 from neupath.engine.topk import RangeHits, Ranking, range_of_product, score_product, top_k_of_product
 from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.metapath import MetaPath, Step
 from neupath.graph.nodes import Mask, Rows
 
+# ---- Legs: the factors of a product
+
 
 @dataclass(frozen=True)
 class Leg:
-    """One factor of a product along a path: the weights of a step, rows and columns times their sums to a power."""
+    """One factor of a product along a path: the weights A of a step, rows and columns scaled by powers of their sums.
+
+    Leg[u,v] = A[u,v] · (Σ A[u,:])^row_power · (Σ A[:,v])^column_power
+
+    >>> from neupath import load
+    >>> hin = load("toy")
+    >>> walk = Leg(hin.metapath("author-paper").steps[0], row_power=-1.0)
+    >>> bool((abs(walk.matrix(hin).sum(axis=1) - 1) < 1e-12).all())
+    True
+    """
 
     step: Step
     row_power: float = 0.0
     column_power: float = 0.0
 
+    @property
+    def is_scaled(self) -> bool:
+        return bool(self.row_power or self.column_power)
+
+    def reversed(self) -> "Leg":
+        """Return the leg walked the other way, whose matrix is the transposed one."""
+        return Leg(self.step.reversed(), self.column_power, self.row_power)
+
     def matrix(self, hin: HIN) -> Csr:
         weights = adjacency(hin, self.step)
         rows, columns = (partial(weights.sum, axis=axis) for axis in (1, 0))
-        return scale(weights, self.row_power, self.column_power, rows, columns)
+        return self.scale(weights, rows, columns)
+
+    def scale(self, weights: Csr, row_sums: Callable[[], Floats], column_sums: Callable[[], Floats]) -> Csr:
+        """Scale rows and columns of the step's weights; a sum of 0 stays 0, and rows stay sorted.
+
+        The sums are passed as functions, called only where needed: a block of rows does not know its column sums.
+        """
+        if not self.is_scaled:
+            return weights
+        scaled = weights
+        if self.row_power:
+            scaled = csr_array(diags_array(_power(row_sums(), self.row_power)) @ scaled)
+        if self.column_power:
+            scaled = csr_array(scaled @ diags_array(_power(column_sums(), self.column_power)))
+        return freeze(scaled)
+
+
+def reversed_legs(legs: Sequence[Leg]) -> list[Leg]:
+    """Return legs as they are walked from their other end."""
+    return [leg.reversed() for leg in reversed(legs)]
+
+
+def _power(sums: Floats, power: float) -> Floats:
+    result = sums.copy()
+    positive = sums > 0
+    result[positive] = sums[positive] ** power
+    return result
+
+
+# ---- PathMeasure
 
 
 class PathMeasure(Scorer):
     """A measure over the instances of one meta-path.
 
-    The score of x and y is the product of the `step_matrices` along the path, read at [x,y] and normalised: so every
-    path instance has its own share of it, the product of the entries it walks over.
+    The score of x and y is entry [x,y] of the product of the `legs` along the path, normalised. A path instance
+    contributes the product of the entries it passes through, so that a score splits exactly over its instances.
+
+    A subclass declares its formula by class attributes: `normalisation`, the powers `row_power` and `column_power` of
+    each leg, and `symmetric_only`. It overrides `legs` where the legs differ along the path. How the measure factorises
+    follows from there, and search, joins, the live graph and inference read it from `half_legs` and `meets_at_nodes`.
+
+    Parameters
+    ----------
+    metapath
+        The meta-path, as a text such as "author-paper-author" or as a `MetaPath`.
     """
 
     exact = True
-    normalisation: ClassVar[Normalisation]
-    mirrors: ClassVar[bool] = True
-    """Whether the way back along a path walked out and back is the way out, transposed."""
+    normalisation: ClassVar[Normalisation] = Normalisation.NONE
+    symmetric_only: ClassVar[bool] = False
+    """Whether the measure is defined only on meta-paths H·H⁻¹."""
+    settings: ClassVar[tuple[str, ...]] = ()
+    """The parameters of the constructor besides the meta-path."""
+    row_power: float = 0.0
+    """The power of its sum by which each row of a leg is scaled."""
+    column_power: float = 0.0
+    """The power of its sum by which each column of a leg is scaled."""
     metapath_: MetaPath
     factors_: Product
 
     def __init__(self, metapath: str | MetaPath) -> None:
         self.metapath = metapath
 
+    # -- Fitting
+
     def fit(self, hin: HIN) -> Self:
-        path = self.bind(hin).metapath_
-        key = (self.name, json.dumps(self.params()), path)
-        self.factors_ = cached(hin, key, lambda: self.factors(hin, path))
+        self.hin_, self.metapath_ = hin, self._metapath_in(hin)
+        key = (self.name, json.dumps(self.params()), self.metapath_)
+        self.factors_ = cached(hin, key, lambda: self.factors(hin, self.metapath_))
         return self
 
-    def bind(self, hin: HIN) -> Self:
-        """Take a graph without the product along the meta-path, for an engine that makes it elsewhere."""
-        given = self.metapath
-        path = given if isinstance(given, MetaPath) and given.schema == hin.schema else hin.metapath(str(given))
-        self.check(path)
-        self.hin_, self.metapath_ = hin, path
-        return self
+    def resolve(self, hin: HIN) -> Self:
+        """Return a copy with the graph and its meta-path but no product, for engines that multiply elsewhere."""
+        resolved = copy(self)
+        resolved.__dict__.pop("factors_", None)
+        resolved.hin_, resolved.metapath_ = hin, self._metapath_in(hin)
+        return resolved
+
+    def _metapath_in(self, hin: HIN) -> MetaPath:
+        metapath = self.metapath
+        if not isinstance(metapath, MetaPath) or metapath.schema != hin.schema:
+            metapath = hin.metapath(str(metapath))
+        self.check(metapath)
+        return metapath
 
     def check(self, metapath: MetaPath) -> None:
-        """Refuse a meta-path the measure is not defined on."""
+        """Raise a MetaPathError if the measure is not defined on a meta-path."""
+        if self.symmetric_only:
+            metapath.require_round_trip(type(self).__name__)
 
-    @abstractmethod
+    # -- How the measure factorises
+
     def legs(self, metapath: MetaPath) -> list[Leg]:
-        """Return one leg a step; the product of their matrices is the numerator of the score."""
+        """Return one leg per step; the product of their matrices is the numerator of the score."""
+        return [Leg(step, self.row_power, self.column_power) for step in metapath.steps]
+
+    def half_legs(self, metapath: MetaPath) -> tuple[list[Leg], list[Leg] | None]:
+        """Cut the legs in the middle of the path, both halves in the order of the path.
+
+        The second half is None where it is the first one walked back: then M = W·Wᵀ. `reversed_legs` turns a second
+        half into the legs from the target to the middle.
+        """
+        legs = self.legs(metapath)
+        middle = max(1, len(legs) // 2)
+        lefts, rights = legs[:middle], legs[middle:]
+        return lefts, None if lefts == reversed_legs(rights) else rights
+
+    def meets_at_nodes(self, metapath: MetaPath) -> bool:
+        """Whether both halves have a leg and are products of legs alone, so that they meet at nodes of the graph."""
+        return len(metapath) > 1
 
     def step_matrices(self, hin: HIN, metapath: MetaPath) -> Sequence[Csr]:
         """Return the matrix of each leg."""
         return [leg.matrix(hin) for leg in self.legs(metapath)]
 
-    def half_legs(self, metapath: MetaPath) -> tuple[list[Leg], list[Leg] | None]:
-        """Cut the legs in the middle of the path; without the second half, it is the first one transposed."""
-        legs = self.legs(metapath)
-        middle = max(1, len(legs) // 2)
-        return legs[:middle], None if self.mirrors and metapath.is_round_trip else legs[middle:]
-
-    def meets_at_nodes(self, metapath: MetaPath) -> bool:
-        """Whether both halves are products of legs, and of nothing else."""
-        return len(metapath) > 1
-
     def halves(self, hin: HIN, metapath: MetaPath) -> Halves:
-        """Return the same product as the two factors that are searched, each yet to be multiplied."""
+        """Return the matrices of both halves, not yet multiplied."""
         lefts, rights = self.half_legs(metapath)
         left = [leg.matrix(hin) for leg in lefts]
         if rights is None:
@@ -93,30 +173,35 @@ class PathMeasure(Scorer):
         return Halves(left, [leg.matrix(hin) for leg in rights] or [identity(left[-1].shape[1])])
 
     def factors(self, hin: HIN, metapath: MetaPath) -> Product:
-        """Return the product as it is searched, with the norms that normalise it."""
+        """Return the product as it is searched, with its norms; measures without scaling share W·Wᵀ."""
+        lefts, rights = self.half_legs(metapath)
+        if rights is None and not any(leg.is_scaled for leg in lefts):
+            return symmetric_product(hin, metapath)
         return self.halves(hin, metapath).product()
+
+    # -- The contract of Scorer
 
     @property
     def source_type(self) -> str:
-        return self._path().source
+        self._fitted()
+        return self.metapath_.source
 
     @property
     def target_type(self) -> str:
-        return self._path().target
+        self._fitted()
+        return self.metapath_.target
 
     @property
     def metapath_text(self) -> str:
-        return str(self._path())
-
-    def _path(self) -> MetaPath:
         self._fitted()
-        return self.metapath_
+        return str(self.metapath_)
 
     def params(self) -> dict[str, object]:
-        return {"metapath": str(getattr(self, "metapath_", self.metapath))}
+        metapath = {"metapath": str(getattr(self, "metapath_", self.metapath))}
+        return metapath | {name: getattr(self, name) for name in self.settings}
 
     def fingerprint(self) -> str:
-        """Tell scores of rows that were propagated, whose last digits may differ from those of factors."""
+        """Mark scores of propagated rows: their last digits may differ from those of multiplied factors."""
         product = getattr(self, "factors_", None)
         return "propagated" if isinstance(product, Chain) and not product.is_exact else ""
 
@@ -130,29 +215,3 @@ class PathMeasure(Scorer):
         if isinstance(self.factors_, Chain) or least <= 0 or not self.factors_.is_moderate:
             return super().reach_rows(queries, skipped, least, threads)
         return range_of_product(self.factors_, self.normalisation, queries, skipped, least, threads)
-
-
-def scale(
-    matrix: Csr,
-    row_power: float,
-    column_power: float,
-    row_sums: Callable[[], Floats],
-    column_sums: Callable[[], Floats],
-) -> Csr:
-    """Multiply each row and each column by its sum to a power; a sum of 0 stays 0. Rows stay sorted.
-
-    Sums are asked for where they are needed, and need not be those of the matrix: some rows of one do not know them.
-    """
-    result = matrix
-    if row_power:
-        result = csr_array(diags_array(_power(row_sums(), row_power)) @ result)
-    if column_power:
-        result = csr_array(result @ diags_array(_power(column_sums(), column_power)))
-    return freeze(result) if row_power or column_power else result
-
-
-def _power(sums: Floats, power: float) -> Floats:
-    result = sums.copy()
-    positive = sums > 0
-    result[positive] = sums[positive] ** power
-    return result

@@ -1,15 +1,20 @@
-"""PathSim (Sun, Han, Yan, Yu, Wu, VLDB 2011)."""
+"""PathSim: the Dice coefficient of half-path rows."""
 
-from neupath.engine.products import Normalisation, Product, symmetric_product
-from neupath.graph.hin import HIN
-from neupath.graph.metapath import MetaPath
-from neupath.measures.path_measure import Leg, PathMeasure
+from neupath.engine.products import Normalisation
+from neupath.measures.path_measure import PathMeasure
 
 
 class PathSim(PathMeasure):
     """Count the paths between two nodes, relative to how connected each is to itself.
 
-    s(x, y) = 2·M[x,y] / (M[x,x] + M[y,y]),  M = W·Wᵀ,  W the half-path matrix of a symmetric meta-path.
+        s(x, y) = 2·M[x,y] / (M[x,x] + M[y,y]),    M = W·Wᵀ,    W = A1·A2·…·Al
+
+    W is the half-path matrix of a symmetric meta-path. Sun, Han, Yan, Yu, Wu: PathSim, VLDB 2011.
+
+    Parameters
+    ----------
+    metapath
+        A symmetric meta-path of even length, as a text or a `MetaPath`.
 
     >>> from neupath import load
     >>> hits = PathSim("author-paper-venue-paper-author").fit(load("toy")).top_k("Mike", k=3)
@@ -19,12 +24,4 @@ class PathSim(PathMeasure):
 
     name = "pathsim"
     normalisation = Normalisation.DICE
-
-    def check(self, metapath: MetaPath) -> None:
-        metapath.require_round_trip("PathSim")
-
-    def legs(self, metapath: MetaPath) -> list[Leg]:
-        return [Leg(step) for step in metapath.steps]
-
-    def factors(self, hin: HIN, metapath: MetaPath) -> Product:
-        return symmetric_product(hin, metapath)
+    symmetric_only = True

@@ -1,16 +1,19 @@
-"""PCRW, the path-constrained random walk (Lao, Cohen, Machine Learning 2010)."""
+"""PCRW, the path-constrained random walk."""
 
-from neupath.engine.products import Normalisation
-from neupath.graph.metapath import MetaPath
-from neupath.measures.path_measure import Leg, PathMeasure
+from neupath.measures.path_measure import PathMeasure
 
 
 class PCRW(PathMeasure):
     """Give the probability that a random walk along the meta-path, from the query, ends at the target; any meta-path.
 
-    s(x, y) = (U1·U2·…·Un)[x,y],  Ui = Ai with every row divided by its sum.
+        s(x, y) = (U1·U2·…·Un)[x,y],    Ui = Ai with every row divided by its sum
 
-    Not symmetric: where a walk from x is likely to end says nothing of walks from y.
+    It is not symmetric: s(x, y) and s(y, x) differ. Lao, Cohen, Machine Learning 2010.
+
+    Parameters
+    ----------
+    metapath
+        Any meta-path, as a text or a `MetaPath`.
 
     >>> from neupath import load
     >>> round(PCRW("author-paper-venue").fit(load("toy")).score("Mike", "SIGMOD"), 4)
@@ -18,8 +21,4 @@ class PCRW(PathMeasure):
     """
 
     name = "pcrw"
-    normalisation = Normalisation.NONE
-    mirrors = False
-
-    def legs(self, metapath: MetaPath) -> list[Leg]:
-        return [Leg(step, -1.0) for step in metapath.steps]
+    row_power = -1.0

@@ -369,8 +369,7 @@ def suggest_metapaths(
 def describe_measures() -> list[dict[str, object]]:
     """List the measures, and which meta-paths each is defined on; those over the whole graph take none."""
     over_paths = [
-        _describe_measure(measure, "symmetric" if measure.check is not PathMeasure.check else "any")
-        for measure in MEASURES.values()
+        _describe_measure(measure, "symmetric" if measure.symmetric_only else "any") for measure in MEASURES.values()
     ]
     return over_paths + [_describe_measure(measure, "none") for measure in GRAPH_MEASURES.values()]
 
