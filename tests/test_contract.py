@@ -15,9 +15,10 @@ from neupath.learn.inference import PathRanker
 from neupath.measures import GRAPH_MEASURES, MEASURES, Combination, Part
 
 try:
-    from neupath.learn.models import EMBEDDINGS, MODELS
+    import neupath.learn.models
+    from neupath.learn.registry import ARCHITECTURES, make_model
 except MissingExtraError:
-    MODELS, EMBEDDINGS = {}, {}
+    ARCHITECTURES = {}
 
 PATH = "user-item-tag-item-user"
 PARTS = [Part("pathsim", PATH, 0.7), Part("joinsim", "user-item-user", 0.3)]
@@ -26,15 +27,18 @@ SCORERS: dict[str, Callable[[], Scorer]] = {name: lambda made=made: made(PATH) f
 SCORERS |= {"combination": lambda: Combination(PARTS), "pathranker": lambda: PathRanker(parts=PARTS)}
 SCORERS |= {name: lambda made=made: made("user") for name, made in GRAPH_MEASURES.items()}
 SCORERS |= {
-    name: lambda made=made: made(**SMALL.get(made.name, {"dim": 8}), epochs=2, device="cpu")
-    for name, made in MODELS.items()
+    name: lambda name=name: make_model(
+        name, **SMALL.get(name, {"dim": 8}), **FROM[ARCHITECTURES[name].learns_from], device="cpu"
+    )
+    for name in ARCHITECTURES
 }
-SCORERS |= {
-    name: lambda made=made: made(PATH if made.name == "metapath2vec" else "user", dim=8, walks=2, device="cpu")
-    for name, made in EMBEDDINGS.items()
+SOURCE = {name: known.learns_from for name, known in ARCHITECTURES.items()}
+FROM = {
+    "labels": {"epochs": 2},
+    "metapath": {"metapath": PATH, "walks": 2},
+    "node_type": {"node_type": "user", "walks": 2},
 }
-LEARNED = {*MODELS, *EMBEDDINGS}
-SMALL = {"countpath": {"half_length": 1, "channels": 2}, "nbfnet": {"dim": 8, "learning_rate": 0.1}}
+SMALL = {"countpath": {"layers": 1, "channels": 2}, "nbfnet": {"dim": 8, "learning_rate": 0.1}}
 SYMMETRIC = ("pathsim", "joinsim", "hetesim", "pathcount", "dwpc", "combination", "pathranker", "scan")
 NOT_SYMMETRIC = ("pcrw", "ppr", "neupath", "nbfnet")
 """All others are symmetric but for rounding."""
@@ -43,7 +47,7 @@ UNBOUNDED = ("pathcount", "dwpc")
 
 def fit(name: str, hin: HIN) -> Scorer:
     scorer = SCORERS[name]()
-    return scorer.fit(hin, LABELS) if name in MODELS else scorer.fit(hin)
+    return scorer.fit(hin, LABELS) if SOURCE.get(name) == "labels" else scorer.fit(hin)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +91,7 @@ def test_batch_equals_single(scorer: Scorer) -> None:
 
 def test_k_above_n_gives_every_related_target(name: str, scorer: Scorer) -> None:
     hits = scorer.top_k("u0", 10_000)
-    related = 39 if name in LEARNED else np.count_nonzero(scorer.scores("u0")) - 1  # to a model, all are related
+    related = 39 if name in ARCHITECTURES else np.count_nonzero(scorer.scores("u0")) - 1  # to a model, all are related
     assert len(hits) == related
     assert hits.shortfall is not None
 
@@ -99,7 +103,7 @@ def test_scores_descend_and_ties_are_in_node_order(scorer: Scorer) -> None:
 
 
 def test_an_isolated_node_has_no_hits(name: str, scorer: Scorer) -> None:
-    if name in LEARNED:
+    if name in ARCHITECTURES:
         assert len(scorer.top_k("u39")) == 10
         assert np.isfinite(scorer.scores("u39")).all()
         return
@@ -128,7 +132,7 @@ def test_symmetry_and_range(name: str, scorer: Scorer) -> None:
         assert np.array_equal(every, every.T)
     else:
         assert np.allclose(every, every.T, rtol=0, atol=1e-6) == (name not in NOT_SYMMETRIC)
-    if name not in LEARNED or name == "countpath":  # what is learned may leave the range of its labels
+    if name not in ARCHITECTURES or name == "countpath":  # what is learned may leave the range of its labels
         assert every.min() >= 0
         assert name in UNBOUNDED or every.max() <= 1 + 1e-12
 

@@ -26,7 +26,6 @@ from neupath.measures import (
     PathCount,
     PathSim,
     SimRank,
-    load_measure,
 )
 
 if TYPE_CHECKING:
@@ -86,7 +85,6 @@ __all__ = [
     "infer",
     "join",
     "load",
-    "load_measure",
     "load_scorer",
     "suggest_pairs",
     "to_networkx",

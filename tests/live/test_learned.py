@@ -44,7 +44,7 @@ def grown_up() -> HIN:
 
 def counting(hin: HIN, channels: list[list[str]], mix: list[float]) -> CountPath:
     """A CountPath whose channels are given, each by the relations it walks."""
-    model = CountPath(half_length=2, channels=1, epochs=1, device="cpu").fit(hin, LABELS)
+    model = CountPath(layers=2, channels=1, epochs=1, device="cpu").fit(hin, LABELS)
     kinds = [f"{link.relation.name}{'-' if link.reverse else ''}" for link in edge_kinds(hin.schema)]
     model.gates_ = np.eye(len(kinds) + 1)[[[[*kinds, "stay"].index(kind) for kind in c] for c in channels]]
     model.mix_ = np.array(mix)
@@ -266,7 +266,7 @@ def test_a_store_follows_models_and_binds_them_anew_when_nodes_go(tmp_path: Path
     hin = npth.load("toy")
     models = [
         NeuPath(dim=6, layers=2, epochs=1, device="cpu").fit(hin, labels),
-        CountPath(half_length=2, channels=2, device="cpu").fit(hin, labels),
+        CountPath(layers=2, channels=2, device="cpu").fit(hin, labels),
     ]
     zoe, own = NodeLine("author", "Zoe"), EdgeLine("writes", "Zoe", "Jim-SIGMOD-1")
     batches = [Batch(add_nodes=[zoe], add_edges=[own]), Batch(remove_nodes=[zoe], remove_edges=[own])]

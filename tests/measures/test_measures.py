@@ -149,12 +149,12 @@ def test_a_saved_measure_of_another_kind_is_refused(tmp_path, toy: HIN) -> None:
     npth.PathSim("APA").fit(toy).save(tmp_path / "m")
     (tmp_path / "m" / "config.json").write_text('{"scorer": "nonsense", "params": {}}')
     with pytest.raises(SourceError, match="holds a scorer named 'nonsense'"):
-        npth.load_measure(tmp_path / "m")
+        npth.load_scorer(tmp_path / "m", toy)
     (tmp_path / "m" / "config.json").write_text('{"scorer": "pathsim", "params": {"metapath": "APA", "x": 1}}')
     with pytest.raises(SourceError, match="parameters it does not take: metapath, x"):
-        npth.load_measure(tmp_path / "m")
+        npth.load_scorer(tmp_path / "m", toy)
     (tmp_path / "m" / "config.json").write_text("{")
     with pytest.raises(SourceError, match="is not a saved scorer"):
-        npth.load_measure(tmp_path / "m")
+        npth.load_scorer(tmp_path / "m", toy)
     with pytest.raises(SourceError, match="no saved scorer in"):
-        npth.load_measure(tmp_path)
+        npth.load_scorer(tmp_path, toy)

@@ -31,7 +31,7 @@ from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import MetaPath
-from neupath.learn.registry import load_scorer
+from neupath.learn.registry import make_scorer
 from neupath.measures import measure_named
 
 if TYPE_CHECKING:
@@ -203,7 +203,6 @@ def _join_tables(
 
 def _scorer(hin: HIN, model: Path | None, measure: str, path: str | None, bound: bool) -> Scorer:
     """Return the saved model, or the measure; only bound to the graph where its product is made elsewhere."""
-    if model is not None:
-        return load_scorer(model, hin)
-    found = measure_named(measure, required_path(hin.schema, path))
-    return found.resolve(hin) if bound else found.fit(hin)
+    if bound:
+        return measure_named(measure, required_path(hin.schema, path)).resolve(hin)
+    return make_scorer(hin, metapath=path, measure=None if model else measure, model=model)

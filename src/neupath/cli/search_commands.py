@@ -30,7 +30,6 @@ from neupath.cli.terminal import (
     render_looks,
     required_path,
 )
-from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, listed
 from neupath.explain.explanation import AttentionExplanation, explain_model
 from neupath.explain.explanation import explain as explain_pair
@@ -38,8 +37,7 @@ from neupath.graph.hin import HIN
 from neupath.graph.metapath import enumerate_metapaths
 from neupath.graph.nodes import Id, Nodes
 from neupath.graph.summary import summarise
-from neupath.learn.registry import load_scorer
-from neupath.measures import GRAPH_MEASURES, graph_measure_named, measure_named
+from neupath.learn.registry import load_scorer, make_scorer
 from neupath.store import is_store, open_store
 
 
@@ -107,7 +105,7 @@ def search(
     ],
     path: MetaPathOption = None,
     k: Annotated[int, typer.Option("-k", help="How many hits.")] = 10,
-    measure: AnyMeasure = "pathsim",
+    measure: AnyMeasure = None,
     node_type: TypeOption = None,
     model: Model = None,
     where: Annotated[
@@ -135,7 +133,7 @@ def search(
 
     """
     hin = load_graph(graph, config, duplicates, data, as_of)
-    scorer = _find_scorer(hin, query, path, measure, node_type, model)
+    scorer = make_scorer(hin, metapath=path, measure=measure, node_type=node_type, model=model, queries=query)
     if scorer.metapath_text is not None:
         note_relations(hin.metapath(scorer.metapath_text).all_relations_steps())
     how = scorer.metapath_text + ", " + scorer.name if scorer.metapath_text else scorer.name
@@ -151,27 +149,6 @@ def search(
             out.print(f"{asked}: nothing found by {how}", highlight=False, markup=False)
         if hits.shortfall:
             note(f"{asked}: {hits.shortfall}")
-
-
-def _find_scorer(
-    hin: HIN, queries: list[str], path: str | None, measure: str, node_type: str | None, model: Path | None
-) -> Scorer:
-    """Return what the options name: a saved model, a measure over a meta-path, or one over the whole graph."""
-    whole_graph = measure.lower() in GRAPH_MEASURES
-    if model is not None and (path is not None or node_type is not None):
-        given = "--path" if path is not None else "--type"
-        raise QueryError(f"a saved model knows what similar means; give either --model or {given}")
-    if model is not None:
-        return load_scorer(model, hin)
-    if not whole_graph and node_type is not None:
-        raise QueryError(
-            f"{measure} takes its types from --path; --type is for measures over the whole graph: "
-            f"{listed(GRAPH_MEASURES)}"
-        )
-    if not whole_graph or path is not None:
-        return measure_named(measure, required_path(hin.schema, path)).fit(hin)
-    asked = "the query" if len(queries) == 1 else "the queries"
-    return graph_measure_named(measure, node_type or hin.find_type(queries, asked)).fit(hin)
 
 
 def _told(nodes: Nodes, asked: str, found: Id) -> str:

@@ -386,11 +386,12 @@ MetaPathOption = Annotated[
 ]
 Measure = Annotated[str, typer.Option("--measure", "-m", help=f"One of {', '.join(MEASURES)}.")]
 AnyMeasure = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--measure",
         "-m",
         help=f"One of {', '.join(MEASURES)}; or, over the whole graph, without --path: {', '.join(GRAPH_MEASURES)}.",
+        show_default="pathsim",
     ),
 ]
 TypeOption = Annotated[

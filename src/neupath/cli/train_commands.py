@@ -30,13 +30,10 @@ from neupath.graph.nodes import Rows
 from neupath.learn.evaluation import Evaluation, split_queries
 from neupath.learn.evaluation import evaluate as compare
 from neupath.learn.labels import Protocol
-from neupath.learn.registry import load_scorer
+from neupath.learn.registry import learning_from, load_scorer
 from neupath.measures import measure_named
 
 # ---- train and evaluate
-
-
-WITHOUT_LABELS = ("node2vec", "metapath2vec")
 
 
 def train(
@@ -51,8 +48,10 @@ def train(
         str,
         typer.Option(
             "--model",
-            help="neupath; countpath, which counts paths; a baseline: mlp, gcn, gat, sage, gin, rgcn, han, hgt, gtn, "
-            "nbfnet; or, without labels, node2vec (with --type) or metapath2vec (along --path).",
+            help="neupath; countpath, which counts paths; a baseline: "
+            f"{', '.join(learning_from('labels', baseline=True))}; or, without labels, "
+            f"{' or '.join(learning_from('node_type'))} (with --type) or "
+            f"{' or '.join(learning_from('metapath'))} (along --path).",
         ),
     ] = "neupath",
     node_type: Annotated[str | None, typer.Option("--type", help="The type that node2vec ranks.")] = None,
@@ -99,7 +98,7 @@ def train(
     options = {"layers": layers, "paths": paths_kept, "dim": dim, "epochs": epochs, "learning_rate": learning_rate}
     settings: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     settings["device"] = device
-    if model in WITHOUT_LABELS:
+    if model in learning_from("metapath", "node_type"):
         if pairs is not None:
             raise QueryError(f"{model} learns without labels; leave out --pairs")
         hin = load_graph(graph, config, duplicates, data)

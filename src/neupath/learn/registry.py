@@ -1,15 +1,137 @@
-"""Saved scorers of any kind, read back and fitted to a graph."""
+"""The architectures by name, saved scorers by folder, and the scorer that a request describes."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from neupath.engine.scorer import Scorer, read_saved
+from neupath.errors import QueryError, SourceError, did_you_mean, listed
 from neupath.graph.hin import HIN
-from neupath.learn.inference import PathRanker, load_path_ranker
-from neupath.measures import GRAPH_MEASURES, MEASURES, Combination, load_measure
+from neupath.graph.metapath import MetaPath, enumerate_metapaths
+from neupath.graph.nodes import Id
+from neupath.graph.schema import Schema
+from neupath.learn.inference import PathRanker
+from neupath.measures import (
+    GRAPH_MEASURES,
+    MEASURES,
+    Combination,
+    GraphMeasure,
+    PathMeasure,
+    graph_measure_named,
+    measure_named,
+)
+
+if TYPE_CHECKING:
+    from neupath.learn.models import Model
+
+DEFAULT_MEASURE = "pathsim"
+
+# ---- Architectures
 
 
-def load_scorer(folder: str | Path, hin: HIN) -> Scorer:
-    """Read a measure or a model that was saved, and fit or bind it to a graph.
+@dataclass(frozen=True)
+class Architecture:
+    """A kind of model to train: where its class is, and what it learns from."""
+
+    target: str
+    """The class as "module:Class". It is imported on first use, because models need torch."""
+    learns_from: Literal["labels", "metapath", "node_type"] = "labels"
+    """Labelled pairs; or, without labels, random walks along a meta-path or from the nodes of a type."""
+    baseline: bool = True
+    """Whether it is a published model to compare with, rather than one of this project."""
+
+    def import_class(self) -> "type[Model]":
+        """Import the class."""
+        module, _, name = self.target.partition(":")
+        found: type[Model] = getattr(import_module(module), name)
+        return found
+
+
+_MODELS = "neupath.learn.models"
+ARCHITECTURES: dict[str, Architecture] = {
+    "neupath": Architecture(f"{_MODELS}.neupath:NeuPath", baseline=False),
+    "countpath": Architecture(f"{_MODELS}.countpath:CountPath", baseline=False),
+    "mlp": Architecture(f"{_MODELS}.message_passing:MLP"),
+    "gcn": Architecture(f"{_MODELS}.message_passing:GCN"),
+    "gat": Architecture(f"{_MODELS}.message_passing:GAT"),
+    "sage": Architecture(f"{_MODELS}.message_passing:SAGE"),
+    "gin": Architecture(f"{_MODELS}.message_passing:GIN"),
+    "rgcn": Architecture(f"{_MODELS}.message_passing:RGCN"),
+    "han": Architecture(f"{_MODELS}.metapath_gnns:HAN"),
+    "hgt": Architecture(f"{_MODELS}.message_passing:HGT"),
+    "gtn": Architecture(f"{_MODELS}.metapath_gnns:GTN"),
+    "nbfnet": Architecture(f"{_MODELS}.nbfnet:NBFNet"),
+    "node2vec": Architecture(f"{_MODELS}.walk_embeddings:Node2Vec", learns_from="node_type"),
+    "metapath2vec": Architecture(f"{_MODELS}.walk_embeddings:MetaPath2Vec", learns_from="metapath"),
+}
+"""All architectures by name. A new one is its file and one line here."""
+
+
+def learning_from(*sources: str, baseline: bool | None = None) -> tuple[str, ...]:
+    """Return the names of the architectures that learn from labels, from a meta-path or from a node type.
+
+    >>> learning_from("metapath", "node_type")
+    ('node2vec', 'metapath2vec')
+    >>> learning_from("labels", baseline=False)
+    ('neupath', 'countpath')
+    """
+    return tuple(
+        name
+        for name, architecture in ARCHITECTURES.items()
+        if architecture.learns_from in sources and baseline in (None, architecture.baseline)
+    )
+
+
+def make_model(architecture: str, **settings: Any) -> Any:
+    """Make an untrained model.
+
+    Parameters
+    ----------
+    architecture
+        A name in `ARCHITECTURES`.
+    settings
+        What its class takes: `dim`, `layers`, `epochs`, `seed`, `device` and the like; `node_type` for node2vec and
+        `metapath` for metapath2vec.
+
+    >>> make_model("countpath", layers=3).params()["layers"]
+    3
+
+    """
+    described = ARCHITECTURES.get(architecture)
+    if described is None:
+        raise QueryError(
+            f"no architecture {architecture!r} (there are {listed(ARCHITECTURES, 20)})"
+            f"{did_you_mean(architecture, ARCHITECTURES)}",
+            parameter="architecture", allowed=ARCHITECTURES,
+        )  # fmt: skip
+    made: Any = described.import_class()
+    required = () if described.learns_from == "labels" else (described.learns_from,)
+    for name in required:
+        if settings.get(name) is None:
+            raise QueryError(f"{architecture} learns from random walks, and needs ‹{name}› to know which")
+    known = {*made(**dict.fromkeys(required, "")).params(), "device"}
+    for setting in settings:
+        if setting not in known:
+            raise QueryError(f"a {architecture} model has no {setting}; it has {listed(sorted(known), 20)}")
+    return made(**settings)
+
+
+# ---- Saved scorers
+
+
+def load_scorer(folder: str | Path, hin: HIN, device: str | None = None) -> Scorer:
+    """Read a scorer that was saved, whichever kind it is, and make it ready to search a graph.
+
+    Parameters
+    ----------
+    folder
+        Where `Scorer.save` wrote it.
+    hin
+        The graph to search. A model needs one with the schema that it was trained on.
+    device
+        "cpu" or "cuda", for a model; CUDA where there is one, unless given.
 
     >>> from tempfile import TemporaryDirectory
     >>> from neupath import PathSim, load
@@ -17,12 +139,126 @@ def load_scorer(folder: str | Path, hin: HIN) -> Scorer:
     >>> with TemporaryDirectory() as folder:
     ...     load_scorer(PathSim("APVPA").fit(hin).save(folder), hin).top_k("Mike", k=1).ids
     ('Bob',)
-    """
-    name, _ = read_saved(folder)
-    if name in MEASURES or name in GRAPH_MEASURES or name == Combination.name:
-        return load_measure(folder).fit(hin)
-    if name == PathRanker.name:
-        return load_path_ranker(folder).fit(hin)
-    from neupath.learn.models import load_model
 
-    return load_model(folder, hin)
+    """
+    name, params = read_saved(folder)
+    if name in ARCHITECTURES:
+        return ARCHITECTURES[name].import_class().from_folder(Path(folder), params, hin, device)
+    measures: dict[str, Any] = {
+        **MEASURES,
+        **GRAPH_MEASURES,
+        Combination.name: Combination,
+        PathRanker.name: PathRanker,
+    }
+    if name not in measures:
+        known = [*measures, *ARCHITECTURES]
+        raise SourceError(f"{folder} holds a scorer named {name!r}, which is not one of {listed(known, 40)}")
+    try:
+        scorer: Scorer = measures[name](**params)
+    except QueryError as error:
+        raise SourceError(f"{folder} holds a {name} that cannot be used: {error}") from error
+    except TypeError as error:
+        raise SourceError(f"{folder} holds {name} with parameters it does not take: {listed(params)}") from error
+    return scorer.fit(hin)
+
+
+# ---- From a request to a scorer
+
+
+def make_scorer(
+    hin: HIN,
+    *,
+    metapath: str | MetaPath | None = None,
+    measure: str | None = None,
+    node_type: str | None = None,
+    model: str | Path | None = None,
+    queries: Sequence[Id] = (),
+) -> Scorer:
+    """Make the scorer that a request describes, fitted to a graph.
+
+    Give a meta-path, with or without a measure; or a measure over the whole graph, with the node type that it ranks;
+    or a saved model alone.
+
+    Parameters
+    ----------
+    hin
+        The graph to search.
+    metapath
+        Which paths make two nodes similar, for a measure along a meta-path.
+    measure
+        A name in `MEASURES` or `GRAPH_MEASURES`; PathSim unless given.
+    node_type
+        The type to rank, for a measure over the whole graph.
+    model
+        The folder of a saved measure or model.
+    queries
+        Ids or names that tell the node type of a measure over the whole graph where `node_type` does not.
+
+    >>> from neupath import load
+    >>> make_scorer(load("toy"), metapath="APVPA").top_k("Mike", k=1).ids
+    ('Bob',)
+    >>> make_scorer(load("toy"), measure="simrank", queries=["Mike"]).source_type
+    'author'
+
+    """
+    if model is not None:
+        check_model_alone(metapath=metapath, measure=measure, node_type=node_type)
+        return load_scorer(model, hin)
+    if node_type is None and metapath is None and queries and is_graph_measure(measure):
+        node_type = hin.find_type(queries, "the query" if len(queries) == 1 else "the queries")
+    return choose_measure(hin.schema, metapath=metapath, measure=measure, node_type=node_type).fit(hin)
+
+
+def choose_measure(
+    schema: Schema, *, metapath: str | MetaPath | None = None, measure: str | None = None, node_type: str | None = None
+) -> PathMeasure | GraphMeasure:
+    """Make the measure that a request describes, without fitting it: the part of `make_scorer` that needs no edges.
+
+    >>> from neupath import load
+    >>> choose_measure(load("toy").schema, metapath="APA", measure="joinsim").name
+    'joinsim'
+    """
+    name = measure or DEFAULT_MEASURE
+    if not is_graph_measure(name):
+        if node_type is not None:
+            raise QueryError(
+                f"{name[:100]} takes its node types from ‹metapath›; ‹node_type› is for measures over the whole graph: "
+                f"{listed(GRAPH_MEASURES)}",
+                parameter="node_type",
+            )
+        return measure_named(name, required_metapath(schema, metapath))
+    if metapath is not None:
+        return measure_named(name, metapath)  # which refuses it
+    if node_type is None:
+        raise QueryError(
+            f"{name.lower()} looks at the whole graph; say which type it ranks with ‹node_type›: "
+            f"{listed(schema.node_types)}",
+            parameter="node_type", allowed=schema.node_types,
+        )  # fmt: skip
+    return graph_measure_named(name, node_type)
+
+
+def is_graph_measure(measure: str | None) -> bool:
+    """Whether a measure looks at the whole graph, and takes a node type instead of a meta-path."""
+    return measure is not None and measure.lower() in GRAPH_MEASURES
+
+
+def required_metapath(schema: Schema, metapath: str | MetaPath | None) -> str | MetaPath:
+    """Return the meta-path that was given, or raise an error that lists some of the schema."""
+    if metapath is not None:
+        return metapath
+    examples = [next(enumerate_metapaths(schema, t, 2)) for t in schema.node_types if schema.neighbours(t)]
+    raise QueryError(
+        f"no meta-path is given; say what makes two nodes similar with ‹metapath›, such as "
+        f"{listed(map(str, examples), 4)}",
+        parameter="metapath",
+    )
+
+
+def check_model_alone(**others: object) -> None:
+    """Refuse what a saved model would leave unused."""
+    for parameter, value in others.items():
+        if value is not None:
+            raise QueryError(
+                f"a saved model knows what similar means; give either ‹model› or ‹{parameter}›", parameter=parameter
+            )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from neupath.engine.scorer import Scorer
-from neupath.errors import NeuPathError, QueryError, listed
+from neupath.errors import NeuPathError, QueryError
 from neupath.explain.drawing import draw_curve
 from neupath.graph.hin import HIN, Floats
 from neupath.learn.evaluation import split_queries
@@ -17,8 +17,9 @@ from neupath.learn.inference import Inferred, PathRanker, infer
 from neupath.learn.inference.binary_labels import auc, with_negatives
 from neupath.learn.inference.fitting import folds_of, r_squared
 from neupath.learn.labels import Pairs, Protocol
-from neupath.learn.models import EMBEDDINGS, CountPath, MetaPath2Vec, WalkEmbedding, model_named
+from neupath.learn.models import CountPath, WalkEmbedding
 from neupath.learn.models.training import CHECKPOINT, Watch
+from neupath.learn.registry import ARCHITECTURES, make_model
 from neupath.measures import measure_named
 
 # ---- Learning
@@ -64,16 +65,12 @@ def embed(
     hin: HIN, model: str, path: str | None, node_type: str | None, folder: Path, settings: dict[str, Any]
 ) -> TrainedEmbedding:
     """Learn vectors of nodes from walks, without labels, along a meta-path or from nodes of a type; and save them."""
-    wanted, other = ("--path", "--type") if model == MetaPath2Vec.name else ("--type", "--path")
-    given = {"--path": path, "--type": node_type}
-    if given[wanted] is None or given[other] is not None:
-        raise QueryError(f"{model} learns from walks, and needs {wanted} alone to know which")
-    made: Any = EMBEDDINGS[model]
-    unknown = sorted({*settings} - {*made("").params(), "device"})
-    if unknown:
-        raise QueryError(f"a {model} model has no {listed(unknown)}; leave it out")
+    source = ARCHITECTURES[model].learns_from
+    given = {"metapath": path, "node_type": node_type}
+    if [name for name, value in given.items() if value is not None] != [source]:
+        raise QueryError(f"{model} learns from walks, and needs ‹{source}› alone to know which")
     began = perf_counter()
-    scorer: WalkEmbedding = made(given[wanted], **settings).fit(hin)
+    scorer: WalkEmbedding = make_model(model, **{source: given[source]}, **settings).fit(hin)
     return TrainedEmbedding(str(scorer.save(folder)), model, scorer.node_type_, perf_counter() - began)
 
 
@@ -92,7 +89,7 @@ def learn(
     processes: int = 1,
 ) -> TrainedModel:
     """Train a model on labels from a measure, or on labelled pairs, and save it with its log and learning curve."""
-    scorer = model_named(model, seed=seed, **settings)
+    scorer = make_model(model, seed=seed, **settings)
     labels: dict[str, Any] = {"pairs": pairs}
     if path is not None:
         teacher = measure_named(measure, path).fit(hin)
@@ -164,7 +161,7 @@ def _makers(max_length: int, seed: int) -> list[tuple[str, Fit]]:
     def countpath(hin: HIN, pairs: Pairs) -> Scorer:
         from neupath.learn.models import CountPath
 
-        return CountPath(half_length=max(1, max_length // 2), seed=seed).fit(hin, pairs)
+        return CountPath(layers=max(1, max_length // 2), seed=seed).fit(hin, pairs)
 
     def neupath(hin: HIN, pairs: Pairs) -> Scorer:
         from neupath.learn.models import NeuPath

@@ -1,9 +1,5 @@
 """Exact scorers, one file a formula."""
 
-from pathlib import Path
-
-from neupath.engine.scorer import read_saved
-from neupath.errors import QueryError, SourceError, listed
 from neupath.measures.combination import Combination, Part
 from neupath.measures.commutetime import CommuteTime
 from neupath.measures.dwpc import DWPC
@@ -19,23 +15,6 @@ from neupath.measures.registry import GRAPH_MEASURES, MEASURES, graph_measure_na
 from neupath.measures.rwr import RWR
 from neupath.measures.scan import SCAN
 from neupath.measures.simrank import SimRank
-
-Measure = PathMeasure | GraphMeasure | Combination
-
-
-def load_measure(folder: str | Path) -> Measure:
-    """Read a measure, or a combination of some, that was saved; `fit` it to a graph to use it."""
-    name, params = read_saved(folder)
-    known: dict[str, type[Measure]] = {**MEASURES, **GRAPH_MEASURES, Combination.name: Combination}
-    if name not in known:
-        raise SourceError(f"{folder} holds a scorer named {name!r}, which is not one of {listed(known)}")
-    try:
-        return known[name](**params)  # type: ignore[arg-type]
-    except QueryError as error:
-        raise SourceError(f"{folder} holds a {name} that cannot be used: {error}") from error
-    except TypeError as error:
-        raise SourceError(f"{folder} holds {name} with parameters it does not take: {listed(params)}") from error
-
 
 __all__ = [
     "DWPC",
@@ -56,6 +35,5 @@ __all__ = [
     "PathSim",
     "SimRank",
     "graph_measure_named",
-    "load_measure",
     "measure_named",
 ]

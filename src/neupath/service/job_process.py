@@ -21,8 +21,7 @@ from neupath.engine.join import LocalEngine, Told, join
 from neupath.engine.scorer import Scorer
 from neupath.errors import NeuPathError, QueryError, WriteError
 from neupath.graph.hin import HIN
-from neupath.learn.registry import load_scorer
-from neupath.measures import measure_named
+from neupath.learn.registry import make_scorer
 from neupath.service.handlers import find, labels_of
 from neupath.service.limits import Limits
 from neupath.service.schemas import InferJobRequest, Job, JoinRequest, TrainRequest
@@ -106,7 +105,9 @@ def _infer(order: JobSpec, asked: InferJobRequest, reporter: Reporter) -> dict[s
 
 def _join(order: JobSpec, asked: JoinRequest, reporter: Reporter) -> dict[str, object]:
     hin, model = order.hin, order.model
-    scorer = load_scorer(model, hin) if model else measure_named(asked.measure, str(asked.metapath)).fit(hin)
+    scorer = (
+        make_scorer(hin, model=model) if model else make_scorer(hin, metapath=asked.metapath, measure=asked.measure)
+    )
     limit = 10 if asked.k is None and asked.min_score == 0 else asked.k
     engine = Bounded(order.limits.rows)
     joined = join(scorer, order.folder / TABLE, limit, min_score=asked.min_score, engine=engine, progress=reporter)

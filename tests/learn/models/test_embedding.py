@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the learn extra is not installed")
 
 from neupath import HIN, NeuPathError  # noqa: E402
-from neupath.learn.models import BASELINES  # noqa: E402
+from neupath.learn.registry import make_model  # noqa: E402
 from tests.learn.models.test_graph_tensors import dense_kinds  # noqa: E402
 
 LABELS = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0)]
@@ -45,7 +45,7 @@ def mlp(layer, x, _kinds):
 
 @pytest.mark.parametrize("formula", [gcn, sage, gin, rgcn, mlp], ids=lambda formula: formula.__name__)
 def test_vectors_follow_the_formula(formula, toy: HIN) -> None:
-    model = BASELINES[formula.__name__](dim=4, layers=2, epochs=1, device="cpu").fit(toy, LABELS)
+    model = make_model(formula.__name__, dim=4, layers=2, epochs=1, device="cpu").fit(toy, LABELS)
     network = model.network_
     kinds = dense_kinds(toy)
     weights = network.project.detach().double().numpy()
@@ -58,7 +58,7 @@ def test_vectors_follow_the_formula(formula, toy: HIN) -> None:
 
 def test_features_come_from_the_seed_and_are_not_trained(toy: HIN) -> None:
     make = lambda seed, epochs: (  # noqa: E731
-        BASELINES["gcn"](dim=4, epochs=epochs, seed=seed, device="cpu").fit(toy, LABELS).network_.features
+        make_model("gcn", dim=4, epochs=epochs, seed=seed, device="cpu").fit(toy, LABELS).network_.features
     )
     assert torch.equal(make(0, 1), make(0, 5))
     assert not torch.equal(make(0, 1), make(1, 1))
@@ -68,5 +68,5 @@ def test_features_come_from_the_seed_and_are_not_trained(toy: HIN) -> None:
 def test_without_torch_geometric(toy: HIN, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch_geometric", None)
     with pytest.raises(NeuPathError, match=r"needs torch_geometric, which is not installed; run: pip install"):
-        BASELINES["gcn"](dim=4, device="cpu").fit(toy, LABELS)
-    BASELINES["gtn"](dim=4, epochs=1, device="cpu").fit(toy, LABELS)
+        make_model("gcn", dim=4, device="cpu").fit(toy, LABELS)
+    make_model("gtn", dim=4, epochs=1, device="cpu").fit(toy, LABELS)

@@ -18,7 +18,7 @@ pytest.importorskip("safetensors", reason="the learn extra is not installed")
 import neupath as npth  # noqa: E402
 from neupath import HIN, Edges, NeuPathError, Nodes, Relation  # noqa: E402
 from neupath.learn.evaluation import evaluate  # noqa: E402
-from neupath.learn.models import CountPath, NeuPath, load_model  # noqa: E402
+from neupath.learn.models import CountPath, NeuPath  # noqa: E402
 from neupath.learn.models.training import CHECKPOINT, LOG  # noqa: E402
 
 
@@ -51,7 +51,7 @@ def teacher(hin: HIN) -> npth.PathSim:
 def small(name: str, **settings):
     if name == "neupath":
         return NeuPath(dim=16, layers=2, paths=2, epochs=settings.pop("epochs", 4), device="cpu", **settings)
-    return CountPath(half_length=2, channels=2, epochs=settings.pop("epochs", 4), device="cpu", **settings)
+    return CountPath(layers=2, channels=2, epochs=settings.pop("epochs", 4), device="cpu", **settings)
 
 
 @pytest.fixture(params=["neupath", "countpath"])
@@ -96,18 +96,18 @@ def test_files_that_are_not_models(model, hin: HIN, toy: HIN, tmp_path: Path) ->
     with pytest.raises(
         NeuPathError, match="does not have the schema the model was trained on .*missing: user, item, tag"
     ):
-        load_model(folder, toy)
+        npth.load_scorer(folder, toy)
     weights = folder / "weights.safetensors"
     whole = weights.read_bytes()
     weights.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(NeuPathError, match="weights.safetensors is not a .* model that can be read"):
-        load_model(folder, hin)
+        npth.load_scorer(folder, hin)
     weights.write_bytes(b"hello")
     with pytest.raises(NeuPathError, match="is not a .* model that can be read"):
-        load_model(folder, hin)
+        npth.load_scorer(folder, hin)
     weights.unlink()
     with pytest.raises(NeuPathError, match="is not a .* model that can be read"):
-        load_model(folder, hin)
+        npth.load_scorer(folder, hin)
     with pytest.raises(NeuPathError, match="no saved scorer in"):
         npth.load_scorer(tmp_path, hin)
 
@@ -317,4 +317,4 @@ def test_countpath_reports_the_error_of_what_it_became(hin: HIN, tmp_path: Path)
     model = CountPath().fit(hin, teacher=teacher, queries=np.arange(40))
     assert model.rounded_
     assert model.validation_rmse_ == pytest.approx(0.0, abs=1e-9)
-    assert load_model(model.save(tmp_path), hin).rounded_
+    assert npth.load_scorer(model.save(tmp_path), hin).rounded_

@@ -25,11 +25,11 @@ def test_steps_are_taken_in_turn_and_walks_end_where_nothing_goes_on() -> None:
     assert walks.tolist() == [[0, 1, 0, 1, 0], [2, -1, -1, -1, -1]]
 
 
-@pytest.mark.parametrize(("back", "out"), [(1.0, 1.0), (4.0, 0.25), (0.1, 2.0)])
-def test_node2vec_turns_back_as_often_as_it_is_told(back: float, out: float) -> None:
-    walks = wander(np.full(40_000, 0), csr_array(DENSE), 3, back, out, np.random.default_rng(1))
+@pytest.mark.parametrize(("p", "q"), [(1.0, 1.0), (4.0, 0.25), (0.1, 2.0)])
+def test_node2vec_turns_back_as_often_as_p_and_q_say(p: float, q: float) -> None:
+    walks = wander(np.full(40_000, 0), csr_array(DENSE), 3, p, q, np.random.default_rng(1))
     via = walks[walks[:, 1] == 2]  # from 0 by way of 2: back to 0, on to its neighbour 1, or on to 3
-    weights = np.array([3 / back, 1, 0, 2 / out, 0])
+    weights = np.array([3 / p, 1, 0, 2 / q, 0])
     assert np.bincount(via[:, 2], minlength=5) / len(via) == pytest.approx(weights / weights.sum(), abs=0.02)
 
 

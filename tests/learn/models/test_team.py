@@ -11,8 +11,8 @@ pytest.importorskip("torch", reason="the learn extra is not installed")
 
 import neupath as npth
 from neupath import HIN, NeuPathError
-from neupath.learn.models import model_named
 from neupath.learn.models.distributed import ProcessGroup
+from neupath.learn.registry import make_model
 
 PATH = "class-method-class"
 
@@ -77,4 +77,4 @@ def test_a_process_that_dies_is_one_sentence(hin: HIN) -> None:
 def test_bad_input(hin: HIN, model: str, processes: int, message: str) -> None:
     pairs = [("argparse.Action", "argparse.ArgumentParser", 0.5)]
     with pytest.raises(NeuPathError, match=message):
-        model_named(model, dim=8, device="cpu").fit(hin, pairs, processes=processes)
+        make_model(model, dim=8, device="cpu").fit(hin, pairs, processes=processes)

@@ -8,8 +8,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the learn extra is not installed")
 
+import neupath as npth  # noqa: E402
 from neupath import HIN, Edges, NeuPathError, Nodes, Relation  # noqa: E402
-from neupath.learn.models import MetaPath2Vec, Node2Vec, load_model  # noqa: E402
+from neupath.learn.models import MetaPath2Vec, Node2Vec  # noqa: E402
 
 
 def communities() -> HIN:
@@ -39,19 +40,19 @@ def test_a_model_belongs_to_its_nodes(toy: HIN, tmp_path: Path) -> None:
     assert model.metapath_text == "author-paper-venue-paper-author"
     folder = model.save(tmp_path)
     with pytest.raises(NeuPathError, match="does not have the schema"):
-        load_model(folder, communities())
+        npth.load_scorer(folder, communities())
     more = HIN.build(
         [Nodes("author", pa.array(["Eve"])), *(toy.nodes[name] for name in ("paper", "venue"))],
         [Edges(relation, np.zeros(0, np.int64), np.zeros(0, np.int64)) for relation in toy.schema.relations],
     )
     with pytest.raises(NeuPathError, match="a metapath2vec model knows each node by features of its own"):
-        load_model(folder, more)
+        npth.load_scorer(folder, more)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Node2Vec("author", back=0), "back is 0; it must lie between 1/16 and 16"),
+        (lambda: Node2Vec("author", p=0), "p is 0; it must lie between 1/16 and 16"),
         (lambda: Node2Vec("author", dim=0), "dim is 0; it must be at least 1"),
         (lambda: Node2Vec("autor").fit(communities()), "no node type 'autor'"),
         (

@@ -2,7 +2,7 @@
 
 from neupath.explain.explanation import AttentionExplanation, CombinedExplanation, explain_combination, explain_model
 from neupath.learn.inference.infer import Alternative, Inferred, InferredPart, infer, suggest_pairs
-from neupath.learn.inference.path_ranker import PathRanker, load_path_ranker
+from neupath.learn.inference.path_ranker import PathRanker
 from neupath.learn.inference.suggestions import Suggestion
 
 __all__ = [
@@ -16,6 +16,5 @@ __all__ = [
     "explain_combination",
     "explain_model",
     "infer",
-    "load_path_ranker",
     "suggest_pairs",
 ]

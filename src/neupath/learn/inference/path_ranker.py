@@ -8,13 +8,11 @@ cross-validation, shares weight among features that say the same:
 """
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from neupath.engine.scorer import read_saved
-from neupath.errors import QueryError, SourceError
+from neupath.errors import QueryError
 from neupath.graph.hin import HIN, Floats
 from neupath.learn.inference.fitting import FeatureTable, folds_of
 from neupath.learn.inference.infer import BOUNDED, table_of
@@ -96,13 +94,3 @@ def _ridge(matrix: Floats, scores: Floats, penalty: float) -> Floats:
     root = np.linalg.cholesky(matrix.T @ matrix + penalty * np.eye(size))
     weights: Floats = nnls(root.T, np.linalg.solve(root, matrix.T @ scores), maxiter=30 * size)[0]
     return weights
-
-
-def load_path_ranker(folder: str | Path) -> PathRanker:
-    """Read a PathRanker that was saved; `fit` it to a graph to use it."""
-    _, params = read_saved(folder)
-    settings: Any = params
-    try:
-        return PathRanker(**settings)
-    except (TypeError, QueryError) as error:
-        raise SourceError(f"{folder} holds no PathRanker that can be read: {error}") from error

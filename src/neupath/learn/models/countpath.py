@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
@@ -73,7 +73,7 @@ def half_paths(hin: HIN, node_type: str, steps: int) -> list[HalfPath]:
     if len(spelled) > _MOST_PATHS:
         raise QueryError(
             f"there are {len(spelled):,} half-paths of up to {steps} steps from {node_type}, more than the "
-            f"{_MOST_PATHS} this model weighs at once; use a smaller half_length, or leave out relations"
+            f"{_MOST_PATHS} this model weighs at once; use a smaller layers, or leave out relations"
         )
     return [HalfPath(kinds_used, tuple(spellings)) for kinds_used, spellings in spelled.items()]
 
@@ -169,23 +169,23 @@ class _Grams:
 class CountPath(PairModel):
     """Learn PathSim's meta-path, softly, from labelled pairs; then score by counting its paths.
 
-    `half_length` is the most steps a half-path may have, `channels` how many are tried at once.
+    `layers` is the most steps a half-path may have, `channels` how many are tried at once.
 
     >>> import neupath as npth
     >>> hin = npth.load("toy")
     >>> labels = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0), ("Mary", "Ann", 2 / 7)]
-    >>> model = CountPath(half_length=2, channels=2, seed=0).fit(hin, labels)
+    >>> model = CountPath(layers=2, channels=2, seed=0).fit(hin, labels)
     >>> model.metapaths()[0][0]
     'author-paper-venue-paper-author'
     """
 
     name = "countpath"
-    reach = "half_length"
+    renamed_params: ClassVar = {"half_length": "layers"}
     _channels: Sequence[Scorer]
 
     def __init__(
         self,
-        half_length: int = 2,
+        layers: int = 2,
         channels: int = 4,
         *,
         epochs: int = 40,
@@ -194,22 +194,22 @@ class CountPath(PairModel):
         seed: int = 0,
         device: str | None = None,
     ) -> None:
-        check_counts(half_length=half_length, channels=channels, batch_size=batch_size)
-        self.half_length, self.channels, self.epochs = half_length, channels, epochs
+        check_counts(layers=layers, channels=channels, batch_size=batch_size)
+        self.layers, self.channels, self.epochs = layers, channels, epochs
         self.batch_size, self.learning_rate, self.seed = batch_size, learning_rate, seed
         self.device = choose_device(device)
         self.log_: list[Epoch] = []
 
     def params(self) -> dict[str, object]:
-        names = ("half_length", "channels", "epochs", "batch_size", "learning_rate", "seed")
+        names = ("layers", "channels", "epochs", "batch_size", "learning_rate", "seed")
         return {name: getattr(self, name) for name in names}
 
     def _learn(self, hin: HIN, learn: Pairs, check: Pairs, folder: Path | None, watch: Watch) -> None:
         self.node_type_ = learn.node_type
         self.hin_ = hin
         with seeded(self.seed):
-            self.network_ = Gates(self.channels, self.half_length, len(edge_kinds(hin.schema))).to(self.device)
-        paths = half_paths(hin, learn.node_type, self.half_length)
+            self.network_ = Gates(self.channels, self.layers, len(edge_kinds(hin.schema))).to(self.device)
+        paths = half_paths(hin, learn.node_type, self.layers)
         loss = _loss_over(self.network_, [torch.tensor(p.spellings, device=self.device) for p in paths])
         recipe = Recipe(
             self.epochs, self.learning_rate, weight_decay=0.0, clip=10.0, patience=self.epochs, seed=self.seed

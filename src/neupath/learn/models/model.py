@@ -8,17 +8,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar, NotRequired, Self, TypedDict
+from typing import Any, ClassVar, NotRequired, Self, TypedDict, cast
 
 import numpy as np
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from neupath._runtime.files import write_whole
 from neupath.engine.scorer import LearnedScorer, Scorer
-from neupath.errors import QueryError, SchemaError
+from neupath.errors import QueryError, SchemaError, SourceError
 from neupath.graph.hin import HIN, digest_nodes
 from neupath.graph.nodes import Rows
 from neupath.graph.schema import Schema
@@ -84,6 +84,8 @@ class Model(LearnedScorer):
     exact = False
     inductive: ClassVar[bool] = True
     """Whether it can score nodes that it was not trained with."""
+    renamed_params: ClassVar[dict[str, str]] = {}
+    """Former names of parameters, as they stand in models that were saved with them."""
     device: torch.device
     node_type_: str
 
@@ -122,6 +124,24 @@ class Model(LearnedScorer):
         tensors = {name: tensor.cpu().contiguous() for name, tensor in self._tensors().items()}
         write_weights(target / WEIGHTS, tensors, self._about())
         return super().save(target)
+
+    @classmethod
+    def from_folder(cls, folder: Path, params: dict[str, Any], hin: HIN, device: str | None = None) -> Self:
+        """Make the model that `save` wrote to a folder with these parameters, bound to a graph of its schema."""
+        path, make = folder / WEIGHTS, cast(Any, cls)
+        settings = {cls.renamed_params.get(name, name): value for name, value in params.items()}
+        try:
+            model: Self = make(**settings, device=device)
+            about, tensors = read_weights(path)
+        except (SafetensorError, KeyError, ValueError, TypeError, OSError) as error:
+            raise SourceError(f"{path} is not a {cls.__name__} model that can be read: {error}") from error
+        model.check_graph(about, hin)
+        model.node_type_ = about["node_type"]
+        try:
+            model._restore(hin, tensors)
+        except (RuntimeError, KeyError) as error:
+            raise SourceError(f"{path} does not hold the weights that {folder}/config.json describes") from error
+        return model
 
     def fingerprint(self) -> str:
         """Return a text that differs where anything that was learned does."""
@@ -199,8 +219,6 @@ QUERIES_A_BATCH = 8
 class PairModel(Model):
     """A scorer that learns from labelled pairs of one node type, and is never told a meta-path."""
 
-    reach: ClassVar[str] = "layers"
-    """The parameter that says how far it sees."""
     learns_together: ClassVar[bool] = False
     """Whether several processes can share its batches."""
     team: ProcessGroup = ALONE

@@ -36,17 +36,17 @@ def follow(starts: Ints, steps: Sequence[Csr], length: int, rng: Generator) -> I
     return walks
 
 
-def wander(starts: Ints, matrix: Csr, length: int, back: float, out: float, rng: Generator) -> Ints:
+def wander(starts: Ints, matrix: Csr, length: int, p: float, q: float, rng: Generator) -> Ints:
     """Walk from each start as node2vec does; -1 where a walk has ended; shape (starts, length).
 
-    From v, come from u, the weight of going to x is that of the edge times 1/back where x is u, 1 where x is a
-    neighbour of u, and 1/out elsewhere. Nodes are drawn by weight alone, and drawn again as often as the factor says.
+    From v, come from u, the weight of going to x is that of the edge times 1/p where x is u, 1 where x is a
+    neighbour of u, and 1/q elsewhere. Nodes are drawn by weight alone, and drawn again as often as the factor says.
     """
     walks = np.full((len(starts), length), -1, dtype=np.int64)
     walks[:, 0] = starts
     size = matrix.shape[0]
     joined = np.repeat(np.arange(size), np.diff(matrix.indptr)) * size + matrix.indices
-    most = max(1.0, 1 / back, 1 / out)
+    most = max(1.0, 1 / p, 1 / q)
     for at in range(1, length):
         open_ = np.flatnonzero(walks[:, at - 1] >= 0)
         while len(open_):
@@ -55,7 +55,7 @@ def wander(starts: Ints, matrix: Csr, length: int, back: float, out: float, rng:
             if at > 1:
                 before = walks[open_, at - 2]
                 near = _is_in(before * size + drawn, joined)
-                factor = np.where(drawn == before, 1 / back, np.where(near, 1.0, 1 / out))
+                factor = np.where(drawn == before, 1 / p, np.where(near, 1.0, 1 / q))
             taken = (rng.random(len(open_)) * most < factor) | (drawn < 0)
             walks[open_[taken], at] = drawn[taken]
             open_ = open_[~taken]
@@ -204,10 +204,10 @@ _MOST = 16
 
 
 class Node2Vec(WalkEmbedding):
-    """Learn vectors from walks over the whole graph, types forgotten, that turn back or go on as they are told.
+    """Learn vectors from second-order random walks over the whole graph, whatever the types.
 
-    `back` is node2vec's p, `out` its q: what less likely means for going back, and for going on to nodes that are no
-    neighbours of the last.
+    `p` makes walks less likely to return to the node that they came from, `q` to go on to nodes that are not its
+    neighbours.
 
     >>> from neupath import load
     >>> model = Node2Vec("author", dim=16, seed=1).fit(load("toy"))
@@ -216,14 +216,15 @@ class Node2Vec(WalkEmbedding):
     """
 
     name = "node2vec"
-    own = ("node_type", "back", "out")
+    own = ("node_type", "p", "q")
+    renamed_params: ClassVar = {"back": "p", "out": "q"}
 
-    def __init__(self, node_type: str, *, back: float = 1.0, out: float = 1.0, **rest: Any) -> None:
+    def __init__(self, node_type: str, *, p: float = 1.0, q: float = 1.0, **rest: Any) -> None:
         super().__init__(**rest)
-        for what, value in (("back", back), ("out", out)):
+        for what, value in (("p", p), ("q", q)):
             if not 1 / _MOST <= value <= _MOST:
                 raise QueryError(f"{what} is {value}; it must lie between 1/{_MOST} and {_MOST}")
-        self.node_type, self.back, self.out = node_type, back, out
+        self.node_type, self.p, self.q = node_type, p, q
 
     def _find_type(self, hin: HIN) -> str:
         return hin.schema.node_type(self.node_type)
@@ -233,7 +234,7 @@ class Node2Vec(WalkEmbedding):
         total = csr_array(sum(whole_matrices(hin), start=csr_array((size, size))))
         total.sort_indices()
         starts = rng.permuted(np.tile(np.arange(size), (self.walks, 1)), axis=1).ravel()
-        return wander(starts, total, self.length, self.back, self.out, rng)
+        return wander(starts, total, self.length, self.p, self.q, rng)
 
 
 # ---- metapath2vec (Dong, Chawla, Swami, KDD 2017)

@@ -16,8 +16,9 @@ from neupath.graph.nodes import Rows
 from neupath.learn.evaluation import Evaluation, Split, evaluate, split_queries
 from neupath.learn.inference import infer
 from neupath.learn.labels import PROTOCOLS, Protocol, draw_pairs
+from neupath.learn.registry import ARCHITECTURES, learning_from, make_model, make_scorer
 from neupath.learn.reproduce.protocol import Column, Preset, load_graph
-from neupath.measures import GRAPH_MEASURES, PathSim, graph_measure_named
+from neupath.measures import GRAPH_MEASURES, PathSim
 
 # ---- Guesses
 
@@ -125,7 +126,7 @@ GUESSES: dict[str, type[ReferenceRanking]] = {
 
 
 INFERRED, EXACT = "infer", "pathsim"
-CLASSICAL = ("ppr", "rwr", "simrank", "scan", "commutetime", "node2vec", "metapath2vec")
+CLASSICAL = (*GRAPH_MEASURES, *learning_from("metapath", "node_type"))
 """Those that learn nothing from labels."""
 
 
@@ -182,7 +183,7 @@ def _fit(run: Run, scale: Preset, hin: HIN, teacher: PathSim, split: Split, devi
     if run.model == INFERRED:
         return infer(hin, draw_pairs(teacher, split.train, run.protocol, seed=run.seed), max_length=4).scorer
     if run.model in GRAPH_MEASURES:
-        return graph_measure_named(run.model, teacher.source_type).fit(hin)
+        return make_scorer(hin, measure=run.model, node_type=teacher.source_type)
     settings = scale.settings_of(run.model) | dict(run.settings) | {"seed": run.seed}
     return _train(run, settings, hin, teacher, split, device)
 
@@ -190,13 +191,11 @@ def _fit(run: Run, scale: Preset, hin: HIN, teacher: PathSim, split: Split, devi
 def _train(
     run: Run, settings: Mapping[str, Any], hin: HIN, teacher: PathSim, split: Split, device: str | None
 ) -> Scorer:
-    from neupath.learn.models import EMBEDDINGS, model_named
-
-    if run.model in EMBEDDINGS:
-        about: dict[str, Any] = {"metapath": run.column.path}
-        if run.model == "node2vec":
-            about = {"node_type": teacher.source_type}
-        return EMBEDDINGS[run.model](**about, **settings, device=device).fit(hin)
+    source = ARCHITECTURES[run.model].learns_from
+    if source != "labels":
+        about = {"metapath": run.column.path, "node_type": teacher.source_type}[source]
+        embedding: Scorer = make_model(run.model, **{source: about}, **settings, device=device).fit(hin)
+        return embedding
     own: dict[str, Any] = {"layers": run.column.layers}
     if run.model == "countpath":
         own = {"layers": 2}
@@ -205,8 +204,10 @@ def _train(
         own["paths"] = run.column.paths
     elif run.model == "han":
         own["metapaths"] = list(run.column.candidates)
-    model = model_named(run.model, **(own | dict(settings)), device=device)
-    return model.fit(hin, teacher=teacher, queries=split.train, validation=split.validation, protocol=run.protocol)
+    model = make_model(run.model, **(own | dict(settings)), device=device)
+    labels: dict[str, Any] = {"teacher": teacher, "queries": split.train, "validation": split.validation}
+    trained: Scorer = model.fit(hin, **labels, protocol=run.protocol)
+    return trained
 
 
 def _time(scorer: Scorer, scale: Preset, hin: HIN, teacher: PathSim, seed: int) -> list[tuple[int, float]]:
@@ -225,8 +226,7 @@ def _time(scorer: Scorer, scale: Preset, hin: HIN, teacher: PathSim, seed: int) 
 # ---- Parts
 
 
-BASELINES = ("mlp", "gcn", "gat", "sage", "gin", "rgcn", "han", "hgt", "gtn", "nbfnet")
-LEARNED = (*BASELINES, "neupath", "countpath")
+LEARNED = (*learning_from("labels", baseline=True), *learning_from("labels", baseline=False))
 VARIANTS: dict[str, tuple[tuple[str, object], ...]] = {
     "mean-pooling": (("pooling", "mean"),),
     "max-pooling": (("pooling", "max"),),
