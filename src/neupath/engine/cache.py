@@ -1,9 +1,9 @@
-"""Kept: what was computed of a graph, for the next who asks; the least recently used goes when it is too much."""
+"""LRU caches: a generic one, and one per graph of the matrices derived from it, with a byte limit."""
 
 import os
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
 from threading import Lock, RLock
 from typing import Generic, TypeVar, cast
 from weakref import WeakKeyDictionary
@@ -11,148 +11,142 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.sparse import csr_array
 
-from neupath._runtime.resources import total_memory
 from neupath.errors import QueryError
 from neupath.graph.hin import HIN
 
-# ---- Shelf
-
-
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+T = TypeVar("T")
 
 
 class LRU(Generic[K, V]):
-    """Keeps values by key; the least recently used goes when there are too many, or they are too large together.
+    """Least-recently-used cache, limited in entries and bytes, that builds what it lacks.
 
-    Each key is built by one thread at a time: who asks for the same waits for it, and nobody waits for another.
+    One thread builds a key at a time: others that need the same key wait for it, others that need another do not. A
+    build may get other keys.
 
-    >>> shelf = LRU(2, 100, len)
-    >>> [shelf.get(word, word.upper) for word in ("a", "b", "c", "b")]
+    Parameters
+    ----------
+    most
+        Entries at most.
+    most_bytes
+        Bytes of all entries at most; a value larger than that is returned but not cached.
+    size_of
+        Returns the bytes of a value.
+
+    >>> cache = LRU(2, 100, len)
+    >>> [cache.get(word, word.upper) for word in ("a", "b", "c", "b")]
     ['A', 'B', 'C', 'B']
-    >>> shelf.find("a") is None, len(shelf)
+    >>> cache.find("a") is None, len(cache)
     (True, 2)
+
     """
 
     def __init__(self, most: int, most_bytes: int, size_of: Callable[[V], int]) -> None:
         self._most, self._most_bytes, self._size_of = most, most_bytes, size_of
         self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
-        self._building: dict[K, Lock] = {}
+        self._building: dict[K, RLock] = {}
         self._lock = Lock()
         self.bytes = 0
 
     def __len__(self) -> int:
         return len(self._entries)
 
+    def values(self) -> list[V]:
+        """Return all cached values, the least recently used first."""
+        return [value for value, _ in self._entries.values()]
+
     def find(self, key: K) -> V | None:
-        """Return what is kept under a key, which is now the one used last; nothing where it is not."""
+        """Return the cached value of a key and mark it as used, or None."""
         with self._lock:
-            found = self._entries.get(key)
-            if found is None:
+            entry = self._entries.get(key)
+            if entry is None:
                 return None
             self._entries.move_to_end(key)
-            return found[0]
+            return entry[0]
 
-    def get(self, key: K, build: Callable[[], V], fits: Callable[[V], bool] = lambda _: True) -> V:
-        """Return what is kept under a key, building it where it is not, or where it fits no longer."""
-        found = self.find(key)
-        if found is not None and fits(found):
-            return found
+    def get(self, key: K, build: Callable[[], V], is_valid: Callable[[V], bool] = lambda _: True) -> V:
+        """Return the cached value of a key; build and cache it where there is no valid one."""
+        value = self.find(key)
+        if value is not None and is_valid(value):
+            return value
         with self._lock:
-            building = self._building.setdefault(key, Lock())
+            building = self._building.setdefault(key, RLock())
         try:
             with building:
-                found = self.find(key)
-                return self.keep(key, build()) if found is None or not fits(found) else found
+                value = self.find(key)
+                return self.put(key, build()) if value is None or not is_valid(value) else value
         finally:
             with self._lock:
                 self._building.pop(key, None)
 
-    def keep(self, key: K, value: V) -> V:
-        """Keep a value under a key, instead of the one there was, and return it."""
+    def put(self, key: K, value: V) -> V:
+        """Cache a value in place of the one that the key had, evict what is too much, and return the value."""
         size = self._size_of(value)
         with self._lock:
             self._remove(key)
             if size <= self._most_bytes:
                 self._entries[key] = value, size
                 self.bytes += size
-            while len(self._entries) > self._most or self.bytes > self._most_bytes:
+            while self._is_too_full():
                 self._remove(next(iter(self._entries)))
         return value
+
+    def clear(self) -> None:
+        """Drop all entries."""
+        with self._lock:
+            self._entries.clear()
+            self.bytes = 0
+
+    def _is_too_full(self) -> bool:
+        return len(self._entries) > self._most or self.bytes > self._most_bytes
 
     def _remove(self, key: K) -> None:
         _, size = self._entries.pop(key, (None, 0))
         self.bytes -= size
 
-    def clear(self) -> None:
-        """Keep nothing more, where memory is short."""
-        with self._lock:
-            self._entries.clear()
-            self.bytes = 0
 
+# ---- Matrices derived from a graph
 
-# ---- Kept
-
-
-T = TypeVar("T")
 LIMIT = "NEUPATH_CACHE_BYTES"
-"""The environment variable that says how many bytes are kept of one graph; a quarter of the memory without it."""
+"""The environment variable that limits the cache of one graph, in bytes; by default a quarter of the memory."""
+_LITTLE = 1 << 26
+"""Bytes that fit anywhere, so that the cache need not find out how much memory there is."""
 
 
-@dataclass
-class _GraphCache:
-    """What is kept of one graph, the last used last, and a lock for each thing that is being built."""
+class _GraphCache(LRU[Hashable, object]):
+    """The derived matrices of one graph; the newest stays, however large. Arrays that entries share count once."""
 
-    entries: OrderedDict[Hashable, object] = field(default_factory=OrderedDict)
-    building: dict[Hashable, RLock] = field(default_factory=dict)
+    def __init__(self) -> None:
+        super().__init__(most=sys.maxsize, most_bytes=sys.maxsize, size_of=lambda _: 0)
+
+    def _is_too_full(self) -> bool:
+        if len(self) < 2 and LIMIT not in os.environ:
+            return False
+        size = bytes_of(self.values())
+        return size > _limit(size) and len(self) > 1
 
 
-_kept: WeakKeyDictionary[HIN, _GraphCache] = WeakKeyDictionary()
-_changing = Lock()
-"""Held for the time that a dictionary takes to change, never while anything is built."""
+_caches: WeakKeyDictionary[HIN, _GraphCache] = WeakKeyDictionary()
+_creating = Lock()
+
+
+def graph_cache(hin: HIN) -> LRU[Hashable, object]:
+    """Return the cache of matrices derived from a graph; it lives as long as the graph."""
+    cache = _caches.get(hin)
+    if cache is None:
+        with _creating:
+            cache = _caches.setdefault(hin, _GraphCache())
+    return cache
 
 
 def cached(hin: HIN, key: Hashable, build: Callable[[], T]) -> T:
-    """Return what was built for this graph under this key, building it where it is not kept.
-
-    Two threads that ask for the same build it once; those who ask for something else do not wait.
-    """
-    found = find_cached(hin, key)
-    if found is not None:
-        return cast(T, found)
-    with _changing:
-        building = _kept.setdefault(hin, _GraphCache()).building.setdefault(key, RLock())
-    with building:
-        found = find_cached(hin, key)
-        if found is None:
-            found = build()
-            _keep(_kept[hin], key, found)
-        return cast(T, found)
-
-
-def find_cached(hin: HIN, key: Hashable) -> object | None:
-    """Return what is kept under a key, which is now the one used last; nothing where it is not."""
-    kept = _kept.get(hin)
-    if kept is None:
-        return None
-    with _changing:
-        found = kept.entries.get(key)
-        if found is not None:
-            kept.entries.move_to_end(key)
-        return found
-
-
-def _keep(kept: _GraphCache, key: Hashable, value: object) -> None:
-    limit = _limit()
-    with _changing:
-        kept.entries[key] = value
-        kept.building.pop(key, None)
-        while len(kept.entries) > 1 and bytes_of(list(kept.entries.values())) > limit:
-            kept.entries.popitem(last=False)
+    """Return what is cached for a graph under a key, building it the first time."""
+    return cast(T, graph_cache(hin).get(key, build))
 
 
 def bytes_of(value: object) -> int:
-    """Return how many bytes of arrays a value holds, each array once however often it is held."""
+    """Return how many bytes of arrays a value holds, each array once."""
     arrays: dict[int, int] = {}
     _count(value, arrays)
     return sum(arrays.values())
@@ -173,10 +167,15 @@ def _count(value: object, arrays: dict[int, int]) -> None:
             _count(getattr(value, name), arrays)
 
 
-def _limit() -> int:
-    given = os.environ.get(LIMIT)
-    if given is None:
+def _limit(size: int) -> int:
+    """Return the byte limit of a cache that holds `size` bytes."""
+    text = os.environ.get(LIMIT)
+    if text is None:
+        if size <= _LITTLE:
+            return _LITTLE
+        from neupath._runtime.resources import total_memory
+
         return total_memory() // 4
-    if not given.isdecimal():
-        raise QueryError(f"{LIMIT} is {given!r}; give a number of bytes, such as 2000000000")
-    return int(given)
+    if not text.isdecimal():
+        raise QueryError(f"{LIMIT} is {text!r}; give a number of bytes, such as 2000000000")
+    return int(text)

@@ -2,10 +2,13 @@
 
 import numpy as np
 
+from neupath._runtime.hashing import mix64
 from neupath.engine.product_kernels import compiled, insert, normalised, ranks_below
 from neupath.engine.products import Normalisation
 
-# ---- Numba kernels that build the index
+# ---- Building the index
+
+_mix64 = compiled(mix64)
 
 
 @compiled
@@ -15,18 +18,10 @@ def hash_rows(indptr, indices, data):
     for r in range(len(found)):
         value = np.uint64(0x9E3779B97F4A7C15)
         for i in range(indptr[r], indptr[r + 1]):
-            value = _scattered(value ^ np.uint64(indices[i]))
-            value = _scattered(value + np.uint64(np.int64(min(data[i], 1e12) * 1048576.0)))
+            value = _mix64(value ^ np.uint64(indices[i]))
+            value = _mix64(value + np.uint64(np.int64(min(data[i], 1e12) * 1048576.0)))
         found[r] = value
     return found
-
-
-@compiled
-def _scattered(value):
-    """Scatter the bits of a 64-bit number (the finaliser of splitmix64)."""
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))
 
 
 @compiled

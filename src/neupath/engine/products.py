@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, eye_array
 
 from neupath._runtime.resources import free_memory
-from neupath.engine.cache import cached, find_cached
+from neupath.engine.cache import cached, graph_cache
 from neupath.errors import GraphError
 from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.metapath import MetaPath, Step
@@ -283,7 +283,7 @@ def _counted(hin: HIN, metapath: MetaPath) -> list[Csr]:
     return multiply_chain(
         matrices,
         lambda span, build: cached(hin, key(span), build),
-        lambda span: find_cached(hin, key(span)) is not None,
+        lambda span: graph_cache(hin).find(key(span)) is not None,
     )
 
 

@@ -4,7 +4,6 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypedDict, Unpack, overload
 
@@ -46,6 +45,33 @@ class SearchOptions(TypedDict, total=False):
     threads: int | None
 
 
+EdgeWeight = tuple[Relation, int, int, float]
+"""The new weight of an edge: relation, source row, target row, weight; 0 removes the edge."""
+Binding = Callable[[HIN], "Scorer"]
+"""Returns the scorer over the version of a graph for which it was made."""
+
+
+class Updater(ABC):
+    """What a learned scorer computes from a live graph, updated where a change reaches it."""
+
+    @abstractmethod
+    def apply(self, hin: HIN, edges: Sequence[EdgeWeight]) -> None:
+        """Update to a graph with these edges changed, and perhaps new nodes at the end of their types."""
+
+    @abstractmethod
+    def snapshot(self) -> Binding:
+        """Return what makes the scorer of this version, whatever changes later."""
+
+
+@dataclass(frozen=True)
+class PathSims:
+    """A learned scorer that needs nothing of a graph but PathSim along some meta-paths."""
+
+    metapaths: tuple[str, ...]
+    over: Callable[[HIN, Sequence["Scorer"]], "Scorer"]
+    """Returns the scorer over a graph, given PathSim along each meta-path over it."""
+
+
 class Scorer(ABC):
     """Scores how similar targets are to a query, once fitted to a graph.
 
@@ -65,8 +91,11 @@ class Scorer(ABC):
         """Prepare to answer queries over a graph; return itself."""
 
     def bind(self, hin: HIN) -> Self:
-        """Return a new scorer of the same parameters, ready to answer queries over another graph."""
-        return type(self)(**self.params()).fit(hin)
+        """Return a new, ready scorer with the same parameters, and weights where it has learned, over another graph.
+
+        This scorer stays as it is. A model that has learned needs a graph with the same schema.
+        """
+        return type(self)(**self.params()).fit(hin)  # type: ignore[call-arg]
 
     @property
     @abstractmethod
@@ -184,6 +213,19 @@ class Scorer(ABC):
         """Return what tells its scores from others' with the same parameters: nothing, unless it has learned."""
         return ""
 
+    @property
+    def identity(self) -> object | None:
+        """What copies share that have learned the same; None for a scorer that learns nothing, which is fitted."""
+        return None
+
+    def updater(self, hin: HIN) -> Updater | None:  # noqa: ARG002
+        """Return what keeps this scorer up to date with a live graph; None where it must be bound to each version."""
+        return None
+
+    def as_pathsims(self) -> PathSims | None:
+        """Return the PathSims that this scorer consists of; None where it does not."""
+        return None
+
     def save(self, folder: str | Path) -> Path:
         """Write the scorer, without its graph, to a folder; `load_scorer` reads it back."""
         target = Path(folder)
@@ -205,54 +247,3 @@ def read_saved(folder: str | Path) -> tuple[str, dict[str, object]]:
         raise SourceError(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise SourceError(f"{path} is not a saved scorer: {error}") from error
-
-
-# ---- Following
-
-
-EdgeWeight = tuple[Relation, int, int, float]
-"""The weight that an edge of a relation has from now on, by rows; 0 takes it away."""
-Binding = Callable[[HIN], Scorer]
-"""Returns a scorer over the version of a graph for which it was made."""
-
-
-class Updater(ABC):
-    """What a scorer keeps of a graph that changes, brought up to date where a change reaches."""
-
-    @abstractmethod
-    def apply(self, hin: HIN, edges: Sequence[EdgeWeight]) -> None:
-        """Follow a change to a graph with these edges changed and perhaps new nodes at the end of their types."""
-
-    @abstractmethod
-    def as_it_is(self) -> Binding:
-        """Return what makes the scorer of this version, whatever follows."""
-
-
-@dataclass(frozen=True)
-class PathSims:
-    """A scorer that asks nothing of a graph but the PathSim of some meta-paths."""
-
-    metapaths: tuple[str, ...]
-    over: Callable[[HIN, Sequence[Scorer]], Scorer]
-    """Returns the scorer over a graph, given the measure of each meta-path over it."""
-
-
-class LearnedScorer(Scorer):
-    """A scorer that has learned something, and can be bound to another graph."""
-
-    @abstractmethod
-    def bind(self, hin: HIN) -> Self:
-        """Return the same scorer over another graph with the same schema: new nodes, new edges, or all new."""
-
-    @cached_property
-    def identity(self) -> object:
-        """What copies share that have learned the same; to learn anew ends it."""
-        return object()
-
-    def follower(self, hin: HIN) -> Updater | None:  # noqa: ARG002
-        """Return what follows a graph's changes for this scorer; nothing where it has to be bound anew."""
-        return None
-
-    def as_pathsims(self) -> PathSims | None:
-        """Return the PathSims of which this scorer is made; nothing where it is not."""
-        return None

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
+from itertools import accumulate
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
@@ -32,6 +34,49 @@ class Edges:
     sources: Rows
     targets: Rows
     weights: Floats | None = None
+
+
+@dataclass(frozen=True)
+class NodeNumbering:
+    """One numbering of all nodes, type after type in schema order: node `first(t) + row` is a row of type t.
+
+    Parameters
+    ----------
+    node_types
+        The types, in their order.
+    starts
+        The first number of each type, and one more that ends the last; shape (types + 1,).
+
+    >>> numbering = NodeNumbering.of({"author": 5, "paper": 3})
+    >>> numbering.first("paper"), numbering.rows("paper"), numbering.total
+    (5, slice(5, 8, None), 8)
+
+    """
+
+    node_types: tuple[str, ...]
+    starts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, sizes: Mapping[str, int]) -> "NodeNumbering":
+        """Number so many nodes of each type."""
+        return cls(tuple(sizes), (0, *accumulate(sizes.values())))
+
+    @property
+    def total(self) -> int:
+        return self.starts[-1]
+
+    def first(self, node_type: str) -> int:
+        """Return the number of the first node of a type."""
+        return self.starts[self.node_types.index(node_type)]
+
+    def rows(self, node_type: str) -> slice:
+        """Return the numbers of all nodes of a type."""
+        position = self.node_types.index(node_type)
+        return slice(self.starts[position], self.starts[position + 1])
+
+    def types(self) -> Rows:
+        """Return the position in `node_types` of each node's type; shape (total,)."""
+        return np.repeat(np.arange(len(self.node_types)), np.diff(self.starts)).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +124,11 @@ class HIN:
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (self.schema, dict(self.nodes), dict(self.matrices), self.notes)
 
+    @cached_property
+    def numbering(self) -> NodeNumbering:
+        """One numbering of the nodes of all types."""
+        return NodeNumbering.of({node_type: len(self.nodes[node_type]) for node_type in self.schema.node_types})
+
     def num_nodes(self, node_type: str) -> int:
         return len(self.nodes[self.schema.node_type(node_type)])
 
@@ -120,7 +170,9 @@ class HIN:
             return fitting[0]
         if fitting:
             raise QueryError(
-                f"{what} could be of type {' or '.join(fitting)}; say which with --type, in Python node_type"
+                f"{what} could be of type {' or '.join(fitting)}; say which with ‹node_type›",
+                parameter="node_type",
+                allowed=fitting,
             )
         raise NodeError(f"no node type knows all nodes of {what}: {listed(reasons, 2)}")
 

@@ -59,7 +59,7 @@ def summarise(hin: HIN, max_length: int = 4) -> Summary:
     """Count what a graph holds and list candidate meta-paths of each type.
 
     >>> from neupath import load
-    >>> describe(load("toy")).metapaths["venue"]
+    >>> summarise(load("toy")).metapaths["venue"]
     ['venue-paper-venue', 'venue-paper-author-paper-venue', 'venue-paper-venue-paper-venue']
     """
     return Summary(

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from neupath._runtime.group_commit import GroupCommit
-from neupath.engine.scorer import LearnedScorer, Scorer
+from neupath.engine.scorer import Scorer
 from neupath.errors import GraphError, WriteError
 from neupath.graph.hin import HIN
 from neupath.graph.nodes import Nodes, Rows
@@ -189,13 +189,13 @@ class LiveGraph:
 
     def fit(self, measure: Scorer) -> Scorer:
         """Return a measure or a trained model over the graph as it is, followed from now on where it can be."""
-        if isinstance(measure, LearnedScorer):
+        if measure.identity is not None:
             self.follow_model(measure)
         if isinstance(measure, PathMeasure):
             self.follow(measure)
         return self.view().fit(measure)
 
-    def follow_model(self, model: LearnedScorer) -> None:
+    def follow_model(self, model: Scorer) -> None:
         """Keep what a trained model needs up to date from now on."""
         with self._writing:
             self._state.follow_model(model)
@@ -257,7 +257,7 @@ class LiveStore:
         self.store = open_store(path)
         self.read_only = read_only
         self._share, self._followed = share, followed
-        self._fitted: dict[object, PathMeasure | LearnedScorer] = {}
+        self._fitted: dict[object, Scorer] = {}
         self._following = Lock()
         self._recent = Recent()
         self._grouped: GroupCommit[Batch, int] = GroupCommit(self._update_many)
@@ -286,7 +286,7 @@ class LiveStore:
         graph = LiveGraph(hin, facts.version, self._share)
         with self._following:
             for fitted in self._fitted.values():
-                graph.follow_model(fitted) if isinstance(fitted, LearnedScorer) else graph.follow(fitted)
+                graph.follow(fitted) if isinstance(fitted, PathMeasure) else graph.follow_model(fitted)
             self.graph, self.facts = graph, facts
         self._recent.keep(self.view())
 
@@ -311,13 +311,13 @@ class LiveStore:
             return
         if isinstance(scorer, PathMeasure):
             self._follow(key_of(scorer, self.view().hin), scorer)
-        elif isinstance(scorer, LearnedScorer) and (parts := scorer.as_pathsims()) is not None:
+        elif (parts := scorer.as_pathsims()) is not None:
             for metapath in parts.metapaths:
                 self.follow(PathSim(metapath))
-        elif isinstance(scorer, LearnedScorer):
+        elif scorer.identity is not None:
             self._follow(scorer.identity, scorer)
 
-    def _follow(self, key: object, fitted: PathMeasure | LearnedScorer) -> None:
+    def _follow(self, key: object, fitted: Scorer) -> None:
         """Follow what is asked for, and let go what was asked for longest ago."""
         with self._following:
             self.graph.fit(fitted)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from neupath.engine.scorer import Binding, LearnedScorer, Scorer, Updater
+from neupath.engine.scorer import Binding, Scorer, Updater
 from neupath.errors import GraphError
 from neupath.graph.hin import HIN
 from neupath.graph.nodes import Id, Nodes
@@ -44,7 +44,7 @@ class View:
 
     def fit(self, measure: Scorer) -> Scorer:
         """Return a measure or a trained model over this version: at once where it is followed, else from scratch."""
-        if isinstance(measure, LearnedScorer):
+        if measure.identity is not None:
             return self._bind(measure)
         if not isinstance(measure, PathMeasure) or (key := key_of(measure, self.hin)) not in self.halves:
             return measure.fit(self.hin)
@@ -58,7 +58,7 @@ class View:
         measure.hin_ = self.hin
         return LiveScorer(measure, self.hin, self.halves[scorer.key], self.version, scorer.key)
 
-    def _bind(self, model: LearnedScorer) -> Scorer:
+    def _bind(self, model: Scorer) -> Scorer:
         if model.identity in self.models:
             return self.models[model.identity](self.hin)
         parts = model.as_pathsims()
@@ -81,7 +81,7 @@ class State:
         self._halves: dict[Key, tuple[LiveHalf, LiveHalf]] = {}
         self.measures: dict[Key, PathMeasure] = {}
         self._followers: dict[object, Updater] = {}
-        self.models: dict[object, LearnedScorer] = {}
+        self.models: dict[object, Scorer] = {}
         self.view = View(version, hin, MappingProxyType({}))
 
     @property
@@ -138,19 +138,19 @@ class State:
         for key in [key for key, halves in self._halves.items() if not all(half.is_held for half in halves)]:
             del self._halves[key], self.measures[key]
 
-    def follow_model(self, model: LearnedScorer) -> None:
+    def follow_model(self, model: Scorer) -> None:
         """Build what a trained model needs over the graph as it is, to change with it from now on."""
         parts = model.as_pathsims()
         for metapath in parts.metapaths if parts else ():
             self.follow(PathSim(metapath))
-        follower = None if parts or model.identity in self.models else model.follower(self.view.hin)
+        follower = None if parts or model.identity in self.models else model.updater(self.view.hin)
         if follower is not None:
             self._followers[model.identity], self.models[model.identity] = follower, model
             self._publish(self.view.version, self.view.hin)
 
     def _publish(self, version: int, hin: HIN) -> None:
         views = {key: (left.arrays, right.arrays) for key, (left, right) in self._halves.items()}
-        models = {identity: follower.as_it_is() for identity, follower in self._followers.items()}
+        models = {identity: follower.snapshot() for identity, follower in self._followers.items()}
         self.view = View(version, hin, views, models)
 
     def _grow(self, change: RowChange) -> None:

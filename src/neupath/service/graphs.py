@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from neupath.engine.cache import LRU, bytes_of
 from neupath.engine.hits import Hits
 from neupath.engine.products import Factors
-from neupath.engine.scorer import LearnedScorer, Scorer, read_saved
+from neupath.engine.scorer import Scorer, read_saved
 from neupath.errors import NeuPathError, QueryError, did_you_mean, listed
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import arrow
@@ -320,7 +320,7 @@ class ScorerRegistry:
         if ready is None or self.source(graph).is_newest(ready.served):
             return ready
         renewed = ready.renewed(self.graph(graph))
-        return None if renewed is None else self._ready.keep(key, renewed)
+        return None if renewed is None else self._ready.put(key, renewed)
 
     def measure(self, graph: str, measure: str, metapath: str, as_of: int | None = None) -> Ready:
         """Return a measure over a meta-path of a graph, fitting it the first time."""
@@ -380,7 +380,7 @@ class ScorerRegistry:
 
     def _bind(self, source: GraphHandle | StoreHandle, name: str, as_of: int | None = None) -> Ready:
         known = self.models[name].get(source.name) if name in self.models else None
-        if known is not None and isinstance(known.scorer, LearnedScorer) and as_of is None:
+        if known is not None and known.scorer.identity is not None and as_of is None:
             return _fitted(source.follow(known.scorer), known.scorer)
         served = source.at(as_of)
         return Ready(served, load_scorer(self.folders[name], served.hin))

@@ -84,7 +84,7 @@ class Layer:
     def __len__(self) -> int:
         return self._before + len(self._own)
 
-    def as_it_is(self) -> "Layer":
+    def snapshot(self) -> "Layer":
         """Return a layer that never changes, and knows what this one knows now; the same one until there is more."""
         if self._kept is None or len(self._kept) != len(self):
             kept = copy.copy(self)
@@ -94,7 +94,7 @@ class Layer:
 
     def fork(self) -> "Layer":
         """Return a layer that knows the same classes and may learn others on its own."""
-        return Layer(self.as_it_is())
+        return Layer(self.snapshot())
 
     def find(self, keys: list[Key]) -> Ints:
         """Return the numbers of some classes, -1 for those not met yet."""
@@ -153,9 +153,9 @@ class ClassTable:
         """Return a table that knows the same classes and may learn others on its own."""
         return self._with([layer.fork() for layer in self.layers])
 
-    def as_it_is(self) -> "ClassTable":
+    def snapshot(self) -> "ClassTable":
         """Return a table that never changes, and knows what this one knows now."""
-        return self._with([layer.as_it_is() for layer in self.layers])
+        return self._with([layer.snapshot() for layer in self.layers])
 
     def _with(self, layers: list[Layer]) -> "ClassTable":
         copied = ClassTable(self.num_types, 0, self.cap)

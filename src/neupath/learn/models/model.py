@@ -6,6 +6,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, NotRequired, Self, TypedDict, cast
@@ -17,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from neupath._runtime.files import write_whole
-from neupath.engine.scorer import LearnedScorer, Scorer
+from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, SchemaError, SourceError
 from neupath.graph.hin import HIN, digest_nodes
 from neupath.graph.nodes import Rows
@@ -78,7 +79,7 @@ def _differences(one: dict[str, list[str]], other: dict[str, list[str]]) -> Iter
 # ---- Model
 
 
-class Model(LearnedScorer):
+class Model(Scorer):
     """A scorer of pairs of one node type that has learned something it must keep."""
 
     exact = False
@@ -101,6 +102,11 @@ class Model(LearnedScorer):
     @property
     def metapath_text(self) -> str | None:
         return None
+
+    @cached_property
+    def identity(self) -> object:
+        """What copies share that have learned the same; training again ends it."""
+        return object()
 
     @abstractmethod
     def _tensors(self) -> dict[str, Tensor]:

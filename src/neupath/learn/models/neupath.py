@@ -473,7 +473,7 @@ class NeuPath(PairModel):
         cap = self.slots if self.pooling in ("tmax", "max") else 0
         return ClassTable(len(hin.schema.node_types) if self.node_types else 1, self.layers, cap)
 
-    def follower(self, hin: HIN) -> LiveClasses:
+    def updater(self, hin: HIN) -> LiveClasses:
         """Return what follows a graph's changes: its background, refreshed where a change reaches."""
         self.check_graph(self._about(), hin)
         return LiveClasses(copy.copy(self), hin)

@@ -68,9 +68,9 @@ class VersionedArray:
     """An array of numbers, and the records of its changes since a copy; a new copy is made where they outweigh it.
 
     >>> numbers = VersionedArray(np.array([1, 2, 3]))
-    >>> before = numbers.as_it_is()
+    >>> before = numbers.snapshot()
     >>> numbers.put(np.array([1]), np.array([7]))
-    >>> before.array, numbers.now, numbers.as_it_is().array
+    >>> before.array, numbers.now, numbers.snapshot().array
     (array([1, 2, 3]), array([1, 7, 3]), array([1, 7, 3]))
     """
 
@@ -95,7 +95,7 @@ class VersionedArray:
         else:
             self._version = ArrayVersion(self._version.base, self._records, len(self._records))
 
-    def as_it_is(self) -> ArrayVersion:
+    def snapshot(self) -> ArrayVersion:
         """Return this version, which stays as it is."""
         return self._version
 
@@ -136,9 +136,9 @@ class LiveFlatGraph:
         """The graph as it is; it changes."""
         return FlatGraph(self._start, self._types, self._first.now, self._last.now, self._sources, self._kinds)
 
-    def as_it_is(self) -> Callable[[], FlatGraph]:
+    def snapshot(self) -> Callable[[], FlatGraph]:
         """Return what makes the graph of this version, whatever follows."""
-        first, last, sources, kinds = self._first.as_it_is(), self._last.as_it_is(), self._sources, self._kinds
+        first, last, sources, kinds = self._first.snapshot(), self._last.snapshot(), self._sources, self._kinds
         return lambda: FlatGraph(self._start, self._types, first.array, last.array, sources, kinds)
 
     def put(self, edges: Sequence[EdgeWeight]) -> Ints:
@@ -253,8 +253,8 @@ class LiveClasses(Updater):
             changed = nodes[differs]
             after.put(changed, found[differs])
 
-    def as_it_is(self) -> Binding:
+    def snapshot(self) -> Binding:
         """Return what makes the model over this version."""
-        model, graph, table = self._model, self._graph.as_it_is(), self._table.as_it_is()
-        background = [layer.as_it_is() for layer in self._background]
+        model, graph, table = self._model, self._graph.snapshot(), self._table.snapshot()
+        background = [layer.snapshot() for layer in self._background]
         return lambda hin: model.over_classes(hin, graph(), table, [layer.array for layer in background])
