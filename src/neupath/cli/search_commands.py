@@ -208,6 +208,6 @@ def _explain_model(hin: HIN, folder: Path, query: str, target: str, limit: int, 
     if as_json:
         print_json(found.to_dict())
     elif isinstance(found, AttentionExplanation):
-        out.print(render_looks(found.looks, f"{query} and {target}: {found.measure} = {found.score:.4f}"))
+        out.print(render_looks(found.paths, f"{query} and {target}: {found.measure} = {found.score:.4f}"))
     else:
         out.print(render_combined(found))

@@ -1,4 +1,4 @@
-"""Drawing: an explanation as a picture, one column for each position of the meta-path."""
+"""Drawings: an explanation as columns of nodes joined by paths, and the learning curve of a model."""
 
 import textwrap
 import warnings
@@ -23,33 +23,38 @@ from neupath.explain.explanation import Explanation, PathNode
 FORMATS = (".svg", ".png", ".pdf")
 _COLUMN_WIDTH, _ROW_HEIGHT = 2.4, 0.5  # inches
 _COLOURS = ("#3b6fb6", "#c4573a", "#3f8f5f", "#8a5fb0", "#b08a2e", "#4f8f96", "#a34f7c", "#6b6b6b")
-
 _SETTINGS: Any = {"svg.fonttype": "none", "svg.hashsalt": "neupath", "font.size": 9, "text.parse_math": False}
 
 Spot = tuple[int, PathNode]
-"""A node at a position: the same node may stand at several."""
+"""A node at a position of the path; a node can have several."""
+
+
+# ---- Explanations
 
 
 def draw_explanation(explanation: Explanation, path: str | Path) -> Path:
-    """Draw the path instances of an explanation to an SVG, PNG or PDF file; thicker lines carry more of the score."""
+    """Draw the path instances of an explanation; thicker lines carry more of the score.
+
+    Parameters
+    ----------
+    explanation
+        What `explain` returns.
+    path
+        The file to write, ending in .svg, .png or .pdf.
+    """
     target = Path(path)
     if target.suffix.lower() not in FORMATS:
         raise QueryError(f"cannot draw to {target}; the name must end in {', '.join(FORMATS)}")
     with rc_context(_SETTINGS), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing")  # names come in any script, fonts don't
-        figure = _draw(explanation)
-        metadata = {"Date": None} if target.suffix.lower() == ".svg" else {}
-        write_whole(target, lambda temporary: figure.savefig(temporary, metadata=metadata, dpi=160, facecolor="white"))
-    return target
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # names can be in any script, fonts are not
+        return _write(_draw(explanation), target)
 
 
 def _draw(explanation: Explanation) -> Figure:
     columns = _columns(explanation)
     tallest = max(len(column) for column in columns)
     size = (_COLUMN_WIDTH * len(columns), _ROW_HEIGHT * (tallest + 1) + 1.5)
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
+    figure, axes = _figure(size)
     axes.set_axis_off()
     axes.set_xlim(-0.5, len(columns) - 0.5)
     axes.set_ylim(-tallest / 2 - 0.7, tallest / 2 + 0.6)
@@ -60,14 +65,16 @@ def _draw(explanation: Explanation) -> Figure:
     }
     for (start, end), share in _edges(explanation).items():
         _draw_edge(axes, places[start], places[end], share / explanation.score if explanation.score else 0.0)
-    kinds = {kind: _COLOURS[i % len(_COLOURS)] for i, kind in enumerate(dict.fromkeys(explanation.node_types))}
+    distinct = dict.fromkeys(explanation.node_types)
+    colours = {node_type: _COLOURS[i % len(_COLOURS)] for i, node_type in enumerate(distinct)}
     for (_, node), place in places.items():
         axes.text(
             *place, _short(node.label), ha="center", va="center", color="white", zorder=3,
-            bbox={"boxstyle": "round,pad=0.45", "facecolor": kinds[node.node_type], "edgecolor": "white"},
+            bbox={"boxstyle": "round,pad=0.45", "facecolor": colours[node.node_type], "edgecolor": "white"},
         )  # fmt: skip
-    for position, kind in enumerate(explanation.node_types):
-        axes.text(position, tallest / 2 + 0.35, kind, ha="center", va="center", color=kinds[kind], weight="bold")
+    for position, node_type in enumerate(explanation.node_types):
+        place = position, tallest / 2 + 0.35
+        axes.text(*place, node_type, ha="center", va="center", color=colours[node_type], weight="bold")
     axes.text(
         (len(columns) - 1) / 2, -tallest / 2 - 0.45, _caption(explanation), ha="center", va="center", color="#555555"
     )
@@ -91,7 +98,7 @@ def _columns(explanation: Explanation) -> list[list[PathNode]]:
 
 
 def _edges(explanation: Explanation) -> dict[tuple[Spot, Spot], float]:
-    """Add up, for each pair of neighbouring spots, the shares of the paths that run through both."""
+    """Sum, for each pair of neighbouring spots, the shares of the paths through both."""
     shares: dict[tuple[Spot, Spot], float] = defaultdict(float)
     for instance in explanation.instances:
         for start, end in pairwise(enumerate(instance.nodes)):
@@ -123,12 +130,12 @@ def _short(text: str) -> str:
     return textwrap.shorten(clean, 28, placeholder="…") if " " in clean else clean[:27] + "…" * (len(clean) > 27)
 
 
+# ---- Learning curves
+
+
 def draw_curve(log: Sequence[Mapping[str, float]], path: str | Path) -> Path:
     """Draw training and validation errors over the epochs of a log to an SVG, PNG or PDF file."""
-    target = Path(path)
-    figure = Figure(figsize=(6, 3.6), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
+    figure, axes = _figure((6, 3.6))
     epochs = [entry["epoch"] for entry in log]
     for name, colour in (("train_rmse", _COLOURS[0]), ("validation_rmse", _COLOURS[1])):
         axes.plot(epochs, [entry[name] for entry in log], color=colour, label=name.replace("_rmse", ""), marker=".")
@@ -139,6 +146,19 @@ def draw_curve(log: Sequence[Mapping[str, float]], path: str | Path) -> Path:
     axes.grid(alpha=0.3)
     axes.legend(frameon=False)
     with rc_context(_SETTINGS):
-        metadata: Any = {"Date": None} if target.suffix.lower() == ".svg" else {}
-        write_whole(target, lambda temporary: figure.savefig(temporary, metadata=metadata, dpi=160, facecolor="white"))
+        return _write(figure, Path(path))
+
+
+# ---- Figures and files
+
+
+def _figure(size: tuple[float, float]) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.add_subplot()
+
+
+def _write(figure: Figure, target: Path) -> Path:
+    metadata: Any = {"Date": None} if target.suffix.lower() == ".svg" else {}
+    write_whole(target, lambda temporary: figure.savefig(temporary, metadata=metadata, dpi=160, facecolor="white"))
     return target

@@ -1,4 +1,4 @@
-"""Why a combination scores two nodes as it does: the share of each meta-path, and of each path instance in it."""
+"""Explanations: the path instances that make up the score of two nodes, and the share of each."""
 
 import heapq
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from neupath.graph.metapath import MetaPath, Step, arrow
 from neupath.graph.nodes import Id
 from neupath.measures import Combination, PathMeasure, measure_named
 
-# ---- Explanation
+# ---- The explanation of one meta-path
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class PathNode:
 class PathInstance:
     """One path from the query to the target.
 
-    `weight` is what it adds to the numerator: the product of what the measure gives each step, for path counts the
-    number of parallel edges or their weight. `share` is what it adds to the score. `links` are the relations it
+    `weight` is what it adds to the numerator: the product of the measure's entries at its steps, for path counts the
+    number of parallel edges or their weights. `share` is what it adds to the score. `links` are the relations it
     follows, such as "-writes->".
     """
 
@@ -61,7 +61,7 @@ class PathInstance:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why two nodes have their score: its parts, and the path instances that make it up."""
+    """Why two nodes have their score: its formula, and the path instances that make it up."""
 
     query: PathNode
     target: PathNode
@@ -71,14 +71,14 @@ class Explanation:
     normalisation: Normalisation
     score: float
     numerator: float
-    """M[x,y], the paths between the two, weighted as the measure does."""
+    """M[x,y], the paths between the two, as the measure weighs them."""
     query_norm: float
-    """M[x,x], what normalises by the query."""
+    """M[x,x], the norm of the query."""
     target_norm: float
-    """M[y,y], what normalises by the target."""
+    """M[y,y], the norm of the target."""
     instances: tuple[PathInstance, ...]
     num_instances: int
-    """How many distinct paths there are, shown or not."""
+    """The number of distinct paths, shown or hidden."""
 
     @property
     def num_hidden(self) -> int:
@@ -90,7 +90,7 @@ class Explanation:
 
     @property
     def hidden_share(self) -> float:
-        """What the paths not shown add to the score; with the shares of those shown it makes the score."""
+        """What the hidden paths add to the score; all shares sum to the score."""
         return max(0.0, self.score - sum(i.share for i in self.instances)) if self.num_hidden else 0.0
 
     @property
@@ -129,7 +129,20 @@ def explain(
 ) -> Explanation:
     """Find the path instances that make two nodes similar, heaviest first, ties in node order.
 
-    Only the paths shown are ever listed one by one: the others are counted and summed, so millions of them are no harm.
+    Paths beyond the limit are counted and summed but never listed, so that millions of them cost little.
+
+    Parameters
+    ----------
+    hin
+        The graph.
+    metapath
+        The meta-path, as a text or a `MetaPath`.
+    query, target
+        The two nodes, by id or unambiguous name.
+    measure
+        A name in `MEASURES`, or a measure with parameters of its own, such as `DWPC("APA", damping=0.5)`.
+    limit
+        The number of paths to show.
 
     >>> from neupath import load
     >>> why = explain(load("toy"), "APVPA", "Mike", "Mary", limit=1)
@@ -138,31 +151,38 @@ def explain(
     """
     if limit < 0:
         raise QueryError(f"limit is {limit}; show 0 or more paths")
-    if isinstance(measure, PathMeasure):  # one with settings of its own, such as DWPC's damping
-        settings: Any = measure.params() | {"metapath": metapath}
-        scorer = type(measure)(**settings).fit(hin)
-    else:
-        scorer = measure_named(measure, metapath).fit(hin)
+    scorer = _over(measure, metapath).fit(hin)
     path = scorer.metapath_
-    start, end = hin.find(path.source, query), hin.find(path.target, target)
+    x, y = hin.find(path.source, query), hin.find(path.target, target)
     key = ("steps", scorer.name, str(scorer.params()), path)
-    walks = _Walks(cached(hin, key, lambda: scorer.step_matrices(hin, path)), start, end)
-    score = float(scorer.score_rows(np.array([start]))[0, end])
-    unit = score / walks.total if walks.total else 0.0
+    walks = _Walks(cached(hin, key, lambda: scorer.step_matrices(hin, path)), x, y)
+    score = float(scorer.score_rows(np.array([x]))[0, y])
+    share_of_weight = score / walks.total if walks.total else 0.0
     return Explanation(
-        query=_node(hin, path.source, start),
-        target=_node(hin, path.target, end),
+        query=_node(hin, path.source, x),
+        target=_node(hin, path.target, y),
         metapath=str(path),
         node_types=path.node_types,
         measure=scorer.name,
         normalisation=scorer.normalisation,
         score=score,
         numerator=walks.total,
-        query_norm=float(scorer.factors_.left_norms[start]),
-        target_norm=float(scorer.factors_.right_norms[end]),
-        instances=tuple(_instance(hin, scorer, rows, weight, unit) for rows, weight in islice(walks.heaviest(), limit)),
+        query_norm=float(scorer.factors_.left_norms[x]),
+        target_norm=float(scorer.factors_.right_norms[y]),
+        instances=tuple(
+            _instance(hin, path, rows, weight, weight * share_of_weight)
+            for rows, weight in islice(walks.heaviest(), limit)
+        ),
         num_instances=walks.count,
     )
+
+
+def _over(measure: str | PathMeasure, metapath: str | MetaPath) -> PathMeasure:
+    """Return the measure of a name, or a copy of a measure, over a meta-path."""
+    if isinstance(measure, str):
+        return measure_named(measure, metapath)
+    params: Any = measure.params() | {"metapath": metapath}
+    return type(measure)(**params)
 
 
 def _node(hin: HIN, node_type: str, row: int) -> PathNode:
@@ -170,39 +190,40 @@ def _node(hin: HIN, node_type: str, row: int) -> PathNode:
     return PathNode(node_type, nodes.id(row), nodes.name(row))
 
 
-def _instance(hin: HIN, scorer: PathMeasure, rows: Sequence[int], weight: float, unit: float) -> PathInstance:
-    path = scorer.metapath_
+def _instance(hin: HIN, path: MetaPath, rows: Sequence[int], weight: float, share: float) -> PathInstance:
     return PathInstance(
         nodes=tuple(_node(hin, t, row) for t, row in zip(path.node_types, rows, strict=True)),
         links=tuple(_link(hin, step, u, v) for step, (u, v) in zip(path.steps, pairwise(rows), strict=True)),
         weight=weight,
-        share=weight * unit,
+        share=share,
     )
 
 
 def _link(hin: HIN, step: Step, source: int, target: int) -> str:
-    """Name the relations of a step that join these two nodes."""
+    """Name the relations of a step that join two nodes."""
     if len(step.links) == 1:
         return arrow(step.links)
     return arrow(tuple(link for link in step.links if hin.matrix(link)[source, target] > 0))
 
 
+# ---- Walks between two rows
+
+
 class _Walks:
     """The walks between two rows along a chain of matrices: their number, total weight, and the heaviest one by one.
 
-    Going forward from the start, only rows that are reached are kept; going back from the end, each gets the number,
-    the sum and the maximum of the weights of the walks from it to the end.
+    A forward pass finds the rows that walks from the start can visit at each position. A backward pass gives each of
+    them the number, the sum and the maximum of the weights of the walks from it to the end.
     """
 
     def __init__(self, chain: Sequence[Csr], start: int, end: int) -> None:
-        self._reached = [np.array([start])]  # the rows at each position
-        self._steps: list[Csr] = []  # the chain, cut down to rows reached; columns renumbered likewise
+        self._rows = [np.array([start])]  # that walks visit at each position
+        self._steps: list[Csr] = []  # the matrices between these rows
         for matrix in chain:
-            step = matrix[self._reached[-1]]
-            self._reached.append(np.unique(step.indices))
-            self._steps.append(step[:, self._reached[-1]])
-        last = self._reached[-1]
-        ending = (last == end).astype(np.float64)
+            step = matrix[self._rows[-1]]
+            self._rows.append(np.unique(step.indices))
+            self._steps.append(step[:, self._rows[-1]])
+        ending = (self._rows[-1] == end).astype(np.float64)
         sums, counts, self._best = ending, ending, [ending]
         for step in reversed(self._steps):
             sums, counts = step @ sums, (step > 0).astype(np.float64) @ counts
@@ -214,8 +235,8 @@ class _Walks:
     def heaviest(self) -> Iterator[tuple[tuple[int, ...], float]]:
         """Yield (rows, weight) of each walk, heaviest first, ties in row order.
 
-        The queue holds beginnings of walks by the weight of their best continuation, so the first whole walk that comes
-        out of it is the heaviest left.
+        The queue orders beginnings of walks by the weight of their best continuation, so the first whole walk that it
+        returns is the heaviest one left.
         """
         queue: list[tuple[float, tuple[int, ...], float]] = []
         if self._best[0][0] > 0:
@@ -224,7 +245,7 @@ class _Walks:
             _, places, weight = heapq.heappop(queue)
             position = len(places) - 1
             if position == len(self._steps):
-                yield tuple(int(rows[at]) for rows, at in zip(self._reached, places, strict=True)), weight
+                yield tuple(int(rows[at]) for rows, at in zip(self._rows, places, strict=True)), weight
                 continue
             step, onward = self._steps[position], self._best[position + 1]
             for at in range(step.indptr[places[-1]], step.indptr[places[-1] + 1]):
@@ -244,7 +265,7 @@ def _best_onward(step: Csr, best: Floats) -> Floats:
     return result
 
 
-# ---- Why a combination scores two nodes as it does
+# ---- Combinations and learned models
 
 
 @dataclass(frozen=True)
@@ -254,6 +275,12 @@ class ExplainedPart:
     weight: float
     share: float
     explanation: Explanation
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the part with the shares of its instances in the whole score."""
+        instances = self.explanation.instances
+        shares = [instance.to_dict() | {"share": self.weight * instance.share} for instance in instances]
+        return {"weight": self.weight, "share": self.share} | self.explanation.to_dict() | {"instances": shares}
 
 
 @dataclass(frozen=True)
@@ -267,20 +294,21 @@ class CombinedExplanation:
 
     def to_dict(self) -> dict[str, object]:
         """Return what `explain --model --json` prints."""
-        parts = [
-            {"weight": part.weight, "share": part.share} | part.explanation.to_dict() | {"instances": _shares(part)}
-            for part in self.parts
-        ]
+        parts = [part.to_dict() for part in self.parts]
         return {"query": self.query, "target": self.target, "score": self.score, "parts": parts}
-
-
-def _shares(part: ExplainedPart) -> list[dict[str, object]]:
-    """Return the instances of a part with their shares of the whole score."""
-    return [instance.to_dict() | {"share": part.weight * instance.share} for instance in part.explanation.instances]
 
 
 def explain_combination(combination: Combination, query: Id, target: Id, limit: int = 10) -> CombinedExplanation:
     """Find the meta-paths and path instances that make two nodes similar under a combination.
+
+    Parameters
+    ----------
+    combination
+        A fitted combination.
+    query, target
+        The two nodes, by id or unambiguous name.
+    limit
+        The number of paths to show for each meta-path.
 
     >>> from neupath import load
     >>> from neupath.measures import Part
@@ -299,24 +327,33 @@ def explain_combination(combination: Combination, query: Id, target: Id, limit: 
 
 @dataclass(frozen=True)
 class AttentionExplanation:
-    """What a learned model looked at to score two nodes: paths, each with its share of the model's attention."""
+    """What a learned model attends to when it scores two nodes: paths, each with its share of the attention."""
 
     query: Id
     target: Id
     measure: str
     score: float
-    looks: Sequence[Any]
+    paths: Sequence[Any]
 
     def to_dict(self) -> dict[str, object]:
         """Return what `explain --model --json` prints."""
-        paths = [asdict(look) | {"metapath": look.metapath} for look in self.looks]
+        paths = [asdict(path) | {"metapath": path.metapath} for path in self.paths]
         return {
             "query": self.query, "target": self.target, "measure": self.measure, "score": self.score, "paths": paths
         }  # fmt: skip
 
 
 def explain_model(scorer: Scorer, query: Id, target: Id, limit: int = 10) -> CombinedExplanation | AttentionExplanation:
-    """Find what a saved combination or model says of two nodes.
+    """Explain the score of two nodes under a combination or a learned model.
+
+    Parameters
+    ----------
+    scorer
+        A fitted combination, or a model that has `attention_paths`.
+    query, target
+        The two nodes, by id or unambiguous name.
+    limit
+        The number of paths to show.
 
     >>> from neupath import load
     >>> from neupath.measures import Part
@@ -327,6 +364,5 @@ def explain_model(scorer: Scorer, query: Id, target: Id, limit: int = 10) -> Com
         return explain_combination(scorer, query, target, limit)
     if not hasattr(scorer, "attention_paths"):
         raise QueryError(f"the saved {scorer.name} shows no paths of its own; explain its meta-path instead")
-    return AttentionExplanation(
-        query, target, scorer.name, scorer.score(query, target), scorer.attention_paths(query, target, limit)
-    )
+    paths = scorer.attention_paths(query, target, limit)
+    return AttentionExplanation(query, target, scorer.name, scorer.score(query, target), paths)

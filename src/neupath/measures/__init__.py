@@ -1,4 +1,12 @@
-"""Exact scorers, one file a formula."""
+"""Exact measures, one formula per file.
+
+`PathMeasure` is the base of measures over a meta-path (`PathSim`, `JoinSim`, `HeteSim`, `PathCount`, `PCRW`, `DWPC`),
+`GraphMeasure` that of measures over the whole graph (`PPR`, `RWR`, `SimRank`, `SCAN`, `CommuteTime`), and `Combination`
+is a weighted sum. A new measure is a class that declares its formula, and one line in `registry`. A measure says how it
+factorises (`half_legs`, `meets_at_nodes`); the live graph, the cluster and inference derive the rest.
+
+May import engine, graph, _runtime and errors.
+"""
 
 from neupath.measures.combination import Combination, Part
 from neupath.measures.commutetime import CommuteTime

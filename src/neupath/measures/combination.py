@@ -1,4 +1,4 @@
-"""Combination: a weighted sum of exact measures over several meta-paths, as inferred from examples."""
+"""Combination: a weighted sum of measures over several meta-paths, as `infer` finds it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,12 +15,25 @@ from neupath.graph.nodes import Mask, Rows
 from neupath.measures.path_measure import PathMeasure
 from neupath.measures.registry import measure_named
 
-_QUERIES_AT_ONCE = 64
+_QUERIES_PER_BLOCK = 64
 
 
 @dataclass(frozen=True)
 class Part:
-    """One measure over one meta-path, and its weight in the sum."""
+    """One measure over one meta-path, and its weight in the sum.
+
+    Parameters
+    ----------
+    measure
+        A name in `MEASURES`.
+    metapath
+        The meta-path, as a text or a `MetaPath`.
+    weight
+        Its weight, 0 or more.
+
+    >>> Part("pathsim", "APVPA", 0.75).to_dict()
+    {'measure': 'pathsim', 'metapath': 'APVPA', 'weight': 0.75}
+    """
 
     measure: str
     metapath: str | MetaPath
@@ -33,7 +46,12 @@ class Part:
 class Combination(Scorer):
     """Add up exact measures over several meta-paths, each with its weight.
 
-    s(x, y) = Σ weight·measure(x, y)
+        s(x, y) = Σ weight·measure(x, y)
+
+    Parameters
+    ----------
+    parts
+        The measures with their meta-paths and weights, as `Part` or as its `to_dict`.
 
     >>> from neupath import load
     >>> parts = [Part("pathsim", "APVPA", 0.75), Part("pathsim", "APA", 0.25)]
@@ -62,7 +80,8 @@ class Combination(Scorer):
         for other in self.measures_[1:]:
             if (other.source_type, other.target_type) != (first.source_type, first.target_type):
                 raise QueryError(
-                    f"{first.metapath_text} and {other.metapath_text} rank different types, and cannot be combined"
+                    f"{first.metapath_text} and {other.metapath_text} rank different types; combine meta-paths with "
+                    f"the same first and last type"
                 )
         return self
 
@@ -78,7 +97,7 @@ class Combination(Scorer):
 
     @property
     def metapath_text(self) -> str | None:
-        """The meta-path where there is but one."""
+        """The meta-path where there is only one."""
         self._fitted()
         return self.measures_[0].metapath_text if len(self.measures_) == 1 else None
 
@@ -90,15 +109,12 @@ class Combination(Scorer):
         return total
 
     def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
-        """Return the k best related targets of each query; one part alone goes through the fused kernel."""
+        """Return the k best related targets of each query; a single part uses the engine's kernel."""
         if len(self.parts) == 1 and self.parts[0].weight > 0:
-            found = self.measures_[0].rank_rows(queries, skipped, k, candidates, threads)
-            return Ranking(found.rows, found.scores * self.parts[0].weight, found.sizes)
-        blocks = [
-            self._rank_block(queries[at : at + _QUERIES_AT_ONCE], skipped[at : at + _QUERIES_AT_ONCE], k, candidates)
-            for at in range(0, len(queries), _QUERIES_AT_ONCE)
-        ]
-        return stacked(blocks)
+            ranking = self.measures_[0].rank_rows(queries, skipped, k, candidates, threads)
+            return Ranking(ranking.rows, ranking.scores * self.parts[0].weight, ranking.sizes)
+        blocks = [slice(start, start + _QUERIES_PER_BLOCK) for start in range(0, len(queries), _QUERIES_PER_BLOCK)]
+        return stacked([self._rank_block(queries[block], skipped[block], k, candidates) for block in blocks])
 
     def _rank_block(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None) -> Ranking:
         return related(top_k_of_scores(self.score_rows(queries), skipped, k, candidates))
@@ -108,4 +124,4 @@ def _part_of(content: dict[str, object]) -> Part:
     try:
         return Part(str(content["measure"]), str(content["metapath"]), float(str(content["weight"])))
     except (KeyError, TypeError, ValueError) as error:
-        raise QueryError(f"{content!r} is no part of a combination: it needs measure, metapath and weight") from error
+        raise QueryError(f"{content!r} is not a part of a combination; give measure, metapath and weight") from error

@@ -1,4 +1,4 @@
-"""Numba kernels of the measures over the whole graph."""
+"""Numba kernel of commute time."""
 
 import numpy as np
 
@@ -10,8 +10,8 @@ def inverse_diagonal(indptr, indices, data, pivots):
     """Return the diagonal of (L·D·Lᵀ)⁻¹ from its factors, L by sorted columns with a diagonal of ones.
 
     Takahashi's recurrence: with Z the inverse, Z·L = L⁻ᵀ·D⁻¹ is upper triangular, so that column j of Z below its
-    diagonal is -Z[I,I]·L[I,j], I being the rows where L has an entry in column j. All entries of Z this needs lie where
-    L has one, too, so no others are computed.
+    diagonal is -Z[I,I]·L[I,j], I being the rows where L has an entry in column j. L has entries at all places of Z that
+    this needs, so no others are computed.
     """
     count = len(pivots)
     z = np.zeros(len(data))

@@ -1,4 +1,4 @@
-"""Walks that start again: the series behind personalised PageRank and random walk with restart."""
+"""GraphMeasure: the base class of measures over the whole graph, and the walks with restart that some are made of."""
 
 from abc import abstractmethod
 from math import ceil, log
@@ -14,22 +14,24 @@ from neupath.errors import QueryError
 from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.nodes import Mask, Rows
 
-# ---- GraphMeasure
-
-
-_QUERIES_AT_ONCE = 64
+_QUERIES_PER_BLOCK = 64
 
 
 class GraphMeasure(Scorer):
     """A measure over all paths of the graph at once, between nodes of one type.
 
-    A is the weight of the edges between any two nodes, whatever their types: relations are added up, and every edge can
-    be walked both ways, so that A is symmetric.
+    A[u,v] is the weight of all edges between two nodes of any types: relations are added up, and every edge can be
+    walked both ways, so that A is symmetric.
+
+    Parameters
+    ----------
+    node_type
+        The type of queries and targets.
     """
 
     exact = True
     settings: ClassVar[tuple[str, ...]] = ()
-    """What the constructor takes besides the node type."""
+    """The parameters of the constructor besides the node type."""
 
     def __init__(self, node_type: str) -> None:
         self.node_type = node_type
@@ -44,11 +46,11 @@ class GraphMeasure(Scorer):
 
     @abstractmethod
     def _prepare(self, adjacency: Csr) -> None:
-        """Compute what all queries need; shape of A (nodes, nodes), sparse."""
+        """Compute what all queries need from A; shape (nodes, nodes), sparse."""
 
     @abstractmethod
     def _score_nodes(self, nodes: Rows) -> Floats:
-        """Return the score of some nodes with every node of the type, each as if alone; shape (queries, targets)."""
+        """Return the score of each given node with every node of the type; shape (queries, targets)."""
 
     @property
     def source_type(self) -> str:
@@ -64,12 +66,13 @@ class GraphMeasure(Scorer):
         return None
 
     def params(self) -> dict[str, object]:
-        found = {"node_type": getattr(self, "node_type_", self.node_type)}
-        return found | {name: getattr(self, name) for name in self.settings}
+        node_type = {"node_type": getattr(self, "node_type_", self.node_type)}
+        return node_type | {name: getattr(self, name) for name in self.settings}
 
     def score_rows(self, queries: Rows) -> Floats:
         nodes = self.rows_.start + np.asarray(queries, dtype=np.int64)
-        blocks = [self._score_nodes(nodes[at : at + _QUERIES_AT_ONCE]) for at in range(0, len(nodes), _QUERIES_AT_ONCE)]
+        starts = range(0, len(nodes), _QUERIES_PER_BLOCK)
+        blocks = [self._score_nodes(nodes[start : start + _QUERIES_PER_BLOCK]) for start in starts]
         return np.concatenate([np.zeros((0, self.rows_.stop - self.rows_.start)), *blocks])
 
     def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
@@ -77,7 +80,7 @@ class GraphMeasure(Scorer):
 
 
 def check_share(name: str, value: float) -> float:
-    """Refuse a number that is not between 0 and 1."""
+    """Return the value of a parameter; raise if it is not between 0 and 1."""
     if not 0 < value < 1:
         raise QueryError(f"{name} is {value}; it must lie between 0 and 1")
     return value
@@ -90,33 +93,33 @@ def first_rows(hin: HIN) -> dict[str, int]:
 
 
 def whole_adjacency(hin: HIN) -> Csr:
-    """Return the edges of all relations, both ways, over all nodes in one numbering; shape (nodes, nodes), sparse."""
+    """Return A over all nodes in one numbering; shape (nodes, nodes), sparse."""
     first = first_rows(hin)
     size = sum(len(nodes) for nodes in hin.nodes.values())
     total = csr_array((size, size), dtype=np.float64)
     for relation, matrix in hin.matrices.items():
         entries = matrix.tocoo()
         places = (entries.row + first[relation.source], entries.col + first[relation.target])
-        own = coo_array((entries.data, places), shape=(size, size)).tocsr()
-        back = own.T - diags_array(own.diagonal()) if relation.directed else csr_array((size, size))  # loops once
-        total = total + own + back
+        forth = coo_array((entries.data, places), shape=(size, size)).tocsr()
+        back = forth.T - diags_array(forth.diagonal()) if relation.directed else csr_array((size, size))  # loops once
+        total = total + forth + back
     return freeze(csr_array(total))
 
 
-# ---- Walks that start again
+# ---- Walks with restart
 
 
 def walk_with_restart(matrix: Csr, nodes: Rows, damping: float, tolerance: float) -> Floats:
     """Return (1 - damping)·Σ_k (damping·matrix)^k·e_q for each node q, as columns; shape (nodes, queries).
 
-    The sum ends where what is left of it is less than the tolerance, for a matrix of norm 1.
+    The sum ends where the rest of it is less than the tolerance, for a matrix of norm 1.
     """
     start = np.zeros((matrix.shape[0], len(nodes)))
     start[nodes, np.arange(len(nodes))] = 1.0
-    found = start
+    visits = start
     for _ in range(ceil(log(tolerance) / log(damping))):
-        found = damping * (matrix @ found) + (1 - damping) * start
-    return found
+        visits = damping * (matrix @ visits) + (1 - damping) * start
+    return visits
 
 
 def degree_power(adjacency: Csr, power: float) -> Csr:

@@ -1,4 +1,4 @@
-"""Personalised PageRank (Jeh, Widom, WWW 2003), over the whole graph."""
+"""PPR, personalised PageRank."""
 
 from scipy.sparse import csr_array
 
@@ -10,8 +10,19 @@ from neupath.measures.graph_measure import GraphMeasure, check_share, degree_pow
 class PPR(GraphMeasure):
     """Give how often a random walk visits the target that, before each step, may start again at the query.
 
-    π = damping·A·D⁻¹·π + (1 - damping)·e_q,  D the degrees: the share of its time the walk spends at each node, so
-    that it favours nodes with many edges. Not symmetric. What the sum leaves out is less than `tolerance`.
+        π = damping·A·D⁻¹·π + (1 - damping)·e_q,    D the degrees
+
+    π is the share of its time that the walk spends at each node, so that it favours nodes with many edges. It is not
+    symmetric. Jeh, Widom, WWW 2003.
+
+    Parameters
+    ----------
+    node_type
+        The type of queries and targets.
+    damping
+        The probability of another step rather than a new start, between 0 and 1.
+    tolerance
+        A bound on the part of π that the finite sum leaves out.
 
     >>> from neupath import load
     >>> hits = PPR("author").fit(load("toy")).top_k("Mike", k=2)

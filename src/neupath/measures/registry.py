@@ -1,4 +1,4 @@
-"""The measures by name."""
+"""The measures by name: a new one is one line here."""
 
 from neupath.errors import QueryError, did_you_mean, listed
 from neupath.graph.metapath import MetaPath
@@ -19,23 +19,29 @@ from neupath.measures.simrank import SimRank
 MEASURES: dict[str, type[PathMeasure]] = {
     measure.name: measure for measure in (PathSim, JoinSim, HeteSim, PathCount, PCRW, DWPC)
 }
-
+"""Measures over a meta-path."""
 
 GRAPH_MEASURES: dict[str, type[GraphMeasure]] = {
     measure.name: measure for measure in (PPR, RWR, SimRank, SCAN, CommuteTime)
 }
-"""Those that look at the whole graph, and take a node type instead of a meta-path."""
+"""Measures over the whole graph, which take a node type instead of a meta-path."""
 
 
 def measure_named(name: str, metapath: str | MetaPath) -> PathMeasure:
-    """Make the measure with this name over a meta-path.
+    """Make the measure of a name over a meta-path.
+
+    Parameters
+    ----------
+    name
+        One of `MEASURES`, in any case.
+    metapath
+        The meta-path, as a text or a `MetaPath`.
 
     >>> type(measure_named("PathSim", "APA")).__name__
     'PathSim'
     """
-    found = MEASURES.get(name.lower())
-    if found is not None:
-        return found(metapath)
+    if name.lower() in MEASURES:
+        return MEASURES[name.lower()](metapath)
     if name.lower() in GRAPH_MEASURES:
         raise QueryError(
             f"{name.lower()} looks at the whole graph and takes no meta-path; leave it out, or use one of "
@@ -45,14 +51,20 @@ def measure_named(name: str, metapath: str | MetaPath) -> PathMeasure:
 
 
 def graph_measure_named(name: str, node_type: str) -> GraphMeasure:
-    """Make the measure with this name over the whole graph.
+    """Make the measure of a name over the whole graph.
+
+    Parameters
+    ----------
+    name
+        One of `GRAPH_MEASURES`, in any case.
+    node_type
+        The type of queries and targets.
 
     >>> type(graph_measure_named("SimRank", "author")).__name__
     'SimRank'
     """
-    found = GRAPH_MEASURES.get(name.lower())
-    if found is not None:
-        return found(node_type)
+    if name.lower() in GRAPH_MEASURES:
+        return GRAPH_MEASURES[name.lower()](node_type)
     if name.lower() in MEASURES:
         raise QueryError(
             f"{name.lower()} needs a meta-path; give one, or use a measure of the whole graph: {listed(GRAPH_MEASURES)}"
@@ -61,5 +73,5 @@ def graph_measure_named(name: str, node_type: str) -> GraphMeasure:
 
 
 def _unknown(name: str) -> QueryError:
-    every = [*MEASURES, *GRAPH_MEASURES]
-    return QueryError(f"no measure {name!r} (there are {listed(every)}){did_you_mean(name, every)}")
+    names = [*MEASURES, *GRAPH_MEASURES]
+    return QueryError(f"no measure {name!r} (there are {listed(names)}){did_you_mean(name, names)}")

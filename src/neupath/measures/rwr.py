@@ -1,4 +1,4 @@
-"""Random walk with restart (Tong, Faloutsos, Pan, ICDM 2006), over the whole graph."""
+"""RWR, random walk with restart."""
 
 from scipy.sparse import csr_array
 
@@ -10,10 +10,19 @@ from neupath.measures.graph_measure import GraphMeasure, check_share, degree_pow
 class RWR(GraphMeasure):
     """Walk and start again at the query, with edges weighted by the degrees of both their ends.
 
-    r = damping·D^-½·A·D^-½·r + (1 - damping)·e_q
+        r = damping·D^-½·A·D^-½·r + (1 - damping)·e_q,    D the degrees
 
-    Where personalised PageRank divides by the degree of the node it leaves, this divides by the roots of both degrees,
-    as Tong et al. do: the scores are symmetric, and hubs gain less. What the sum leaves out is less than `tolerance`.
+    Personalised PageRank divides by the degree of the node it leaves; this divides by the roots of both degrees, so
+    that scores are symmetric and hubs gain less. Tong, Faloutsos, Pan, ICDM 2006.
+
+    Parameters
+    ----------
+    node_type
+        The type of queries and targets.
+    damping
+        The weight of another step rather than a new start, between 0 and 1.
+    tolerance
+        A bound on the part of r that the finite sum leaves out.
 
     >>> from neupath import load
     >>> hits = RWR("author").fit(load("toy")).top_k("Mike", k=2)

@@ -1,4 +1,4 @@
-"""The structural similarity of SCAN (Xu, Yuruk, Feng, Schweiger, KDD 2007), over the whole graph."""
+"""SCAN's structural similarity."""
 
 from scipy.sparse import csr_array, eye_array
 
@@ -12,9 +12,15 @@ from neupath.measures.graph_measure import GraphMeasure
 class SCAN(GraphMeasure):
     """Count shared neighbours, relative to how many both have.
 
-    σ(x, y) = |Γ(x) ∩ Γ(y)| / √(|Γ(x)|·|Γ(y)|),  Γ(v) the neighbours of v, whatever their types, and v itself.
+        σ(x, y) = |Γ(x) ∩ Γ(y)| / √(|Γ(x)|·|Γ(y)|),    Γ(v) the neighbours of v of any type, and v itself
 
-    It is the cosine of two rows of A + I with all weights 1, and so ranked as fast as any path.
+    It is the cosine of two rows of A + I with all weights 1, so the engine ranks it as fast as a path.
+    Xu, Yuruk, Feng, Schweiger, KDD 2007.
+
+    Parameters
+    ----------
+    node_type
+        The type of queries and targets.
 
     >>> from neupath import load
     >>> round(SCAN("paper").fit(load("toy")).score("Mike-SIGMOD-1", "Mike-SIGMOD-2"), 4)
@@ -24,9 +30,9 @@ class SCAN(GraphMeasure):
     name = "scan"
 
     def _prepare(self, adjacency: Csr) -> None:
-        joined = csr_array(adjacency + eye_array(adjacency.shape[0], format="csr"))[self.rows_]
-        joined.data[:] = 1.0
-        self.factors_ = mirrored(freeze(csr_array(joined)))
+        neighbours = csr_array(adjacency + eye_array(adjacency.shape[0], format="csr"))[self.rows_]
+        neighbours.data[:] = 1.0
+        self.factors_ = mirrored(freeze(csr_array(neighbours)))
 
     def _score_nodes(self, nodes: Rows) -> Floats:
         return score_product(self.factors_, Normalisation.COSINE, nodes - self.rows_.start)

@@ -1,4 +1,4 @@
-"""SimRank (Jeh, Widom, KDD 2002), over the whole graph, one query at a time."""
+"""SimRank, one query at a time."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,23 +12,34 @@ from neupath.graph.hin import Csr, Floats
 from neupath.graph.nodes import Rows
 from neupath.measures.graph_measure import GraphMeasure, check_share, degree_power
 
-_ROWS_AT_ONCE = 256
+_ROWS_PER_BLOCK = 256
 _DENSE = 0.05
-"""The share of entries above which a sparse product takes longer than a dense one."""
+"""The share of entries above which a dense product is faster than a sparse one."""
 
 
 class SimRank(GraphMeasure):
     """Two nodes are similar where their neighbours are.
 
-    S_k(x, y) = decay·mean_{i ~ x, j ~ y} S_{k-1}(i, j),  S_k(x, x) = 1,  S_0 = I; neighbours count by their weights.
+        S_k(x, y) = decay·mean_{i ~ x, j ~ y} S_{k-1}(i, j),    S_k(x, x) = 1,    S_0 = I
 
-    The score is S_k after `iterations` steps, exactly, and less than decay^(iterations + 1) from its limit (Lizorkin et
-    al., VLDB 2008). With U = D⁻¹·A each step is S_k = decay·U·S_{k-1}·Uᵀ + C_k, where the diagonal C_k puts the ones
-    back. So one query needs a single vector walked out and back,
+    The mean weighs neighbours by their edges. The score is S_k after `iterations` steps, exactly, and less than
+    decay^(iterations + 1) from its limit. Jeh, Widom, KDD 2002; Lizorkin et al., VLDB 2008.
+
+    With U = D⁻¹·A a step is S_k = decay·U·S_{k-1}·Uᵀ + C_k, where the diagonal C_k restores the ones. So a query needs
+    one vector, multiplied out and back, and no matrix of all pairs:
 
         S_k·e_q = Σ_j decay^j·U^j·C_{k-j}·(Uᵀ)^j·e_q
 
-    and no matrix of all pairs. The C_k are found once a graph, from walks that start at every node.
+    The C_k are computed once per graph, from walks that start at every node.
+
+    Parameters
+    ----------
+    node_type
+        The type of queries and targets.
+    decay
+        How much similarity each step away loses, between 0 and 1.
+    iterations
+        The number of steps k.
 
     >>> from neupath import load
     >>> hits = SimRank("author").fit(load("toy")).top_k("Mike", k=2)
@@ -52,26 +63,26 @@ class SimRank(GraphMeasure):
         self.corrections_ = cached(self.hin_, key, self._find_corrections)
 
     def _find_corrections(self) -> list[Floats]:
-        """Return C_0 to C_{iterations-1}, the last but one: the query's own score is 1 by definition."""
-        found = [np.ones(self.out_.shape[0])]
+        """Return C_0 to C_{iterations-1}; the last one is not needed, since a node scores 1 with itself."""
+        corrections = [np.ones(self.out_.shape[0])]
         for k in range(1, self.iterations):
-            met = [self._meetings(rows, found, k) for rows in self._blocks()]
-            found.append(1 - np.concatenate([np.zeros(0), *met]))
-        return found
+            meetings = [self._meetings(rows, corrections, k) for rows in self._blocks()]
+            corrections.append(1 - np.concatenate([np.zeros(0), *meetings]))
+        return corrections
 
     def _blocks(self) -> Iterator[Rows]:
-        everyone = np.arange(self.out_.shape[0])
-        return (everyone[at : at + _ROWS_AT_ONCE] for at in range(0, len(everyone), _ROWS_AT_ONCE))
+        nodes = np.arange(self.out_.shape[0])
+        return (nodes[start : start + _ROWS_PER_BLOCK] for start in range(0, len(nodes), _ROWS_PER_BLOCK))
 
     def _meetings(self, nodes: Rows, corrections: list[Floats], k: int) -> Floats:
         """Return decay·(U·S_{k-1}·Uᵀ)[q, q] of some nodes q; shape (nodes,)."""
         total = np.zeros(len(nodes))
-        walked: Any = csr_array(eye_array(self.out_.shape[0], format="csr")[nodes])
+        walks: Any = csr_array(eye_array(self.out_.shape[0], format="csr")[nodes])
         for step in range(1, k + 1):
-            walked = walked @ self.out_
-            if not isinstance(walked, np.ndarray) and walked.nnz > _DENSE * np.prod(walked.shape):
-                walked = walked.toarray()
-            squares = walked * walked if isinstance(walked, np.ndarray) else walked.multiply(walked)
+            walks = walks @ self.out_
+            if not isinstance(walks, np.ndarray) and walks.nnz > _DENSE * np.prod(walks.shape):
+                walks = walks.toarray()
+            squares = walks * walks if isinstance(walks, np.ndarray) else walks.multiply(walks)
             total += self.decay**step * np.asarray(squares @ corrections[k - step])
         return total
 
@@ -79,12 +90,12 @@ class SimRank(GraphMeasure):
         columns = np.arange(len(nodes))
         start = np.zeros((self.out_.shape[0], len(nodes)))
         start[nodes, columns] = 1.0
-        walked: list[Floats] = [start]
+        walks: list[Floats] = [start]
         for _ in range(self.iterations):
-            walked.append(np.asarray(self.back_ @ walked[-1]))
-        found = walked.pop()
+            walks.append(np.asarray(self.back_ @ walks[-1]))
+        scores = walks.pop()
         for corrections in self.corrections_[1:]:
-            found = self.decay * np.asarray(self.out_ @ found) + corrections[:, None] * walked.pop()
-        found = self.decay * np.asarray(self.out_ @ found)
-        found[nodes, columns] = 1.0
-        return found[self.rows_].T
+            scores = self.decay * np.asarray(self.out_ @ scores) + corrections[:, None] * walks.pop()
+        scores = self.decay * np.asarray(self.out_ @ scores)
+        scores[nodes, columns] = 1.0
+        return scores[self.rows_].T
