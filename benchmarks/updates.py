@@ -1,7 +1,7 @@
 """Durable updates at a steady rate while others read: how long each takes, and whether any read is torn.
 
 `python benchmarks/updates.py` offers 10,000 updates a minute to a store of a million edges for two minutes, beside 8
-readers, in stretches that take turns with stretches of the same readers alone. Most batches are one edge, drawn as the
+readers, in stretches that take turns with stretches of the same readers alone. Most updates are one edge, drawn as the
 graph has them; every tenth is an exchange that the readers watch (tests/live/tearing.py). `--service` does it over
 HTTP, with the service in a process of its own. `--torn` takes the protection away, to show that the watching finds it.
 """
@@ -29,21 +29,21 @@ from neupath import HIN, PathSim
 from neupath.client import Client
 from neupath.graph.nodes import Id
 from neupath.live import LiveStore
-from neupath.store import Batch, EdgeLine, check, write_store
+from neupath.store import Edge, Update, check, write_store
 
 PATH = "author-paper-author"
 STRETCH = 10.0
 """Seconds of readers beside writers, and then of readers alone."""
 WATCHED = 10
-"""One batch of so many is an exchange."""
+"""One update of so many is an exchange."""
 
 
 class Caller(ABC):
     """How one thread reaches the graph."""
 
     @abstractmethod
-    def update(self, batch: Batch) -> int:
-        """Write a batch and return its version."""
+    def update(self, update: Update) -> int:
+        """Write an update and return its version."""
 
     @abstractmethod
     def search(self, author: int) -> None:
@@ -60,8 +60,8 @@ class Direct(Caller):
     def __init__(self, live: LiveStore) -> None:
         self._live = live
 
-    def update(self, batch: Batch) -> int:
-        return self._live.update(batch)
+    def update(self, update: Update) -> int:
+        return self._live.update(update)
 
     def search(self, author: int) -> None:
         self._live.view().fit(PathSim(PATH)).top_k(author, k=10, threads=1)
@@ -76,10 +76,10 @@ class Remote(Caller):
     def __init__(self, url: str, num_venues: int) -> None:
         self._client, self._num_venues = Client(url), num_venues
 
-    def update(self, batch: Batch) -> int:
-        added = [(edge.relation, edge.source, edge.target, edge.weight) for edge in batch.add_edges]
-        removed = [(edge.relation, edge.source, edge.target) for edge in batch.remove_edges]
-        return self._client.update("store", added, removed, [(node.node_type, node.id) for node in batch.add_nodes])
+    def update(self, update: Update) -> int:
+        added = [(edge.relation, edge.source, edge.target, edge.weight) for edge in update.add_edges]
+        removed = [(edge.relation, edge.source, edge.target) for edge in update.remove_edges]
+        return self._client.update("store", added, removed, [(node.node_type, node.id) for node in update.add_nodes])
 
     def search(self, author: int) -> None:
         self._client._calls.read_bytes("GET", f"/api/graphs/store/search?query={author}&metapath={PATH}&k=10")
@@ -105,7 +105,7 @@ class Writer:
         self.unseen = 0
 
     def write(self) -> None:
-        """Write one batch; once an exchange is acknowledged, every reader must see it."""
+        """Write one update; once an exchange is acknowledged, every reader must see it."""
         self._count += 1
         if self._count % WATCHED:
             self._caller.update(self._draw())
@@ -113,9 +113,9 @@ class Writer:
             version = self._caller.update(self._exchange.next())
             self.unseen += self._caller.see(self._exchange.authors)[0] < version
 
-    def _draw(self) -> Batch:
+    def _draw(self) -> Update:
         source, target = self._rng.integers(0, self._entries.nnz, 2)
-        return Batch([EdgeLine("writes", int(self._entries.row[source]), int(self._entries.col[target]))])
+        return Update([Edge("writes", int(self._entries.row[source]), int(self._entries.col[target]))])
 
 
 class Reader:

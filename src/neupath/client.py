@@ -352,10 +352,10 @@ class Client:
     ) -> int:
         """Change a store, all or nothing, and return the new version, which is on disk then.
 
-        Edges are (relation, source, target), with a weight after it to add one; nodes are (type, id), with a name after
-        it to add one that has any. Each may be an object as the service takes it, for attributes.
+        Edges are (relation, source, target), with a weight after it to add one; nodes are (node_type, id), with a name
+        after it to add one that has any. Each may be an object as the service takes it, for attributes.
         """
-        edge, node = ("relation", "source", "target", "weight"), ("type", "id", "name")
+        edge, node = ("relation", "source", "target", "weight"), ("node_type", "id", "name")
         given = {"add_edges": (add_edges, edge), "remove_edges": (remove_edges, edge[:3])}
         given |= {"add_nodes": (add_nodes, node), "remove_nodes": (remove_nodes, node[:2])}
         body = {name: [_to_line(line, words) for line in lines] for name, (lines, words) in given.items()}
@@ -408,7 +408,7 @@ def _is_one(query: Id | Sequence[Id]) -> bool:
 def _to_line(line: Line, words: Sequence[str]) -> dict[str, Any]:
     """Return a node or an edge as the service reads it.
 
-    >>> _to_line(("author", "Mike"), ("type", "id", "name"))
+    >>> _to_line(("author", "Mike"), ("node_type", "id", "name"))
     {'type': 'author', 'id': 'Mike'}
     """
     if isinstance(line, Mapping):

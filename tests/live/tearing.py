@@ -14,7 +14,7 @@ from neupath.live import LiveStore
 from neupath.live.append_arrays import NEVER
 from neupath.live.live_product import LiveHalf
 from neupath.live.live_scorer import LiveScorer
-from neupath.store import Batch, EdgeLine, NodeLine
+from neupath.store import Edge, Node, Update
 
 MEASURE = PathCount("author-paper-venue")
 _PAUSE = 0.0005
@@ -22,28 +22,28 @@ _PAUSE = 0.0005
 
 
 class Exchange:
-    """Two authors of their own who exchange two papers with every batch.
+    """Two authors of their own who exchange two papers with every update.
 
     What each has written in all stays the same, and so does what both have at each venue; a read that sees one half
-    of a batch finds another sum. The papers are at one venue each, which are two.
+    of an update finds another sum. The papers are at one venue each, which are two.
     """
 
     def __init__(self, authors: tuple[Id, Id], papers: tuple[Id, Id]) -> None:
         self.authors, self._papers = authors, papers
 
-    def start(self) -> Batch:
-        """Return the batch that brings the authors, with a paper each."""
-        nodes = [NodeLine("author", author) for author in self.authors]
-        return Batch(self._edges(), add_nodes=nodes)
+    def start(self) -> Update:
+        """Return the update that brings the authors, with a paper each."""
+        nodes = [Node("author", author) for author in self.authors]
+        return Update(self._edges(), add_nodes=nodes)
 
-    def next(self) -> Batch:
-        """Return the batch by which each takes the other's paper."""
+    def next(self) -> Update:
+        """Return the update by which each takes the other's paper."""
         removed = self._edges()
         self._papers = self._papers[1], self._papers[0]
-        return Batch(self._edges(), removed)
+        return Update(self._edges(), removed)
 
-    def _edges(self) -> list[EdgeLine]:
-        return [EdgeLine("writes", *edge) for edge in zip(self.authors, self._papers, strict=True)]
+    def _edges(self) -> list[Edge]:
+        return [Edge("writes", *edge) for edge in zip(self.authors, self._papers, strict=True)]
 
 
 Seen = tuple[int, Floats]

@@ -27,7 +27,7 @@ from neupath.learn.models.class_table import (
 from neupath.learn.models.flat_graph import FlatGraph, edge_kinds  # noqa: E402
 from neupath.live import LiveGraph, LiveStore, View  # noqa: E402
 from neupath.live.live_scorer import LiveScorer  # noqa: E402
-from neupath.store import Batch, EdgeLine, NodeLine, write_store  # noqa: E402
+from neupath.store import Edge, Node, Update, write_store  # noqa: E402
 from tests.graphs import RELATIONS, hins  # noqa: E402
 from tests.live.test_live import TestChanges, rebuilt  # noqa: E402
 
@@ -268,13 +268,13 @@ def test_a_store_follows_models_and_binds_them_anew_when_nodes_go(tmp_path: Path
         NeuPath(dim=6, layers=2, epochs=1, device="cpu").fit(hin, labels),
         CountPath(layers=2, channels=2, device="cpu").fit(hin, labels),
     ]
-    zoe, own = NodeLine("author", "Zoe"), EdgeLine("writes", "Zoe", "Jim-SIGMOD-1")
-    batches = [Batch(add_nodes=[zoe], add_edges=[own]), Batch(remove_nodes=[zoe], remove_edges=[own])]
+    zoe, own = Node("author", "Zoe"), Edge("writes", "Zoe", "Jim-SIGMOD-1")
+    updates = [Update(add_nodes=[zoe], add_edges=[own]), Update(remove_nodes=[zoe], remove_edges=[own])]
     with LiveStore(write_store(hin, tmp_path / "s")) as live:
         for model in models:
             live.fit(model)
-        for batch in batches:
-            live.update(batch)
+        for update in updates:
+            live.update(update)
             for model in models:
                 scratch = model.bind(rebuilt(live.view().hin)).score_rows(np.arange(5))
                 np.testing.assert_allclose(live.view().fit(model).score_rows(np.arange(5)), scratch, atol=1e-6)

@@ -18,7 +18,7 @@ from neupath.graph.hin import digest
 from neupath.live import LiveGraph, LiveStore
 from neupath.live import live_graph as live_module
 from neupath.live.live_scorer import LiveScorer
-from neupath.store import Batch, EdgeLine, NodeLine, check, write_store
+from neupath.store import Edge, Node, Update, check, write_store
 from tests.graphs import RELATIONS, hins
 
 SYMMETRIC = ("a-b-a", "a-b-c-b-a", "c -t-> b -near- b -near- b <-t- c", "a -cites-> a <-cites- a", "b-a-b")
@@ -159,16 +159,16 @@ def test_most_measures_are_followed() -> None:
 def test_a_store_and_its_live_graph_go_together(tmp_path: Path) -> None:
     path = write_store(npth.load("toy"), tmp_path / "s")
     measure = npth.PathSim("APVPA")
-    zoe, paper = NodeLine("author", "Zoe"), NodeLine("paper", "Zoe-KDD-1")
-    own = [EdgeLine("writes", "Zoe", "Zoe-KDD-1"), EdgeLine("appears_at", "Zoe-KDD-1", "KDD")]
+    zoe, paper = Node("author", "Zoe"), Node("paper", "Zoe-KDD-1")
+    own = [Edge("writes", "Zoe", "Zoe-KDD-1"), Edge("appears_at", "Zoe-KDD-1", "KDD")]
     with LiveStore(path) as live:
         live.fit(measure)
-        assert live.update(Batch(add_nodes=[zoe, paper], add_edges=own)) == 1
+        assert live.update(Update(add_nodes=[zoe, paper], add_edges=own)) == 1
         assert live.view().fit(measure).top_k("Zoe", k=1).ids == ("Ann",)
         assert digest(live.view().hin) == digest(live.store.hin())
-        live.update(Batch(remove_nodes=[zoe], remove_edges=own[:1]))
+        live.update(Update(remove_nodes=[zoe], remove_edges=own[:1]))
         assert digest(live.view().hin) == digest(live.store.hin())
-        live.update(Batch(add_nodes=[zoe], add_edges=own[:1]))
+        live.update(Update(add_nodes=[zoe], add_edges=own[:1]))
         assert digest(live.view().hin) == digest(live.store.hin())
         scratch = npth.PathSim("APVPA").fit(rebuilt(live.store.hin()))
         assert live.view().fit(measure).top_k("Zoe").to_dict() == scratch.top_k("Zoe").to_dict()
@@ -183,14 +183,14 @@ def test_a_measure_is_followed_once_and_only_the_last_ones_are(tmp_path: Path) -
                 live.fit(npth.PathSim(path))
         assert len(live.view().halves) == 2
         live.fit(npth.PathSim("VPV"))
-        live.update(Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")]))
+        live.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1")]))
         view = live.view()
         followed = [isinstance(view.fit(npth.PathSim(path)), LiveScorer) for path in ("APA", "APVPA", "VPV")]
         assert followed == [False, True, True]
         with pytest.raises(MetaPathError):
             live.fit(npth.PathSim("AXA"))
-        live.update(Batch(add_nodes=[NodeLine("author", "Zoe")]))
-        live.update(Batch(remove_nodes=[NodeLine("author", "Zoe")]))  # which reads the graph anew
+        live.update(Update(add_nodes=[Node("author", "Zoe")]))
+        live.update(Update(remove_nodes=[Node("author", "Zoe")]))  # which reads the graph anew
         assert len(live.view().halves) == 2
 
 
@@ -200,7 +200,7 @@ def test_an_older_version_is_answered_from_memory_or_from_disk(tmp_path: Path, m
     with LiveStore(path) as live:
         live.fit(measure)
         for _ in range(4):
-            live.update(Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")]))
+            live.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1")]))
         views = [live.view(as_of) for as_of in range(5)]
         assert [view.version for view in views] == list(range(5))
         assert [view.fit(measure).score("Mike", "Jim") for view in views] == [0.0, 1.0, 2.0, 3.0, 4.0]
@@ -211,7 +211,7 @@ def test_an_older_version_is_answered_from_memory_or_from_disk(tmp_path: Path, m
         assert live.fit(measure).score("Mike", "Jim") == 4.0
         assert live.view(1).fit(measure).score("Mike", "Jim") == 1.0
         with pytest.raises(WriteError, match="was opened to be read only; nothing was changed"):
-            live.update(Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")]))
+            live.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1")]))
 
 
 def test_a_graph_that_follows_no_measure_is_compacted_too() -> None:
@@ -318,11 +318,11 @@ def test_versions_that_share_little_are_not_all_kept_in_memory(tmp_path: Path, m
     with LiveStore(path, share=float("inf")) as live:
         live.fit(measure)
         for _ in range(30):
-            live.update(Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")]))
+            live.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1")]))
         assert len(live._recent) == 31
         for number in range(30):
-            live.update(Batch(add_nodes=[NodeLine("paper", f"new{number}")]))
-            live.update(Batch(remove_nodes=[NodeLine("paper", f"new{number}")]))
+            live.update(Update(add_nodes=[Node("paper", f"new{number}")]))
+            live.update(Update(remove_nodes=[Node("paper", f"new{number}")]))
         assert len(live._recent) < 20
         found = {live.view(as_of).fit(measure).score("Mike", "Jim") for as_of in range(30, 91)}
         assert found == {30.0}
@@ -331,24 +331,24 @@ def test_versions_that_share_little_are_not_all_kept_in_memory(tmp_path: Path, m
 def test_a_new_node_of_a_store_is_not_compared_with_all_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with LiveStore(write_store(npth.load("toy"), tmp_path / "s")) as live:
         monkeypatch.setattr(Nodes, "_refuse_repeated_ids", lambda nodes: pytest.fail(f"{len(nodes)} were compared"))
-        live.update(Batch(add_nodes=[NodeLine("author", "Zoe")]))
+        live.update(Update(add_nodes=[Node("author", "Zoe")]))
         assert live.view().hin.find("author", "Zoe") == 5
 
 
 @pytest.mark.parametrize("weight", [1e200, 1e-200])
 def test_what_floats_cannot_hold_is_refused_as_from_scratch_and_stops_nothing(tmp_path: Path, weight: float) -> None:
     measure = npth.PathSim("author-paper-author")
-    heavy = EdgeLine("writes", "Zoe", "new", weight)
+    heavy = Edge("writes", "Zoe", "new", weight)
     with LiveStore(write_store(npth.load("toy"), tmp_path / "s"), share=float("inf")) as live:
         live.fit(measure)
-        live.update(Batch(add_nodes=[NodeLine("author", "Zoe"), NodeLine("paper", "new"), NodeLine("paper", "odd")]))
-        live.update(Batch([heavy]))
-        for change in (Batch(remove_nodes=[NodeLine("paper", "odd")]), Batch(add_nodes=[NodeLine("paper", "odd")])):
+        live.update(Update(add_nodes=[Node("author", "Zoe"), Node("paper", "new"), Node("paper", "odd")]))
+        live.update(Update([heavy]))
+        for change in (Update(remove_nodes=[Node("paper", "odd")]), Update(add_nodes=[Node("paper", "odd")])):
             with pytest.raises(GraphError, match="than a float can hold"):
                 live.view().fit(measure)
             live.update(change)
             live.graph.compact()
-        live.update(Batch(remove_edges=[heavy]))
+        live.update(Update(remove_edges=[heavy]))
         assert live.fit(measure).score("Jim", "Mary") == measure.fit(npth.load("toy")).score("Jim", "Mary")
-        live.update(Batch([EdgeLine("writes", "Zoe", "new")]))
+        live.update(Update([Edge("writes", "Zoe", "new")]))
         assert isinstance(live.view().fit(measure), LiveScorer)

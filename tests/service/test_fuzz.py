@@ -35,6 +35,7 @@ KNOWN = {
     "metapath": ("APVPA", "author-paper-author", "<b>user-tag-<b>user"),
     "measure": ("pathsim", "pcrw", "dwpc"),
     "type": ("author", "venue", "<b>user"),
+    "node_type": ("author", "venue", "<b>user"),
     "from": ("author", "paper", "tag"),
     "kind": ("infer", "join", "train"),
     "relation": ("writes", "appears_at", "has"),

@@ -87,7 +87,7 @@ def test_an_explanation_and_a_combination_are_of_the_newest_version(live: Runnin
 def test_new_nodes_are_found_by_what_is_typed(live: Running) -> None:
     url = f"{GRAPH}/nodes?type=author&q=zo"
     assert live.get(url).json()["nodes"] == []
-    zoe = {"add_nodes": [{"type": "author", "id": "Zoe"}]}
+    zoe = {"add_nodes": [{"node_type": "author", "id": "Zoe"}]}
     assert live.post(f"{GRAPH}/edges", zoe).json()["version"] == 1
     assert [node["id"] for node in live.get(url).json()["nodes"]] == ["Zoe"]
     assert live.get(f"{GRAPH}/schema").json()["node_types"][0]["nodes"] == 6
@@ -150,7 +150,7 @@ def test_a_version_that_is_not_there(live: Running, url: str, told: str) -> None
 
 def test_the_client_updates_and_asks_for_versions(live: Running) -> None:
     with Client(live.url) as client:
-        paper = {"type": "paper", "id": "Mike-KDD-9"}
+        paper = {"node_type": "paper", "id": "Mike-KDD-9"}
         edges = [("writes", "Mike", "Mike-KDD-9", 2.0), ("appears_at", "Mike-KDD-9", "KDD")]
         assert client.update("live", add_edges=edges, add_nodes=[paper, ("author", "Zoe")]) == 1
         assert client.update("live", remove_edges=[edges[0][:3]], remove_nodes=[("author", "Zoe")]) == 2

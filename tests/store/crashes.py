@@ -15,7 +15,7 @@ import pyarrow as pa
 from neupath import HIN, Edges, Nodes, Relation
 from neupath.errors import GraphError
 from neupath.io import import_store, write_folder
-from neupath.store import Batch, EdgeLine, NodeLine, Store, open_store
+from neupath.store import Edge, Node, Store, Update, open_store
 
 SIZE = 400
 WRITERS = 6
@@ -29,32 +29,32 @@ def graph(edges: int) -> HIN:
     return HIN.build(nodes, [Edges(Relation("a", "r", "b"), *ends)])
 
 
-def batch(version: int) -> Batch:
-    """Return the batch that makes a version: a node with three edges comes, and every other time the last one goes."""
+def update_to(version: int) -> Update:
+    """Return the update that makes a version: a node with three edges comes, and every other time the last one goes."""
     new = f"new{version}"
-    edges = [EdgeLine("r", new, f"b{(version * 7 + i) % SIZE}", float(version)) for i in range(3)]
+    edges = [Edge("r", new, f"b{(version * 7 + i) % SIZE}", float(version)) for i in range(3)]
     before = f"new{version - 1}"
-    gone = [EdgeLine("r", before, f"b{((version - 1) * 7 + i) % SIZE}") for i in range(3)] if version % 2 == 0 else []
-    dead = [NodeLine("a", before)] if version % 2 == 0 else []
-    return Batch(edges, gone, [NodeLine("a", new)], dead)
+    gone = [Edge("r", before, f"b{((version - 1) * 7 + i) % SIZE}") for i in range(3)] if version % 2 == 0 else []
+    dead = [Node("a", before)] if version % 2 == 0 else []
+    return Update(edges, gone, [Node("a", new)], dead)
 
 
-def own_batch(name: str) -> Batch:
-    """Return a batch that no other needs: a node with three edges comes."""
-    return Batch([EdgeLine("r", name, f"b{i}") for i in range(3)], add_nodes=[NodeLine("a", name)])
+def own_update(name: str) -> Update:
+    """Return an update that no other needs: a node with three edges comes."""
+    return Update([Edge("r", name, f"b{i}") for i in range(3)], add_nodes=[Node("a", name)])
 
 
 def write_together(store: Store) -> None:
-    """Write from several threads, so that their batches go to disk together; every fifth is refused."""
+    """Write from several threads, so that their updates go to disk together; every fifth is refused."""
     start = store.version
 
     def write(writer: int) -> None:
         for number in range(10**9):
             name = f"g{start}-{writer}-{number}"
-            good = own_batch(name)
+            good = own_update(name)
             if number % 5 == 4:
                 try:
-                    store.update(Batch([*good.add_edges, EdgeLine("r", name, "nobody")], add_nodes=good.add_nodes))
+                    store.update(Update([*good.add_edges, Edge("r", name, "nobody")], add_nodes=good.add_nodes))
                 except GraphError:
                     continue
             store.update(good)
@@ -78,7 +78,7 @@ def work(verb: str, folder: Path) -> None:
             write_together(store)
             threading.Event().wait()
         for version in range(store.version + 1, 10**9):
-            print(store.update(batch(version)).version, flush=True)
+            print(store.update(update_to(version)).version, flush=True)
             if verb == "compact" and version % 3 == 0:  # so that more is folded than the last snapshot knows
                 store.compact(retained=1)
 

@@ -19,7 +19,7 @@ from neupath._runtime.group_commit import GroupCommit, _Ticket
 from neupath.errors import GraphError, SourceError, WriteError
 from neupath.graph.hin import digest
 from neupath.live import LiveStore
-from neupath.store import Batch, Change, EdgeLine, NodeLine, Store, check, open_store, write_store
+from neupath.store import Change, Edge, Node, Store, Update, check, open_store, write_store
 from neupath.store import commit as updates
 from neupath.store import store as folding
 from neupath.store.database import duckdb
@@ -41,51 +41,51 @@ def mixed_graph() -> HIN:
     return HIN.build([people, Nodes("q", pa.array(range(SIZE)))], [Edges(KNOWS, *ends[0]), Edges(LIKES, *ends[1])])
 
 
-def random_batch(rng: np.random.Generator, hin: HIN) -> Batch:
+def random_update(rng: np.random.Generator, hin: HIN) -> Update:
     """Draw some of everything, good and bad, around the nodes of a graph."""
     people, things = hin.nodes["p"].ids.to_pylist(), hin.nodes["q"].ids.to_pylist()
     new = f"n{rng.integers(0, 9)}"
 
-    def edge() -> EdgeLine:
+    def edge() -> Edge:
         ends = people if (knows := bool(rng.integers(0, 2))) else things
-        return EdgeLine("knows" if knows else "likes", rng.choice(people), rng.choice(ends), float(rng.integers(1, 4)))
+        return Edge("knows" if knows else "likes", rng.choice(people), rng.choice(ends), float(rng.integers(1, 4)))
 
     gone = str(rng.choice(people))
     leaving = rng.integers(0, 4) == 0
-    return Batch(
+    return Update(
         [edge() for _ in range(rng.integers(0, 3))],
         _edges_at(hin, gone) if leaving else [],
-        [NodeLine("p", new, name="new")] if rng.integers(0, 2) else [],
-        [NodeLine("p", gone)] if leaving else [],
+        [Node("p", new, name="new")] if rng.integers(0, 2) else [],
+        [Node("p", gone)] if leaving else [],
     )
 
 
-def _edges_at(hin: HIN, person: str) -> list[EdgeLine]:
+def _edges_at(hin: HIN, person: str) -> list[Edge]:
     row, found = hin.find("p", person), []
     for relation, matrix in hin.matrices.items():
         others = hin.nodes[relation.target]
-        found += [EdgeLine(relation.name, person, others.id(c)) for c in matrix[[row]].tocoo().col]
+        found += [Edge(relation.name, person, others.id(c)) for c in matrix[[row]].tocoo().col]
     return found
 
 
-def test_one_bad_batch_refuses_only_itself(store: Store) -> None:
-    paper = NodeLine("paper", "new")
-    good = Batch([EdgeLine("writes", "Mike", "new")], add_nodes=[paper])
-    bad = Batch([EdgeLine("writes", "Mike", "new"), EdgeLine("writes", "Nobody", "new")])
-    later = Batch([EdgeLine("writes", "Jim", "new")])  # of a node that came in the same group
+def test_one_bad_update_refuses_only_itself(store: Store) -> None:
+    paper = Node("paper", "new")
+    good = Update([Edge("writes", "Mike", "new")], add_nodes=[paper])
+    bad = Update([Edge("writes", "Mike", "new"), Edge("writes", "Nobody", "new")])
+    later = Update([Edge("writes", "Jim", "new")])  # of a node that came in the same group
     first, refused, second = store.update_many([good, bad, later])
     assert isinstance(first, Change)
     assert isinstance(second, Change)
     assert (first.version, second.version, store.version) == (1, 2, 2)
-    assert str(refused) == "nothing was changed: no author with the id 'Nobody'"
+    assert str(refused) == "nothing was changed: add_edges[1]: no author with the id 'Nobody'"
     assert [store.hin(version).num_edges(store.hin().schema.relations[0]) for version in range(3)] == [81, 82, 83]
     assert not store.check().problems
 
 
-def test_nodes_come_and_go_in_one_group_and_in_one_batch(store: Store) -> None:
-    zoe, edge = NodeLine("author", "Zoe"), EdgeLine("writes", "Zoe", "Jim-SIGMOD-1")
-    coming, going = Batch([edge], add_nodes=[zoe]), Batch(remove_edges=[edge], remove_nodes=[zoe])
-    again = Batch([EdgeLine("writes", "Zoe", "Jim-SIGMOD-1", 5.0)], [edge], [zoe], [zoe])
+def test_nodes_come_and_go_in_one_group_and_in_one_update(store: Store) -> None:
+    zoe, edge = Node("author", "Zoe"), Edge("writes", "Zoe", "Jim-SIGMOD-1")
+    coming, going = Update([edge], add_nodes=[zoe]), Update(remove_edges=[edge], remove_nodes=[zoe])
+    again = Update([Edge("writes", "Zoe", "Jim-SIGMOD-1", 5.0)], [edge], [zoe], [zoe])
     outcomes = store.update_many([coming, going, coming, again])
     assert [change.version for change in outcomes if isinstance(change, Change)] == [1, 2, 3, 4]
     assert [store.hin(version).num_nodes("author") for version in range(5)] == [5, 6, 5, 6, 6]
@@ -103,7 +103,7 @@ def test_random_groups_leave_memory_and_disk_the_same(tmp_path: Path) -> None:
         live.fit(npth.PathSim("p-q-p"))
         for _ in range(25):
             hin = live.view().hin
-            outcomes = live._update_many([random_batch(rng, hin) for _ in range(4)])
+            outcomes = live._update_many([random_update(rng, hin) for _ in range(4)])
             done += sum(isinstance(outcome, int) for outcome in outcomes)
             refused += sum(isinstance(outcome, GraphError) for outcome in outcomes)
             assert live.view().version == done
@@ -195,7 +195,7 @@ def test_the_main_thread_which_can_be_interrupted_does_nobody_elses_work() -> No
 
 
 def test_a_group_that_cannot_be_written_leaves_no_trace(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    edge = Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")])
+    edge = Update([Edge("writes", "Mike", "Jim-SIGMOD-1")])
 
     def fail(*_: object) -> None:
         raise duckdb().IOException("no space left")
@@ -210,7 +210,7 @@ def test_a_group_that_cannot_be_written_leaves_no_trace(store: Store, monkeypatc
 
 
 def test_a_store_that_was_replaced_below_its_writer_takes_nothing(store: Store, tmp_path: Path) -> None:
-    edge = Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")])
+    edge = Update([Edge("writes", "Mike", "Jim-SIGMOD-1")])
     with store:
         assert store.update(edge).version == 1
         store.folder.rename(tmp_path / "before.store")
@@ -225,21 +225,21 @@ def test_a_store_that_was_replaced_below_its_writer_takes_nothing(store: Store, 
 
 
 def test_closing_a_store_that_was_replaced_leaves_the_log_of_the_other(store: Store, tmp_path: Path) -> None:
-    edge = Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")])
+    edge = Update([Edge("writes", "Mike", "Jim-SIGMOD-1")])
     with store:
         store.update(edge)
         store.folder.rename(tmp_path / "before.store")
         write_store(npth.load("toy"), store.folder)
         code = (
             "import os, sys; from neupath.store import *; store = open_store(sys.argv[1]);"
-            "store.update(Batch([EdgeLine('writes', 'Mike', 'Jim-SIGMOD-1')])); os._exit(0)"
+            "store.update(Update([Edge('writes', 'Mike', 'Jim-SIGMOD-1')])); os._exit(0)"
         )
         subprocess.run([sys.executable, "-c", code, store.folder], check=True)
     assert open_store(store.folder).version == 1
     assert open_store(tmp_path / "before.store").version == 1
 
 
-def test_ctrl_c_while_folding_is_none_of_the_batch(
+def test_ctrl_c_while_folding_is_none_of_the_update(
     store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def interrupt(*_: Any) -> None:
@@ -248,9 +248,9 @@ def test_ctrl_c_while_folding_is_none_of_the_batch(
     monkeypatch.setattr("neupath.store.store.is_due", lambda _: True)
     with monkeypatch.context() as patched:
         patched.setattr("neupath.store.store.fold", interrupt)
-        assert store.update(Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")])).version == 1
+        assert store.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1")])).version == 1
     assert "could not be compacted: interrupted" in caplog.text
-    assert store.update(Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")])).version == 2
+    assert store.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1")])).version == 2
     assert not store.check().problems
 
 
@@ -278,33 +278,33 @@ def test_a_store_that_cannot_be_folded_takes_updates(
     monkeypatch.setattr("neupath.store.store.fold", fail)
     with caplog.at_level(logging.WARNING):
         change = store.update(
-            Batch([EdgeLine("writes", "Mike", p) for p in npth.load("toy").nodes["paper"].ids.to_pylist()])
+            Update([Edge("writes", "Mike", p) for p in npth.load("toy").nodes["paper"].ids.to_pylist()])
         )
     assert change.version == 1
     assert "could not be compacted: the disk is full" in caplog.text
-    assert store.update(Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")])).version == 2
+    assert store.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1")])).version == 2
 
 
 @pytest.mark.parametrize(
-    ("batch", "told"),
+    ("update", "told"),
     [
-        (Batch(add_nodes=[NodeLine("author", "\ud800")]), "cannot be the id of a author"),
-        (Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1", 1.7e308)] * 2), "would be inf"),
-        (Batch([EdgeLine("writes", "\ud800", "Jim-SIGMOD-1")]), "no author with the id '\\\\ud800'"),
-        (Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1", None)]), "weight None is not allowed"),  # type: ignore[arg-type]
-        (Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1", 10**400)]), "is not allowed"),
-        (Batch(add_nodes=[NodeLine("author", None)]), "None cannot be the id of a author"),  # type: ignore[arg-type]
+        (Update(add_nodes=[Node("author", "\ud800")]), "cannot be the id of a author"),
+        (Update([Edge("writes", "Mike", "Jim-SIGMOD-1", 1.7e308)] * 2), "would be inf"),
+        (Update([Edge("writes", "\ud800", "Jim-SIGMOD-1")]), "no author with the id '\\\\ud800'"),
+        (Update([Edge("writes", "Mike", "Jim-SIGMOD-1", None)]), "weight None is not allowed"),  # type: ignore[arg-type]
+        (Update([Edge("writes", "Mike", "Jim-SIGMOD-1", 10**400)]), "is not allowed"),
+        (Update(add_nodes=[Node("author", None)]), "None cannot be the id of a author"),  # type: ignore[arg-type]
     ],
 )
-def test_what_cannot_be_written_down_is_refused(store: Store, batch: Batch, told: str) -> None:
+def test_what_cannot_be_written_down_is_refused(store: Store, update: Update, told: str) -> None:
     with pytest.raises(GraphError, match=told):
-        store.update(batch)
+        store.update(update)
     assert store.version == 0
 
 
-def test_an_error_that_nobody_thought_of_is_that_of_one_batch(store: Store) -> None:
-    good = Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")])
-    bad = Batch(add_nodes=[NodeLine("author", "Zoe", attributes=None)])  # type: ignore[arg-type]
+def test_an_error_that_nobody_thought_of_is_that_of_one_update(store: Store) -> None:
+    good = Update([Edge("writes", "Mike", "Jim-SIGMOD-1")])
+    bad = Update(add_nodes=[Node("author", "Zoe", attributes=None)])  # type: ignore[arg-type]
     first, refused, last = store.update_many([good, bad, good])
     assert isinstance(refused, TypeError)
     assert [change.version for change in (first, last) if isinstance(change, Change)] == [1, 2]
@@ -312,7 +312,7 @@ def test_an_error_that_nobody_thought_of_is_that_of_one_batch(store: Store) -> N
 
 
 def test_a_store_is_read_while_it_is_written_in_one_process(store: Store) -> None:
-    edge = Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")])
+    edge = Update([Edge("writes", "Mike", "Jim-SIGMOD-1")])
     done = threading.Event()
 
     def read() -> int:
@@ -340,13 +340,13 @@ def test_a_store_that_is_open_elsewhere_in_the_process_says_so(store: Store, mon
         with pytest.raises(SourceError, match="written to by this process"):
             npth.load(str(store.folder))
         with open_store(store.folder) as other, pytest.raises(SourceError, match="open for writing in this process"):
-            other.update(Batch([EdgeLine("writes", "Mike", "Jim-SIGMOD-1")]))
+            other.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1")]))
 
 
 def test_two_who_opened_a_store_write_in_turn(store: Store) -> None:
     def add(paper: str) -> None:
         with open_store(store.folder) as own:
-            own.update(Batch([EdgeLine("writes", "Mike", paper)]))
+            own.update(Update([Edge("writes", "Mike", paper)]))
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(add, npth.load("toy").nodes["paper"].ids.to_pylist()[-8:]))

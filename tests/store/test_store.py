@@ -16,7 +16,7 @@ import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
 from neupath.errors import GraphError, MissingExtraError, SourceError, WriteError
 from neupath.graph.hin import digest
-from neupath.store import Batch, EdgeLine, NodeLine, Store, check, open_store, read_batch, snapshots, write_store
+from neupath.store import Edge, Node, Store, Update, check, open_store, read_update, snapshots, write_store
 from neupath.store import store as folding
 from neupath.store.database import connect, duckdb, run
 from tests.graphs import hins
@@ -54,11 +54,11 @@ def test_names_attributes_and_integer_ids_come_back(tmp_path: Path) -> None:
 
 def test_updates_add_up_and_replace(store: Store) -> None:
     mike, jim = ("Mike", "Mike-SIGMOD-1"), ("Jim", "Mike-SIGMOD-1")
-    store.update(Batch(add_edges=[EdgeLine(TOY, *mike, 2.0), EdgeLine("writes", *jim)]))
+    store.update(Update(add_edges=[Edge(TOY, *mike, 2.0), Edge("writes", *jim)]))
     assert (weight(store.hin(), *mike), weight(store.hin(), *jim)) == (3.0, 1.0)
-    store.update(Batch(add_edges=[EdgeLine("writes", *mike, 0.5)], remove_edges=[EdgeLine("writes", *mike)]))
+    store.update(Update(add_edges=[Edge("writes", *mike, 0.5)], remove_edges=[Edge("writes", *mike)]))
     assert weight(store.hin(), *mike) == 0.5
-    change = store.update(Batch(remove_edges=[EdgeLine("writes", *mike)]))
+    change = store.update(Update(remove_edges=[Edge("writes", *mike)]))
     assert weight(store.hin(), *mike) == 0.0
     assert (change.version, store.version) == (3, 3)
     assert [weight(store.hin(as_of), *mike) for as_of in range(4)] == [1.0, 3.0, 0.5, 0.0]
@@ -66,11 +66,9 @@ def test_updates_add_up_and_replace(store: Store) -> None:
 
 
 def test_nodes_come_and_go(store: Store) -> None:
-    fresh = Batch(add_nodes=[NodeLine("author", "Zoe")], add_edges=[EdgeLine("writes", "Zoe", "Jim-SIGMOD-1")])
+    fresh = Update(add_nodes=[Node("author", "Zoe")], add_edges=[Edge("writes", "Zoe", "Jim-SIGMOD-1")])
     store.update(fresh)
-    store.update(
-        Batch(remove_nodes=[NodeLine("author", "Zoe")], remove_edges=[EdgeLine("writes", "Zoe", "Jim-SIGMOD-1")])
-    )
+    store.update(Update(remove_nodes=[Node("author", "Zoe")], remove_edges=[Edge("writes", "Zoe", "Jim-SIGMOD-1")]))
     store.update(fresh)
     assert [store.hin(v).num_nodes("author") for v in range(4)] == [5, 6, 5, 6]
     assert digest(store.hin(1)) == digest(store.hin(3))
@@ -82,7 +80,7 @@ def test_nodes_come_and_go(store: Store) -> None:
     assert not store.check().problems
 
 
-def test_a_batch_is_refused_whole_with_every_bad_line(store: Store, tmp_path: Path) -> None:
+def test_an_update_is_refused_whole_with_every_bad_line(store: Store, tmp_path: Path) -> None:
     edges = tmp_path / "edges.csv"
     edges.write_text(
         "relation,source,target,weight\nwrites,Mike,Jim-SIGMOD-1,1\nwrite,Mike,Jim-SIGMOD-1,1\nwrites,Nobody,Jim-SIGMOD-1,1\n"
@@ -95,7 +93,7 @@ def test_a_batch_is_refused_whole_with_every_bad_line(store: Store, tmp_path: Pa
     lost = tmp_path / "lost.csv"
     lost.write_text("relation,source,target\nwrites,Mike,Jim-SIGMOD-1\n")
     with pytest.raises(GraphError) as caught:
-        store.update(read_batch([edges, nodes], [gone, lost]))
+        store.update(read_update([edges, nodes], [gone, lost]))
     text = str(caught.value)
     for told in (
         f"{edges}, line 3: no relation 'write' in this graph",
@@ -115,11 +113,11 @@ def test_a_batch_is_refused_whole_with_every_bad_line(store: Store, tmp_path: Pa
 
 def test_many_bad_lines_are_cut(store: Store) -> None:
     with pytest.raises(GraphError, match="and 80 more bad lines"):
-        store.update(Batch(add_edges=[EdgeLine("writes", f"nobody {i}", "Jim-SIGMOD-1") for i in range(100)]))
+        store.update(Update(add_edges=[Edge("writes", f"nobody {i}", "Jim-SIGMOD-1") for i in range(100)]))
 
 
 def test_the_store_does_without_its_snapshot(store: Store) -> None:
-    store.update(Batch(add_edges=[EdgeLine("writes", "Mike", "Jim-SIGMOD-1")]))
+    store.update(Update(add_edges=[Edge("writes", "Mike", "Jim-SIGMOD-1")]))
     before = digest(store.hin())
     (snapshot,) = store.folder.glob("snapshot-*")
     for file in snapshot.iterdir():
@@ -182,7 +180,7 @@ def test_a_read_only_store_is_read_and_not_written(store: Store) -> None:
             pytest.skip("root may write everywhere")
         assert digest(store.hin()) == digest(npth.load("toy"))
         with pytest.raises(WriteError, match="no permission"):
-            store.update(Batch(add_edges=[EdgeLine("writes", "Mike", "Jim-SIGMOD-1")]))
+            store.update(Update(add_edges=[Edge("writes", "Mike", "Jim-SIGMOD-1")]))
     finally:
         for path in files:
             path.chmod(0o755 if path.is_dir() else 0o644)
@@ -190,13 +188,13 @@ def test_a_read_only_store_is_read_and_not_written(store: Store) -> None:
 
 FULL_DISK = """
 import resource, signal, sys
-from neupath.store import Batch, EdgeLine, open_store
+from neupath.store import Update, Edge, open_store
 store = open_store(sys.argv[1])
 store.version
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
 for _ in range(1000):
-    store.update(Batch(add_edges=[EdgeLine("writes", "Mike", "Jim-SIGMOD-1")]))
+    store.update(Update(add_edges=[Edge("writes", "Mike", "Jim-SIGMOD-1")]))
     print("ok", flush=True)
 """
 
@@ -218,7 +216,7 @@ def test_folded_changes_are_not_lost_where_no_snapshot_follows(
 ) -> None:
     papers = store.hin().nodes["paper"].ids.to_pylist()[-6:]
     for paper in papers:
-        store.update(Batch(add_edges=[EdgeLine("writes", "Mike", paper)]))
+        store.update(Update(add_edges=[Edge("writes", "Mike", paper)]))
     before = digest(store.hin())
     called = getattr(folding, fails)
 
@@ -232,7 +230,7 @@ def test_folded_changes_are_not_lost_where_no_snapshot_follows(
         with pytest.raises(WriteError, match="no space left"):
             store.compact(retained=2)
     assert digest(store.hin()) == before
-    store.update(Batch(add_edges=[EdgeLine("writes", "Mike", papers[0])]))
+    store.update(Update(add_edges=[Edge("writes", "Mike", papers[0])]))
     assert weight(store.hin(), "Mike", papers[0]) == 2
     assert not store.check().problems
     store.compact()
@@ -242,7 +240,7 @@ def test_folded_changes_are_not_lost_where_no_snapshot_follows(
 def test_whoever_is_killed_while_removing_a_snapshot_leaves_no_part_of_it(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store.update(Batch(add_edges=[EdgeLine("writes", "Mike", "Jim-SIGMOD-1")]))
+    store.update(Update(add_edges=[Edge("writes", "Mike", "Jim-SIGMOD-1")]))
     for _ in range(2):  # of an older version, and of the same
         with monkeypatch.context() as patched:
             patched.setattr(snapshots.shutil, "rmtree", _remove_one_file)
@@ -263,10 +261,10 @@ def test_nodes_of_an_undirected_relation_go_with_their_edges(tmp_path: Path) -> 
     knows = Edges(Relation("person", "knows", "person", directed=False), np.array([0, 1]), np.array([1, 2]))
     with open_store(write_store(HIN.build([people], [knows]), tmp_path / "people.store")) as store:
         with pytest.raises(GraphError, match="person 'b' cannot be removed: edges of"):
-            store.update(Batch(remove_edges=[EdgeLine("knows", "b", "a")], remove_nodes=[NodeLine("person", "b")]))
-        store.update(Batch(remove_edges=[EdgeLine("knows", "b", "a")], remove_nodes=[NodeLine("person", "a")]))
-        store.update(Batch(remove_edges=[EdgeLine("knows", "b", "c")]))
-        store.update(Batch(remove_nodes=[NodeLine("person", "c")]))
+            store.update(Update(remove_edges=[Edge("knows", "b", "a")], remove_nodes=[Node("person", "b")]))
+        store.update(Update(remove_edges=[Edge("knows", "b", "a")], remove_nodes=[Node("person", "a")]))
+        store.update(Update(remove_edges=[Edge("knows", "b", "c")]))
+        store.update(Update(remove_nodes=[Node("person", "c")]))
         assert store.hin().nodes["person"].ids.to_pylist() == ["b"]
         assert not store.check().problems
 
@@ -292,21 +290,21 @@ def test_a_damaged_database_is_not_taken_for_a_locked_one(store: Store) -> None:
 @pytest.mark.parametrize(
     ("columns", "told"),
     [
-        ("relation,source,target,wieght", "wieght is none of a table of edges"),
-        ("relation,source,target,source", "source is there twice"),
-        ("type,id,name,name", "name is there twice"),
+        ("relation,source,target,wieght", "weight, not wieght"),
+        ("relation,source,target,source", "source appears twice"),
+        ("type,id,name,name", "name appears twice"),
     ],
 )
 def test_columns_that_nobody_would_read_are_refused(tmp_path: Path, columns: str, told: str) -> None:
     table = tmp_path / "table.csv"
     table.write_text(columns + "\nwrites,Mike,Jim-SIGMOD-1,2\n")
     with pytest.raises(SourceError, match=told):
-        read_batch([table])
+        read_update([table])
 
 
 _FULL_LOG = """
 import resource, signal, sys
-from neupath.store import Batch, EdgeLine, NodeLine, check, database, open_store
+from neupath.store import Update, Edge, Node, check, database, open_store
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 database.LOG_BYTES = 1 << 12
 store = open_store(sys.argv[1])
@@ -316,8 +314,8 @@ assert "GiB" in most, most  # it never empties the log within a commit
 size = (store.folder / database.DATABASE).stat().st_size
 resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 for number in range(8):
-    new = [NodeLine("author", f"{number} {i} {'x' * 500}") for i in range(200)]
-    assert store.update(Batch(add_nodes=new)).version == number + 1
+    new = [Node("author", f"{number} {i} {'x' * 500}") for i in range(200)]
+    assert store.update(Update(add_nodes=new)).version == number + 1
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 assert store.hin().num_nodes("author") == 5 + 8 * 200
 assert not store.check().problems
@@ -327,11 +325,11 @@ assert not store.check().problems
 def test_tables_of_changes_with_tabs_and_with_open_quotes(tmp_path: Path) -> None:
     tabs = tmp_path / "edges.tsv"
     tabs.write_text("relation\tsource\ttarget\nwrites\tMike\tp, 1\n")
-    assert read_batch([tabs]).add_edges[0].target == "p, 1"
+    assert read_update([tabs]).add_edges[0].target == "p, 1"
     quotes = tmp_path / "edges.csv"
     quotes.write_text('relation,source,target\nwrites,Mike,p1\nwrites,"Jim,p1\nwrites,Ann,p1\n')
     with pytest.raises(SourceError, match=r"edges.csv, line 3: unexpected end of data; check the quotes there"):
-        read_batch([quotes])
+        read_update([quotes])
 
 
 def test_what_is_on_disk_is_acknowledged_though_the_log_cannot_be_emptied(store: Store) -> None:

@@ -20,7 +20,7 @@ from neupath.cli.terminal import (
 )
 from neupath.errors import QueryError
 from neupath.io import BUILT_IN, PUBLIC, fetch, import_store, public_dataset, write_folder
-from neupath.store import Store, open_store, read_batch
+from neupath.store import Store, open_store, read_update
 from neupath.store import check as check_store
 
 # ---- import, update, export and check
@@ -96,14 +96,14 @@ def update(
     if not add and not remove and not compact:
         raise QueryError("nothing to change; give --add FILE, --remove FILE or --compact")
     with open_store(store) as opened:
-        batch = read_batch(add or (), remove or ())
-        if len(batch):
-            opened.update(batch)
+        update = read_update(add or (), remove or ())
+        if len(update):
+            opened.update(update)
         facts = opened.facts()
         if compact:
             _compact(opened, facts.version)
     if as_json:
-        print_json({"version": facts.version, "nodes": facts.nodes, "edges": facts.edges, "lines": len(batch)})
+        print_json({"version": facts.version, "nodes": facts.nodes, "edges": facts.edges, "lines": len(update)})
     else:
         print(f"version {facts.version}: {facts.nodes:,} nodes, {facts.edges:,} edges")
 

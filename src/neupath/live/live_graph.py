@@ -22,7 +22,7 @@ from neupath.live.propagation import LiveMatrices
 from neupath.live.state import RowChange, State, View, key_of
 from neupath.measures import PathSim
 from neupath.measures.path_measure import PathMeasure
-from neupath.store import Batch, Change, open_store
+from neupath.store import Change, Update, open_store
 
 # ---- Strangers
 
@@ -260,7 +260,7 @@ class LiveStore:
         self._fitted: dict[object, Scorer] = {}
         self._following = Lock()
         self._recent = Recent()
-        self._grouped: GroupCommit[Batch, int] = GroupCommit(self._update_many)
+        self._grouped: GroupCommit[Update, int] = GroupCommit(self._update_many)
         try:
             if not read_only:
                 self.store.hold()
@@ -330,17 +330,17 @@ class LiveStore:
                 del self._fitted[oldest]
                 self.graph.forget(oldest)
 
-    def update(self, batch: Batch) -> int:
-        """Write a batch, all or nothing, and follow it; return the new version.
+    def update(self, update: Update) -> int:
+        """Write an update, all or nothing, and follow it; return the new version.
 
         Batches of threads that wait for each other go to disk together, each as a version of its own.
         """
         if self.read_only:
             raise WriteError(f"the store {self.store.folder} was opened to be read only; nothing was changed")
-        return self._grouped(batch)
+        return self._grouped(update)
 
-    def _update_many(self, batches: list[Batch]) -> list[int | BaseException]:
-        outcomes = self.store.update_many(batches)
+    def _update_many(self, updates: list[Update]) -> list[int | BaseException]:
+        outcomes = self.store.update_many(updates)
         for change in outcomes:
             if isinstance(change, Change):
                 self._follow_change(change)
@@ -350,7 +350,7 @@ class LiveStore:
         newest = self.view().version
         if change.version <= newest:  # it was read together with one before it
             return
-        if change.shrunk or change.version > newest + 1:  # rows behind a node that went are others
+        if change.removed_nodes or change.version > newest + 1:  # rows behind a node that went are others
             self._open()
         else:
             self.graph.apply(self._by_row(change))
@@ -358,7 +358,7 @@ class LiveStore:
             self._recent.keep(self.view())
 
     def _by_row(self, change: Change) -> RowChange:
-        for node_type, keys in change.keys.items():
+        for node_type, keys in change.keys().items():
             self._keys[node_type] = self._keys[node_type].append(pa.array(keys))
         relations = self.graph.view().hin.schema.relations
         edges = []
@@ -367,7 +367,7 @@ class LiveStore:
             sources = self._rows(relation.source, changed.sources).tolist()
             targets = self._rows(relation.target, changed.targets).tolist()
             edges += [(relation, *edge) for edge in zip(sources, targets, changed.after.tolist(), strict=True)]
-        return RowChange(change.version, edges, change.grown, distinct=True)
+        return RowChange(change.version, edges, change.nodes(), distinct=True)
 
     def _rows(self, node_type: str, keys: Rows) -> Rows:
         return np.searchsorted(self._keys[node_type].array.to_numpy(), keys)

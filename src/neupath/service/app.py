@@ -117,7 +117,7 @@ def _tell(problem: Mapping[str, Any]) -> str:
     where = ".".join(parts)[:_MOST_SHOWN] or "the body"
     if kind == "missing":
         return f"{where} is missing"
-    if kind == "extra_forbidden":
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
         return f"{where} is not a word that this request knows"
     shown = ascii(problem.get("input"))
     shown = shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}…"
@@ -244,7 +244,7 @@ def _add_lookups(app: FastAPI, service: Service) -> None:
 
 def _add_updates(app: FastAPI, service: Service) -> None:
     @app.post("/api/graphs/{graph}/edges", tags=["graphs"], responses=answers("edges"))
-    async def update(graph: str, asked: schemas.Update) -> Response:
+    async def update(graph: str, asked: schemas.UpdateRequest) -> Response:
         """Add and remove nodes and edges of a store, all or nothing; what is answered is on disk, as a version."""
         return to_reply(await service.writers.run(update_graph, service.catalogue, graph, asked))
 

@@ -28,7 +28,7 @@ from neupath.service.autocomplete import NameIndex
 from neupath.service.limits import Limits
 from neupath.service.responses import RequestError
 from neupath.service.schemas import NodesQuery
-from neupath.store import Batch
+from neupath.store import Update
 
 # ---- Warming
 
@@ -92,7 +92,7 @@ class GraphHandle:
         """Return the graph as it is now, for a measure that will be asked for again."""
         return self
 
-    def update(self, batch: Batch) -> int:  # noqa: ARG002
+    def update(self, update: Update) -> int:  # noqa: ARG002
         """Refuse to change."""
         raise RequestError(
             409, f"the graph {self.name!r} is no store, and takes no updates; make one with 'neupath import', "
@@ -177,13 +177,13 @@ class StoreHandle:
         self._live.follow(measure)
         return self.at()
 
-    def update(self, batch: Batch) -> int:
-        """Write a batch to disk, and return the version that it makes."""
+    def update(self, update: Update) -> int:
+        """Write an update to disk, and return the version that it makes."""
         if self._live.read_only:
             raise RequestError(
                 403, f"the store {self.name!r} is served to be read; --writable lets it take updates, too"
             )
-        return self._live.update(batch)
+        return self._live.update(update)
 
     def to_dict(self) -> dict[str, object]:
         facts = self._live.facts

@@ -1,8 +1,14 @@
 """Requests: what the bodies and query strings of calls may hold."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
+from pydantic.dataclasses import dataclass
+from pydantic.json_schema import SkipJsonSchema
+
+from neupath.store import Edge, Node, Update
 
 _MOST_LETTERS = 20_000
 Word = Annotated[StrictStr, Field(max_length=_MOST_LETTERS)]
@@ -172,53 +178,67 @@ class MetapathsQuery(RequestModel):
     limit: int = Field(20, ge=1, le=2**31)
 
 
-class EdgeEnds(RequestModel):
+_UPDATE_CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+@dataclass(config=_UPDATE_CONFIG, frozen=True)
+class EdgeEnds(Edge):
     """An edge by its relation and the ids of its ends."""
 
-    relation: Text = Field(description="Its name, or where names repeat 'author -writes-> paper'.")
+    relation: Annotated[Text, Field(description="Its name, or where names repeat 'author -writes-> paper'.")]
     source: EndId
     target: EndId
+    weight: SkipJsonSchema[float] = field(default=1.0, init=False)
 
 
+@dataclass(config=_UPDATE_CONFIG, frozen=True)
 class EdgeRequest(EdgeEnds):
-    """An edge to add; one that is there gets heavier by the weight."""
+    """An edge to add; one that exists gets heavier by the weight."""
 
     weight: float = Field(1.0, description="Above 0.")
 
 
-class NodeId(RequestModel):
+@dataclass(config=_UPDATE_CONFIG, frozen=True)
+class NodeId(Node):
     """A node by its type and id."""
 
-    type: Text
+    node_type: Text
     id: EndId
+    name: SkipJsonSchema[str | None] = field(default=None, init=False)
+    attributes: SkipJsonSchema[Mapping[str, object]] = field(default_factory=dict, init=False)
 
 
+@dataclass(config=_UPDATE_CONFIG, frozen=True)
 class NodeRequest(NodeId):
     """A node to add, with its name and attributes where nodes of its type have any."""
 
     name: Word | None = None
-    attributes: dict[Text, str | int | float | bool | None] = {}
+    attributes: dict[Text, str | int | float | bool | None] = field(default_factory=dict)
 
 
-class Update(RequestModel):
-    """What changes in one step, all of it or nothing: edges and then nodes go, nodes and then edges come."""
-
-    add_edges: list[EdgeRequest] = []
-    remove_edges: list[EdgeEnds] = []
-    add_nodes: list[NodeRequest] = []
-    remove_nodes: list[NodeId] = []
-
-    model_config = ConfigDict(
+@dataclass(
+    config=_UPDATE_CONFIG
+    | ConfigDict(
         json_schema_extra={
             "example": {
-                "add_nodes": [{"type": "paper", "id": "Mike-KDD-9"}],
+                "add_nodes": [{"node_type": "paper", "id": "Mike-KDD-9"}],
                 "add_edges": [
                     {"relation": "writes", "source": "Mike", "target": "Mike-KDD-9"},
                     {"relation": "appears_at", "source": "Mike-KDD-9", "target": "KDD"},
                 ],
             }
         }
-    )
+    ),
+    frozen=True,
+)
+class UpdateRequest(Update):
+    """What changes in one step, all or nothing: edges, then nodes are removed; nodes, then edges are added."""
+
+    add_edges: list[EdgeRequest] = field(default_factory=list)
+    remove_edges: list[EdgeEnds] = field(default_factory=list)
+    add_nodes: list[NodeRequest] = field(default_factory=list)
+    remove_nodes: list[NodeId] = field(default_factory=list)
+    places: SkipJsonSchema[Mapping[str, Sequence[str]]] = field(default_factory=dict, init=False)
 
 
 class InferJobRequest(Infer):

@@ -3,23 +3,23 @@
 from neupath._runtime.group_commit import GroupCommit
 from neupath.store.bulk_writer import BulkWriter, fetch, fetch_entries, new_store, node_table, write_store
 from neupath.store.checks import Checked, check
-from neupath.store.commit import Change
 from neupath.store.database import StoreLayout, VersionFacts, is_store
 from neupath.store.snapshots import Entries
 from neupath.store.store import Store, open_store
-from neupath.store.update import Batch, EdgeLine, NodeLine, read_batch
+from neupath.store.update import Edge, Node, Update, read_update
+from neupath.store.versions import Change
 
 __all__ = [
-    "Batch",
     "BulkWriter",
     "Change",
     "Checked",
-    "EdgeLine",
+    "Edge",
     "Entries",
     "GroupCommit",
-    "NodeLine",
+    "Node",
     "Store",
     "StoreLayout",
+    "Update",
     "VersionFacts",
     "check",
     "fetch",
@@ -28,6 +28,6 @@ __all__ = [
     "new_store",
     "node_table",
     "open_store",
-    "read_batch",
+    "read_update",
     "write_store",
 ]

@@ -18,7 +18,7 @@ from neupath.graph.hin import HIN
 from neupath.graph.nodes import Rows
 from neupath.store import database
 from neupath.store.checks import Checked, check
-from neupath.store.commit import Change, write_batches
+from neupath.store.commit import write_updates
 from neupath.store.database import (
     DATABASE,
     StoreLayout,
@@ -39,8 +39,8 @@ from neupath.store.database import (
 )
 from neupath.store.edge_matrices import once
 from neupath.store.snapshots import Snapshot, write_snapshot
-from neupath.store.update import Batch
-from neupath.store.versions import Head, read_version, rebuild
+from neupath.store.update import Update
+from neupath.store.versions import Change, Head, read_version, rebuild
 
 # ---- Claims
 
@@ -114,10 +114,10 @@ class Store:
 
     >>> from tempfile import TemporaryDirectory
     >>> from neupath import load
-    >>> from neupath.store import EdgeLine, write_store
-    >>> edge = EdgeLine("writes", "Mike", "Jim-SIGMOD-1")
+    >>> from neupath.store import Edge, write_store
+    >>> edge = Edge("writes", "Mike", "Jim-SIGMOD-1")
     >>> with TemporaryDirectory() as parent, open_store(write_store(load("toy"), parent + "/store")) as store:
-    ...     store.update(Batch(add_edges=[edge])).version
+    ...     store.update(Update(add_edges=[edge])).version
     1
     """
 
@@ -127,7 +127,7 @@ class Store:
         self._file: tuple[int, int] | None = None
         self._standing: Head | None = None
         self._lock = RLock()
-        self._grouped: GroupCommit[Batch, Change] = GroupCommit(self.update_many)
+        self._grouped: GroupCommit[Update, Change] = GroupCommit(self.update_many)
 
     def __enter__(self) -> Self:
         return self
@@ -178,20 +178,20 @@ class Store:
         with self._lock:
             self._open_writer()
 
-    def update(self, batch: Batch) -> Change:
-        """Write a batch, all of it or nothing; when this returns, it is on disk.
+    def update(self, update: Update) -> Change:
+        """Write an update, all of it or nothing; when this returns, it is on disk.
 
-        Batches of threads that wait for each other go to disk together, each as a version of its own.
+        Updates of threads that wait for each other go to disk together, each as a version of its own.
         """
-        return self._grouped(batch)
+        return self._grouped(update)
 
-    def update_many(self, batches: Sequence[Batch]) -> list[Change | BaseException]:
-        """Write batches at once, each all or nothing; return what each did, or why it was refused."""
+    def update_many(self, updates: Sequence[Update]) -> list[Change | BaseException]:
+        """Write updates at once, each all or nothing; return what each did, or why it was refused."""
         with self._lock:
             try:
                 writer = self._open_writer()
                 self._standing = self._standing or Head(writer, self.folder)
-                outcomes = write_batches(writer, self.folder, self._standing, batches)
+                outcomes = write_updates(writer, self.folder, self._standing, updates)
             except BaseException:
                 self.close()  # what could not be written is not in memory either, once it is opened anew
                 raise
@@ -199,9 +199,9 @@ class Store:
             return outcomes
 
     def _tidy(self) -> None:
-        """Fold where it is time; where that fails, the batches are on disk all the same, and the next tries again.
+        """Fold where it is time; where that fails, the updates are on disk all the same, and the next tries again.
 
-        Ctrl-C ends the folding alone: it must not be taken for an end of the batches, which would be given again.
+        Ctrl-C ends the folding alone: it must not be taken for an end of the updates, which would be given again.
         """
         try:
             if self._standing is not None and is_due(self._standing):

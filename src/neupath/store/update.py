@@ -1,4 +1,12 @@
-"""Drafts: a batch as the rows that will be written for it, with nothing of it unchecked."""
+"""An update of a graph: its edges and nodes by id, and the tables it is read from.
+
+An update takes four shapes on its way to a search:
+
+1. `Update`, with `Edge` and `Node`: ids, as the user gives them. The service validates its JSON straight into it.
+2. `Change` (store/versions.py): checked, by keys. The database writes it, and followers receive it.
+3. `RowChange` (live/state.py): by rows of the graph in memory, which the live graph applies.
+4. The arrays of the kernels: entries of half-path matrices, each valid from a version on (live/append_arrays.py).
+"""
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,149 +14,164 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from neupath.errors import SourceError, listed
-from neupath.graph.hin import Floats
-from neupath.graph.nodes import Id, Rows
-from neupath.store.database import VersionFacts
-
-# ---- Batch
-
+from neupath.graph.nodes import Id
 
 _EDGE_COLUMNS, _NODE_COLUMNS = ("relation", "source", "target"), ("type", "id")
 
 
 @dataclass(frozen=True)
-class EdgeLine:
-    """One edge by the ids of its ends; the relation by its name, or as `author -writes-> paper` where names repeat."""
+class Edge:
+    """One edge by the ids of its ends.
+
+    Parameters
+    ----------
+    relation : the name of its relation, or `author -writes-> paper` where names repeat.
+    source, target : ids of the two nodes.
+    weight : a finite number above 0; ignored where the edge is removed.
+
+    >>> Edge("writes", "Mike", "paper 7").weight
+    1.0
+
+    """
 
     relation: str
     source: Id
     target: Id
     weight: float = 1.0
-    place: str = ""
-    """Where it was read, for errors."""
 
 
 @dataclass(frozen=True)
-class NodeLine:
-    """One node by type and id, with its name and attributes where it is new."""
+class Node:
+    """One node by type and id; its name and attributes matter only where it is added.
+
+    >>> Node("author", "Zoe").attributes
+    {}
+    """
 
     node_type: str
     id: Id
     name: str | None = None
     attributes: Mapping[str, object] = field(default_factory=dict)
-    place: str = ""
 
 
 @dataclass(frozen=True)
-class Batch:
-    """What changes in one step: edges and then nodes go, nodes and then edges come.
+class Update:
+    """What changes in one step: edges, then nodes are removed; nodes, then edges are added.
 
-    An edge that is there already gets heavier by the weight that is added, as parallel edges do. An edge that is both
-    removed and added has the new weight.
+    Adding an edge that exists adds to its weight, as parallel edges do. An edge that is both removed and added gets the
+    new weight.
+
+    Parameters
+    ----------
+    add_edges, remove_edges : edges by id.
+    add_nodes, remove_nodes : nodes by id; a node that still has edges cannot be removed.
+    places : by field, where each of its lines was read, for errors; positions such as add_edges[3] by default.
+
+    >>> len(Update(add_edges=[Edge("writes", "Zoe", "paper 7")], add_nodes=[Node("author", "Zoe")]))
+    2
+
     """
 
-    add_edges: Sequence[EdgeLine] = ()
-    remove_edges: Sequence[EdgeLine] = ()
-    add_nodes: Sequence[NodeLine] = ()
-    remove_nodes: Sequence[NodeLine] = ()
+    add_edges: Sequence[Edge] = ()
+    remove_edges: Sequence[Edge] = ()
+    add_nodes: Sequence[Node] = ()
+    remove_nodes: Sequence[Node] = ()
+    places: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.add_edges) + len(self.remove_edges) + len(self.add_nodes) + len(self.remove_nodes)
 
+    def located(self, field_name: str) -> Iterator[tuple[str, Any]]:
+        """Yield the edges or nodes of a field, each after its place."""
+        places = self.places.get(field_name)
+        for number, line in enumerate(getattr(self, field_name)):
+            yield places[number] if places else f"{field_name}[{number}]", line
 
-def read_batch(add: Sequence[str | Path] = (), remove: Sequence[str | Path] = ()) -> Batch:
-    """Read tables of what to add and what to remove.
 
-    A CSV or TSV file has the columns relation, source, target and perhaps weight, or type, id and perhaps name and
-    attributes.
+# ---- Reading tables
+
+
+def read_update(add: Sequence[str | Path] = (), remove: Sequence[str | Path] = ()) -> Update:
+    r"""Read tables of edges and nodes to add and to remove.
+
+    Parameters
+    ----------
+    add, remove : CSV or TSV files with the columns relation, source, target and optionally weight; or type, id and
+        optionally name and attributes.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     table = Path(folder) / "new.csv"
+    ...     _ = table.write_text("type,id\nauthor,Zoe\n")
+    ...     read_update(add=[table]).add_nodes[0].id
+    'Zoe'
+
     """
-    added = [line for path in add for line in _read_lines(Path(path))]
-    removed = [line for path in remove for line in _read_lines(Path(path))]
-    return Batch(
-        [line for line in added if isinstance(line, EdgeLine)],
-        [line for line in removed if isinstance(line, EdgeLine)],
-        [line for line in added if isinstance(line, NodeLine)],
-        [line for line in removed if isinstance(line, NodeLine)],
-    )
+    lines: dict[str, list[Any]] = {}
+    places: dict[str, list[str]] = {}
+    for verb, paths in (("add", add), ("remove", remove)):
+        for path in paths:
+            for place, line in _read_lines(Path(path)):
+                field_name = f"{verb}_{'edges' if isinstance(line, Edge) else 'nodes'}"
+                lines.setdefault(field_name, []).append(line)
+                places.setdefault(field_name, []).append(place)
+    return Update(**lines, places=places)
 
 
-def _read_lines(path: Path) -> Iterator[EdgeLine | NodeLine]:
-    begins = 1
+def _read_lines(path: Path) -> Iterator[tuple[str, Edge | Node]]:
+    first_line = 1  # of the row being read, which may span several
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             delimiter = "\t" if path.suffix.lower() in (".tsv", ".tab") else ","
             reader = csv.DictReader(stream, strict=True, delimiter=delimiter)
             columns = list(reader.fieldnames or ())
-            if not (set(_EDGE_COLUMNS) <= set(columns) or set(_NODE_COLUMNS) <= set(columns)):
-                raise SourceError(
-                    f"{path} has the columns {listed(columns) or 'none'}; a table of edges has relation, source, "
-                    f"target and perhaps weight, one of nodes type, id and perhaps name"
-                )
-            edges = set(_EDGE_COLUMNS) <= set(columns)
-            _refuse_strange(path, columns, edges)
+            has_edges = _check_columns(path, columns)
             for row in reader:
                 place = f"{path}, line {reader.line_num}"
                 if None in row or None in row.values():
-                    raise SourceError(f"{place}: it has not the {len(columns)} columns of the header")
-                yield _edge(row, place) if edges else _node(row, place)
-                begins = reader.line_num + 1
+                    extra = row.pop(None, [])  # type: ignore[call-overload]
+                    count = sum(value is not None for value in row.values()) + len(extra)
+                    raise SourceError(f"{place}: expected {len(columns)} columns as in the header, got {count}")
+                yield place, _edge(row) if has_edges else _node(row)
+                first_line = reader.line_num + 1
     except FileNotFoundError as error:
         raise SourceError(f"no such file: {path}") from error
     except csv.Error as error:
-        raise SourceError(f"{path}, line {begins}: {error}; check the quotes there") from error
+        raise SourceError(f"{path}, line {first_line}: {error}; check the quotes there") from error
     except (OSError, UnicodeDecodeError) as error:
         raise SourceError(f"{path} cannot be read: {error}") from error
 
 
-def _refuse_strange(path: Path, columns: Sequence[str], edges: bool) -> None:
-    """Refuse columns that nobody would read: a weight that is misspelt would be 1."""
-    strange = [name for name in columns if name not in (*_EDGE_COLUMNS, "weight")] if edges else []
-    repeated = [name for name in columns if columns.count(name) > 1]
-    if strange or repeated:
+def _check_columns(path: Path, columns: Sequence[str]) -> bool:
+    """Raise for missing, repeated and unknown columns (a misspelt weight would be 1); return whether it lists edges."""
+    has_edges = set(_EDGE_COLUMNS) <= set(columns)
+    if not (has_edges or set(_NODE_COLUMNS) <= set(columns)):
         raise SourceError(
-            f"{path} has the columns {listed(columns)}; {listed(repeated[:1] or strange)} "
-            f"{'is there twice' if repeated else 'is none of a table of edges (relation, source, target, weight)'}"
+            f"{path} has the columns {listed(columns) or 'none'}; a table of edges needs relation, source, target "
+            f"and may have weight, a table of nodes needs type, id and may have name and attributes"
         )
+    repeated = [name for name in columns if columns.count(name) > 1]
+    if repeated:
+        raise SourceError(f"{path} has the columns {listed(columns)}; {repeated[0]} appears twice")
+    unknown = [name for name in columns if name not in (*_EDGE_COLUMNS, "weight")] if has_edges else []
+    if unknown:
+        raise SourceError(
+            f"{path} has the columns {listed(columns)}; a table of edges has relation, source, target and weight, "
+            f"not {listed(unknown)}"
+        )
+    return has_edges
 
 
-def _edge(row: Mapping[str, str], place: str) -> EdgeLine:
+def _edge(row: Mapping[str, str]) -> Edge:
     text = row.get("weight", "1") or "1"
     try:
         weight: Any = text if "_" in text else float(text)
     except ValueError:
-        weight = text  # refused with the other bad lines of the batch
-    return EdgeLine(row["relation"], row["source"], row["target"], weight, place)
+        weight = text  # the store reports it with the other bad lines
+    return Edge(row["relation"], row["source"], row["target"], weight)
 
 
-def _node(row: Mapping[str, str], place: str) -> NodeLine:
-    others = {name: text for name, text in row.items() if name not in ("type", "id", "name") and text != ""}
-    return NodeLine(row["type"], row["id"], row.get("name") or None, others, place)
-
-
-# ---- Drafts
-
-
-Pair = tuple[int, int]
-
-
-@dataclass(frozen=True)
-class EdgeChange:
-    """What became of some edges of one relation: keys of their ends, and weights before and after (0: not there)."""
-
-    sources: Rows
-    targets: Rows
-    before: Floats
-    after: Floats
-
-
-@dataclass(frozen=True)
-class Draft:
-    """One version to be: its facts, changed edges by relation, new rows and keys that go by node type."""
-
-    facts: VersionFacts
-    edges: Mapping[int, EdgeChange]
-    born: Mapping[int, pa.Table]
-    dead: Mapping[int, list[int]]
+def _node(row: Mapping[str, str]) -> Node:
+    attributes = {name: text for name, text in row.items() if name not in ("type", "id", "name") and text != ""}
+    return Node(row["type"], row["id"], row.get("name") or None, attributes)

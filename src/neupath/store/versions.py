@@ -1,6 +1,7 @@
 """Standing: the newest version in memory, as a writer asks it, so that a batch costs what it changes and no more."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,7 +15,6 @@ from neupath.graph.schema import Relation
 from neupath.store.database import StoreLayout, VersionFacts, read_facts, read_layout, run
 from neupath.store.edge_matrices import both_ways, from_edges, grown_matrix, overlaid, restricted
 from neupath.store.snapshots import Snapshot, read_snapshot, versions_of
-from neupath.store.update import Draft, Pair
 
 # ---- Reading a version of a store as a HIN
 
@@ -147,7 +147,58 @@ def to_nodes(layout: StoreLayout, number: int, table: pa.Table, alive: Mask) -> 
     )
 
 
-# ---- Standing
+# ---- The newest version in memory, and what changes it
+
+
+Pair = tuple[int, int]
+"""Keys of the two ends of an edge."""
+
+
+@dataclass(frozen=True)
+class EdgeChange:
+    """Changed edges of one relation: keys of the ends of each, its weight before and after (0: no edge)."""
+
+    sources: Rows
+    targets: Rows
+    before: Floats
+    after: Floats
+
+    def weights_after(self) -> dict[Pair, float]:
+        """Return the new weights by pair."""
+        pairs = zip(self.sources.tolist(), self.targets.tolist(), strict=True)
+        return dict(zip(pairs, self.after.tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class Change:
+    """One version by keys: what the database writes, and what followers receive.
+
+    `edges`: by relation number, the changed edges. `new_nodes`, `removed_nodes`: by number of the node type, the new
+    rows of its table, and the keys that leave it.
+    """
+
+    facts: VersionFacts
+    edges: Mapping[int, EdgeChange]
+    new_nodes: Mapping[int, pa.Table]
+    removed_nodes: Mapping[int, Sequence[int]]
+    layout: StoreLayout
+
+    @property
+    def version(self) -> int:
+        return self.facts.version
+
+    def nodes(self) -> dict[str, Nodes]:
+        """Return the new nodes by type."""
+        types = self.layout.schema.node_types
+        return {
+            types[number]: to_nodes(self.layout, number, table, np.ones(len(table), dtype=np.bool_))
+            for number, table in self.new_nodes.items()
+        }
+
+    def keys(self) -> dict[str, Rows]:
+        """Return the keys of the new nodes by type, in the order of `nodes`."""
+        types = self.layout.schema.node_types
+        return {types[number]: table["key"].to_numpy() for number, table in self.new_nodes.items()}
 
 
 class Head:
@@ -170,7 +221,7 @@ class Head:
         """Return the columns of the table of a node type."""
         return self._state.nodes[number].schema
 
-    def has_numbers(self, number: int) -> bool:
+    def has_integer_ids(self, number: int) -> bool:
         """Whether the ids of a node type are integers."""
         return bool(pa.types.is_int64(self.columns(number).field("id").type))
 
@@ -219,18 +270,17 @@ class Head:
             found = {pair for pair in found if pair[0] <= pair[1]}
         return found | {pair for pair in self._weights[number] if pair[place] in wanted}
 
-    def follow(self, draft: Draft) -> None:
-        """Take a draft for written: what is asked next is asked of its version."""
-        for number, keys in draft.dead.items():
+    def advance(self, change: Change) -> None:
+        """Become the version that a change makes."""
+        for number, keys in change.removed_nodes.items():
             for key in keys:
                 self._keys[number].pop(self.node(number, key)[0], None)
-        for number, table in draft.born.items():
+        for number, table in change.new_nodes.items():
             keys, ids, names = (table[name].to_pylist() for name in ("key", "id", "name"))
             self._keys[number].update(zip(ids, keys, strict=True))
             self._new[number].update(zip(keys, zip(ids, names, strict=True), strict=True))
             self._sizes[number] += len(keys)
-        for number, change in draft.edges.items():
-            pairs = zip(change.sources.tolist(), change.targets.tolist(), strict=True)
-            self._weights[number].update(zip(pairs, change.after.tolist(), strict=True))
-            self.changes += len(change.sources)
-        self.facts = draft.facts
+        for number, edges in change.edges.items():
+            self._weights[number].update(edges.weights_after())
+            self.changes += len(edges.sources)
+        self.facts = change.facts
