@@ -105,7 +105,7 @@ def infer(
         with ProgressBars(err).counter("searching meta-paths") as bar:
             return infer_paths(
                 hin, labels, max_length=max_length, measures=measure or None, asymmetric=asymmetric, budget=budget,
-                seed=seed, progress=bar,
+                seed=seed, progress=lambda _stage, done, total: bar(done, total or done),
             )  # fmt: skip
 
     labels = read_pairs(hin, pairs, node_type, bounded=False, examples=True)

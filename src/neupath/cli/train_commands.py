@@ -256,7 +256,7 @@ def reproduce(
     with ProgressBars(err).counter("runs") as bar:
         found = carry_out(
             parts or (), folder, data=data, quick=quick, seeds=seeds, models=chosen or None,
-            jobs=jobs, device=device, progress=bar,
+            jobs=jobs, device=device, progress=lambda _stage, done, total: bar(done, total or done),
         )  # fmt: skip
     if as_json:
         print_json(found.to_dict())

@@ -9,6 +9,7 @@ from urllib.parse import unquote_plus
 import pyarrow as pa
 import pyarrow.csv
 
+from neupath._runtime.progress import Progress, no_progress
 from neupath.engine.hits import Hits
 from neupath.engine.scorer import Scorer
 from neupath.errors import MetaPathError, NeuPathError, QueryError, listed
@@ -25,7 +26,7 @@ from neupath.graph.metapath import MetaPath, Step, arrow, enumerate_metapaths
 from neupath.graph.nodes import Id
 from neupath.graph.schema import Link, Schema
 from neupath.learn.inference import Inferred, infer
-from neupath.learn.inference.candidates import BUDGET, Progress
+from neupath.learn.inference.candidates import BUDGET
 from neupath.learn.labels import Pairs, read_pairs
 from neupath.live.live_scorer import LiveScorer
 from neupath.measures import GRAPH_MEASURES, MEASURES, Combination, GraphMeasure, Part, PathMeasure
@@ -284,7 +285,7 @@ def labels_of(hin: HIN, asked: Infer, limits: Limits) -> Pairs:
     return read_pairs(hin, asked.tuples(), asked.node_type, bounded=False, examples=True)
 
 
-def find(hin: HIN, labels: Pairs, asked: Infer, budget: int = BUDGET, progress: Progress = lambda *_: None) -> Inferred:
+def find(hin: HIN, labels: Pairs, asked: Infer, budget: int = BUDGET, progress: Progress = no_progress) -> Inferred:
     """Find what pairs mean."""
     return infer(
         hin, labels, max_length=asked.max_length, measures=asked.measures, asymmetric=asked.asymmetric, budget=budget,

@@ -98,7 +98,12 @@ def _do(order: JobSpec, reporter: Reporter) -> dict[str, object]:
 
 
 def _infer(order: JobSpec, asked: InferJobRequest, reporter: Reporter) -> dict[str, object]:
-    found = find(order.hin, labels_of(order.hin, asked, order.limits), asked, progress=reporter)
+    found = find(
+        order.hin,
+        labels_of(order.hin, asked, order.limits),
+        asked,
+        progress=lambda _stage, done, total: reporter(done, total or done),
+    )
     found.save(order.folder / MODEL)
     return _write(order.folder, found.report(asked.suggest, asked.skip))
 

@@ -32,10 +32,10 @@ from tests.cli.test_search_commands import run  # noqa: F401
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A quick reproduction of all parts and models."""
     out = tmp_path_factory.mktemp("reproduced")
-    told: list[tuple[int, int]] = []
-    done = reproduce(out=out, quick=True, progress=lambda *n: told.append(n))
-    assert told[0] == (0, done.runs)
-    assert told[-1] == (done.runs, done.runs)
+    reports: list[tuple[str, int, int | None]] = []
+    done = reproduce(out=out, quick=True, progress=lambda *report: reports.append(report))
+    assert reports[0] == ("runs", 0, done.runs)
+    assert reports[-1] == ("runs", done.runs, done.runs)
     assert {path.name for path in done.files} == {f"{part}.{s}" for part in PARTS for s in ("md", "csv", "svg")}
     return out
 

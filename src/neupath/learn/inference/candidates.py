@@ -1,7 +1,7 @@
 """Candidates: the meta-paths that may explain some labels, searched best first under a budget of work."""
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import count
@@ -9,6 +9,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
+from neupath._runtime.progress import Progress, no_progress
 from neupath.engine.cache import cached
 from neupath.engine.products import adjacency
 from neupath.graph.hin import HIN, Csr, Floats
@@ -142,9 +143,6 @@ _MOST_BYTES = 1 << 29
 _SETTLE = 0.02
 """The share of the budget that is spent on other explanations once one is exact."""
 
-Progress = Callable[[int, int], None]
-"""Hears how many candidates were tried, and how many there are."""
-
 
 @dataclass(frozen=True)
 class CandidateSearch:
@@ -229,7 +227,7 @@ def count_halves(schema: Schema, node_type: str, half_length: int) -> int:
 
 
 def search_candidates(
-    hin: HIN, pairs: Pairs, half_length: int, budget: int = BUDGET, progress: Progress = lambda *_: None
+    hin: HIN, pairs: Pairs, half_length: int, budget: int = BUDGET, progress: Progress = no_progress
 ) -> tuple[list[Candidate], CandidateSearch, Pairs]:
     """Try symmetric meta-paths, the most promising first; return them with their features of a sample of the pairs.
 
@@ -275,7 +273,7 @@ class _Search:
                         self.kept_bytes += longer[0].bytes if keeps else 0
                         priority = (-round(quality, 9), len(prefix.steps) + 1, next(self.order))
                         heapq.heappush(queue, _Prefix(priority, (*prefix.steps, step), longer[0] if keeps else None))
-                self.progress(len(self.found), self.total)
+                self.progress("searching meta-paths", len(self.found), self.total)
 
     def _extensions(self, step: Step, length: int) -> int:
         """Count the half-paths that go on after a step, the prefix with it being of some length."""

@@ -9,6 +9,7 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
+from neupath._runtime.progress import Progress, no_progress
 from neupath.engine.hits import Hits
 from neupath.engine.scorer import SearchOptions
 from neupath.errors import QueryError, listed
@@ -29,7 +30,6 @@ from neupath.learn.inference.candidates import (
     MEASURES_INFERRED,
     Candidate,
     CandidateSearch,
-    Progress,
     explained_alone,
     search_candidates,
     spread_queries,
@@ -243,7 +243,7 @@ def infer(
     asymmetric: bool = False,
     budget: int = BUDGET,
     seed: int = 0,
-    progress: Progress = lambda *_: None,
+    progress: Progress = no_progress,
 ) -> Inferred:
     """Find the meta-paths, their weights, and the measure that explain labelled pairs.
 
@@ -276,7 +276,7 @@ def table_of(
 ) -> tuple[FeatureTable, list[MetaPath]]:
     """Return the features of labelled pairs for the candidates worth fitting, and these."""
     labelled = _labels_of(hin, read_pairs(hin, pairs, node_type, bounded=False, examples=True), seed)
-    table, metapaths, _ = _table(hin, labelled, max_length, MEASURES_INFERRED, False, BUDGET, lambda *_: None)
+    table, metapaths, _ = _table(hin, labelled, max_length, MEASURES_INFERRED, False, BUDGET, no_progress)
     return table, metapaths
 
 

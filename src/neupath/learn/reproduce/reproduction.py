@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -10,6 +10,7 @@ from pathlib import Path
 from time import perf_counter
 
 from neupath._runtime.files import check_folder, write_text
+from neupath._runtime.progress import Progress, no_progress
 from neupath._runtime.resources import count_cores
 from neupath.errors import QueryError, SourceError, WriteError, did_you_mean, listed
 from neupath.learn.reproduce.protocol import FULL, QUICK, QUICK_COLUMNS, Preset, columns_in
@@ -18,7 +19,6 @@ from neupath.learn.reproduce.runs import CLASSICAL, EXACT, INFERRED, LEARNED, PA
 
 ABOUT, RUNS = "reproduction.json", "runs.jsonl"
 _SLOW = ("nbfnet", "hgt", "han", "neupath", "rgcn", "node2vec")
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def reproduce(
     models: Sequence[str] | None = None,
     jobs: int = 1,
     device: str | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = no_progress,
 ) -> Reproduced:
     """Train and test what the parts of the paper need, all of them by default, and write their tables and figures.
 
@@ -81,11 +81,11 @@ def reproduce(
     results = _read(folder)
     waiting = sorted((run for run in every if run.key not in results), key=_patience)
     done = len(every) - len(waiting)
-    progress(done, len(every))
+    progress("runs", done, len(every))
     for run, found in _carry_out(waiting, question.scale, source, jobs, device):
         results[run.key] = found
         _append(folder, {"run": run.key, **found})
-        progress(len(every) - sum(each.key not in results for each in waiting), len(every))
+        progress("runs", len(every) - sum(each.key not in results for each in waiting), len(every))
     files = [path for part in wanted for path in REPORTS[part]([results[r.key] for r in plans[part]], question, folder)]
     return Reproduced(folder, len(every), done, perf_counter() - began, tuple(files))
 
