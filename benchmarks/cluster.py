@@ -80,15 +80,15 @@ def _compare(
 
     from neupath import PathSim, join, load
 
-    options: dict[str, Any] = {"k": 10, "queries": np.arange(queries), "block": _block(queries, workers)}
+    options: dict[str, Any] = {"k": 10, "block": _block(queries, workers)}
     times: dict[str, list[tuple[float, float]]] = {"local": [], "cluster": []}
     for _ in range(rounds):
         for name, spent in times.items():
             hin = load(folder / "graph")
             own = {"threads": workers} if name == "local" else {"engine": engine}
             began, busy = time.perf_counter(), _busy(cluster)
-            measure = PathSim(path).fit(hin) if name == "local" else PathSim(path).resolve(hin)
-            join(measure, folder / f"{name}.parquet", **options, **own)
+            ids = hin.nodes[hin.metapath(path).source].ids[:queries].to_pylist()
+            join(hin, PathSim(path), folder / f"{name}.parquet", queries=ids, **options, **own)
             spent.append((time.perf_counter() - began, _busy(cluster) - busy))
     best = {name: np.min(spent, axis=0).tolist() for name, spent in times.items()}
     return {
@@ -147,7 +147,7 @@ def _warm(folder: Path, engine: Any) -> None:
     for name in ("APA", "APVPA"):
         for chosen in (None, engine):
             options: dict[str, Any] = {"queries": np.arange(2000), "block": 100, "engine": chosen}
-            join(PathSim(PATHS[name]).fit(hin), folder / "warm.parquet", 10, **options)
+            join(hin, PathSim(PATHS[name]), folder / "warm.parquet", 10, **options)
 
 
 def _peak() -> float:

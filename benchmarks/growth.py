@@ -53,8 +53,8 @@ def run(edges: int, path: str, k: int, block: int, most: int) -> dict[str, Any]:
     spent, _ = _timed(lambda: [scorer.rank_rows(q[None], q[None], k, None, None) for q in alone])
     found["one_ms"] = 1e3 * spent / len(alone)
     with TemporaryDirectory() as folder:
-        out = Path(folder) / "top.parquet"
-        found["join_s"], _ = _timed(lambda: join(scorer, out, k, queries=queries, block=block))
+        out, ids = Path(folder) / "top.parquet", hin.nodes["author"].ids.take(queries).to_pylist()
+        found["join_s"], _ = _timed(lambda: join(hin, scorer, out, k, queries=ids, block=block))
     return found | {"join_mib": _peak()}
 
 

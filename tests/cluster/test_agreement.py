@@ -78,7 +78,7 @@ def test_all_agree(seed: int, measure: str, tmp_path: Path, monkeypatch: pytest.
     block = int(rng.choice([1, 7, 4096]))
     engines = [LocalEngine(1), LocalEngine(2), Dask(strip=int(rng.choice([5, 40, 10**6])))]
     files = [
-        join(scorer, tmp_path / f"{number}.parquet", k, min_score=least, block=block, engine=engine).path
+        join(scorer.hin_, scorer, tmp_path / f"{number}.parquet", k, min_score=least, block=block, engine=engine).path
         for number, engine in enumerate(engines)
     ]
     rows = [

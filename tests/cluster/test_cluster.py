@@ -29,8 +29,8 @@ APVPA = "author-paper-venue-paper-author"
 def same(scorer, folder: Path, engine: Dask, k: int | None = 5, **options) -> bool:
     """Whether a join on the cluster writes the very file that one in this process does."""
     here, there = folder / "here.parquet", folder / "there.parquet"
-    join(scorer, here, k, **options)
-    join(measure_named(scorer.name, scorer.metapath_).resolve(scorer.hin_), there, k, engine=engine, **options)
+    join(scorer.hin_, scorer, here, k, **options)
+    join(scorer.hin_, measure_named(scorer.name, scorer.metapath_), there, k, engine=engine, **options)
     assert sorted(folder.iterdir()) == [here, there]
     return here.read_bytes() == there.read_bytes()
 
@@ -44,7 +44,7 @@ def test_any_measure_in_any_strips(weighted: HIN, tmp_path: Path, measure: str, 
 
 @pytest.mark.usefixtures("inline")
 def test_some_queries_in_any_order(weighted: HIN, tmp_path: Path) -> None:
-    queries = np.random.default_rng(0).permutation(300)[:90]
+    queries = np.random.default_rng(0).permutation(weighted.nodes["author"].ids.to_pylist())[:90].tolist()
     assert same(npth.PathSim(APVPA).fit(weighted), tmp_path, Dask(strip=300), queries=queries, block=20)
 
 
@@ -62,16 +62,16 @@ def test_targets_of_another_type(weighted: HIN, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("inline")
 def test_an_interrupted_join_goes_on(weighted: HIN, tmp_path: Path) -> None:
-    def stop(done: int, _: int) -> None:
+    def stop(_: str, done: int, __: int | None) -> None:
         if done > 100:
             raise KeyboardInterrupt
 
-    scorer = npth.PathSim(APVPA).resolve(weighted)
+    scorer = npth.PathSim(APVPA)
     with pytest.raises(KeyboardInterrupt):
-        join(scorer, tmp_path / "there.parquet", 5, block=10, engine=Dask(strip=300), progress=stop)
-    joined = join(scorer, tmp_path / "there.parquet", 5, block=10, engine=Dask(strip=400))
+        join(weighted, scorer, tmp_path / "there.parquet", 5, block=10, engine=Dask(strip=300), progress=stop)
+    joined = join(weighted, scorer, tmp_path / "there.parquet", 5, block=10, engine=Dask(strip=400))
     assert 0 < joined.resumed < joined.blocks
-    join(scorer.fit(weighted), tmp_path / "here.parquet", 5, block=10)
+    join(weighted, scorer, tmp_path / "here.parquet", 5, block=10)
     assert (tmp_path / "here.parquet").read_bytes() == (tmp_path / "there.parquet").read_bytes()
 
 
@@ -87,7 +87,7 @@ def test_rankings_merge_exactly() -> None:
 
 
 def test_workers_keep_nothing_when_the_work_is_done(scheduler: str, weighted: HIN, tmp_path: Path) -> None:
-    join(npth.PathSim(APVPA).resolve(weighted), tmp_path / "a.parquet", 5, engine=Dask(scheduler))
+    join(weighted, npth.PathSim(APVPA), tmp_path / "a.parquet", 5, engine=Dask(scheduler))
     with Client(scheduler) as client:
         kept = client.run(lambda: len(__import__("neupath.cluster.tiles", fromlist=["_last"])._last))
     assert set(kept.values()) == {0}
@@ -104,32 +104,32 @@ def test_a_killed_worker_loses_nothing_but_time(scheduler: str, weighted: HIN, t
         client.wait_for_workers(WORKERS, timeout=30)
         process = client.run(os.getpid)
 
-        def kill(done: int, total: int) -> None:
+        def kill(_: str, done: int, total: int) -> None:
             busy = [worker for worker, tasks in client.processing().items() if tasks]
             if 0 < done < total and busy and not killed:
                 killed.append(busy[0])
                 os.kill(process[busy[0]], signal.SIGKILL)
 
-        scorer = npth.PathSim("paper-author-paper").resolve(weighted)
-        join(scorer, tmp_path / "there.parquet", 5, block=2, engine=Dask(scheduler, strip=300), progress=kill)
+        scorer = npth.PathSim("paper-author-paper")
+        join(weighted, scorer, tmp_path / "there.parquet", 5, block=2, engine=Dask(scheduler, strip=300), progress=kill)
         assert killed[0] not in client.run(os.getpid)
-    join(scorer.fit(weighted), tmp_path / "here.parquet", 5, block=2)
+    join(weighted, scorer, tmp_path / "here.parquet", 5, block=2)
     assert (tmp_path / "here.parquet").read_bytes() == (tmp_path / "there.parquet").read_bytes()
 
 
 def test_without_workers_a_join_gives_up_and_keeps_what_is_done(tmp_path: Path, weighted: HIN, caplog) -> None:
-    scorer, out = npth.PathSim("paper-author-paper").resolve(weighted), tmp_path / "there.parquet"
+    scorer, out = npth.PathSim("paper-author-paper"), tmp_path / "there.parquet"
     (tmp_path / "dask").mkdir()
     with start_cluster(tmp_path / "dask", 1) as (address, workers):
 
-        def kill(done: int, _: int) -> None:
+        def kill(_: str, done: int, __: int | None) -> None:
             if done:
                 workers[0].kill()
 
         with pytest.raises(NeuPathError, match=r"broken off \(all workers were gone for 1 seconds\); give the"):
-            join(scorer, out, 5, block=2, engine=Dask(address, patience=1), progress=kill)
+            join(weighted, scorer, out, 5, block=2, engine=Dask(address, patience=1), progress=kill)
     assert "all workers are gone; waiting 1 seconds for others" in caplog.text
-    assert join(scorer.fit(weighted), out, 5, block=2).resumed > 0
+    assert join(weighted, scorer, out, 5, block=2).resumed > 0
 
 
 def test_ctrl_c_says_what_is_kept(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_task_that_outlives_its_join_writes_no_block(weighted: HIN, tmp_path: 
     whole = ranking.write_hits
     monkeypatch.setattr(ranking, "write_hits", write)
     with pytest.raises(NeuPathError, match="cannot write .*000000.parquet: .*No such file or directory"):
-        join(npth.PathSim(APVPA).resolve(weighted), tmp_path / "a.parquet", 5, engine=Dask())
+        join(weighted, npth.PathSim(APVPA), tmp_path / "a.parquet", 5, engine=Dask())
     assert not list(tmp_path.iterdir())
 
 
@@ -165,7 +165,7 @@ def test_the_command_starts_workers_of_its_own(run: Run, tmp_path: Path) -> None
     told = run("join", "toy", "--path", "APVPA", "--engine", "dask", "--workers", 1, "--out", out, "--json")
     assert told.code == 0
     assert told.json["queries"] == 5
-    join(npth.PathSim("APVPA").fit(npth.load("toy")), tmp_path / "here.parquet", 10)
+    join(npth.load("toy"), npth.PathSim("APVPA"), tmp_path / "here.parquet", 10)
     assert out.read_bytes() == (tmp_path / "here.parquet").read_bytes()
 
 
@@ -192,10 +192,10 @@ def test_bad_input(run: Run, tmp_path: Path, options: list, message: str) -> Non
 def test_other_scorers_are_refused(tmp_path: Path) -> None:
     scorer = npth.PPR("author").fit(npth.load("toy"))
     with pytest.raises(NeuPathError, match="ppr cannot be joined on a cluster, only measures over a meta-path can"):
-        join(scorer, tmp_path / "a.parquet", 2, engine=Dask())
+        join(scorer.hin_, scorer, tmp_path / "a.parquet", 2, engine=Dask())
 
 
 def test_a_missing_extra_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(NeuPathError, match=r"this needs Dask, .* pip install 'neupath\[cluster\]'"):
-        join(npth.PathSim("APVPA").resolve(npth.load("toy")), tmp_path / "a.parquet", 2, engine=Dask())
+        join(npth.load("toy"), npth.PathSim("APVPA"), tmp_path / "a.parquet", 2, engine=Dask())

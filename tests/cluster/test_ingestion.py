@@ -188,7 +188,7 @@ def test_a_step_over_several_relations(tmp_path: Path) -> None:
 
 def same(measure: str, path: str, folder: Path, out: Path, engine: Dask, terms: JoinOptions) -> bool:
     here, there = out / "here.parquet", out / "there.parquet"
-    join(measure_named(measure, path).fit(npth.load(folder)), here, terms.k, block=terms.block)
+    join(npth.load(folder), measure_named(measure, path), here, terms.k, block=terms.block)
     plan = plan_folder(folder)
     assert plan is not None
     join_plan(measure_named(measure, path), plan, there, terms, engine=engine)
@@ -202,7 +202,7 @@ def test_workers_over_tcp(scheduler: str, tables: Path, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("inline")
 def test_an_interrupted_join_goes_on(tables: Path, tmp_path: Path) -> None:
-    def stop(done: int, _: int) -> None:
+    def stop(_: str, done: int, __: int | None) -> None:
         if done > 50:
             raise KeyboardInterrupt
 
@@ -212,13 +212,13 @@ def test_an_interrupted_join_goes_on(tables: Path, tmp_path: Path) -> None:
         join_plan(measure, plan, tmp_path / "there.parquet", terms, engine=Dask(strip=300), progress=stop)
     joined = join_plan(measure, plan, tmp_path / "there.parquet", terms, engine=Dask(strip=400))
     assert 0 < joined.resumed < joined.blocks
-    join(measure.fit(npth.load(tables)), tmp_path / "here.parquet", 5, block=10)
+    join(npth.load(tables), measure, tmp_path / "here.parquet", 5, block=10)
     assert (tmp_path / "here.parquet").read_bytes() == (tmp_path / "there.parquet").read_bytes()
 
 
 @pytest.mark.usefixtures("inline")
 def test_blocks_of_other_columns_are_not_mixed_in(tmp_path: Path) -> None:
-    def stop(done: int, _: int) -> None:
+    def stop(_: str, done: int, __: int | None) -> None:
         if done > 3:
             raise KeyboardInterrupt
 
@@ -238,7 +238,7 @@ def test_blocks_of_other_columns_are_not_mixed_in(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("inline")
 def test_a_folder_of_files(tables: Path, tmp_path: Path) -> None:
-    here = join(npth.PathSim(APVPA).fit(npth.load(tables)), tmp_path / "here", 5, block=20).path
+    here = join(npth.load(tables), npth.PathSim(APVPA), tmp_path / "here", 5, block=20).path
     there = join_folder(npth.PathSim(APVPA), tables, tmp_path / "there", 5, block=20, engine=Dask()).path
     names = sorted(path.name for path in here.iterdir())
     assert names == sorted(path.name for path in there.iterdir())
@@ -300,7 +300,7 @@ def test_the_command(run: Run, tmp_path: Path) -> None:  # noqa: F811
     out, here = tmp_path / "there.parquet", tmp_path / "here.parquet"
     options = ["--path", "APVPA", "--engine", "dask", "--workers", 1]
     assert run("join", folder, *options, "--out", out).code == 0
-    join(npth.PathSim("APVPA").fit(npth.load("toy")), here, 10)
+    join(npth.load("toy"), npth.PathSim("APVPA"), here, 10)
     assert out.read_bytes() == here.read_bytes()
     told = run("join", "toy", *options, "--ingest", "cluster", "--out", out)
     assert told.code == 2

@@ -14,7 +14,7 @@ from neupath import HIN, Edges, NeuPathError, Nodes, Relation, join
 from neupath.cluster import Dask
 from neupath.cluster.join_tasks import MemoryBudget, memory_budget
 from neupath.cluster.workers import Workers, connect
-from neupath.engine.join import JoinJob, JoinSides
+from neupath.engine.join import JoinJob, hit_schema
 
 LIMIT = 480 << 20
 
@@ -37,19 +37,19 @@ def test_a_product_larger_than_a_worker_stays_below_its_limit(small_worker: Work
     nodes = [Nodes("author", pa.array(np.arange(2000))), Nodes("paper", pa.array(np.arange(300)))]
     hin = HIN.build(nodes, [Edges(Relation("author", "writes", "paper"), authors, papers)])
     measure = npth.PathSim("author-paper-author-paper-author")
-    options = {"queries": np.arange(0, 2000, 50), "block": 10}
+    options = {"queries": range(0, 2000, 50), "block": 10}
     engine = Dask(small_worker.client.scheduler.address)
-    join(measure.resolve(hin), tmp_path / "there.parquet", 5, engine=engine, **options)
+    join(hin, measure, tmp_path / "there.parquet", 5, engine=engine, **options)
     assert max(small_worker.client.run(peak).values()) < 0.95 * LIMIT
-    join(measure.fit(hin), tmp_path / "here.parquet", 5, **options)
+    join(hin, measure.fit(hin), tmp_path / "here.parquet", 5, **options)
     assert memory_budget(LIMIT).entries < measure.factors_.left.nnz  # as a whole, it would not have fit
     assert (tmp_path / "here.parquet").read_bytes() == (tmp_path / "there.parquet").read_bytes()
 
 
 def test_the_hits_of_a_block_are_counted(tmp_path: Path) -> None:
     def job(k: int | None, block: int) -> JoinJob:
-        sides = JoinSides(10_000, 10_000, pa.string(), pa.string(), are_one=True)
-        return JoinJob(np.arange(10_000), k, 0.5, block, tmp_path / "a.parquet", sides)
+        schema = hit_schema(pa.string(), pa.string())
+        return JoinJob(tmp_path / "a.parquet", np.arange(10_000), k, 0.5, block, 10_000, schema, skips_query=True)
 
     assert memory_budget(LIMIT, job(None, 4096)) == MemoryBudget(memory_budget(LIMIT).entries, 0)
     few, many = memory_budget(LIMIT, job(10, 500)), memory_budget(LIMIT, job(1000, 500))
@@ -65,7 +65,7 @@ def test_many_hits_stay_below_the_limit(small_worker: Workers, tmp_path: Path) -
     edges = Edges(Relation("author", "writes", "paper"), np.repeat(np.arange(3000), 20), rng.integers(0, 100, 60_000))
     hin = HIN.build([Nodes("author", ids), Nodes("paper", pa.array(np.arange(100)))], [edges])
     engine = Dask(small_worker.client.scheduler.address)
-    join(npth.PathSim("author-paper-author").resolve(hin), tmp_path / "a.parquet", 1000, engine=engine, block=900)
+    join(hin, npth.PathSim("author-paper-author"), tmp_path / "a.parquet", 1000, engine=engine, block=900)
     assert max(small_worker.client.run(peak).values()) < 0.95 * LIMIT
 
 

@@ -17,7 +17,7 @@ from pyarrow.dataset import dataset
 import neupath as npth
 from neupath import HIN, Edges, NeuPathError
 from neupath.engine import products as chains
-from neupath.engine.join import HitsFile, Joined, LocalEngine, join
+from neupath.engine.join import Joined, JoinEngine, LocalEngine, ResultFile, join
 from tests.cli.test_search_commands import Run, run  # noqa: F401
 
 PATH = "class-method-class"
@@ -32,7 +32,7 @@ def hin() -> HIN:
 @pytest.mark.parametrize("block", [7, 4096])
 def test_a_join_is_every_search(hin: HIN, tmp_path: Path, measure, block: int) -> None:
     scorer = measure(PATH).fit(hin)
-    joined = join(scorer, tmp_path / "top.parquet", k=5, block=block)
+    joined = join(hin, scorer, tmp_path / "top.parquet", k=5, block=block)
     table = pq.read_table(joined.path)
     assert table.column_names == ["query", "rank", "target", "score"]
     ids = hin.nodes["class"].ids.to_pylist()
@@ -48,23 +48,25 @@ def test_a_join_is_every_search(hin: HIN, tmp_path: Path, measure, block: int) -
 
 def test_some_queries_and_a_least_score(hin: HIN, tmp_path: Path) -> None:
     scorer = npth.PathSim(PATH).fit(hin)
-    queries = np.array([40, 3, 200])
-    table = pq.read_table(join(scorer, tmp_path / "a.parquet", None, queries=queries, min_score=0.4).path)
-    scores = scorer.score_rows(queries)
-    scores[np.arange(3), queries] = 0
+    rows = np.array([40, 3, 200])
+    ids = hin.nodes["class"].ids.take(rows).to_pylist()
+    table = pq.read_table(join(hin, scorer, tmp_path / "a.parquet", None, queries=ids, min_score=0.4).path)
+    assert list(dict.fromkeys(table["query"].to_pylist())) == [ids[0], ids[2]]  # the other has no hit
+    scores = scorer.score_rows(rows)
+    scores[np.arange(3), rows] = 0
     assert table.num_rows == int((scores >= 0.4).sum()) > 0
     assert min(table["score"].to_pylist()) >= 0.4
 
 
 def test_targets_of_another_type_and_integer_ids(tmp_path: Path) -> None:
     hin = npth.load("toy")
-    table = pq.read_table(join(npth.PCRW("author-paper-venue").fit(hin), tmp_path / "a.parquet", 1).path)
+    table = pq.read_table(join(hin, npth.PCRW("author-paper-venue"), tmp_path / "a.parquet", 1).path)
     assert table["target"].to_pylist()[0] == "SIGMOD"
 
 
 def test_a_killed_join_goes_on_to_the_same_file(tmp_path: Path) -> None:
     whole = tmp_path / "whole.parquet"
-    join(npth.PathSim(PATH).fit(npth.load("stdlib")), whole, k=3, block=2)
+    join(npth.load("stdlib"), npth.PathSim(PATH), whole, k=3, block=2)
     out = tmp_path / "out.parquet"
     command = [sys.executable, "-m", "neupath.cli", "join", "stdlib", "--path", PATH, "-k", "3", "--block", "2"]
     process = subprocess.Popen([*command, "--out", str(out)], stdout=subprocess.DEVNULL, env=os.environ | {})
@@ -76,13 +78,13 @@ def test_a_killed_join_goes_on_to_the_same_file(tmp_path: Path) -> None:
     process.wait()
     assert not out.exists()
     finished = {part.name: part.stat().st_mtime_ns for part in parts.glob("0*.parquet")}
-    joined = join(npth.PathSim(PATH).fit(npth.load("stdlib")), out, k=3, block=2)
+    joined = join(npth.load("stdlib"), npth.PathSim(PATH), out, k=3, block=2)
     assert 5 <= joined.resumed <= len(finished) < joined.blocks
     assert out.read_bytes() == whole.read_bytes()
     assert not parts.exists()
 
 
-def stop(done: int, _: int) -> None:
+def stop(_: str, done: int, __: int | None) -> None:
     if done > 10:
         raise KeyboardInterrupt
 
@@ -94,9 +96,9 @@ def stop(done: int, _: int) -> None:
         ({"k": None, "min_score": 0.5}, "k (3), min_score (0.0)"),
         ({"min_score": 0.5}, "min_score (0.0)"),
         ({"block": 6}, "block (5)"),
-        ({"queries": np.arange(20)}, "queries"),
+        ({"queries": ["collections.OrderedDict", "collections.UserDict"]}, "queries"),
         ({"measure": npth.JoinSim}, "measure"),
-        ({"path": "class-module-class"}, "path or parameter"),
+        ({"path": "class-module-class"}, "meta-path or parameter"),
         ({"graph": "changed"}, "graph"),
     ],
 )
@@ -104,11 +106,13 @@ def test_blocks_of_another_join_are_not_mixed_in(hin: HIN, tmp_path: Path, other
     def join_as(measure=npth.PathSim, path=PATH, graph="stdlib", progress=lambda *_: None, **options) -> Joined:
         chosen = hin if graph == "stdlib" else with_one_edge_less(hin)
         terms = {"k": 3, "block": 5} | options
-        return join(measure(path).fit(chosen), tmp_path / "a.parquet", **terms, progress=progress)
+        return join(chosen, measure(path), tmp_path / "a.parquet", **terms, progress=progress)
 
     with pytest.raises(KeyboardInterrupt):
         join_as(progress=stop)
-    with pytest.raises(NeuPathError, match=re.escape(f"of which this is no part: it had another {told}; finish that,")):
+    with pytest.raises(
+        NeuPathError, match=re.escape(f"holds blocks of another join, with another {told}; finish that join,")
+    ):
         join_as(**other)
     assert join_as().resumed == 3
 
@@ -131,25 +135,25 @@ def test_rows_that_were_propagated_are_not_mixed_with_others(hin: HIN, tmp_path:
         }
     for name, measure in measures.items():
         with pytest.raises(KeyboardInterrupt):
-            join(measure, tmp_path / f"{name}.parquet", k=3, block=5, progress=stop)
-    with pytest.raises(NeuPathError, match="it had another model or way to multiply"):
-        join(npth.PCRW(path).fit(hin), tmp_path / "a.parquet", k=3, block=5)
-    assert join(npth.PathSim(path).fit(hin), tmp_path / "b.parquet", k=3, block=5).resumed == 3  # of whole numbers
+            join(measure.hin_, measure, tmp_path / f"{name}.parquet", k=3, block=5, progress=stop)
+    with pytest.raises(NeuPathError, match="with another model or way to multiply"):
+        join(hin, npth.PCRW(path), tmp_path / "a.parquet", k=3, block=5)
+    assert join(hin, npth.PathSim(path), tmp_path / "b.parquet", k=3, block=5).resumed == 3  # of whole numbers
 
 
 def test_two_joins_to_one_file_are_refused(hin: HIN, tmp_path: Path) -> None:
     refused = []
 
-    def join_again(done: int, _: int) -> None:
+    def join_again(_: str, done: int, __: int | None) -> None:
         if done == 100:
             with pytest.raises(NeuPathError, match="another join writes to .*a.parquet; wait until it is done"):
-                join(scorer, tmp_path / "a.parquet", k=3, block=50)
+                join(hin, scorer, tmp_path / "a.parquet", k=3, block=50)
             refused.append(done)
 
     scorer = npth.PathSim(PATH).fit(hin)
-    join(scorer, tmp_path / "a.parquet", k=3, block=50, progress=join_again)
+    join(hin, scorer, tmp_path / "a.parquet", k=3, block=50, progress=join_again)
     assert refused == [100]
-    join(scorer, tmp_path / "b.parquet", k=3, block=50)
+    join(hin, scorer, tmp_path / "b.parquet", k=3, block=50)
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.parquet", "b.parquet"]
 
@@ -157,7 +161,7 @@ def test_two_joins_to_one_file_are_refused(hin: HIN, tmp_path: Path) -> None:
 def test_a_lock_that_a_killed_join_left_is_nobodys(hin: HIN, tmp_path: Path) -> None:
     (tmp_path / "a.parquet.lock").touch()
     (tmp_path / "a.parquet.parts" / "work-killed").mkdir(parents=True)
-    joined = join(npth.PathSim(PATH).fit(hin), tmp_path / "a.parquet", k=3)
+    joined = join(hin, npth.PathSim(PATH), tmp_path / "a.parquet", k=3)
     assert list(tmp_path.iterdir()) == [joined.path]
 
 
@@ -165,8 +169,8 @@ def test_a_lock_that_a_killed_join_left_is_nobodys(hin: HIN, tmp_path: Path) -> 
 def test_ctrl_c_says_what_is_kept(run: Run, tmp_path: Path, monkeypatch, blocks: int, told: str) -> None:  # noqa: F811
     whole = LocalEngine.run
 
-    def stop(engine: LocalEngine, scorer, job, missing, hear) -> None:
-        whole(engine, scorer, job, missing[:blocks], hear)
+    def stop(engine: LocalEngine, scorer, job, missing, on_block) -> None:
+        whole(engine, scorer, job, missing[:blocks], on_block)
         raise KeyboardInterrupt
 
     command = ("join", "toy", "--path", "APVPA", "-k", 2, "--block", 1, "--out", tmp_path / "top.parquet")
@@ -179,64 +183,65 @@ def test_ctrl_c_says_what_is_kept(run: Run, tmp_path: Path, monkeypatch, blocks:
 
 
 def test_a_join_that_did_nothing_leaves_nothing(hin: HIN, tmp_path: Path) -> None:
-    class Broken:
+    class Broken(JoinEngine):
         def run(self, *_: object) -> None:
             raise NeuPathError("no")
 
     scorer, out = npth.PathSim(PATH).fit(hin), tmp_path / "a.parquet"
     with pytest.raises(NeuPathError, match="no"):
-        join(scorer, out, k=3, engine=Broken())
+        join(hin, scorer, out, k=3, engine=Broken())
     assert not list(tmp_path.iterdir())
     (tmp_path / "a.parquet.parts").mkdir()
     (tmp_path / "a.parquet.parts" / "join.json").write_text("of another join, killed before its first block")
-    assert join(scorer, out, k=4).resumed == 0
+    assert join(hin, scorer, out, k=4).resumed == 0
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a"])
 def test_a_file_without_all_blocks_gets_no_name(hin: HIN, tmp_path: Path, name: str) -> None:
     class Lazy(LocalEngine):
-        def run(self, scorer, job, missing, told) -> None:
-            super().run(scorer, job, missing[:2], told)
+        def run(self, scorer, job, missing, on_block) -> None:
+            super().run(scorer, job, missing[:2], on_block)
 
     with pytest.raises(NeuPathError, match=f"cannot write .*{name}: .*"):
-        join(npth.PathSim(PATH).fit(hin), tmp_path / name, k=3, block=50, engine=Lazy())
+        join(hin, npth.PathSim(PATH), tmp_path / name, k=3, block=50, engine=Lazy())
     assert [path.name for path in tmp_path.iterdir()] == [f"{name}.parts"]
 
 
 def test_without_an_ending_it_is_a_folder_of_files(hin: HIN, tmp_path: Path) -> None:
     scorer = npth.PathSim(PATH).fit(hin)
     with pytest.raises(KeyboardInterrupt):
-        join(scorer, tmp_path / "top", k=3, block=5, progress=stop)
+        join(hin, scorer, tmp_path / "top", k=3, block=5, progress=stop)
     assert not (tmp_path / "top").exists()
     (tmp_path / "top.parts" / ".000002-killed.parquet").write_text("half")
-    joined = join(scorer, tmp_path / "top", k=3, block=5)
+    joined = join(hin, scorer, tmp_path / "top", k=3, block=5)
     assert joined.resumed == 3
-    whole = pq.read_table(join(scorer, tmp_path / "top.parquet", k=3, block=5).path)
+    whole = pq.read_table(join(hin, scorer, tmp_path / "top.parquet", k=3, block=5).path)
     assert dataset(joined.path).to_table().equals(whole)
     assert joined.pairs == len(whole) == duckdb.sql(f"SELECT count(*) FROM '{joined.path}/*.parquet'").fetchall()[0][0]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["top", "top.parquet"]
-    nobody = join(scorer, tmp_path / "nobody", k=3, queries=np.array([], int))
+    nobody = join(hin, scorer, tmp_path / "nobody", k=3, queries=[])
     assert dataset(nobody.path).to_table().equals(whole.slice(0, 0))
-    with pytest.raises(NeuPathError, match="top: a folder of that name is there"):
-        join(scorer, tmp_path / "top", k=3)
+    with pytest.raises(NeuPathError, match="top: a folder of that name exists"):
+        join(hin, scorer, tmp_path / "top", k=3)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"path": "a.csv"}, "cannot join to a.csv; the name must end in .parquet"),
-        ({"path": "/proc/none/a.parquet"}, "cannot write"),
+        ({"out": "a.csv"}, "cannot join to a.csv; the name must end in .parquet"),
+        ({"out": "/proc/none/a.parquet"}, "cannot write"),
         ({"k": 0}, "k is 0; ask for at least 1 hit"),
         ({"block": 0}, "block is 0"),
         ({"min_score": -1.0}, "min_score is -1.0"),
-        ({"k": None}, "without k, say which pairs to keep with min_score"),
-        ({"queries": np.array([1, 1])}, "a query is given twice"),
+        ({"k": None}, "without k, give a min_score above 0"),
+        ({"queries": ["collections.UserDict", "collections.UserDict"]}, "queries names a node twice"),
+        ({"queries": ["nobody"]}, "no class with the id or name 'nobody'"),
     ],
 )
 def test_bad_input(hin: HIN, options, message: str) -> None:
-    arguments = {"path": "a.parquet"} | options
+    arguments = {"out": "a.parquet"} | options
     with pytest.raises(NeuPathError, match=message):
-        join(npth.PathSim(PATH).fit(hin), **arguments)
+        join(hin, npth.PathSim(PATH), **arguments)
 
 
 def test_the_command(run: Run, tmp_path: Path) -> None:  # noqa: F811
@@ -248,23 +253,15 @@ def test_the_command(run: Run, tmp_path: Path) -> None:  # noqa: F811
     assert "the name must end in .parquet" in run("join", "toy", "--path", "APVPA", "--out", "x.csv").err
 
 
-@pytest.mark.parametrize("row", [-1, 5, 77])
-def test_rows_that_are_not_there_are_refused(tmp_path: Path, row: int) -> None:
-    scorer = npth.PathSim("APVPA").fit(npth.load("toy"))
-    with pytest.raises(NeuPathError, match=f"queries are rows from 0 to 4; {row} to {row} are given"):
-        join(scorer, tmp_path / "a.parquet", 2, queries=np.array([row]))
-    assert not list(tmp_path.iterdir())
-
-
 def test_blocks_without_a_manifest_are_nobodys(tmp_path: Path) -> None:
     """Left over where removing the blocks of a finished join was broken off."""
-    scorer = npth.PathSim("APVPA").fit(npth.load("toy"))
-    wanted = join(scorer, tmp_path / "a.parquet", 2).path.read_bytes()
+    hin, scorer = npth.load("toy"), npth.PathSim("APVPA")
+    wanted = join(hin, scorer, tmp_path / "a.parquet", 2).path.read_bytes()
     parts = tmp_path / "a.parquet.parts"
     parts.mkdir()
     table = pq.read_table(tmp_path / "a.parquet").slice(0, 0)
     pq.write_table(table, parts / "000000.parquet")
-    joined = join(scorer, tmp_path / "a.parquet", 2)
+    joined = join(hin, scorer, tmp_path / "a.parquet", 2)
     assert joined.resumed == 0
     assert joined.path.read_bytes() == wanted
 
@@ -276,14 +273,14 @@ def test_blocks_of_a_model_that_learned_something_else_are_refused(tmp_path: Pat
     labels = [("Mike", "Bob", 1.0), ("Mike", "Ann", 0.0), ("Mary", "Ann", 0.5)]
     one, other = (MLP(dim=4, epochs=2).fit(hin, some) for some in (labels, labels[:2]))
     with monkeypatch.context() as broken, pytest.raises(KeyboardInterrupt):
-        broken.setattr(HitsFile, "finish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        join(one, tmp_path / "a.parquet", 2, block=2)
+        broken.setattr(ResultFile, "finish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        join(hin, one, tmp_path / "a.parquet", 2, block=2)
     with pytest.raises(NeuPathError, match="holds blocks of another join"):
-        join(other, tmp_path / "a.parquet", 2, block=2)
-    assert join(one, tmp_path / "a.parquet", 2, block=2).resumed == 3
+        join(hin, other, tmp_path / "a.parquet", 2, block=2)
+    assert join(hin, one, tmp_path / "a.parquet", 2, block=2).resumed == 3
 
 
 def test_k_may_be_any_integer(tmp_path: Path) -> None:
-    scorer = npth.PathSim("APVPA").fit(npth.load("toy"))
-    assert join(scorer, tmp_path / "a.parquet", np.int64(2)).blocks == 1
-    assert join(scorer, tmp_path / "b.parquet", 10**9).blocks == 1
+    hin, scorer = npth.load("toy"), npth.PathSim("APVPA")
+    assert join(hin, scorer, tmp_path / "a.parquet", np.int64(2)).blocks == 1
+    assert join(hin, scorer, tmp_path / "b.parquet", 10**9).blocks == 1

@@ -49,7 +49,7 @@ def test_rows_are_propagated_to_the_same_answers(measure, path, request, tmp_pat
         if measure in (npth.PathSim, npth.PathCount):  # whole numbers, so that ties are ties
             assert found.ids == wanted.ids
     pairs = [
-        join(each, tmp_path / f"{number}.parquet", None, queries=queries, min_score=0.3).pairs
+        join(each.hin_, each, tmp_path / f"{number}.parquet", None, queries=ids, min_score=0.3).pairs
         for number, each in enumerate((plain, scorer))
     ]
     assert pairs[0] == pairs[1]
@@ -121,7 +121,7 @@ def test_counts_far_up_are_found_by_a_threshold(tmp_path) -> None:
     nodes = [npth.Nodes("a", pa.array(["x", "y", "z"])), npth.Nodes("b", pa.array(["hub"]))]
     edges = npth.Edges(npth.Relation("a", "r", "b"), np.arange(3), np.zeros(3, dtype=np.int64), np.full(3, 1e85))
     scorer = npth.PathCount("a-b-a").fit(HIN.build(nodes, [edges]))
-    assert join(scorer, tmp_path / "a.parquet", None, min_score=1e160).pairs == 6
+    assert join(scorer.hin_, scorer, tmp_path / "a.parquet", None, min_score=1e160).pairs == 6
 
 
 def test_a_child_process_searches_on_threads_of_its_own() -> None:

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neupath.engine.products import Factors, Normalisation, joined, mirrored
-from neupath.engine.topk import RangeHits, range_of_product, range_of_scores, score_product
+from neupath.engine.topk import HitLists, range_of_product, range_of_scores, score_product
 from tests.engine.test_index import KINDS, matrix
 
 
-def as_lists(reached: RangeHits) -> list[list[tuple[int, float]]]:
+def as_lists(reached: HitLists) -> list[list[tuple[int, float]]]:
     pairs = list(zip(reached.rows.tolist(), reached.scores.tolist(), strict=True))
     return [pairs[a:b] for a, b in zip(reached.starts, reached.starts[1:], strict=False)]
 

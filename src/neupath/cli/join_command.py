@@ -175,7 +175,10 @@ def _join_graph(
     if scorer.metapath_text is not None:
         note_relations(hin.metapath(scorer.metapath_text).all_relations_steps())
     with ProgressBars(err).counter("joining") as bar:
-        return join_all(scorer, out, terms.k, min_score=terms.min_score, block=terms.block, engine=engine, progress=bar)
+        return join_all(
+            hin, scorer, out, terms.k, min_score=terms.min_score, block=terms.block, engine=engine,
+            progress=lambda _, done, total: bar(done, total or 0),
+        )  # fmt: skip
 
 
 def _join_tables(
@@ -198,7 +201,7 @@ def _join_tables(
         return None
     note_relations(metapath.all_relations_steps())
     with ProgressBars(err).counter("joining") as bar:
-        return join_plan(chosen, plan, out, terms, engine=engine, progress=bar)
+        return join_plan(chosen, plan, out, terms, engine=engine, progress=lambda _, done, total: bar(done, total or 0))
 
 
 def _scorer(hin: HIN, model: Path | None, measure: str, path: str | None, bound: bool) -> Scorer:

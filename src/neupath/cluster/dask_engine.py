@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from neupath._runtime.progress import Progress, no_progress
 from neupath.cluster.encoding import Ids, write_ids
 from neupath.cluster.ingestion import IngestionPlan, ingest
 from neupath.cluster.join_tasks import (
@@ -25,13 +26,12 @@ from neupath.cluster.workers import PATIENCE, Workers, connect, parse_memory
 from neupath.engine.join import (
     BLOCK,
     Joined,
+    JoinEngine,
     JoinJob,
     JoinOptions,
-    JoinSides,
-    Progress,
-    Told,
-    check_terms,
-    claimed,
+    OnBlock,
+    check_out,
+    claim,
     discard,
     finish_job,
     make_parts,
@@ -41,7 +41,7 @@ from neupath.engine.join import (
 )
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, SourceError
-from neupath.graph.hin import Duplicates
+from neupath.graph.hin import HIN, Duplicates
 from neupath.graph.metapath import MetaPath
 from neupath.io.load import find_tables
 from neupath.io.sources import RelationTables
@@ -54,7 +54,7 @@ _TASKS_A_WORKER = 2
 
 
 @dataclass(frozen=True)
-class Dask:
+class Dask(JoinEngine):
     """Join on a Dask cluster, with the same result to the byte as on one machine.
 
     With `scheduler`, such as tcp://10.0.0.1:8786, its workers do the work; they must see the folder of the result, and
@@ -84,11 +84,17 @@ class Dask:
         if limit is not None:
             memory_budget(limit)
 
-    def run(self, scorer: Scorer, job: JoinJob, missing: Sequence[int], told: Told) -> None:
+    def prepare(self, hin: HIN, scorer: Scorer) -> Scorer:
+        """Return the scorer over a graph, without its product."""
+        if not isinstance(scorer, PathMeasure):
+            raise QueryError(f"{scorer.name} cannot be joined on a cluster, only measures over a meta-path can")
+        return scorer if getattr(scorer, "hin_", None) is hin else scorer.resolve(hin)
+
+    def run(self, scorer: Scorer, job: JoinJob, missing: Sequence[int], on_block: OnBlock) -> None:
         """Write the missing blocks of a join over a graph that this process holds, on the workers."""
         if not isinstance(scorer, PathMeasure):
             raise QueryError(f"{scorer.name} cannot be joined on a cluster, only measures over a meta-path can")
-        with self.work_in(job.folder) as (work, workers):
+        with self.work_in(job.parts) as (work, workers):
             room = self.room(workers, job)
             halves = scorer.halves(scorer.hin_, scorer.metapath_)
             nodes = scorer.hin_.nodes
@@ -96,7 +102,7 @@ class Dask:
             sources = write_ids(work / "sources", nodes[scorer.source_type].ids)
             targets = write_ids(work / "targets", nodes[scorer.target_type].ids)
             order = make_task_spec(job, work, multiplied, scorer.normalisation, (sources, targets), room)
-            rank_missing(order, multiplied, job, missing, workers, told)
+            rank_missing(order, multiplied, job, missing, workers, on_block)
 
     @contextmanager
     def work_in(self, folder: Path) -> Iterator[tuple[Path, Workers]]:
@@ -128,17 +134,17 @@ def make_task_spec(
     np.save(work / RIGHT_NORMS, multiplied.right_norms)
     blocks = tuple(group(multiplied.entries.tolist(), room.entries))
     return TaskSpec(
-        work, job.folder.absolute(), multiplied.left, multiplied.right, blocks, room, *ids, int(normalisation),
-        job.step, job.limit, job.min_score, job.sides.are_one,
+        work, job.parts.absolute(), multiplied.left, multiplied.right, blocks, room, *ids, int(normalisation),
+        job.block_size, job.k, job.min_score, job.skips_query,
     )  # fmt: skip
 
 
 def rank_missing(
-    order: TaskSpec, multiplied: Multiplied, job: JoinJob, missing: Sequence[int], workers: Workers, told: Told
+    order: TaskSpec, multiplied: Multiplied, job: JoinJob, missing: Sequence[int], workers: Workers, on_block: OnBlock
 ) -> None:
     """Write the missing blocks of a join whose factors lie in tiles."""
     groups = _share_out(order, multiplied, job, missing, workers.count)
-    workers.each(rank_parts, [(order, own) for own in groups], lambda at: _tell(groups[at], told))
+    workers.each(rank_parts, [(order, own) for own in groups], lambda at: _report(groups[at], on_block))
 
 
 def _share_out(
@@ -164,9 +170,9 @@ def _share_out(
     return [tuple(own) for own in groups]
 
 
-def _tell(numbers: Sequence[int], told: Told) -> None:
+def _report(numbers: Sequence[int], on_block: OnBlock) -> None:
     for number in numbers:
-        told(number)
+        on_block(number)
 
 
 # ---- Joining a folder of Parquet tables on a cluster, from the tables to the result, where no process holds the graph
@@ -192,13 +198,13 @@ def plan_folder(
 def join_folder(
     measure: PathMeasure,
     folder: str | Path,
-    path: str | Path,
+    out: str | Path,
     k: int | None = 10,
     *,
     min_score: float = 0.0,
     block: int = BLOCK,
     engine: Dask | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = no_progress,
 ) -> Joined:
     """Write what `join` would over the graph that `load` makes of the same folder, with the tables read by workers."""
     plan = plan_folder(folder)
@@ -207,44 +213,44 @@ def join_folder(
             f"{folder} is not a folder of Parquet tables, one a relation, of which parallel edges count or are "
             f"dropped; load it in this process, and give it to join"
         )
-    return join_plan(measure, plan, path, JoinOptions(k, min_score, None, block), engine=engine, progress=progress)
+    return join_plan(measure, plan, out, JoinOptions(k, min_score, None, block), engine=engine, progress=progress)
 
 
 def join_plan(
     measure: PathMeasure,
     plan: IngestionPlan,
-    path: str | Path,
-    terms: JoinOptions | None = None,
+    out: str | Path,
+    options: JoinOptions | None = None,
     *,
     engine: Dask | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = no_progress,
 ) -> Joined:
     """Join over tables that workers can read, as `plan_folder` found them."""
-    asked, target, dask = terms or JoinOptions(), Path(path), engine or Dask()
+    chosen, target, dask = options or JoinOptions(), Path(out), engine or Dask()
     metapath = MetaPath.parse(plan.schema, str(measure.metapath))
     measure.check(metapath)
     if not measure.meets_at_nodes(metapath):
         raise QueryError(
             f"{measure.name} along '{metapath}' is made of more than the relations' own matrices, and workers read "
-            f"those; load the graph in this process instead, and give it to join (--ingest local)"
+            f"those; load the graph in this process instead, and give it to join (‹ingest› local)"
         )
-    check_terms(target, asked)
-    with claimed(target), dask.work_in(parts_of(target)) as (work, workers):
+    check_out(target)
+    with claim(target), dask.work_in(parts_of(target)) as (work, workers):
         lefts, rights = measure.half_legs(metapath)
         relations = {link.relation for leg in (*lefts, *(rights or ())) for link in leg.step.links}
         graph = ingest(plan, relations, work / "graph", workers, dask.room(workers).entries)
         sources, targets = graph.ids[metapath.source], graph.ids[metapath.target]
-        sides = JoinSides(len(sources), len(targets), sources.kind, targets.kind, metapath.source == metapath.target)
         params = measure.params() | {"metapath": str(metapath)}
-        job = open_job(target, asked, sides, {"scorer": measure.name, "params": params, "tables": graph.digest})
+        job = JoinJob.of(target, chosen, sources, targets, same_type=metapath.source == metapath.target)
+        open_job(job, {"scorer": measure.name, "params": params, "tables": graph.digest})
 
-        def run(missing: Sequence[int], told: Told) -> None:
+        def run(missing: Sequence[int], on_block: OnBlock) -> None:
             room = dask.room(workers, job)
             cutter = LegCutter(graph, work, workers, room.entries)
             left = cutter.cut(lefts, "left", is_left=True)
             right = None if rights is None else cutter.cut(rights, "right", is_left=False)
             multiplied = multiply_tiles(left, right, work, workers, room.entries)
             order = make_task_spec(job, work, multiplied, measure.normalisation, (sources, targets), room)
-            rank_missing(order, multiplied, job, missing, workers, told)
+            rank_missing(order, multiplied, job, missing, workers, on_block)
 
         return finish_job(job, run, progress)

@@ -113,7 +113,7 @@ def digest_part(path: Path) -> str:
 class Ids:
     """The ids of a node type in node order; file f has those of the rows starts[f] to starts[f+1]."""
 
-    kind: pa.DataType
+    type: pa.DataType
     files: tuple[Path, ...]
     starts: tuple[int, ...]
 
@@ -131,7 +131,7 @@ class Ids:
             for f, path in enumerate(self.files)
             if bounds[f] < bounds[f + 1]
         ]
-        together = pa.concat_arrays(found) if found else pa.array([], self.kind)
+        together = pa.concat_arrays(found) if found else pa.array([], self.type)
         return together.take(pa.array(place.reshape(-1)))
 
 

@@ -9,9 +9,17 @@ from scipy.sparse import csr_array, vstack
 
 from neupath.cluster.encoding import Ids
 from neupath.cluster.tiles import Tiles, keep_last
-from neupath.engine.join import BlockHits, JoinJob, block_hits, write_hits
+from neupath.engine.join import JoinJob, write_hits
 from neupath.engine.products import Factors, mirrored
-from neupath.engine.topk import RangeHits, Ranking, range_of_product, range_of_scores, score_product, top_k_of_product
+from neupath.engine.topk import (
+    HitLists,
+    Ranking,
+    hit_lists,
+    range_of_product,
+    range_of_scores,
+    score_product,
+    top_k_of_product,
+)
 from neupath.errors import QueryError
 from neupath.graph.hin import Csr, Floats, freeze
 from neupath.graph.nodes import Rows
@@ -41,7 +49,7 @@ def memory_budget(memory: int, job: JoinJob | None = None) -> MemoryBudget:
     """Return what a task may hold in the memory of a worker, which must have room for the hits of a block."""
     free = memory - _BASE
     a_block = job.most_hits if job is not None else 0
-    asked = a_block * job.count if job is not None else 0
+    asked = a_block * job.num_blocks if job is not None else 0
     hits = max(a_block, min(asked, _MOST_HITS, free // 4 // _A_HIT))
     entries = (free - hits * _A_HIT) // _AN_ENTRY
     if entries >= _FEWEST:
@@ -51,7 +59,7 @@ def memory_budget(memory: int, job: JoinJob | None = None) -> MemoryBudget:
     if job is None or a_block * _A_HIT < _BASE // 10:
         raise QueryError(f"{told}; give it more")
     raise QueryError(
-        f"{told} for a block of {job.step:,} queries with {a_block // job.step:,} hits each; give it more, or give a "
+        f"{told} for a block of {job.block_size:,} queries with {a_block // job.block_size:,} hits each; give it more, or give a "
         f"smaller --block"
     )
 
@@ -116,12 +124,12 @@ def rank_parts(order: TaskSpec, numbers: tuple[int, ...]) -> None:
     every = np.load(order.work / QUERIES, mmap_mode="r")
     asked = [np.array(every[n * order.step : (n + 1) * order.step]) for n in numbers]
     found = (_reach if order.limit is None else _rank)(order, np.concatenate(asked))
-    ends = np.concatenate([[0], np.cumsum(found.sizes)])
     first = 0
     for number, rows in zip(numbers, asked, strict=True):
         last = first + len(rows)
-        hits = slice(ends[first], ends[last])
-        own = BlockHits(found.sizes[first:last], found.rows[hits], found.scores[hits])
+        starts = found.starts[first : last + 1]
+        hits = slice(starts[0], starts[-1])
+        own = HitLists(starts - starts[0], found.rows[hits], found.scores[hits])
         ids = order.sources.take(rows), order.targets.take(own.rows)
         written = order.work / f"{number:06}.parquet"
         write_hits(written, *ids, own)
@@ -161,20 +169,20 @@ def _left_rows(order: TaskSpec, queries: Rows) -> Csr:
     return freeze(rows)
 
 
-def _rank(order: TaskSpec, queries: Rows) -> BlockHits:
+def _rank(order: TaskSpec, queries: Rows) -> HitLists:
     """Keep the best targets of each query, block by block; at equal scores the earlier block's stay in front."""
     width = 0 if order.limit is None else order.limit
     best = Ranking(np.zeros((len(queries), 0), np.int64), np.zeros((len(queries), 0)), np.zeros(len(queries), np.int64))
     for meeting in _meetings(order, queries):
         found = top_k_of_product(meeting.factors, order.normalisation, meeting.rows, meeting.skipped, width, threads=1)
         if len(order.blocks) == 1:
-            return block_hits(found, order.min_score)
+            return hit_lists(found, order.min_score)
         rows = np.where(found.rows < 0, -1, found.rows + meeting.first)
         best = merge_rankings(best, replace(found, rows=rows), width)
-    return block_hits(best, order.min_score)
+    return hit_lists(best, order.min_score)
 
 
-def _reach(order: TaskSpec, queries: Rows) -> BlockHits:
+def _reach(order: TaskSpec, queries: Rows) -> HitLists:
     """Find all targets that reach the least score, block by block."""
     places, rows, scores = [], [], []
     for meeting in _meetings(order, queries):
@@ -184,10 +192,11 @@ def _reach(order: TaskSpec, queries: Rows) -> BlockHits:
         scores.append(found.scores)
     place, row, score = np.concatenate(places), np.concatenate(rows), np.concatenate(scores)
     ordered = np.lexsort((row, -score, place))
-    return BlockHits(np.bincount(place, minlength=len(queries)), row[ordered], score[ordered])
+    starts = np.concatenate([[0], np.cumsum(np.bincount(place, minlength=len(queries)))])
+    return HitLists(starts, row[ordered], score[ordered])
 
 
-def _reached(order: TaskSpec, meeting: _Meeting) -> RangeHits:
+def _reached(order: TaskSpec, meeting: _Meeting) -> HitLists:
     factors, rows, skipped = meeting.factors, meeting.rows, meeting.skipped
     if factors.is_moderate:
         return range_of_product(factors, order.normalisation, rows, skipped, order.min_score, 1)

@@ -1,10 +1,17 @@
-"""Join: the top K of every query, streamed to one Parquet file or a folder of them, resumable, in bounded memory."""
+"""Join: the top K of every query, written to one Parquet file or a folder of them, resumable and in bounded memory.
+
+Each block of queries becomes a file of its own beside the result, in OUT.parts. Finished blocks are concatenated in
+their order, one row group per block, or stay the files of a folder. A join that was killed resumes with the missing
+blocks, and its result is the same to the byte, whichever engine wrote which block. Besides the graph and the product,
+a join holds some 130 bytes for each of `block` × K hits.
+"""
 
 import json
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -14,291 +21,114 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neupath._runtime.files import check_folder, locked, write_text, write_whole
+from neupath._runtime.progress import Progress, no_progress
 from neupath.engine.hits import check_k
 from neupath.engine.scorer import Scorer
-from neupath.engine.topk import Ranking, check_threads
+from neupath.engine.topk import HitLists, check_threads, hit_lists
 from neupath.errors import QueryError, SourceError, WriteError, listed
-from neupath.graph.hin import Floats, digest
-from neupath.graph.nodes import Rows
+from neupath.graph.hin import HIN, digest
+from neupath.graph.nodes import Id, Rows
 
-# ---- Hit tables
+BLOCK = 4096
+_MOST_RANKED, _MOST_IN_RANGE = 1 << 22, 1 << 24
+"""Hits of a block at most: of K per query, and where all targets might reach the minimal score."""
+
+OnBlock = Callable[[int], None]
+"""Called with the number of each block that is finished."""
+
+# ---- What is joined
 
 
 @dataclass(frozen=True)
-class BlockHits:
-    """The hits of some queries, one query after the other, best first; `sizes` says how many each has."""
+class JoinOptions:
+    """What a join finds: `k` hits per query, or with k = None all of at least `min_score`.
 
-    sizes: Rows
-    rows: Rows
-    scores: Floats
-
-
-def block_hits(ranking: Ranking, min_score: float) -> BlockHits:
-    """Return the hits of a ranking that reach a score."""
-    kept = (np.arange(ranking.rows.shape[1]) < ranking.sizes[:, None]) & (ranking.scores >= min_score)
-    return BlockHits(kept.sum(axis=1), ranking.rows[kept], ranking.scores[kept])
-
-
-def write_hits(path: Path, queries: pa.Array, targets: pa.Array, found: BlockHits) -> None:
-    """Write the hits of some queries as a table, whole or not at all, given the ids of the queries and of all hits."""
-    first = np.repeat(np.cumsum(found.sizes) - found.sizes, found.sizes)
-    columns = [
-        queries.take(pa.array(np.repeat(np.arange(len(queries)), found.sizes))),
-        pa.array(np.arange(1, len(found.rows) + 1) - first, pa.int64()),
-        targets,
-        pa.array(found.scores, pa.float64()),
-    ]
-    table = pa.Table.from_arrays(columns, schema=hit_schema(queries.type, targets.type))
-    write_whole(path, lambda temporary: pq.write_table(table, temporary))
-
-
-def hit_schema(query_kind: pa.DataType, target_kind: pa.DataType) -> pa.Schema:
-    """Return the columns of a join's result."""
-    return pa.schema([("query", query_kind), ("rank", pa.int64()), ("target", target_kind), ("score", pa.float64())])
-
-
-class HitsFile:
-    """Writes tables of hits as row groups of one file, in their order, as far as they are there yet.
-
-    Until it is finished it lies under another name, where nobody takes it for the result.
+    `queries` are rows, all by default; `block` queries are finished at a time.
     """
 
-    def __init__(self, path: Path, schema: pa.Schema, tables: Sequence[Path]) -> None:
-        self.pairs = 0
-        self._path, self._tables, self._next = path, tables, 0
-        with _explained(path):
-            self._writer = pq.ParquetWriter(path, schema)
+    k: int | None = 10
+    min_score: float = 0.0
+    queries: Rows | None = None
+    block: int = BLOCK
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._writer.close()
-        self._path.unlink(missing_ok=True)
-
-    def catch_up(self) -> None:
-        """Write the tables that follow the last one written, up to the first that is missing."""
-        with _explained(self._path):
-            while self._next < len(self._tables) and self._tables[self._next].is_file():
-                table = pq.ParquetFile(self._tables[self._next]).read()
-                self._writer.write_table(table, row_group_size=max(1, table.num_rows))
-                self.pairs += table.num_rows
-                self._next += 1
-
-    def finish(self, target: Path) -> None:
-        """Write what is left, and give the file its name."""
-        self.catch_up()
-        if self._next < len(self._tables):
-            raise WriteError(f"cannot write {target}: {self._tables[self._next]} is gone; give the same command again")
-        with _explained(target):
-            self._writer.close()
-            self._path.replace(target)
+    def __post_init__(self) -> None:
+        if self.k is not None:
+            check_k(self.k)
+        if self.block < 1:
+            raise QueryError(f"‹block› is {self.block}; use at least 1 query at a time", parameter="block")
+        if not 0 <= self.min_score < np.inf:
+            raise QueryError(
+                f"‹min_score› is {self.min_score}; it must be finite, and 0 or more", parameter="min_score"
+            )
+        if self.k is None and self.min_score == 0:
+            raise QueryError("without ‹k›, give a ‹min_score› above 0, such as 0.5", parameter="min_score")
+        if self.queries is not None and len(np.unique(self.queries)) < len(self.queries):
+            raise QueryError("‹queries› names a node twice; give each once", parameter="queries")
 
 
-class HitsFolder:
-    """Leaves tables of hits as the files of one folder, whose names are in their order."""
+class IdColumn(Protocol):
+    """The ids of a node type, here or on a cluster."""
 
-    def __init__(self, folder: Path, schema: pa.Schema, tables: Sequence[Path]) -> None:
-        self.pairs = 0
-        self._folder, self._schema, self._tables = folder, schema, tables
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Leave all where it is: what is done is no part of a result before it is finished."""
-
-    def catch_up(self) -> None:
-        """Do nothing: tables are where they belong."""
-
-    def finish(self, target: Path) -> None:
-        """Remove what else lies in the folder, and give it its name; without tables, write one that has no rows."""
-        with _explained(target):
-            tables = list(self._tables) or [self._folder / "000000.parquet"]
-            if not self._tables:
-                pq.write_table(self._schema.empty_table(), tables[0])
-            self.pairs = sum(pq.read_metadata(table).num_rows for table in tables)
-            for other in set(self._folder.iterdir()) - set(tables):
-                shutil.rmtree(other) if other.is_dir() else other.unlink()
-            self._folder.rename(target)
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
-
-
-# ---- Blocks
-
-
-MANIFEST = "join.json"
-_SHOWN = ("k", "min_score", "block")
-_WORDS = {"scorer": "measure", "params": "path or parameter", "learned": "model or way to multiply", "tables": "graph"}
-_WORK, _DISCARDED = "work-", "discarded-"
-
-
-@dataclass(frozen=True)
-class JoinSides:
-    """Between what a join finds pairs: how many nodes there are, and what their ids are given as."""
-
-    sources: int
-    targets: int
-    source_kind: pa.DataType
-    target_kind: pa.DataType
-    are_one: bool
-    """Whether queries are targets, too, and each is left out of its own hits."""
+    @property
+    def type(self) -> pa.DataType: ...
+    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True)
 class JoinJob:
-    """What a join is to find, and where its blocks go."""
+    """A join whose nodes are known: its blocks of queries, and the files they go to."""
 
+    out: Path
     queries: Rows
-    limit: int | None
-    """How many hits a query; nothing for all that reach `min_score`."""
+    k: int | None
+    """Hits per query; None for all of at least `min_score`."""
     min_score: float
-    step: int
-    """Queries in a block."""
-    target: Path
-    sides: JoinSides
+    block_size: int
+    num_targets: int
+    schema: pa.Schema
+    """The columns of the result."""
+    skips_query: bool
+    """Whether queries are targets, too, and each is left out of its own hits."""
+
+    @classmethod
+    def of(cls, out: Path, options: JoinOptions, sources: IdColumn, targets: IdColumn, *, same_type: bool) -> Self:
+        """Cut the queries into blocks, smaller ones where each may have many hits."""
+        rows = np.arange(len(sources)) if options.queries is None else np.asarray(options.queries, np.int64)
+        k = None if options.k is None else check_k(options.k)
+        most, width = (_MOST_IN_RANGE, len(targets)) if k is None else (_MOST_RANKED, min(k, len(targets)))
+        block_size = max(1, min(options.block, most // max(1, width)))
+        schema = hit_schema(sources.type, targets.type)
+        return cls(out, rows, k, options.min_score, block_size, len(targets), schema, same_type)
 
     @property
-    def folder(self) -> Path:
-        """Where finished blocks lie until the result is whole."""
-        return parts_of(self.target)
+    def parts(self) -> Path:
+        """The folder of finished blocks, until the result is complete."""
+        return parts_of(self.out)
 
     @property
-    def count(self) -> int:
-        """How many blocks there are."""
-        return -(-len(self.queries) // self.step)
+    def num_blocks(self) -> int:
+        return -(-len(self.queries) // self.block_size)
 
     @property
     def most_hits(self) -> int:
-        """How many hits a block has at most; none are counted where it is all that reach a score, mostly few."""
-        return 0 if self.limit is None else self.step * min(self.limit, self.sides.targets)
+        """The most hits of a block; 0 where k is None: few targets reach a score as a rule."""
+        return 0 if self.k is None else self.block_size * min(self.k, self.num_targets)
 
     def block(self, number: int) -> Rows:
-        return self.queries[number * self.step : (number + 1) * self.step]
+        """Return the queries of a block."""
+        return self.queries[number * self.block_size : (number + 1) * self.block_size]
 
     def part(self, number: int) -> Path:
-        """Where the hits of a block go."""
-        return self.folder / f"{number:06}.parquet"
+        """Return the file of a block."""
+        return self.parts / f"{number:06}.parquet"
 
     def missing(self) -> list[int]:
-        """Return the blocks that are not there yet."""
-        return [number for number in range(self.count) if not self.part(number).is_file()]
+        """Return the blocks that are not finished."""
+        return [number for number in range(self.num_blocks) if not self.part(number).is_file()]
 
-    def describe(self, about: dict[str, object]) -> dict[str, object]:
-        """Return what a join is of: finished blocks of another must not be mixed with its own."""
-        return about | {
-            "k": self.limit, "min_score": self.min_score, "block": self.step,
-            "queries": sha256(self.queries.tobytes()).hexdigest(),
-        }  # fmt: skip
-
-
-def parts_of(target: Path) -> Path:
-    """Return where the finished blocks of a join lie until its file is whole."""
-    return target.with_name(f"{target.name}.parts")
-
-
-def count_finished(target: Path) -> int:
-    """Return how many blocks of a join are finished, while its file is not."""
-    return sum(1 for _ in parts_of(target).glob("[0-9]*.parquet"))
-
-
-@contextmanager
-def claimed(target: Path) -> Iterator[None]:
-    """Let no other join write to a target, and no task of an earlier one that still runs somewhere."""
-    lock = target.with_name(f"{target.name}.lock")
-    with locked(lock, f"another join writes to {target}; wait until it is done, or give another name"):
-        for left_over in parts_of(target).glob(f"{_WORK}*"):
-            discard(left_over)
-        yield
-
-
-def make_parts(parts: Path) -> None:
-    """Make the folder of finished blocks, unless it is there."""
-    try:
-        parts.mkdir(exist_ok=True)
-    except OSError as error:
-        raise WriteError(f"cannot write {parts}: {error.strerror}") from error
-
-
-def make_work(parts: Path, name: str) -> Path:
-    """Make a folder for what a join needs as long as it runs; a block is written there, and then moved to the others.
-
-    So a task that outlives its join, whose folder is gone, writes no block into another one's.
-    """
-    work = (parts / f"{_WORK}{name}").absolute()
-    work.mkdir()
-    return work
-
-
-def discard(folder: Path) -> None:
-    """Remove a folder to which others may still write: they no longer find it."""
-    if folder.is_dir():
-        shutil.rmtree(folder.rename(folder.with_name(f"{_DISCARDED}{folder.name}")), ignore_errors=True)
-
-
-def open_parts(parts: Path, description: dict[str, object]) -> None:
-    """Make the folder of finished blocks, or see that those in it are of the same join."""
-    make_parts(parts)
-    manifest = parts / MANIFEST
-    if not manifest.is_file():
-        for part in parts.glob("*.parquet"):
-            part.unlink()  # what is left of a join that was done
-    elif any(parts.glob("[0-9]*.parquet")):
-        _check_same(parts, _read(manifest), json.loads(json.dumps(description)))
-        return
-    write_text(manifest, json.dumps(description, indent=2) + "\n")
-
-
-def _read(manifest: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(manifest.read_text(encoding="utf-8"))
-    except ValueError:
-        found = None
-    return found if isinstance(found, dict) else {}
-
-
-def _check_same(parts: Path, theirs: dict[str, Any], ours: dict[str, Any]) -> None:
-    """Refuse to go on with blocks of another join, and say in what it differs."""
-    others = [name for name in {**ours, **theirs} if theirs.get(name) != ours.get(name)]
-    if not others:
-        return
-    told = [f"{name} ({theirs.get(name)})" if name in _SHOWN else _WORDS.get(name, name) for name in others]
-    if ("tables" in theirs) != ("tables" in ours):
-        told = ["reader of the graph (--ingest)"]
-    raise SourceError(
-        f"{parts} holds blocks of another join, of which this is no part: it had another {listed(told)}; "
-        f"finish that, or remove it"
-    )
-
-
-def remove_parts(parts: Path) -> None:
-    """Remove finished blocks, what they are of last: without it, nobody takes them for their own."""
-    for part in parts.glob("*.parquet"):
-        part.unlink()
-    if parts.is_dir():  # as a result that is a folder, it has another name
-        shutil.rmtree(parts)
-
-
-# ---- Join
-# Blocks of queries are finished one by one as files of their own beside the result, in FILE.parts, and put together in
-# their order, one row group a block, or left as the files of a folder. A join that was killed goes on with the blocks
-# that are missing, and its file is the same to the byte, whichever engine finished which block. Memory, besides the graph
-# and the product: some 130 bytes for each of `block` × K hits, until they are written.
-
-
-BLOCK = 4096
-_MOST_HITS, _MOST_REACHED = 1 << 22, 1 << 24
-"""Hits held at once; blocks are smaller where K is large, or where all targets might reach a score."""
-
-Progress = Callable[[int, int], None]
-"""Hears how many queries are done, and how many there are."""
+    def skipped(self, queries: Rows) -> Rows:
+        """Return the target that each query leaves out; -1 for none."""
+        return queries if self.skips_query else np.full(len(queries), -1, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -320,154 +150,338 @@ class Joined:
         }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class JoinOptions:
-    """What a join keeps: `k` hits a query or all that reach a score, of some queries or all, a block at a time."""
-
-    k: int | None = 10
-    min_score: float = 0.0
-    queries: Rows | None = None
-    block: int = BLOCK
+# ---- Joining
 
 
-Told = Callable[[int], None]
-"""Hears which block is done."""
+class JoinEngine(ABC):
+    """Ranks the queries of a join, in this process or elsewhere."""
 
+    def prepare(self, hin: HIN, scorer: Scorer) -> Scorer:
+        """Return the scorer over a graph; an engine that multiplies elsewhere does not fit it."""
+        return scorer if getattr(scorer, "hin_", None) is hin else scorer.bind(hin)
 
-class JoinEngine(Protocol):
-    """Does the work of a join."""
-
-    def run(self, scorer: Scorer, job: JoinJob, missing: Sequence[int], told: Told) -> None:
-        """Write the missing blocks in any order, each whole, and tell of each."""
+    @abstractmethod
+    def run(self, scorer: Scorer, job: JoinJob, missing: Sequence[int], on_block: OnBlock) -> None:
+        """Write the missing blocks in any order, each complete, and report each."""
 
 
 @dataclass(frozen=True)
-class LocalEngine:
-    """The engine that works in this process; one thread a core unless said."""
+class LocalEngine(JoinEngine):
+    """The engine that works in this process, with one thread per core by default."""
 
     threads: int | None = None
 
-    def run(self, scorer: Scorer, job: JoinJob, missing: Sequence[int], told: Told) -> None:
+    def __post_init__(self) -> None:
+        check_threads(self.threads)
+
+    def run(self, scorer: Scorer, job: JoinJob, missing: Sequence[int], on_block: OnBlock) -> None:
         sources, targets = (scorer.hin_.nodes[node_type].ids for node_type in (scorer.source_type, scorer.target_type))
         for number in missing:
             queries = job.block(number)
-            found = _rank(scorer, job, queries, self.threads)
-            write_hits(job.part(number), sources.take(pa.array(queries)), targets.take(pa.array(found.rows)), found)
-            told(number)
+            hits = self._search(scorer, job, queries)
+            write_hits(job.part(number), sources.take(pa.array(queries)), targets.take(pa.array(hits.rows)), hits)
+            on_block(number)
+
+    def _search(self, scorer: Scorer, job: JoinJob, queries: Rows) -> HitLists:
+        skipped = job.skipped(queries)
+        if job.k is None:
+            return scorer.range_rows(queries, skipped, job.min_score, self.threads)
+        return hit_lists(scorer.rank_rows(queries, skipped, job.k, None, self.threads), job.min_score)
 
 
 def join(
+    hin: HIN,
     scorer: Scorer,
-    path: str | Path,
+    out: str | Path,
     k: int | None = 10,
     *,
-    queries: Rows | None = None,
+    queries: Sequence[Id] | None = None,
     min_score: float = 0.0,
     block: int = BLOCK,
     threads: int | None = None,
     engine: JoinEngine | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = no_progress,
 ) -> Joined:
-    """Write the k most similar targets of each query to a Parquet file with the columns query, rank, target, score.
+    """Write the k most similar targets of each query to Parquet, with the columns query, rank, target and score.
 
-    A path without an ending becomes a folder of such files, whose rows in the order of their names are the same.
-    Queries are rows, all by default; each is left out of its own hits. With `min_score`, only pairs that reach it are
-    kept, and `k` = None keeps all of them. The engine is this process with some `threads`, or `cluster.Dask`.
+    Parameters
+    ----------
+    hin
+        The graph.
+    scorer
+        A measure or model; it is bound to the graph unless it is fitted to it.
+    out
+        A file ending in .parquet, or a name without an ending for a folder of such files.
+    k
+        Hits per query; None for all of at least `min_score`.
+    queries
+        Ids or unambiguous names; all nodes of the source type by default. A query is never its own hit.
+    min_score
+        Leave out pairs of a lower score.
+    block
+        Queries that are finished at a time; an interrupted join resumes with the blocks that are missing.
+    threads
+        Threads of this process; one per core by default.
+    engine
+        Where the work is done; this process by default, or `neupath.cluster.Dask`.
+    progress
+        Called with "joining", the queries done, and all queries.
 
     >>> from tempfile import TemporaryDirectory
     >>> import pyarrow.parquet as pq
     >>> from neupath import PathSim, load
     >>> with TemporaryDirectory() as folder:
-    ...     joined = join(PathSim("APVPA").fit(load("toy")), Path(folder) / "top.parquet", k=2)
-    ...     pq.read_table(joined.path).slice(0, 2).to_pydict()["target"]
+    ...     joined = join(load("toy"), PathSim("APVPA"), out=f"{folder}/top.parquet", k=2, queries=["Mike"])
+    ...     pq.read_table(joined.path).to_pydict()["target"]
     ['Bob', 'Mary']
+
     """
-    check_threads(threads)
-    terms = JoinOptions(k, min_score, queries, block)
-    check_terms(Path(path), terms)
-    source, target = (scorer.hin_.nodes[node_type] for node_type in (scorer.source_type, scorer.target_type))
-    sides = JoinSides(len(source), len(target), source.ids.type, target.ids.type, source is target)
-    about: dict[str, object] = {
-        "scorer": scorer.name, "params": scorer.params(), "learned": scorer.fingerprint(), "graph": digest(scorer.hin_)
+    options, target = JoinOptions(k, min_score, None, block), Path(out)
+    check_out(target)
+    chosen = LocalEngine(threads) if engine is None else engine
+    ready = chosen.prepare(hin, scorer)
+    source_nodes, target_nodes = (hin.nodes[node_type] for node_type in (ready.source_type, ready.target_type))
+    if queries is not None:
+        ids = [queries] if isinstance(queries, str) else list(queries)
+        options = replace(options, queries=source_nodes.find_many(ids))
+    job = JoinJob.of(
+        target, options, source_nodes.ids, target_nodes.ids, same_type=ready.source_type == ready.target_type
+    )
+    description: dict[str, object] = {
+        "scorer": ready.name, "params": ready.params(), "learned": ready.fingerprint(), "graph": digest(hin)
     }  # fmt: skip
-    chosen = engine or LocalEngine(threads)
-    with claimed(Path(path)):
-        job = open_job(Path(path), terms, sides, about)
-        return finish_job(job, lambda missing, told: chosen.run(scorer, job, missing, told), progress)
+    with claim(target):
+        open_job(job, description)
+        return finish_job(job, lambda missing, on_block: chosen.run(ready, job, missing, on_block), progress)
 
 
-def open_job(target: Path, terms: JoinOptions, sides: JoinSides, about: dict[str, object]) -> JoinJob:
-    """Make the folder of a join's blocks, or find those that an earlier run finished; `about` says what is joined."""
-    asked = np.arange(sides.sources) if terms.queries is None else np.asarray(terms.queries, np.int64)
-    limit = None if terms.k is None else check_k(terms.k)
-    if len(asked) and not 0 <= asked.min() <= asked.max() < sides.sources:
-        raise QueryError(f"queries are rows from 0 to {sides.sources - 1}; {asked.min()} to {asked.max()} are given")
-    most, width = (_MOST_REACHED, sides.targets) if limit is None else (_MOST_HITS, min(limit, sides.targets))
-    step = max(1, min(terms.block, most // max(1, width)))
-    job = JoinJob(asked, limit, terms.min_score, step, target, sides)
-    open_parts(job.folder, job.describe(about))
-    return job
+def open_job(job: JoinJob, description: dict[str, object]) -> None:
+    """Make the folder of finished blocks, or check that those in it belong to a join of the same description."""
+    description = description | {
+        "k": job.k, "min_score": job.min_score, "block": job.block_size,
+        "queries": sha256(job.queries.tobytes()).hexdigest(),
+    }  # fmt: skip
+    make_parts(job.parts)
+    manifest = job.parts / MANIFEST
+    if not manifest.is_file():
+        for part in job.parts.glob("*.parquet"):
+            part.unlink()  # left by a join that finished
+    elif any(job.parts.glob("[0-9]*.parquet")):
+        _check_same(job.parts, _read_manifest(manifest), json.loads(json.dumps(description)))
+        return
+    write_text(manifest, json.dumps(description, indent=2) + "\n")
 
 
-def finish_job(job: JoinJob, run: Callable[[Sequence[int], Told], None], progress: Progress) -> Joined:
-    """Let `run` write the blocks that are missing, and put all together."""
-    missing = job.missing()
-    total = len(job.queries)
+def finish_job(job: JoinJob, run: Callable[[Sequence[int], OnBlock], None], progress: Progress) -> Joined:
+    """Let `run` write the missing blocks, and put all together."""
+    missing, total = job.missing(), len(job.queries)
     done = total - sum(len(job.block(number)) for number in missing)
-    progress(done, total)
+    progress("joining", done, total)
 
-    def told(number: int) -> None:
+    def on_block(number: int) -> None:
         nonlocal done
         done += len(job.block(number))
-        hits.catch_up()  # while an engine elsewhere goes on with other blocks
-        progress(done, total)
+        result.append_finished()  # while an engine elsewhere works on other blocks
+        progress("joining", done, total)
 
+    tables = [job.part(number) for number in range(job.num_blocks)]
     try:
-        with _open_hits(job) as hits:
+        with ResultFile(job, tables) if job.out.suffix else ResultFolder(job, tables) as result:
             if missing:
-                run(missing, told)
-            hits.finish(job.target)
+                run(missing, on_block)
+            result.finish()
     except BaseException:
-        if len(job.missing()) == job.count:  # nothing is lost, and the next join may be another
-            shutil.rmtree(job.folder, ignore_errors=True)
+        if len(job.missing()) == job.num_blocks:  # nothing is lost, and the next join may be another
+            shutil.rmtree(job.parts, ignore_errors=True)
         raise
-    remove_parts(job.folder)
-    return Joined(job.target, len(job.queries), hits.pairs, job.count, job.count - len(missing))
+    remove_parts(job.parts)
+    return Joined(job.out, total, result.pairs, job.num_blocks, job.num_blocks - len(missing))
 
 
-def _open_hits(job: JoinJob) -> HitsFile | HitsFolder:
-    """Begin to put blocks together."""
-    schema = hit_schema(job.sides.source_kind, job.sides.target_kind)
-    tables = [job.part(number) for number in range(job.count)]
-    if not job.target.suffix:
-        return HitsFolder(job.folder, schema, tables)
-    return HitsFile(job.folder / "together", schema, tables)
+def check_out(out: Path) -> None:
+    """Refuse a result that cannot be written, before any work is done."""
+    if out.suffix not in ("", ".parquet"):
+        raise QueryError(f"cannot join to {out}; the name must end in .parquet, or have no ending for a folder")
+    if out.is_dir() or (not out.suffix and out.exists()):
+        kind = "folder" if out.is_dir() else "file"
+        raise QueryError(f"cannot join to {out}: a {kind} of that name exists; remove it, or give another name")
+    check_folder(out.parent)
 
 
-def check_terms(target: Path, terms: JoinOptions) -> None:
-    """Refuse what cannot be joined, before work is done that ends in it."""
-    if target.suffix not in ("", ".parquet"):
-        raise QueryError(f"cannot join to {target}; the name must end in .parquet, or have no ending for a folder")
-    if target.is_dir() or (not target.suffix and target.exists()):
-        kind = "folder" if target.is_dir() else "file"
-        raise QueryError(f"cannot join to {target}: a {kind} of that name is there; remove it, or give another name")
-    check_folder(target.parent)
-    if terms.k is not None:
-        check_k(terms.k)
-    if terms.block < 1:
-        raise QueryError(f"block is {terms.block}; take at least 1 query at a time")
-    if not 0 <= terms.min_score < np.inf:
-        raise QueryError(f"min_score is {terms.min_score}; it must be 0 or more, and finite")
-    if terms.k is None and terms.min_score == 0:
-        raise QueryError("without k, say which pairs to keep with min_score, such as 0.5")
-    if terms.queries is not None and len(np.unique(terms.queries)) < len(terms.queries):
-        raise QueryError("a query is given twice; give each once")
+# ---- The result: tables of hits
 
 
-def _rank(scorer: Scorer, job: JoinJob, queries: Rows, threads: int | None) -> BlockHits:
-    """Return the hits of some queries."""
-    skipped = queries if job.sides.are_one else np.full(len(queries), -1, dtype=np.int64)
-    if job.limit is None:
-        reached = scorer.reach_rows(queries, skipped, job.min_score, threads)
-        return BlockHits(np.diff(reached.starts), reached.rows, reached.scores)
-    return block_hits(scorer.rank_rows(queries, skipped, job.limit, None, threads), job.min_score)
+def hit_schema(query_type: pa.DataType, target_type: pa.DataType) -> pa.Schema:
+    """Return the columns of a join's result."""
+    return pa.schema([("query", query_type), ("rank", pa.int64()), ("target", target_type), ("score", pa.float64())])
+
+
+def write_hits(path: Path, queries: pa.Array, targets: pa.Array, hits: HitLists) -> None:
+    """Write the hits of some queries as a table, given the ids of the queries and of all hits."""
+    sizes = np.diff(hits.starts)
+    columns = [
+        queries.take(pa.array(np.repeat(np.arange(len(queries)), sizes))),
+        pa.array(np.arange(1, len(hits.rows) + 1) - np.repeat(hits.starts[:-1], sizes), pa.int64()),
+        targets,
+        pa.array(hits.scores, pa.float64()),
+    ]
+    table = pa.Table.from_arrays(columns, schema=hit_schema(queries.type, targets.type))
+    write_whole(path, lambda temporary: pq.write_table(table, temporary))
+
+
+class ResultFile:
+    """Writes the tables of all blocks as row groups of one file, in their order, as far as they are finished.
+
+    The file lies in the folder of blocks until it is complete.
+    """
+
+    def __init__(self, job: JoinJob, tables: Sequence[Path]) -> None:
+        self.pairs = 0
+        self._out, self._path = job.out, job.parts / "together"
+        self._tables, self._next = tables, 0
+        with _writing(self._path):
+            self._writer = pq.ParquetWriter(self._path, job.schema)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._writer.close()
+        self._path.unlink(missing_ok=True)
+
+    def append_finished(self) -> None:
+        """Write the tables that follow the last one written, up to the first that is missing."""
+        with _writing(self._path):
+            while self._next < len(self._tables) and self._tables[self._next].is_file():
+                table = pq.ParquetFile(self._tables[self._next]).read()
+                self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+                self.pairs += table.num_rows
+                self._next += 1
+
+    def finish(self) -> None:
+        """Write what is left, and move the file to its name."""
+        self.append_finished()
+        if self._next < len(self._tables):
+            raise WriteError(f"cannot write {self._out}: {self._tables[self._next]} is missing; run the join again")
+        with _writing(self._out):
+            self._writer.close()
+            self._path.replace(self._out)
+
+
+class ResultFolder:
+    """Leaves the tables of all blocks as the files of one folder, named in their order."""
+
+    def __init__(self, job: JoinJob, tables: Sequence[Path]) -> None:
+        self.pairs = 0
+        self._job, self._tables = job, tables
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave finished blocks where they are."""
+
+    def append_finished(self) -> None:
+        """Do nothing: tables are where they belong."""
+
+    def finish(self) -> None:
+        """Remove everything else from the folder of blocks, and move it to its name; write an empty table if none."""
+        parts = self._job.parts
+        with _writing(self._job.out):
+            tables = list(self._tables) or [parts / "000000.parquet"]
+            if not self._tables:
+                pq.write_table(self._job.schema.empty_table(), tables[0])
+            self.pairs = sum(pq.read_metadata(table).num_rows for table in tables)
+            for other in set(parts.iterdir()) - set(tables):
+                shutil.rmtree(other) if other.is_dir() else other.unlink()
+            parts.rename(self._job.out)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+# ---- The folder of finished blocks
+
+MANIFEST = "join.json"
+_SHOWN = ("k", "min_score", "block")
+_WORDS = {
+    "scorer": "measure", "params": "meta-path or parameter", "learned": "model or way to multiply", "tables": "graph"
+}  # fmt: skip
+_WORK, _DISCARDED = "work-", "discarded-"
+
+
+def parts_of(out: Path) -> Path:
+    """Return the folder of a join's finished blocks."""
+    return out.with_name(f"{out.name}.parts")
+
+
+def count_finished(out: Path) -> int:
+    """Return how many blocks of an unfinished join are finished."""
+    return sum(1 for _ in parts_of(out).glob("[0-9]*.parquet"))
+
+
+@contextmanager
+def claim(out: Path) -> Iterator[None]:
+    """Lock out other joins to the same result, and tasks of an earlier one that still run somewhere."""
+    lock = out.with_name(f"{out.name}.lock")
+    with locked(lock, f"another join writes to {out}; wait until it is done, or give another name"):
+        for work in parts_of(out).glob(f"{_WORK}*"):
+            discard(work)
+        yield
+
+
+def make_parts(parts: Path) -> None:
+    """Make the folder of finished blocks, unless it exists."""
+    with _writing(parts):
+        parts.mkdir(exist_ok=True)
+
+
+def make_work(parts: Path, name: str) -> Path:
+    """Make a folder for the files of a running join, where blocks are written before they move to the finished ones.
+
+    A task that outlives its join does not find the folder, and so writes no block into another join's.
+    """
+    work = (parts / f"{_WORK}{name}").absolute()
+    work.mkdir()
+    return work
+
+
+def discard(folder: Path) -> None:
+    """Remove a folder to which others may still write; renaming it first hides it from them."""
+    if folder.is_dir():
+        shutil.rmtree(folder.rename(folder.with_name(f"{_DISCARDED}{folder.name}")), ignore_errors=True)
+
+
+def remove_parts(parts: Path) -> None:
+    """Remove the finished blocks before their manifest: blocks without one are taken for no join's."""
+    for part in parts.glob("*.parquet"):
+        part.unlink()
+    if parts.is_dir():  # a result that is a folder has moved
+        shutil.rmtree(parts)
+
+
+def _read_manifest(manifest: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(manifest.read_text(encoding="utf-8"))
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _check_same(parts: Path, theirs: dict[str, Any], ours: dict[str, Any]) -> None:
+    """Refuse to resume another join, and say how it differs."""
+    names = [name for name in {**ours, **theirs} if theirs.get(name) != ours.get(name)]
+    if not names:
+        return
+    differences = [f"{name} ({theirs.get(name)})" if name in _SHOWN else _WORDS.get(name, name) for name in names]
+    if ("tables" in theirs) != ("tables" in ours):
+        differences = ["reader of the graph (‹ingest›)"]
+    raise SourceError(
+        f"{parts} holds blocks of another join, with another {listed(differences)}; finish that join, or remove the "
+        f"folder"
+    )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from neupath._runtime.files import write_text
 from neupath.engine.hits import Hits, check_k, describe_shortfall, labels_of
 from neupath.engine.topk import (
-    RangeHits,
+    HitLists,
     Ranking,
     check_threads,
     range_of_scores,
@@ -95,7 +95,7 @@ class Scorer(ABC):
 
         This scorer stays as it is. A model that has learned needs a graph with the same schema.
         """
-        return type(self)(**self.params()).fit(hin)  # type: ignore[call-arg]
+        return type(self)(**self.params()).fit(hin)
 
     @property
     @abstractmethod
@@ -135,7 +135,7 @@ class Scorer(ABC):
         blocks = [slice(at, at + _QUERIES_AT_ONCE) for at in range(0, len(queries), _QUERIES_AT_ONCE)]
         return stacked([top_k_of_scores(self.score_rows(queries[b]), skipped[b], k, candidates) for b in blocks])
 
-    def reach_rows(self, queries: Rows, skipped: Rows, least: float, threads: int | None = None) -> RangeHits:  # noqa: ARG002
+    def range_rows(self, queries: Rows, skipped: Rows, least: float, threads: int | None = None) -> HitLists:  # noqa: ARG002
         """Return the targets whose score with each query is at least `least`, leaving out the skipped one of each."""
         return range_of_scores(self.score_rows(queries), skipped, least)
 

@@ -115,6 +115,22 @@ class Ranking:
     sizes: NDArray[np.int64]
 
 
+@dataclass(frozen=True)
+class HitLists:
+    """The hits of several queries: those of query q are `rows[starts[q]:starts[q+1]]`, best first, with their scores."""
+
+    starts: Rows
+    rows: Rows
+    scores: Floats
+
+
+def hit_lists(ranking: Ranking, min_score: float) -> HitLists:
+    """Return the hits of a ranking with at least a score."""
+    taken = (np.arange(ranking.rows.shape[1]) < ranking.sizes[:, None]) & (ranking.scores >= min_score)
+    starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(taken.sum(axis=1))])
+    return HitLists(starts, ranking.rows[taken], ranking.scores[taken])
+
+
 def top_k_of_product(
     factors: Product,
     normalisation: int,
@@ -320,18 +336,9 @@ def with_unrelated(ranking: Ranking, skipped: Rows, k: int, num_targets: int, ca
 # ---- Thresholds
 
 
-@dataclass(frozen=True)
-class RangeHits:
-    """The targets of each query that reach a score: those of query q are `rows[starts[q]:starts[q+1]]`, best first."""
-
-    starts: Rows
-    rows: Rows
-    scores: Floats
-
-
 def range_of_product(
     factors: Factors, normalisation: int, queries: Rows, skipped: Rows, least: float, threads: int | None = None
-) -> RangeHits:
+) -> HitLists:
     """Find the targets whose normalised product with each query is at least `least`, which is above 0.
 
     By Cauchy-Schwarz only targets with a norm near the query's can, and these alone are added up.
@@ -339,7 +346,7 @@ def range_of_product(
     from neupath.engine import index_kernels as member_kernels
 
     index = index_of(factors)
-    parts: dict[int, RangeHits] = {}
+    parts: dict[int, HitLists] = {}
 
     def search(block: slice) -> None:
         groups, place = np.unique(index.group_of[queries[block]], return_inverse=True)
@@ -350,7 +357,7 @@ def range_of_product(
             (*scratch[:2], *room),
         )  # fmt: skip
         return_scratch(scratch)
-        parts[block.start] = RangeHits(
+        parts[block.start] = HitLists(
             *member_kernels.expand_reached(place.ravel(), *found, index.members, skipped[block])
         )
 
@@ -358,19 +365,19 @@ def range_of_product(
     return _put_together([parts[start] for start in sorted(parts)])
 
 
-def range_of_scores(scores: Floats, skipped: Rows, least: float) -> RangeHits:
+def range_of_scores(scores: Floats, skipped: Rows, least: float) -> HitLists:
     """Find the targets whose given scores are at least `least`; shape of scores (queries, targets)."""
     found = []
     for q, row in enumerate(scores):
         targets = np.flatnonzero(row >= least)
         targets = targets[targets != skipped[q]]
         order = targets[np.argsort(-row[targets], kind="stable")]
-        found.append(RangeHits(np.array([0, len(order)]), order, row[order]))
+        found.append(HitLists(np.array([0, len(order)]), order, row[order]))
     return _put_together(found)
 
 
-def _put_together(parts: list[RangeHits]) -> RangeHits:
+def _put_together(parts: list[HitLists]) -> HitLists:
     sizes = np.concatenate([np.zeros(1, dtype=np.int64), *(np.diff(part.starts) for part in parts)])
     rows = [part.rows for part in parts] or [np.zeros(0, dtype=np.int64)]
     scores = [part.scores for part in parts] or [np.zeros(0)]
-    return RangeHits(np.cumsum(sizes), np.concatenate(rows), np.concatenate(scores))
+    return HitLists(np.cumsum(sizes), np.concatenate(rows), np.concatenate(scores))

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, diags_array
 from neupath.engine.cache import cached
 from neupath.engine.products import Chain, Halves, Normalisation, Product, adjacency, identity, symmetric_product
 from neupath.engine.scorer import Scorer
-from neupath.engine.topk import RangeHits, Ranking, range_of_product, score_product, top_k_of_product
+from neupath.engine.topk import HitLists, Ranking, range_of_product, score_product, top_k_of_product
 from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.metapath import MetaPath, Step
 from neupath.graph.nodes import Mask, Rows
@@ -211,7 +211,7 @@ class PathMeasure(Scorer):
     def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
         return top_k_of_product(self.factors_, self.normalisation, queries, skipped, k, candidates, threads)
 
-    def reach_rows(self, queries: Rows, skipped: Rows, least: float, threads: int | None = None) -> RangeHits:
+    def range_rows(self, queries: Rows, skipped: Rows, least: float, threads: int | None = None) -> HitLists:
         if isinstance(self.factors_, Chain) or least <= 0 or not self.factors_.is_moderate:
-            return super().reach_rows(queries, skipped, least, threads)
+            return super().range_rows(queries, skipped, least, threads)
         return range_of_product(self.factors_, self.normalisation, queries, skipped, least, threads)

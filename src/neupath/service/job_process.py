@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
 from neupath._runtime.files import write_text
-from neupath.engine.join import JoinJob as Join
-from neupath.engine.join import LocalEngine, Told, join
+from neupath.engine.join import JoinEngine, JoinJob, LocalEngine, OnBlock, join
 from neupath.engine.scorer import Scorer
 from neupath.errors import NeuPathError, QueryError, WriteError
 from neupath.graph.hin import HIN
@@ -115,17 +114,20 @@ def _join(order: JobSpec, asked: JoinRequest, reporter: Reporter) -> dict[str, o
     )
     limit = 10 if asked.k is None and asked.min_score == 0 else asked.k
     engine = Bounded(order.limits.rows)
-    joined = join(scorer, order.folder / TABLE, limit, min_score=asked.min_score, engine=engine, progress=reporter)
+    joined = join(
+        hin, scorer, order.folder / TABLE, limit, min_score=asked.min_score, engine=engine,
+        progress=lambda _, done, total: reporter(done, total or 0),
+    )  # fmt: skip
     return {"queries": joined.queries, "pairs": joined.pairs}
 
 
 @dataclass(frozen=True)
-class Bounded:
+class Bounded(JoinEngine):
     """The engine of a join that ends where its pairs would fill the disk."""
 
     most: int
 
-    def run(self, scorer: Scorer, job: Join, missing: Sequence[int], told: Told) -> None:
+    def run(self, scorer: Scorer, job: JoinJob, missing: Sequence[int], on_block: OnBlock) -> None:
         written = 0
 
         def count(number: int) -> None:
@@ -136,7 +138,7 @@ class Bounded:
                     f"this join has more than {self.most:,} pairs, the most that this service writes; ask for a "
                     f"smaller k or a higher min_score, or use 'neupath join'"
                 )
-            told(number)
+            on_block(number)
 
         LocalEngine().run(scorer, job, missing, count)
 
