@@ -25,14 +25,14 @@ MOVIES = "movie_id\ttitle\tyear\n1\tAvatar\t2009\n2\tHeat\t\n3\tUp\t2009\n"
 CAST = "movie_id\tactor_id\tbilling\n1\t7\t1\n1\t8\t2\n2\t8\t1\n"
 FREEBASE = "/m/1\t/film/actor\t/m/2\n/m/3\t/film/actor\t/m/2\n/m/2\t/film/genre\t/m/4\n"
 BAD_FOLDERS = {
-    "no tables": ({"README__md": "hello"}, "holds no tables \\(it has README.md\\); put one file a relation there"),
+    "no tables": ({"README__md": "hello"}, "has no tables \\(it has README.md\\); put one file per relation there"),
     "empty file": ({"movie_actor__csv": ""}, "movie_actor.csv is empty; a table has at least a header line"),
     "blank file": ({"movie_actor__csv": "\n\n"}, "movie_actor.csv has only blank lines and comments"),
     "too few columns": (
         {"movie_actor__csv": "movie_id,actor_id\n1,2\n\n3\n4,5\n"},
-        r"movie_actor.csv, line 4: 1 column where 2 are expected \(movie_id, actor_id\)",
+        r"movie_actor.csv, line 4: expected 2 columns as in the header \(movie_id, actor_id\), got 1",
     ),
-    "too many columns": ({"movie_actor__csv": "movie_id,actor_id\n1,2,3\n"}, "line 2: 3 columns where 2 are expected"),
+    "too many columns": ({"movie_actor__csv": "movie_id,actor_id\n1,2,3\n"}, "line 2: expected 2 columns .*, got 3"),
     "unknown node": (
         {"movies__tsv": MOVIES, "movie_actor__tsv": CAST + "\n9\t7\t1\n"},
         r"movie_actor.tsv, line 6: the edge leads to movie '9', which is not in the node table of movie \(1 such",
@@ -43,7 +43,7 @@ BAD_FOLDERS = {
     ),
     "duplicate node": (
         {"movies__tsv": MOVIES + "1\tAgain\t2000\n", "movie_actor__tsv": CAST},
-        "movies.tsv, line 5: node id '1' is given a second time; node ids must be unique",
+        "movies.tsv, line 5: node id '1' is repeated; node ids must be unique",
     ),
     "node without id": (
         {"movies__tsv": "movie_id\ttitle\n\tNone\n", "movie_actor__tsv": CAST},
@@ -52,11 +52,11 @@ BAD_FOLDERS = {
     "edge without id": ({"a_b__csv": "a_id,b_id\nx,\n"}, "a_b.csv, line 2: the edge has an empty b id"),
     "same file twice": (
         {"movie_actor__tsv": CAST, "movie_actor__tsv__gz": CAST},
-        "movie_actor.tsv and .*movie_actor.tsv.gz are one table, given twice",
+        "movie_actor.tsv and .*movie_actor.tsv.gz are the same table",
     ),
     "same content twice": (
         {"movie_actor__tsv": CAST, "movie_actor_copy__tsv": CAST},
-        "movie_actor.tsv and movie_actor_copy.tsv have the same content: the same table, given twice",
+        "movie_actor.tsv and movie_actor_copy.tsv have the same content, so their edges would count twice",
     ),
     "two node files": (
         {"movie__csv": "movie_id\n1\n", "movies__csv": "movie_id,x\n1,2\n", "movie_actor__tsv": CAST},
@@ -83,7 +83,7 @@ BAD_FOLDERS = {
         {"nodes__csv": "id,type\na,\n", "edges__csv": "source,relation,target\n"},
         "nodes.csv, line 2: the type is empty",
     ),
-    "not Parquet": ({"a_b__parquet": "hello, I am text"}, "a_b.parquet is named as Parquet but is not"),
+    "not Parquet": ({"a_b__parquet": "hello, I am text"}, "a_b.parquet is named .parquet but is not"),
     "nothing understood": (
         {"stuff__csv": "colour,size\nred,1\n"},
         "no file of .* is a relation: stuff.csv was left out",
@@ -99,7 +99,7 @@ BAD_FOLDERS = {
     ),
     "lacking key": (
         {"a_b__csv": "a_id,b_id\n", "graph__toml": '[[edges]]\nname = "r"\nfile = "a_b.csv"'},
-        r"\[\[edges\]\] number 1 lacks source, target",
+        r"\[\[edges\]\] number 1 has no source, target",
     ),
     "long delimiter": (
         {"a_b__csv": "a_id,b_id\n", "graph__toml": 'delimiter = ";;"'},
@@ -120,7 +120,7 @@ BAD_FOLDERS = {
     ),
     "unknown relation": (
         {"a_b__csv": "a_id,b_id\n", "graph__toml": 'take = ["c"]'},
-        r"no relation named 'c' .*\(there are a_b\)",
+        r"no relation named 'c' .*\(the relations are a_b\)",
     ),
     "file twice in toml": (
         {
@@ -128,7 +128,7 @@ BAD_FOLDERS = {
             "graph__toml": '[[edges]]\nname="r"\nfile="a_b.csv"\nsource="a"\ntarget="b"\n'
             '[[edges]]\nname="s"\nfile="a_b.csv"\nsource="a"\ntarget="b"',
         },
-        "relations 'r' and 's' of graph.toml are both the columns a_id, b_id of a_b.csv: the same file given twice",
+        "relations 'r' and 's' in graph.toml both use the columns a_id, b_id of a_b.csv; leave one out",
     ),
     "missing file in toml": (
         {"a_b__csv": "a_id,b_id\n", "graph__toml": '[nodes.a]\nfile = "none.csv"'},

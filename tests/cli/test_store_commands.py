@@ -80,7 +80,7 @@ def test_bad_calls(run: Run, store: Path, tmp_path: Path) -> None:  # noqa: F811
             "version 7 is not kept; the store has versions 0",
         ),
         (("search", store, "Mike", "--path", "APA", "--as-of", 7), "version 7 is not kept; the store has versions 0"),
-        (("search", "toy", "Mike", "--path", "APA", "--as-of", 0), "toy is no store, so it has no earlier versions"),
+        (("search", "toy", "Mike", "--path", "APA", "--as-of", 0), "toy is not a store, so it has no earlier versions"),
         (("import", "toy", "--to", store), "exists already"),
         (
             ("import", "toy", "--to", tmp_path / "y", "--memory-limit", "1GiB"),

@@ -147,7 +147,7 @@ def test_a_header_that_is_marked_as_a_comment(tmp_path: Path, name: str, text: s
     write(folder, **{name.replace(".", "__"): "# As of 2019\n" + text})
     again = npth.load(folder)
     assert shape(again) == shape(hin)
-    assert again.notes == (f"of {name}, 1 comment line above the table was skipped",)
+    assert again.notes == (f"{name}: skipped 1 comment line above the table",)
 
 
 def test_a_marked_header_of_nodes_of_triples_and_in_graph_toml(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_marked_header_of_nodes_of_triples_and_in_graph_toml(tmp_path: Path) -
     assert next(iter(npth.load(folder).matrices.values())).data.tolist() == [4]
     triples = write(tmp_path / "h", kg__tsv="# 2019\n# source\ttarget\trelation\na\tb\tknows\n") / "kg.tsv"
     assert shape(npth.load(triples)) == {"entity -knows-> entity": 1}
-    assert npth.load(triples).notes == ("of kg.tsv, 1 comment line above the table was skipped",)
+    assert npth.load(triples).notes == ("kg.tsv: skipped 1 comment line above the table",)
 
 
 @pytest.mark.parametrize("tags", [["# 1 fan", "# 2 fan", "fan", "7"], ["# 1 fan", "# 2 fan", "# 3 fan", "# 4 fan"]])
@@ -176,7 +176,7 @@ def test_ids_that_begin_as_comments_do(tmp_path: Path, tags: list[str]) -> None:
 
 def test_comments_that_are_cut_as_the_table_below(tmp_path: Path) -> None:
     folder = write(tmp_path / "g", user_item__csv="# by Ann, 2019\n# of a shop\nuser_id,item_id\nu,i\n")
-    assert npth.load(folder).notes == ("of user_item.csv, 2 comment lines above the table were skipped",)
+    assert npth.load(folder).notes == ("user_item.csv: skipped 2 comment lines above the table",)
     numbers = npth.load(write(tmp_path / "h", user_item__txt="# Nodes:\t4\n# Edges:\t2\n1\t7\n2\t7\n"))
     assert numbers.nodes["user"].ids.to_pylist() == [1, 2]
     snap = npth.load(write(tmp_path / "i", user_item__txt="# Nodes: 4\n# FromNodeId\tToNodeId\n1\t7\n2\t7\n"))
@@ -189,5 +189,5 @@ def test_no_line_is_a_comment_where_graph_toml_speaks_of_the_header(tmp_path: Pa
     files = {"tag_post__csv": "# a,p\nb,q\n", "graph__toml": "header = false\n"}
     assert npth.load(write(tmp_path / "g", **files)).nodes["tag"].ids.to_pylist() == ["# a", "b"]
     files = {"tag_post__csv": "# of 2019\nb,q\n", "graph__toml": "header = false\n"}
-    with pytest.raises(npth.NeuPathError, match="line 2: 1 column where 3 are expected"):
+    with pytest.raises(npth.NeuPathError, match="line 2: expected 3 columns .*, got 1"):
         npth.load(write(tmp_path / "h", **files))

@@ -271,7 +271,7 @@ def test_truncated_and_false_gzip(tmp_path: Path) -> None:
 
 def test_missing_things(tmp_path: Path) -> None:
     with pytest.raises(
-        NeuPathError, match=r"no such file or folder: .*nowhere \(and the built-in graphs are toy, stdlib\)"
+        NeuPathError, match=r"no such file or folder: .*nowhere \(the built-in graphs are toy, stdlib\)"
     ):
         npth.load(tmp_path / "nowhere")
     with pytest.raises(NeuPathError, match="did you mean 'stdlib'"):
@@ -279,13 +279,13 @@ def test_missing_things(tmp_path: Path) -> None:
     with pytest.raises(NeuPathError, match="no such file: .*a_b.csv"):
         npth.load([tmp_path / "a_b.csv"])
     folder = write(tmp_path / "g", a_b__csv="a_id,b_id\n1,2\n", notes__doc="x")
-    with pytest.raises(NeuPathError, match="are one table, given twice"):
+    with pytest.raises(NeuPathError, match="are the same table"):
         npth.load([folder / "a_b.csv", folder / "a_b.csv"])
-    with pytest.raises(NeuPathError, match="notes.doc is not a graph I can read"):
+    with pytest.raises(NeuPathError, match="notes.doc is not a graph that neupath can read"):
         npth.load(folder / "notes.doc")
     with pytest.raises(NeuPathError, match="no such file: .*none.toml"):
         npth.load(folder, config=tmp_path / "none.toml")
-    with pytest.raises(NeuPathError, match="cannot read a graph from a int"):
+    with pytest.raises(NeuPathError, match="cannot load a graph from a int"):
         npth.load(3)
 
 
@@ -349,13 +349,13 @@ def test_parts_may_lie_in_folders_that_are_named_for_a_value(tmp_path: Path) -> 
     hin = npth.load(tmp_path / "g")
     assert hin.nodes["movie"].ids.to_pylist() == [1, 2, 3]
     assert hin.nodes["actor"].ids.to_pylist() == ["a", "b", "d", "c"]
-    assert hin.notes == ("movie_actor is cut into folders by month, year: what their names say is not read",)
+    assert hin.notes == ("movie_actor is partitioned into folders by month, year: folder names are not read",)
 
 
 def test_a_column_that_names_nodes_is_no_name_of_a_folder(tmp_path: Path) -> None:
     table = tmp_path / "g" / "movie_actor"
     parts(table / "actor_id=7", {"movie_id": [3], "weight": [0.5]})
-    with pytest.raises(NeuPathError, match="movie_actor is cut into folders by actor_id, and the names of folders are"):
+    with pytest.raises(NeuPathError, match="movie_actor is partitioned into folders by actor_id, and folder names are"):
         npth.load(tmp_path / "g")
     parts(table / "actor_id=8", {"movie_id": [3], "actor_id": [8]})
     (table / "actor_id=7" / "part-00.parquet").unlink()
@@ -367,7 +367,7 @@ def test_parts_that_lie_too_deep_are_noted(tmp_path: Path) -> None:
     parts(table / "2020", {"movie_id": [2], "actor_id": ["b"]})
     (table / "docs").mkdir()
     assert npth.load(tmp_path / "g").notes == (
-        "movie_actor/2020 was left out: parts of a table lie in its folder, or in some named as year=2020",
+        "movie_actor/2020 was left out: the parts of a table must be in its folder, or in folders such as year=2020",
     )
     (tmp_path / "g" / "graph.toml").write_text('ignore = ["movie_a*"]')
     parts(tmp_path / "g" / "movie_genre", {"movie_id": [1], "genre_id": ["a"]})
@@ -378,9 +378,9 @@ def test_parts_that_lie_too_deep_are_noted(tmp_path: Path) -> None:
     ("second", "message"),
     [
         ({"movie_id": [9], "actor_id": ["a"]}, "part-01.parquet, row 1: the edge leads to movie 9, which is not in"),
-        ({"movie_id": ["1"], "actor_id": ["a"]}, "part-01.parquet has columns of other types \\(movie_id: string"),
+        ({"movie_id": ["1"], "actor_id": ["a"]}, "part-01.parquet has other column types \\(movie_id: string"),
         ({"movie_id": [1], "who": ["a"]}, "part-01.parquet has no column 'actor_id' \\(it has movie_id, who\\)"),
-        ({"movie_id": [1], "actor_id": ["a"], "weight": [2.0]}, "has a column 'weight', which part-00.parquet has not"),
+        ({"movie_id": [1], "actor_id": ["a"], "weight": [2.0]}, "has a column 'weight', but part-00.parquet has none"),
         ({"movie_id": [[1]], "actor_id": ["a"]}, "part-01.parquet cannot be read: Unsupported cast from list"),
     ],
 )
@@ -401,7 +401,7 @@ def test_a_named_table_without_parts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("part-99", "part-99.parquet cannot be read: Parquet magic"), ("a", "a.parquet is named as Parquet but is not")],
+    [("part-99", "part-99.parquet cannot be read: Parquet magic"), ("a", "a.parquet is named .parquet but is not")],
 )
 def test_a_part_that_is_no_parquet(tmp_path: Path, name: str, message: str) -> None:
     table = parts(tmp_path / "g" / "movie_actor", {"movie_id": [1, 1], "actor_id": ["a", "b"]})

@@ -60,5 +60,5 @@ def test_bad_files(tmp_path: Path, suffix: str, content: bytes) -> None:
 
 def test_they_take_no_configuration(tmp_path: Path, shop: "nx.MultiDiGraph") -> None:
     nx.write_graphml(shop, tmp_path / "shop.graphml")
-    with pytest.raises(NeuPathError, match="shop.graphml says itself what it holds and takes no graph.toml"):
+    with pytest.raises(NeuPathError, match="shop.graphml describes itself and takes no graph.toml"):
         npth.load(tmp_path / "shop.graphml", config=tmp_path / "graph.toml")

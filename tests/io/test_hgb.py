@@ -57,13 +57,19 @@ def test_numbers_where_nothing_says_more(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"node__dat": NODES + "\n4 Cat 0\n"}, "node.dat, line 6: '4 Cat 0' is no id, name and type with tabs"),
-        ({"node__dat": NODES + "0\tAgain\t1\n"}, "node.dat, line 5: node id '0' is given a second time"),
+        (
+            {"node__dat": NODES + "\n4 Cat 0\n"},
+            "node.dat, line 6: expected id, name and type with tabs between them, got '4 Cat 0'",
+        ),
+        ({"node__dat": NODES + "0\tAgain\t1\n"}, "node.dat, line 5: node id '0' is repeated"),
         ({"node__dat": "0\tJ\xf6rg\t0\n".encode("latin-1")}, "node.dat is not UTF-8 text"),
         ({"link__dat": LINKS + "0\t9\t0\t1.0\n"}, "link.dat, line 8: the edge leads to node '9', which is not in the"),
-        ({"link__dat": "0\t1\n"}, "link.dat has 2 columns; it must have source, target, relation and perhaps weight"),
+        (
+            {"link__dat": "0\t1\n"},
+            "link.dat: expected the columns source, target, relation and perhaps weight, .* got 2",
+        ),
         ({"link__dat": "0\t2\t0\t-1\n"}, "link.dat, line 1: weight '-1' is not allowed"),
-        ({"info__dat": "{}"}, "info.dat does not say what the types of node.dat and link.dat mean"),
+        ({"info__dat": "{}"}, "info.dat does not name the types of node.dat and link.dat"),
     ],
 )
 def test_bad_files(tmp_path: Path, files: dict[str, str | bytes], message: str) -> None:

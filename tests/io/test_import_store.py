@@ -145,7 +145,7 @@ def test_a_dictionary_is_read_whole(tmp_path: Path) -> None:
     kinds = pa.array(["x", "y", "x"]).dictionary_encode()
     pq.write_table(pa.table({"movie_id": [1, 2, 3], "kind": kinds}), folder / "movies.parquet")
     pq.write_table(pa.table({"movie_id": [1, 3], "actor_id": [7, 8]}), folder / "movie_actor.parquet")
-    with pytest.raises(QueryError, match="cannot be read in parts, so no memory limit can be kept; leave it out"):
+    with pytest.raises(QueryError, match="is not read in batches, so memory_limit cannot be kept; leave it out"):
         import_store(folder, tmp_path / "s", memory_limit="1GiB")
     assert digest(npth.load(import_store(folder, tmp_path / "s"))) == digest(npth.load(folder))
 
@@ -250,8 +250,8 @@ def test_types_are_those_of_arrow(cells: list[str]) -> None:
     written = pa.py_buffer(("c\n" + "".join(f'"{cell}"\n' for cell in cells)).encode())
     column = ColumnType()
     for cell in cells:
-        column.see(pa.array([cell.encode()]))
-    assert column.found == pa.csv.read_csv(written).schema.field("c").type
+        column.update(pa.array([cell.encode()]))
+    assert column.type == pa.csv.read_csv(written).schema.field("c").type
 
 
 def test_bytes_that_are_no_text(tmp_path: Path) -> None:

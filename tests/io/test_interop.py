@@ -27,13 +27,13 @@ def test_pandas_and_arrow_tables() -> None:
     [
         (
             {("a", "b"): pd.DataFrame({"x": [1.5], "y": ["b"]})},
-            "column 'x' holds double numbers; ids are texts or integers",
+            "column 'x' holds double numbers, but ids are texts or integers",
         ),
-        ({("a", "b"): pd.DataFrame({"x": [1]})}, "has one column; it needs the ids at both ends"),
-        ({("a",): pd.DataFrame({"x": [1], "y": [1]})}, r"a relation's is \(source, target\) or"),
-        ({5: pd.DataFrame({"x": [1], "y": [1]})}, "a node table's key is its type, .*, and this is 5"),
+        ({("a", "b"): pd.DataFrame({"x": [1]})}, "has one column; it needs two, the ids of both ends"),
+        ({("a",): pd.DataFrame({"x": [1], "y": [1]})}, r"expected a node type, \(source, target\) or"),
+        ({5: pd.DataFrame({"x": [1], "y": [1]})}, "expected a node type, .* as the key of a table, got 5"),
         ({("a", "b"): pd.DataFrame({"x": [1, None], "y": [1, 2]})}, r"drop that row and use astype\('int64'\)"),
-        ({"a": pd.DataFrame({"id": ["x", "x"]})}, "the table of a, row 2: node id 'x' is given a second time"),
+        ({"a": pd.DataFrame({"id": ["x", "x"]})}, "the table of a, row 2: node id 'x' is repeated"),
         (
             {"a": pd.DataFrame({"id": ["x"]}), ("a", "b"): pd.DataFrame({"s": ["y"], "t": [1]})},
             r"the table of relation \('a', 'b'\), row 1: the edge leads to a 'y'",
@@ -41,7 +41,10 @@ def test_pandas_and_arrow_tables() -> None:
         ({("a", "b"): pd.DataFrame({"s": ["y"], "t": [1], "weight": [-1.0]})}, "row 1: weight -1.0 is not allowed"),
         ({"a": 3}, "cannot read a int as a table"),
         ({"a": pd.DataFrame()}, "the table of a has no columns"),
-        ({("a", "b"): pa.table({"x": [["l"]], "y": [1]})}, "column 'x' holds values of type list"),
+        (
+            {("a", "b"): pa.table({"x": [["l"]], "y": [1]})},
+            "column 'x' holds list.* values, but ids are texts or integers",
+        ),
         ({("a", "b"): pa.table({"x": ["a"], "y": [1], "weight": [["w"]]})}, "weights of type list.* are not numbers"),
     ],
 )
@@ -66,8 +69,11 @@ def test_an_index_with_a_name_is_the_first_column() -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ([("a", "likes", "b")], "a list of sources holds table files, and this has a tuple; give tables as a mapping"),
-        ([pd.DataFrame({"a": [1]})], "a list of sources holds table files, and this has a DataFrame"),
+        (
+            [("a", "likes", "b")],
+            "a list of sources holds table files, but this one holds a tuple; give tables as a mapping",
+        ),
+        ([pd.DataFrame({"a": [1]})], "a list of sources holds table files, but this one holds a DataFrame"),
         ([], "the list of table files is empty"),
     ],
 )
@@ -85,8 +91,8 @@ def test_networkx_types_under_other_names(node_key: str, edge_key: str) -> None:
     assert shape(npth.load(graph)) == {"user -likes-> item": 1}
     assert shape(npth.from_networkx(graph, node_type="none", relation="none")) == {"node -edge-> node": 1}
     assert npth.load(graph).notes == (
-        f"types were read from the attribute {node_key!r}; from_networkx(graph, node_type='type') does not",
-        f"relations were read from the attribute {edge_key!r}; from_networkx(graph, relation='relation') does not",
+        f"types were read from the attribute {node_key!r}; from_networkx(graph, node_type='type') ignores it",
+        f"relations were read from the attribute {edge_key!r}; from_networkx(graph, relation='relation') ignores it",
     )
     usual = npth.from_networkx(graph, node_type="type", relation="relation")
     assert (shape(usual), usual.notes) == ({"node -edge-> node": 1}, ())
@@ -132,7 +138,7 @@ def test_networkx_usual_names_are_taken_whatever_they_hold() -> None:
 def test_networkx_weight_that_is_no_number() -> None:
     graph = nx.Graph()
     graph.add_edge("a", "b", weight="heavy")
-    with pytest.raises(NeuPathError, match="the edge from 'a' to 'b' has the weight 'heavy', which is not a number"):
+    with pytest.raises(NeuPathError, match="the weight of the edge from 'a' to 'b' must be a number, got 'heavy'"):
         npth.load(graph)
 
 

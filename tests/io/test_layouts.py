@@ -75,7 +75,9 @@ def test_the_row_numbers_of_data_frames_are_no_ids(tmp_path: Path) -> None:
     assert sorted(shape(hin)) == ["movie -movie_actor-> actor", "movie -movie_genre-> genre"]
     assert npth.PathSim("MAM").fit(hin).top_k("Heat").names == ("Up",)
     (tmp_path / "movie_actor.csv").write_text(",movie,actor\n0,m1,a\n1,m2,a,b\n")
-    with pytest.raises(npth.NeuPathError, match=r"line 3: 4 columns where 3 are expected \(, movie, actor\)"):
+    with pytest.raises(
+        npth.NeuPathError, match=r"line 3: expected 3 columns as in the header \(, movie, actor\), got 4"
+    ):
         npth.load(tmp_path)
 
 
@@ -95,7 +97,7 @@ def test_tables_of_a_property_graph(tmp_path: Path, nodes: str, edges: str) -> N
 def test_one_file_of_two_columns_is_a_relation_by_its_name_or_by_graph_toml(tmp_path: Path) -> None:
     folder = write(tmp_path / "g", paper_author__txt="1\t7\n2\t7\n", likes__csv="a,b\nann,x\n")
     assert shape(npth.load(folder / "paper_author.txt")) == {"paper -paper_author-> author": 2}
-    with pytest.raises(npth.NeuPathError, match=r"likes.csv has 2 columns .*, and triples have three: .* a graph.toml"):
+    with pytest.raises(npth.NeuPathError, match=r"likes.csv has 2 columns .*, but triples have three: .* a graph.toml"):
         npth.load(folder / "likes.csv")
     (folder / "likes.toml").write_text('[[edges]]\nname = "likes"\nfile = "likes.csv"\nsource = "u"\ntarget = "i"\n')
     assert list(shape(npth.load(folder / "likes.csv", config=folder / "likes.toml"))) == ["u -likes-> i"]
@@ -105,19 +107,19 @@ def test_columns_that_are_not_read_are_noted(tmp_path: Path) -> None:
     ratings = "userId,movieId,rating,timestamp\n1,10,4.0,0\n"
     folder = write(tmp_path / "g", ratings__csv=ratings, user_item__txt="1\t2\t3\n")
     assert npth.load(folder).notes == (
-        "of ratings.csv, the columns rating, timestamp were left out; if one is the weight, name it in graph.toml",
-        "of user_item.txt, the column 3 was left out; if one is the weight, name it in graph.toml",
+        "ratings.csv: the columns rating, timestamp were left out; if one is the weight, name it in graph.toml",
+        "user_item.txt: the column 3 was left out; if one is the weight, name it in graph.toml",
     )
     (folder / "graph.toml").write_text(
         'ignore = ["user*"]\n[[edges]]\nname = "rates"\nfile = "ratings.csv"\nsource = "user"\ntarget = "movie"\n'
         'weight = "rating"\n'
     )
-    assert npth.load(folder).notes == ("of ratings.csv, the column timestamp was left out",)
+    assert npth.load(folder).notes == ("ratings.csv: the column timestamp was left out",)
 
 
 def test_files_of_any_name_may_be_named(tmp_path: Path) -> None:
     folder = write(tmp_path / "g", u__data="1\t2\t3\n", u__item="2|Heat\n")
-    with pytest.raises(npth.NeuPathError, match=r"g holds no tables \(it has u.data, u.item\); .* in graph.toml"):
+    with pytest.raises(npth.NeuPathError, match=r"g has no tables \(it has u.data, u.item\); .* in graph.toml"):
         npth.load(folder)
     (folder / "graph.toml").write_text(
         '[[edges]]\nname = "rates"\nfile = "u.data"\nsource = "user"\ntarget = "movie"\nweight = "3"\n'
@@ -131,7 +133,7 @@ def test_files_of_any_name_may_be_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"a_b__dat": "1::2::5\n1::3::5\n"}, "a_b.dat has '::' between its columns, .* put tabs there"),
+        ({"a_b__dat": "1::2::5\n1::3::5\n"}, "a_b.dat has '::' between its columns, .* replace it by tabs"),
         ({"a_b__csv": "a_id,b_id\n1,2\n".encode("utf-16")}, "a_b.csv is UTF-16 text; .* iconv -f UTF-16 -t UTF-8"),
         ({"a_b__csv": "a_id;b_id;weight\n1;2;0,5\n"}, "weight '0,5' is not allowed; .*, with a point and no comma"),
     ],
@@ -178,5 +180,5 @@ def test_comments_above_a_table_are_skipped(tmp_path: Path, header: str) -> None
     hin = npth.load(folder)
     assert hin.nodes["user"].ids.to_pylist() == ["#1", "#2"]
     (folder / "user_item.txt").write_text(text + "#3\n")
-    with pytest.raises(npth.NeuPathError, match=rf"line {7 + bool(header)}: 1 column where 3 are expected"):
+    with pytest.raises(npth.NeuPathError, match=rf"line {7 + bool(header)}: expected 3 columns .*, got 1"):
         npth.load(folder)

@@ -34,7 +34,7 @@ def test_acm_is_known_by_its_keys(tmp_path: Path) -> None:
     assert str(hin.metapath("APCPA")) == "author-paper-conference-paper-author"
     assert hin.nodes["conference"].names is not None
     assert hin.nodes["conference"].names.to_pylist() == ["KDD", "VLDB"]
-    assert hin.notes == ("of ACM.mat, PvsT were left out",)
+    assert hin.notes == ("ACM.mat: PvsT was left out",)
     assert npth.PathSim("PAP").fit(hin).score(0, 1) == 2 * 1 / (2 + 2)
 
 
@@ -48,7 +48,7 @@ def test_any_sparse_or_dense_relation_matrices(tmp_path: Path) -> None:
     hin = npth.load(path)
     assert shape(hin) == {"user -user_item-> item": 1, "item -item2tag-> tag": 1}
     assert next(iter(hin.matrices.values())).data.tolist() == [2.5]
-    assert hin.notes == ("of g.mat, train_idx were left out",)
+    assert hin.notes == ("g.mat: train_idx was left out",)
     (tmp_path / "one.toml").write_text('take = ["item2tag"]')
     assert list(shape(npth.load(path, config=tmp_path / "one.toml"))) == ["item -item2tag-> tag"]
     (tmp_path / "none.toml").write_text('take = ["tag2tag"]')
@@ -57,7 +57,7 @@ def test_any_sparse_or_dense_relation_matrices(tmp_path: Path) -> None:
 
 
 def test_bad_files(tmp_path: Path) -> None:
-    with pytest.raises(NeuPathError, match="has no relation matrices: it needs keys such as PvsA .*, and has A, B"):
+    with pytest.raises(NeuPathError, match="has no relation matrices: it needs keys such as PvsA .*, but has A, B"):
         npth.load(save(tmp_path / "none.mat", A=1, B="x"))
     with pytest.raises(NeuPathError, match="item_tag has 3 nodes of type item, but user_item has 2"):
         npth.load(save(tmp_path / "sizes.mat", user_item=np.eye(2), item_tag=np.eye(3)))

@@ -44,7 +44,7 @@ UNCLOSED = {
 def test_an_unclosed_quote_is_refused_where_it_opens(tmp_path: Path, case: str) -> None:
     folder = table(tmp_path / "g", UNCLOSED[case])
     line = 61 if case == "in the last line" else 12
-    message = rf"movie_title.csv, line {line}: a quote \(\"\) is opened and not closed, so that the lines behind it"
+    message = rf"movie_title.csv, line {line}: a quote \(\"\) is not closed, so its cell swallows the lines below"
     with pytest.raises(SourceError, match=message):
         npth.load(folder)
     with pytest.raises(SourceError, match=message):

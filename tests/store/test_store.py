@@ -160,7 +160,7 @@ def test_errors_say_what_to_do(tmp_path: Path, store: Store, monkeypatch: pytest
         open_store(tmp_path)
     with pytest.raises(WriteError, match="exists already"):
         write_store(npth.load("toy"), store.folder)
-    with pytest.raises(SourceError, match="is a store, which was read when it was made"):
+    with pytest.raises(SourceError, match="is a store, and config and duplicates took effect when it was imported"):
         npth.load(store.folder, duplicates="drop")
     (store.folder / "store.json").write_text('{"format": 99}')
     with pytest.raises(SourceError, match="has format 99, and this neupath reads format 1"):

@@ -190,7 +190,7 @@ def plan_folder(
     They read tables of one relation each, whose parallel edges count or are dropped.
     """
     tables = find_tables(folder, config, duplicates, data)
-    if not isinstance(tables, RelationTables) or tables.choices.duplicates == "error":
+    if not isinstance(tables, RelationTables) or tables.options.duplicates == "error":
         return None
     return IngestionPlan(tables) if all(file.is_parquet for file in tables.files) else None
 

@@ -20,9 +20,17 @@ from neupath.errors import GraphError
 from neupath.graph.hin import Duplicates, Floats, first_of_each, freeze, summed_in_order
 from neupath.graph.nodes import Rows
 from neupath.graph.schema import Relation
-from neupath.io.assembly import all_read_as_integers, missing_ids, to_weights
-from neupath.io.row_errors import empty_end, empty_id, explained, lost_end, repeated_id, table_of
-from neupath.io.tables import TableFile, as_wanted, check_alike
+from neupath.io.assembly import (
+    all_read_as_integers,
+    empty_end,
+    empty_id,
+    missing_ids,
+    repeated_id,
+    to_weights,
+    unknown_end,
+)
+from neupath.io.tables import TableFile, cast_columns, check_parts
+from neupath.io.text_files import file_errors
 
 # ---- Chunks
 
@@ -44,9 +52,9 @@ class Chunk:
 
     def read(self, columns: Sequence[str]) -> pa.Table:
         """Read some columns as `load` does, with texts for what are no integers."""
-        with explained(self.path):
+        with file_errors(self.path):
             table = self._read_groups(columns) if self.skipped is None else self._read_rows(columns, self.skipped)
-            return as_wanted(table, columns, dict.fromkeys(columns, pa.string())).combine_chunks()
+            return cast_columns(table, columns, dict.fromkeys(columns, pa.string())).combine_chunks()
 
     def _read_groups(self, columns: Sequence[str]) -> pa.Table:
         return pq.ParquetFile(self.path).read_row_groups(self.groups, columns=list(columns), use_threads=False)
@@ -68,7 +76,7 @@ def cut_table(file: TableFile, columns: Sequence[str], most: int) -> tuple[Chunk
     """Cut a table into chunks of at most so many rows; a row group is cut where a task could not hold it."""
     chunks: list[Chunk] = []
     first = 0
-    check_alike(file.parts, columns, dict.fromkeys(columns, pa.string()))
+    check_parts(file.parts, columns, dict.fromkeys(columns, pa.string()))
     for part in file.parts:
         metadata = pq.read_metadata(part)
         sizes = [metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)]
@@ -92,7 +100,7 @@ def _cut_group(chunk: Chunk, most: int) -> list[Chunk]:
 
 def key_type(file: TableFile, column: str) -> pa.DataType:
     """Return the type that the ids of a column are read as, the same in all parts."""
-    return file.told_types([column], {column: pa.string()})[column]
+    return file.declared_types([column], {column: pa.string()})[column]
 
 
 def as_keys(ids: pa.Array, as_text: bool) -> pa.Array:
@@ -102,7 +110,7 @@ def as_keys(ids: pa.Array, as_text: bool) -> pa.Array:
 
 def digest_part(path: Path) -> str:
     """Return a text that differs between files of different content."""
-    with explained(path), path.open("rb") as stream:
+    with file_errors(path), path.open("rb") as stream:
         return file_digest(stream, "sha256").hexdigest()
 
 
@@ -586,7 +594,7 @@ def _refuse_faults(edges: EdgeChunks, numbered: Sequence[Numbered]) -> None:
                 if kind == _EMPTY:
                     raise empty_end(place, node_type)
                 count = sum(fault.count for _, fault in own)
-                raise lost_end(place, node_type, own[0][1].value, table_of(node_type), count)
+                raise unknown_end(place, node_type, own[0][1].value, count)
     chunk, fault = found[0]
     weights = chunk.chunk.read([fault.column])[fault.column].combine_chunks()
     to_weights(weights, lambda row: edges.file.place(chunk.chunk.first + row))

@@ -54,21 +54,21 @@ class IngestionPlan:
     """What the tables of a folder hold, as it is known before they are read."""
 
     def __init__(self, tables: RelationTables) -> None:
-        self.choices = tables.choices
+        self.options = tables.options
         self.nodes: dict[str, NodeSource] = {node.node_type: node for node in tables.nodes}
         self.edges: Sequence[EdgeSource] = tables.edges
         self._files = tables.files
         relations = tuple(edge.relation for edge in tables.edges)
         ends = (end for relation in relations for end in (relation.source, relation.target))
         node_types = tuple(dict.fromkeys([*self.nodes, *ends]))
-        self.schema = Schema(node_types, relations, self.choices.abbreviations)
+        self.schema = Schema(node_types, relations, self.options.abbreviations)
 
     @property
     def described(self) -> list[object]:
         """What of the graph does not stand in its files: the schema, and which columns of which parts are what."""
         selections = [*(node.selection for node in self.nodes.values()), *(edge.selection for edge in self.edges)]
         columns = [[dict(selection.columns), len(selection.file.parts)] for selection in selections]
-        return [self.schema.node_types, [*map(str, self.schema.relations)], self.choices.duplicates, columns]
+        return [self.schema.node_types, [*map(str, self.schema.relations)], self.options.duplicates, columns]
 
     @property
     def parts(self) -> list[Path]:
@@ -106,7 +106,7 @@ def ingest(
         place.mkdir()
         counted = number_chunks(edges, workers)
         if relation in relations:
-            tiles[relation] = cut_edges(edges, counted, place, most, plan.choices.duplicates, workers)
+            tiles[relation] = cut_edges(edges, counted, place, most, plan.options.duplicates, workers)
     digest = sha256(json.dumps([plan.described, digests]).encode()).hexdigest()
     return TiledGraph(plan.schema, {t: found.ids for t, found in numbered.items()}, tiles, digest)
 

@@ -1,6 +1,11 @@
-"""From tables of ids to a HIN: ids become rows, edges are checked, and errors say where the bad row stands."""
+"""Read the tables of a graph into memory: ids become rows, and errors name the bad row.
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+This is the first of three readers (see `io.sources`), for graphs that fit into memory. The other two share its checks
+of ids and weights and its errors.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -8,22 +13,71 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from neupath.errors import GraphError, listed
-from neupath.graph.hin import HIN, Duplicates, Edges, Floats
+from neupath.errors import GraphError
+from neupath.graph.hin import HIN, Edges, Floats
 from neupath.graph.nodes import Nodes, Rows
 from neupath.graph.schema import Relation
-from neupath.io.row_errors import bad_weight, empty_end, empty_id, empty_word, lost_end, repeated_id, table_of
+from neupath.io.sources import (
+    EdgeSource,
+    NodeSource,
+    Place,
+    ReadOptions,
+    RelationTables,
+    TableSource,
+    TripleTables,
+    place_in_files,
+)
 
-Place = Callable[[int], str]
-"""Says where a row of a table stands, for error messages."""
+# ---- Reading the tables of a source
 
-INTEGERS = r"^(0|-?[1-9][0-9]{0,17})$"
-_WEIGHT = r"^\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+
+def read_tables(source: TableSource) -> HIN:
+    """Read the tables of a source as a graph."""
+    return _read_relations(source) if isinstance(source, RelationTables) else _read_triples(source)
+
+
+def _read_relations(source: RelationTables) -> HIN:
+    edges = [_read_edges(edge) for edge in source.edges]
+    return assemble([_read_nodes(node) for node in source.nodes], edges, source.options)
+
+
+def _read_nodes(node: NodeSource) -> "NodeTable":
+    file, rows = node.selection.file, node.selection.read()
+    ids, names = rows.columns["id"], rows.columns.get("name")
+    return NodeTable(node.node_type, ids, file.place, names, rows.attributes, typed=file.is_parquet)
+
+
+def _read_edges(edge: EdgeSource) -> "EdgeTable":
+    columns = edge.selection.read().columns
+    place = edge.selection.file.place
+    return EdgeTable(edge.relation, columns["source"], columns["target"], place, columns.get("weight"))
+
+
+def _read_triples(source: TripleTables) -> HIN:
+    files = [selection.read() for selection in source.edges]
+    triples = pa.concat_tables([pa.table(dict(rows.columns)) for rows in files], promote_options="default")
+    columns = {name: triples[name].combine_chunks() for name in triples.column_names}
+    place = place_in_files(source.edges, list(map(len, files)))
+    edges = TripleTable(columns["source"], columns["relation"], columns["target"], place, columns.get("weight"))
+    if source.nodes is None:
+        ids = distinct_ids([edges.sources, edges.targets])
+        return assemble_typed(TypedTable(ids, _repeat(source.node_type, len(ids)), place), edges, source.options)
+    rows = source.nodes.read()
+    types = rows.columns.get("type", _repeat(source.node_type, len(rows)))
+    nodes = TypedTable(rows.columns["id"], types, source.nodes.file.place, rows.columns.get("name"), rows.attributes)
+    return assemble_typed(nodes, edges, source.options)
+
+
+def _repeat(node_type: str, count: int) -> pa.Array:
+    return pa.array(np.full(count, node_type), pa.string())
+
+
+# ---- One table per node type and relation: ids become rows
 
 
 @dataclass(frozen=True)
 class NodeTable:
-    """The nodes of one type as given: ids, and names and attributes where there are any."""
+    """The nodes of one type: ids, and names and attributes where there are any."""
 
     node_type: str
     ids: pa.Array
@@ -31,18 +85,92 @@ class NodeTable:
     names: pa.Array | None = None
     attributes: pa.Table = field(default_factory=lambda: pa.table({}))
     typed: bool = False
-    """Whether the table says itself which ids are integers; those of text tables are read off how they look."""
+    """Whether the table declares which ids are integers; in text tables their looks decide."""
 
 
 @dataclass(frozen=True)
 class EdgeTable:
-    """The edges of one relation as given: the ids at both ends, and weights where there are any."""
+    """The edges of one relation: the ids at both ends, and weights where there are any."""
 
     relation: Relation
     sources: pa.Array
     targets: pa.Array
     place: Place
     weights: pa.Array | None = None
+
+
+def assemble(nodes: Iterable[NodeTable], edges: Iterable[EdgeTable], options: ReadOptions) -> HIN:
+    """Build a graph from one table per node type and one per relation.
+
+    The nodes of a type without a table are those that its edges name, in order of appearance. With a table, both ends
+    of every edge must be in it. Ids become integers if all of them read as integers.
+    """
+    edge_tables = list(edges)
+    tables: dict[str, NodeTable] = {}
+    for table in nodes:
+        if tables.setdefault(table.node_type, table) is not table:
+            raise GraphError(f"nodes of type {table.node_type!r} are given in two tables; give each type once")
+    for node_type in dict.fromkeys(t for e in edge_tables for t in (e.relation.source, e.relation.target)):
+        if node_type not in tables:
+            tables[node_type] = NodeTable(node_type, _ids_in(node_type, edge_tables), lambda row: f"row {row + 1}")
+    all_nodes = [_to_nodes(table) for table in tables.values()]
+    built = [
+        Edges(
+            edge.relation,
+            _find_rows(edge.sources, tables[edge.relation.source].ids, edge.relation.source, edge.place),
+            _find_rows(edge.targets, tables[edge.relation.target].ids, edge.relation.target, edge.place),
+            to_weights(edge.weights, edge.place),
+        )
+        for edge in edge_tables
+    ]
+    return _build(all_nodes, built, options)
+
+
+def _ids_in(node_type: str, edges: list[EdgeTable]) -> pa.Array:
+    columns = [
+        ids
+        for edge in edges
+        for end, ids in ((edge.relation.source, edge.sources), (edge.relation.target, edge.targets))
+        if end == node_type
+    ]
+    return distinct_ids(columns)
+
+
+def distinct_ids(columns: Sequence[pa.Array]) -> pa.Array:
+    """List the distinct ids of some columns in order of appearance; the check of edges reports empty ones."""
+    same = len({column.type for column in columns}) == 1
+    distinct = pc.unique(pa.chunked_array(columns if same else [pc.cast(column, pa.string()) for column in columns]))
+    return pc.array_filter(distinct, pa.array(np.isin(np.arange(len(distinct)), missing_ids(distinct), invert=True)))
+
+
+def _to_nodes(table: NodeTable) -> Nodes:
+    _refuse_repeats(table.ids, table.place)
+    ids = table.ids if table.typed else _integers_if_all(table.ids)
+    return Nodes(table.node_type, ids, table.names, table.attributes)
+
+
+def _find_rows(ids: pa.Array, table: pa.Array, node_type: str, place: Place, where: str | None = None) -> Rows:
+    """Return the row of each id in a table of ids; the table is hashed once per column of edges."""
+    missing = missing_ids(ids)
+    if len(missing):
+        raise empty_end(place(int(missing[0])), node_type)
+    same = ids.type == table.type
+    keys, table_keys = (ids, table) if same else (pc.cast(ids, pa.string()), pc.cast(table, pa.string()))
+    rows = pc.index_in(keys, value_set=table_keys)
+    if rows.null_count:
+        first = int(np.flatnonzero(pc.is_null(rows).to_numpy(zero_copy_only=False))[0])
+        raise unknown_end(place(first), node_type, ids[first].as_py(), rows.null_count, where)
+    found: Rows = rows.to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
+
+
+def _build(nodes: Iterable[Nodes], edges: Iterable[Edges], options: ReadOptions) -> HIN:
+    return HIN.build(
+        nodes, edges, duplicates=options.duplicates, abbreviations=options.abbreviations, notes=options.notes
+    )
+
+
+# ---- One table of all nodes and one of all edges
 
 
 @dataclass(frozen=True)
@@ -67,149 +195,99 @@ class TripleTable:
     weights: pa.Array | None = None
 
 
-@dataclass(frozen=True)
-class Choices:
-    """What a user may choose about a graph, whatever it is read from."""
+def assemble_typed(nodes: TypedTable, edges: TripleTable, options: ReadOptions) -> HIN:
+    """Build a graph from one table of typed nodes and one of named edges.
 
-    duplicates: Duplicates = "count"
-    take: Sequence[str] = ()
-    """Names of the relations to take; none means all."""
-    undirected: Sequence[str] = ()
-    """Names of the relations of a type to itself that have no direction."""
-    abbreviations: Mapping[str, str] = field(default_factory=dict)
-    notes: Sequence[str] = ()
-
-
-def assemble(nodes: Iterable[NodeTable], edges: Iterable[EdgeTable], choices: Choices) -> HIN:
-    """Make a graph of one table a node type and one a relation.
-
-    A type without a table has the nodes its edges name, in order of appearance; with a table, every edge must lead
-    to one of its nodes. Ids that all read as integers are integers.
-    """
-    taken = list(edges)
-    tables: dict[str, NodeTable] = {}
-    for table in nodes:
-        if tables.setdefault(table.node_type, table) is not table:
-            raise GraphError(f"nodes of type {table.node_type!r} are given in two tables; give each type once")
-    for node_type in dict.fromkeys(t for e in taken for t in (e.relation.source, e.relation.target)):
-        if node_type not in tables:
-            tables[node_type] = NodeTable(node_type, _ids_in(node_type, taken), lambda row: f"row {row + 1}")
-    all_nodes = {node_type: _to_nodes(table) for node_type, table in tables.items()}
-    rows_of = {node_type: _RowFinder(table.ids, table_of(node_type)) for node_type, table in tables.items()}
-    built = [
-        Edges(
-            edge.relation,
-            rows_of[edge.relation.source].rows(edge.sources, edge.relation.source, edge.place),
-            rows_of[edge.relation.target].rows(edge.targets, edge.relation.target, edge.place),
-            to_weights(edge.weights, edge.place),
-        )
-        for edge in taken
-    ]
-    return _build(all_nodes.values(), built, choices)
-
-
-def assemble_typed(nodes: TypedTable, edges: TripleTable, choices: Choices) -> HIN:
-    """Make a graph of one table of typed nodes and one of named edges.
-
-    A relation's name may stand between several pairs of types: each pair is a relation of its own.
+    A relation's name may join several pairs of types: each pair is a relation of its own.
     """
     _refuse_repeats(nodes.ids, nodes.place)
-    finder = _RowFinder(nodes.ids, "nodes table")
-    sources = finder.rows(edges.sources, "node", edges.place)
-    targets = finder.rows(edges.targets, "node", edges.place)
+    sources, targets = (
+        _find_rows(ids, nodes.ids, "node", edges.place, "nodes table") for ids in (edges.sources, edges.targets)
+    )
     weights = to_weights(edges.weights, edges.place)
     for what, column, place in (("type", nodes.types, nodes.place), ("relation", edges.relations, edges.place)):
         missing = missing_ids(column)
         if len(missing):
-            raise empty_word(place(int(missing[0])), what)
+            raise empty_cell(place(int(missing[0])), what)
     type_names, type_codes = _encode(nodes.types)
     relation_names, relation_codes = _encode(edges.relations)
-    refuse_unknown_names(choices, relation_names)
+    options.check_names(relation_names)
     row_in_type = _positions(type_codes, len(type_names))
     shape = (len(relation_names), len(type_names), len(type_names))
     kinds = np.ravel_multi_index((relation_codes, type_codes[sources], type_codes[targets]), shape)
     built = []
-    for kind, chosen in _groups(kinds):
+    for kind, rows in _groups(kinds):
         relation, source, target = np.unravel_index(kind, shape)
         name = relation_names[relation]
-        if choices.take and name not in choices.take:
+        if options.take and name not in options.take:
             continue
-        directed = not (name in choices.undirected and source == target)
+        directed = not (name in options.undirected and source == target)
         built.append(
             Edges(
                 Relation(type_names[source], name, type_names[target], directed),
-                row_in_type[sources[chosen]],
-                row_in_type[targets[chosen]],
-                None if weights is None else weights[chosen],
+                row_in_type[sources[rows]],
+                row_in_type[targets[rows]],
+                None if weights is None else weights[rows],
             )
         )
-    return _build(_split_by_type(nodes, type_names, type_codes), built, choices)
+    return _build(_split_by_type(nodes, type_names, type_codes), built, options)
 
 
 def _split_by_type(nodes: TypedTable, type_names: list[str], type_codes: NDArray[np.int64]) -> list[Nodes]:
-    parts = []
+    split = []
     for code, node_type in enumerate(type_names):
         rows = pa.array(np.flatnonzero(type_codes == code))
         names = None if nodes.names is None else nodes.names.take(rows)
         table = NodeTable(node_type, nodes.ids.take(rows), nodes.place, names, nodes.attributes.take(rows))
-        parts.append(_to_nodes(table))
-    return parts
+        split.append(_to_nodes(table))
+    return split
 
 
 def _groups(codes: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield each distinct code, ascending, with the positions where it stands, ascending."""
+    """Yield each distinct code, ascending, with its positions, ascending."""
     order = np.argsort(codes, kind="stable")
     distinct, starts = np.unique(codes[order], return_index=True)
     yield from zip(distinct.tolist(), np.split(order, starts[1:]), strict=False)
 
 
-def _build(nodes: Iterable[Nodes], edges: Iterable[Edges], choices: Choices) -> HIN:
-    return HIN.build(
-        nodes, edges, duplicates=choices.duplicates, abbreviations=choices.abbreviations, notes=choices.notes
-    )
+def _encode(column: pa.Array) -> tuple[list[str], NDArray[np.int64]]:
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    return encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-def refuse_unknown_names(choices: Choices, names: Sequence[str]) -> None:
-    """Refuse a choice about a relation that there is not."""
-    for name in (*choices.take, *choices.undirected):
-        if name not in names:
-            raise GraphError(f"no relation named {name!r} to take or to read as undirected (there are {listed(names)})")
+def _positions(codes: NDArray[np.int64], count: int) -> Rows:
+    """Number the members of each group from 0, in order; shape as codes."""
+    order = np.argsort(codes, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=count))[:-1]])
+    positions = np.empty(len(codes), dtype=np.int64)
+    positions[order] = np.arange(len(codes)) - starts[codes[order]]
+    return positions
 
 
-def _ids_in(node_type: str, edges: list[EdgeTable]) -> pa.Array:
-    """List the distinct ids of a type in its edges, in order of appearance."""
-    columns = [
-        ids
-        for edge in edges
-        for end, ids in ((edge.relation.source, edge.sources), (edge.relation.target, edge.targets))
-        if end == node_type
-    ]
-    return distinct_ids(columns)
+# ---- Checks of ids and weights, shared by the three readers
 
 
-def distinct_ids(columns: Sequence[pa.Array]) -> pa.Array:
-    """List the distinct ids in some columns, in order of appearance; empty ones are for the check of edges to find."""
-    same = len({column.type for column in columns}) == 1
-    distinct = pc.unique(pa.chunked_array(columns if same else [pc.cast(column, pa.string()) for column in columns]))
-    return pc.array_filter(distinct, pa.array(np.isin(np.arange(len(distinct)), missing_ids(distinct), invert=True)))
+INTEGERS = r"^(0|-?[1-9][0-9]{0,17})$"
+_WEIGHT = r"^\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
-def _to_nodes(table: NodeTable) -> Nodes:
-    _refuse_repeats(table.ids, table.place)
-    ids = table.ids if table.typed else integers_if_all(table.ids)
-    return Nodes(table.node_type, ids, table.names, table.attributes)
-
-
-def integers_if_all(ids: pa.Array) -> pa.Array:
-    """Return ids as integers where they all read as such and would print the same again; else as they are."""
-    if not pa.types.is_string(ids.type):
-        return ids
-    return pc.cast(ids, pa.int64()) if len(ids) > 0 and all_read_as_integers(ids) else ids
+def missing_ids(ids: pa.Array) -> Rows:
+    """Return the rows whose id is null or an empty text."""
+    empty = pc.is_null(ids)
+    if pa.types.is_string(ids.type):
+        empty = pc.or_(empty, pc.fill_null(pc.equal(ids, ""), True))
+    return np.flatnonzero(empty.to_numpy(zero_copy_only=False)).astype(np.int64)
 
 
 def all_read_as_integers(texts: pa.Array) -> bool:
-    """Whether all of some texts are integers that would print the same again."""
+    """Whether all texts are integers that print the same again."""
     return bool(pc.all(pc.match_substring_regex(texts, INTEGERS)).as_py() is not False)
+
+
+def _integers_if_all(ids: pa.Array) -> pa.Array:
+    if not pa.types.is_string(ids.type):
+        return ids
+    return pc.cast(ids, pa.int64()) if len(ids) > 0 and all_read_as_integers(ids) else ids
 
 
 def _refuse_repeats(ids: pa.Array, place: Place) -> None:
@@ -223,37 +301,8 @@ def _refuse_repeats(ids: pa.Array, place: Place) -> None:
         raise repeated_id(place(row), ids[row].as_py())
 
 
-def missing_ids(ids: pa.Array) -> Rows:
-    """Return the rows without an id: nothing, or an empty text."""
-    empty = pc.is_null(ids)
-    if pa.types.is_string(ids.type):
-        empty = pc.or_(empty, pc.fill_null(pc.equal(ids, ""), True))
-    return np.flatnonzero(empty.to_numpy(zero_copy_only=False)).astype(np.int64)
-
-
-class _RowFinder:
-    """Turns ids into rows; the strings of a table are hashed once a column."""
-
-    def __init__(self, ids: pa.Array, where: str) -> None:
-        self.ids = ids
-        self.where = where
-
-    def rows(self, wanted: pa.Array, node_type: str, place: Place) -> Rows:
-        missing = missing_ids(wanted)
-        if len(missing):
-            raise empty_end(place(int(missing[0])), node_type)
-        same = wanted.type == self.ids.type
-        keys, ids = (wanted, self.ids) if same else (pc.cast(wanted, pa.string()), pc.cast(self.ids, pa.string()))
-        found = pc.index_in(keys, value_set=ids)
-        if found.null_count:
-            row = int(np.flatnonzero(pc.is_null(found).to_numpy(zero_copy_only=False))[0])
-            raise lost_end(place(row), node_type, wanted[row].as_py(), self.where, found.null_count)
-        rows: Rows = found.to_numpy(zero_copy_only=False).astype(np.int64)
-        return rows
-
-
 def to_weights(column: pa.Array | None, place: Place) -> Floats | None:
-    """Return weights as numbers, refusing the first that is none."""
+    """Return weights as numbers; raise at the first that is not a finite number of 0 or more."""
     if column is None:
         return None
     numbers = column
@@ -270,15 +319,40 @@ def to_weights(column: pa.Array | None, place: Place) -> Floats | None:
     return np.asarray(weights, dtype=np.float64)
 
 
-def _encode(column: pa.Array) -> tuple[list[str], NDArray[np.int64]]:
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    return encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+# ---- Errors of one row, shared by the three readers; a place is the file and the line
 
 
-def _positions(codes: NDArray[np.int64], count: int) -> Rows:
-    """Number the members of each group from 0, in order; shape as codes."""
-    order = np.argsort(codes, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=count))[:-1]])
-    positions = np.empty(len(codes), dtype=np.int64)
-    positions[order] = np.arange(len(codes)) - starts[codes[order]]
-    return positions
+def empty_id(place: str) -> GraphError:
+    """Return the error of a node without an id."""
+    return GraphError(f"{place}: the node has an empty id; every node needs one")
+
+
+def repeated_id(place: str, value: object) -> GraphError:
+    """Return the error of a node with the id of another."""
+    return GraphError(f"{place}: node id {value!r} is repeated; node ids must be unique")
+
+
+def empty_cell(place: str, what: str) -> GraphError:
+    """Return the error of a row without a type or a relation."""
+    return GraphError(f"{place}: the {what} is empty; every row needs one")
+
+
+def empty_end(place: str, node_type: str) -> GraphError:
+    """Return the error of an edge without the id of one end."""
+    return GraphError(f"{place}: the edge has an empty {node_type} id; every edge needs two ids")
+
+
+def unknown_end(place: str, node_type: str, value: object, count: int, where: str | None = None) -> GraphError:
+    """Return the error of an edge to a node that is not in `where`, by default the node table of its type."""
+    table = where or f"node table of {node_type}"
+    return GraphError(
+        f"{place}: the edge leads to {node_type} {value!r}, which is not in the {table} "
+        f"({count:,} such edge ends in all); add it there, or leave the edge out"
+    )
+
+
+def bad_weight(place: str, value: object) -> GraphError:
+    """Return the error of a weight that is not a finite number of 0 or more."""
+    comma = re.fullmatch(r"[0-9.]*,[0-9]+", str(value).strip())
+    hint = ", with a point and no comma in them" if comma else ""
+    return GraphError(f"{place}: weight {value!r} is not allowed; weights are finite numbers, 0 or more{hint}")

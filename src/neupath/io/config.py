@@ -1,12 +1,12 @@
-"""graph.toml: what a reader cannot find out by itself about a folder of tables.
+"""Read graph.toml, which describes what names and headers of a folder's tables do not show.
 
-Every key is optional; what is not said is detected::
+Every key is optional; neupath detects the rest::
 
     delimiter = ";"                  # of text tables; also: quote, header = false
     duplicates = "count"             # parallel edges: "count", "drop" or "error"
-    take = ["movie_actor", "likes"]  # relations to take; all others are left out
-    undirected = ["likes"]           # relations of a type to itself without a direction
-    ignore = ["raw_*.csv"]           # files to leave alone
+    take = ["movie_actor", "likes"]  # relations to read; all others are left out
+    undirected = ["likes"]           # relations of a type to itself that have no direction
+    ignore = ["raw_*.csv"]           # files to skip
 
     [abbreviations]                  # letters in paths such as PAFAP
     F = "affiliation"
@@ -53,12 +53,12 @@ from neupath.errors import SourceError, did_you_mean, listed
 from neupath.io.text_files import Dialect
 
 C = TypeVar("C")
-NAME = "graph.toml"
+GRAPH_TOML = "graph.toml"
 
 
 @dataclass(frozen=True)
 class NodesConfig:
-    """Where the nodes of one type stand."""
+    """[nodes.TYPE]: the file and columns of the nodes of one type."""
 
     file: str
     id: str | None = None
@@ -68,7 +68,7 @@ class NodesConfig:
 
 @dataclass(frozen=True)
 class EdgesConfig:
-    """Where the edges of one relation stand."""
+    """[[edges]]: the file and columns of the edges of one relation."""
 
     name: str
     file: str
@@ -81,7 +81,7 @@ class EdgesConfig:
 
 @dataclass(frozen=True)
 class PairConfig:
-    """Where all nodes and all edges stand, in one table each."""
+    """[pair]: the table of all nodes, the table of all edges, and their columns."""
 
     nodes: str | None = None
     edges: str | None = None
@@ -96,7 +96,7 @@ class PairConfig:
 
 @dataclass(frozen=True)
 class TriplesConfig:
-    """Where the triples of a knowledge graph stand."""
+    """[triples]: the files and columns of the triples of a knowledge graph."""
 
     files: list[str] | None = None
     columns: list[str] | None = None
@@ -106,7 +106,7 @@ class TriplesConfig:
 
 @dataclass(frozen=True)
 class Config:
-    """A graph.toml, checked."""
+    """A checked graph.toml."""
 
     delimiter: str | None = None
     quote: str | None = None
@@ -123,7 +123,7 @@ class Config:
 
     @property
     def names_tables(self) -> bool:
-        """Whether it says which files hold nodes and edges."""
+        """Whether it names files of nodes or edges."""
         return bool(self.nodes or self.edges or self.pair or self.triples)
 
     @property
@@ -132,7 +132,7 @@ class Config:
 
 
 def read_config(path: Path) -> Config:
-    """Read a graph.toml, refusing keys that mean nothing."""
+    """Read a graph.toml; raise at an unknown key or a value of the wrong type."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -159,7 +159,7 @@ def read_config(path: Path) -> Config:
 
 def _checked(kind: type[C], table: object, path: Path, where: str, nested: dict[str, Any] | None = None) -> C:
     if not isinstance(table, dict):
-        raise SourceError(f"{path}: {where} must be a table of keys, not {table!r}")
+        raise SourceError(f"{path}: {where} must be a table of keys, got {table!r}")
     hints = get_type_hints(kind)
     known = [f.name for f in fields(kind) if f.name not in (nested or {})]  # type: ignore[arg-type]
     for key, value in table.items():
@@ -168,12 +168,12 @@ def _checked(kind: type[C], table: object, path: Path, where: str, nested: dict[
                 f"{path}: {where} has no key {key!r} (it can have {listed(known)}){did_you_mean(key, known)}"
             )
         if not _fits(value, hints[key]):
-            raise SourceError(f"{path}: {key} = {value!r} in {where} must be {_in_words(hints[key])}")
+            raise SourceError(f"{path}: {key} = {value!r} in {where} must be {_type_name(hints[key])}")
     try:
         return kind(**table, **(nested or {}))
     except TypeError as error:
         missing = [key for key in ("name", "file", "source", "target") if key in known and key not in table]
-        raise SourceError(f"{path}: {where} lacks {listed(missing)}") from error
+        raise SourceError(f"{path}: {where} has no {listed(missing)}; add the missing keys") from error
 
 
 def _fits(value: object, hint: object) -> bool:
@@ -187,7 +187,7 @@ def _fits(value: object, hint: object) -> bool:
     return isinstance(value, dict) and "Mapping" in text and all(isinstance(v, str) for v in value.values())
 
 
-def _in_words(hint: object) -> str:
+def _type_name(hint: object) -> str:
     text = str(hint)
     if "list" in text:
         return "a list of texts"

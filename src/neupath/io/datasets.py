@@ -1,4 +1,4 @@
-"""Public graphs that are known by name: where they come from, and how to fetch them with a checksum."""
+"""Graphs that are known by name: toy, the standard library, and public graphs to download."""
 
 import ast
 import builtins
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -28,97 +29,60 @@ from neupath.errors import NeuPathError, SourceError, WriteError, did_you_mean, 
 from neupath.graph.hin import HIN, Edges
 from neupath.graph.nodes import Nodes
 from neupath.graph.schema import Relation
+from neupath.io.assembly import read_tables
 from neupath.io.export import write_folder, write_tables
 from neupath.io.folder import recognise_folder
-from neupath.io.sources import read_tables
 from neupath.io.tables import TableFile
 from neupath.io.text_files import Dialect
 
-# ---- Where built and downloaded graphs are kept
+# ---- The worked example of the PathSim paper
 
 
-def cache_folder() -> Path:
-    """Return NEUPATH_CACHE, or neupath in the user's cache folder."""
-    given = os.environ.get("NEUPATH_CACHE")
-    if given:
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neupath"
+VENUES = ("SIGMOD", "VLDB", "ICDE", "KDD")
+PAPERS_AT = {
+    "Mike": (2, 1, 0, 0),
+    "Jim": (50, 20, 0, 0),
+    "Mary": (2, 0, 1, 0),
+    "Bob": (2, 1, 0, 0),
+    "Ann": (0, 0, 1, 1),
+}
+"""The number of papers of each author at each venue; every paper has one author."""
 
 
-# ---- IMDB as in the papers on HAN and NeuPath, from the table that both start from
+def toy() -> HIN:
+    """Return five authors, their papers and four venues (Sun et al., VLDB 2011).
 
-
-_ACTORS = ("actor_1_name", "actor_2_name", "actor_3_name")
-_COMPLETE = (*_ACTORS, "director_name", "plot_keywords", "country")
-"""Rows with one of these missing are left out, which gives the papers' 4,780 movies, 5,841 actors, 2,269 directors."""
-
-
-def build_imdb(path: Path) -> HIN:
-    """Read movie_metadata.csv: every complete row is a movie, with its actors, director, genres and plot keywords."""
-    file = TableFile(path, Dialect(delimiter=",", quote='"', header=True))
-    columns = [*_COMPLETE, "movie_title", "title_year", "imdb_score", "genres"]
-    table = file.read(columns, dict.fromkeys(columns, pa.string()))
-    for column in _COMPLETE:
-        table = table.filter(pc.not_equal(table[column], ""))
-    movies = Nodes(
-        "movie",
-        pa.array(np.arange(len(table))),
-        _trimmed(table["movie_title"]),
-        pa.table(
-            {
-                "year": _numbers(table["title_year"], pa.int64()),
-                "country": table["country"],
-                "imdb_score": _numbers(table["imdb_score"], pa.float64()),
-            }
-        ),
+    >>> toy().num_nodes("paper")
+    81
+    """
+    authors = np.array([a for a, row in enumerate(PAPERS_AT.values()) for papers in row for _ in range(papers)])
+    venues = np.array([v for row in PAPERS_AT.values() for v, papers in enumerate(row) for _ in range(papers)])
+    papers = np.arange(len(authors))
+    people = list(PAPERS_AT)
+    numbers = {author: count(1) for author in people}
+    paper_ids = [f"{people[a]}-{VENUES[v]}-{next(numbers[people[a]])}" for a, v in zip(authors, venues, strict=True)]
+    return HIN.build(
+        [Nodes("author", pa.array(people)), Nodes("paper", pa.array(paper_ids)), Nodes("venue", pa.array(VENUES))],
+        [
+            Edges(Relation("author", "writes", "paper"), authors, papers),
+            Edges(Relation("paper", "appears_at", "venue"), papers, venues),
+        ],
     )
-    cast = [_trimmed(table[column]).to_pylist() for column in _ACTORS]
-    people = [name for names in zip(*cast, strict=True) for name in names]
-    parts = {
-        "actor": (people, np.repeat(np.arange(len(table)), len(_ACTORS))),
-        "director": (_trimmed(table["director_name"]).to_pylist(), np.arange(len(table))),
-        "genre": _cut(table["genres"]),
-        "keyword": _cut(table["plot_keywords"]),
-    }
-    nodes, edges = [movies], []
-    for node_type, (words, rows) in parts.items():
-        codes = pa.array(words).dictionary_encode()
-        by_number = node_type in ("actor", "director")
-        ids = pa.array(np.arange(len(codes.dictionary))) if by_number else codes.dictionary
-        nodes.append(Nodes(node_type, ids, codes.dictionary if by_number else None))
-        relation = Relation("movie", f"movie_{node_type}", node_type)
-        edges.append(Edges(relation, rows.astype(np.int64), codes.indices.to_numpy().astype(np.int64)))
-    return HIN.build(nodes, edges)
 
 
-def _trimmed(column: pa.ChunkedArray) -> pa.Array:
-    return pc.utf8_trim_whitespace(column).combine_chunks()
-
-
-def _numbers(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    return pc.cast(pc.if_else(pc.equal(column, ""), None, column), kind)
-
-
-def _cut(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
-    """Cut `a|b|c` of each row; return the words, and the row each stands in."""
-    lists = [list(dict.fromkeys(word for word in text.split("|") if word)) for text in column.to_pylist()]
-    rows = np.repeat(np.arange(len(lists)), [len(words) for words in lists])
-    return [word for words in lists for word in words], rows.astype(np.int64)
-
-
-# ---- stdlib
+# ---- The standard library of the running Python
 
 
 _NOT_LIBRARY = {
     "site-packages", "dist-packages", "__pycache__", "test", "tests", "idlelib", "lib2to3", "turtledemo",
 }  # fmt: skip
 _FORMAT = 1
-"""Raised when what is read from the sources changes, so that older caches are not used."""
+"""Increased when the reader of the sources changes, so that older caches are not used."""
 
 
 @dataclass
 class _Facts:
-    """What the sources say: pairs of ids, a list a relation."""
+    """The facts in the sources: one list of pairs of ids per relation."""
 
     defines: list[tuple[str, str]] = field(default_factory=list)
     imports: list[tuple[str, str]] = field(default_factory=list)
@@ -130,23 +94,23 @@ class _Facts:
 def stdlib(progress: Progress = no_progress) -> HIN:
     """Return the standard library of the running Python: modules, classes, method names, base classes and imports.
 
-    It is built once a Python and kept in the cache folder.
+    It is built once for each Python and then read from the cache folder.
     """
     root = Path(sysconfig.get_paths()["stdlib"])
     mark = sha256(f"{root}|{sys.version}|{_FORMAT}".encode()).hexdigest()[:12]
     folder = cache_folder() / f"stdlib-{platform.python_version()}-{mark}"
     try:
         return read_tables(recognise_folder(folder))
-    except (NeuPathError, OSError):  # not there yet, or damaged
+    except (NeuPathError, OSError):  # not cached yet, or damaged
         shutil.rmtree(folder, ignore_errors=True)
     hin = build_stdlib(root, progress)
-    with suppress(WriteError):  # a cache that cannot be written costs time, never the answer
+    with suppress(WriteError):  # a cache that cannot be written only costs time
         write_folder(hin, folder)
     return hin
 
 
 def build_stdlib(root: Path, progress: Progress = no_progress) -> HIN:
-    """Read the network off the source files below a folder."""
+    """Build the graph from the source files below a folder."""
     files = _source_files(root)
     if not files:
         raise SourceError(f"no Python sources in {root}: this Python comes without its standard library's source files")
@@ -179,7 +143,7 @@ class _SourceReader:
         self.is_package = is_package
         self.tree = tree
         self.facts = facts
-        self.meaning: dict[str, str] = {}  # what a name in this module stands for: a class of it, or something imported
+        self.meaning: dict[str, str] = {}  # a name in this module -> the class or import it means
 
     def read(self) -> None:
         for node in ast.walk(self.tree):
@@ -191,7 +155,7 @@ class _SourceReader:
             self._read_class(name, node)
 
     def _imported(self, node: ast.AST) -> Iterator[tuple[str, str]]:
-        """Yield (name here, what it stands for) and note the module imported."""
+        """Yield (name here, what it means) and record the imported module."""
         if isinstance(node, ast.Import):
             for alias in node.names:
                 self.facts.imports.append((self.module, alias.name))
@@ -228,7 +192,7 @@ class _SourceReader:
                 self.facts.bases.append((name, self._resolve(dotted)))
 
     def _resolve(self, dotted: str) -> str:
-        """Say which class a base's name means: one of this module, an imported one, or a built-in."""
+        """Return the class that the name of a base means: of this module, imported, or built in."""
         first, _, rest = dotted.partition(".")
         meaning = self.meaning.get(dotted) or self.meaning.get(first)
         if meaning is None:
@@ -237,7 +201,7 @@ class _SourceReader:
 
 
 def _dotted(node: ast.expr) -> str | None:
-    """Return `a.b.C` as text; a subscript such as Generic[T] counts as Generic, anything else as nothing."""
+    """Return `a.b.C` as text, and Generic for a subscript such as Generic[T]; None for anything else."""
     if isinstance(node, ast.Subscript):
         return _dotted(node.value)
     if isinstance(node, ast.Attribute):
@@ -269,12 +233,12 @@ def _to_graph(facts: _Facts) -> HIN:
 
 
 def _to_nodes(node_type: str, ids: Sequence[str]) -> Nodes:
-    """Name classes and bases by their last part, so that ArgumentParser finds argparse.ArgumentParser."""
+    """Name classes and bases after their last part, so that ArgumentParser finds argparse.ArgumentParser."""
     names = pa.array([name.rsplit(".", 1)[-1] for name in ids], pa.string()) if node_type in ("class", "base") else None
     return Nodes(node_type, pa.array(ids, pa.string()), names)
 
 
-# ---- Public graphs that are known by name
+# ---- Public graphs
 
 
 _GITHUB = "https://raw.githubusercontent.com"
@@ -285,7 +249,7 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file on the network and what its content must hash to."""
+    """A file on the network and its SHA-256 checksum."""
 
     url: str
     sha256: str
@@ -305,9 +269,9 @@ class PublicDataset:
     licence: str
     files: tuple[RemoteFile, ...] = ()
     prepare: Callable[[Path], object] | None = None
-    """Makes tables of the files that were fetched to a folder, in that folder; None keeps the files as they are."""
+    """Turns the downloaded files of a folder into tables, in place; None leaves the files as they are."""
     by_hand: str = ""
-    """How to get it where no checksum of its files is known."""
+    """How to get the graph if no checksum of its files is known."""
 
 
 def _prepare_imdb(folder: Path) -> None:
@@ -372,19 +336,39 @@ PUBLIC = {
 
 
 def public_dataset(name: str) -> PublicDataset:
-    """Return the public graph of this name."""
+    """Return the public graph of a name.
+
+    >>> public_dataset("acm").origin
+    'data.dgl.ai/dataset/ACM.mat'
+    """
     if name not in PUBLIC:
         raise SourceError(f"no public graph named {name!r} (there are {listed(PUBLIC)}){did_you_mean(name, PUBLIC)}")
     return PUBLIC[name]
 
 
 def fetched_folder(name: str) -> Path:
-    """Return where a fetched graph is kept."""
+    """Return the folder of a fetched graph in the cache."""
     return cache_folder() / "data" / name
 
 
 def fetch(dataset: PublicDataset, folder: Path | None = None, progress: Progress = no_progress) -> Path:
-    """Download a graph, check every file, and put it in its folder whole; what is there already is kept."""
+    """Download a public graph and verify its checksums, unless it is in the cache already.
+
+    Parameters
+    ----------
+    dataset
+        The graph, from `public_dataset`.
+    folder
+        A new folder to put it in; by default one in the cache, so that `load` finds the graph by name.
+    progress
+        Called with the name of a file, its downloaded bytes, and its size.
+
+    Returns
+    -------
+    Path
+        The folder; it appears whole or not at all.
+
+    """
     target = folder or fetched_folder(dataset.name)
     if target.exists() and folder is not None:
         raise WriteError(f"{target} exists already; give a new folder to fetch {dataset.name} to")
@@ -392,7 +376,7 @@ def fetch(dataset: PublicDataset, folder: Path | None = None, progress: Progress
         return target
     if not dataset.files:
         raise SourceError(
-            f"{dataset.name} cannot be fetched for you, as no checksum of its files is known; "
+            f"{dataset.name} cannot be fetched, because no checksum of its files is known; "
             f"{dataset.by_hand} ({dataset.origin})"
         )
     with whole_folder(target) as temporary:
@@ -422,6 +406,78 @@ def _download(file: RemoteFile, path: Path, progress: Progress) -> None:
         raise SourceError(f"cannot reach {host}: {reason}; is there a network? nothing was saved") from error
     if digest.hexdigest() != file.sha256:
         raise SourceError(
-            f"{file.name} has the checksum {digest.hexdigest()[:12]}… where {file.sha256[:12]}… is expected; "
+            f"{file.name} has the checksum {digest.hexdigest()[:12]}…, expected {file.sha256[:12]}…; "
             f"it has changed or was damaged on its way, so nothing was saved"
         )
+
+
+# ---- IMDB as in the papers on HAN and NeuPath
+
+
+_ACTORS = ("actor_1_name", "actor_2_name", "actor_3_name")
+_COMPLETE = (*_ACTORS, "director_name", "plot_keywords", "country")
+"""Rows that lack one of these are left out, which gives the papers' 4,780 movies, 5,841 actors, 2,269 directors."""
+
+
+def build_imdb(path: Path) -> HIN:
+    """Read movie_metadata.csv; every complete row is a movie with its actors, director, genres and plot keywords."""
+    file = TableFile(path, Dialect(delimiter=",", quote='"', header=True))
+    columns = [*_COMPLETE, "movie_title", "title_year", "imdb_score", "genres"]
+    table = file.read(columns, dict.fromkeys(columns, pa.string()))
+    for column in _COMPLETE:
+        table = table.filter(pc.not_equal(table[column], ""))
+    movies = Nodes(
+        "movie",
+        pa.array(np.arange(len(table))),
+        _trimmed(table["movie_title"]),
+        pa.table(
+            {
+                "year": _numbers(table["title_year"], pa.int64()),
+                "country": table["country"],
+                "imdb_score": _numbers(table["imdb_score"], pa.float64()),
+            }
+        ),
+    )
+    cast = [_trimmed(table[column]).to_pylist() for column in _ACTORS]
+    people = [name for names in zip(*cast, strict=True) for name in names]
+    parts = {
+        "actor": (people, np.repeat(np.arange(len(table)), len(_ACTORS))),
+        "director": (_trimmed(table["director_name"]).to_pylist(), np.arange(len(table))),
+        "genre": _split_words(table["genres"]),
+        "keyword": _split_words(table["plot_keywords"]),
+    }
+    nodes, edges = [movies], []
+    for node_type, (words, rows) in parts.items():
+        codes = pa.array(words).dictionary_encode()
+        by_number = node_type in ("actor", "director")
+        ids = pa.array(np.arange(len(codes.dictionary))) if by_number else codes.dictionary
+        nodes.append(Nodes(node_type, ids, codes.dictionary if by_number else None))
+        relation = Relation("movie", f"movie_{node_type}", node_type)
+        edges.append(Edges(relation, rows.astype(np.int64), codes.indices.to_numpy().astype(np.int64)))
+    return HIN.build(nodes, edges)
+
+
+def _trimmed(column: pa.ChunkedArray) -> pa.Array:
+    return pc.utf8_trim_whitespace(column).combine_chunks()
+
+
+def _numbers(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    return pc.cast(pc.if_else(pc.equal(column, ""), None, column), kind)
+
+
+def _split_words(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
+    """Split `a|b|c` of each row; return the words, and the row of each."""
+    lists = [list(dict.fromkeys(word for word in text.split("|") if word)) for text in column.to_pylist()]
+    rows = np.repeat(np.arange(len(lists)), [len(words) for words in lists])
+    return [word for words in lists for word in words], rows.astype(np.int64)
+
+
+# ---- The cache folder
+
+
+def cache_folder() -> Path:
+    """Return NEUPATH_CACHE, or neupath in the user's cache folder."""
+    folder = os.environ.get("NEUPATH_CACHE")
+    if folder:
+        return Path(folder)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neupath"

@@ -1,4 +1,4 @@
-"""What the files of a folder are: node tables, relations, or neither, told by their names and column names alone."""
+"""Tell node tables from relations, by the names of files and columns alone."""
 
 import re
 from collections.abc import Iterable
@@ -19,52 +19,52 @@ _ROLES = {
     "ancestor", "sibling", "neighbor", "neighbour", "leader", "sender", "receiver", "recipient", "truster", "trustee",
     "caller", "callee", "previous", "next", "first", "second", "left", "right", "other",
 }  # fmt: skip
-"""What nodes are called that a relation joins with others of their own type."""
+"""Roles of nodes in a relation of a type to itself."""
 _STEM = 4
-"""Letters that a role and a verb have in common, as trustor and trusts."""
+"""How many letters a role and a verb must share, as trustor and trusts do."""
 
 
 def entity(column: str) -> str | None:
-    """Return what an id column is the id of, or nothing where its name doesn't say.
+    """Return the entity that an id column names, or None.
 
     >>> [entity(c) for c in ("movie_id", "MovieID", "#Genre", "source", "3")]
     ['movie', 'Movie', 'Genre', None, None]
     """
-    word = column.lstrip("# ")  # some mark their header as a comment
+    word = column.lstrip("# ")  # the header may be commented
     if word.lower() in _GENERIC or word.isdigit():
         return None
     return re.sub(r"[_\s-]?(?:id|ID|Id)[_\s-]?\d*$", "", word) or None
 
 
 def singulars(word: str) -> list[str]:
-    """Return the word and what it may be the plural of, in lower case.
+    """Return the word and the singulars that it may be the plural of, in lower case.
 
     >>> singulars("Categories")
     ['categories', 'categorie', 'categori', 'category']
     """
     low = word.lower()
-    found = [low]
+    words = [low]
     if low.endswith("s"):
-        found.append(low[:-1])
+        words.append(low[:-1])
     if low.endswith("es"):
-        found.append(low[:-2])
+        words.append(low[:-2])
     if low.endswith("ies"):
-        found.append(low[:-3] + "y")
-    return found
+        words.append(low[:-3] + "y")
+    return words
 
 
-def words_of(name: str) -> list[str]:
-    """Cut the name of a file or column into its words."""
+def split_words(name: str) -> list[str]:
+    """Split the name of a file or column into words."""
     return [word for word in re.split(r"[_\-\s.]+", name) if word]
 
 
 def is_id(column: str) -> bool:
-    """Whether a column says by its name that it holds ids."""
+    """Whether the name of a column says that it holds ids."""
     return bool(re.search(r"(?:_id|Id|ID)$", column))
 
 
 def is_role(word: str, node_type: str, between: Iterable[str]) -> bool:
-    """Whether a column of ids may be called so though a file's name calls them otherwise, with other words between.
+    """Whether a column called `word` may hold ids of `node_type`, given the words between the types of a file's name.
 
     >>> [is_role(word, "paper", ["cites"]) for word in ("papers", "cited_paper", "paper1", "p", "citing", "author")]
     [True, True, True, True, True, False]
@@ -79,11 +79,11 @@ def is_role(word: str, node_type: str, between: Iterable[str]) -> bool:
 
 
 def are_alike(word: str, other: str) -> bool:
-    """Whether two words are one, or one is the plural of the other."""
+    """Whether two words are the same, or one is the plural of the other."""
     return other.lower() in singulars(word) or word.lower() in singulars(other)
 
 
-# ---- What the files of a folder are
+# ---- Node files and relation files
 
 
 _ID_COLUMNS = ("id", "node_id", "identifier", "key")
@@ -93,7 +93,7 @@ _JOINING_WORDS = {"to", "vs", "2"}
 
 @dataclass(frozen=True)
 class NodeFile:
-    """A table of the nodes of one type: the id column, the name column if any, and the attributes."""
+    """A table of the nodes of one type: its id column, its name column if any, and its attributes."""
 
     file: TableFile
     node_type: str
@@ -116,13 +116,13 @@ class RelationFile:
 
 
 def classify(files: Iterable[TableFile]) -> tuple[list[NodeFile], list[RelationFile], list[str]]:
-    """Tell node files from relation files; the third part says of each other file why it was left out."""
-    given = list(files)
-    types = _Types(given)
+    """Tell node files from relation files; the third list has a note on each other file."""
+    all_files = list(files)
+    types = _TypeNames(all_files)
     nodes: list[NodeFile] = []
     relations: list[RelationFile] = []
     left_out: list[str] = []
-    for file in given:
+    for file in all_files:
         if (node_type := types.of_node_file(file)) is not None:
             nodes.append(as_node_file(file, node_type))
         elif (relation := _as_relation(file, types)) is not None:
@@ -130,7 +130,7 @@ def classify(files: Iterable[TableFile]) -> tuple[list[NodeFile], list[RelationF
         else:
             left_out.append(
                 f"{file.path.name} was left out: neither its name nor its first columns "
-                f"({', '.join(file.columns[:2])}) say which types it holds; name them in graph.toml"
+                f"({', '.join(file.columns[:2])}) name node types; name them in graph.toml"
             )
     return nodes, relations, left_out
 
@@ -138,11 +138,11 @@ def classify(files: Iterable[TableFile]) -> tuple[list[NodeFile], list[RelationF
 def as_node_file(
     file: TableFile, node_type: str, id: str | None = None, name: str | None = None, attributes: list[str] | None = None
 ) -> NodeFile:
-    """Settle the columns of a node file: those given, else the first for the id and one called name for the name."""
+    """Choose the columns of a node file: by default the first for the id and one called name for the name."""
     id_column = file.column(id, "id") if id else file.columns[0]
     others = [column for column in file.columns if column != id_column]
-    wanted = (*_NAME_COLUMNS, f"{node_type}_name".lower())
-    usual = [column for column in others if column.lower() in wanted]
+    usual_names = (*_NAME_COLUMNS, f"{node_type}_name".lower())
+    usual = [column for column in others if column.lower() in usual_names]
     name_column: str | None
     if name is not None:
         name_column = file.column(name, "name") if name else None
@@ -156,30 +156,27 @@ def as_node_file(
 
 
 def is_relation(file: TableFile) -> bool:
-    """Whether a file on its own is clearly one relation: its header names what its first two columns are ids of.
-
-    Or it has two columns, so that it holds no triples.
-    """
+    """Whether a single file is clearly one relation: its header names two entities, or it has only two columns."""
     named = file.has_header and len(file.columns) >= 2 and all(entity(column) for column in file.columns[:2])
-    return (named or len(file.columns) == 2) and _as_relation(file, _Types([file])) is not None
+    return (named or len(file.columns) == 2) and _as_relation(file, _TypeNames([file])) is not None
 
 
 def weight_column(file: TableFile, others: Iterable[str]) -> str | None:
-    """Return the column called weight, if it is not one of the others."""
+    """Return the column called weight, unless it is one of the others."""
     return next((c for c in file.columns if c.lower() == "weight" and c not in set(others)), None)
 
 
-class _Types:
-    """The node types that the files of a folder speak of, in one spelling each."""
+class _TypeNames:
+    """The node types that the files of a folder name, each in one spelling."""
 
     def __init__(self, files: list[TableFile]) -> None:
         self._spelling: dict[str, str] = {}
         stems = [stem(file.path) for file in files]
-        of_words = [file for file in files if len(words_of(stem(file.path))) >= 2]
+        compound = [file for file in files if len(split_words(stem(file.path))) >= 2]
         self._learn(map(self._own_entity, files))
-        # a type of several words must be known before the names of relations are cut into types
-        self._learn(_mentioned(file, stems) for file in of_words)
-        for file in of_words:
+        # a type of several words must be known before the names of relations are split into types
+        self._learn(_mentioned(file, stems) for file in compound)
+        for file in compound:
             if len(file.columns) >= 2 and self.of_node_file(file) is None:
                 self._learn_ends(file)
         self._learn(_mentioned(file, stems) for file in files if self._spelled_as([stem(file.path)]) is None)
@@ -190,7 +187,7 @@ class _Types:
                 self._spelling.setdefault(name.lower(), name)
 
     def _learn_ends(self, file: TableFile) -> None:
-        """Learn the types of a relation whose name begins as its first column does."""
+        """Learn the types of a relation whose name begins like its first column."""
         source, _, target = self.named_ends(stem(file.path))
         twice = source.lower() == target.lower() and not self.columns_differ(file)
         first, second = (
@@ -206,13 +203,13 @@ class _Types:
         first = entity(file.columns[0])
         if first is None:
             return None
-        ours, words = words_of(first.lower()), words_of(stem(file.path))
+        ours, words = split_words(first.lower()), split_words(stem(file.path))
         alike = len(ours) == len(words) and all(our in singulars(word) for our, word in zip(ours, words, strict=True))
         return first if alike else None
 
     def named_ends(self, name: str) -> tuple[str, list[str], str]:
-        """Return the types that a file's name begins and ends with, and the words between; a type may be many words."""
-        words = words_of(name)
+        """Return the types at the two ends of a file's name, and the words between; a type may have several words."""
+        words = split_words(name)
         heads = max((n for n in range(1, len(words)) if self._spelled_as(words[:n])), default=1)
         tails = max((n for n in range(1, len(words) - heads + 1) if self._spelled_as(words[-n:])), default=1)
         source, target = (self._spelled_as(end) or "_".join(end) for end in (words[:heads], words[-tails:]))
@@ -220,9 +217,9 @@ class _Types:
         return source, between, target
 
     def columns_differ(self, file: TableFile) -> bool:
-        """Whether the first columns are ids of other types than those that the file's name begins and ends with.
+        """Whether the first two columns hold ids of other types than those in the file's name.
 
-        A role such as cited is no other type. A word that may be one is, if both columns are ids by their names.
+        A role such as cited is not another type. Any other word is one, if both columns are called ids.
         """
         source, between, target = self.named_ends(stem(file.path))
         ends = zip(map(entity, file.columns[:2]), (source, target), strict=True)
@@ -239,7 +236,7 @@ class _Types:
         return next((self._spelling[w] for w in singulars("_".join(words)) if w in self._spelling), None)
 
     def of_node_file(self, file: TableFile) -> str | None:
-        """Return the type whose nodes a file holds, or nothing."""
+        """Return the type whose nodes a file holds, or None."""
         own = self._own_entity(file)
         if own is not None:
             return self.spelled(own)
@@ -250,7 +247,7 @@ class _Types:
         known = [self._spelling[word] for word in candidates if word in self._spelling]
         if known:
             return known[0]
-        return candidates[:2][-1] if called_id and len(words_of(stem(file.path))) == 1 else None
+        return candidates[:2][-1] if called_id and len(split_words(stem(file.path))) == 1 else None
 
     def spelled(self, word: str) -> str:
         return self._spelling.get(word.lower(), word)
@@ -270,7 +267,7 @@ class _Types:
 
 
 def _mentioned(file: TableFile, stems: Iterable[str]) -> str | None:
-    """Return the type of a table of ids whose name begins or ends another file's, as that one spells it."""
+    """Return the type of a node table whose name begins or ends the name of another file, as spelled there."""
     if file.columns[0].lower() not in _ID_COLUMNS or any(is_id(column) for column in file.columns[1:]):
         return None
     for name, other in product(singulars(stem(file.path)), stems):
@@ -281,15 +278,16 @@ def _mentioned(file: TableFile, stems: Iterable[str]) -> str | None:
     return None
 
 
-def _name_decides(file: TableFile, types: _Types) -> bool:
-    """Whether a file's name says which types it joins, and its columns are called anything: a role, a letter, source.
+def _name_decides(file: TableFile, types: _TypeNames) -> bool:
+    """Whether the file's name, and not its columns, decides which types it joins.
 
-    It does where it names one type twice, as paper_cites_paper, or two that are known while the columns name none, or
-    where the columns begin as the types do; but never where the columns are ids of others.
+    It does if the columns name no entity, if the name has one type twice, as in paper_cites_paper, or two known types
+    while the columns name none, or if the columns are abbreviations of the types; but never if the columns are ids of
+    other types.
     """
     columns = file.columns[:2]
-    said = [entity(column) for column in columns]
-    if said == [None, None]:
+    entities = [entity(column) for column in columns]
+    if entities == [None, None]:
         return True
     if types.columns_differ(file):
         return False
@@ -298,15 +296,15 @@ def _name_decides(file: TableFile, types: _Types) -> bool:
         return True
     if all(end.lower().startswith(column.lower()) for end, column in zip((source, target), columns, strict=True)):
         return True
-    return all(map(types.is_known, (source, target))) and not any(word and types.is_known(word) for word in said)
+    return all(map(types.is_known, (source, target))) and not any(word and types.is_known(word) for word in entities)
 
 
-def _as_relation(file: TableFile, types: _Types) -> RelationFile | None:
+def _as_relation(file: TableFile, types: _TypeNames) -> RelationFile | None:
     if len(file.columns) < 2:
         return None
     first, second = file.columns[:2]
     name = stem(file.path)
-    words = words_of(name)
+    words = split_words(name)
     source, target = entity(first), entity(second)
     if len(words) >= 2 and _name_decides(file, types):
         begin, middle, end = types.named_ends(name)
@@ -315,10 +313,10 @@ def _as_relation(file: TableFile, types: _Types) -> RelationFile | None:
         return None
     elif words and words[0].lower() in (source.lower(), *singulars(source)) and len(words) >= 2:
         ends = (source, target)
-        said = (*singulars(target), *words_of(target.lower()), *_JOINING_WORDS)
-        middle = [w for w in words[1:] if w.lower() not in said]
+        ignored = (*singulars(target), *split_words(target.lower()), *_JOINING_WORDS)
+        middle = [w for w in words[1:] if w.lower() not in ignored]
         middle = [w for w in middle if target.lower() not in singulars(w)]
-    elif file.path.is_dir():  # whose name says nothing: it may as well hold copies of other tables
+    elif file.path.is_dir():  # its name says nothing, and it may hold copies of other tables
         return None
     elif (types.is_known(source) and types.is_known(target)) or (is_id(first) and is_id(second) and source != target):
         ends, middle = (source, target), []

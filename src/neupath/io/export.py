@@ -1,4 +1,4 @@
-"""A HIN as a folder of Parquet tables with a graph.toml, which `load` reads back as the same graph."""
+"""Write a graph as a folder of Parquet tables with a graph.toml, which `load` reads back as the same graph."""
 
 import json
 import re
@@ -15,13 +15,21 @@ from neupath.graph.schema import Relation
 
 
 def write_folder(hin: HIN, folder: str | Path) -> Path:
-    """Write one table a node type and one a relation; the folder appears whole or not at all.
+    """Write one table per node type and one per relation; the folder appears whole or not at all.
+
+    Parameters
+    ----------
+    hin
+        The graph.
+    folder
+        The folder to write; it must not exist yet.
 
     >>> from tempfile import TemporaryDirectory
     >>> from neupath import load
     >>> with TemporaryDirectory() as parent:
     ...     load(write_folder(load("toy"), parent + "/saved")).num_nodes("author")
     5
+
     """
     target = Path(folder)
     if target.exists():
@@ -32,7 +40,7 @@ def write_folder(hin: HIN, folder: str | Path) -> Path:
 
 
 def write_tables(hin: HIN, folder: Path) -> None:
-    """Write the tables and the graph.toml of a graph into a folder that is there."""
+    """Write the tables and the graph.toml of a graph into an existing folder."""
     toml = []
     if hin.schema.abbreviations:
         toml += ["[abbreviations]", *(f"{_quoted(k)} = {_quoted(v)}" for k, v in hin.schema.abbreviations.items()), ""]
@@ -63,13 +71,13 @@ def write_tables(hin: HIN, folder: Path) -> None:
 
 def _edge_table(hin: HIN, relation: Relation) -> pa.Table:
     matrix = hin.matrices[relation].tocoo()
-    kept = np.arange(matrix.nnz) if relation.directed else np.flatnonzero(matrix.row <= matrix.col)
+    entries = np.arange(matrix.nnz) if relation.directed else np.flatnonzero(matrix.row <= matrix.col)
     columns = {
-        "source": hin.nodes[relation.source].ids.take(pa.array(matrix.row[kept])),
-        "target": hin.nodes[relation.target].ids.take(pa.array(matrix.col[kept])),
+        "source": hin.nodes[relation.source].ids.take(pa.array(matrix.row[entries])),
+        "target": hin.nodes[relation.target].ids.take(pa.array(matrix.col[entries])),
     }
     if np.any(matrix.data != 1):
-        columns["weight"] = pa.array(matrix.data[kept])
+        columns["weight"] = pa.array(matrix.data[entries])
     return pa.table(columns)
 
 

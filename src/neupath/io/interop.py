@@ -1,4 +1,4 @@
-"""GraphML, GEXF and GML files, as NetworkX reads them."""
+"""Convert tables, NetworkX graphs and PyTorch Geometric graphs to a HIN and back; read GraphML, GEXF and GML."""
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +13,6 @@ from neupath.graph.hin import HIN, Duplicates, Edges
 from neupath.graph.nodes import Nodes
 from neupath.graph.schema import Relation
 from neupath.io.assembly import (
-    Choices,
     EdgeTable,
     NodeTable,
     TripleTable,
@@ -22,87 +21,42 @@ from neupath.io.assembly import (
     assemble_typed,
     distinct_ids,
 )
-from neupath.io.row_errors import explained
+from neupath.io.sources import Place, ReadOptions
+from neupath.io.text_files import file_errors
 
 if TYPE_CHECKING:
     import networkx as nx
     from torch_geometric.data import HeteroData
 
 
-# ---- Attributes of NetworkX graphs that hold types and relations, under whatever name another program gave them
-
-
-_TYPE_KEYS = ("node_type", "ntype", "kind", "labels")
-_RELATION_KEYS = ("edge_type", "etype", "type", "predicate", "kind")
-"""What else than `type` and `relation` they are called; Neo4j writes labels with a colon in front."""
-_MOST = 64
-_FEW = 8
-_SHARE = 10
-"""Values that name types and relations are few: 64 at most, and 8 at most or one for each ten that carry them."""
-Carriers = Collection[Mapping[str, Any]]
-
-
-def find_type_key(nodes: Carriers) -> str:
-    """Return the attribute that holds the types of nodes: `type` where any has it, or else one that reads like types.
-
-    >>> find_type_key([{"kind": "user"}, {"kind": "item"}]), find_type_key([{"kind": "user"}, {"kind": 1.5}])
-    ('kind', 'type')
-    """
-    return _find_key("type", _TYPE_KEYS, nodes)
-
-
-def find_relation_key(edges: Carriers, foreign: bool) -> str:
-    """Return the attribute that holds the relations of edges: `relation` where any has it, or else one that reads so.
-
-    A `label` is what to draw in most graphs, and may be a relation where types have `foreign` names, too.
-    """
-    return _find_key("relation", (*_RELATION_KEYS, "label") if foreign else _RELATION_KEYS, edges)
-
-
-def notes_on_keys(type_key: str | None, relation_key: str | None) -> list[str]:
-    """Say which attributes were found that are not called as usual, and how to leave them alone."""
-    found = (("type", "node_type", type_key), ("relation", "relation", relation_key))
-    return [
-        f"{usual}s were read from the attribute {key!r}; from_networkx(graph, {option}={usual!r}) does not"
-        for usual, option, key in found
-        if key not in (None, usual)
-    ]
-
-
-def _find_key(usual: str, others: Sequence[str], carriers: Carriers) -> str:
-    if any(usual in data for data in carriers):
-        return usual
-    return next((key for key in others if _names_kinds([data.get(key) for data in carriers])), usual)
-
-
-def _names_kinds(values: Sequence[Any]) -> bool:
-    """Whether all values are texts, and few of them differ."""
-    if not all(isinstance(value, str) and value.strip() for value in values):
-        return False
-    return 0 < len(set(values)) <= min(_MOST, max(_FEW, len(values) // _SHARE))
-
-
-# ---- Graphs of other libraries
+# ---- Tables and triples
 
 
 Table = Any
-"""A pandas DataFrame, a pyarrow Table, or anything else that Arrow can take in."""
+"""A pandas DataFrame, a pyarrow Table, or anything else that Arrow can convert."""
 RelationKey = tuple[str, str] | tuple[str, str, str]
 
 
 def from_tables(tables: Mapping[str | RelationKey, Table], *, duplicates: Duplicates = "count") -> HIN:
-    """Make a graph of tables: a node type for each text key, a relation for each (source, [name,] target) key.
+    """Make a graph from data frames or Arrow tables.
 
-    A node table has the ids in its column `id`, or else its first, names in `name`, attributes in the rest. A relation
-    table has the two ids in its first columns, and weights in `weight`.
+    Parameters
+    ----------
+    tables
+        A node type -> its nodes: ids in the column `id` or else the first, names in `name`, attributes in the rest.
+        (source, target) or (source, name, target) -> the edges of a relation: ids in the first two columns, weights
+        in `weight`.
+    duplicates
+        What parallel edges mean, as in `load`.
 
     >>> edges = pa.table({"movie": ["m1", "m1"], "actor": [7, 8]})
     >>> from_tables({("movie", "actor"): edges}).num_nodes("actor")
     2
+
     """
     nodes = [_node_table(key, _to_arrow(table)) for key, table in tables.items() if isinstance(key, str)]
     edges = [_edge_table(key, _to_arrow(table)) for key, table in tables.items() if not isinstance(key, str)]
-    return assemble(nodes, edges, Choices(duplicates=duplicates))
+    return assemble(nodes, edges, ReadOptions(duplicates=duplicates))
 
 
 def from_triples(
@@ -112,16 +66,95 @@ def from_triples(
     node_type: str = "entity",
     duplicates: Duplicates = "count",
 ) -> HIN:
-    """Make a graph of a table with the columns head, relation, tail; `types` maps an entity to its type."""
+    """Make a graph from a table of triples.
+
+    Parameters
+    ----------
+    triples
+        A table whose first three columns are head, relation and tail.
+    types
+        An entity -> its type.
+    node_type
+        The type of all other entities.
+    duplicates
+        What parallel edges mean, as in `load`.
+
+    >>> from_triples(pa.table({"head": ["Ann"], "relation": ["likes"], "tail": ["pie"]})).schema.relations
+    (Relation(source='entity', name='likes', target='entity', directed=True),)
+
+    """
     table = _to_arrow(triples)
     if table.num_columns < 3:
-        raise GraphError(f"a table of triples has three columns, and this has {listed(table.column_names)}")
+        raise GraphError(f"a table of triples needs three columns, but this one has only {listed(table.column_names)}")
     head, relation, tail = (_as_ids(table, column, pa.string()) for column in table.column_names[:3])
     ids = distinct_ids([head, tail])
     kinds = [(types or {}).get(entity, node_type) for entity in ids.to_pylist()]
     nodes = TypedTable(ids, pa.array(kinds, pa.string()), lambda row: f"entity number {row + 1}")
     place = _place("the table of triples")
-    return assemble_typed(nodes, TripleTable(head, relation, tail, place), Choices(duplicates=duplicates))
+    return assemble_typed(nodes, TripleTable(head, relation, tail, place), ReadOptions(duplicates=duplicates))
+
+
+def _to_arrow(table: Table) -> pa.Table:
+    if isinstance(table, pa.Table):
+        return table
+    try:
+        if type(table).__module__.startswith("pandas"):
+            # an index with a name is the first column; one without a name only counts the rows
+            named = any(name is not None for name in table.index.names)
+            return pa.Table.from_pandas(table.reset_index() if named else table, preserve_index=False)
+        return pa.table(table)
+    except (AttributeError, TypeError, ValueError, pa.ArrowException) as error:
+        what = f"cannot read a {type(table).__name__} as a table ({error})"
+        raise GraphError(f"{what}; give a pandas or Arrow table with one type of values per column") from error
+
+
+def _node_table(node_type: str, table: pa.Table) -> NodeTable:
+    if not table.column_names:
+        raise GraphError(f"the table of {node_type} has no columns; it needs at least the ids")
+    id_column = "id" if "id" in table.column_names else table.column_names[0]
+    name = "name" if "name" in table.column_names and id_column != "name" else None
+    rest = [column for column in table.column_names if column not in (id_column, name)]
+    names = None if name is None else _as_ids(table, name, pa.string())
+    place = _place(f"the table of {node_type}")
+    attributes = table.select(rest).combine_chunks()
+    return NodeTable(node_type, _as_ids(table, id_column), place, names, attributes, typed=True)
+
+
+def _edge_table(key: RelationKey, table: pa.Table) -> EdgeTable:
+    if not isinstance(key, tuple) or len(key) not in (2, 3) or not all(isinstance(part, str) for part in key):
+        raise GraphError(
+            f"expected a node type, (source, target) or (source, name, target) as the key of a table, got {key!r}"
+        )
+    if table.num_columns < 2:
+        raise GraphError(f"the table of relation {key} has one column; it needs two, the ids of both ends")
+    source, target, name = key[0], key[-1], key[1] if len(key) == 3 else "_".join(key)
+    first, second = table.column_names[:2]
+    weights = table["weight"].combine_chunks() if "weight" in table.column_names[2:] else None
+    place = _place(f"the table of relation {key}")
+    return EdgeTable(Relation(source, name, target), _as_ids(table, first), _as_ids(table, second), place, weights)
+
+
+def _as_ids(table: pa.Table, column: str, kind: pa.DataType | None = None) -> pa.Array:
+    values = table[column].combine_chunks()
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if kind is None and pa.types.is_floating(values.type):
+        raise GraphError(
+            f"column {column!r} holds {values.type} numbers, but ids are texts or integers (pandas turns integers into "
+            f"fractions if one is missing: drop that row and use astype('int64'))"
+        )
+    natural = pa.int64() if pa.types.is_integer(values.type) else pa.string()
+    try:
+        return pc.cast(values, kind or natural)
+    except pa.ArrowException as error:
+        raise GraphError(f"column {column!r} holds {values.type} values, but ids are texts or integers") from error
+
+
+def _place(what: str) -> Place:
+    return lambda row: f"{what}, row {row + 1}"
+
+
+# ---- NetworkX
 
 
 def from_networkx(
@@ -131,44 +164,60 @@ def from_networkx(
     relation: str | None = None,
     duplicates: Duplicates = "count",
 ) -> HIN:
-    """Make a graph of a NetworkX one, whose nodes carry a type and, if they like, `id` and `name`.
+    """Make a graph from a NetworkX graph.
 
-    Edges carry a relation name and, if they like, a `weight`. The attributes that hold type and relation are those
-    given, or else `type` and `relation`; where no node or edge has these, another that reads like it (`node_type`,
-    `kind`, …, `edge_type`, `type`, …: a text everywhere, with few values), which a note tells. Nodes without a type are
-    of type "node", edges without a relation are called "edge". An edge of an undirected graph points from the type met
-    first to the other.
+    Nodes may have the attributes `id` and `name`, edges `weight`. Nodes without a type get the type "node", edges
+    without a relation the name "edge". An edge of an undirected graph points from the type that comes first to the
+    other.
+
+    Parameters
+    ----------
+    graph
+        The NetworkX graph.
+    node_type, relation
+        The attributes that hold the types of nodes and the relations of edges; by default `type` and `relation`, or
+        if no node or edge has them, another text attribute with few values (`kind`, `edge_type`, …), which a note of
+        the graph names.
+    duplicates
+        What parallel edges mean, as in `load`.
+
+
+    >>> from neupath import load
+    >>> from_networkx(to_networkx(load("toy"))).schema.node_types
+    ('author', 'paper', 'venue')
+
     """
-    type_key = node_type or find_type_key([data for _, data in graph.nodes(data=True)])
+    type_key = node_type or _find_type_key([data for _, data in graph.nodes(data=True)])
     kinds = {node: _as_kind(data.get(type_key, "node"), type_key) for node, data in graph.nodes(data=True)}
     foreign = node_type is None and type_key != "type"
-    name_key = relation or find_relation_key([data for _, _, data in graph.edges(data=True)], foreign)
+    name_key = relation or _find_relation_key([data for _, _, data in graph.edges(data=True)], foreign)
     order = {kind: place for place, kind in enumerate(dict.fromkeys(kinds.values()))}
     members: dict[str, list[Hashable]] = {kind: [n for n, k in kinds.items() if k == kind] for kind in order}
     rows = {node: row for nodes in members.values() for row, node in enumerate(nodes)}
-    found: dict[Relation, list[tuple[int, int, float]]] = {}
+    links: dict[Relation, list[tuple[int, int, float]]] = {}
     for one_end, other_end, data in graph.edges(data=True):
         one_way = graph.is_directed() and data.get("directed", True)
         swap = not graph.is_directed() and order[kinds[one_end]] > order[kinds[other_end]]
         start, end = (other_end, one_end) if swap else (one_end, other_end)
         directed = one_way or kinds[start] != kinds[end]
         key = Relation(kinds[start], str(data.get(name_key, "edge")), kinds[end], directed)
-        found.setdefault(key, []).append((rows[start], rows[end], _as_weight(data.get("weight", 1.0), start, end)))
+        links.setdefault(key, []).append((rows[start], rows[end], _as_weight(data.get("weight", 1.0), start, end)))
     nodes = [_networkx_nodes(kind, {node: graph.nodes[node] for node in members[kind]}, type_key) for kind in order]
     edges = []
-    for key, links in found.items():
-        sources, targets, weights = zip(*links, strict=True)
+    for key, entries in links.items():
+        sources, targets, weights = zip(*entries, strict=True)
         edges.append(Edges(key, np.array(sources), np.array(targets), np.array(weights)))
-    notes = notes_on_keys(None if node_type else type_key, None if relation else name_key)
+    notes = _notes_on_keys(None if node_type else type_key, None if relation else name_key)
     return HIN.build(nodes, edges, duplicates=duplicates, notes=notes)
 
 
-def _as_kind(value: Any, key: str) -> str:
-    return str(value).removeprefix(":") if key == "labels" else str(value)
-
-
 def to_networkx(hin: HIN) -> "nx.MultiDiGraph[Any]":
-    """Return the graph as NetworkX has it, with (type, id) as nodes; `from_networkx` reads it back."""
+    """Return the graph as a NetworkX graph with (type, id) as nodes; `from_networkx` reads it back.
+
+    >>> from neupath import load
+    >>> to_networkx(load("toy")).number_of_nodes()
+    90
+    """
     try:
         import networkx as nx
     except ImportError as error:
@@ -191,12 +240,104 @@ def to_networkx(hin: HIN) -> "nx.MultiDiGraph[Any]":
     return graph
 
 
-def from_pyg(data: "HeteroData", *, duplicates: Duplicates = "count") -> HIN:
-    """Make a graph of a `torch_geometric.data.HeteroData`.
+def _networkx_nodes(kind: str, nodes: Mapping[Hashable, Mapping[str, Any]], node_type: str) -> Nodes:
+    ids = [data.get("id", node) for node, data in nodes.items()]
+    integers = all(isinstance(i, int | np.integer) and not isinstance(i, bool) for i in ids)
+    names = [data.get("name") for data in nodes.values()]
+    others = sorted({key for data in nodes.values() for key in data} - {node_type, "id", "name"})
+    return Nodes(
+        kind,
+        pa.array([int(i) for i in ids] if integers else [str(i) for i in ids], pa.int64() if integers else pa.string()),
+        None if all(name is None for name in names) else pa.array([n if n is None else str(n) for n in names]),
+        pa.table({str(key): _values([data.get(key) for data in nodes.values()]) for key in others}),
+    )
 
-    Ids are row numbers, weights are `edge_weight` or an `edge_attr` of one number an edge.
+
+def _as_kind(value: Any, key: str) -> str:
+    return str(value).removeprefix(":") if key == "labels" else str(value)
+
+
+def _as_weight(value: Any, start: Hashable, end: Hashable) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise GraphError(f"the weight of the edge from {start!r} to {end!r} must be a number, got {value!r}") from error
+
+
+def _values(values: list[Any]) -> pa.Array:
+    """Return attribute values as an Arrow array, or as texts if their types differ."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return pa.array([None if value is None else str(value) for value in values])
+
+
+# ---- NetworkX attributes that hold types and relations
+
+
+_TYPE_KEYS = ("node_type", "ntype", "kind", "labels")
+_RELATION_KEYS = ("edge_type", "etype", "type", "predicate", "kind")
+"""Other names of `type` and `relation`; Neo4j writes labels with a colon in front."""
+_MOST_VALUES, _FEW_VALUES, _NODES_PER_VALUE = 64, 8, 10
+"""Types have few distinct values: at most 64, and at most 8 or one per ten nodes or edges."""
+Carriers = Collection[Mapping[str, Any]]
+
+
+def _find_type_key(nodes: Carriers) -> str:
+    """Return the attribute that holds the types of nodes: `type` if any node has it, or else one that looks like types.
+
+    >>> _find_type_key([{"kind": "user"}, {"kind": "item"}]), _find_type_key([{"kind": "user"}, {"kind": 1.5}])
+    ('kind', 'type')
+    """
+    return _find_key("type", _TYPE_KEYS, nodes)
+
+
+def _find_relation_key(edges: Carriers, foreign: bool) -> str:
+    """Return the attribute that holds the relations of edges: `relation`, or else one that looks like relations.
+
+    A `label` is usually only drawn; it may be the relation if the types, too, are in a `foreign` attribute.
+    """
+    return _find_key("relation", (*_RELATION_KEYS, "label") if foreign else _RELATION_KEYS, edges)
+
+
+def _notes_on_keys(type_key: str | None, relation_key: str | None) -> list[str]:
+    """Note the attributes that do not have the usual names, and how to ignore them."""
+    keys = (("type", "node_type", type_key), ("relation", "relation", relation_key))
+    return [
+        f"{usual}s were read from the attribute {key!r}; from_networkx(graph, {option}={usual!r}) ignores it"
+        for usual, option, key in keys
+        if key not in (None, usual)
+    ]
+
+
+def _find_key(usual: str, others: Sequence[str], carriers: Carriers) -> str:
+    if any(usual in data for data in carriers):
+        return usual
+    return next((key for key in others if _names_kinds([data.get(key) for data in carriers])), usual)
+
+
+def _names_kinds(values: Sequence[Any]) -> bool:
+    """Whether all values are texts with few distinct ones."""
+    if not all(isinstance(value, str) and value.strip() for value in values):
+        return False
+    return 0 < len(set(values)) <= min(_MOST_VALUES, max(_FEW_VALUES, len(values) // _NODES_PER_VALUE))
+
+
+# ---- PyTorch Geometric
+
+
+def from_pyg(data: "HeteroData", *, duplicates: Duplicates = "count") -> HIN:
+    """Make a graph from a `torch_geometric.data.HeteroData`, with row numbers as ids.
 
     A relation that only repeats another one backwards, as `ToUndirected` adds them, is left out.
+
+    Parameters
+    ----------
+    data
+        The HeteroData; weights are `edge_weight`, or an `edge_attr` of one number per edge.
+    duplicates
+        What parallel edges mean, as in `load`.
+
     """
     kinds = dict.fromkeys([*data.node_types, *(end for kind in data.edge_types for end in (kind[0], kind[2]))])
     nodes = [Nodes(kind, pa.array(np.arange(_pyg_count(data, kind)))) for kind in kinds]
@@ -210,25 +351,8 @@ def from_pyg(data: "HeteroData", *, duplicates: Duplicates = "count") -> HIN:
     return HIN.build(nodes, edges.values(), duplicates=duplicates, notes=notes)
 
 
-def _pyg_count(data: "HeteroData", kind: str) -> int:
-    count = data[kind].num_nodes if kind in data.node_types else None
-    if count is None:
-        raise GraphError(f"the HeteroData does not say how many nodes {kind!r} has; set data[{kind!r}].num_nodes")
-    return int(count)
-
-
-def _pyg_edges(kind: tuple[str, str, str], store: Any) -> Edges:
-    if "edge_index" not in store:
-        raise GraphError(f"the HeteroData's relation {kind} has no edge_index")
-    sources, targets = store.edge_index.cpu().numpy().astype(np.int64)
-    given = store.get("edge_weight", store.get("edge_attr"))
-    one_each = given is not None and given.numel() == len(sources)
-    weights = given.detach().reshape(-1).cpu().double().numpy() if one_each else None
-    return Edges(Relation(*kind), sources, targets, weights)
-
-
 def to_pyg(hin: HIN) -> "HeteroData":
-    """Return the graph as a `torch_geometric.data.HeteroData`, with `edge_weight` where weights are not all 1."""
+    """Return the graph as a `torch_geometric.data.HeteroData`, with `edge_weight` unless all weights are 1."""
     try:
         import torch
         from torch_geometric.data import HeteroData
@@ -246,99 +370,25 @@ def to_pyg(hin: HIN) -> "HeteroData":
     return data
 
 
-def _to_arrow(table: Table) -> pa.Table:
-    if isinstance(table, pa.Table):
-        return table
-    try:
-        if type(table).__module__.startswith("pandas"):
-            # an index with a name is a column like others, and the first; one without counts the rows
-            named = any(name is not None for name in table.index.names)
-            return pa.Table.from_pandas(table.reset_index() if named else table, preserve_index=False)
-        return pa.table(table)
-    except (AttributeError, TypeError, ValueError, pa.ArrowException) as error:
-        what = f"cannot read a {type(table).__name__} as a table ({error})"
-        raise GraphError(f"{what}; give a pandas or Arrow table with one kind of values a column") from error
+def _pyg_count(data: "HeteroData", kind: str) -> int:
+    count = data[kind].num_nodes if kind in data.node_types else None
+    if count is None:
+        raise GraphError(f"the HeteroData does not say how many nodes {kind!r} has; set data[{kind!r}].num_nodes")
+    return int(count)
 
 
-def _place(what: str) -> Any:
-    return lambda row: f"{what}, row {row + 1}"
-
-
-def _node_table(node_type: str, table: pa.Table) -> NodeTable:
-    if not table.column_names:
-        raise GraphError(f"the table of {node_type} has no columns; it needs the ids at least")
-    id_column = "id" if "id" in table.column_names else table.column_names[0]
-    name = "name" if "name" in table.column_names and id_column != "name" else None
-    rest = [column for column in table.column_names if column not in (id_column, name)]
-    names = None if name is None else _as_ids(table, name, pa.string())
-    place = _place(f"the table of {node_type}")
-    attributes = table.select(rest).combine_chunks()
-    return NodeTable(node_type, _as_ids(table, id_column), place, names, attributes, typed=True)
-
-
-def _edge_table(key: RelationKey, table: pa.Table) -> EdgeTable:
-    if not isinstance(key, tuple) or len(key) not in (2, 3) or not all(isinstance(part, str) for part in key):
-        raise GraphError(
-            f"a node table's key is its type, a relation's is (source, target) or (source, name, target), and this is "
-            f"{key!r}"
-        )
-    if table.num_columns < 2:
-        raise GraphError(f"the table of relation {key} has one column; it needs the ids at both ends")
-    source, target, name = key[0], key[-1], key[1] if len(key) == 3 else "_".join(key)
-    first, second = table.column_names[:2]
-    weights = table["weight"].combine_chunks() if "weight" in table.column_names[2:] else None
-    place = _place(f"the table of relation {key}")
-    return EdgeTable(Relation(source, name, target), _as_ids(table, first), _as_ids(table, second), place, weights)
-
-
-def _as_ids(table: pa.Table, column: str, kind: pa.DataType | None = None) -> pa.Array:
-    values = table[column].combine_chunks()
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    if kind is None and pa.types.is_floating(values.type):
-        raise GraphError(
-            f"column {column!r} holds {values.type} numbers; ids are texts or integers (pandas makes fractions of "
-            f"integers where one is missing: drop that row and use astype('int64'))"
-        )
-    natural = pa.int64() if pa.types.is_integer(values.type) else pa.string()
-    try:
-        return pc.cast(values, kind or natural)
-    except pa.ArrowException as error:
-        raise GraphError(f"column {column!r} holds values of type {values.type}; ids are texts or integers") from error
-
-
-def _networkx_nodes(kind: str, nodes: Mapping[Hashable, Mapping[str, Any]], node_type: str) -> Nodes:
-    ids = [data.get("id", node) for node, data in nodes.items()]
-    integers = all(isinstance(i, int | np.integer) and not isinstance(i, bool) for i in ids)
-    names = [data.get("name") for data in nodes.values()]
-    others = sorted({key for data in nodes.values() for key in data} - {node_type, "id", "name"})
-    return Nodes(
-        kind,
-        pa.array([int(i) for i in ids] if integers else [str(i) for i in ids], pa.int64() if integers else pa.string()),
-        None if all(name is None for name in names) else pa.array([n if n is None else str(n) for n in names]),
-        pa.table({str(key): _values([data.get(key) for data in nodes.values()]) for key in others}),
-    )
-
-
-def _as_weight(value: Any, start: Hashable, end: Hashable) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError) as error:
-        raise GraphError(
-            f"the edge from {start!r} to {end!r} has the weight {value!r}, which is not a number"
-        ) from error
-
-
-def _values(values: list[Any]) -> pa.Array:
-    """Return attribute values as Arrow has them, or as texts where they are of no one kind."""
-    try:
-        return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        return pa.array([None if value is None else str(value) for value in values])
+def _pyg_edges(kind: tuple[str, str, str], store: Any) -> Edges:
+    if "edge_index" not in store:
+        raise GraphError(f"relation {kind} of the HeteroData has no edge_index; set data[{kind}].edge_index")
+    sources, targets = store.edge_index.cpu().numpy().astype(np.int64)
+    tensor = store.get("edge_weight", store.get("edge_attr"))
+    one_each = tensor is not None and tensor.numel() == len(sources)
+    weights = tensor.detach().reshape(-1).cpu().double().numpy() if one_each else None
+    return Edges(Relation(*kind), sources, targets, weights)
 
 
 def repeats_backwards(edge: Edges, forward: Edges) -> bool:
-    """Whether the edges of one relation are those of another, each the other way round."""
+    """Whether the edges of one relation are those of another, reversed."""
     if len(edge.sources) != len(forward.sources):
         return False
     here, there = np.lexsort((edge.sources, edge.targets)), np.lexsort((forward.targets, forward.sources))
@@ -350,19 +400,14 @@ def repeats_backwards(edge: Edges, forward: Edges) -> bool:
     )
 
 
-# ---- GraphML, GEXF and GML files, as NetworkX reads them
+# ---- GraphML, GEXF and GML files
 
 
 GRAPH_SUFFIXES = (".graphml", ".gexf", ".gml")
 
 
-def is_graph_file(path: Path) -> bool:
-    """Whether a file's name says that NetworkX can read it."""
-    return path.is_file() and path.name.lower().removesuffix(".gz").endswith(GRAPH_SUFFIXES)
-
-
 def read_graph_file(path: Path, duplicates: Duplicates = "count") -> HIN:
-    """Read a file as a NetworkX graph, and that as a graph of types and relations."""
+    """Read a file with NetworkX, and make a graph from that."""
     return from_networkx(_read(path), duplicates=duplicates)
 
 
@@ -374,14 +419,14 @@ def _read(path: Path) -> Any:
     name = path.name.lower().removesuffix(".gz")
     read = nx.read_graphml if name.endswith(".graphml") else nx.read_gexf if name.endswith(".gexf") else _read_gml
     try:
-        with explained(path):
+        with file_errors(path):
             return read(path)
     except (nx.NetworkXException, SyntaxError, LookupError, TypeError, ValueError) as error:
         raise SourceError(f"{path} cannot be read as {Path(name).suffix[1:]}: {error}") from error
 
 
 def _read_gml(path: Path) -> Any:
-    """Read GML by the ids that all of its nodes have; labels, which may be missing or the same, are names."""
+    """Read GML by the ids of its nodes; labels, which may be missing or repeated, become names."""
     import networkx as nx
 
     graph = nx.read_gml(path, label="id")

@@ -1,32 +1,53 @@
-"""Reading a source of tables into memory: every table as a whole, then ids become rows."""
+"""The tables of a graph: which file and which columns hold its nodes and edges, before anything is read.
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+Three readers turn them into a graph, because a graph may fit into memory, on a disk, or on a cluster only:
+`io.assembly` reads whole tables, `io.out_of_core` streams them through a database, and `cluster.ingestion` shares them
+out to workers. All three number ids in the same order, merge parallel edges alike and raise the same errors;
+tests/test_readers_contract.py holds them to it.
+"""
 
-import numpy as np
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
 import pyarrow as pa
 
-from neupath.graph.hin import HIN
+from neupath._runtime.progress import Progress, no_progress
+from neupath.errors import GraphError, listed
+from neupath.graph.hin import Duplicates
 from neupath.graph.schema import Relation
-from neupath.io.assembly import (
-    Choices,
-    EdgeTable,
-    NodeTable,
-    Place,
-    TripleTable,
-    TypedTable,
-    assemble,
-    assemble_typed,
-    distinct_ids,
-)
-from neupath.io.tables import Advance, TableFile, unseen
+from neupath.io.tables import TableFile
 
-# ---- What a source of tables holds
+Place = Callable[[int], str]
+"""Says where a row of a table is, for error messages: the file and the line."""
 
 
 @dataclass(frozen=True)
-class FilePart:
-    """Rows of a selection: its columns under their new names, and its attributes under their own."""
+class ReadOptions:
+    """What a user may choose about a graph, and the notes on what is not read."""
+
+    duplicates: Duplicates = "count"
+    take: Sequence[str] = ()
+    """Names of the relations to read; empty means all."""
+    undirected: Sequence[str] = ()
+    """Names of the relations of a type to itself that have no direction."""
+    abbreviations: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+    def check_names(self, names: Sequence[str]) -> None:
+        """Raise if an option names a relation that does not exist."""
+        for name in (*self.take, *self.undirected):
+            if name not in names:
+                raise GraphError(
+                    f"no relation named {name!r} to take or to read as undirected (the relations are {listed(names)})"
+                )
+
+
+# ---- Columns of one file
+
+
+@dataclass(frozen=True)
+class SelectedRows:
+    """Rows of a selection: its columns by what they are, its attributes by their own names."""
 
     columns: Mapping[str, pa.Array]
     attributes: pa.Table
@@ -37,44 +58,54 @@ class FilePart:
 
 @dataclass(frozen=True)
 class Selection:
-    """Columns of a file to be read: ids, names and the like under new names, and attributes."""
+    """The columns of a file to read: ids, names and the like, and attributes."""
 
     file: TableFile
     columns: Mapping[str, str]
-    """What a column is (id, name, source, …), and what it is called in the file."""
+    """What a column is (id, name, source, …) -> what it is called in the file."""
     attributes: Sequence[str] = ()
     all_text: bool = False
     """Whether integers of Parquet are read as text too, as in triples."""
 
-    def read(self) -> FilePart:
+    def read(self) -> SelectedRows:
         """Read all rows; attributes of text tables get the types that their values suggest."""
-        table = self.file.read([*self.columns.values(), *self.attributes], self._texts)
-        return self._part(table)
+        return self._split(self.file.read([*self.columns.values(), *self.attributes], self._text_types))
 
-    def read_batches(self, types: Mapping[str, pa.DataType], advance: Advance = unseen) -> Iterator[FilePart]:
-        """Read some rows at a time, none at first; `types` are those of the attributes that do not say theirs."""
-        for table in self.file.batches([*self.columns.values(), *self.attributes], {**types, **self._texts}, advance):
-            yield self._part(table)
-
-    @property
-    def guessed(self) -> list[str]:
-        """The attributes whose types are found out from their values."""
-        return [] if self.file.is_parquet else [a for a in self.attributes if a not in self._texts]
+    def read_batches(
+        self, types: Mapping[str, pa.DataType], progress: Progress = no_progress, stage: str = "reading"
+    ) -> Iterator[SelectedRows]:
+        """Read some rows at a time, an empty batch first; `types` gives the types of the inferred attributes."""
+        columns = [*self.columns.values(), *self.attributes]
+        for table in self.file.batches(columns, {**types, **self._text_types}, progress, stage):
+            yield self._split(table)
 
     @property
-    def told_types(self) -> dict[str, pa.DataType]:
+    def inferred_attributes(self) -> list[str]:
+        """The attributes whose types follow from their values."""
+        return [] if self.file.is_parquet else [name for name in self.attributes if name not in self._text_types]
+
+    @property
+    def declared_types(self) -> dict[str, pa.DataType]:
         """The types of all other columns, by their names in the file."""
-        return self.file.told_types([*self.columns.values(), *self.attributes], self._texts)
+        return self.file.declared_types([*self.columns.values(), *self.attributes], self._text_types)
 
     @property
-    def _texts(self) -> dict[str, pa.DataType]:
+    def _text_types(self) -> dict[str, pa.DataType]:
         return dict.fromkeys(self.columns.values(), pa.string())
 
-    def _part(self, table: pa.Table) -> FilePart:
+    def _split(self, table: pa.Table) -> SelectedRows:
         columns = {name: table[column].combine_chunks() for name, column in self.columns.items()}
         if self.all_text:
             columns = {name: column.cast(pa.string()) for name, column in columns.items()}
-        return FilePart(columns, table.select(list(self.attributes)))
+        return SelectedRows(columns, table.select(list(self.attributes)))
+
+
+def existing(**columns: str | None) -> dict[str, str]:
+    """Return the columns that a file has, those that are not None."""
+    return {name: column for name, column in columns.items() if column is not None}
+
+
+# ---- The tables of a graph
 
 
 @dataclass(frozen=True)
@@ -95,93 +126,44 @@ class EdgeSource:
 
 @dataclass(frozen=True)
 class RelationTables:
-    """A table a relation and, for some types, a table of its nodes."""
+    """One table per relation and, for some node types, one table of their nodes."""
 
     nodes: Sequence[NodeSource]
     edges: Sequence[EdgeSource]
-    choices: Choices
+    options: ReadOptions
 
     @property
     def files(self) -> list[TableFile]:
-        """The tables of nodes, and then of edges."""
+        """The node tables, then the edge tables."""
         return [*(node.selection.file for node in self.nodes), *(edge.selection.file for edge in self.edges)]
 
 
 @dataclass(frozen=True)
 class TripleTables:
-    """One table of edges of all relations, perhaps in parts, and one of nodes of all types, or one type for all."""
+    """One table of all edges, perhaps in several files, and one of all nodes, or one type for all nodes."""
 
     nodes: Selection | None
     node_type: str
     edges: Sequence[Selection]
-    choices: Choices
+    options: ReadOptions
 
     @property
     def files(self) -> list[TableFile]:
-        """The table of nodes, if there is one, and then those of edges."""
+        """The node table, if there is one, then the edge tables."""
         return [selection.file for selection in (*([self.nodes] if self.nodes else []), *self.edges)]
 
 
 TableSource = RelationTables | TripleTables
 
 
-def present(**columns: str | None) -> dict[str, str]:
-    """Return the columns that a file has; the others are None."""
-    return {name: column for name, column in columns.items() if column is not None}
-
-
-# ---- Reading a source of tables into memory
-
-
-def read_tables(source: TableSource) -> HIN:
-    """Read the tables of a source as a graph."""
-    return _read_relations(source) if isinstance(source, RelationTables) else _read_triples(source)
-
-
-def _read_relations(source: RelationTables) -> HIN:
-    edges = [_edge_table(edge) for edge in source.edges]
-    return assemble([_node_table(node) for node in source.nodes], edges, source.choices)
-
-
-def _node_table(node: NodeSource) -> NodeTable:
-    file, part = node.selection.file, node.selection.read()
-    ids, names = part.columns["id"], part.columns.get("name")
-    return NodeTable(node.node_type, ids, file.place, names, part.attributes, typed=file.is_parquet)
-
-
-def _edge_table(edge: EdgeSource) -> EdgeTable:
-    columns = edge.selection.read().columns
-    place = edge.selection.file.place
-    return EdgeTable(edge.relation, columns["source"], columns["target"], place, columns.get("weight"))
-
-
-def _read_triples(source: TripleTables) -> HIN:
-    parts = [selection.read() for selection in source.edges]
-    triples = pa.concat_tables([pa.table(dict(part.columns)) for part in parts], promote_options="default")
-    columns = {name: triples[name].combine_chunks() for name in triples.column_names}
-    place = place_in_parts(source.edges, list(map(len, parts)))
-    edges = TripleTable(columns["source"], columns["relation"], columns["target"], place, columns.get("weight"))
-    if source.nodes is None:
-        ids = distinct_ids([edges.sources, edges.targets])
-        return assemble_typed(TypedTable(ids, _all_of(source.node_type, len(ids)), place), edges, source.choices)
-    part = source.nodes.read()
-    types = part.columns.get("type", _all_of(source.node_type, len(part)))
-    nodes = TypedTable(part.columns["id"], types, source.nodes.file.place, part.columns.get("name"), part.attributes)
-    return assemble_typed(nodes, edges, source.choices)
-
-
-def _all_of(node_type: str, count: int) -> pa.Array:
-    return pa.array(np.full(count, node_type), pa.string())
-
-
-def place_in_parts(parts: Sequence[Selection], lengths: Sequence[int]) -> Place:
-    """Return what finds the file and line of a row of several files, read one after the other as far as lengths go."""
+def place_in_files(selections: Sequence[Selection], lengths: Sequence[int]) -> Place:
+    """Return a function that finds the file and line of a row in several files that were read one after the other."""
 
     def find(row: int) -> str:
         left = row
-        for part, length in zip(parts, lengths, strict=False):
+        for selection, length in zip(selections, lengths, strict=False):
             if left < length:
-                return part.file.place(left)
+                return selection.file.place(left)
             left -= length
         return f"row {row + 1}"
 

@@ -1,7 +1,7 @@
 """One table file as an Arrow table: CSV, TSV or Parquet, plain or gzipped; errors name the file and the line."""
 
 import codecs
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -9,150 +9,33 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet
 import pyarrow.parquet as pq
 
+from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import SourceError, did_you_mean, first_line, listed
-from neupath.io.row_errors import explained
-from neupath.io.text_files import Dialect, QuoteWatch, TextFile, is_number, not_utf8, read_start, unmarked
+from neupath.io.text_files import Dialect, QuoteWatch, TextFile, file_errors, is_number, not_utf8, read_start, unmarked
 
-# ---- A table in parts
-# They may lie in folders such as year=2020, as writers cut tables by a column: what such names say is not read.
-
-
-def parts_of(path: Path) -> list[Path]:
-    """Return the files of a table: itself, or those of a folder of parts."""
-    if not path.is_dir():
-        return [path]
-    found = parquet_files(path)
-    if not found:
-        raise SourceError(f"{path} is a folder without Parquet files; a table in parts has at least one")
-    return found
-
-
-def is_in_parts(path: Path) -> bool:
-    """Whether a folder is a table: it holds Parquet files."""
-    return path.is_dir() and bool(parquet_files(path))
-
-
-def parquet_files(folder: Path) -> list[Path]:
-    """Return the Parquet files of a folder, and of folders in it that are named for a value of a column."""
-    # what begins with _ or . is a writer's own mark, such as _SUCCESS or _metadata
-    visible = [path for path in folder.iterdir() if not path.name.startswith(("_", "."))]
-    found = [path for path in visible if path.suffix.lower() == ".parquet" and path.is_file()]
-    cut = [path for path in visible if is_cut(path)]
-    return sorted([*found, *(part for path in cut for part in parquet_files(path))])
-
-
-def is_cut(path: Path) -> bool:
-    """Whether a folder is named for a value of a column, such as year=2020."""
-    return "=" in path.name and path.is_dir()
-
-
-def read_parts(parts: Sequence[Path], columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
-    """Read some columns of all parts; those with a given type are cast to it."""
-    check_alike(parts, columns, types)
-    return pa.concat_tables(_read_part(part, columns, types) for part in parts)
-
-
-def _read_part(part: Path, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
-    with explained(part):
-        return as_wanted(pq.ParquetFile(part).read(columns=list(columns)), columns, types)
-
-
-def check_alike(parts: Sequence[Path], columns: Sequence[str], types: Mapping[str, pa.DataType]) -> None:
-    """Refuse a part that has other columns than the first, or columns of other types."""
-    schemas = [_read_schema(part) for part in parts]
-    first: pa.Schema | None = None
-    for part, schema in zip(parts, schemas, strict=True):
-        _check_names(part, schema.names, parts[0], schemas[0].names)
-        with explained(part):
-            found = as_wanted(schema.empty_table(), columns, types).schema
-        first = first or found
-        if found != first:
-            raise SourceError(
-                f"{part} has columns of other types ({_described(found)}) than {parts[0].name} "
-                f"({_described(first)}); write all parts of a table alike"
-            )
-
-
-def _read_schema(part: Path) -> pa.Schema:
-    with explained(part):
-        return pq.read_schema(part)
-
-
-def _check_names(part: Path, names: Sequence[str], first: Path, expected: Sequence[str]) -> None:
-    for column in expected:
-        if column not in names:
-            raise SourceError(f"{part} has no column {column!r} (it has {listed(names)}), as {first.name} has")
-    for column in names:
-        if column not in expected:  # such as a weight, which would be left out without a word
-            raise SourceError(f"{part} has a column {column!r}, which {first.name} has not; write all parts alike")
-
-
-def as_wanted(table: pa.Table, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
-    """Return some columns of a Parquet table, each as the type wanted, if any."""
-    return pa.table({name: _cast(table[name], types.get(name)) for name in columns})
-
-
-def count_rows(part: Path) -> int:
-    """Return how many rows a part has."""
-    with explained(part):
-        return int(pq.read_metadata(part).num_rows)
-
-
-def place_in(parts: Sequence[Path], row: int) -> str:
-    """Say where a row (from 0) of a table stands: the part, and the row there."""
-    left = row
-    for part in parts:
-        count = count_rows(part)
-        if left < count or part == parts[-1]:
-            return f"{part}, row {left + 1}"
-        left -= count
-    raise AssertionError("a table has at least one part")
-
-
-def _cast(column: pa.ChunkedArray, wanted: pa.DataType | None) -> pa.ChunkedArray:
-    """Return a column as the type wanted; integers that are wanted as text, such as ids, stay integers."""
-    if wanted is None:
-        return column
-    whole = pa.types.is_integer(column.type) or (
-        pa.types.is_dictionary(column.type) and pa.types.is_integer(column.type.value_type)
-    )
-    return column.cast(pa.int64() if whole and pa.types.is_string(wanted) else wanted)
-
-
-def _described(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name}: {field.type}" for field in schema)
-
-
-# ---- One table file as an Arrow table
+# ---- One table
 
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".dat", ".sif")
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
 _PARQUET_MAGIC = b"PAR1"
 _ROW_NUMBERS = ("", "Unnamed: 0")
-"""What pandas and R call the column in which data frames have the numbers of their rows."""
+"""What pandas and R call the column of row numbers when they write a data frame."""
 _BATCH_ROWS, _BATCH_BYTES = 1 << 17, 1 << 20
-"""Rows of a Parquet table, and bytes of any, that are read at a time where all do not fit."""
-Advance = Callable[[float], object]
-"""Is told which share of a table has been read."""
-
-
-def unseen(_share: float) -> None:
-    """Show nobody how far the reading is."""
+"""Size of a batch: rows of a Parquet table, bytes of a text table."""
 
 
 def is_table(path: Path) -> bool:
-    """Whether a file's name says that it is a table, or a folder holds one in parts."""
+    """Whether a path is a table: a file with a suffix of tables, or a folder of Parquet files."""
     if path.name.startswith("."):
         return False
     return is_in_parts(path) or (path.is_file() and _plain_suffix(path) in TABLE_SUFFIXES)
 
 
 def is_data_file(path: Path) -> bool:
-    """Whether a table is named .dat, as much else is."""
+    """Whether a file is named .dat, which may be a table or anything else."""
     return _plain_suffix(path) == ".dat" and path.is_file()
 
 
@@ -171,15 +54,23 @@ def _unzipped(path: Path) -> str:
 
 
 class TableFile:
-    """A table on disk: its column names are known at once, its columns are read when asked for.
+    """A table on disk: CSV, TSV or Parquet, gzipped or not; `read` and `batches` read its columns.
 
     Columns of a table without a header are named "1", "2", … by position. A table may be a folder of Parquet `parts`.
+
+    Parameters
+    ----------
+    path
+        The file or folder.
+    dialect
+        How a text table is written; the file decides what it leaves open.
+
     """
 
     def __init__(self, path: Path, dialect: Dialect | None = None) -> None:
         self.path = path
         self._text = TextFile(path, dialect or Dialect(), stem(path), _plain_suffix(path))
-        with explained(self.path):
+        with file_errors(self.path):
             self.parts = parts_of(path)
             self._start = read_start(self.parts[0])
             if not self._start:
@@ -190,7 +81,7 @@ class TableFile:
 
     def _check_text(self) -> None:
         if _plain_suffix(self.parts[0]) == ".parquet":
-            raise SourceError(f"{self.parts[0]} is named as Parquet but is not a Parquet file")
+            raise SourceError(f"{self.parts[0]} is named .parquet but is not a Parquet file")
         if self._start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             raise SourceError(f"{self.path} is UTF-16 text; convert it, for example with iconv -f UTF-16 -t UTF-8")
         if b"\0" in self._start:
@@ -201,7 +92,7 @@ class TableFile:
 
     @cached_property
     def columns(self) -> list[str]:
-        """The column names, in order, without the row numbers that data frames are written with."""
+        """The column names, in order, without the row numbers of a data frame."""
         return [name for name in self._written_columns if name not in _ROW_NUMBERS or not self._is_counted(name)]
 
     def _is_counted(self, name: str) -> bool:
@@ -209,14 +100,14 @@ class TableFile:
         if self.is_parquet:
             return False
         at = self._written_columns.index(name)
-        given = [row[at] for row in self._text.sample[1:] if len(row) > at]
-        return any(given == [str(row) for row in range(first, first + len(given))] for first in (0, 1))
+        cells = [row[at] for row in self._text.sample[1:] if len(row) > at]
+        return any(cells == [str(row) for row in range(first, first + len(cells))] for first in (0, 1))
 
     @cached_property
     def _written_columns(self) -> list[str]:
-        with explained(self.path):
+        with file_errors(self.path):
             if self.is_parquet:
-                names = list(pa.parquet.read_schema(self.parts[0]).names)
+                names = list(pq.read_schema(self.parts[0]).names)
             elif self.has_header:
                 first, *others = self._text.sample[0]
                 names = [name.strip() for name in (unmarked(first), *others)]
@@ -231,7 +122,7 @@ class TableFile:
 
     @property
     def comments(self) -> int:
-        """How many lines above the table are skipped as comments."""
+        """The number of lines above the table that are skipped as comments."""
         return 0 if self.is_parquet else self._text.comments
 
     @property
@@ -240,7 +131,7 @@ class TableFile:
         return self.is_parquet or self._text.has_header
 
     def column(self, name: str | None, purpose: str) -> str:
-        """Return a column's name if the table has it."""
+        """Return the name of a column as the table has it; raise if it has none."""
         plain = None if name is None else name if name in self.columns else unmarked(name)
         if plain not in self.columns:
             raise SourceError(
@@ -250,15 +141,15 @@ class TableFile:
         return plain
 
     def read(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
-        """Read some columns; those without a given type get the one their values suggest."""
-        wanted = list(dict.fromkeys(columns))
-        with explained(self.path):
+        """Read some columns; those without a type in `types` get the one that their values suggest."""
+        names = list(dict.fromkeys(columns))
+        with file_errors(self.path):
             if self.is_parquet:
-                return read_parts(self.parts, wanted, types).combine_chunks()
+                return read_parts(self.parts, names, types).combine_chunks()
             try:
-                return self._read_text(wanted, types).combine_chunks()
+                return self._read_text(names, types).combine_chunks()
             except pa.ArrowInvalid as error:
-                raise self._find_fault() or SourceError(f"{self.path}: {first_line(error)}") from error
+                raise self._find_bad_line() or SourceError(f"{self.path}: {first_line(error)}") from error
 
     def _read_text(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
         with pa.input_stream(self.path, compression=self._text.compression) as stream, self._watched(stream) as watched:
@@ -266,7 +157,7 @@ class TableFile:
 
     @contextmanager
     def _watched(self, stream: Any) -> Iterator[Any]:
-        """Watch the quotes of a text while it is read, and refuse one that is not closed once that is done."""
+        """Watch the quotes of a text while it is read; afterwards raise if one is not closed."""
         if not self._text.quote:
             yield stream
             return
@@ -279,8 +170,8 @@ class TableFile:
         line = self._text.unclosed_line()
         if line is not None:
             raise SourceError(
-                f"{self.path}, line {line}: a quote ({self._text.quote}) is opened and not closed, so that the lines "
-                f'behind it are in its cell; close it, or set quote = "" in graph.toml if quotes are mere characters'
+                f"{self.path}, line {line}: a quote ({self._text.quote}) is not closed, so its cell swallows the lines "
+                f'below; close it, or set quote = "" in graph.toml if quotes are ordinary characters'
             )
 
     def _options(
@@ -298,78 +189,82 @@ class TableFile:
         }
 
     def batches(
-        self, columns: Sequence[str], types: Mapping[str, pa.DataType], advance: Advance = unseen
+        self,
+        columns: Sequence[str],
+        types: Mapping[str, pa.DataType],
+        progress: Progress = no_progress,
+        stage: str = "reading",
     ) -> Iterator[pa.Table]:
-        """Read some columns a part at a time, an empty one first; those of a text table need a type each."""
-        wanted = list(dict.fromkeys(columns))
-        of_text = None if self.is_parquet else self._text_batches(wanted, types, advance)
-        read = of_text or self._parquet_batches(wanted, types, advance)
-        with explained(self.path):
+        """Read some columns batch by batch, an empty batch first; each column of a text table needs a type."""
+        names = list(dict.fromkeys(columns))
+        read = self._parquet_batches if self.is_parquet else self._text_batches
+        with file_errors(self.path):
             try:
-                for table in read:
-                    yield as_wanted(table, wanted, types)
+                for table, done, total in read(names, types):
+                    yield cast_columns(table, names, types)
+                    progress(stage, done, total)
             except pa.ArrowInvalid as error:
                 if self.is_parquet:
                     raise
-                raise self._find_fault() or SourceError(f"{self.path}: {first_line(error)}") from error
+                raise self._find_bad_line() or SourceError(f"{self.path}: {first_line(error)}") from error
 
     def _text_batches(
-        self, columns: list[str], types: Mapping[str, pa.DataType], advance: Advance
-    ) -> Iterator[pa.Table]:
+        self, columns: list[str], types: Mapping[str, pa.DataType]
+    ) -> Iterator[tuple[pa.Table, int, int]]:
+        """Yield batches, with how many bytes of the file are read, and how many there are."""
         size = max(1, self.path.stat().st_size)
         with pa.OSFile(str(self.path)) as raw:
             stream = pa.CompressedInputStream(raw, self._text.compression) if self._text.compression else raw
             with self._watched(stream) as watched:
                 reader = pa.csv.open_csv(watched, **self._options(columns, types, _BATCH_BYTES))
-                yield reader.schema.empty_table()
+                yield reader.schema.empty_table(), 0, size
                 for batch in reader:
-                    yield pa.Table.from_batches([batch])
-                    advance(raw.tell() / size)
+                    yield pa.Table.from_batches([batch]), raw.tell(), size
 
     def _parquet_batches(
-        self, columns: list[str], types: Mapping[str, pa.DataType], advance: Advance
-    ) -> Iterator[pa.Table]:
-        check_alike(self.parts, columns, types)
-        yield pa.parquet.read_schema(self.parts[0]).empty_table()
+        self, columns: list[str], types: Mapping[str, pa.DataType]
+    ) -> Iterator[tuple[pa.Table, int, int]]:
+        """Yield batches, with how many rows are read, and how many there are."""
+        check_parts(self.parts, columns, types)
+        yield pq.read_schema(self.parts[0]).empty_table(), 0, self.num_rows
         done = 0
         for part in self.parts:
-            with explained(part):
-                file = pa.parquet.ParquetFile(part, pre_buffer=False, buffer_size=_BATCH_BYTES)
+            with file_errors(part):
+                file = pq.ParquetFile(part, pre_buffer=False, buffer_size=_BATCH_BYTES)
                 for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
-                    yield pa.Table.from_batches([batch])
                     done += len(batch)
-                    advance(done / self.num_rows)
+                    yield pa.Table.from_batches([batch]), done, self.num_rows
 
     @cached_property
     def num_rows(self) -> int:
-        """How many rows a Parquet table has."""
-        with explained(self.path):
+        """The number of rows of a Parquet table."""
+        with file_errors(self.path):
             return sum(count_rows(part) for part in self.parts)
 
     @cached_property
     def is_empty(self) -> bool:
-        """Whether the table has a header at most."""
+        """Whether the table has no rows."""
         if self.is_parquet:
             return self.num_rows == 0
         return len(self._text.sample) <= int(self.has_header)
 
     def has_numbers(self, column: str) -> bool:
-        """Whether a column holds numbers, as its first values show."""
+        """Whether the first values of a column are numbers."""
         if self.is_parquet:
-            kind = pa.parquet.read_schema(self.parts[0]).field(column).type
+            kind = pq.read_schema(self.parts[0]).field(column).type
             return not (pa.types.is_string(kind) or pa.types.is_large_string(kind))
         at = self._written_columns.index(column)
         return all(is_number(row[at]) for row in self._text.sample[1:] if len(row) > at)
 
-    def told_types(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
-        """Return the types that columns have when they are read, as far as they need not be found out from values."""
+    def declared_types(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
+        """Return the types that columns get when they are read, except those that follow from values."""
         if not self.is_parquet:
             return dict(types)
-        empty = as_wanted(pa.parquet.read_schema(self.parts[0]).empty_table(), columns, types)
+        empty = cast_columns(pq.read_schema(self.parts[0]).empty_table(), columns, types)
         return {name: empty.schema.field(name).type for name in columns}
 
     def place(self, row: int) -> str:
-        """Say where a data row (from 0) stands: the file and the line."""
+        """Return where a data row (from 0) is: the file and the line."""
         if self.is_parquet:
             return place_in(self.parts, row)
         for number, (line, _) in enumerate(self._text.records()):
@@ -377,17 +272,130 @@ class TableFile:
                 return f"{self.path}, line {line}"
         return f"{self.path}, row {row + 1}"
 
-    def _find_fault(self) -> SourceError | None:
-        """Walk through the file for the line that is not UTF-8, opens a quote or has a wrong number of columns."""
+    def _find_bad_line(self) -> SourceError | None:
+        """Search the file for the line that is not UTF-8, leaves a quote open or has a wrong number of columns."""
         width = len(self._written_columns)
         try:
             self._refuse_unclosed()
             for line, cells in self._text.records():
                 if len(cells) != width:
                     return SourceError(
-                        f"{self.path}, line {line}: {len(cells)} column{'s' * (len(cells) != 1)} where {width} are "
-                        f"expected ({listed(self._written_columns)}); the delimiter is {self._text.delimiter!r}"
+                        f"{self.path}, line {line}: expected {width} columns as in the "
+                        f"{'header' if self.has_header else 'first line'} ({listed(self._written_columns)}), got "
+                        f"{len(cells)}; the delimiter is {self._text.delimiter!r}"
                     )
         except UnicodeDecodeError as error:
             return SourceError(f"{self.path} {not_utf8(error)}")
         return None
+
+
+# ---- A table in parts: a folder of Parquet files
+# Hive-style folders such as year=2020 may lie between; the values in their names are not read.
+
+
+def parts_of(path: Path) -> list[Path]:
+    """Return the files of a table: the file itself, or the Parquet files of a folder."""
+    if not path.is_dir():
+        return [path]
+    parts = parquet_files(path)
+    if not parts:
+        raise SourceError(f"{path} is a folder without Parquet files; a table in parts has at least one")
+    return parts
+
+
+def is_in_parts(path: Path) -> bool:
+    """Whether a folder is a table: it holds Parquet files."""
+    return path.is_dir() and bool(parquet_files(path))
+
+
+def parquet_files(folder: Path) -> list[Path]:
+    """Return the Parquet files of a folder and of the partition folders in it."""
+    # names that begin with _ or . are marks of the writer, such as _SUCCESS or _metadata
+    visible = [path for path in folder.iterdir() if not path.name.startswith(("_", "."))]
+    files = [path for path in visible if path.suffix.lower() == ".parquet" and path.is_file()]
+    inner = [part for path in visible if is_partition(path) for part in parquet_files(path)]
+    return sorted([*files, *inner])
+
+
+def is_partition(path: Path) -> bool:
+    """Whether a folder is named after a value of a column, such as year=2020."""
+    return "=" in path.name and path.is_dir()
+
+
+def read_parts(parts: Sequence[Path], columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
+    """Read some columns of all parts, cast to `types`."""
+    check_parts(parts, columns, types)
+    return pa.concat_tables(_read_part(part, columns, types) for part in parts)
+
+
+def _read_part(part: Path, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
+    with file_errors(part):
+        return cast_columns(pq.ParquetFile(part).read(columns=list(columns)), columns, types)
+
+
+def check_parts(parts: Sequence[Path], columns: Sequence[str], types: Mapping[str, pa.DataType]) -> None:
+    """Raise if a part has other columns than the first, or columns of other types."""
+    schemas = [_read_schema(part) for part in parts]
+    first: pa.Schema | None = None
+    for part, schema in zip(parts, schemas, strict=True):
+        _check_columns(part, schema.names, parts[0], schemas[0].names)
+        with file_errors(part):
+            own = cast_columns(schema.empty_table(), columns, types).schema
+        first = first or own
+        if own != first:
+            raise SourceError(
+                f"{part} has other column types ({_described(own)}) than {parts[0].name} ({_described(first)}); "
+                f"write all parts of a table with the same types"
+            )
+
+
+def _read_schema(part: Path) -> pa.Schema:
+    with file_errors(part):
+        return pq.read_schema(part)
+
+
+def _check_columns(part: Path, names: Sequence[str], first: Path, expected: Sequence[str]) -> None:
+    for column in expected:
+        if column not in names:
+            raise SourceError(f"{part} has no column {column!r} (it has {listed(names)}), but {first.name} has one")
+    for column in names:
+        if column not in expected:  # such as a weight, which would be ignored silently
+            raise SourceError(
+                f"{part} has a column {column!r}, but {first.name} has none; write all parts with the same columns"
+            )
+
+
+def cast_columns(table: pa.Table, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
+    """Return some columns of a Parquet table, each cast to its type in `types`, if any."""
+    return pa.table({name: _cast(table[name], types.get(name)) for name in columns})
+
+
+def count_rows(part: Path) -> int:
+    """Return the number of rows of a part."""
+    with file_errors(part):
+        return int(pq.read_metadata(part).num_rows)
+
+
+def place_in(parts: Sequence[Path], row: int) -> str:
+    """Return where a row (from 0) of a table is: the part, and the row in it."""
+    left = row
+    for part in parts:
+        count = count_rows(part)
+        if left < count or part == parts[-1]:
+            return f"{part}, row {left + 1}"
+        left -= count
+    raise AssertionError("a table has at least one part")
+
+
+def _cast(column: pa.ChunkedArray, kind: pa.DataType | None) -> pa.ChunkedArray:
+    """Cast a column, but leave integers that should become text, such as ids, integers."""
+    if kind is None:
+        return column
+    whole = pa.types.is_integer(column.type) or (
+        pa.types.is_dictionary(column.type) and pa.types.is_integer(column.type.value_type)
+    )
+    return column.cast(pa.int64() if whole and pa.types.is_string(kind) else kind)
+
+
+def _described(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name}: {field.type}" for field in schema)

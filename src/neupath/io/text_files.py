@@ -1,10 +1,12 @@
-"""A table as text: opened whether gzipped or not, how it is written, and its records as the csv module cuts them."""
+"""Text tables: the delimiter, the quotes, the header and the comments of a CSV or TSV file, gzipped or not."""
 
 import csv
 import gzip
 import io
 import re
+import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, takewhile
@@ -12,97 +14,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import numpy as np
+import pyarrow as pa
 
-from neupath.errors import SourceError
+from neupath.errors import SourceError, first_line
 
-# ---- Quotes that are opened and not closed
-
-
-class QuoteWatch:
-    """A stream of bytes that is looked at while it is read: can a line end inside a pair of quotes?
-
-    Where every quote is closed in its line, no cell has two lines. That is nearly every table, so that nothing else
-    has to be looked at.
-    """
-
-    def __init__(self, stream: Any, quote: str) -> None:
-        self._stream = stream
-        self._quote = ord(quote)
-        self._open = 0
-        self.spans_lines = False
-        """Whether a quoted cell may have a line end in it, or be cut off by the end of the text."""
-
-    def read(self, size: int = -1) -> bytes:
-        """Read on."""
-        found: bytes = self._stream.read(size)
-        if found:
-            self._look(found)
-        else:
-            self.spans_lines |= bool(self._open)
-        return found
-
-    def _look(self, block: bytes) -> None:
-        count = block.count(self._quote)
-        if not self.spans_lines and (count or self._open):
-            values = np.frombuffer(block, dtype=np.uint8)
-            before = np.searchsorted(np.flatnonzero(values == self._quote), np.flatnonzero(values == ord("\n")))
-            self.spans_lines = bool(((before + self._open) % 2).any())
-        self._open = (self._open + count) % 2
-
-    @property
-    def closed(self) -> bool:
-        """Whether the stream is closed, as Arrow asks."""
-        return bool(self._stream.closed)
-
-    def close(self) -> None:
-        """Close the stream."""
-        self._stream.close()
-
-
-def find_unclosed(lines: Iterable[str], delimiter: str, quote: str) -> int | None:
-    """Return the line at which a record begins whose quote is not closed, or nothing.
-
-    A quote is not closed where the text ends first, or where it is closed some lines below by a quote with more text
-    than blanks behind it, which is one that opens another cell. A cell of one line with quotes inside is only untidy.
-    No cell is put together: one that is not closed holds all lines behind it, of a file of any size.
-
-    >>> find_unclosed(["a,b", 'c,"two', 'lines" ,d', 'e,"f'], ",", '"')
-    4
-    """
-    behind = re.compile(rf"[ \t]*({re.escape(delimiter)}|[\r\n]|$)")
-    begins, opened = 1, 0
-    for number, line in enumerate(lines, start=1):
-        begins, at = begins if opened else number, 0
-        while True:
-            if not opened:
-                at = _find_opening(line, at, delimiter, quote)
-                opened = number if at else 0
-            closing = _find_closing(line, at, quote) if opened else -1
-            if closing < 0:
-                break
-            if opened < number and not behind.match(line, closing + 1):
-                return begins
-            opened, at = 0, closing + 1
-    return begins if opened else None
-
-
-def _find_opening(line: str, at: int, delimiter: str, quote: str) -> int:
-    """Return the place behind the quote with which the next quoted cell begins, or 0."""
-    if at == 0 and line.startswith(quote):
-        return 1
-    found = line.find(delimiter + quote, at)
-    return found + 2 if found >= 0 else 0
-
-
-def _find_closing(line: str, at: int, quote: str) -> int:
-    """Return the place of the quote that closes a cell, or -1; two of them are a character of the cell."""
-    found = line.find(quote, at)
-    while found >= 0 and line.startswith(quote, found + 1):
-        found = line.find(quote, found + 2)
-    return found
-
-
-# ---- A table as text
+# ---- How a text table is written
 
 
 _SAMPLE_LINES = 200
@@ -116,29 +32,29 @@ HEADER_WORDS = {
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text table is written; None means: find out from the file."""
+    """How a text table is written; None means that the file decides."""
 
     delimiter: str | None = None
     quote: str | None = None
     header: bool | None = None
     comments: bool = True
-    """Whether lines above a table may be comments."""
+    """Whether the lines above a table may be comments."""
 
 
 class TextFile:
-    """How a text table is written, as its dialect says or its first lines show, and its records."""
+    """A text table: how it is written, as its dialect or else its first lines say, and its records."""
 
-    def __init__(self, path: Path, given: Dialect, name: str, suffix: str) -> None:
+    def __init__(self, path: Path, dialect: Dialect, name: str, suffix: str) -> None:
         self._path = path
-        self._given = given
+        self._dialect = dialect
         self._name = name
         self._suffix = suffix
 
     @cached_property
     def has_header(self) -> bool:
-        """Whether the first line names the columns; a line that looks like the data below it does not."""
-        if self._given.header is not None:
-            return self._given.header
+        """Whether the first line names the columns; a line that looks like the data below does not."""
+        if self._dialect.header is not None:
+            return self._dialect.header
         first, later = self.sample[0], self.sample[1:]
         if any(names_a_column(cell, self._name) for cell in first):
             return True
@@ -149,37 +65,37 @@ class TextFile:
         )
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield every record that is not blank with the line it begins at, as the csv module reads it."""
+        """Yield every record that is not blank, as the csv module reads it, with its first line."""
         before = self._lines_above
-        begins = before + 1
+        first = before + 1
         with open_raw(self._path) as raw:
             lines = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
             reader = self._reader(islice(lines, before, None))
             for cells in reader:
                 if cells:
-                    yield begins, cells
-                begins = before + reader.line_num + 1
+                    yield first, cells
+                first = before + reader.line_num + 1
 
     def unclosed_line(self) -> int | None:
-        """Return the line of the first record with a quote that is not closed, if there is one."""
+        """Return the line of the first record whose quote is not closed, or None."""
         if not self.quote:
             return None
         with open_raw(self._path) as raw:
             lines = io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace", newline="")
             below = islice(lines, self._lines_above, None)
-            found = find_unclosed(below, self.delimiter, self.quote)
-            return None if found is None else self._lines_above + found
+            line = find_unclosed(below, self.delimiter, self.quote)
+            return None if line is None else self._lines_above + line
 
     def _reader(self, lines: Iterable[str]) -> Any:
         return csv_reader(lines, self.delimiter, self.quote)
 
     @cached_property
     def compression(self) -> str | None:
-        """How the file is compressed, if it is."""
+        """The compression of the file, or None."""
         with self._path.open("rb") as stream:
             zipped = stream.read(2) == _GZIP_MAGIC
         if not zipped and self._path.name.lower().endswith(".gz"):
-            raise SourceError(f"{self._path} is named .gz but is not gzipped")
+            raise SourceError(f"{self._path} is named .gz but is not gzipped; rename it, or compress it with gzip")
         return "gzip" if zipped else None
 
     @cached_property
@@ -193,37 +109,37 @@ class TextFile:
 
     @cached_property
     def _below(self) -> list[str]:
-        """The first lines that neither are blank nor begin as comments do; where all do so, they are the table."""
-        found = list(filter(str.strip, self._first_lines[self._marked :])) or list(filter(str.strip, self._first_lines))
-        if not found:
+        """The first lines without blank ones and comments; if all lines begin as comments do, they are the table."""
+        lines = list(filter(str.strip, self._first_lines[self._marked :])) or list(filter(str.strip, self._first_lines))
+        if not lines:
             raise SourceError(f"{self._path} has only blank lines and comments; a table has at least a header line")
-        return found
+        return lines
 
     @cached_property
     def _marked(self) -> int:
-        """How many lines at the beginning are blank or begin as comments do."""
-        is_above = _is_above if self._given.comments else _is_blank
+        """The number of leading lines that are blank or begin as comments do."""
+        is_above = _is_above if self._dialect.comments else _is_blank
         return sum(1 for _ in takewhile(is_above, self._first_lines))
 
     @cached_property
     def header_lines(self) -> int:
-        """How many lines to skip: the header and what is above it."""
+        """The number of lines to skip: the header and everything above it."""
         return self._lines_above + int(self.has_header)
 
     @cached_property
     def _lines_above(self) -> int:
-        """How many blank lines and comments stand above the table."""
+        """The number of blank lines and comments above the table."""
         marked = self._first_lines[: self._marked]
         if all(map(_is_blank, self._first_lines[self._marked :])):
             return sum(1 for _ in takewhile(_is_blank, marked))
-        if self.delimiter == " ":  # which cuts any comment
+        if self.delimiter == " ":  # a space cuts every comment into cells
             return self._marked
         above = [[] if _is_blank(line) else next(self._reader([line])) for line in marked]
         return self._marked - _count_own(above, list(self._reader(self._below)), self._name)
 
     @cached_property
     def comments(self) -> int:
-        """How many comments stand above the table."""
+        """The number of comments above the table."""
         return sum(not _is_blank(line) for line in self._first_lines[: self._lines_above])
 
     @cached_property
@@ -233,22 +149,22 @@ class TextFile:
 
     @cached_property
     def quote(self) -> str | None:
-        """The quote character: `"` in comma-separated files, none in others, unless it was given ("" for none)."""
-        if self._given.quote is not None:
-            return self._given.quote or None
+        """The quote character: that of the dialect ("" means none), else `"` in files with commas or semicolons."""
+        if self._dialect.quote is not None:
+            return self._dialect.quote or None
         return '"' if self.delimiter in ",;" else None
 
     @cached_property
     def delimiter(self) -> str:
-        """The delimiter that cuts the first line and at least half of the others into the same number of columns."""
-        if self._given.delimiter is not None:
-            return self._given.delimiter
+        """The delimiter that cuts the first line and at least half of the others into equally many columns."""
+        if self._dialect.delimiter is not None:
+            return self._dialect.delimiter
         usual = "," if self._suffix == ".csv" else "\t"  # titles have commas; texts with tabs between them are rare
         for delimiter in dict.fromkeys([usual, "\t", ",", ";", "|", " "]):
             if delimiter in "| " and all("::" in line for line in self._below):
                 raise SourceError(
-                    f"{self._path} has '::' between its columns, and a delimiter is one character; put tabs there, for "
-                    f"example with sed 's/::/\\t/g'"
+                    f"{self._path} has '::' between its columns, but a delimiter is one character; replace it by "
+                    f"tabs, for example with sed 's/::/\\t/g'"
                 )
             rows = list(csv_reader(self._below, delimiter, '"' if delimiter in ",;" else None))
             alike = sum(len(row) == len(rows[0]) for row in rows)
@@ -258,12 +174,12 @@ class TextFile:
 
 
 def _is_above(line: str) -> bool:
-    """Whether a line above a table may be none of its own: blank, or a comment as edge lists have them."""
+    """Whether a line looks as if it were above the table: blank, or a comment as in edge lists."""
     return _is_blank(line) or line.rstrip() in ("#", "%") or line.startswith(_COMMENT_MARKS)
 
 
 def unmarked(cell: str) -> str:
-    """Return the first cell of a header without the mark of a comment, if it has one."""
+    """Return the first cell of a header without its comment mark, if it has one."""
     return cell[2:] if cell.startswith(_COMMENT_MARKS) else cell
 
 
@@ -272,10 +188,10 @@ def _is_blank(line: str) -> bool:
 
 
 def _count_own(above: list[list[str]], below: list[list[str]], name: str) -> int:
-    """Return how many lines of those above a table are its own: a header that is marked, or ids such as `# 1 fan`.
+    """Return how many of the lines above a table belong to it: a commented header, or ids such as `# 1 fan`.
 
-    They are cut into as many cells as the lines below, and none is a header there. Above a table of numbers alone, a
-    line without words of headers is a comment.
+    Such lines have as many cells as those below, and the line below them is no header. Above a table of numbers alone,
+    a line without header words is a comment.
     """
     width = len(below[0])
     alike = [*takewhile(lambda row: len(row) in (0, width), reversed(above))]
@@ -289,31 +205,15 @@ def _count_own(above: list[list[str]], below: list[list[str]], name: str) -> int
 
 
 def csv_reader(lines: Iterable[str], delimiter: str, quote: str | None) -> Any:
-    """Read lines as records of cells; no quote means that quotes are characters like others."""
+    """Read lines as records of cells; without a quote character, quotes are ordinary characters."""
     csv.field_size_limit(2**31 - 1)
     if quote:
         return csv.reader(lines, delimiter=delimiter, quotechar=quote)
     return csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
 
 
-def open_raw(path: Path) -> BinaryIO:
-    """Open a file, unzipping it where it is gzipped, whatever its name says."""
-    stream = path.open("rb")
-    zipped = stream.peek(2)[:2] == _GZIP_MAGIC
-    if not zipped:
-        return stream
-    stream.close()
-    return cast(BinaryIO, gzip.open(path, "rb"))
-
-
-def read_start(path: Path) -> bytes:
-    """Return the first bytes of a file, unzipped."""
-    with open_raw(path) as stream:
-        return stream.read(4096)
-
-
 def names_a_column(cell: str, name: str) -> bool:
-    """Whether a cell of the first line is a word that headers have: an id, a usual name, or the file's own name."""
+    """Whether a cell of the first line is a header word: an id, a usual name, or a word of the file's name."""
     word = unmarked(cell).strip().lower()
     own = {part.removesuffix("s") for part in re.split(r"[_\-\s.]+", name.lower())}
     return word in HEADER_WORDS or word.endswith("_id") or cell.strip().endswith(("Id", "ID")) or word in own
@@ -328,7 +228,128 @@ def is_number(cell: str) -> bool:
     return True
 
 
+# ---- Quotes that are not closed
+
+
+class QuoteWatch:
+    """Wrap a stream of bytes and notice, while it is read, whether a line ends inside quotes.
+
+    In nearly every table each quote is closed in its own line, and then no further check is needed.
+    """
+
+    def __init__(self, stream: Any, quote: str) -> None:
+        self._stream = stream
+        self._quote = ord(quote)
+        self._open = 0
+        self.spans_lines = False
+        """Whether a quoted cell may contain a line end, or run into the end of the text."""
+
+    def read(self, size: int = -1) -> bytes:
+        """Read the next bytes."""
+        block: bytes = self._stream.read(size)
+        if block:
+            self._check(block)
+        else:
+            self.spans_lines |= bool(self._open)
+        return block
+
+    def _check(self, block: bytes) -> None:
+        count = block.count(self._quote)
+        if not self.spans_lines and (count or self._open):
+            values = np.frombuffer(block, dtype=np.uint8)
+            before = np.searchsorted(np.flatnonzero(values == self._quote), np.flatnonzero(values == ord("\n")))
+            self.spans_lines = bool(((before + self._open) % 2).any())
+        self._open = (self._open + count) % 2
+
+    @property
+    def closed(self) -> bool:
+        """Whether the stream is closed; Arrow asks for it."""
+        return bool(self._stream.closed)
+
+    def close(self) -> None:
+        """Close the stream."""
+        self._stream.close()
+
+
+def find_unclosed(lines: Iterable[str], delimiter: str, quote: str) -> int | None:
+    """Return the first line of the record whose quote is not closed, or None.
+
+    A quote is not closed if the text ends first, or if the quote that closes it, some lines below, is followed by more
+    than blanks: that one opens another cell. Quotes inside a cell of one line are only untidy. No cell is kept in
+    memory, because an unclosed one holds the whole rest of the file.
+
+    >>> find_unclosed(["a,b", 'c,"two', 'lines" ,d', 'e,"f'], ",", '"')
+    4
+    """
+    end_of_cell = re.compile(rf"[ \t]*({re.escape(delimiter)}|[\r\n]|$)")
+    first, opened = 1, 0
+    for number, line in enumerate(lines, start=1):
+        first, at = first if opened else number, 0
+        while True:
+            if not opened:
+                at = _find_opening(line, at, delimiter, quote)
+                opened = number if at else 0
+            closing = _find_closing(line, at, quote) if opened else -1
+            if closing < 0:
+                break
+            if opened < number and not end_of_cell.match(line, closing + 1):
+                return first
+            opened, at = 0, closing + 1
+    return first if opened else None
+
+
+def _find_opening(line: str, at: int, delimiter: str, quote: str) -> int:
+    """Return the position after the opening quote of the next quoted cell, or 0."""
+    if at == 0 and line.startswith(quote):
+        return 1
+    opening = line.find(delimiter + quote, at)
+    return opening + 2 if opening >= 0 else 0
+
+
+def _find_closing(line: str, at: int, quote: str) -> int:
+    """Return the position of the quote that closes a cell, or -1; a doubled quote is a character of the cell."""
+    closing = line.find(quote, at)
+    while closing >= 0 and line.startswith(quote, closing + 1):
+        closing = line.find(quote, closing + 2)
+    return closing
+
+
+# ---- Opening a file, and errors about it
+
+
+def open_raw(path: Path) -> BinaryIO:
+    """Open a file and unzip it if it is gzipped, whatever its name says."""
+    stream = path.open("rb")
+    if stream.peek(2)[:2] != _GZIP_MAGIC:
+        return stream
+    stream.close()
+    return cast(BinaryIO, gzip.open(path, "rb"))
+
+
+def read_start(path: Path) -> bytes:
+    """Return the first bytes of a file, unzipped."""
+    with open_raw(path) as stream:
+        return stream.read(4096)
+
+
 def not_utf8(error: UnicodeDecodeError) -> str:
-    """Say which byte is not text, and what to do."""
+    """Name the byte that is not UTF-8, and the next step."""
     byte = f"{error.object[error.start]:#04x}"
     return f"is not UTF-8 text (byte {byte}); convert it, for example with iconv -f WINDOWS-1252 -t UTF-8"
+
+
+@contextmanager
+def file_errors(path: Path) -> Iterator[None]:
+    """Turn the errors of the system and of Arrow about a file into a SourceError that names it."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise SourceError(f"no such file: {path}") from error
+    except PermissionError as error:
+        raise SourceError(f"no permission to read {path}") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise SourceError(f"{path} is a damaged gzip file ({error}); compress it or download it again") from error
+    except (pa.ArrowException, csv.Error) as error:
+        raise SourceError(f"{path} cannot be read: {first_line(error)}") from error
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read, it may be cut short: {first_line(error)}") from error

@@ -127,14 +127,14 @@ def node_table(ids: pa.Array, names: pa.Array | None, attributes: pa.Table, firs
 
 BATCH = 1 << 18
 """Rows that are in memory at a time, of each thing that goes through it."""
-_ROOM = "room"
+_SCRATCH = "scratch"
 _SIZE = re.compile(r"\d+(\.\d+)?\s*([KMGT]i?)?B", re.IGNORECASE)
 
 
 class BulkWriter:
-    """A store in the making: its database, its snapshot, and room for tables that are needed on the way.
+    """A store in the making: its database, its snapshot, and a scratch database.
 
-    `connection` sees the store's own tables, and as `room.…` what is thrown away at the end. Nodes and edges are
+    `connection` sees the store's own tables, and as `scratch.…` what is thrown away at the end. Nodes and edges are
     written by number, in the order that the layout given to `finish` has.
     """
 
@@ -173,7 +173,7 @@ class BulkWriter:
             write_matrix(self._snapshot, number, shape, *self._entries(number, relation))
         seal(self._snapshot, shapes, len(sizes))
         write_facts(self.connection, VersionFacts(0, sum(sizes.values()), self._edges, total, self._edge_sum))
-        run(self.connection, f"DETACH {_ROOM}")
+        run(self.connection, f"DETACH {_SCRATCH}")
         run(self.connection, "CHECKPOINT")
 
     def _entries(self, number: int, relation: Relation) -> tuple[int, Iterator[Entries]]:
@@ -220,15 +220,15 @@ def _filling(folder: Path, memory_limit: str) -> Iterator[BulkWriter]:
     if not _SIZE.fullmatch(memory_limit.strip()):
         raise QueryError(f"the memory limit {memory_limit!r} is no size; write it as 512MiB or 2GiB")
     library = duckdb()
-    room = folder / _ROOM
-    room.mkdir()
+    scratch = folder / _SCRATCH
+    scratch.mkdir()
     connection = library.connect(str(folder / DATABASE))
     try:
         run(connection, "SET enable_progress_bar = false")
         run(connection, f"SET memory_limit = '{memory_limit.strip()}'")
-        run(connection, f"SET temp_directory = '{_quoted(room / 'spilled')}'")
+        run(connection, f"SET temp_directory = '{_quoted(scratch / 'spilled')}'")
         run(connection, "PRAGMA force_compression = 'uncompressed'")  # of what is soon thrown away
-        run(connection, f"ATTACH '{_quoted(room / DATABASE)}' AS {_ROOM}")
+        run(connection, f"ATTACH '{_quoted(scratch / DATABASE)}' AS {_SCRATCH}")
         yield BulkWriter(folder, connection)
     except library.Error as error:
         if not isinstance(error, library.OutOfMemoryException) and "could not allocate" not in str(error):
@@ -236,7 +236,7 @@ def _filling(folder: Path, memory_limit: str) -> Iterator[BulkWriter]:
         raise WriteError(f"{memory_limit} of memory are not enough for this; give more, such as 4GiB") from error
     finally:
         connection.close()
-    shutil.rmtree(room)
+    shutil.rmtree(scratch)
     write_marker(folder)
 
 

@@ -1,8 +1,8 @@
-"""The files node.dat and link.dat, in which the heterogeneous graph benchmarks HGB and HNE come."""
+"""Read node.dat and link.dat, the format of the heterogeneous graph benchmarks HGB and HNE."""
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 from neupath.errors import SourceError
 from neupath.graph.hin import HIN, Edges
 from neupath.graph.schema import Relation
-from neupath.io.assembly import Choices, TripleTable, TypedTable, assemble_typed, to_weights
+from neupath.io.assembly import TripleTable, TypedTable, assemble_typed, to_weights
 from neupath.io.interop import repeats_backwards
-from neupath.io.row_errors import explained
+from neupath.io.sources import Place, ReadOptions
 from neupath.io.tables import TableFile
-from neupath.io.text_files import Dialect, not_utf8
+from neupath.io.text_files import Dialect, file_errors, not_utf8
 
 NODES, LINKS, MEANINGS = "node.dat", "link.dat", "info.dat"
 _COUNTS = "meta.dat"
@@ -25,22 +25,17 @@ _COUNTS = "meta.dat"
 
 @dataclass(frozen=True)
 class _Meanings:
-    """What the numbers of types and relations mean, as far as info.dat says."""
+    """The names that info.dat gives to the numbers of types and relations."""
 
     types: dict[str, str] = field(default_factory=dict)
     relations: dict[str, str] = field(default_factory=dict)
 
 
-def is_hgb(folder: Path) -> bool:
-    """Whether a folder is one of these benchmarks."""
-    return (folder / NODES).is_file() and (folder / LINKS).is_file()
-
-
-def read_hgb(folder: Path, choices: Choices) -> HIN:
+def read_hgb(folder: Path, options: ReadOptions) -> HIN:
     """Read node.dat (id, name, type, features) and link.dat (source, target, relation, weight), without features.
 
-    Types and relations are called what info.dat says, or by their numbers. A relation that only repeats another one
-    backwards, as these benchmarks have them, is left out.
+    info.dat names types and relations; without it their numbers are their names. A relation that only repeats another
+    one backwards, as is usual in these benchmarks, is left out.
     """
     meanings = _read_meanings(folder / MEANINGS)
     nodes, has_features = _read_nodes(folder / NODES, meanings)
@@ -49,16 +44,16 @@ def read_hgb(folder: Path, choices: Choices) -> HIN:
     notes = [f"{name} was left out: the graph is read from {NODES} and {LINKS}" for name in others]
     if has_features:
         notes.append(f"the features in {NODES} were left out")
-    return assemble_typed(nodes, links, replace(choices, notes=[*repeats, *notes]))
+    return assemble_typed(nodes, links, replace(options, notes=[*repeats, *notes]))
 
 
 def _read_nodes(path: Path, meanings: _Meanings) -> tuple[TypedTable, bool]:
-    """Return the nodes, and whether there are features; lines may have them or not, so this is no table."""
+    """Return the nodes, and whether there are features; some lines may have none, so node.dat is not a table."""
     ids, names, types, has_features = [], [], [], False
     for number, line in _lines(path):
         cells = line.split("\t", 3)
         if len(cells) < 3:
-            raise SourceError(f"{path}, line {number}: {line!r} is no id, name and type with tabs between them")
+            raise SourceError(f"{path}, line {number}: expected id, name and type with tabs between them, got {line!r}")
         ids.append(cells[0])
         names.append(cells[1])
         types.append(meanings.types.get(cells[2], cells[2]))
@@ -68,32 +63,32 @@ def _read_nodes(path: Path, meanings: _Meanings) -> tuple[TypedTable, bool]:
 
 
 def _read_links(path: Path, meanings: _Meanings) -> tuple[TripleTable, list[str]]:
-    """Return the links without those that repeat others, and what to say of them."""
+    """Return the links without those that repeat others, and notes on those left out."""
     file = TableFile(path, Dialect("\t", "", header=False))
     if len(file.columns) not in (3, 4):
         raise SourceError(
-            f"{path} has {len(file.columns)} columns; it must have source, target, relation and perhaps weight, with "
-            f"tabs between them"
+            f"{path}: expected the columns source, target, relation and perhaps weight, with tabs between them, got "
+            f"{len(file.columns)}"
         )
     table = file.read(file.columns, dict.fromkeys(file.columns, pa.string()))
-    kept, repeats = _without_repeats(table, file.place)
-    chosen = table.take(kept)
-    sources, targets, codes, *weights = (chosen[column].combine_chunks() for column in chosen.column_names)
-    named = pa.array([meanings.relations.get(code, code) for code in codes.to_pylist()], pa.string())
-    told = [
+    rows, repeats = _without_repeats(table, file.place)
+    links = table.take(rows)
+    sources, targets, codes, *weights = (links[column].combine_chunks() for column in links.column_names)
+    relations = pa.array([meanings.relations.get(code, code) for code in codes.to_pylist()], pa.string())
+    notes = [
         f"relation {meanings.relations.get(code, code)} was left out: it repeats "
         f"{meanings.relations.get(other, other)} backwards"
         for code, other in repeats
     ]
 
     def place(row: int) -> str:
-        return file.place(kept[row].as_py())
+        return file.place(rows[row].as_py())
 
-    return TripleTable(sources, named, targets, place, weights[0] if weights else None), told
+    return TripleTable(sources, relations, targets, place, weights[0] if weights else None), notes
 
 
-def _without_repeats(table: pa.Table, place: Callable[[int], str]) -> tuple[pa.Array, list[tuple[str, str]]]:
-    """Return the rows to keep, and each relation that is left out with the one it repeats."""
+def _without_repeats(table: pa.Table, place: Place) -> tuple[pa.Array, list[tuple[str, str]]]:
+    """Return the rows to read, and each relation that is left out with the one it repeats."""
     both = pa.chunked_array([*table["1"].chunks, *table["2"].chunks]).combine_chunks().dictionary_encode().indices
     ends = both.to_numpy(zero_copy_only=False).astype(np.int64)
     sources, targets = ends[: len(table)], ends[len(table) :]
@@ -126,15 +121,15 @@ def _read_meanings(path: Path) -> _Meanings:
         types = {str(code): str(name) for code, name in content["node.dat"]["node type"].items()}
         relations = {str(code): str(link["meaning"]) for code, link in content["link.dat"]["link type"].items()}
     except (KeyError, TypeError, AttributeError) as error:
-        raise SourceError(f"{path} does not say what the types of node.dat and link.dat mean; remove it") from error
+        raise SourceError(f"{path} does not name the types of {NODES} and {LINKS}; remove it") from error
     except json.JSONDecodeError:
         types, relations = _section(text, "TYPE", 1), _section(text, "LINK", 3)
     return _Meanings(types, {code: _relation_name(meaning) for code, meaning in relations.items()})
 
 
 def _section(text: str, header: str, column: int) -> dict[str, str]:
-    """Return a column of a table in info.dat by the first one; it ends at a line that has no number."""
-    found: dict[str, str] = {}
+    """Map the first column of a table in info.dat to another; the table ends at a line without a number."""
+    names: dict[str, str] = {}
     inside = False
     for line in text.splitlines():
         cells = re.split(r"\s*\t\s*", line.strip())
@@ -142,22 +137,22 @@ def _section(text: str, header: str, column: int) -> dict[str, str]:
         if cells[:1] == [header]:
             inside = True
         elif inside and len(cells) > column and cells[0].isdigit():
-            found[cells[0]] = cells[column]
+            names[cells[0]] = cells[column]
         else:
             inside = False
-    return found
+    return names
 
 
 def _relation_name(meaning: str) -> str:
-    """Return what stands between the types, as cite in paper-cite-paper, or else both of them."""
+    """Return the words between the types, such as cite in paper-cite-paper, or else both types."""
     words: Sequence[str] = re.split(r"-+>?", meaning)
     return "_".join(words[1:-1]) or "_".join(words)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines that are not blank, with their numbers."""
+    """Yield the non-blank lines with their numbers."""
     try:
-        with explained(path), path.open(encoding="utf-8-sig") as lines:
+        with file_errors(path), path.open(encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     yield number, line.rstrip("\n")
@@ -165,7 +160,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
         raise SourceError(f"{path} {not_utf8(error)}") from error
 
 
-def _place(path: Path) -> Callable[[int], str]:
+def _place(path: Path) -> Place:
     def find(row: int) -> str:
         return next(f"{path}, line {number}" for at, (number, _) in enumerate(_lines(path)) if at == row)
 

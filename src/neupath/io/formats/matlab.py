@@ -1,4 +1,4 @@
-"""MATLAB files with one sparse matrix a relation, such as the ACM network of the NeuPath paper."""
+"""Read MATLAB files with one sparse matrix per relation, such as the ACM network of the NeuPath paper."""
 
 import re
 from collections.abc import Mapping
@@ -25,19 +25,22 @@ _KEY = re.compile(r"^(?P<source>[A-Za-z0-9]+?)(?:_?vs_?|_to_|_2_|2|_)(?P<target>
 def read_mat(path: Path, settings: Config, duplicates: Duplicates | None = None) -> HIN:
     """Read the relations of a .mat file; a key such as PvsA, movie_actor or user2item names the two types.
 
-    `ACM.mat` is known by its keys PvsA, PvsC and AvsF: of it these three are taken, as in the paper.
+    A file with the keys PvsA, PvsC and AvsF is `ACM.mat`; only these three are read, as in the paper.
     """
-    content = _load(path)
+    content = _read(path)
     acm = all(key in content for key in ACM_KEYS)
     usual = ACM_KEYS if acm else tuple(key for key, value in content.items() if _KEY.match(key) and _is_relation(value))
     keys = tuple(settings.take) or usual
     for key in keys:
         if key not in content or not _KEY.match(key):
-            raise SourceError(f"{path} has no relation matrix {key!r} to take (it has {listed(usual) or 'none'})")
+            raise SourceError(
+                f"{path} has no relation matrix {key!r} to take (it has {listed(usual) or 'none'}); correct take "
+                f"in graph.toml"
+            )
     if not keys:
         raise SourceError(
             f"{path} has no relation matrices: it needs keys such as PvsA or movie_actor that hold 2-D numeric "
-            f"matrices, and has {listed(content) or 'none'}"
+            f"matrices, but has {listed(content) or 'none'}"
         )
     known: Mapping[str, str] = ACM_TYPES if acm else {}
     matrices = {key: _as_coo(path, key, content[key]) for key in keys}
@@ -61,12 +64,12 @@ def read_mat(path: Path, settings: Config, duplicates: Duplicates | None = None)
     ]
     used = {*keys, *(letters.get(t, t) for t in sizes)}
     others = [key for key in content if key not in used]
-    notes = [f"of {path.name}, {listed(others)} were left out"] if others else []
-    letters_given = dict(known) | dict(settings.abbreviations)
-    return HIN.build(nodes, edges, duplicates=duplicates or "count", abbreviations=letters_given, notes=notes)
+    notes = [f"{path.name}: {listed(others)} {'were' if others[1:] else 'was'} left out"] if others else []
+    abbreviations = dict(known) | dict(settings.abbreviations)
+    return HIN.build(nodes, edges, duplicates=duplicates or "count", abbreviations=abbreviations, notes=notes)
 
 
-def _load(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as stream:
             content = scipy.io.loadmat(stream)  # type: ignore[arg-type]
@@ -109,7 +112,7 @@ def _as_coo(path: Path, key: str, value: Any) -> "coo_array[np.float64]":
 
 
 def _names(value: object, size: int) -> pa.Array | None:
-    """Return the names in a MATLAB cell array of texts, where there is one of the right length."""
+    """Return the names in a MATLAB cell array of texts of the right length, or None."""
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "OU" or value.size != size:
         return None
     return pa.array([str(np.ravel(cell)[0]) if np.size(cell) else "" for cell in value.ravel()])

@@ -1,4 +1,4 @@
-"""Sources of tables that do not fit into memory: read in parts, numbered, joined and sorted in a database."""
+"""Import tables that do not fit into memory: read in batches, numbered, joined and sorted in a database."""
 
 from neupath.io.out_of_core.import_store import import_store
 
