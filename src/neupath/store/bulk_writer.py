@@ -23,6 +23,7 @@ from neupath.store.database import (
     VersionFacts,
     create_tables,
     duckdb,
+    node_columns,
     run,
     run_on,
     sync,
@@ -31,7 +32,6 @@ from neupath.store.database import (
 )
 from neupath.store.edge_matrices import add, edge_sum, node_sum, once
 from neupath.store.snapshots import Entries, Snapshot, map_nodes, seal, write_matrix, write_snapshot, writing_nodes
-from neupath.store.versions import node_columns
 
 # ---- Writing a graph as a new store
 

@@ -13,10 +13,10 @@ import pyarrow as pa
 from neupath.errors import GraphError, listed
 from neupath.graph.nodes import Id
 from neupath.graph.schema import Relation, Schema
-from neupath.store.database import VersionFacts, insert_rows, insert_table, run, transaction, write_facts
+from neupath.store.database import VersionFacts, insert_rows, insert_table, node_columns, run, transaction, write_facts
 from neupath.store.edge_matrices import add, edge_sum, one_node_sum
 from neupath.store.update import Edge, Node, Update
-from neupath.store.versions import Change, EdgeChange, Head, Pair, node_columns
+from neupath.store.versions import Change, EdgeChange, Head, Pair
 
 _MAX_PROBLEMS = 20
 _MAX_LETTERS = 100

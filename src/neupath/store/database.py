@@ -151,6 +151,11 @@ def create_tables(connection: Any, layout: StoreLayout) -> None:
     run(connection, "INSERT INTO facts VALUES (?)", [layout.to_json()])
 
 
+def node_columns(count: int) -> list[str]:
+    """Return the names of the attribute columns in the database; the layout holds their own names."""
+    return [f"a{number}" for number in range(count)]
+
+
 def read_layout(connection: Any) -> StoreLayout:
     """Return what the tables hold."""
     return StoreLayout.from_json(run(connection, "SELECT content FROM facts")[0][0])

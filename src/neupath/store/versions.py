@@ -12,7 +12,7 @@ import pyarrow as pa
 from neupath.graph.hin import HIN, Csr, Floats
 from neupath.graph.nodes import Id, Mask, Nodes, Rows
 from neupath.graph.schema import Relation
-from neupath.store.database import StoreLayout, VersionFacts, read_facts, read_layout, run
+from neupath.store.database import StoreLayout, VersionFacts, node_columns, read_facts, read_layout, run
 from neupath.store.edge_matrices import both_ways, from_edges, grown_matrix, overlaid, restricted
 from neupath.store.snapshots import Snapshot, read_snapshot, versions_of
 
@@ -20,11 +20,6 @@ from neupath.store.snapshots import Snapshot, read_snapshot, versions_of
 
 
 Edges = tuple[Rows, Rows, Floats]
-
-
-def node_columns(count: int) -> list[str]:
-    """Return what the columns of attributes are called in the database, where any name will do."""
-    return [f"a{number}" for number in range(count)]
 
 
 def read_version(connection: Any, folder: Path, version: int | None = None) -> HIN:
