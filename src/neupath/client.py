@@ -20,9 +20,7 @@ from neupath.engine.hits import Hits
 from neupath.errors import NeuPathError, QueryError
 from neupath.graph.nodes import Id
 
-# ---- Calls
-
-
+# ---- Calls ---------------------------------------------------------------------------------------
 JSON = "application/json"
 
 
@@ -154,9 +152,7 @@ def _checked(response: HTTPResponse) -> HTTPResponse:
     raise ServiceError(response.status, sentence, float(wait) if wait.isdecimal() else None)
 
 
-# ---- Jobs of a service
-
-
+# ---- Jobs of a service ---------------------------------------------------------------------------
 _PAUSE = 1.0
 """Seconds before a stream that broke off is opened again."""
 _MOST_FAILURES = 30
@@ -256,9 +252,7 @@ def read_events(lines: Iterable[bytes]) -> Iterator[Event]:
             fields = {}
 
 
-# ---- Client
-
-
+# ---- Client --------------------------------------------------------------------------------------
 Line = Sequence[Any] | Mapping[str, Any]
 _ARROW = "application/vnd.apache.arrow.stream"
 

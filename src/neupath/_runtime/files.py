@@ -12,9 +12,8 @@ from uuid import uuid4
 
 from neupath.errors import WriteError
 
-# ---- Writing files and folders so that nobody ever sees half of one
 
-
+# ---- Writing files and folders so that nobody ever sees half of one ------------------------------
 def check_folder(folder: Path) -> None:
     """Refuse a folder that could not be written to, before work is done that ends in it."""
     nearest = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
@@ -59,9 +58,7 @@ def _temporary(path: Path) -> Path:
     return path.parent / f".{path.stem}-{uuid4().hex[:8]}{path.suffix}"
 
 
-# ---- Locks
-
-
+# ---- Locks ---------------------------------------------------------------------------------------
 logger = logging.getLogger("neupath")
 _WITHOUT_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
 

@@ -24,9 +24,7 @@ def track(items: Sequence[T], stage: str, progress: Progress) -> Iterator[T]:
     progress(stage, len(items), len(items))
 
 
-# ---- Old protocols; each room replaces its uses of them with Progress, then this section goes
-
-
+# ---- Old protocols; each room replaces its uses of them with Progress, then this section goes ----
 class IterableProgress(Protocol):
     """Wraps a sequence so that going through it is shown under a title."""
 

@@ -23,9 +23,7 @@ from neupath.io import BUILT_IN, PUBLIC, fetch, import_store, public_dataset, wr
 from neupath.store import Store, open_store, read_update
 from neupath.store import check as check_store
 
-# ---- import, update, export and check
-
-
+# ---- import, update, export and check ------------------------------------------------------------
 Folder = Annotated[Path, typer.Argument(metavar="STORE", help="The folder of a store, made by 'neupath import'.")]
 
 
@@ -151,9 +149,7 @@ def check(store: Folder, as_json: Json = False) -> None:
         raise typer.Exit(1)
 
 
-# ---- datasets
-
-
+# ---- datasets ------------------------------------------------------------------------------------
 datasets_app = typer.Typer(help="List the built-in and the known public graphs; fetch a public one with 'get'.")
 
 

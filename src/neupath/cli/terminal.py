@@ -34,9 +34,7 @@ from neupath.learn.inference import Inferred, Suggestion
 from neupath.learn.labels import Protocol
 from neupath.measures import GRAPH_MEASURES, MEASURES
 
-# ---- Progress
-
-
+# ---- Progress ------------------------------------------------------------------------------------
 T = TypeVar("T")
 
 
@@ -153,9 +151,7 @@ class StageBar:
         self._bars(title, done, total)
 
 
-# ---- Rendering
-
-
+# ---- Rendering -----------------------------------------------------------------------------------
 _BAR = 10
 _ERRORS = [("rmse", "held-out RMSE"), ("r2", "held-out R²")]
 
@@ -371,9 +367,7 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else "�" for character in text)
 
 
-# ---- The options that several commands share
-
-
+# ---- The options that several commands share -----------------------------------------------------
 Graph = Annotated[
     str,
     typer.Argument(
@@ -416,9 +410,7 @@ ProtocolOption = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-# ---- What every command does with a graph and a terminal
-
-
+# ---- What every command does with a graph and a terminal -----------------------------------------
 out = Console()
 err = Console(stderr=True)
 

@@ -33,9 +33,8 @@ from neupath.learn.labels import Protocol
 from neupath.learn.registry import learning_from, load_scorer
 from neupath.measures import measure_named
 
-# ---- train and evaluate
 
-
+# ---- train and evaluate --------------------------------------------------------------------------
 def train(
     graph: Graph,
     out_folder: Annotated[Path, typer.Option("--out", help="The folder to save the model to.")],
@@ -212,9 +211,7 @@ def compare_on_test(
     return compare(scorer, teacher, _test_queries(hin, teacher, queries, seed), protocol)
 
 
-# ---- reproduce
-
-
+# ---- reproduce -----------------------------------------------------------------------------------
 _FOLDER = Path("reproduced")
 
 

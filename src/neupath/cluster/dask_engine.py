@@ -47,9 +47,7 @@ from neupath.io.load import find_tables
 from neupath.io.sources import RelationTables
 from neupath.measures import PathMeasure
 
-# ---- Dask
-
-
+# ---- Dask ----------------------------------------------------------------------------------------
 _TASKS_A_WORKER = 2
 
 
@@ -176,8 +174,6 @@ def _report(numbers: Sequence[int], on_block: OnBlock) -> None:
 
 
 # ---- Joining a folder of Parquet tables on a cluster, from the tables to the result, where no process holds the graph
-
-
 def plan_folder(
     folder: str | Path,
     *,

@@ -32,9 +32,7 @@ from neupath.io.assembly import (
 from neupath.io.tables import TableFile, cast_columns, check_parts
 from neupath.io.text_files import file_errors
 
-# ---- Chunks
-
-
+# ---- Chunks --------------------------------------------------------------------------------------
 _MOST_ROWS = 1 << 20
 _BATCH_ROWS, _BATCH_BYTES = 1 << 16, 1 << 20
 
@@ -114,9 +112,7 @@ def digest_part(path: Path) -> str:
         return file_digest(stream, "sha256").hexdigest()
 
 
-# ---- Ids
-
-
+# ---- Ids -----------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Ids:
     """The ids of a node type in node order; file f has those of the rows starts[f] to starts[f+1]."""
@@ -167,13 +163,11 @@ def read_batch(path: Path, number: int) -> pa.RecordBatch:
         return pa.ipc.open_file(source).get_batch(number)
 
 
-# ---- Numbering
+# ---- Numbering -----------------------------------------------------------------------------------
 # A chunk of a column lists its distinct ids in buckets, by a hash (`split_ids`). A bucket finds where each of its ids
 # stands first (`gather_bucket`). Sorted by that place, chunk by chunk, they are the nodes in order (`order_ids`). Buckets
 # then learn the numbers of their ids (`number_bucket`), and with them chunks those of the ids they listed. An id that
 # many edges name is listed once a chunk: a hub is no more work than any other id.
-
-
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _POWERS = np.cumprod(np.full(1024, 0x100000001B3, dtype=np.uint64))
 _HASHED_AT_ONCE = 1 << 16
@@ -416,12 +410,10 @@ def _file(folder: Path, what: str, number: int) -> Path:
     return folder / f"{what}-{number:06}"
 
 
-# ---- Numbered edges
+# ---- Numbered edges ------------------------------------------------------------------------------
 # A chunk is numbered whole, wherever its edges lead, so that the edges of a hub are spread over the tasks as those of any
 # other node are. A strip of rows is then gathered from all chunks, each row in the order of the table: parallel edges
 # add up in the order in which `load` adds them, and are the same to the bit.
-
-
 _BINS = 1 << 14
 """Into how many stretches of nodes edges are counted; strips are cut between them."""
 _EMPTY, _DANGLING, _WEIGHT = "empty", "dangling", "weight"

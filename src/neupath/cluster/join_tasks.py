@@ -24,9 +24,7 @@ from neupath.errors import QueryError
 from neupath.graph.hin import Csr, Floats, freeze
 from neupath.graph.nodes import Rows
 
-# ---- Room
-
-
+# ---- Room ----------------------------------------------------------------------------------------
 _BASE = 320 << 20
 """Bytes of a worker before it has any work: Python, the kernels, and what they compile."""
 _AN_ENTRY = 96
@@ -64,9 +62,7 @@ def memory_budget(memory: int, job: JoinJob | None = None) -> MemoryBudget:
     )
 
 
-# ---- What a worker does of a join
-
-
+# ---- What a worker does of a join ----------------------------------------------------------------
 QUERIES, LEFT_NORMS, RIGHT_NORMS = "queries.npy", "left-norms.npy", "right-norms.npy"
 
 

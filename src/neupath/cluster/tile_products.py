@@ -18,9 +18,7 @@ from neupath.graph.hin import Csr, Floats, freeze
 from neupath.graph.schema import Link
 from neupath.measures.path_measure import Leg
 
-# ---- Steps
-
-
+# ---- Steps ---------------------------------------------------------------------------------------
 Counts = NDArray[np.int64]
 _MOST_STRIPS = 1024
 _MOST_SQUARED = 64
@@ -111,9 +109,7 @@ def _bound_columns(steps: Sequence[Csr]) -> Floats:
     return paths
 
 
-# ---- Products
-
-
+# ---- Products ------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Multiplied:
     """The factors of a path on disk, and their norms; without `right`, it is `left` transposed."""
@@ -228,9 +224,7 @@ def _added_up(counts: Counts, cut: Cut) -> Counts:
     return np.array([counts[first:last].sum() for first, last in pairwise(cut)], dtype=np.int64)
 
 
-# ---- Legs
-
-
+# ---- Legs ----------------------------------------------------------------------------------------
 Linked = tuple[tuple[Tiles, bool], ...]
 """The tiles of each link of a step, and whether they are to be transposed."""
 

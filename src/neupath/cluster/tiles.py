@@ -16,8 +16,6 @@ from neupath._runtime.files import write_whole
 from neupath.graph.hin import Csr, Floats, freeze
 
 # ---- What each thread of a worker read last, for its next task; one at a time, so that its memory is bounded
-
-
 T = TypeVar("T")
 _last: dict[int, tuple[Hashable, object]] = {}
 
@@ -37,8 +35,6 @@ def forget() -> None:
 
 
 # ---- Several arrays in one file, one after the other in NumPy's own format, of which a stretch can be read alone
-
-
 Array = NDArray[Any]
 
 
@@ -69,11 +65,9 @@ def _read(stream: BinaryIO, size: int, first: int, last: int | None) -> Iterator
         stream.seek(begins + count * kind.itemsize)
 
 
-# ---- Tiles
+# ---- Tiles ---------------------------------------------------------------------------------------
 # Rows and columns are cut, never sums: an entry of a product of strips is added up in the same order as in the product of
 # the whole matrices, and is the same to the bit.
-
-
 Cut = tuple[int, ...]
 """Where stretches of rows or columns begin, and where the last one ends."""
 

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 
-# ---- Starting processes that Ctrl-C in a terminal does not reach
-
-
+# ---- Starting processes that Ctrl-C in a terminal does not reach ---------------------------------
 @contextmanager
 def uninterrupted() -> Iterator[None]:
     """Put off Ctrl-C while a cluster is started, and keep it from the processes and threads that this starts."""
@@ -51,9 +49,7 @@ def _put_off() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
-# ---- Absence
-
-
+# ---- Absence -------------------------------------------------------------------------------------
 logger = logging.getLogger("neupath")
 PATIENCE = 120.0
 """Seconds without any worker after which a join gives up."""
@@ -100,9 +96,7 @@ class WorkerWatchdog:
             return True
 
 
-# ---- Workers
-
-
+# ---- Workers -------------------------------------------------------------------------------------
 T = TypeVar("T")
 _logger = logging.getLogger("distributed")
 _SECONDS_TO_ANSWER = 20

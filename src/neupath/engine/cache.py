@@ -106,8 +106,7 @@ class LRU(Generic[K, V]):
         self.bytes -= size
 
 
-# ---- Matrices derived from a graph
-
+# ---- Matrices derived from a graph ---------------------------------------------------------------
 LIMIT = "NEUPATH_CACHE_BYTES"
 """The environment variable that limits the cache of one graph, in bytes; by default a quarter of the memory."""
 _LITTLE = 1 << 26

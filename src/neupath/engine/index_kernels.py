@@ -6,8 +6,7 @@ from neupath._runtime.hashing import mix64
 from neupath.engine.product_kernels import compiled, insert, normalised, ranks_below
 from neupath.engine.products import Normalisation
 
-# ---- Building the index
-
+# ---- Building the index --------------------------------------------------------------------------
 _mix64 = compiled(mix64)
 
 
@@ -80,10 +79,8 @@ def transpose_rows(indptr, indices, data, rows, width):
     return starts, labels, values
 
 
-# ---- Numba kernels of the index
+# ---- Numba kernels of the index ------------------------------------------------------------------
 # Sums run in the order of the query's row, as in the kernels without an index, so that scores are the same to the bit.
-
-
 _NONE, _DICE, _COSINE = int(Normalisation.NONE), int(Normalisation.DICE), int(Normalisation.COSINE)
 _SLACK = 1e-9
 """How far bounds are widened against rounding."""
@@ -354,9 +351,7 @@ def scatter_only(left, postings, num_labels, groups):
     return total
 
 
-# ---- Numba kernels from groups of like rows back to rows
-
-
+# ---- Numba kernels from groups of like rows back to rows -----------------------------------------
 _COSINE_ = int(Normalisation.COSINE)
 
 

@@ -36,9 +36,8 @@ _MOST_RANKED, _MOST_IN_RANGE = 1 << 22, 1 << 24
 OnBlock = Callable[[int], None]
 """Called with the number of each block that is finished."""
 
-# ---- What is joined
 
-
+# ---- What is joined ------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class JoinOptions:
     """What a join finds: `k` hits per query, or with k = None all of at least `min_score`.
@@ -150,9 +149,7 @@ class Joined:
         }  # fmt: skip
 
 
-# ---- Joining
-
-
+# ---- Joining -------------------------------------------------------------------------------------
 class JoinEngine(ABC):
     """Ranks the queries of a join, in this process or elsewhere."""
 
@@ -308,9 +305,7 @@ def check_out(out: Path) -> None:
     check_folder(out.parent)
 
 
-# ---- The result: tables of hits
-
-
+# ---- The result: tables of hits ------------------------------------------------------------------
 def hit_schema(query_type: pa.DataType, target_type: pa.DataType) -> pa.Schema:
     """Return the columns of a join's result."""
     return pa.schema([("query", query_type), ("rank", pa.int64()), ("target", target_type), ("score", pa.float64())])
@@ -405,8 +400,7 @@ def _writing(path: Path) -> Iterator[None]:
         raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-# ---- The folder of finished blocks
-
+# ---- The folder of finished blocks ---------------------------------------------------------------
 MANIFEST = "join.json"
 _SHOWN = ("k", "min_score", "block")
 _WORDS = {

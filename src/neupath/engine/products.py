@@ -19,9 +19,8 @@ from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.metapath import MetaPath, Step
 from neupath.graph.nodes import Rows
 
-# ---- Normalisation
 
-
+# ---- Normalisation -------------------------------------------------------------------------------
 class Normalisation(IntEnum):
     """What is made of m = M[x,y], the paths between two nodes, by dx and dy, the paths of each to itself."""
 
@@ -33,9 +32,7 @@ class Normalisation(IntEnum):
     """s = m / √(dx·dy)"""
 
 
-# ---- Chains
-
-
+# ---- Chains --------------------------------------------------------------------------------------
 _ENTRY = 12
 """Bytes of one entry of a product: its value and its column."""
 _COPIES = 4
@@ -152,8 +149,6 @@ def tidy(matrix: Csr) -> Csr:
 
 
 # ---- Products along a MetaPath in two factors, or as a chain where these don't fit into memory, with their norms
-
-
 logger = logging.getLogger("neupath")
 LARGEST = 2.0**1022
 """The largest norm of which a float can hold the sum of two."""

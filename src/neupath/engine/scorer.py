@@ -26,9 +26,7 @@ from neupath.graph.hin import HIN, Floats
 from neupath.graph.nodes import Id, Mask, Nodes, Rows
 from neupath.graph.schema import Relation
 
-# ---- Scorer
-
-
+# ---- Scorer --------------------------------------------------------------------------------------
 FILE = "config.json"
 _QUERIES_AT_ONCE = 64
 """Queries whose scores with every target are held at once."""

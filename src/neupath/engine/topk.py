@@ -18,9 +18,7 @@ from neupath.errors import QueryError
 from neupath.graph.hin import Floats
 from neupath.graph.nodes import Mask, Rows
 
-# ---- Threads
-
-
+# ---- Threads -------------------------------------------------------------------------------------
 _BLOCK = 1024
 """Queries a thread takes at a time."""
 FEW = 16
@@ -90,9 +88,7 @@ def _count_threads(threads: int | None) -> int:
     return threads
 
 
-# ---- Ranking
-
-
+# ---- Ranking -------------------------------------------------------------------------------------
 _LIGHT = 500
 """Additions of a mean query below which listing what it meets is all there is to gain."""
 _HEAVY = 2000
@@ -333,9 +329,7 @@ def with_unrelated(ranking: Ranking, skipped: Rows, k: int, num_targets: int, ca
     return Ranking(rows, scores, sizes)
 
 
-# ---- Thresholds
-
-
+# ---- Thresholds ----------------------------------------------------------------------------------
 def range_of_product(
     factors: Factors, normalisation: int, queries: Rows, skipped: Rows, least: float, threads: int | None = None
 ) -> HitLists:

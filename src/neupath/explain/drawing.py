@@ -29,9 +29,7 @@ Spot = tuple[int, PathNode]
 """A node at a position of the path; a node can have several."""
 
 
-# ---- Explanations
-
-
+# ---- Explanations --------------------------------------------------------------------------------
 def draw_explanation(explanation: Explanation, path: str | Path) -> Path:
     """Draw the path instances of an explanation; thicker lines carry more of the score.
 
@@ -130,9 +128,7 @@ def _short(text: str) -> str:
     return textwrap.shorten(clean, 28, placeholder="…") if " " in clean else clean[:27] + "…" * (len(clean) > 27)
 
 
-# ---- Learning curves
-
-
+# ---- Learning curves -----------------------------------------------------------------------------
 def draw_curve(log: Sequence[Mapping[str, float]], path: str | Path) -> Path:
     """Draw training and validation errors over the epochs of a log to an SVG, PNG or PDF file."""
     figure, axes = _figure((6, 3.6))
@@ -149,9 +145,7 @@ def draw_curve(log: Sequence[Mapping[str, float]], path: str | Path) -> Path:
         return _write(figure, Path(path))
 
 
-# ---- Figures and files
-
-
+# ---- Figures and files ---------------------------------------------------------------------------
 def _figure(size: tuple[float, float]) -> tuple[Figure, Axes]:
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)

@@ -17,9 +17,8 @@ from neupath.graph.metapath import MetaPath, Step, arrow
 from neupath.graph.nodes import Id
 from neupath.measures import Combination, PathMeasure, measure_named
 
-# ---- The explanation of one meta-path
 
-
+# ---- The explanation of one meta-path ------------------------------------------------------------
 @dataclass(frozen=True)
 class PathNode:
     """A node on a path."""
@@ -206,9 +205,7 @@ def _link(hin: HIN, step: Step, source: int, target: int) -> str:
     return arrow(tuple(link for link in step.links if hin.matrix(link)[source, target] > 0))
 
 
-# ---- Walks between two rows
-
-
+# ---- Walks between two rows ----------------------------------------------------------------------
 class _Walks:
     """The walks between two rows along a chain of matrices: their number, total weight, and the heaviest one by one.
 
@@ -265,9 +262,7 @@ def _best_onward(step: Csr, best: Floats) -> Floats:
     return result
 
 
-# ---- Combinations and learned models
-
-
+# ---- Combinations and learned models -------------------------------------------------------------
 @dataclass(frozen=True)
 class ExplainedPart:
     """One meta-path of a combination: its weight, what it adds to the score, and the paths behind it."""

@@ -8,9 +8,7 @@ from itertools import islice, pairwise
 from neupath.errors import MetaPathError, did_you_mean, listed
 from neupath.graph.schema import Link, Schema
 
-# ---- The notation of meta-paths
-
-
+# ---- The notation of meta-paths ------------------------------------------------------------------
 Links = tuple[Link, ...]
 
 
@@ -226,9 +224,7 @@ class _PathReader:
         return chosen
 
 
-# ---- MetaPath
-
-
+# ---- MetaPath ------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Step:
     """One step of a meta-path: the links it may follow, all between the same two types."""

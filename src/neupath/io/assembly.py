@@ -28,9 +28,8 @@ from neupath.io.sources import (
     place_in_files,
 )
 
-# ---- Reading the tables of a source
 
-
+# ---- Reading the tables of a source --------------------------------------------------------------
 def read_tables(source: TableSource) -> HIN:
     """Read the tables of a source as a graph."""
     return _read_relations(source) if isinstance(source, RelationTables) else _read_triples(source)
@@ -72,9 +71,7 @@ def _repeat(node_type: str, count: int) -> pa.Array:
     return pa.array(np.full(count, node_type), pa.string())
 
 
-# ---- One table per node type and relation: ids become rows
-
-
+# ---- One table per node type and relation: ids become rows ---------------------------------------
 @dataclass(frozen=True)
 class NodeTable:
     """The nodes of one type: ids, and names and attributes where there are any."""
@@ -170,9 +167,7 @@ def _build(nodes: Iterable[Nodes], edges: Iterable[Edges], options: ReadOptions)
     )
 
 
-# ---- One table of all nodes and one of all edges
-
-
+# ---- One table of all nodes and one of all edges -------------------------------------------------
 @dataclass(frozen=True)
 class TypedTable:
     """Nodes of all types in one table; ids are unique across types."""
@@ -264,9 +259,7 @@ def _positions(codes: NDArray[np.int64], count: int) -> Rows:
     return positions
 
 
-# ---- Checks of ids and weights, shared by the three readers
-
-
+# ---- Checks of ids and weights, shared by the three readers --------------------------------------
 INTEGERS = r"^(0|-?[1-9][0-9]{0,17})$"
 _WEIGHT = r"^\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
@@ -319,9 +312,7 @@ def to_weights(column: pa.Array | None, place: Place) -> Floats | None:
     return np.asarray(weights, dtype=np.float64)
 
 
-# ---- Errors of one row, shared by the three readers; a place is the file and the line
-
-
+# ---- Errors of one row, shared by the three readers; a place is the file and the line ------------
 def empty_id(place: str) -> GraphError:
     """Return the error of a node without an id."""
     return GraphError(f"{place}: the node has an empty id; every node needs one")

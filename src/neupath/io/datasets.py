@@ -35,9 +35,7 @@ from neupath.io.folder import recognise_folder
 from neupath.io.tables import TableFile
 from neupath.io.text_files import Dialect
 
-# ---- The worked example of the PathSim paper
-
-
+# ---- The worked example of the PathSim paper -----------------------------------------------------
 VENUES = ("SIGMOD", "VLDB", "ICDE", "KDD")
 PAPERS_AT = {
     "Mike": (2, 1, 0, 0),
@@ -70,9 +68,7 @@ def toy() -> HIN:
     )
 
 
-# ---- The standard library of the running Python
-
-
+# ---- The standard library of the running Python --------------------------------------------------
 _NOT_LIBRARY = {
     "site-packages", "dist-packages", "__pycache__", "test", "tests", "idlelib", "lib2to3", "turtledemo",
 }  # fmt: skip
@@ -238,9 +234,7 @@ def _to_nodes(node_type: str, ids: Sequence[str]) -> Nodes:
     return Nodes(node_type, pa.array(ids, pa.string()), names)
 
 
-# ---- Public graphs
-
-
+# ---- Public graphs -------------------------------------------------------------------------------
 _GITHUB = "https://raw.githubusercontent.com"
 _GITHUB_LARGE = "https://media.githubusercontent.com/media"
 _TIMEOUT = 30
@@ -411,9 +405,7 @@ def _download(file: RemoteFile, path: Path, progress: Progress) -> None:
         )
 
 
-# ---- IMDB as in the papers on HAN and NeuPath
-
-
+# ---- IMDB as in the papers on HAN and NeuPath ----------------------------------------------------
 _ACTORS = ("actor_1_name", "actor_2_name", "actor_3_name")
 _COMPLETE = (*_ACTORS, "director_name", "plot_keywords", "country")
 """Rows that lack one of these are left out, which gives the papers' 4,780 movies, 5,841 actors, 2,269 directors."""
@@ -472,9 +464,7 @@ def _split_words(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]
     return [word for words in lists for word in words], rows.astype(np.int64)
 
 
-# ---- The cache folder
-
-
+# ---- The cache folder ----------------------------------------------------------------------------
 def cache_folder() -> Path:
     """Return NEUPATH_CACHE, or neupath in the user's cache folder."""
     folder = os.environ.get("NEUPATH_CACHE")

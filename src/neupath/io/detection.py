@@ -7,9 +7,7 @@ from itertools import product
 
 from neupath.io.tables import TableFile, stem
 
-# ---- Words in the names of files and columns
-
-
+# ---- Words in the names of files and columns -----------------------------------------------------
 _GENERIC = {
     "id", "id1", "id2", "source", "src", "from", "start", "head", "subject", "target", "dst", "dest", "to", "end",
     "tail", "object", "node", "node1", "node2", "node_id", "identifier", "key", "fromnodeid", "tonodeid",
@@ -83,9 +81,7 @@ def are_alike(word: str, other: str) -> bool:
     return other.lower() in singulars(word) or word.lower() in singulars(other)
 
 
-# ---- Node files and relation files
-
-
+# ---- Node files and relation files ---------------------------------------------------------------
 _ID_COLUMNS = ("id", "node_id", "identifier", "key")
 _NAME_COLUMNS = ("name", "title", "label")
 _JOINING_WORDS = {"to", "vs", "2"}

@@ -37,9 +37,7 @@ from neupath.io.tables import (
 )
 from neupath.io.text_files import HEADER_WORDS, Dialect
 
-# ---- Recognising a folder
-
-
+# ---- Recognising a folder ------------------------------------------------------------------------
 _PROSE = re.compile(r"(readme|licen[cs]e|copying|changelog|notes?|about|citation)\b.*\.txt$", re.IGNORECASE)
 
 
@@ -141,9 +139,7 @@ def options_of(settings: Config, duplicates: Duplicates | None) -> ReadOptions:
     )
 
 
-# ---- One table per relation
-
-
+# ---- One table per relation ----------------------------------------------------------------------
 def _select_relations(paths: list[Path], folder: Path, settings: Config, options: ReadOptions) -> RelationTables:
     """Choose the columns of one table per relation, and of the node tables beside them."""
     named = _named_paths(folder, settings)
@@ -231,9 +227,7 @@ def _configured(folder: Path, settings: Config) -> list[RelationFile]:
     return relations
 
 
-# ---- One table of all nodes and one of all edges
-
-
+# ---- One table of all nodes and one of all edges -------------------------------------------------
 _NODES = ("nodes", "node", "vertices", "entities")
 _EDGES = ("edges", "edge", "links", "relations", "triples")
 _PERHAPS_EDGES = ("link", "relationships")
@@ -333,9 +327,7 @@ def _usual_column(file: TableFile, purpose: str, taken: tuple[str, ...]) -> str 
     return next((by_lower[name] for name in _COLUMN_NAMES[purpose] if name in by_lower), None)
 
 
-# ---- Triples of a knowledge graph: head, relation, tail
-
-
+# ---- Triples of a knowledge graph: head, relation, tail ------------------------------------------
 _COLUMN_WORDS = (
     ("head", "source", "subject", "entity1", "from", "src"),
     ("relation", "predicate", "rel", "type", "metaedge"),
@@ -407,9 +399,7 @@ def _select_types(path: Path, dialect: Dialect) -> Selection:
     return Selection(file, dict(zip(("id", "type", "name"), file.columns, strict=False)))
 
 
-# ---- Tables that are given twice
-
-
+# ---- Tables that are given twice -----------------------------------------------------------------
 def refuse_twice(paths: Iterable[Path]) -> None:
     """Raise if the same file is given twice, under one name or two: its edges would count twice."""
     seen: dict[object, Path] = {}
@@ -438,9 +428,7 @@ def _same_content(parts: Sequence[Path], others: Sequence[Path]) -> bool:
     )
 
 
-# ---- Notes on what is not read
-
-
+# ---- Notes on what is not read -------------------------------------------------------------------
 def _note_partitions(files: Iterable[TableFile]) -> list[str]:
     """Note the columns that only the names of partition folders give; raise if such a column holds ids."""
     notes = []

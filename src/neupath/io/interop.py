@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import HeteroData
 
 
-# ---- Tables and triples
-
-
+# ---- Tables and triples --------------------------------------------------------------------------
 Table = Any
 """A pandas DataFrame, a pyarrow Table, or anything else that Arrow can convert."""
 RelationKey = tuple[str, str] | tuple[str, str, str]
@@ -154,9 +152,7 @@ def _place(what: str) -> Place:
     return lambda row: f"{what}, row {row + 1}"
 
 
-# ---- NetworkX
-
-
+# ---- NetworkX ------------------------------------------------------------------------------------
 def from_networkx(
     graph: "nx.Graph[Any]",
     *,
@@ -272,9 +268,7 @@ def _values(values: list[Any]) -> pa.Array:
         return pa.array([None if value is None else str(value) for value in values])
 
 
-# ---- NetworkX attributes that hold types and relations
-
-
+# ---- NetworkX attributes that hold types and relations -------------------------------------------
 _TYPE_KEYS = ("node_type", "ntype", "kind", "labels")
 _RELATION_KEYS = ("edge_type", "etype", "type", "predicate", "kind")
 """Other names of `type` and `relation`; Neo4j writes labels with a colon in front."""
@@ -323,9 +317,7 @@ def _names_kinds(values: Sequence[Any]) -> bool:
     return 0 < len(set(values)) <= min(_MOST_VALUES, max(_FEW_VALUES, len(values) // _NODES_PER_VALUE))
 
 
-# ---- PyTorch Geometric
-
-
+# ---- PyTorch Geometric ---------------------------------------------------------------------------
 def from_pyg(data: "HeteroData", *, duplicates: Duplicates = "count") -> HIN:
     """Make a graph from a `torch_geometric.data.HeteroData`, with row numbers as ids.
 
@@ -400,9 +392,7 @@ def repeats_backwards(edge: Edges, forward: Edges) -> bool:
     )
 
 
-# ---- GraphML, GEXF and GML files
-
-
+# ---- GraphML, GEXF and GML files -----------------------------------------------------------------
 GRAPH_SUFFIXES = (".graphml", ".gexf", ".gml")
 
 

@@ -99,9 +99,7 @@ def find_tables(
         return _recognise(path, config, duplicates) if _format_of(path, config) == "tables" else None
 
 
-# ---- What a path holds
-
-
+# ---- What a path holds ---------------------------------------------------------------------------
 Format = Literal["store", "matlab", "graph file", "benchmark", "tables"]
 
 
@@ -161,9 +159,7 @@ def _read_optional(config: str | Path | None) -> Config:
     return Config() if config is None else read_config(Path(config))
 
 
-# ---- Loading each kind of source
-
-
+# ---- Loading each kind of source -----------------------------------------------------------------
 def _load_path(path: Path, config: str | Path | None, duplicates: Duplicates | None) -> HIN:
     match _format_of(path, config):
         case "store":

@@ -42,9 +42,7 @@ class ReadOptions:
                 )
 
 
-# ---- Columns of one file
-
-
+# ---- Columns of one file -------------------------------------------------------------------------
 @dataclass(frozen=True)
 class SelectedRows:
     """Rows of a selection: its columns by what they are, its attributes by their own names."""
@@ -105,9 +103,7 @@ def existing(**columns: str | None) -> dict[str, str]:
     return {name: column for name, column in columns.items() if column is not None}
 
 
-# ---- The tables of a graph
-
-
+# ---- The tables of a graph -----------------------------------------------------------------------
 @dataclass(frozen=True)
 class NodeSource:
     """The nodes of one type: id, perhaps name, attributes."""

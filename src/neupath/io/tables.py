@@ -15,9 +15,7 @@ from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import SourceError, did_you_mean, first_line, listed
 from neupath.io.text_files import Dialect, QuoteWatch, TextFile, file_errors, is_number, not_utf8, read_start, unmarked
 
-# ---- One table
-
-
+# ---- One table -----------------------------------------------------------------------------------
 TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".dat", ".sif")
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
 _PARQUET_MAGIC = b"PAR1"
@@ -289,10 +287,8 @@ class TableFile:
         return None
 
 
-# ---- A table in parts: a folder of Parquet files
+# ---- A table in parts: a folder of Parquet files -------------------------------------------------
 # Hive-style folders such as year=2020 may lie between; the values in their names are not read.
-
-
 def parts_of(path: Path) -> list[Path]:
     """Return the files of a table: the file itself, or the Parquet files of a folder."""
     if not path.is_dir():

@@ -18,9 +18,7 @@ import pyarrow as pa
 
 from neupath.errors import SourceError, first_line
 
-# ---- How a text table is written
-
-
+# ---- How a text table is written -----------------------------------------------------------------
 _SAMPLE_LINES = 200
 _COMMENT_MARKS = ("# ", "% ")
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -228,9 +226,7 @@ def is_number(cell: str) -> bool:
     return True
 
 
-# ---- Quotes that are not closed
-
-
+# ---- Quotes that are not closed ------------------------------------------------------------------
 class QuoteWatch:
     """Wrap a stream of bytes and notice, while it is read, whether a line ends inside quotes.
 
@@ -314,9 +310,7 @@ def _find_closing(line: str, at: int, quote: str) -> int:
     return closing
 
 
-# ---- Opening a file, and errors about it
-
-
+# ---- Opening a file, and errors about it ---------------------------------------------------------
 def open_raw(path: Path) -> BinaryIO:
     """Open a file and unzip it if it is gzipped, whatever its name says."""
     stream = path.open("rb")

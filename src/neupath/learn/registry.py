@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
 DEFAULT_MEASURE = "pathsim"
 
-# ---- Architectures
 
-
+# ---- Architectures -------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Architecture:
     """A kind of model to train: where its class is, and what it learns from."""
@@ -118,9 +117,7 @@ def make_model(architecture: str, **settings: Any) -> Any:
     return made(**settings)
 
 
-# ---- Saved scorers
-
-
+# ---- Saved scorers -------------------------------------------------------------------------------
 def load_scorer(folder: str | Path, hin: HIN, device: str | None = None) -> Scorer:
     """Read a scorer that was saved, whichever kind it is, and make it ready to search a graph.
 
@@ -162,9 +159,7 @@ def load_scorer(folder: str | Path, hin: HIN, device: str | None = None) -> Scor
     return scorer.fit(hin)
 
 
-# ---- From a request to a scorer
-
-
+# ---- From a request to a scorer ------------------------------------------------------------------
 def make_scorer(
     hin: HIN,
     *,

@@ -22,9 +22,7 @@ from neupath.learn.models.training import CHECKPOINT, Watch
 from neupath.learn.registry import ARCHITECTURES, make_model
 from neupath.measures import measure_named
 
-# ---- Learning
-
-
+# ---- Learning ------------------------------------------------------------------------------------
 CURVE = "curve.svg"
 
 
@@ -106,9 +104,7 @@ def learn(
     )  # fmt: skip
 
 
-# ---- Comparison
-
-
+# ---- Comparison ----------------------------------------------------------------------------------
 _FOLDS = 3
 Fit = Callable[[HIN, Pairs], Scorer]
 

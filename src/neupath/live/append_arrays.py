@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 from neupath.errors import GraphError
 from neupath.graph.nodes import Nodes
 
-# ---- Arrays that grow
-
-
+# ---- Arrays that grow ----------------------------------------------------------------------------
 NOWHERE = np.iinfo(np.int64).max
 
 
@@ -81,9 +79,7 @@ def grown(array: NDArray[Any], wanted: int, fill: Any = None) -> NDArray[Any]:
     return longer
 
 
-# ---- Columns that grow
-
-
+# ---- Columns that grow ---------------------------------------------------------------------------
 _MOST_BYTES = np.iinfo(np.int32).max
 """Bytes of text that one array can hold."""
 

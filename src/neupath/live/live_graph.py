@@ -24,9 +24,8 @@ from neupath.measures import PathSim
 from neupath.measures.path_measure import PathMeasure
 from neupath.store import Change, Update, open_store
 
-# ---- Strangers
 
-
+# ---- Strangers -----------------------------------------------------------------------------------
 def refuse_strangers(hin: HIN, change: RowChange) -> None:
     """Refuse relations, types and rows that are not there, and weights that are none."""
     for node_type, nodes in change.nodes.items():
@@ -64,9 +63,7 @@ def _refuse_row(hin: HIN, change: RowChange, relation: Relation, node_type: str,
         raise GraphError(f"an edge of '{relation}' names row {row} of {node_type}, which has {count:,} nodes")
 
 
-# ---- Recent
-
-
+# ---- Recent --------------------------------------------------------------------------------------
 RECENT = 100
 """Versions of a store whose views are kept in memory."""
 BYTES = 1 << 28
@@ -139,9 +136,7 @@ def _bytes_of_half(half: HalfArrays) -> int:
     return sum(array.nbytes for part in (half.rows, half.columns, half.norms) for array in part)
 
 
-# ---- Live
-
-
+# ---- Live ----------------------------------------------------------------------------------------
 SHARE = 0.05
 """Entries changed for each one of the base from which the base is made anew; docs/live.md says how it was measured."""
 FOLLOWED = 16

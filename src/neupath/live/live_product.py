@@ -15,9 +15,7 @@ from neupath.live.propagation import Adjacency, LiveStep, Pair, StepScaling, rea
 from neupath.measures import DWPC, PCRW, HeteSim, JoinSim, PathCount, PathSim
 from neupath.measures.path_measure import PathMeasure
 
-# ---- LiveLines
-
-
+# ---- LiveLines -----------------------------------------------------------------------------------
 _FIRST = 64
 """Entries that there is room for at first."""
 _EMPTY = np.array((0, 0.0, NEVER, NEVER), dtype=ENTRY)
@@ -69,9 +67,7 @@ class LiveLines:
         self._take(self._written._replace(entries=longer), self.arrays.spans.copy())
 
 
-# ---- LiveNorms
-
-
+# ---- LiveNorms -----------------------------------------------------------------------------------
 _MOST = 1024
 """Norms beside the base; more would be far apart in memory, and a new base costs little for each of so many."""
 
@@ -115,9 +111,7 @@ def _without_changes(base: Floats, room: int) -> NormArrays:
     return NormArrays(base, np.full(len(base), -1, dtype=np.int32), np.zeros(room, dtype=NORM))
 
 
-# ---- LiveHalf
-
-
+# ---- LiveHalf ------------------------------------------------------------------------------------
 class LiveHalf:
     """W = S1·S2·…·Sl over live steps: what an edge reaches is computed anew, and what differs is kept as entries.
 
@@ -191,9 +185,7 @@ class LiveHalf:
         return rows
 
 
-# ---- Plans
-
-
+# ---- Plans ---------------------------------------------------------------------------------------
 Planned = tuple[tuple[Step, StepScaling], ...]
 
 

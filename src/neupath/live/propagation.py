@@ -14,9 +14,7 @@ from neupath.live import edge_kernels as kernels
 from neupath.live.append_arrays import NOWHERE, RowArrays, grown
 from neupath.store.edge_matrices import both_ways, grown_matrix, overlaid
 
-# ---- LiveEdges
-
-
+# ---- LiveEdges -----------------------------------------------------------------------------------
 _FIRST = 64
 """Further edges that there is room for at first."""
 
@@ -57,9 +55,7 @@ class LiveEdges:
         self._take(self.arrays._replace(columns=columns, values=values))
 
 
-# ---- LiveMatrices
-
-
+# ---- LiveMatrices --------------------------------------------------------------------------------
 Put = tuple[Relation, int, int, float]
 """The weight that an edge of a relation has from then on, by rows."""
 
@@ -101,9 +97,7 @@ class LiveMatrices(Mapping[Relation, Csr]):
         return overlaid(grown_matrix(self._base[relation], shape), *changed)
 
 
-# ---- LiveStep
-
-
+# ---- LiveStep ------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class StepScaling:
     """To which power of its sum each row and each column is scaled; 0 leaves it."""
@@ -261,9 +255,7 @@ def _union(edges: LiveEdges, rows: Rows) -> Rows:
     return found[:count]
 
 
-# ---- Reach
-
-
+# ---- Reach ---------------------------------------------------------------------------------------
 Entries = tuple[Rows, Rows, Floats]
 """Rows and columns, ascending, and values."""
 

@@ -7,14 +7,12 @@ from neupath.engine.products import LARGEST
 from neupath.live.append_arrays import NEVER, LineArrays, NormArrays
 from neupath.live.edge_kernels import base_of, room_for, span_of
 
-# ---- Numba kernels of lines
+# ---- Numba kernels of lines ----------------------------------------------------------------------
 # An entry that changes gets a successor; the old one stays for those who read an older version. It is born with one
 # version and dies with another, and a reader of version v sees the entries with born ≤ v < died, and those of the base
 # that nothing has replaced by v. The entries of a line lie together; where they run out of room, they are copied to a
 # larger one, and the writer lets readers find that when it is filled. Whatever else it writes bears a version that no
 # reader has yet.
-
-
 NOW = NEVER - 1
 
 
@@ -166,12 +164,10 @@ def write(fields, used, line, places, values, old, version, start):
     return i, used, changed
 
 
-# ---- Numba kernels of norms
+# ---- Numba kernels of norms ----------------------------------------------------------------------
 # Where every entry of a row is a whole number and the norm is below 2⁵³, a float holds each sum of squares exactly, in
 # whatever order it is added up; then entries that change from w to w + δ add 2wδ + δ² to it, and the result is that of
 # adding up the row. Otherwise the row is added up.
-
-
 EXACT = 2.0**53
 """Below it a float holds every whole number."""
 

@@ -106,9 +106,7 @@ def whole_adjacency(hin: HIN) -> Csr:
     return freeze(csr_array(total))
 
 
-# ---- Walks with restart
-
-
+# ---- Walks with restart --------------------------------------------------------------------------
 def walk_with_restart(matrix: Csr, nodes: Rows, damping: float, tolerance: float) -> Floats:
     """Return (1 - damping)·Σ_k (damping·matrix)^k·e_q for each node q, as columns; shape (nodes, queries).
 

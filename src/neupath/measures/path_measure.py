@@ -17,9 +17,8 @@ from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.metapath import MetaPath, Step
 from neupath.graph.nodes import Mask, Rows
 
-# ---- Legs: the factors of a product
 
-
+# ---- Legs: the factors of a product --------------------------------------------------------------
 @dataclass(frozen=True)
 class Leg:
     """One factor of a product along a path: the weights A of a step, rows and columns scaled by powers of their sums.
@@ -77,9 +76,7 @@ def _power(sums: Floats, power: float) -> Floats:
     return result
 
 
-# ---- PathMeasure
-
-
+# ---- PathMeasure ---------------------------------------------------------------------------------
 class PathMeasure(Scorer):
     """A measure over the instances of one meta-path.
 

@@ -39,9 +39,7 @@ from neupath.service.responses import RequestError, answers, error_response, to_
 from neupath.service.schemas import RequestModel
 from neupath.service.service import Service
 
-# ---- Page
-
-
+# ---- Page ----------------------------------------------------------------------------------------
 FOLDER = Path(__file__).parent / "page"
 _TYPES = {
     ".css": "text/css; charset=utf-8",
@@ -78,9 +76,7 @@ def read_page(folder: Path = FOLDER) -> dict[str, File]:
     return found
 
 
-# ---- Reading
-
-
+# ---- Reading -------------------------------------------------------------------------------------
 R = TypeVar("R", bound=RequestModel)
 _MOST_SHOWN = 100
 _PLACES = ("query", "body")
@@ -142,9 +138,7 @@ def _parameter(name: str, content: dict[str, Any], required: bool) -> dict[str, 
     return found | ({"description": content["description"]} if "description" in content else {})
 
 
-# ---- App
-
-
+# ---- App -----------------------------------------------------------------------------------------
 _ABOUT = """Similarity search in typed graphs: exact, explained, learned.
 
 Every error is `{"error": "one sentence"}`. The JSON of search, explain and infer is what the command line prints with

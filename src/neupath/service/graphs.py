@@ -30,9 +30,8 @@ from neupath.service.responses import RequestError
 from neupath.service.schemas import NodesQuery
 from neupath.store import Update
 
-# ---- Warming
 
-
+# ---- Warming -------------------------------------------------------------------------------------
 def load_kernels() -> None:
     """Search the smallest graph, and change it, so that no request waits for the kernels."""
     hin, measure = load("toy"), PathSim("author-paper-author")
@@ -58,9 +57,7 @@ def collecting_little() -> Iterator[None]:
         gc.unfreeze()
 
 
-# ---- Served
-
-
+# ---- Served --------------------------------------------------------------------------------------
 class GraphHandle:
     """One version of a graph under the name it is served by; a graph that is no store has no other."""
 
@@ -202,9 +199,7 @@ def _to_dict(served: GraphHandle, nodes: int, edges: int) -> dict[str, object]:
     }
 
 
-# ---- Catalogue
-
-
+# ---- Catalogue -----------------------------------------------------------------------------------
 _LIGHT = 20_000
 """Additions of a query that take less time than handing it to a thread."""
 _PREPARED = 200_000

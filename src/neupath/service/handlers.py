@@ -45,9 +45,7 @@ from neupath.service.schemas import (
 )
 from neupath.store import Update
 
-# ---- Searching
-
-
+# ---- Searching -----------------------------------------------------------------------------------
 JSON, ARROW, CSV = "application/json", "application/vnd.apache.arrow.stream", "text/csv; charset=utf-8"
 _LISTS = frozenset({"where", "among"})
 
@@ -211,9 +209,7 @@ def _to_table(found: Sequence[Hits]) -> pa.Table:
     )
 
 
-# ---- Explaining
-
-
+# ---- Explaining ----------------------------------------------------------------------------------
 Explained = Explanation | CombinedExplanation | AttentionExplanation
 
 
@@ -258,9 +254,7 @@ def _check_has_paths(asked: ExplainOne) -> None:
         )
 
 
-# ---- Inferring
-
-
+# ---- Inferring -----------------------------------------------------------------------------------
 AT_ONCE = 500
 """Labelled pairs that are explained while the client waits."""
 _BUDGET_AT_ONCE = BUDGET // 20
@@ -293,9 +287,7 @@ def find(hin: HIN, labels: Pairs, asked: Infer, budget: int = BUDGET, progress: 
     )  # fmt: skip
 
 
-# ---- Updating
-
-
+# ---- Updating ------------------------------------------------------------------------------------
 def update_graph(catalogue: ScorerRegistry, graph: str, update: Update) -> dict[str, object]:
     """Write what a request adds and removes; when this returns, it is on disk, and searches know it."""
     catalogue.limits.check_lines(len(update))
@@ -304,9 +296,7 @@ def update_graph(catalogue: ScorerRegistry, graph: str, update: Update) -> dict[
     return {"version": catalogue.source(graph).update(update), "lines": len(update)}
 
 
-# ---- Suggesting
-
-
+# ---- Suggesting ----------------------------------------------------------------------------------
 def read_prefix(hin: HIN, text: str) -> dict[str, object]:
     """Say whether a text is a meta-path, how it is read, and which steps can follow it.
 

@@ -15,9 +15,7 @@ from neupath.service.jobs import Job
 from neupath.service.responses import RequestError, answers, to_reply
 from neupath.service.service import Service
 
-# ---- Streaming
-
-
+# ---- Streaming -----------------------------------------------------------------------------------
 HEARTBEAT = 10.0
 """Seconds of silence after which a comment shows that the connection is alive."""
 
@@ -63,9 +61,7 @@ def last_event(given: str | None) -> int:
     return int(given) if given and given.isascii() and given.isdecimal() and len(given) < 19 else 0
 
 
-# ---- Overseeing
-
-
+# ---- Overseeing ----------------------------------------------------------------------------------
 def add_job_routes(app: FastAPI, service: Service) -> None:
     """Add what starts, lists, cancels and removes jobs."""
     jobs = service.jobs

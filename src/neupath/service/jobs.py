@@ -23,9 +23,7 @@ from neupath.service.job_process import REPORT, TABLE, JobSpec, run_job
 from neupath.service.limits import Limits
 from neupath.service.responses import RequestError
 
-# ---- Job
-
-
+# ---- Job -----------------------------------------------------------------------------------------
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
 RECORD = "job.json"
 _MOST_EVENTS = 1000
@@ -116,9 +114,7 @@ def read_jobs(folder: Path) -> list[Job]:
     return sorted(found, key=lambda job: job.created)
 
 
-# ---- Jobs
-
-
+# ---- Jobs ----------------------------------------------------------------------------------------
 _SECONDS_TO_STOP = 3.0
 
 

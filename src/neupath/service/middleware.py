@@ -16,11 +16,9 @@ from neupath.errors import NeuPathError
 from neupath.service.limits import Limits
 from neupath.service.responses import RequestError, sentence_bytes, status_of
 
-# ---- Metrics
+# ---- Metrics -------------------------------------------------------------------------------------
 # Written by hand: the format is a dozen lines, and a counter here is one addition on the one thread that serves, while
 # the client library takes a lock for each.
-
-
 BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 Sample = tuple[dict[str, str], float]
 
@@ -82,9 +80,7 @@ def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-# ---- Bodies
-
-
+# ---- Bodies --------------------------------------------------------------------------------------
 class Bodies:
     """Reads bodies; a request counts as worked on only after, so that who sends slowly holds up nobody."""
 
@@ -141,9 +137,7 @@ def with_body(body: bytes, receive: Receive) -> Receive:
     return give
 
 
-# ---- Guard
-
-
+# ---- Guard ---------------------------------------------------------------------------------------
 AtOnce = Callable[[bytes], str | None]
 """Takes a query string and answers with a JSON text, or with nothing where that would take long."""
 

@@ -9,9 +9,7 @@ from starlette.responses import Response
 
 from neupath import errors
 
-# ---- Refusals
-
-
+# ---- Refusals ------------------------------------------------------------------------------------
 _STATUSES: tuple[tuple[type[errors.NeuPathError], int], ...] = (
     (errors.NodeError, 404),
     (errors.SchemaError, 404),
@@ -55,17 +53,13 @@ def sentence_bytes(sentence: str) -> bytes:
     return json.dumps({"error": told}).encode("ascii")
 
 
-# ---- Replies
-
-
+# ---- Replies -------------------------------------------------------------------------------------
 def to_reply(content: object, status: int = 200) -> Response:
     """Answer with JSON."""
     return Response(json.dumps(content, ensure_ascii=False), status, media_type="application/json")
 
 
-# ---- Examples
-
-
+# ---- Examples ------------------------------------------------------------------------------------
 _ERROR = {
     "type": "object",
     "properties": {"error": {"type": "string", "description": "One sentence: what was given, what is allowed."}},

@@ -23,9 +23,7 @@ from neupath.service.middleware import Metrics, Sample, metric
 from neupath.service.responses import RequestError
 from neupath.service.schemas import InferJobRequest, JoinRequest, Meaning, TrainRequest
 
-# ---- Workers
-
-
+# ---- Workers -------------------------------------------------------------------------------------
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -88,9 +86,7 @@ def _tell(loop: asyncio.AbstractEventLoop, done: Callable[[], None]) -> None:
         loop.call_soon_threadsafe(done)
 
 
-# ---- Service
-
-
+# ---- Service -------------------------------------------------------------------------------------
 _THREADS = 4
 _WRITERS = 16
 """Updates that wait for the disk at a time, apart from those who search; they go there together."""

@@ -33,9 +33,8 @@ from neupath.store.database import (
 from neupath.store.edge_matrices import add, edge_sum, node_sum, once
 from neupath.store.snapshots import Entries, Snapshot, map_nodes, seal, write_matrix, write_snapshot, writing_nodes
 
-# ---- Writing a graph as a new store
 
-
+# ---- Writing a graph as a new store --------------------------------------------------------------
 def write_store(hin: HIN, path: str | Path, progress: Progress = no_progress) -> Path:
     """Write a graph as a store of version 0; the folder appears whole or not at all.
 
@@ -122,9 +121,7 @@ def node_table(ids: pa.Array, names: pa.Array | None, attributes: pa.Table, firs
     return pa.table(columns | dict(zip(node_columns(attributes.num_columns), columns_of_attributes, strict=True)))
 
 
-# ---- Filling a new store a part at a time, with less memory than it has edges
-
-
+# ---- Filling a new store a part at a time, with less memory than it has edges --------------------
 BATCH = 1 << 18
 """Rows that are in memory at a time, of each thing that goes through it."""
 _SCRATCH = "scratch"

@@ -24,9 +24,7 @@ _FEW_ROWS = 64
 """Changed edges that are written as values; more are written as a table."""
 
 
-# ---- Writing
-
-
+# ---- Writing -------------------------------------------------------------------------------------
 def write_updates(connection: Any, folder: Path, head: Head, updates: Sequence[Update]) -> list[Change | BaseException]:
     """Write updates in one transaction, each as its own version; an update that is refused gives its error instead.
 
@@ -82,9 +80,7 @@ def _remove_nodes(connection: Any, number: int, keys: Sequence[int], version: in
     connection.unregister("removed")
 
 
-# ---- Checking
-
-
+# ---- Checking ------------------------------------------------------------------------------------
 class Validator:
     """Checks one update against the newest version: looks up relations, types and ids, and collects all problems."""
 

@@ -15,9 +15,7 @@ import pyarrow as pa
 from neupath.errors import MissingExtraError, SourceError, WriteError, first_line
 from neupath.graph.schema import Relation, Schema
 
-# ---- Where things lie in a store's folder
-
-
+# ---- Where things lie in a store's folder --------------------------------------------------------
 MARKER = "store.json"
 DATABASE = "graph.duckdb"
 SNAPSHOT = "snapshot-"
@@ -57,9 +55,7 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-# ---- The database of a store
-
-
+# ---- The database of a store ---------------------------------------------------------------------
 PATIENCE = 10.0
 """Seconds to wait for another process that has the store open for writing."""
 LOG_BYTES = 1 << 24

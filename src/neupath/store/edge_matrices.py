@@ -12,8 +12,6 @@ from neupath.graph.nodes import Id, Mask, Rows
 from neupath.store.database import run
 
 # ---- Sums over all edges and nodes that tell whether one was lost; a change costs only itself, in any order
-
-
 _WORD = 1 << 64
 
 
@@ -58,9 +56,7 @@ def one_node_sum(node_type: int, key: int, id_: Id, name: str | None) -> int:
     return int.from_bytes(digest[8:], "little")
 
 
-# ---- Matrices of edges by key, changed, grown and cut down to the nodes that are there
-
-
+# ---- Matrices of edges by key, changed, grown and cut down to the nodes that are there -----------
 def to_matrix(indptr: NDArray[np.integer], indices: NDArray[np.integer], data: Floats, shape: tuple[int, int]) -> Csr:
     """Return a matrix over arrays that are sorted already and may lie on disk, without a copy."""
     if len(indptr) != shape[0] + 1 or len(indices) != len(data) or int(indptr[-1]) != len(data):

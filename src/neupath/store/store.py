@@ -42,9 +42,7 @@ from neupath.store.snapshots import Snapshot, write_snapshot
 from neupath.store.update import Update
 from neupath.store.versions import Change, Head, read_version, rebuild
 
-# ---- Claims
-
-
+# ---- Claims --------------------------------------------------------------------------------------
 _holders: "WeakValueDictionary[Path, object]" = WeakValueDictionary()
 """By folder: who writes to it; one that is forgotten without being closed writes no longer."""
 _changed = Condition()
@@ -66,9 +64,7 @@ def give_up(holder: object) -> None:
         _changed.notify_all()
 
 
-# ---- Folding
-
-
+# ---- Folding -------------------------------------------------------------------------------------
 RETAINED = 1000
 """Versions before the last one that can still be read."""
 _SHARE = 0.2
@@ -103,9 +99,7 @@ def _replace_edges(connection: Any, layout: StoreLayout, state: Snapshot) -> Non
         run_on(connection, given, f"CREATE OR REPLACE TABLE edges_{number} AS SELECT * FROM given")  # noqa: S608
 
 
-# ---- Store
-
-
+# ---- Store ---------------------------------------------------------------------------------------
 _log = logging.getLogger("neupath.store")
 
 

@@ -89,9 +89,7 @@ class Update:
             yield places[number] if places else f"{field_name}[{number}]", line
 
 
-# ---- Reading tables
-
-
+# ---- Reading tables ------------------------------------------------------------------------------
 def read_update(add: Sequence[str | Path] = (), remove: Sequence[str | Path] = ()) -> Update:
     r"""Read tables of edges and nodes to add and to remove.
 

@@ -16,9 +16,7 @@ from neupath.store.database import StoreLayout, VersionFacts, node_columns, read
 from neupath.store.edge_matrices import both_ways, from_edges, grown_matrix, overlaid, restricted
 from neupath.store.snapshots import Snapshot, read_snapshot, versions_of
 
-# ---- Reading a version of a store as a HIN
-
-
+# ---- Reading a version of a store as a HIN -------------------------------------------------------
 Edges = tuple[Rows, Rows, Floats]
 
 
@@ -142,9 +140,7 @@ def to_nodes(layout: StoreLayout, number: int, table: pa.Table, alive: Mask) -> 
     )
 
 
-# ---- The newest version in memory, and what changes it
-
-
+# ---- The newest version in memory, and what changes it -------------------------------------------
 Pair = tuple[int, int]
 """Keys of the two ends of an edge."""
 

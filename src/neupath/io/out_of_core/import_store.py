@@ -36,9 +36,8 @@ from neupath.io.out_of_core.staging import (
 from neupath.io.sources import EdgeSource, RelationTables, SelectedRows, Selection, TableSource, TripleTables
 from neupath.store import BulkWriter, Entries, StoreLayout, fetch, fetch_entries, new_store, node_table, write_store
 
-# ---- Importing
 
-
+# ---- Importing -----------------------------------------------------------------------------------
 def import_store(
     source: Any,
     to: str | Path,
@@ -142,9 +141,7 @@ def _entries(staging: Staging, edges: KeyedEdges) -> Iterator[Entries]:
         staging.progress(f"writing {edges.relation.name}", done, edges.rows)
 
 
-# ---- One table per relation
-
-
+# ---- One table per relation ----------------------------------------------------------------------
 class RelationStream:
     """One table per relation: number the nodes of each type, then join each edge table with its two types."""
 
@@ -208,9 +205,7 @@ class RelationStream:
                 _write_selected(writer, self._staging, selection, {number: node_type})
 
 
-# ---- One table of all edges
-
-
+# ---- One table of all edges ----------------------------------------------------------------------
 _OPEN_FILES = 100
 """How many types are written at a time, each into its own file."""
 
@@ -308,9 +303,7 @@ class TripleStream:
             _write_selected(writer, self._staging, selection, batch)
 
 
-# ---- Writing nodes
-
-
+# ---- Writing nodes -------------------------------------------------------------------------------
 def _staged_type(
     staging: Staging, node_type: str, query: str, staged: StagedNodes, *, typed: bool, named: bool
 ) -> StagedType:
@@ -369,9 +362,7 @@ def _schema(node_type: StagedType) -> pa.Schema:
     return node_table(ids, None, node_type.attributes.empty_table()).schema
 
 
-# ---- Parallel edges
-
-
+# ---- Parallel edges ------------------------------------------------------------------------------
 def merge(batches: Iterable[Entries], duplicates: Duplicates) -> Iterator[Entries]:
     """Yield every pair of ends once, with the sum of its weights (`count`) or else the first weight.
 

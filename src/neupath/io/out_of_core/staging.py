@@ -19,9 +19,8 @@ from neupath.io.sources import Place, SelectedRows, Selection, place_in_files
 from neupath.store.bulk_writer import BATCH
 from neupath.store.database import run, run_on
 
-# ---- Tables in the database
 
-
+# ---- Tables in the database ----------------------------------------------------------------------
 @dataclass(frozen=True)
 class StagedTable:
     """A table in the database; its rowid counts the rows of its source from 0."""
@@ -181,9 +180,7 @@ def _is_empty(column: str, kind: pa.DataType) -> str:
     return f"({column} IS NULL OR {column} = '')" if pa.types.is_string(kind) else f"({column} IS NULL)"
 
 
-# ---- Edges by ids become edges by keys
-
-
+# ---- Edges by ids become edges by keys -----------------------------------------------------------
 @dataclass(frozen=True)
 class StagedType:
     """The nodes of a type: a query for their ids and keys, and what is known about their columns."""
@@ -280,9 +277,7 @@ def _refuse_unknown(staging: Staging, name: str, edges: StagedEdges, column: str
         raise unknown_end(edges.place(row), end.node_type, value, count, end.where)
 
 
-# ---- The type of a text column
-
-
+# ---- The type of a text column -------------------------------------------------------------------
 _TEXT = (pa.string(), pa.binary())
 _LADDER = (
     pa.null(), pa.int64(), pa.bool_(), pa.date32(), pa.time32("s"), pa.timestamp("s"), pa.timestamp("s", "UTC"),

@@ -18,15 +18,13 @@ from neupath.graph.nodes import Rows
 from neupath.graph.schema import Schema
 from neupath.learn.labels import Pairs
 
-# ---- Walks
+# ---- Walks ---------------------------------------------------------------------------------------
 # A half-path H from the type of the queries gives each labelled node x three rows over the nodes of H's end type, which
 # differ only in how a step is weighed: W[x] (path counts), U[x] (each step's rows sum to 1: a walk out), and C[x] (each
 # step's columns sum to 1: the same walk, seen from its end). A meta-path is two half-paths with one end, H1 from the
 # query and H2 from the target, the same one twice if it is symmetric; and every measure is a number of such rows:
 #     pathsim   2⟨Wx,Wy⟩ / (⟨Wx,Wx⟩ + ⟨Wy,Wy⟩)      joinsim  ⟨Wx,Wy⟩ / √(⟨Wx,Wx⟩·⟨Wy,Wy⟩)
 #     hetesim   ⟨Ux,Uy⟩ / √(⟨Ux,Ux⟩·⟨Uy,Uy⟩)        pcrw     ⟨Ux,Cy⟩        pathcount  ⟨Wx,Wy⟩
-
-
 MEASURES_INFERRED = ("pathsim", "joinsim", "hetesim", "pcrw", "pathcount")
 """What can be inferred, in the order in which equally good ones are preferred."""
 
@@ -128,12 +126,10 @@ def _ratio(a: Floats, b: Floats) -> Floats:
     return np.divide(a, b, out=np.zeros(len(a)), where=b > 0)
 
 
-# ---- Candidates
+# ---- Candidates ----------------------------------------------------------------------------------
 # Half-paths are prefixes of each other, so the search walks their tree and computes each prefix once, for the labelled
 # nodes alone. The prefixes whose own meta-path explains the labels best are extended first; a prefix that leads nowhere
 # from the labelled nodes is never extended.
-
-
 BUDGET = 20_000_000_000
 """Multiplications after which a search stops: some two minutes on two cores."""
 _MOST_NODES = 256

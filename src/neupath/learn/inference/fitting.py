@@ -8,9 +8,8 @@ import numpy as np
 from neupath.graph.hin import Floats
 from neupath.learn.inference.candidates import MEASURES_INFERRED
 
-# ---- Gram
 
-
+# ---- Gram ----------------------------------------------------------------------------------------
 def defined(matrix: Floats) -> Floats:
     """Put zeros for paths that a measure is not defined on; these are never chosen."""
     return np.where(np.isfinite(matrix), matrix, 0.0)
@@ -73,15 +72,13 @@ class Gram:
         return left
 
 
-# ---- Fitting
+# ---- Fitting -------------------------------------------------------------------------------------
 #     score(x, y) = Σ_p weight_p · feature_p(x, y)
 # A hypothesis is a measure and a set of paths. Simpler ones are preferred as far as the labels allow it, by
 #     n·log(MSE + floor) + (weights that are free)·log n + 2·(paths)·log P
 # the extended Bayesian information criterion (Chen, Chen, Biometrika 2008) for P candidates; and then the simplest is
 # named that the labels do not tell from the best: fewer paths, fewer free weights, shorter paths, the earlier measure.
 # One path with the weight 1 has no free weight: labels that a measure made are found as that measure.
-
-
 _FLOOR = 1e-16
 """Mean squared errors, relative to the largest label, below this are rounding."""
 EXACT = 1e-7
@@ -330,9 +327,7 @@ def _twins(table: FeatureTable, best: Hypothesis) -> list[Hypothesis]:
     return found
 
 
-# ---- Certainty
-
-
+# ---- Certainty -----------------------------------------------------------------------------------
 _MOST_BLOCKS = 256
 
 

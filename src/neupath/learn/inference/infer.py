@@ -49,9 +49,7 @@ from neupath.learn.inference.suggestions import Suggestion, suggest
 from neupath.learn.labels import Pairs, read_pairs
 from neupath.measures import Combination, Part
 
-# ---- Inferred
-
-
+# ---- Inferred ------------------------------------------------------------------------------------
 _MOST_COMPARED = 8
 WELL, POORLY = 0.5, 0.1
 
@@ -224,8 +222,6 @@ def suggest_pairs(found: Inferred, count: int = 5) -> list[Suggestion]:
 
 
 # ---- From labelled pairs to the meta-paths, weights and measure that explain them, and how sure that is
-
-
 BOUNDED = ("pathsim", "joinsim", "hetesim", "pcrw")
 _SHORTLIST = 48
 _MOST_PAIRS = 5000

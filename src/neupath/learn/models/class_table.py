@@ -14,9 +14,7 @@ from neupath.engine.product_kernels import compiled
 from neupath.graph.nodes import Mask
 from neupath.learn.models.flat_graph import FlatGraph, Ints, positions
 
-# ---- Definitions
-
-
+# ---- Definitions ---------------------------------------------------------------------------------
 Key = tuple[int, int]
 """The 128 bits that stand for a class."""
 
@@ -129,15 +127,13 @@ class Layer:
         return Members(own, to[order], *rest)
 
 
-# ---- Classes
+# ---- Classes -------------------------------------------------------------------------------------
 # Before any layer a node is known by its type and by whether it is the query. After layer l it is known by what it was
 # before, and by how many neighbours of each class it has along each kind of edge: exactly what the layer computes on. So
 # nodes of one class have one embedding, in any graph with the same schema and for any query. Where pooling looks at the T
 # largest candidates, more than T neighbours of one class are as good as T.
 # Only the ball of nodes within l hops of the query differs from the background, the classes of a graph without a query,
 # and only what lies within reach of the targets matters.
-
-
 class ClassTable:
     """The classes of every layer; it grows with the graphs and queries it is shown.
 
@@ -282,9 +278,7 @@ def _signatures(first, last, sources, kinds, nodes, classes, cap):  # type: igno
     return keys
 
 
-# ---- Batches
-
-
+# ---- Batches -------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Stage:
     """What one layer works on: K classes after it, J before it, and their C candidates.

@@ -25,9 +25,7 @@ from neupath.learn.models.flat_graph import FlatGraph, edge_kinds
 from neupath.learn.models.model import QUERIES_A_BATCH, PairModel, check_counts, choose_device, seeded
 from neupath.learn.models.training import Epoch, Recipe, Watch, fingerprint_of, train
 
-# ---- Soft paths
-
-
+# ---- Soft paths ----------------------------------------------------------------------------------
 _MOST_PATHS = 150
 
 
@@ -136,7 +134,7 @@ def spell(hin: HIN, node_type: str, links: list[Any]) -> str:
     return round_trip(hin, node_type, links) or (nowhere if links else f"{node_type} (itself)")
 
 
-# ---- CountPath
+# ---- CountPath -----------------------------------------------------------------------------------
 # Each channel walks half-paths of some steps; a step is a softmax gate over all kinds of edges and over staying:
 #     W = Π_steps (Σ_φ gate_φ·A_φ + gate_stay·I)          s(x, y) = Σ_channels mix·2⟨W[x], W[y]⟩ / (‖W[x]‖² + ‖W[y]‖²)
 # So every channel is PathSim over a soft meta-path, and some 60 numbers are all there is to learn, none tied to a
@@ -145,8 +143,6 @@ def spell(hin: HIN, node_type: str, links: list[Any]) -> str:
 # matrices. The nearest published relative is NBFNet (Zhu et al., NeurIPS 2021). After training, each gate is rounded to
 # its largest entry where that explains the held-out labels as well: then the channels are meta-paths, and the scores
 # exact.
-
-
 class Gates(nn.Module):
     """The gates of every channel and step, and the mix of the channels."""
 

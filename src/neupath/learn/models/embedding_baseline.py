@@ -18,9 +18,7 @@ from neupath.learn.models.flat_graph import GraphTensors
 from neupath.learn.models.model import PairModel, check_counts, choose_device, reproducible, seeded
 from neupath.learn.models.training import Recipe, Watch, fingerprint_of, train
 
-# ---- Baseline
-
-
+# ---- Baseline ------------------------------------------------------------------------------------
 Batch = tuple[Tensor, Tensor, Tensor]
 """The queries, targets and labels of some pairs; shape (pairs,) each, nodes as rows of their type."""
 
@@ -128,7 +126,7 @@ class PairBaseline(PairModel):
         self.network_.load_state_dict(tensors)
 
 
-# ---- EmbeddingScorer
+# ---- EmbeddingScorer -----------------------------------------------------------------------------
 # Every node starts with random features, drawn once from the seed and never trained, since the graphs have no features of
 # their own (so Xiao et al., CIKM 2021); a trained projection for each node type takes them in:
 #     x_v = W_type(v)·random_v        h = encoder(x, graph)        s(q, t) = cos(h_q, h_t)
@@ -136,8 +134,6 @@ class PairBaseline(PairModel):
 # |h_q - h_t|: the validation RMSE was 0.142 instead of 0.157 with GCN, 0.153 instead of 0.163 with GraphSAGE, 0.172
 # instead of 0.193 with GTN. Random features are nearly orthogonal, so that a cosine of two means of neighbours counts
 # those they share; an MLP must learn that.
-
-
 class EmbeddingNetwork(PairNetwork):
     """Random features, a projection for each type, and an encoder; the score of a pair is the cosine of its vectors."""
 

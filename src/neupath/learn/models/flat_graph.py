@@ -14,9 +14,7 @@ from neupath.graph.hin import HIN
 from neupath.graph.nodes import Mask
 from neupath.graph.schema import Link, Schema
 
-# ---- FlatGraph
-
-
+# ---- FlatGraph -----------------------------------------------------------------------------------
 Ints = NDArray[np.int64]
 
 
@@ -85,9 +83,7 @@ def positions(first: Ints, lengths: Ints) -> tuple[Ints, Ints]:
     return which, np.arange(len(which)) - (np.cumsum(lengths) - lengths - first)[which]
 
 
-# ---- GraphTensors
-
-
+# ---- GraphTensors --------------------------------------------------------------------------------
 Block = tuple[Link, Tensor, Tensor]
 """A kind of edges, its matrix (targets, sources), and the same transposed, which the gradient needs."""
 

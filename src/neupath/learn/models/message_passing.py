@@ -6,9 +6,8 @@ from torch import Tensor, nn
 from neupath.learn.models.embedding_baseline import EmbeddingBaseline, Layers, geometric, num_heads
 from neupath.learn.models.flat_graph import GraphTensors, edge_kinds
 
-# ---- MLP
 
-
+# ---- MLP -----------------------------------------------------------------------------------------
 class MLP(EmbeddingBaseline):
     """Pass each node's features through linear layers; no edge is seen.
 
@@ -27,9 +26,7 @@ class MLP(EmbeddingBaseline):
         return Layers([nn.Linear(self.dim, self.dim) for _ in range(self.layers)], lambda layer, x: layer(x))
 
 
-# ---- GCN (Kipf, Welling, ICLR 2017)
-
-
+# ---- GCN (Kipf, Welling, ICLR 2017) --------------------------------------------------------------
 class GCN(EmbeddingBaseline):
     """Average over neighbours, each joined to itself, weighted by degrees.
 
@@ -49,9 +46,7 @@ class GCN(EmbeddingBaseline):
         return Layers(layers, lambda layer, x: layer(x, graph.edges))
 
 
-# ---- GAT (Veličković et al., ICLR 2018)
-
-
+# ---- GAT (Veličković et al., ICLR 2018) ----------------------------------------------------------
 class GAT(EmbeddingBaseline):
     """Let each node choose, by attention, whom of its neighbours to listen to.
 
@@ -73,9 +68,7 @@ class GAT(EmbeddingBaseline):
         return Layers(layers, lambda layer, x: layer(x, graph.edges))
 
 
-# ---- GraphSAGE (Hamilton, Ying, Leskovec, NeurIPS 2017), without types
-
-
+# ---- GraphSAGE (Hamilton, Ying, Leskovec, NeurIPS 2017), without types ---------------------------
 class SAGE(EmbeddingBaseline):
     """Put each node beside the mean of its neighbours.
 
@@ -95,9 +88,7 @@ class SAGE(EmbeddingBaseline):
         return Layers(layers, lambda layer, x: layer(x, graph.edges))
 
 
-# ---- GIN (Xu, Hu, Leskovec, Jegelka, ICLR 2019)
-
-
+# ---- GIN (Xu, Hu, Leskovec, Jegelka, ICLR 2019) --------------------------------------------------
 class GIN(EmbeddingBaseline):
     """Add up the neighbours, and pass the sum through two linear layers.
 
@@ -121,9 +112,7 @@ class GIN(EmbeddingBaseline):
         return nn.Sequential(inner, nn.LayerNorm(self.dim), nn.ReLU(), outer)
 
 
-# ---- RGCN (Schlichtkrull et al., ESWC 2018)
-
-
+# ---- RGCN (Schlichtkrull et al., ESWC 2018) ------------------------------------------------------
 class RGCN(EmbeddingBaseline):
     """Average over the neighbours along each kind of edge, and add up.
 
@@ -144,9 +133,7 @@ class RGCN(EmbeddingBaseline):
         return Layers(layers, lambda layer, x: layer(x, graph.edges, graph.kinds))
 
 
-# ---- HGT (Hu, Dong, Wang, Sun, WWW 2020)
-
-
+# ---- HGT (Hu, Dong, Wang, Sun, WWW 2020) ---------------------------------------------------------
 class HGT(EmbeddingBaseline):
     """Let each node choose among its neighbours by attention, with weights by the types of both and the kind of edge.
 

@@ -15,9 +15,7 @@ from neupath.learn.models.embedding_baseline import EmbeddingBaseline, Layers, T
 from neupath.learn.models.flat_graph import GraphTensors, Ints
 from neupath.learn.models.model import check_counts
 
-# ---- HAN (Wang et al., WWW 2019)
-
-
+# ---- HAN (Wang et al., WWW 2019) -----------------------------------------------------------------
 _MOST_PATHS = 8
 _ROWS_AT_ONCE = 256
 
@@ -106,9 +104,7 @@ def sample_neighbours(product: Product, most: int, seed: int) -> Ints:
     return np.concatenate(found, axis=1)
 
 
-# ---- GTN (Yun et al., NeurIPS 2019)
-
-
+# ---- GTN (Yun et al., NeurIPS 2019) --------------------------------------------------------------
 PACE = 100
 """How much faster gates learn than weights, as in the authors' code; at the pace of weights they stay near even."""
 

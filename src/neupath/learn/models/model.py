@@ -27,9 +27,7 @@ from neupath.learn.labels import Pairs, Protocol, draw_pairs, read_pairs
 from neupath.learn.models.distributed import ALONE, ProcessGroup, run_together
 from neupath.learn.models.training import Epoch, Watch
 
-# ---- The weights of a model as a file, with what it was trained on
-
-
+# ---- The weights of a model as a file, with what it was trained on -------------------------------
 WEIGHTS = "weights.safetensors"
 
 
@@ -76,9 +74,7 @@ def _differences(one: dict[str, list[str]], other: dict[str, list[str]]) -> Iter
     return [part for key in one for part in one[key] if part not in other[key]]
 
 
-# ---- Model
-
-
+# ---- Model ---------------------------------------------------------------------------------------
 class Model(Scorer):
     """A scorer of pairs of one node type that has learned something it must keep."""
 
@@ -216,9 +212,7 @@ def choose_device(device: str | None) -> torch.device:
     return chosen
 
 
-# ---- LearnedScorer
-
-
+# ---- LearnedScorer -------------------------------------------------------------------------------
 QUERIES_A_BATCH = 8
 
 

@@ -25,11 +25,9 @@ from neupath.learn.models.model import QUERIES_A_BATCH, PairModel, check_counts,
 from neupath.learn.models.neupath_updates import LiveClasses
 from neupath.learn.models.training import Epoch, Recipe, Watch, fingerprint_of, train
 
-# ---- Winners
+# ---- Winners -------------------------------------------------------------------------------------
 # In torch, for any device; on CUDA, where Triton is there, one kernel for all classes at once (`winners_cuda.py`), which
 # agrees with it to the last index.
-
-
 _MOST_AT_ONCE = 1 << 26
 """Numbers compared at once, to bound memory."""
 
@@ -94,8 +92,6 @@ def _argmax_each(values: Tensor, places: Tensor, slots: int, nobody: int) -> Ten
 # The message is linear, W_m(a ‖ e ‖ b) = A·a + b_φ + C·b, so all matrix products are over classes of nodes
 # (`classes.py`), and candidates only add and compare. Which candidates win is found without gradients; gradients flow
 # through the winners.
-
-
 Pooling = Literal["tmax", "max", "mean", "sum"]
 
 
@@ -197,13 +193,11 @@ class Decoder(nn.Module):
         return scores
 
 
-# ---- Attention
+# ---- Attention -----------------------------------------------------------------------------------
 # A layer hands on, for each slot, what a node was before and the largest candidates. How much the score y depends on
 # one of these is |∂y/∂v · v|, added up over the elements it stands in. Going back from the target, layer by layer, these
 # shares multiply along a path, and all paths of one pair share 1 between them. A candidate is a class of nodes, which
 # share alike.
-
-
 _STAY = -1
 
 
@@ -356,9 +350,7 @@ def _choices(
     return found
 
 
-# ---- NeuPath (Xiao, Zhao, Zheng, Song, CIKM 2021)
-
-
+# ---- NeuPath (Xiao, Zhao, Zheng, Song, CIKM 2021) ------------------------------------------------
 _CLASSES_AT_ONCE = 20_000
 _QUERIES_AT_ONCE = 64
 _POOLINGS = ("tmax", "max", "mean", "sum")

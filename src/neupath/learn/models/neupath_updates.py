@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from neupath.learn.models.neupath import NeuPath
 
 
-# ---- Recorded
-
-
+# ---- Recorded ------------------------------------------------------------------------------------
 _MOST_RECORDS = 128
 Record = tuple[Ints, Ints]
 """Places, and what stands there from then on."""
@@ -100,9 +98,7 @@ class VersionedArray:
         return self._version
 
 
-# ---- LiveFlatGraph
-
-
+# ---- LiveFlatGraph -------------------------------------------------------------------------------
 _ROOM = 16
 """The least number of new nodes that a type has room for."""
 _WASTE = 4
@@ -206,13 +202,11 @@ def _edited(codes, asked, comes):  # type: ignore[no-untyped-def]  # noqa: ANN00
     return found[:count]
 
 
-# ---- LiveClasses
+# ---- LiveClasses ---------------------------------------------------------------------------------
 # An edge changes the classes of its ends after the first layer. After the next, those of their neighbours may be others,
 # too, and so on: what a layer computes anew are the nodes whose edges changed, the nodes whose class did before it, and
 # the neighbours of these. Where a class comes out as it was, the change has come to its end, which with counts of at most
 # T is soon. Classes belong to no graph, so that the table only grows.
-
-
 """How many times as many classes as at first there may be, of which some are no node's any more."""
 
 

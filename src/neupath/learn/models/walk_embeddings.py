@@ -21,9 +21,8 @@ from neupath.learn.models.flat_graph import FlatGraph, Ints
 from neupath.learn.models.model import Model, check_counts, choose_device, reproducible, seeded
 from neupath.learn.models.training import Recipe, train
 
-# ---- Random walks over sparse matrices, many at once
 
-
+# ---- Random walks over sparse matrices, many at once ---------------------------------------------
 def follow(starts: Ints, steps: Sequence[Csr], length: int, rng: Generator) -> Ints:
     """Walk from each start, taking the steps in turn and again; -1 where a walk has ended; shape (starts, length).
 
@@ -80,9 +79,7 @@ def _is_in(values: Ints, ascending: Ints) -> Mask:
     return found
 
 
-# ---- WalkEmbedding
-
-
+# ---- WalkEmbedding -------------------------------------------------------------------------------
 _WALKS_A_BATCH = 64
 
 
@@ -196,9 +193,7 @@ class SkipGram(nn.Module):
         return torch.from_numpy(np.minimum(drawn, len(self.chances) - 1)).to(self.inner.device)
 
 
-# ---- node2vec (Grover, Leskovec, KDD 2016), over the whole graph
-
-
+# ---- node2vec (Grover, Leskovec, KDD 2016), over the whole graph ---------------------------------
 _MOST = 16
 """How much more or less often a walk may go back, or out; where that is much, walks are drawn again and again."""
 
@@ -237,9 +232,7 @@ class Node2Vec(WalkEmbedding):
         return wander(starts, total, self.length, self.p, self.q, rng)
 
 
-# ---- metapath2vec (Dong, Chawla, Swami, KDD 2017)
-
-
+# ---- metapath2vec (Dong, Chawla, Swami, KDD 2017) ------------------------------------------------
 class MetaPath2Vec(WalkEmbedding):
     """Learn vectors from walks that follow a meta-path, again and again.
 

@@ -9,9 +9,8 @@ from neupath.errors import SourceError
 from neupath.graph.hin import HIN
 from neupath.io import load
 
-# ---- Scales
 
-
+# ---- Scales --------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Preset:
     """How many queries there are to learn from, to choose the best epoch by and to test on, and how models are set."""
@@ -61,9 +60,7 @@ QUICK = Preset(
 )
 
 
-# ---- Columns of the paper's tables
-
-
+# ---- Columns of the paper's tables ---------------------------------------------------------------
 BUILT_IN = "stdlib"
 
 

@@ -18,9 +18,7 @@ from neupath._runtime.files import write_text, write_whole
 from neupath.learn.reproduce import paper_numbers as printed
 from neupath.learn.reproduce.runs import CLASSICAL, GUESSES, INFERRED, LEARNED, VARIANTS, Question
 
-# ---- Tables
-
-
+# ---- Tables --------------------------------------------------------------------------------------
 Result = Mapping[str, object]
 
 
@@ -129,9 +127,7 @@ def to_csv(tables: Mapping[str, ResultTable]) -> str:
     return text.getvalue()
 
 
-# ---- Figures
-
-
+# ---- Figures -------------------------------------------------------------------------------------
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's colours, which the colour-blind can tell apart."""
 _MARKS = "osD^vPX"
@@ -244,9 +240,7 @@ def _save(figure: Figure, path: Path) -> None:
     write_whole(path, lambda temporary: figure.savefig(temporary, metadata={"Date": None}, facecolor="white"))
 
 
-# ---- Reports
-
-
+# ---- Reports -------------------------------------------------------------------------------------
 NDCG = "ndcg@20"
 _PAPER = "the paper's protocol"
 

@@ -20,9 +20,8 @@ from neupath.learn.registry import ARCHITECTURES, learning_from, make_model, mak
 from neupath.learn.reproduce.protocol import Column, Preset, load_graph
 from neupath.measures import GRAPH_MEASURES, PathSim
 
-# ---- Guesses
 
-
+# ---- Guesses -------------------------------------------------------------------------------------
 class ReferenceRanking(Scorer):
     """Scores that are made of the true ones, or of nothing."""
 
@@ -122,9 +121,7 @@ GUESSES: dict[str, type[ReferenceRanking]] = {
 }
 
 
-# ---- Runs
-
-
+# ---- Runs ----------------------------------------------------------------------------------------
 INFERRED, EXACT = "infer", "pathsim"
 CLASSICAL = (*GRAPH_MEASURES, *learning_from("metapath", "node_type"))
 """Those that learn nothing from labels."""
@@ -223,9 +220,7 @@ def _time(scorer: Scorer, scale: Preset, hin: HIN, teacher: PathSim, seed: int) 
     return found
 
 
-# ---- Parts
-
-
+# ---- Parts ---------------------------------------------------------------------------------------
 LEARNED = (*learning_from("labels", baseline=True), *learning_from("labels", baseline=False))
 VARIANTS: dict[str, tuple[tuple[str, object], ...]] = {
     "mean-pooling": (("pooling", "mean"),),
