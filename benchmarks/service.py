@@ -214,7 +214,7 @@ async def load_of_peer(load: Load) -> Load:
 
 
 def cli_answers(data: str, ids: list[int]) -> list[bytes]:
-    command = [sys.executable, "-m", "neupath.cli", "search", "imdb", *map(str, ids), "--path", PATH, "--json"]
+    command = [sys.executable, "-m", "neupath.cli", "search", "imdb", *map(str, ids), "--metapath", PATH, "--json"]
     done = subprocess.run([*command, "-k", str(K), "--data", data], capture_output=True, check=True)
     return done.stdout.splitlines()
 

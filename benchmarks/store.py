@@ -107,7 +107,7 @@ def measure(folder: Path, limit: str, whole: bool) -> None:
         "import": (*command, "import", folder, "--to", store, "--memory-limit", limit),
         "whole": ("-c", WHOLE, folder, other),
         "same": ("-c", SAME, store, other),
-        "first query": (*command, "search", store, "author7", "--path", "author-paper-author"),
+        "first query": (*command, "search", store, "author7", "--metapath", "author-paper-author"),
         "info": (*command, "info", store),
     }
     for step, arguments in steps.items():

@@ -1,6 +1,6 @@
 """The ten nodes most similar to one, under many measures side by side, as a Markdown table.
 
-    python examples/side_by_side.py GRAPH QUERY --type TYPE --paths P1,P2 [--config graph.toml] [--embeddings]
+    python examples/side_by_side.py GRAPH QUERY --node-type TYPE --metapaths P1,P2 [--config graph.toml] [--embeddings]
 
 Measures over a meta-path are asked for each of the paths; those of the whole graph know no path. With --embeddings
 node2vec and metapath2vec are trained and asked, too, which takes a minute on a small graph and needs neupath[learn].
@@ -17,20 +17,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("graph", nargs="?", default="toy")
     parser.add_argument("query", nargs="?", default="Mike")
-    parser.add_argument("--type", default="author")
-    parser.add_argument("--paths", default="APA,APVPA")
+    parser.add_argument("--node-type", default="author")
+    parser.add_argument("--metapaths", default="APA,APVPA")
     parser.add_argument("--config", default=None)
     parser.add_argument("--embeddings", action="store_true")
     parser.add_argument("-k", type=int, default=10)
     arguments = parser.parse_args()
     hin = npth.load(arguments.graph, config=arguments.config)
-    paths = arguments.paths.split(",")
+    paths = arguments.metapaths.split(",")
     scorers: dict[str, npth.Scorer] = {f"pathsim, {path}": npth.PathSim(path) for path in paths}
-    scorers |= {name: graph_measure_named(name, arguments.type) for name in GRAPH_MEASURES}
+    scorers |= {name: graph_measure_named(name, arguments.node_type) for name in GRAPH_MEASURES}
     if arguments.embeddings:
         from neupath.learn.models import MetaPath2Vec, Node2Vec
 
-        scorers["node2vec"] = Node2Vec(arguments.type)
+        scorers["node2vec"] = Node2Vec(arguments.node_type)
         scorers |= {f"metapath2vec, {path}": MetaPath2Vec(path) for path in paths}
     columns = {name: scorer.fit(hin).top_k(arguments.query, arguments.k) for name, scorer in scorers.items()}
     print("| rank | " + " | ".join(columns) + " |")

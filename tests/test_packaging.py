@@ -62,7 +62,7 @@ def test_the_wheel_works_alone(tmp_path: Path) -> None:
     assert not [name for name in names if name.startswith(("tests", "benchmarks", "examples"))]
     assert {"torch", "fastapi", "uvicorn", "duckdb", "distributed", "safetensors", "pandas"} <= extras()
     (tmp_path / "alone.py").write_text(ALONE)
-    arguments = ["search", "toy", "Mike", "--path", "author-paper-venue-paper-author", "--json"]
+    arguments = ["search", "toy", "Mike", "--metapath", "author-paper-venue-paper-author", "--json"]
     environment = os.environ | {"PYTHONPATH": str(tmp_path / "site")}
     done = subprocess.run(
         [sys.executable, tmp_path / "alone.py", ",".join(extras()), *arguments],

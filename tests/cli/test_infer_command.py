@@ -30,7 +30,7 @@ def test_infer_prints_saves_and_is_searched(run: Run, pairs: Path, tmp_path: Pat
     assert "explained exactly, and by nothing else that was tried" in shown.out
     assert "searched 17 of 17 meta-paths" in shown.out
     found = run("search", "stdlib", "argparse.ArgumentParser", "--model", folder, "-k", 3, "--json").json
-    exact = run("search", "stdlib", "argparse.ArgumentParser", "--path", PATH, "-k", 3, "--json").json
+    exact = run("search", "stdlib", "argparse.ArgumentParser", "--metapath", PATH, "-k", 3, "--json").json
     assert [(hit["id"], hit["score"]) for hit in found["hits"]] == [(hit["id"], hit["score"]) for hit in exact["hits"]]
     assert (found["measure"], found["exact"], found["metapath"]) == ("combination", True, PATH)
     hit = exact["hits"][0]["id"]

@@ -49,7 +49,7 @@ def movies(tmp_path: Path) -> Path:
 def test_search_over_the_whole_graph_needs_no_path(run: Run, measure: str) -> None:
     found = run("search", "toy", "Mike", "--measure", measure, "--json").json
     assert (found["measure"], found["metapath"], found["exact"]) == (measure, None, True)
-    assert found == run("search", "toy", "Mike", "--measure", measure, "--type", "author", "--json").json
+    assert found == run("search", "toy", "Mike", "--measure", measure, "--node-type", "author", "--json").json
     shown = run("search", "toy", "Mike", "Bob", "--measure", measure)
     assert shown.code == 0
     if measure == "scan":  # no two authors share a paper
@@ -62,12 +62,18 @@ def test_search_over_the_whole_graph_needs_no_path(run: Run, measure: str) -> No
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--measure", "ppr", "--path", "APA"), "ppr looks at the whole graph and takes no meta-path; leave it out"),
-        (("--measure", "ppr", "--type", "venu"), "no node type 'venu'"),
-        (("--measure", "ppr", "--type", "venue"), "no venue with the id 'Mike'"),
-        (("--type", "author", "--path", "APA"), "pathsim takes its types from --path; --type is for measures over the"),
+        (
+            ("--measure", "ppr", "--metapath", "APA"),
+            "ppr looks at the whole graph and takes no meta-path; leave it out",
+        ),
+        (("--measure", "ppr", "--node-type", "venu"), "no node type 'venu'"),
+        (("--measure", "ppr", "--node-type", "venue"), "no venue with the id 'Mike'"),
+        (
+            ("--node-type", "author", "--metapath", "APA"),
+            "pathsim takes its node types from --metapath; --node-type is for measures over the",
+        ),
         (("--measure", "pagerank"), "no meta-path is given"),
-        (("--model", "m", "--type", "author"), "give either --model or --type"),
+        (("--model", "m", "--node-type", "author"), "give either --model or --node-type"),
     ],
 )
 def test_search_with_options_that_do_not_go_together(run: Run, arguments: tuple[str, ...], message: str) -> None:
@@ -81,7 +87,7 @@ def test_ctrl_c_is_said(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("neupath.cli.search_commands.load_graph", stop)
-    stopped = run("search", "toy", "Mike", "--path", "APVPA")
+    stopped = run("search", "toy", "Mike", "--metapath", "APVPA")
     assert (stopped.code, stopped.out, stopped.err) == (130, "", "error: interrupted\n")
 
 
@@ -89,12 +95,12 @@ def test_a_query_of_no_type_or_of_two(run: Run, tmp_path: Path) -> None:
     assert "no node type knows all nodes of the query" in run("search", "toy", "Nobody", "--measure", "ppr").err
     folder = write(tmp_path / "g", a_b__csv="a,b\nx,x\ny,x\n")
     result = run("search", folder, "x", "--measure", "ppr")
-    assert "the query could be of type a or b; say which with --type" in result.err
-    assert run("search", folder, "x", "--measure", "ppr", "--type", "b").code == 0
+    assert "the query could be of type a or b; say which with --node-type" in result.err
+    assert run("search", folder, "x", "--measure", "ppr", "--node-type", "b").code == 0
 
 
 def test_search_json_is_the_documented_object(run: Run) -> None:
-    result = run("search", "toy", "Mike", "--path", "author-paper-venue-paper-author", "--json")
+    result = run("search", "toy", "Mike", "--metapath", "author-paper-venue-paper-author", "--json")
     assert result.code == 0
     assert result.json == {
         "query": "Mike",
@@ -243,7 +249,7 @@ def test_hostile_names_do_not_reach_the_terminal(run: Run, tmp_path: Path) -> No
     [
         (
             ("search", "toy", "Mike"),
-            "no meta-path is given; say what makes two nodes similar with --path, such as author-",
+            "no meta-path is given; say what makes two nodes similar with --metapath, such as author-",
         ),
         (("search", "toy", "Mike", "-p", "APVPA", "-k", 0), "k is 0; ask for at least 1 hit"),
         (("search", "toy", "Mike", "-p", "APVPA", "-k", -1), "k is -1; ask for at least 1 hit"),

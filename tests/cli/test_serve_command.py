@@ -97,7 +97,7 @@ def test_a_port_in_use(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         said = refuse(capsys, "toy", "--port", port)
-    assert said == (f"error: cannot serve at 127.0.0.1 port {port}: address already in use; choose another with --port")
+    assert said == (f"error: cannot serve at 127.0.0.1 port {port}: address already in use; choose another --port")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ def store(tmp_path: Path, run: Run) -> Path:  # noqa: F811
 
 
 def test_a_store_is_a_graph_to_every_command(run: Run, store: Path) -> None:  # noqa: F811
-    path = ("--path", "author-paper-venue-paper-author", "--json")
+    path = ("--metapath", "author-paper-venue-paper-author", "--json")
     assert run("search", store, "Mike", *path).json == run("search", "toy", "Mike", *path).json
     assert run("explain", store, "Mike", "Bob", *path).json == run("explain", "toy", "Mike", "Bob", *path).json
     assert run("info", store, "--json").json == run("info", "toy", "--json").json | {"version": 0}
@@ -30,11 +30,11 @@ def test_update_changes_what_is_found(run: Run, store: Path, tmp_path: Path) -> 
     (tmp_path / "edges.csv").write_text("relation,source,target\nwrites,Zoe,Mike-SIGMOD-1\n")
     done = run("update", store, "--add", tmp_path / "nodes.csv", "--add", tmp_path / "edges.csv")
     assert done.out == "version 1: 91 nodes, 163 edges\n"
-    found = run("search", store, "Zoe", "--path", "author-paper-author", "--json").json
+    found = run("search", store, "Zoe", "--metapath", "author-paper-author", "--json").json
     assert [hit["id"] for hit in found["hits"]] == ["Mike"]
-    earlier = run("search", store, "Zoe", "--path", "author-paper-author", "--as-of", 0)
+    earlier = run("search", store, "Zoe", "--metapath", "author-paper-author", "--as-of", 0)
     assert (earlier.code, "no author with the id 'Zoe'" in earlier.err) == (2, True)
-    why = run("explain", store, "Mike", "Zoe", "--path", "author-paper-author", "--as-of", 1, "--json").json
+    why = run("explain", store, "Mike", "Zoe", "--metapath", "author-paper-author", "--as-of", 1, "--json").json
     assert len(why["instances"]) == 1
     gone = run("update", store, "--remove", tmp_path / "edges.csv", "--remove", tmp_path / "nodes.csv", "--compact")
     assert gone.out == "version 2: 90 nodes, 162 edges\n"
@@ -71,7 +71,7 @@ def test_bad_calls(run: Run, store: Path, tmp_path: Path) -> None:  # noqa: F811
     (tmp_path / "bad.csv").write_text("from,to\na,b\n")
     for arguments, told in (
         (("update", store), "nothing to change; give --add FILE, --remove FILE or --compact"),
-        (("update", store, "--add", tmp_path / "bad.csv"), "has the columns from, to; a table of edges has relation"),
+        (("update", store, "--add", tmp_path / "bad.csv"), "has the columns from, to; a table of edges needs relation"),
         (("update", store, "--add", tmp_path / "none.csv"), "no such file"),
         (("update", tmp_path, "--compact"), "is not a store"),
         (("check", tmp_path), "is not a store"),
@@ -79,8 +79,14 @@ def test_bad_calls(run: Run, store: Path, tmp_path: Path) -> None:  # noqa: F811
             ("export", store, "--to", tmp_path / "x", "--as-of", 7),
             "version 7 is not kept; the store has versions 0",
         ),
-        (("search", store, "Mike", "--path", "APA", "--as-of", 7), "version 7 is not kept; the store has versions 0"),
-        (("search", "toy", "Mike", "--path", "APA", "--as-of", 0), "toy is not a store, so it has no earlier versions"),
+        (
+            ("search", store, "Mike", "--metapath", "APA", "--as-of", 7),
+            "version 7 is not kept; the store has versions 0",
+        ),
+        (
+            ("search", "toy", "Mike", "--metapath", "APA", "--as-of", 0),
+            "toy is not a store, so it has no earlier versions",
+        ),
         (("import", "toy", "--to", store), "exists already"),
         (
             ("import", "toy", "--to", tmp_path / "y", "--memory-limit", "1GiB"),

@@ -20,16 +20,18 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_train_evaluate_search_with_countpath(run: Run, tmp_path: Path) -> None:  # noqa: F811
     folder = tmp_path / "model"
-    trained = run("train", "stdlib", "--path", PATH, "--model", "countpath", "--out", folder, "--device", "cpu")
+    trained = run(
+        "train", "stdlib", "--metapath", PATH, "--architecture", "countpath", "--out", folder, "--device", "cpu"
+    )
     assert trained.code == 0
     assert "it reads as class-method-class with weight 1.000" in trained.out
     assert {path.name for path in folder.iterdir()} == {"config.json", "weights.safetensors", "log.jsonl", "curve.svg"}
-    told = run("evaluate", "stdlib", "--model", folder, "--path", PATH, "--queries", 50, "--json").json
+    told = run("evaluate", "stdlib", "--model", folder, "--metapath", PATH, "--queries", 50, "--json").json
     assert told["ndcg@20"] == pytest.approx(1.0)
     assert set(told) >= {"metapath", "protocol", "rmse_top", "rmse_all", "rmse_nonzero", "ndcg_released", "recall@20"}
     found = run("search", "stdlib", "argparse.ArgumentParser", "--model", folder, "-k", 3, "--json").json
     assert (found["measure"], found["exact"], found["metapath"]) == ("countpath", False, None)
-    exact = run("search", "stdlib", "argparse.ArgumentParser", "--path", PATH, "-k", 3, "--json").json
+    exact = run("search", "stdlib", "argparse.ArgumentParser", "--metapath", PATH, "-k", 3, "--json").json
     assert [hit["id"] for hit in found["hits"]] == [hit["id"] for hit in exact["hits"]]
 
 
@@ -40,7 +42,7 @@ def test_train_evaluate_search_with_neupath(run: Run, tmp_path: Path) -> None:  
     pairs.write_text("query,target,score\nMike,Bob,1\nMike,Mary,0.8\nJim,Mike,0.0826\nMary,Ann,0.2857\nBob,Ann,0\n")
     trained = run("train", "toy", "--pairs", pairs, "--out", folder, *arguments, "--json")
     assert trained.json["epochs"] == 3
-    shown = run("evaluate", "toy", "--model", folder, "--path", "APVPA", "--queries", 2)
+    shown = run("evaluate", "toy", "--model", folder, "--metapath", "APVPA", "--queries", 2)
     assert shown.code == 2, "five authors are too few for a split"
     searched = run("search", "toy", "Mike", "--model", folder)
     assert re.search(r"most similar to Mike by the neupath model in ", searched.out)
@@ -51,8 +53,8 @@ def test_train_evaluate_search_with_neupath(run: Run, tmp_path: Path) -> None:  
 def test_evaluate_shows_the_meta_paths_a_model_uses(run: Run, tmp_path: Path) -> None:  # noqa: F811
     folder = tmp_path / "model"
     settings = ["--dim", 16, "--epochs", 2, "--device", "cpu"]
-    assert run("train", "stdlib", "--path", PATH, "--out", folder, *settings).code == 0
-    arguments = ("evaluate", "stdlib", "--model", folder, "--path", PATH, "--queries", 5, "--used-paths", 5)
+    assert run("train", "stdlib", "--metapath", PATH, "--out", folder, *settings).code == 0
+    arguments = ("evaluate", "stdlib", "--model", folder, "--metapath", PATH, "--queries", 5, "--used-paths", 5)
     used = run(*arguments, "--json").json["used_metapaths"]
     assert sum(part["share"] for part in used) == pytest.approx(1.0)
     assert all(part["metapath"].startswith("class ") for part in used)
@@ -61,10 +63,10 @@ def test_evaluate_shows_the_meta_paths_a_model_uses(run: Run, tmp_path: Path) ->
 
 @pytest.mark.parametrize("model", ["gcn", "nbfnet"])
 def test_baselines_are_trained_and_searched_like_any_model(run: Run, tmp_path: Path, model: str) -> None:  # noqa: F811
-    settings = ["--dim", 8, "--epochs", 2, "--device", "cpu", "--model", model]
-    trained = run("train", "stdlib", "--path", PATH, "--out", tmp_path, *settings, "--json").json
+    settings = ["--dim", 8, "--epochs", 2, "--device", "cpu", "--architecture", model]
+    trained = run("train", "stdlib", "--metapath", PATH, "--out", tmp_path, *settings, "--json").json
     assert (trained["model"], trained["epochs"], trained["metapaths"]) == (model, 2, [])
-    told = run("evaluate", "stdlib", "--model", tmp_path, "--path", PATH, "--queries", 5, "--json").json
+    told = run("evaluate", "stdlib", "--model", tmp_path, "--metapath", PATH, "--queries", 5, "--json").json
     assert told["queries"] == 5
     found = run("search", "stdlib", "argparse.ArgumentParser", "--model", tmp_path, "-k", 3, "--json").json
     assert (found["measure"], len(found["hits"])) == (model, 3)
@@ -72,10 +74,21 @@ def test_baselines_are_trained_and_searched_like_any_model(run: Run, tmp_path: P
 
 def test_embeddings_are_learned_without_labels(run: Run, tmp_path: Path) -> None:  # noqa: F811
     settings = ["--dim", 8, "--epochs", 1, "--device", "cpu"]
-    trained = run("train", "toy", "--model", "node2vec", "--type", "author", "--out", tmp_path / "n", *settings)
+    trained = run(
+        "train", "toy", "--architecture", "node2vec", "--node-type", "author", "--out", tmp_path / "n", *settings
+    )
     assert "vectors of author nodes, learned in " in trained.out
     along = run(
-        "train", "toy", "--model", "metapath2vec", "--path", "APA", "--out", tmp_path / "m", *settings, "--json"
+        "train",
+        "toy",
+        "--architecture",
+        "metapath2vec",
+        "--metapath",
+        "APA",
+        "--out",
+        tmp_path / "m",
+        *settings,
+        "--json",
     )
     assert along.json["node_type"] == "author"
     assert (
@@ -88,33 +101,39 @@ def test_embeddings_are_learned_without_labels(run: Run, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("train", "toy", "--out", "m"), "give either --path, to draw labels from a measure, or --pairs"),
-        (("train", "toy", "--out", "m", "--path", "APVPA", "--pairs", "x.csv"), "give either --path"),
+        (("train", "toy", "--out", "m"), "give either --metapath, to draw labels from a measure, or --pairs"),
+        (("train", "toy", "--out", "m", "--metapath", "APVPA", "--pairs", "x.csv"), "give either --metapath"),
         (("train", "toy", "--out", "m", "--pairs", "nowhere.csv"), "no such file: nowhere.csv"),
-        (("train", "toy", "--out", "m", "--path", "APVPA", "--model", "neupaht"), "no architecture 'neupaht'"),
-        (("train", "toy", "--out", "m", "--path", "APVPA"), "5 nodes are too few to split"),
-        (("train", "toy", "--out", "m", "--path", "APVPA", "--dim", 0), "dim is 0"),
         (
-            ("train", "toy", "--out", "m", "--path", "APVPA", "--model", "countpath", "--paths", 3),
+            ("train", "toy", "--out", "m", "--metapath", "APVPA", "--architecture", "neupaht"),
+            "no architecture 'neupaht'",
+        ),
+        (("train", "toy", "--out", "m", "--metapath", "APVPA"), "5 nodes are too few to split"),
+        (("train", "toy", "--out", "m", "--metapath", "APVPA", "--dim", 0), "dim is 0"),
+        (
+            ("train", "toy", "--out", "m", "--metapath", "APVPA", "--architecture", "countpath", "--paths", 3),
             "a countpath model has no paths; it has batch_size, channels, device, epochs, layers",
         ),
         (
-            ("train", "toy", "--out", "m", "--path", "APVPA", "--type", "author"),
-            "--type is for node2vec; a neupath model",
+            ("train", "toy", "--out", "m", "--metapath", "APVPA", "--node-type", "author"),
+            "--node-type is for node2vec; a neupath model",
         ),
-        (("train", "toy", "--out", "m", "--model", "node2vec"), "node2vec learns from walks, and needs --type alone"),
-        (("train", "toy", "--out", "m", "--model", "metapath2vec"), "and needs --path alone to know which"),
         (
-            ("train", "toy", "--out", "m", "--model", "node2vec", "--type", "author", "--paths", 2),
+            ("train", "toy", "--out", "m", "--architecture", "node2vec"),
+            "node2vec learns from walks, and needs --node-type alone",
+        ),
+        (("train", "toy", "--out", "m", "--architecture", "metapath2vec"), "and needs --metapath alone to know which"),
+        (
+            ("train", "toy", "--out", "m", "--architecture", "node2vec", "--node-type", "author", "--paths", 2),
             "a node2vec model has no paths; it has device, dim",
         ),
         (
-            ("train", "toy", "--out", "m", "--model", "node2vec", "--pairs", "x.csv"),
+            ("train", "toy", "--out", "m", "--architecture", "node2vec", "--pairs", "x.csv"),
             "node2vec learns without labels; leave out --pairs",
         ),
-        (("evaluate", "toy", "--model", "nowhere", "--path", "APVPA"), "no saved scorer in nowhere"),
+        (("evaluate", "toy", "--model", "nowhere", "--metapath", "APVPA"), "no saved scorer in nowhere"),
         (("search", "toy", "Mike", "--model", "nowhere"), "no saved scorer in nowhere"),
-        (("search", "toy", "Mike", "--model", "nowhere", "-p", "APVPA"), "give either --model or --path"),
+        (("search", "toy", "Mike", "--model", "nowhere", "-p", "APVPA"), "give either --model or --metapath"),
     ],
 )
 def test_bad_input(run: Run, arguments: tuple[object, ...], message: str, tmp_path: Path, monkeypatch) -> None:  # noqa: F811

@@ -133,7 +133,7 @@ def test_without_workers_a_join_gives_up_and_keeps_what_is_done(tmp_path: Path, 
 
 
 def test_ctrl_c_says_what_is_kept(tmp_path: Path) -> None:
-    options = ["--path", "class-method-class", "--block", "1", "--engine", "dask", "--workers", "1"]
+    options = ["--metapath", "class-method-class", "--block", "1", "--engine", "dask", "--workers", "1"]
     command = [sys.executable, "-m", "neupath.cli", "join", "stdlib", "--out", "top.parquet", *options]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
     while not list(tmp_path.glob("top.parquet.parts/0*.parquet")):
@@ -162,7 +162,7 @@ def test_a_task_that_outlives_its_join_writes_no_block(weighted: HIN, tmp_path: 
 
 def test_the_command_starts_workers_of_its_own(run: Run, tmp_path: Path) -> None:  # noqa: F811
     out = tmp_path / "top.parquet"
-    told = run("join", "toy", "--path", "APVPA", "--engine", "dask", "--workers", 1, "--out", out, "--json")
+    told = run("join", "toy", "--metapath", "APVPA", "--engine", "dask", "--workers", 1, "--out", out, "--json")
     assert told.code == 0
     assert told.json["queries"] == 5
     join(npth.load("toy"), npth.PathSim("APVPA"), tmp_path / "here.parquet", 10)
@@ -184,7 +184,7 @@ def test_the_command_starts_workers_of_its_own(run: Run, tmp_path: Path) -> None
     ],
 )
 def test_bad_input(run: Run, tmp_path: Path, options: list, message: str) -> None:  # noqa: F811
-    told = run("join", "toy", "--path", "APVPA", "--out", tmp_path / "top.parquet", *options)
+    told = run("join", "toy", "--metapath", "APVPA", "--out", tmp_path / "top.parquet", *options)
     assert told.code == 2
     assert message in told.err
 

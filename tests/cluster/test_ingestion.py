@@ -298,16 +298,18 @@ def test_what_workers_do_not_read_is_left_to_this_process(tmp_path: Path) -> Non
 def test_the_command(run: Run, tmp_path: Path) -> None:  # noqa: F811
     folder = npth.write_folder(npth.load("toy"), tmp_path / "toy")
     out, here = tmp_path / "there.parquet", tmp_path / "here.parquet"
-    options = ["--path", "APVPA", "--engine", "dask", "--workers", 1]
+    options = ["--metapath", "APVPA", "--engine", "dask", "--workers", 1]
     assert run("join", folder, *options, "--out", out).code == 0
     join(npth.load("toy"), npth.PathSim("APVPA"), here, 10)
     assert out.read_bytes() == here.read_bytes()
     told = run("join", "toy", *options, "--ingest", "cluster", "--out", out)
     assert told.code == 2
     assert "toy is not a folder of Parquet tables" in told.err
-    told = run("join", folder, "--path", "APVPA", "--ingest", "local", "--out", out)
+    told = run("join", folder, "--metapath", "APVPA", "--ingest", "local", "--out", out)
     assert "--ingest says who of a cluster reads the tables" in told.err
-    told = run("join", folder, *options, "--measure", "hetesim", "--path", "AP", "--ingest", "cluster", "--out", out)
+    told = run(
+        "join", folder, *options, "--measure", "hetesim", "--metapath", "AP", "--ingest", "cluster", "--out", out
+    )
     assert "hetesim along 'author-paper' is made of more than" in told.err
 
 

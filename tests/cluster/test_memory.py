@@ -70,7 +70,7 @@ def test_many_hits_stay_below_the_limit(small_worker: Workers, tmp_path: Path) -
 
 
 def test_a_task_that_does_not_fit_is_one_sentence(small_worker: Workers) -> None:
-    with pytest.raises(NeuPathError, match=r"a task took more memory than a worker has, .* give --memory-limit more"):
+    with pytest.raises(NeuPathError, match=r"a task took more memory than a worker has, .* give a larger memory_limit"):
         small_worker.each(lambda: float(np.sort(np.random.default_rng(0).random(10**8))[0]), [()])
 
 

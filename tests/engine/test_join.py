@@ -68,7 +68,7 @@ def test_a_killed_join_goes_on_to_the_same_file(tmp_path: Path) -> None:
     whole = tmp_path / "whole.parquet"
     join(npth.load("stdlib"), npth.PathSim(PATH), whole, k=3, block=2)
     out = tmp_path / "out.parquet"
-    command = [sys.executable, "-m", "neupath.cli", "join", "stdlib", "--path", PATH, "-k", "3", "--block", "2"]
+    command = [sys.executable, "-m", "neupath.cli", "join", "stdlib", "--metapath", PATH, "-k", "3", "--block", "2"]
     process = subprocess.Popen([*command, "--out", str(out)], stdout=subprocess.DEVNULL, env=os.environ | {})
     parts = tmp_path / "out.parquet.parts"
     while len(list(parts.glob("0*.parquet")) if parts.is_dir() else []) < 5:
@@ -173,7 +173,7 @@ def test_ctrl_c_says_what_is_kept(run: Run, tmp_path: Path, monkeypatch, blocks:
         whole(engine, scorer, job, missing[:blocks], on_block)
         raise KeyboardInterrupt
 
-    command = ("join", "toy", "--path", "APVPA", "-k", 2, "--block", 1, "--out", tmp_path / "top.parquet")
+    command = ("join", "toy", "--metapath", "APVPA", "-k", 2, "--block", 1, "--out", tmp_path / "top.parquet")
     with monkeypatch.context() as patched:
         patched.setattr(LocalEngine, "run", stop)
         stopped = run(*command)
@@ -246,11 +246,11 @@ def test_bad_input(hin: HIN, options, message: str) -> None:
 
 def test_the_command(run: Run, tmp_path: Path) -> None:  # noqa: F811
     out = tmp_path / "top.parquet"
-    told = run("join", "toy", "--path", "APVPA", "-k", 2, "--out", out)
+    told = run("join", "toy", "--metapath", "APVPA", "-k", 2, "--out", out)
     assert told.code == 0
     assert "pairs of 5 queries written to" in told.out
-    assert run("join", "toy", "--path", "APVPA", "--min-score", 0.9, "--out", out, "--json").json["pairs"] == 2
-    assert "the name must end in .parquet" in run("join", "toy", "--path", "APVPA", "--out", "x.csv").err
+    assert run("join", "toy", "--metapath", "APVPA", "--min-score", 0.9, "--out", out, "--json").json["pairs"] == 2
+    assert "the name must end in .parquet" in run("join", "toy", "--metapath", "APVPA", "--out", "x.csv").err
 
 
 def test_blocks_without_a_manifest_are_nobodys(tmp_path: Path) -> None:

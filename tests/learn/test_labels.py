@@ -65,7 +65,7 @@ def test_files_of_pairs_are_tables_like_others(toy: HIN, tmp_path: Path, name: s
 def test_ids_of_several_types_need_a_choice() -> None:
     ids = pa.array([1, 2])
     hin = HIN.build([npth.Nodes("a", ids), npth.Nodes("b", ids)], [])
-    with pytest.raises(NeuPathError, match="the pairs could be of type a or b; say which with --type"):
+    with pytest.raises(NeuPathError, match="the pairs could be of type a or b; say which with node_type"):
         read_pairs(hin, [(1, 2, 0.5)])
     assert read_pairs(hin, [(1, 2, 0.5)], node_type="b").node_type == "b"
 

@@ -51,7 +51,7 @@ def test_the_example_of_an_update_is_what_is_answered(writable: Running) -> None
 def test_search_is_the_command_lines_to_the_byte(
     running: Running, capsys: pytest.CaptureFixture[str], query: str, k: int, measure: str
 ) -> None:
-    printed, _ = cli(capsys, "search", "toy", query, "--path", PATH, "-k", str(k), "-m", measure, "--json")
+    printed, _ = cli(capsys, "search", "toy", query, "--metapath", PATH, "-k", str(k), "-m", measure, "--json")
     for _ in range(2):  # by a thread, then at once
         found = running.get(f"/api/graphs/toy/search?query={query}&metapath={PATH}&k={k}&measure={measure}")
         assert found.text == printed
@@ -94,7 +94,7 @@ def test_every_measure_is_listed(running: Running) -> None:
 
 def test_search_options_are_those_of_the_command_line(running: Running, capsys: pytest.CaptureFixture[str]) -> None:
     printed, _ = cli(
-        capsys, "search", "toy", "Mike", "--path", "APVPA", "--include-query", "--zeros", "--where", "id != Bob",
+        capsys, "search", "toy", "Mike", "--metapath", "APVPA", "--include-query", "--zeros", "--where", "id != Bob",
         "--among", "Mike", "--among", "Ann", "--json",
     )  # fmt: skip
     words = "query=Mike&metapath=APVPA&include_query=true&zeros=true&where=id+!%3D+Bob&among=Mike&among=Ann"
@@ -107,7 +107,9 @@ def test_explain_and_infer_and_info_are_the_command_lines(
 ) -> None:
     assert running.get("/api/graphs/toy").text == cli(capsys, "info", "toy", "--json")[0]
     explained = running.get("/api/graphs/toy/explain?query=Mike&target=Mary&metapath=APVPA&limit=2").text
-    assert explained == cli(capsys, "explain", "toy", "Mike", "Mary", "--path", "APVPA", "--limit", "2", "--json")[0]
+    assert (
+        explained == cli(capsys, "explain", "toy", "Mike", "Mary", "--metapath", "APVPA", "--limit", "2", "--json")[0]
+    )
     (tmp_path / "pairs.csv").write_text("query,target,score\nMike,Bob,1\nMike,Mary,0.8\nMike,Ann,0\n")
     rows = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0)]
     pairs = [{"query": query, "target": target, "score": score} for query, target, score in rows]
@@ -118,12 +120,12 @@ def test_explain_and_infer_and_info_are_the_command_lines(
 @pytest.mark.parametrize(
     ("words", "arguments", "status"),
     [
-        ("query=nobody&metapath=APVPA", ["nobody", "--path", "APVPA"], 404),
-        ("query=Mike&metapath=author-venue", ["Mike", "--path", "author-venue"], 422),
-        ("query=Mike&metapath=APVPX", ["Mike", "--path", "APVPX"], 422),
-        ("query=Mike&metapath=APV", ["Mike", "--path", "APV"], 422),
-        ("query=Mike&metapath=APVPA&measure=simrank", ["Mike", "--path", "APVPA", "-m", "simrank"], 422),
-        ("query=Mike&metapath=APVPA&where=age+%3E+3", ["Mike", "--path", "APVPA", "--where", "age > 3"], 422),
+        ("query=nobody&metapath=APVPA", ["nobody", "--metapath", "APVPA"], 404),
+        ("query=Mike&metapath=author-venue", ["Mike", "--metapath", "author-venue"], 422),
+        ("query=Mike&metapath=APVPX", ["Mike", "--metapath", "APVPX"], 422),
+        ("query=Mike&metapath=APV", ["Mike", "--metapath", "APV"], 422),
+        ("query=Mike&metapath=APVPA&measure=simrank", ["Mike", "--metapath", "APVPA", "-m", "simrank"], 422),
+        ("query=Mike&metapath=APVPA&where=age+%3E+3", ["Mike", "--metapath", "APVPA", "--where", "age > 3"], 422),
     ],
 )
 def test_errors_are_the_command_lines(

@@ -112,7 +112,7 @@ def test_the_graphs_tell_which_take_updates(live: Running) -> None:
     ("graph", "status", "told"),
     [
         ("toy", 409, "the graph 'toy' is no store, and takes no updates"),
-        ("kept", 403, "the store 'kept' is served to be read; --writable lets it take updates, too"),
+        ("kept", 403, "the store 'kept' is served read-only; start the service as writable to update it"),
         ("nothing", 404, "no graph 'nothing' is served"),
     ],
 )

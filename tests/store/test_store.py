@@ -156,7 +156,7 @@ def test_check_finds_a_damaged_snapshot(store: Store) -> None:
 
 
 def test_errors_say_what_to_do(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(SourceError, match="is not a store; make one with: neupath import SOURCE --to NEW_FOLDER"):
+    with pytest.raises(SourceError, match="is not a store; make one with 'neupath import'"):
         open_store(tmp_path)
     with pytest.raises(WriteError, match="exists already"):
         write_store(npth.load("toy"), store.folder)

@@ -3,9 +3,11 @@
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from neupath.cli.demo import demo
 from neupath.cli.infer_command import infer
@@ -13,12 +15,34 @@ from neupath.cli.join_command import join
 from neupath.cli.search_commands import explain, info, paths, search
 from neupath.cli.serve_command import serve
 from neupath.cli.store_commands import check, datasets_app, export, import_, update
-from neupath.cli.terminal import StoppedError, printable
+from neupath.cli.terminal import CommandError, StoppedError, printable
 from neupath.cli.train_commands import evaluate, reproduce, train
 from neupath.errors import NeuPathError
 
 _INTERRUPTED = 130
+
+
+class _Group(TyperGroup):
+    """Renders an error of the library in the words of the command that caused it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except NeuPathError as error:
+            command = self.commands.get(ctx.invoked_subcommand, self)
+            raise CommandError(error.render(partial(_spell, command))) from error
+
+
+def _spell(command: Any, parameter: str) -> str:
+    """Return the flag or the argument of a command that sets a parameter, or its name where the command has none."""
+    for option in command.params:
+        if option.name == parameter:
+            return option.opts[0] if option.opts[0].startswith("-") else str(option.metavar).rstrip(".")
+    return parameter
+
+
 app = typer.Typer(
+    cls=_Group,
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -74,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         code = app(args=None if arguments is None else list(arguments), prog_name="neupath", standalone_mode=False)
         sys.stdout.flush()
-    except NeuPathError as error:
+    except CommandError as error:
         _fail(str(error), 2)
     except StoppedError as stop:
         _fail(str(stop), _INTERRUPTED)

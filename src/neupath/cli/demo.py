@@ -43,11 +43,11 @@ def demo(as_json: Json = False) -> None:
         return
     _say("neupath info stdlib")
     out.print(render_description(description, "stdlib"))
-    _say(f"neupath search stdlib {query} --path {path}")
+    _say(f"neupath search stdlib {query} --metapath {path}")
     out.print(render_hits(hits, f"classes most similar to {query} by {path}: they share method names"))
-    _say(f"neupath explain stdlib {query} {hits[0].id} --path {path} --limit 5")
+    _say(f"neupath explain stdlib {query} {hits[0].id} --metapath {path} --limit 5")
     out.print(render_explanation(why))
-    _say(f"neupath search stdlib {imports.query} --path {imports.metapath} -k 5")
+    _say(f"neupath search stdlib {imports.query} --metapath {imports.metapath} -k 5")
     out.print(render_hits(imports, f"modules that import what {imports.query} does"))
     _demo_inference(hin, path)
     _demo_learning(hin, path, query)
@@ -74,7 +74,7 @@ def _demo_learning(hin: HIN, path: str, query: str) -> None:
         for model, settings in (("neupath", {"dim": 128, "epochs": 20}), ("countpath", {"epochs": 20})):
             folder = Path(parent) / model
             options = " ".join(f"--{name} {value}" for name, value in settings.items())
-            _say(f"neupath train stdlib --path {path} --model {model} {options} --device cpu --out {model}")
+            _say(f"neupath train stdlib --metapath {path} --architecture {model} {options} --device cpu --out {model}")
             with ProgressBars(err).epochs(f"training {model}") as bar:
                 learned = learn(
                     hin, model, path, None, folder, measure="pathsim", protocol="strict", seed=0,
@@ -82,7 +82,7 @@ def _demo_learning(hin: HIN, path: str, query: str) -> None:
                 )  # fmt: skip
             for text, weight in learned.metapaths:
                 out.print(f"found, from labelled pairs alone: {text} with weight {weight:.3f}", highlight=False)
-            _say(f"neupath evaluate stdlib --model {model} --path {path}")
+            _say(f"neupath evaluate stdlib --model {model} --metapath {path}")
             teacher, scorer = measure_named("pathsim", path).fit(hin), load_scorer(folder, hin)
             found = compare_on_test(hin, scorer, teacher, "strict", 400, 0)
             out.print(render_evaluation(found, f"{model} against pathsim, on {found.queries} unseen queries"))

@@ -53,7 +53,7 @@ def infer(
         bool, typer.Option("--asymmetric", help="Also try paths that are not walked out and back.")
     ] = False,
     node_type: Annotated[
-        str | None, typer.Option("--type", help="The type of the nodes, where their ids fit several.")
+        str | None, typer.Option("--node-type", help="The type of the nodes, where their ids fit several.")
     ] = None,
     suggest: Annotated[
         int, typer.Option("--suggest", help="How many pairs to suggest for labelling, where explanations differ.")

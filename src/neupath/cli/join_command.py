@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 def join(
     graph: Graph,
     out: Annotated[Path, typer.Option("--out", help="The .parquet file to write, or a folder of such.")],
-    path: MetaPathOption = None,
+    metapath: MetaPathOption = None,
     k: Annotated[int | None, typer.Option("-k", help="How many hits a query; 10, or all with --min-score.")] = None,
     min_score: Annotated[float, typer.Option("--min-score", help="Keep only pairs with at least this score.")] = 0.0,
     measure: Measure = "pathsim",
@@ -81,30 +81,30 @@ def join(
     holds the graph.
 
     Examples:
-      neupath join stdlib --path class-method-class -k 10 --out similar.parquet
+      neupath join stdlib --metapath class-method-class -k 10 --out similar.parquet
 
-      neupath join stdlib --path class-method-class --min-score 0.5 --out alike.parquet
+      neupath join stdlib --metapath class-method-class --min-score 0.5 --out alike.parquet
 
-      neupath join stdlib --path class-method-class --block 500 --out similar/
+      neupath join stdlib --metapath class-method-class --block 500 --out similar/
 
-      neupath join stdlib --path class-method-class --engine dask --workers 2 --out similar.parquet
+      neupath join stdlib --metapath class-method-class --engine dask --workers 2 --out similar.parquet
 
-      neupath join tables/ --path author-paper-author --engine dask --memory-limit 2GiB --out similar.parquet
+      neupath join tables/ --metapath author-paper-author --engine dask --memory-limit 2GiB --out similar.parquet
 
     """
     chosen = _engine(engine, threads, scheduler, workers, memory_limit, patience, model)
     if ingest is not None and engine == "local":
         raise QueryError("--ingest says who of a cluster reads the tables; give --engine dask, too")
-    if model is not None and path is not None:
-        raise QueryError("a saved model knows what similar means; give either --model or --path")
+    if model is not None and metapath is not None:
+        raise QueryError("a saved model knows what similar means; give either --model or --metapath")
     terms = JoinOptions(10 if k is None and min_score == 0 else k, min_score, block=block)
     source = _Source(graph, config, duplicates, data)
     joined = None
     with _telling_what_is_kept(out):
         if not isinstance(chosen, LocalEngine) and ingest != "local":
-            joined = _join_tables(source, measure, path, out, terms, chosen, ingest == "cluster")
+            joined = _join_tables(source, measure, metapath, out, terms, chosen, ingest == "cluster")
         if joined is None:
-            joined = _join_graph(source, model, measure, path, out, terms, chosen)
+            joined = _join_graph(source, model, measure, metapath, out, terms, chosen)
     if as_json:
         print_json(joined.to_dict())
         return
@@ -129,7 +129,7 @@ def _engine(
             )
         return LocalEngine(threads)
     if threads is not None or model is not None:
-        raise QueryError("--engine dask joins by --path, on --workers processes; leave out --threads and --model")
+        raise QueryError("--engine dask joins by --metapath, on --workers processes; leave out --threads and --model")
     from neupath.cluster import PATIENCE, Dask
 
     return Dask(scheduler, workers, memory_limit, patience=PATIENCE if patience is None else patience)

@@ -103,7 +103,7 @@ def search(
     query: Annotated[
         list[str], typer.Argument(metavar="QUERY...", help="An id or a name; several are searched one after the other.")
     ],
-    path: MetaPathOption = None,
+    metapath: MetaPathOption = None,
     k: Annotated[int, typer.Option("-k", help="How many hits.")] = 10,
     measure: AnyMeasure = None,
     node_type: TypeOption = None,
@@ -123,9 +123,9 @@ def search(
     """Find the entities most similar to QUERY.
 
     Examples:
-      neupath search toy Mike --path author-paper-venue-paper-author
+      neupath search toy Mike --metapath author-paper-venue-paper-author
 
-      neupath search stdlib ArgumentParser --path class-method-class -k 5 --measure joinsim
+      neupath search stdlib ArgumentParser --metapath class-method-class -k 5 --measure joinsim
 
       neupath search toy Mike --measure simrank
 
@@ -133,7 +133,7 @@ def search(
 
     """
     hin = load_graph(graph, config, duplicates, data, as_of)
-    scorer = make_scorer(hin, metapath=path, measure=measure, node_type=node_type, model=model, queries=query)
+    scorer = make_scorer(hin, metapath=metapath, measure=measure, node_type=node_type, model=model, queries=query)
     if scorer.metapath_text is not None:
         note_relations(hin.metapath(scorer.metapath_text).all_relations_steps())
     how = scorer.metapath_text + ", " + scorer.name if scorer.metapath_text else scorer.name
@@ -165,7 +165,7 @@ def explain(
     graph: Graph,
     query: Annotated[str, typer.Argument(metavar="A", help="An id or a name.")],
     target: Annotated[str, typer.Argument(metavar="B", help="An id or a name.")],
-    path: MetaPathOption = None,
+    metapath: MetaPathOption = None,
     measure: Measure = "pathsim",
     model: Model = None,
     limit: Annotated[int, typer.Option("--limit", help="How many paths to show.")] = 10,
@@ -178,17 +178,17 @@ def explain(
 ) -> None:
     """Show the paths that make A and B similar, heaviest first, each with its exact share of the score.
 
-    Example:  neupath explain toy Mike Mary --path author-paper-venue-paper-author --draw why.svg
+    Example:  neupath explain toy Mike Mary --metapath author-paper-venue-paper-author --draw why.svg
     """
     hin = load_graph(graph, config, duplicates, data, as_of)
     if model is not None:
-        if path is not None or draw is not None:
+        if metapath is not None or draw is not None:
             raise QueryError(
-                "with --model, leave out --path and --draw: a model shows the paths it looked at as a tree"
+                "with --model, leave out --metapath and --draw: a model shows the paths it looked at as a tree"
             )
         _explain_model(hin, model, query, target, limit, as_json)
         return
-    explanation = explain_pair(hin, required_path(hin.schema, path), query, target, measure=measure, limit=limit)
+    explanation = explain_pair(hin, required_path(hin.schema, metapath), query, target, measure=measure, limit=limit)
     note_relations(hin.metapath(explanation.metapath).all_relations_steps())
     if draw is not None:
         from neupath.explain.drawing import draw_explanation

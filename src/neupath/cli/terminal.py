@@ -376,7 +376,7 @@ Graph = Annotated[
     ),
 ]
 MetaPathOption = Annotated[
-    str | None, typer.Option("--path", "-p", help="The meta-path, such as movie-actor-movie or MAM.")
+    str | None, typer.Option("--metapath", "-p", help="The meta-path, such as movie-actor-movie or MAM.")
 ]
 Measure = Annotated[str, typer.Option("--measure", "-m", help=f"One of {', '.join(MEASURES)}.")]
 AnyMeasure = Annotated[
@@ -384,15 +384,16 @@ AnyMeasure = Annotated[
     typer.Option(
         "--measure",
         "-m",
-        help=f"One of {', '.join(MEASURES)}; or, over the whole graph, without --path: {', '.join(GRAPH_MEASURES)}.",
+        help=f"Along --metapath: {', '.join(MEASURES)}. Over the whole graph: {', '.join(GRAPH_MEASURES)}.",
         show_default="pathsim",
     ),
 ]
 TypeOption = Annotated[
-    str | None, typer.Option("--type", help="The type of QUERY, for a measure without --path; found where it is clear.")
+    str | None,
+    typer.Option("--node-type", help="The type of QUERY, for a measure without --metapath; found where it is clear."),
 ]
 Model = Annotated[
-    Path | None, typer.Option("--model", help="A folder with a saved model or measure, instead of --path.")
+    Path | None, typer.Option("--model", help="A folder with a saved model or measure, instead of --metapath.")
 ]
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", help="A graph.toml for what cannot be detected: columns, types, relations.")
@@ -413,6 +414,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 # ---- What every command does with a graph and a terminal -----------------------------------------
 out = Console()
 err = Console(stderr=True)
+
+
+class CommandError(Exception):
+    """An error of the library, rendered for the command line."""
 
 
 class StoppedError(Exception):
@@ -438,7 +443,7 @@ def required_path(schema: Schema, path: str | None) -> str:
         return path
     some = [next(enumerate_metapaths(schema, t, 2)) for t in schema.node_types if schema.neighbours(t)]
     raise QueryError(
-        f"no meta-path is given; say what makes two nodes similar with --path, such as {listed(map(str, some), 4)}"
+        f"no meta-path is given; say what makes two nodes similar with --metapath, such as {listed(map(str, some), 4)}"
     )
 
 

@@ -38,22 +38,22 @@ from neupath.measures import measure_named
 def train(
     graph: Graph,
     out_folder: Annotated[Path, typer.Option("--out", help="The folder to save the model to.")],
-    path: MetaPathOption = None,
+    metapath: MetaPathOption = None,
     pairs: Annotated[
         Path | None,
         typer.Option("--pairs", help="A table of labels with the header query,target,score."),
     ] = None,
-    model: Annotated[
+    architecture: Annotated[
         str,
         typer.Option(
-            "--model",
+            "--architecture",
             help="neupath; countpath, which counts paths; a baseline: "
             f"{', '.join(learning_from('labels', baseline=True))}; or, without labels, "
-            f"{' or '.join(learning_from('node_type'))} (with --type) or "
-            f"{' or '.join(learning_from('metapath'))} (along --path).",
+            f"{' or '.join(learning_from('node_type'))} (with --node-type) or "
+            f"{' or '.join(learning_from('metapath'))} (along --metapath).",
         ),
     ] = "neupath",
-    node_type: Annotated[str | None, typer.Option("--type", help="The type that node2vec ranks.")] = None,
+    node_type: Annotated[str | None, typer.Option("--node-type", help="The type that node2vec ranks.")] = None,
     measure: Measure = "pathsim",
     protocol: ProtocolOption = "strict",
     layers: Annotated[
@@ -81,15 +81,15 @@ def train(
 ) -> None:
     """Learn similarity from labelled pairs, or from labels that an exact measure gives for 400 queries.
 
-    The model is never told the meta-path: --path only makes the labels. A run that was interrupted goes on from its
+    The model is never told the meta-path: --metapath only makes the labels. A run that was interrupted goes on from its
     last epoch when the same command is given again.
 
     Examples:
-      neupath train stdlib --path class-method-class --out model
+      neupath train stdlib --metapath class-method-class --out model
 
       neupath train my-tables/ --pairs labels.csv --out model
 
-      neupath train stdlib --path class-method-class --model nbfnet --out rival
+      neupath train stdlib --metapath class-method-class --architecture nbfnet --out rival
 
     """
     if out_folder.exists() and not out_folder.is_dir():
@@ -97,23 +97,23 @@ def train(
     options = {"layers": layers, "paths": paths_kept, "dim": dim, "epochs": epochs, "learning_rate": learning_rate}
     settings: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     settings["device"] = device
-    if model in learning_from("metapath", "node_type"):
+    if architecture in learning_from("metapath", "node_type"):
         if pairs is not None:
-            raise QueryError(f"{model} learns without labels; leave out --pairs")
+            raise QueryError(f"{architecture} learns without labels; leave out --pairs")
         hin = load_graph(graph, config, duplicates, data)
-        _embed(hin, model, path, node_type, out_folder, settings | {"seed": seed}, as_json)
+        _embed(hin, architecture, metapath, node_type, out_folder, settings | {"seed": seed}, as_json)
         return
     if node_type is not None:
-        raise QueryError(f"--type is for node2vec; a {model} model takes it from the labels")
-    if (path is None) == (pairs is None):
-        raise QueryError("give either --path, to draw labels from a measure, or --pairs, a file of labels")
+        raise QueryError(f"--node-type is for node2vec; a {architecture} model takes it from the labels")
+    if (metapath is None) == (pairs is None):
+        raise QueryError("give either --metapath, to draw labels from a measure, or --pairs, a file of labels")
     hin = load_graph(graph, config, duplicates, data)
     from neupath.learn.training_run import learn
 
-    with ProgressBars(err).epochs(f"training {model}") as bar:
+    with ProgressBars(err).epochs(f"training {architecture}") as bar:
         learned = learn(
-            hin, model, path, pairs, out_folder, measure=measure, protocol=protocol, seed=seed, settings=settings,
-            watch=bar, processes=processes,
+            hin, architecture, metapath, pairs, out_folder, measure=measure, protocol=protocol, seed=seed,
+            settings=settings, watch=bar, processes=processes,
         )  # fmt: skip
     if as_json:
         print_json(learned.to_dict())
@@ -124,13 +124,13 @@ def train(
     print(f"saved to {out_folder}: {error}, best of {learned.epochs} epochs")
     for text, weight in learned.metapaths:
         print(f"it reads as {text} with weight {weight:.3f}")
-    if model == "countpath" and not learned.metapaths:
+    if architecture == "countpath" and not learned.metapaths:
         print("no path explains the labels better than a score of 0 for every pair")
 
 
 def _embed(
     hin: HIN,
-    model: str,
+    architecture: str,
     path: str | None,
     node_type: str | None,
     folder: Path,
@@ -140,7 +140,7 @@ def _embed(
     """Learn from walks alone, and say where the model went."""
     from neupath.learn.training_run import embed
 
-    embedded = embed(hin, model, path, node_type, folder, settings)
+    embedded = embed(hin, architecture, path, node_type, folder, settings)
     if as_json:
         print_json(embedded.to_dict())
     else:
@@ -150,7 +150,7 @@ def _embed(
 def evaluate(
     graph: Graph,
     model: Annotated[Path, typer.Option("--model", help="A folder with a saved model.")],
-    path: MetaPathOption = None,
+    metapath: MetaPathOption = None,
     measure: Measure = "pathsim",
     protocol: Annotated[
         Protocol, typer.Option("--protocol", help="What the model was trained by, to name it; all numbers are given.")
@@ -168,15 +168,15 @@ def evaluate(
     """Compare a saved model with an exact measure, on unseen queries against all targets.
 
     Examples:
-      neupath evaluate stdlib --model model --path class-method-class
+      neupath evaluate stdlib --model model --metapath class-method-class
 
-      neupath evaluate stdlib --model model --path class-method-class --used-paths 50
+      neupath evaluate stdlib --model model --metapath class-method-class --used-paths 50
 
     """
     if used_paths < 0:
         raise QueryError(f"used-paths is {used_paths}; look at 0 pairs or more")
     hin = load_graph(graph, config, duplicates, data)
-    teacher = measure_named(measure, required_path(hin.schema, path)).fit(hin)
+    teacher = measure_named(measure, required_path(hin.schema, metapath)).fit(hin)
     scorer = load_scorer(model, hin)
     found = compare_on_test(hin, scorer, teacher, protocol, queries, seed)
     used = _used_metapaths(scorer, _test_queries(hin, teacher, used_paths, seed)) if used_paths else []
@@ -225,8 +225,9 @@ def reproduce(
     seeds: Annotated[
         int | None, typer.Option("--seeds", help="How many seeds, which bars in figures are over; 3, or 1 if quick.")
     ] = None,
-    models: Annotated[
-        list[str] | None, typer.Option("--models", help="Only these models, with commas between or one at a time.")
+    architectures: Annotated[
+        list[str] | None,
+        typer.Option("--architectures", help="Only these models and measures, with commas between or one at a time."),
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", help="Runs carried out side by side.")] = 1,
     device: Annotated[str | None, typer.Option("--device", help="cpu or cuda; by default what there is.")] = None,
@@ -249,10 +250,10 @@ def reproduce(
     from neupath.learn.reproduce import PARTS
     from neupath.learn.reproduce import reproduce as carry_out
 
-    chosen = [name.strip() for given in models or () for name in given.split(",")]
+    chosen = [name.strip() for given in architectures or () for name in given.split(",")]
     with ProgressBars(err).counter("runs") as bar:
         found = carry_out(
-            parts or (), folder, data=data, quick=quick, seeds=seeds, models=chosen or None,
+            parts or (), folder, data=data, quick=quick, seeds=seeds, architectures=chosen or None,
             jobs=jobs, device=device, progress=lambda _stage, done, total: bar(done, total or done),
         )  # fmt: skip
     if as_json:

@@ -58,7 +58,7 @@ def memory_budget(memory: int, job: JoinJob | None = None) -> MemoryBudget:
         raise QueryError(f"{told}; give it more")
     raise QueryError(
         f"{told} for a block of {job.block_size:,} queries with {a_block // job.block_size:,} hits each; give it more, or give a "
-        f"smaller --block"
+        f"smaller ‹block›"
     )
 
 

@@ -145,8 +145,8 @@ class Workers:
                     told(at)
         except (KilledWorker, MemoryError) as error:
             raise NeuPathError(
-                "a task took more memory than a worker has, four times over; give --memory-limit more, "
-                "or a smaller --block"
+                "a task took more memory than a worker has, four times over; give a larger ‹memory_limit› "
+                "or a smaller ‹block›"
             ) from error
         except (CancelledError, OSError) as error:
             reason = f"all workers were gone for {self.patience:.0f} seconds" if absence.too_long else error
@@ -236,7 +236,7 @@ def _described(client: "Client", folder: Path, patience: float) -> Workers:
     blind = [address for address, (sees, _, _) in told.items() if not sees]
     if blind:
         raise QueryError(
-            f"the worker {blind[0]} does not see {folder}; give an --out in a folder that all machines share"
+            f"the worker {blind[0]} does not see {folder}; give an ‹out› in a folder that all machines share"
         )
     threads = sum(threads for _, threads, _ in told.values())
     return Workers(client, threads, min(memory // threads for _, threads, memory in told.values()), patience)

@@ -93,7 +93,7 @@ class GraphHandle:
         """Refuse to change."""
         raise RequestError(
             409, f"the graph {self.name!r} is no store, and takes no updates; make one with 'neupath import', "
-            f"and serve that with --writable",
+            f"and serve that as writable",
         )  # fmt: skip
 
     @cached_property
@@ -178,7 +178,7 @@ class StoreHandle:
         """Write an update to disk, and return the version that it makes."""
         if self._live.read_only:
             raise RequestError(
-                403, f"the store {self.name!r} is served to be read; --writable lets it take updates, too"
+                403, f"the store {self.name!r} is served read-only; start the service as writable to update it"
             )
         return self._live.update(update)
 

@@ -232,7 +232,7 @@ def bind(host: str, port: int) -> socket.socket:
         if bound is not None:
             bound.close()
         raise QueryError(
-            f"cannot serve at {host} port {port}: {(error.strerror or str(error)).lower()}; choose another with --port"
+            f"cannot serve at {host} port {port}: {(error.strerror or str(error)).lower()}; choose another ‹port›"
         ) from error
     bound.setblocking(False)
     return bound

@@ -33,7 +33,7 @@ def check_marker(folder: Path) -> None:
         found = json.loads((folder / MARKER).read_text(encoding="utf-8"))
         written = found["format"]
     except FileNotFoundError as error:
-        raise SourceError(f"{folder} is not a store; make one with: neupath import SOURCE --to NEW_FOLDER") from error
+        raise SourceError(f"{folder} is not a store; make one with 'neupath import'") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SourceError(f"{folder / MARKER} cannot be read: {error}; the store is damaged") from error
     if written != FORMAT:

@@ -77,7 +77,7 @@ def test_the_audit_tells_knowing_from_guessing(folder: Path) -> None:
 
 def test_nothing_is_repeated(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reproduction, "execute", lambda *_: pytest.fail("this run was done before"))
-    again = reproduce(["ndcg"], folder, quick=True, models=["gcn", "scan"])
+    again = reproduce(["ndcg"], folder, quick=True, architectures=["gcn", "scan"])
     assert again.resumed == again.runs == 6
     assert set(cells(folder / "rmse.csv", "paper")) >= {(model, "class-method-class") for model in LEARNED}
 
@@ -96,19 +96,20 @@ def test_a_line_that_was_cut_off_is_run_again(tmp_path: Path) -> None:
 
 def test_processes_make_no_difference(tmp_path: Path) -> None:
     one, two = (
-        reproduce(["rmse"], tmp_path / str(jobs), quick=True, models=["gcn"], jobs=jobs).folder for jobs in (1, 2)
+        reproduce(["rmse"], tmp_path / str(jobs), quick=True, architectures=["gcn"], jobs=jobs).folder
+        for jobs in (1, 2)
     )
     assert (one / "rmse.csv").read_text(encoding="utf-8") == (two / "rmse.csv").read_text(encoding="utf-8")
 
 
 def test_what_is_timed_runs_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reproduction, "ProcessPoolExecutor", lambda *_: pytest.fail("timed beside something else"))
-    assert reproduce(["runtime"], tmp_path, quick=True, models=["pathsim"], jobs=2).runs == 1
+    assert reproduce(["runtime"], tmp_path, quick=True, architectures=["pathsim"], jobs=2).runs == 1
 
 
 def test_lines_that_are_no_results_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "runs.jsonl").write_bytes(b'[1]\n7\n{"model": "gcn"}\n\xff\n')
-    assert reproduce(["runtime"], tmp_path, quick=True, models=["pathsim"]).resumed == 0
+    assert reproduce(["runtime"], tmp_path, quick=True, architectures=["pathsim"]).resumed == 0
 
 
 @pytest.mark.parametrize("model", [*LEARNED, INFERRED, *CLASSICAL])
@@ -157,9 +158,9 @@ def test_a_share_of_the_queries_is_all_that_is_learned_from() -> None:
     ("arguments", "sentence"),
     [
         (["rsme", "--quick"], "no part 'rsme'.*did you mean 'rmse'"),
-        (["rmse", "--quick", "--models", "gnc"], "no model 'gnc'"),
+        (["rmse", "--quick", "--architectures", "gnc"], "no architecture 'gnc'"),
         (["rmse", "--quick", "--jobs", "0"], "jobs is 0"),
-        (["rmse"], "no data is named; give --data FOLDER"),
+        (["rmse"], "no data is given; set --data to a folder"),
         (["rmse", "--data", "nowhere"], "nowhere is no folder"),
     ],
 )
@@ -179,7 +180,9 @@ def test_results_of_another_scale_are_not_mixed_in(tmp_path: Path) -> None:
         reproduce(["chance"], tmp_path, quick=True)
 
 
-@pytest.mark.parametrize("asked", [["--models", "pathsim, gcn"], ["--models", "pathsim", "--models", "gcn"]])
+@pytest.mark.parametrize(
+    "asked", [["--architectures", "pathsim, gcn"], ["--architectures", "pathsim", "--architectures", "gcn"]]
+)
 def test_models_by_name(run: Shell, tmp_path: Path, asked: list[str]) -> None:  # noqa: F811
     found = run("reproduce", "runtime", "--quick", *asked, "--out", str(tmp_path), "--json")
     assert json.loads(found.out)["runs"] == 2

@@ -109,9 +109,9 @@ def columns_in(data: Path | None) -> tuple[Column, ...]:
     """Return the paper's eight columns over the graphs that lie in a folder: IMDB, and ACM or else KG20C for it."""
     wanted = "imdb, and kg20c or ACM.mat"
     if data is None:
-        raise SourceError(f"no data is named; give --data FOLDER with {wanted}, or --quick for the built-in graph")
+        raise SourceError(f"no data is given; set ‹data› to a folder with {wanted}, or ‹quick› for the built-in graph")
     if not data.is_dir():
-        raise SourceError(f"{data} is no folder; give --data FOLDER with {wanted}")
+        raise SourceError(f"{data} is no folder; set ‹data› to a folder with {wanted}")
     acm = "acm" if _find_acm(data) else "kg20c"
     if not (data / "imdb").is_dir() or not ((data / acm).is_dir() or acm == "acm"):
         raise SourceError(

@@ -47,7 +47,7 @@ def reproduce(
     data: str | Path | None = None,
     quick: bool = False,
     seeds: int | None = None,
-    models: Sequence[str] | None = None,
+    architectures: Sequence[str] | None = None,
     jobs: int = 1,
     device: str | None = None,
     progress: Progress = no_progress,
@@ -55,26 +55,27 @@ def reproduce(
     """Train and test what the parts of the paper need, all of them by default, and write their tables and figures.
 
     Each run is kept in the folder `out` as it is done, so that an interrupted reproduction goes on. `quick` takes a
-    minute on the built-in graph; otherwise `data` is a folder with the paper's graphs. `models` restricts the models.
+    minute on the built-in graph; otherwise `data` is a folder with the paper's graphs. `architectures`
+    restricts what is compared: architectures, measures, "infer".
     Three seeds, or one if quick, unless said.
     """
     for part in parts:
         if part not in PARTS:
             raise QueryError(f"no part {part!r} (there are {listed(PARTS)}){did_you_mean(part, PARTS)}")
     known = (*LEARNED, INFERRED, *CLASSICAL, EXACT)
-    for model in models or ():
+    for model in architectures or ():
         if model not in known:
-            raise QueryError(f"no model {model!r} (there are {listed(known, 30)}){did_you_mean(model, known)}")
+            raise QueryError(f"no architecture {model!r} (there are {listed(known, 30)}){did_you_mean(model, known)}")
     if (seeds is not None and seeds < 1) or jobs < 1:
         raise QueryError(f"seeds is {seeds} and jobs is {jobs}; both must be at least 1")
     folder, source = Path(out), None if quick or data is None else Path(data)
     columns = QUICK_COLUMNS if quick else columns_in(source)
-    question = Question(columns, range(seeds or (1 if quick else 3)), QUICK if quick else FULL, models)
+    question = Question(columns, range(seeds or (1 if quick else 3)), QUICK if quick else FULL, architectures)
     wanted = list(parts) or list(PARTS)
     plans = {part: list(PARTS[part][1](question)) for part in wanted}
     for part, plan in plans.items():
         if not plan:
-            raise QueryError(f"the part {part!r} has none of the models {listed(models or ())}; leave out either")
+            raise QueryError(f"the part {part!r} has none of {listed(architectures or ())}; leave out either")
     every = list({run.key: run for plan in plans.values() for run in plan}.values())
     _open(folder, question.scale)
     began = perf_counter()
@@ -102,7 +103,7 @@ def _open(folder: Path, scale: Preset) -> None:
     if not path.is_file():
         write_text(path, about)
     elif path.read_text(encoding="utf-8") != about:
-        raise SourceError(f"{folder} holds results of another scale; give another --out, or remove it")
+        raise SourceError(f"{folder} holds results of another scale; give another ‹out›, or remove it")
 
 
 def _carry_out(
