@@ -11,9 +11,8 @@ import pytest
 
 import neupath as npth
 from neupath import NeuPathError
-from neupath.io import import_store
+from neupath.io import import_store, out_of_core
 from neupath.io import tables as table_files
-from neupath.io.out_of_core import staging
 
 Graph = tuple[dict[str, list[object]], dict[str, list[list[object]]]]
 """The ids of each node type in order, and the row pointers, columns and weights of each relation's matrix."""
@@ -23,7 +22,7 @@ Graph = tuple[dict[str, list[object]], dict[str, list[list[object]]]]
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut tables into batches of a few rows, so that everything continues in the next one."""
     monkeypatch.setattr(table_files, "_BATCH_ROWS", 2)
-    monkeypatch.setattr(staging, "BATCH", 3)
+    monkeypatch.setattr(out_of_core, "BATCH", 3)
 
 
 class InlineWorkers:

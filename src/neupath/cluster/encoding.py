@@ -20,7 +20,7 @@ from neupath.errors import GraphError
 from neupath.graph.hin import Duplicates, Floats, first_of_each, freeze, summed_in_order
 from neupath.graph.nodes import Rows
 from neupath.graph.schema import Relation
-from neupath.io.assembly import (
+from neupath.io.sources import (
     all_read_as_integers,
     empty_end,
     empty_id,

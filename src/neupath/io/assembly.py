@@ -1,10 +1,8 @@
 """Read the tables of a graph into memory: ids become rows, and errors name the bad row.
 
-This is the first of three readers (see `io.sources`), for graphs that fit into memory. The other two share its checks
-of ids and weights and its errors.
+This is the first of three readers (see `io.sources`), for graphs that fit into memory.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -14,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from neupath.errors import GraphError
-from neupath.graph.hin import HIN, Edges, Floats
+from neupath.graph.hin import HIN, Edges
 from neupath.graph.nodes import Nodes, Rows
 from neupath.graph.schema import Relation
 from neupath.io.sources import (
@@ -25,7 +23,15 @@ from neupath.io.sources import (
     RelationTables,
     TableSource,
     TripleTables,
+    all_read_as_integers,
+    empty_cell,
+    empty_end,
+    empty_id,
+    missing_ids,
     place_in_files,
+    repeated_id,
+    to_weights,
+    unknown_end,
 )
 
 
@@ -142,8 +148,21 @@ def distinct_ids(columns: Sequence[pa.Array]) -> pa.Array:
 
 def _to_nodes(table: NodeTable) -> Nodes:
     _refuse_repeats(table.ids, table.place)
-    ids = table.ids if table.typed else _integers_if_all(table.ids)
+    ids = table.ids
+    if not table.typed and pa.types.is_string(ids.type) and len(ids) and all_read_as_integers(ids):
+        ids = pc.cast(ids, pa.int64())
     return Nodes(table.node_type, ids, table.names, table.attributes)
+
+
+def _refuse_repeats(ids: pa.Array, place: Place) -> None:
+    missing = missing_ids(ids)
+    if len(missing):
+        raise empty_id(place(int(missing[0])))
+    encoded = ids.dictionary_encode()
+    if len(encoded.dictionary) < len(ids):
+        codes = encoded.indices.to_numpy(zero_copy_only=False)
+        row = int(np.setdiff1d(np.arange(len(codes)), np.unique(codes, return_index=True)[1])[0])
+        raise repeated_id(place(row), ids[row].as_py())
 
 
 def _find_rows(ids: pa.Array, table: pa.Array, node_type: str, place: Place, where: str | None = None) -> Rows:
@@ -257,93 +276,3 @@ def _positions(codes: NDArray[np.int64], count: int) -> Rows:
     positions = np.empty(len(codes), dtype=np.int64)
     positions[order] = np.arange(len(codes)) - starts[codes[order]]
     return positions
-
-
-# ---- Checks of ids and weights, shared by the three readers --------------------------------------
-INTEGERS = r"^(0|-?[1-9][0-9]{0,17})$"
-_WEIGHT = r"^\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-
-
-def missing_ids(ids: pa.Array) -> Rows:
-    """Return the rows whose id is null or an empty text."""
-    empty = pc.is_null(ids)
-    if pa.types.is_string(ids.type):
-        empty = pc.or_(empty, pc.fill_null(pc.equal(ids, ""), True))
-    return np.flatnonzero(empty.to_numpy(zero_copy_only=False)).astype(np.int64)
-
-
-def all_read_as_integers(texts: pa.Array) -> bool:
-    """Whether all texts are integers that print the same again."""
-    return bool(pc.all(pc.match_substring_regex(texts, INTEGERS)).as_py() is not False)
-
-
-def _integers_if_all(ids: pa.Array) -> pa.Array:
-    if not pa.types.is_string(ids.type):
-        return ids
-    return pc.cast(ids, pa.int64()) if len(ids) > 0 and all_read_as_integers(ids) else ids
-
-
-def _refuse_repeats(ids: pa.Array, place: Place) -> None:
-    missing = missing_ids(ids)
-    if len(missing):
-        raise empty_id(place(int(missing[0])))
-    encoded = ids.dictionary_encode()
-    if len(encoded.dictionary) < len(ids):
-        codes = encoded.indices.to_numpy(zero_copy_only=False)
-        row = int(np.setdiff1d(np.arange(len(codes)), np.unique(codes, return_index=True)[1])[0])
-        raise repeated_id(place(row), ids[row].as_py())
-
-
-def to_weights(column: pa.Array | None, place: Place) -> Floats | None:
-    """Return weights as numbers; raise at the first that is not a finite number of 0 or more."""
-    if column is None:
-        return None
-    numbers = column
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        texts = pc.utf8_trim_whitespace(column)
-        numbers = pc.utf8_ltrim(pc.if_else(pc.match_substring_regex(texts, _WEIGHT), texts, None), "+")
-    try:
-        weights = pc.cast(numbers, pa.float64()).to_numpy(zero_copy_only=False)
-    except pa.ArrowException as error:
-        raise GraphError(f"{place(0)}: weights of type {column.type} are not numbers") from error
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if len(bad):
-        raise bad_weight(place(int(bad[0])), column[int(bad[0])].as_py())
-    return np.asarray(weights, dtype=np.float64)
-
-
-# ---- Errors of one row, shared by the three readers; a place is the file and the line ------------
-def empty_id(place: str) -> GraphError:
-    """Return the error of a node without an id."""
-    return GraphError(f"{place}: the node has an empty id; every node needs one")
-
-
-def repeated_id(place: str, value: object) -> GraphError:
-    """Return the error of a node with the id of another."""
-    return GraphError(f"{place}: node id {value!r} is repeated; node ids must be unique")
-
-
-def empty_cell(place: str, what: str) -> GraphError:
-    """Return the error of a row without a type or a relation."""
-    return GraphError(f"{place}: the {what} is empty; every row needs one")
-
-
-def empty_end(place: str, node_type: str) -> GraphError:
-    """Return the error of an edge without the id of one end."""
-    return GraphError(f"{place}: the edge has an empty {node_type} id; every edge needs two ids")
-
-
-def unknown_end(place: str, node_type: str, value: object, count: int, where: str | None = None) -> GraphError:
-    """Return the error of an edge to a node that is not in `where`, by default the node table of its type."""
-    table = where or f"node table of {node_type}"
-    return GraphError(
-        f"{place}: the edge leads to {node_type} {value!r}, which is not in the {table} "
-        f"({count:,} such edge ends in all); add it there, or leave the edge out"
-    )
-
-
-def bad_weight(place: str, value: object) -> GraphError:
-    """Return the error of a weight that is not a finite number of 0 or more."""
-    comma = re.fullmatch(r"[0-9.]*,[0-9]+", str(value).strip())
-    hint = ", with a point and no comma in them" if comma else ""
-    return GraphError(f"{place}: weight {value!r} is not allowed; weights are finite numbers, 0 or more{hint}")

@@ -1,4 +1,4 @@
-"""The tables of a graph: which file and which columns hold its nodes and edges, before anything is read.
+"""The tables of a graph: which columns of which files hold its nodes and edges, and the checks of their rows.
 
 Three readers turn them into a graph, because a graph may fit into memory, on a disk, or on a cluster only:
 `io.assembly` reads whole tables, `io.out_of_core` streams them through a database, and `cluster.ingestion` shares them
@@ -6,14 +6,18 @@ out to workers. All three number ids in the same order, merge parallel edges ali
 tests/test_readers_contract.py holds them to it.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import GraphError, listed
-from neupath.graph.hin import Duplicates
+from neupath.graph.hin import Duplicates, Floats
+from neupath.graph.nodes import Rows
 from neupath.graph.schema import Relation
 from neupath.io.tables import TableFile
 
@@ -164,3 +168,76 @@ def place_in_files(selections: Sequence[Selection], lengths: Sequence[int]) -> P
         return f"row {row + 1}"
 
     return find
+
+
+# ---- Checks of ids and weights, shared by the three readers --------------------------------------
+INTEGERS = r"^(0|-?[1-9][0-9]{0,17})$"
+_WEIGHT = r"^\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+
+
+def missing_ids(ids: pa.Array) -> Rows:
+    """Return the rows whose id is null or an empty text."""
+    empty = pc.is_null(ids)
+    if pa.types.is_string(ids.type):
+        empty = pc.or_(empty, pc.fill_null(pc.equal(ids, ""), True))
+    return np.flatnonzero(empty.to_numpy(zero_copy_only=False)).astype(np.int64)
+
+
+def all_read_as_integers(texts: pa.Array) -> bool:
+    """Whether all texts are integers that print the same again."""
+    return bool(pc.all(pc.match_substring_regex(texts, INTEGERS)).as_py() is not False)
+
+
+def to_weights(column: pa.Array | None, place: Place) -> Floats | None:
+    """Return weights as numbers; raise at the first that is not a finite number of 0 or more."""
+    if column is None:
+        return None
+    numbers = column
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        texts = pc.utf8_trim_whitespace(column)
+        numbers = pc.utf8_ltrim(pc.if_else(pc.match_substring_regex(texts, _WEIGHT), texts, None), "+")
+    try:
+        weights = pc.cast(numbers, pa.float64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowException as error:
+        raise GraphError(f"{place(0)}: weights of type {column.type} are not numbers") from error
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        raise bad_weight(place(int(bad[0])), column[int(bad[0])].as_py())
+    return np.asarray(weights, dtype=np.float64)
+
+
+# ---- Errors of one row, shared by the three readers; a place is the file and the line ------------
+def empty_id(place: str) -> GraphError:
+    """Return the error of a node without an id."""
+    return GraphError(f"{place}: the node has an empty id; every node needs one")
+
+
+def repeated_id(place: str, value: object) -> GraphError:
+    """Return the error of a node with the id of another."""
+    return GraphError(f"{place}: node id {value!r} is repeated; node ids must be unique")
+
+
+def empty_cell(place: str, what: str) -> GraphError:
+    """Return the error of a row without a type or a relation."""
+    return GraphError(f"{place}: the {what} is empty; every row needs one")
+
+
+def empty_end(place: str, node_type: str) -> GraphError:
+    """Return the error of an edge without the id of one end."""
+    return GraphError(f"{place}: the edge has an empty {node_type} id; every edge needs two ids")
+
+
+def unknown_end(place: str, node_type: str, value: object, count: int, where: str | None = None) -> GraphError:
+    """Return the error of an edge to a node that is not in `where`, by default the node table of its type."""
+    table = where or f"node table of {node_type}"
+    return GraphError(
+        f"{place}: the edge leads to {node_type} {value!r}, which is not in the {table} "
+        f"({count:,} such edge ends in all); add it there, or leave the edge out"
+    )
+
+
+def bad_weight(place: str, value: object) -> GraphError:
+    """Return the error of a weight that is not a finite number of 0 or more."""
+    comma = re.fullmatch(r"[0-9.]*,[0-9]+", str(value).strip())
+    hint = ", with a point and no comma in them" if comma else ""
+    return GraphError(f"{place}: weight {value!r} is not allowed; weights are finite numbers, 0 or more{hint}")

@@ -137,6 +137,8 @@ class BulkWriter:
 
     def __init__(self, folder: Path, connection: Any) -> None:
         self.connection = connection
+        self.scratch = folder / _SCRATCH
+        """A folder for temporary files, removed at the end."""
         self._snapshot = folder / f"{SNAPSHOT}0"
         self._snapshot.mkdir()
         self._edges, self._edge_sum = 0, 0

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from neupath.errors import SourceError
 from neupath.graph.hin import HIN, Edges
 from neupath.graph.schema import Relation
-from neupath.io.assembly import TripleTable, TypedTable, assemble_typed, to_weights
+from neupath.io.assembly import TripleTable, TypedTable, assemble_typed
 from neupath.io.interop import repeats_backwards
-from neupath.io.sources import Place, ReadOptions
+from neupath.io.sources import Place, ReadOptions, to_weights
 from neupath.io.tables import TableFile
 from neupath.io.text_files import Dialect, file_errors, not_utf8
 

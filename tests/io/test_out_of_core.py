@@ -16,9 +16,7 @@ import neupath as npth
 from neupath import HIN, NeuPathError
 from neupath.errors import GraphError, QueryError, WriteError
 from neupath.graph.hin import digest
-from neupath.io import import_store, tables, write_folder
-from neupath.io.out_of_core import staging
-from neupath.io.out_of_core.staging import ColumnType
+from neupath.io import import_store, out_of_core, tables, write_folder
 from neupath.store import bulk_writer as filling
 from neupath.store import check, open_store, write_store
 from neupath.store.database import run
@@ -31,7 +29,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut tables into parts of a few rows, so that everything goes on in the next part."""
     monkeypatch.setattr(tables, "_BATCH_ROWS", 2)
     monkeypatch.setattr(tables, "_BATCH_BYTES", 256)
-    monkeypatch.setattr(staging, "BATCH", 3)
+    monkeypatch.setattr(out_of_core, "BATCH", 3)
     monkeypatch.setattr(filling, "BATCH", 2048)
 
 
@@ -248,7 +246,7 @@ CELLS = [
 @given(st.lists(st.sampled_from(CELLS), max_size=6))
 def test_types_are_those_of_arrow(cells: list[str]) -> None:
     written = pa.py_buffer(("c\n" + "".join(f'"{cell}"\n' for cell in cells)).encode())
-    column = ColumnType()
+    column = out_of_core.ColumnType()
     for cell in cells:
         column.update(pa.array([cell.encode()]))
     assert column.type == pa.csv.read_csv(written).schema.field("c").type

@@ -1,0 +1,711 @@
+"""Import a graph into a store, its tables in batches, so that it may be larger than memory.
+
+This is the second of three readers (see `io.sources`): where `io.assembly` numbers ids and merges parallel edges in
+memory, a database does it here, on disk. The store is the same.
+"""
+
+# ruff: noqa: S608  the names of tables and columns in statements are made here, never given by users
+
+import io
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.ipc
+
+from neupath._runtime.progress import Progress, no_progress
+from neupath.errors import GraphError, QueryError
+from neupath.graph.hin import Duplicates, Floats, check_sums, repeated_edge
+from neupath.graph.nodes import Id, Rows
+from neupath.graph.schema import Relation, Schema
+from neupath.io.load import find_tables, load
+from neupath.io.sources import (
+    INTEGERS,
+    EdgeSource,
+    Place,
+    RelationTables,
+    SelectedRows,
+    Selection,
+    TableSource,
+    TripleTables,
+    empty_cell,
+    empty_end,
+    empty_id,
+    place_in_files,
+    repeated_id,
+    to_weights,
+    unknown_end,
+)
+from neupath.store import BulkWriter, Entries, StoreLayout, fetch, fetch_entries, new_store, node_table, write_store
+from neupath.store.bulk_writer import BATCH
+from neupath.store.database import run, run_on
+
+
+# ---- Importing -----------------------------------------------------------------------------------
+def import_store(
+    source: Any,
+    to: str | Path,
+    *,
+    config: str | Path | None = None,
+    duplicates: Duplicates | None = None,
+    data: str | Path | None = None,
+    memory_limit: str | None = None,
+    progress: Progress = no_progress,
+) -> Path:
+    """Write a graph as a new store, the same one that `write_store(load(source), to)` writes.
+
+    Tables are streamed through a database that uses the disk beyond its memory limit. Other sources, and the few
+    tables that batches would change, are read whole.
+
+    Parameters
+    ----------
+    source, config, duplicates, data
+        The graph, as `load` takes it.
+    to
+        The folder of the store; it must not exist yet.
+    memory_limit
+        Memory of the database, such as 2GiB; by default half of the machine's. The process needs about half a GiB more.
+    progress
+        Called with the stage, how much of it is done, and how much there is.
+
+    Returns
+    -------
+    Path
+        The folder of the store.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as parent:
+    ...     load(import_store("toy", parent + "/store")).num_nodes("author")
+    5
+
+    """
+    tables = find_tables(source, config, duplicates, data) if isinstance(source, str | os.PathLike) else None
+    if tables is None or not _can_stream(tables):
+        if memory_limit is not None:
+            raise QueryError(f"{source} is not read in batches, so ‹memory_limit› cannot be kept; leave it out")
+        hin = load(source, config=config, duplicates=duplicates, data=data, progress=progress)
+        return write_store(hin, to, progress)
+    with new_store(Path(to), memory_limit) as writer:
+        _stream_tables(tables, writer, progress)
+    return Path(to)
+
+
+def _can_stream(source: TableSource) -> bool:
+    """Whether the tables of a source give the same store in batches as they do whole.
+
+    They do not if attributes of Parquet have dictionaries, which differ from batch to batch, or if types and relations
+    are numbers.
+    """
+    if isinstance(source, RelationTables):
+        return not any(_has_dictionary(node.selection) for node in source.nodes)
+    nodes = [source.nodes] if source.nodes is not None else []
+    words = [(edges, "relation") for edges in source.edges] + [(n, "type") for n in nodes if "type" in n.columns]
+    return not any(map(_has_dictionary, nodes)) and all(
+        selection.all_text or pa.types.is_string(selection.declared_types[selection.columns[word]])
+        for selection, word in words
+    )
+
+
+def _has_dictionary(selection: Selection) -> bool:
+    types = selection.declared_types
+    return any("dictionary" in str(types[name]) for name in selection.attributes if name in types)
+
+
+def _stream_tables(source: TableSource, writer: BulkWriter, progress: Progress) -> None:
+    staging = Staging(writer.connection, writer.scratch, progress)
+    stream: RelationStream | TripleStream
+    stream = RelationStream(staging, source) if isinstance(source, RelationTables) else TripleStream(staging, source)
+    types, edges = stream.stage()
+    options = source.options
+    schema = Schema(tuple(t.node_type for t in types), tuple(e.relation for e in edges), options.abbreviations)
+    for number, node_type in enumerate(types):
+        _write_nodes(writer, staging, number, node_type)
+    for number, keyed in enumerate(edges):
+        if options.duplicates == "error":
+            _refuse_parallel(staging, keyed, {t.node_type: t for t in types})
+        writer.write_edges(number, _merged(staging, keyed, options.duplicates))
+    named, attributes = tuple("name" in t.nodes.columns for t in types), tuple(t.nodes.attributes for t in types)
+    writer.finish(StoreLayout(schema, named, attributes, tuple(options.notes)))
+
+
+# ---- Tables in the database ----------------------------------------------------------------------
+@dataclass(frozen=True)
+class StagedTable:
+    """A table in the database; its rowid counts the rows of its source from 0."""
+
+    name: str
+    kinds: Mapping[str, pa.DataType]
+    rows: int
+    place: Place
+
+
+@dataclass(frozen=True)
+class StagedEdges(StagedTable):
+    """Edges by ids, with weights, and the error of the first bad weight."""
+
+    weight_error: GraphError | None = None
+
+
+@dataclass(frozen=True)
+class StagedNodes(StagedTable):
+    """Nodes by ids; their other columns, if a table has them, are in the file `spool`."""
+
+    spool: Path | None = None
+    columns: Sequence[str] = ("id",)
+    """The first columns of the spool, of id, type and name; its other columns are attributes."""
+    attributes: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    typed: bool = False
+    """Whether the table declares which ids are integers; in text tables their looks decide."""
+
+
+@dataclass(frozen=True)
+class StagedType:
+    """The nodes of a type: the staged nodes they are among, and a query for their ids and keys."""
+
+    node_type: str
+    nodes: StagedNodes
+    query: str
+    count: int
+    integers: bool
+
+    @property
+    def kind(self) -> pa.DataType:
+        return self.nodes.kinds["id"]
+
+
+class Staging:
+    """Puts tables into the scratch database of a store that is being written, and other columns into files there."""
+
+    def __init__(self, connection: Any, folder: Path, progress: Progress) -> None:
+        self.connection = connection
+        self.folder = folder
+        self.progress = progress
+
+    def run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """Run a statement and return its rows."""
+        return run(self.connection, statement, values)
+
+    def put(self, name: str, tables: Iterable[pa.Table]) -> tuple[pa.Schema, int]:
+        """Write tables one after the other into one of scratch; return its schema and its number of rows."""
+        schema, rows = None, 0
+        for table in _in_batches(tables):
+            verb = f"CREATE TABLE scratch.{name} AS" if schema is None else f"INSERT INTO scratch.{name}"
+            run_on(self.connection, table, f"{verb} SELECT * FROM given")
+            schema, rows = table.schema, rows + len(table)
+        assert schema is not None, "there is at least one table"
+        return schema, rows
+
+    def _read(self, selection: Selection, types: Mapping[str, pa.DataType]) -> Iterator[SelectedRows]:
+        return selection.read_batches(types, self.progress, f"reading {selection.file.path.name}")
+
+    def stage_edges(self, name: str, selections: Sequence[Selection]) -> StagedEdges:
+        """Write the edges of one or several files; if one has weights, all need them."""
+        weighted = any("weight" in selection.columns for selection in selections)
+        lengths: list[int] = []
+        errors: list[GraphError] = []
+        place = place_in_files(selections, lengths)
+
+        def tables() -> Iterator[pa.Table]:
+            for selection in selections:
+                lengths.append(0)
+                for rows in self._read(selection, {}):
+                    before = sum(lengths)
+                    lengths[-1] += len(rows)
+                    yield _with_weights(rows, weighted, errors, lambda row, before=before: place(before + row))  # type: ignore[misc]
+
+        schema, rows = self.put(name, tables())
+        return StagedEdges(f"scratch.{name}", _kinds(schema), rows, place, errors[0] if errors else None)
+
+    def stage_nodes(self, name: str, selection: Selection) -> StagedNodes:
+        """Write the ids and types of nodes, spool all their columns, and infer the types of their attributes.
+
+        The type of a text column is known only after its last value, so the spool holds its values as bytes.
+        """
+        inferred = {attribute: ColumnType() for attribute in selection.inferred_attributes}
+        stored = [column for column in ("id", "type") if column in selection.columns]
+        spool = self.folder / f"{name}.arrow"
+
+        def tables() -> Iterator[pa.Table]:
+            batches = self._read(selection, dict.fromkeys(inferred, pa.binary()))
+            schema = _to_spool(next(batches)).schema  # the first batch is empty
+            yield pa.table({column: schema.empty_table()[column] for column in stored})
+            with pa.OSFile(str(spool), "wb") as file, pa.ipc.new_stream(file, schema) as out:
+                for rows in batches:
+                    for attribute, column_type in inferred.items():
+                        column_type.update(rows.attributes[attribute].combine_chunks())
+                    out.write_table(_to_spool(rows))
+                    yield pa.table({column: rows.columns[column] for column in stored})
+
+        schema, count = self.put(name, tables())
+        types = selection.declared_types | {attribute: column_type.type for attribute, column_type in inferred.items()}
+        attributes = pa.schema([(attribute, types[attribute]) for attribute in selection.attributes])
+        return StagedNodes(
+            f"scratch.{name}", _kinds(schema), count, selection.file.place, spool, list(selection.columns), attributes,
+            selection.file.is_parquet,
+        )  # fmt: skip
+
+    def stage_ends(self, name: str, columns: Sequence[tuple[StagedTable, str]]) -> StagedNodes:
+        """Write the distinct ids of some columns of edges, in order of appearance."""
+        kinds = {table.kinds[column] for table, column in columns}
+        kind = kinds.pop() if len(kinds) == 1 else pa.string()
+        parts, before = [], 0
+        for table, column in columns:
+            id_ = _as_text(column, table.kinds[column]) if kind == pa.string() else column
+            not_empty = f"WHERE NOT {_is_empty(column, table.kinds[column])}"
+            parts.append(f"SELECT {id_} AS id, rowid + {before} AS place FROM {table.name} {not_empty}")
+            before += table.rows
+        first = f"SELECT id, min(place) AS place FROM ({' UNION ALL '.join(parts)}) GROUP BY id"
+        self.run(f"CREATE TABLE scratch.{name} AS SELECT id FROM ({first}) ORDER BY place")
+        ((rows,),) = self.run(f"SELECT count(*) FROM scratch.{name}")
+        return StagedNodes(f"scratch.{name}", {"id": kind}, rows, lambda row: f"row {row + 1}")
+
+    def describe(self, node_type: str, nodes: StagedNodes, query: str, typed: bool) -> StagedType:
+        """Describe the nodes of a type; ids are integers if all read as integers, unless their table is `typed`."""
+        inferred = pa.types.is_string(nodes.kinds["id"]) and not typed
+        whole = f"count(*) FILTER (WHERE regexp_full_match(id, '{INTEGERS}'))" if inferred else "0"
+        ((count, integers),) = self.run(f"SELECT count(*), {whole} FROM {query}")
+        return StagedType(node_type, nodes, query, count, 0 < count == integers)
+
+    def rows_of(self, node_type: StagedType) -> Iterator[SelectedRows]:
+        """Yield the nodes of a type in batches, from the spool or, if no table has them, the ids in edges."""
+        nodes = node_type.nodes
+        if nodes.spool is None:
+            for batch in fetch(self.connection, f"SELECT id FROM {node_type.query} ORDER BY key"):
+                yield SelectedRows({"id": batch.column(0)}, pa.table({}))
+            return
+        with pa.memory_map(str(nodes.spool)) as file:
+            for batch in pa.ipc.open_stream(file):
+                if "type" in nodes.columns:
+                    types = batch.column(nodes.columns.index("type"))
+                    batch = batch.filter(pc.equal(types, node_type.node_type))  # noqa: PLW2901
+                if len(batch):
+                    values = zip(batch.columns[len(nodes.columns) :], nodes.attributes, strict=True)
+                    attributes = [_convert(column, attribute.type) for column, attribute in values]
+                    columns = dict(zip(nodes.columns, batch.columns, strict=False))
+                    yield SelectedRows(columns, pa.Table.from_arrays(attributes, schema=nodes.attributes))
+
+    def refuse_repeats(self, nodes: StagedNodes) -> None:
+        """Raise at the first node without an id, or else at the first with a repeated id."""
+        empty = self.first_empty(nodes, "id")
+        if empty is not None:
+            raise empty_id(nodes.place(empty))
+        repeated = f"SELECT id, min(rowid) AS first FROM {nodes.name} GROUP BY id HAVING count(*) > 1"
+        query = f"SELECT min(n.rowid), arg_min(id, n.rowid) FROM {nodes.name} n JOIN ({repeated}) USING (id)"
+        ((row, value),) = self.run(f"{query} WHERE n.rowid > first")
+        if row is not None:
+            raise repeated_id(nodes.place(row), value)
+
+    def first_empty(self, table: StagedTable, column: str) -> int | None:
+        """Return the first row in which a column is empty."""
+        query = f"SELECT min(rowid) FROM {table.name} WHERE {_is_empty(column, table.kinds[column])}"
+        row: int | None = self.run(query)[0][0]
+        return row
+
+
+def _in_batches(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Combine small tables into batches, which the database inserts faster."""
+    batch: list[pa.Table] = []
+    for table in tables:
+        batch.append(table)
+        if sum(map(len, batch)) >= BATCH:
+            yield pa.concat_tables(batch)
+            batch = []
+    if batch:
+        yield pa.concat_tables(batch)
+
+
+def _with_weights(rows: SelectedRows, weighted: bool, errors: list[GraphError], place: Place) -> pa.Table:
+    columns = {name: column for name, column in rows.columns.items() if name != "weight"}
+    if weighted:
+        texts = rows.columns.get("weight", pa.nulls(len(rows), pa.string()))
+        try:
+            weights = np.zeros(len(rows)) if errors else to_weights(texts, place)
+        except GraphError as error:  # raised after the ends of all edges are checked, as in memory
+            errors.append(error)
+            weights = np.zeros(len(rows))
+        columns["weight"] = pa.array(weights)
+    else:
+        columns["weight"] = pa.array(np.ones(len(rows)))
+    return pa.table(columns)
+
+
+def _to_spool(rows: SelectedRows) -> pa.Table:
+    columns = [*rows.columns.values(), *rows.attributes.columns]
+    return pa.Table.from_arrays(columns, [*rows.columns, *rows.attributes.column_names])
+
+
+def _kinds(schema: pa.Schema) -> dict[str, pa.DataType]:
+    return dict(zip(schema.names, schema.types, strict=True))
+
+
+def _as_text(column: str, kind: pa.DataType) -> str:
+    return column if pa.types.is_string(kind) else f"CAST({column} AS VARCHAR)"
+
+
+def _is_empty(column: str, kind: pa.DataType) -> str:
+    return f"({column} IS NULL OR {column} = '')" if pa.types.is_string(kind) else f"({column} IS NULL)"
+
+
+# ---- Edges by ids become edges by keys -----------------------------------------------------------
+@dataclass(frozen=True)
+class EndNodes:
+    """The nodes that one end of an edge may name: a query for them, the type of their ids, and their number."""
+
+    query: str
+    kind: pa.DataType
+    count: int
+    node_type: str
+    where: str | None = None
+    """What errors call the table of these nodes; by default the node table of the type."""
+
+
+@dataclass(frozen=True)
+class JoinTerms:
+    """SQL expressions of a join: the kind of an edge, whether it is undirected, and a further join."""
+
+    kind: str = "0"
+    undirected: str = "false"
+    join: str = ""
+
+
+@dataclass(frozen=True)
+class KeyedEdges:
+    """The edges of a relation: a query for their keys, rows and weights, sorted by keys, then rows."""
+
+    relation: Relation
+    query: str
+    rows: int
+
+
+def join_ids(
+    staging: Staging, name: str, edges: StagedEdges, ends: tuple[EndNodes, EndNodes], terms: JoinTerms
+) -> None:
+    """Write edges by the keys of their ends into a new, sorted table; raise at the first bad edge.
+
+    The source of an undirected edge is the smaller key.
+    """
+    swapped = f"({terms.undirected}) AND a.key > b.key"
+    first, second = (f"CAST({key} AS {_narrow(end.count)})" for key, end in zip(("a.key", "b.key"), ends, strict=True))
+    source, target = (
+        f"LEFT JOIN {end.query} {letter} ON {_same(f'e.{column}', edges.kinds[column], f'{letter}.id', end.kind)}"
+        for letter, column, end in zip("ab", ("source", "target"), ends, strict=True)
+    )
+    stage = f"sorting {edges.name.removeprefix('scratch.')}"
+    staging.progress(stage, 0, 1)
+    staging.run(f"""
+        CREATE TABLE {name} AS SELECT
+            {terms.kind} AS kind,
+            CASE WHEN {swapped} THEN {second} ELSE {first} END AS source,
+            CASE WHEN {swapped} THEN {first} ELSE {second} END AS target,
+            CAST(e.rowid AS {_narrow(edges.rows)}) AS row, e.weight AS weight
+        FROM {edges.name} e {source} {target} {terms.join} ORDER BY 1, 2, 3, 4
+    """)
+    staging.progress(stage, 1, 1)
+    for column, end in zip(("source", "target"), ends, strict=True):
+        _refuse_unknown(staging, name, edges, column, end)
+    if edges.weight_error is not None:
+        raise edges.weight_error
+    staging.run(f"DROP TABLE {edges.name}")
+
+
+def _narrow(count: int) -> str:
+    """Return the narrowest integer type for a count; narrow integers sort in half the time."""
+    return "INTEGER" if count < 2**31 else "BIGINT"
+
+
+def _same(first: str, first_kind: pa.DataType, second: str, second_kind: pa.DataType) -> str:
+    if first_kind == second_kind:
+        return f"{first} = {second}"
+    return f"{_as_text(first, first_kind)} = {_as_text(second, second_kind)}"
+
+
+def _refuse_unknown(staging: Staging, name: str, edges: StagedEdges, column: str, end: EndNodes) -> None:
+    """Raise at the first edge with an empty end, or else at the first with an unknown one."""
+    empty = staging.first_empty(edges, column)
+    if empty is not None:
+        raise empty_end(edges.place(empty), end.node_type)
+    ((row, count),) = staging.run(f"SELECT min(row), count(*) FROM {name} WHERE {column} IS NULL")
+    if count:
+        ((value,),) = staging.run(f"SELECT {column} FROM {edges.name} WHERE rowid = ?", row)
+        raise unknown_end(edges.place(row), end.node_type, value, count, end.where)
+
+
+# ---- One table per relation ----------------------------------------------------------------------
+class RelationStream:
+    """One table per relation: number the nodes of each type, then join each edge table with its two types."""
+
+    def __init__(self, staging: Staging, source: RelationTables) -> None:
+        self._staging = staging
+        self._source = source
+
+    def stage(self) -> tuple[list[StagedType], list[KeyedEdges]]:
+        """Put all tables into the database; raise at the first bad row."""
+        edges = [
+            self._staging.stage_edges(f"edges_{number}", [edge.selection])
+            for number, edge in enumerate(self._source.edges)
+        ]
+        types = {}
+        for node_type, nodes in self._stage_nodes(edges).items():
+            self._staging.refuse_repeats(nodes)
+            query = f"(SELECT id, rowid AS key FROM {nodes.name})"
+            types[node_type] = self._staging.describe(node_type, nodes, query, nodes.typed)
+        joined = [self._join(number, edge, edges[number], types) for number, edge in enumerate(self._source.edges)]
+        return list(types.values()), joined
+
+    def _stage_nodes(self, edges: Sequence[StagedEdges]) -> dict[str, StagedNodes]:
+        nodes: dict[str, StagedNodes] = {}
+        for source in self._source.nodes:
+            nodes[source.node_type] = self._staging.stage_nodes(f"ids_{len(nodes)}", source.selection)
+        ends = [
+            (node_type, staged, column)
+            for edge, staged in zip(self._source.edges, edges, strict=True)
+            for node_type, column in ((edge.relation.source, "source"), (edge.relation.target, "target"))
+        ]
+        for node_type in dict.fromkeys(end for end, _, _ in ends if end not in nodes):
+            columns = [(staged, column) for end, staged, column in ends if end == node_type]
+            nodes[node_type] = self._staging.stage_ends(f"ids_{len(nodes)}", columns)
+        return nodes
+
+    def _join(self, number: int, edge: EdgeSource, staged: StagedEdges, types: dict[str, StagedType]) -> KeyedEdges:
+        first, second = (
+            EndNodes(types[end].query, types[end].kind, types[end].count, end)
+            for end in (edge.relation.source, edge.relation.target)
+        )
+        undirected = "false" if edge.relation.directed else "true"
+        name = f"scratch.joined_{number}"
+        join_ids(self._staging, name, staged, (first, second), JoinTerms(undirected=undirected))
+        return KeyedEdges(edge.relation, name, staged.rows)
+
+
+# ---- One table of all edges ----------------------------------------------------------------------
+class TripleStream:
+    """One table of all edges: number the nodes within their types, then join the edges with all nodes at once."""
+
+    def __init__(self, staging: Staging, source: TripleTables) -> None:
+        self._staging = staging
+        self._source = source
+
+    def stage(self) -> tuple[list[StagedType], list[KeyedEdges]]:
+        """Put all tables into the database; raise at the first bad row."""
+        edges = self._staging.stage_edges("edges", self._source.edges)
+        nodes = self._stage_nodes(edges)
+        self._staging.refuse_repeats(nodes)
+        type_names, relation_names = self._type_names(nodes), self._distinct(edges.name, "relation")
+        self._number_nodes(nodes, type_names)
+        no_relation = self._staging.first_empty(edges, "relation")
+        self._join(edges, nodes, type_names, relation_names)
+        no_type = self._staging.first_empty(nodes, "type") if "type" in nodes.kinds else None
+        for what, row, place in (("type", no_type, nodes.place), ("relation", no_relation, edges.place)):
+            if row is not None:
+                raise empty_cell(place(row), what)
+        self._source.options.check_names(relation_names)
+        queries = [f"(SELECT id, key FROM scratch.keys WHERE type = {code})" for code in range(len(type_names))]
+        described = zip(type_names, queries, strict=True)
+        types = [self._staging.describe(name, nodes, query, typed=False) for name, query in described]
+        return types, self._split(type_names, relation_names)
+
+    def _stage_nodes(self, edges: StagedEdges) -> StagedNodes:
+        if self._source.nodes is None:
+            return self._staging.stage_ends("nodes", [(edges, "source"), (edges, "target")])
+        return self._staging.stage_nodes("nodes", self._source.nodes)
+
+    def _type_names(self, nodes: StagedNodes) -> list[str]:
+        if "type" in nodes.kinds:
+            return self._distinct(nodes.name, "type")
+        return [self._source.node_type] if nodes.rows else []
+
+    def _distinct(self, table: str, column: str) -> list[str]:
+        """Return the distinct values of a column in order of appearance."""
+        query = f"SELECT {column} FROM {table} GROUP BY {column} ORDER BY min(rowid)"
+        return [word for (word,) in self._staging.run(query)]
+
+    def _number_nodes(self, nodes: StagedNodes, type_names: Sequence[str]) -> None:
+        """Write the type of each node, and its key among the nodes of that type."""
+        kind = "VARCHAR" if pa.types.is_string(nodes.kinds["id"]) else "BIGINT"
+        self._staging.run(f"CREATE TABLE scratch.keys (id {kind}, type INTEGER, key BIGINT)")
+        typed = "type IS NOT DISTINCT FROM ?" if "type" in nodes.kinds else "? IS NOT NULL"
+        for code, name in enumerate(type_names):
+            numbered = f"SELECT id, {code}, row_number() OVER () - 1 FROM {nodes.name} WHERE {typed}"
+            self._staging.run(f"INSERT INTO scratch.keys {numbered}", name)
+
+    def _join(
+        self, edges: StagedEdges, nodes: StagedNodes, type_names: Sequence[str], relation_names: Sequence[str]
+    ) -> None:
+        codes = pa.table({"name": pa.array(relation_names, pa.string()), "code": np.arange(len(relation_names))})
+        self._staging.put("relations", [codes])
+        undirected = [str(relation_names.index(n)) for n in self._source.options.undirected if n in relation_names]
+        terms = JoinTerms(
+            kind=f"(r.code * {len(type_names)} + a.type) * {len(type_names)} + b.type",
+            undirected=f"a.type = b.type AND r.code IN ({', '.join(undirected) or 'NULL'})",
+            join="LEFT JOIN scratch.relations r ON e.relation = r.name",
+        )
+        end = EndNodes("scratch.keys", nodes.kinds["id"], nodes.rows, "node", "nodes table")
+        join_ids(self._staging, "scratch.joined", edges, (end, end), terms)
+
+    def _split(self, type_names: Sequence[str], relation_names: Sequence[str]) -> list[KeyedEdges]:
+        """Return the edges of each relation between each two types, in their order."""
+        options, joined = self._source.options, []
+        for kind, rows in self._staging.run("SELECT kind, count(*) FROM scratch.joined GROUP BY kind ORDER BY kind"):
+            shape = len(relation_names), len(type_names), len(type_names)
+            relation, source, target = (int(code) for code in np.unravel_index(kind, shape))
+            name = relation_names[relation]
+            if options.take and name not in options.take:
+                continue
+            directed = not (name in options.undirected and source == target)
+            keyed = Relation(type_names[source], name, type_names[target], directed)
+            joined.append(KeyedEdges(keyed, f"(SELECT * FROM scratch.joined WHERE kind = {kind})", rows))
+        return joined
+
+
+# ---- Writing nodes -------------------------------------------------------------------------------
+def _write_nodes(writer: BulkWriter, staging: Staging, number: int, node_type: StagedType) -> None:
+    id_type = pa.int64() if node_type.integers else node_type.kind
+    schema = node_table(pa.array([], id_type), None, node_type.nodes.attributes.empty_table()).schema
+    with writer.writing_nodes(number, schema) as out:
+        done = 0
+        for rows in staging.rows_of(node_type):
+            ids = rows.columns["id"].cast(id_type)
+            out.write_table(node_table(ids, rows.columns.get("name"), rows.attributes, done))
+            done += len(ids)
+            staging.progress(f"writing {node_type.node_type}", done, node_type.count)
+
+
+# ---- Parallel edges ------------------------------------------------------------------------------
+def merge(batches: Iterable[Entries], duplicates: Duplicates) -> Iterator[Entries]:
+    """Yield every pair of ends once, with the sum of its weights (`count`) or else the first weight.
+
+    `batches` are sorted by ends. Weights add up in the order of the stream. Edges of weight 0 are dropped.
+
+    >>> ends, weights = np.array([3, 3]), np.array([0.5, 1.0])
+    >>> [w.tolist() for _, _, w in merge([(ends, ends, weights), (ends, ends, weights)], "count")]
+    [[], [], [3.0]]
+    """
+    last: Entries = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    for batch in batches:
+        sources, targets, weights = (np.concatenate(both) for both in zip(last, batch, strict=True))
+        if not len(sources):
+            continue
+        new = np.ones(len(sources), dtype=np.bool_)
+        new[1:] = (sources[1:] != sources[:-1]) | (targets[1:] != targets[:-1])
+        summed = duplicates == "count"
+        merged = np.bincount(np.cumsum(new) - 1, weights=weights).astype(float) if summed else weights[new]
+        sources, targets = sources[new], targets[new]
+        last = sources[-1:], targets[-1:], merged[-1:]  # its edges may continue in the next batch
+        yield _positive(sources[:-1], targets[:-1], merged[:-1])
+    yield _positive(*last)
+
+
+def _positive(sources: Rows, targets: Rows, weights: Floats) -> Entries:
+    positive = weights > 0
+    return sources[positive], targets[positive], weights[positive]
+
+
+def _merged(staging: Staging, edges: KeyedEdges, duplicates: Duplicates) -> Iterator[Entries]:
+    """Yield the edges of a relation, each once; raise if the weights of parallel edges add up to infinity."""
+    for entries in merge(_entries(staging, edges), duplicates):
+        check_sums(edges.relation, entries[2])
+        yield entries
+
+
+def _entries(staging: Staging, edges: KeyedEdges) -> Iterator[Entries]:
+    done = 0
+    for entries in fetch_entries(staging.connection, f"SELECT source, target, weight FROM {edges.query}"):
+        yield entries
+        done += len(entries[0])
+        staging.progress(f"writing {edges.relation.name}", done, edges.rows)
+
+
+def _refuse_parallel(staging: Staging, edges: KeyedEdges, types: Mapping[str, StagedType]) -> None:
+    """Raise at the first edge that repeats another."""
+    repeated = f"SELECT source, target, min(row) AS first FROM {edges.query} GROUP BY ALL HAVING count(*) > 1"
+    later = f"FROM {edges.query} JOIN ({repeated}) USING (source, target) WHERE row > first"
+    ((row, source, target),) = staging.run(f"SELECT min(row), arg_min(source, row), arg_min(target, row) {later}")
+    if row is not None:
+        ((before,),) = staging.run(f"SELECT count(*) FROM {edges.query} WHERE row < ?", row)
+        ends = (types[edges.relation.source], source), (types[edges.relation.target], target)
+        first, second = (_id(staging, end, key) for end, key in ends)
+        raise repeated_edge(edges.relation, first, second, before + 1)
+
+
+def _id(staging: Staging, nodes: StagedType, key: int) -> Id:
+    ((value,),) = staging.run(f"SELECT id FROM {nodes.query} WHERE key = ?", key)
+    return int(value) if nodes.integers else value
+
+
+# ---- The type of a text column -------------------------------------------------------------------
+_TEXT = (pa.string(), pa.binary())
+_LADDER = (
+    pa.null(), pa.int64(), pa.bool_(), pa.date32(), pa.time32("s"), pa.timestamp("s"), pa.timestamp("s", "UTC"),
+    pa.timestamp("ns"), pa.timestamp("ns", "UTC"), pa.float64(), *_TEXT,
+)  # fmt: skip
+"""In Arrow's order: a column gets the first type that all its values fit."""
+
+
+class ColumnType:
+    """The type of a text column, inferred batch by batch as Arrow infers it from a whole table.
+
+    >>> year = ColumnType()
+    >>> year.update(pa.array([b"1999", b""]))
+    >>> year.update(pa.array([b"about 2000"]))
+    >>> year.type
+    DataType(string)
+    """
+
+    def __init__(self) -> None:
+        self._candidates = list(_LADDER)
+
+    @property
+    def type(self) -> pa.DataType:
+        return self._candidates[0]
+
+    def update(self, texts: pa.Array) -> None:
+        """Rule out the types that some values, given as bytes, do not fit."""
+        if self.type == pa.binary() or not len(texts):
+            return
+        try:
+            strings = texts.cast(pa.string())
+        except pa.ArrowInvalid:
+            self._candidates = [pa.binary()]
+            return
+        if self.type not in _TEXT:
+            written = _as_csv(strings)
+            self._candidates = [kind for kind in self._candidates if kind in _TEXT or _fits(written, kind)]
+
+
+def _convert(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    if values.type == kind:
+        return values
+    strings = values.cast(pa.string())
+    return strings if kind == pa.string() else _read_csv(_as_csv(strings), kind)
+
+
+def _as_csv(strings: pa.Array) -> bytes:
+    """Write values as a table, so that the rules of tables decide what is missing and what is true."""
+    sink = io.BytesIO()
+    options = pa.csv.WriteOptions(include_header=False, quoting_style="all_valid")
+    pa.csv.write_csv(pa.table({"value": strings}), sink, options)
+    return sink.getvalue()
+
+
+def _read_csv(written: bytes, kind: pa.DataType) -> pa.Array:
+    table = pa.csv.read_csv(
+        io.BytesIO(written),
+        read_options=pa.csv.ReadOptions(column_names=["value"]),
+        parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+        convert_options=pa.csv.ConvertOptions(column_types={"value": kind}),
+    )
+    return table["value"].combine_chunks()
+
+
+def _fits(written: bytes, kind: pa.DataType) -> bool:
+    try:
+        _read_csv(written, kind)
+    except pa.ArrowInvalid:
+        return False
+    return True
