@@ -42,7 +42,7 @@ def test_every_other_call(client: Client) -> None:
     assert client.schema("toy")["steps"][0]["link"] == "-writes->"
     assert [node["id"] for node in client.nodes("toy", "author", "m")["nodes"]] == ["Mary", "Mike", "Jim"]
     assert client.metapaths("toy", "APA")["prefix"]["valid"]
-    assert client.metapaths("toy", source="venue", limit=1)["suggestions"][0]["metapath"] == "venue-paper-venue"
+    assert client.metapaths("toy", source_type="venue", limit=1)["suggestions"][0]["metapath"] == "venue-paper-venue"
     assert client.measures()[0]["name"] == "pathsim"
     assert client.models()[0]["name"] == "saved"
     assert client.explain("toy", "Mike", "Mary", metapath="APVPA")["formula"] == "2 × 4 / (5 + 5)"
@@ -65,7 +65,7 @@ def test_errors_are_the_services_sentences(client: Client) -> None:
         client.search("toy", "nobody", metapath="APVPA")
     assert refused.value.status == 404
     with pytest.raises(ServiceError, match="nowhere is not a word that this request knows"):
-        client.search("toy", "Mike", metapath="APVPA", nowhere=1)
+        client.search("toy", "Mike", metapath="APVPA", nowhere=1)  # type: ignore[call-overload]
     with pytest.raises(ServiceError, match=r"no service answers at 127.0.0.1:9 .*is neupath serve running there\?"):
         Client("http://127.0.0.1:9").graphs()
     with pytest.raises(QueryError, match="'localhost:8000' is no address of a service"):
@@ -90,7 +90,7 @@ def test_what_cannot_be_sent_is_refused(client: Client) -> None:
     with pytest.raises(QueryError, match="is no labelled pair"):
         client.infer("toy", ["AB"])
     with pytest.raises(QueryError, match="cannot be sent; give texts, numbers, or lists of them"):
-        client.search("toy", "Mike", metapath=object())
+        client.search("toy", "Mike", metapath=object())  # type: ignore[call-overload]
 
 
 def test_numbers_of_numpy_are_numbers(client: Client) -> None:

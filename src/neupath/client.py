@@ -9,7 +9,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from numbers import Integral
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
-from typing import Any, overload
+from typing import Any, TypedDict, Unpack, overload
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 import numpy as np
@@ -254,6 +254,52 @@ def read_events(lines: Iterable[bytes]) -> Iterator[Event]:
 
 # ---- Client --------------------------------------------------------------------------------------
 Line = Sequence[Any] | Mapping[str, Any]
+
+
+class ScorerOptions(TypedDict, total=False):
+    """What similar means.
+
+    Give `metapath`, with or without `measure`; or a `measure` over the whole graph, with `node_type` where nodes of
+    several types match the query; or a saved `model`; or a `combination` of {"measure", "metapath", "weight"}.
+    `as_of` is an earlier version of a store.
+    """
+
+    metapath: str
+    measure: str
+    node_type: str
+    model: str
+    combination: Sequence[Mapping[str, Any]]
+    as_of: int
+
+
+class SearchOptions(ScorerOptions, total=False):
+    """How to search: what similar means, how many hits, and which targets."""
+
+    k: int
+    where: str | Sequence[str]
+    among: Id | Sequence[Id]
+    include_query: bool
+    zeros: bool
+
+
+class ExplainOptions(ScorerOptions, total=False):
+    """What to explain: what similar means, and how many paths to list."""
+
+    limit: int
+
+
+class InferOptions(TypedDict, total=False):
+    """How to infer: see `neupath.infer`; `suggest` pairs to label next, none of them in `skip`."""
+
+    node_type: str
+    max_length: int
+    measures: Sequence[str]
+    asymmetric: bool
+    suggest: int
+    skip: Sequence[tuple[Id, Id]]
+    seed: int
+
+
 _ARROW = "application/vnd.apache.arrow.stream"
 
 
@@ -290,15 +336,25 @@ class Client:
 
     def nodes(self, graph: str, node_type: str, text: str = "", limit: int = 20, offset: int = 0) -> dict[str, Any]:
         """Look up nodes by what they begin with, hold, or are spelled like."""
-        asked = {"type": node_type, "q": text, "limit": limit, "offset": offset}
-        return self._calls.read_object("GET", _path(graph, "nodes", asked))
+        parameters = {"node_type": node_type, "text": text, "limit": limit, "offset": offset}
+        return self._calls.read_object("GET", _path(graph, "nodes", parameters))
 
     def metapaths(
-        self, graph: str, prefix: str | None = None, source: str | None = None, target: str | None = None, **more: int
+        self,
+        graph: str,
+        prefix: str | None = None,
+        *,
+        source_type: str | None = None,
+        target_type: str | None = None,
+        max_length: int = 4,
+        limit: int = 20,
     ) -> dict[str, Any]:
-        """Say what a meta-path typed so far means and what can follow, and suggest some from a type."""
-        asked = {"prefix": prefix, "from": source, "to": target, **more}
-        return self._calls.read_object("GET", _path(graph, "metapaths", asked))
+        """Say what a meta-path typed so far means and what can follow, and suggest some from a node type."""
+        parameters = {
+            "prefix": prefix, "source_type": source_type, "target_type": target_type, "max_length": max_length,
+            "limit": limit,
+        }  # fmt: skip
+        return self._calls.read_object("GET", _path(graph, "metapaths", parameters))
 
     def measures(self) -> list[dict[str, Any]]:
         return self._calls.read_list("GET", "/api/measures")
@@ -307,34 +363,50 @@ class Client:
         return self._calls.read_list("GET", "/api/models")
 
     @overload
-    def search(self, graph: str, query: Id, **options: Any) -> Hits: ...
+    def search(  # type: ignore[overload-overlap]  # a text is a sequence of texts
+        self, graph: str, query: Id, **options: Unpack[SearchOptions]
+    ) -> Hits: ...
     @overload
-    def search(self, graph: str, query: Sequence[Id], **options: Any) -> list[Hits]: ...
-    def search(self, graph: str, query: Id | Sequence[Id], **options: Any) -> Hits | list[Hits]:
+    def search(self, graph: str, query: Sequence[Id], **options: Unpack[SearchOptions]) -> list[Hits]: ...
+    def search(self, graph: str, query: Id | Sequence[Id], **options: Unpack[SearchOptions]) -> Hits | list[Hits]:
         """Find the nodes most similar to one, or to each of a list.
 
-        Options: `metapath` and `measure`, `measure` and `type`, `model`, or `combination`; `k`, `where`,
-        `among`, `include_query`, `zeros`; `as_of`, an earlier version of a store.
+        Parameters
+        ----------
+        graph
+            The name it is served by.
+        query
+            An id or a name, or a list of them.
+        metapath, measure, node_type, model, combination, as_of
+            What similar means: see `ScorerOptions`.
+        k
+            How many hits; 10 unless given.
+        where
+            Conditions on targets, such as "year >= 2000".
+        among
+            Rank only these targets.
+        include_query
+            Rank the query itself, too.
+        zeros
+            Fill up with targets of score 0.
+
         """
         found = self._calls.read_list("POST", _path(graph, "search"), _search_body(query, options))
         hits = [_to_hits(content) for content in found]
         return hits[0] if _is_one(query) else hits
 
-    def search_table(self, graph: str, query: Id | Sequence[Id], **options: Any) -> pa.Table:
-        """Find the nodes most similar to each query, as one Arrow table: query, rank, id, name, score."""
+    def search_table(self, graph: str, query: Id | Sequence[Id], **options: Unpack[SearchOptions]) -> pa.Table:
+        """Search as `search` does, and return one Arrow table: query, rank, id, name, score."""
         body = self._calls.read_bytes("POST", _path(graph, "search"), _search_body(query, options), _ARROW)
         with pa.ipc.open_stream(body) as stream:
             return stream.read_all()
 
-    def explain(self, graph: str, query: Id, target: Id, **options: Any) -> dict[str, Any]:
-        """Return the paths behind one score.
-
-        Options: `metapath` and `measure`, `model`, or `combination`; `limit`; `as_of`.
-        """
-        asked = {"query": query, "target": target, **options}
+    def explain(self, graph: str, query: Id, target: Id, **options: Unpack[ExplainOptions]) -> dict[str, Any]:
+        """Return the paths behind one score; `limit` says how many are listed, 10 unless given."""
+        parameters = {"query": query, "target": target, **options}
         if "combination" in options:
-            return self._calls.read_object("POST", _path(graph, "explain"), asked)
-        return self._calls.read_object("GET", _path(graph, "explain", asked))
+            return self._calls.read_object("POST", _path(graph, "explain"), parameters)
+        return self._calls.read_object("GET", _path(graph, "explain", parameters))
 
     def update(
         self,
@@ -353,18 +425,31 @@ class Client:
         given = {"add_edges": (add_edges, edge), "remove_edges": (remove_edges, edge[:3])}
         given |= {"add_nodes": (add_nodes, node), "remove_nodes": (remove_nodes, node[:2])}
         body = {name: [_to_line(line, words) for line in lines] for name, (lines, words) in given.items()}
-        return int(self._calls.read_object("POST", _path(graph, "edges"), body)["version"])
+        return int(self._calls.read_object("POST", _path(graph, "updates"), body)["version"])
 
-    def infer(self, graph: str, pairs: Iterable[Sequence[Any]], **options: Any) -> dict[str, Any]:
+    def infer(self, graph: str, pairs: Iterable[Sequence[Any]], **options: Unpack[InferOptions]) -> dict[str, Any]:
         """Find what labelled pairs mean: (query, target, score), or (query, target) for similar ones."""
         return self._calls.read_object("POST", _path(graph, "infer"), {"pairs": _to_objects(pairs), **options})
 
     def start(self, kind: str, graph: str, **options: Any) -> RemoteJob:
-        """Start a job: infer, join or train; its options are those of POST /api/jobs."""
-        asked = {"kind": kind, "graph": graph, **options}
-        if asked.get("pairs") is not None:
-            asked["pairs"] = _to_objects(asked["pairs"])
-        return self.job(self._calls.read_object("POST", "/api/jobs", asked)["id"])
+        """Start a job.
+
+        Parameters
+        ----------
+        kind
+            infer, join or train.
+        graph
+            The name it is served by.
+        options
+            The other fields of `POST /api/jobs`: for infer `pairs` and those of `infer`; for join `metapath` and
+            `measure`, or `model`, `k` and `min_score`; for train `architecture`, `metapath` and `measure`, or `pairs`,
+            `protocol`, `layers`, `paths`, `dim`, `epochs`, `learning_rate` and `seed`.
+
+        """
+        body = {"kind": kind, "graph": graph, **options}
+        if body.get("pairs") is not None:
+            body["pairs"] = _to_objects(body["pairs"])
+        return self.job(self._calls.read_object("POST", "/api/jobs", body)["id"])
 
     def jobs(self) -> list[dict[str, Any]]:
         """List the jobs that wait, run, or are over."""
@@ -375,22 +460,19 @@ class Client:
         return RemoteJob(self._calls, job_id)
 
 
-def _path(graph: str, what: str = "", asked: dict[str, Any] | None = None) -> str:
+def _path(graph: str, endpoint: str = "", parameters: Mapping[str, Any] | None = None) -> str:
     """Return the path of a call, with its query string.
 
-    >>> _path("my graph", "nodes", {"type": "author", "q": None, "limit": 2})
-    '/api/graphs/my%20graph/nodes?type=author&limit=2'
+    >>> _path("my graph", "nodes", {"node_type": "author", "text": None, "limit": 2})
+    '/api/graphs/my%20graph/nodes?node_type=author&limit=2'
     """
-    words = {name: _to_word(value) for name, value in (asked or {}).items() if value is not None}
-    path = f"/api/graphs/{quote(graph, safe='')}" + (f"/{what}" if what else "")
-    return f"{path}?{urlencode(words)}" if words else path
+    given = {name: value for name, value in (parameters or {}).items() if value is not None}
+    texts = {name: str(value).lower() if isinstance(value, bool) else value for name, value in given.items()}
+    path = f"/api/graphs/{quote(graph, safe='')}" + (f"/{endpoint}" if endpoint else "")
+    return f"{path}?{urlencode(texts)}" if texts else path
 
 
-def _to_word(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _search_body(query: Id | Sequence[Id], options: dict[str, Any]) -> dict[str, Any]:
+def _search_body(query: Id | Sequence[Id], options: SearchOptions) -> dict[str, Any]:
     alone = {name: [options[name]] for name in ("where", "among") if isinstance(options.get(name), str)}
     return {"queries": [query] if _is_one(query) else list(query), **options, **alone}  # type: ignore[arg-type]
 
@@ -403,7 +485,7 @@ def _to_line(line: Line, words: Sequence[str]) -> dict[str, Any]:
     """Return a node or an edge as the service reads it.
 
     >>> _to_line(("author", "Mike"), ("node_type", "id", "name"))
-    {'type': 'author', 'id': 'Mike'}
+    {'node_type': 'author', 'id': 'Mike'}
     """
     if isinstance(line, Mapping):
         return dict(line)

@@ -28,7 +28,7 @@ def cli(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize(
-    "name", sorted(set(read_examples()) - {"job", "jobs", "events", "metrics", "models", "graphs", "edges"})
+    "name", sorted(set(read_examples()) - {"job", "jobs", "events", "metrics", "models", "graphs", "updates"})
 )
 def test_examples_are_what_is_answered(running: Running, name: str) -> None:
     example = read_examples()[name]
@@ -39,7 +39,7 @@ def test_examples_are_what_is_answered(running: Running, name: str) -> None:
 
 
 def test_the_example_of_an_update_is_what_is_answered(writable: Running) -> None:
-    example = read_examples()["edges"]
+    example = read_examples()["updates"]
     method, _, url = example["request"].partition(" ")
     answer = writable.client.request(method, url, json=example["body"]).json()
     assert answer == example["answer"] | {"version": answer["version"]}
@@ -69,7 +69,7 @@ def test_measures_over_the_whole_graph_are_the_command_lines(
     assert json.loads(printed)["metapath"] is None
     words = f"query=Mike&measure={measure}&k=3"
     assert running.get(f"/api/graphs/toy/search?{words}").text == printed
-    assert running.get(f"/api/graphs/toy/search?{words}&type=author").text == printed
+    assert running.get(f"/api/graphs/toy/search?{words}&node_type=author").text == printed
     asked = {"queries": ["Mike"], "measure": measure, "k": 3}
     assert running.post("/api/graphs/toy/search", asked).text == f"[{printed}]"
     found = running.get(f"/api/graphs/toy/explain?query=Mike&target=Bob&measure={measure}")
@@ -82,8 +82,8 @@ def test_a_type_is_asked_for_where_several_know_the_query(start: Start) -> None:
     edges = Edges(Relation("one", "r", "two"), np.array([0, 1]), np.array([0, 0]))
     running = start(graphs={"twice": HIN.build([Nodes("one", ids), Nodes("two", ids)], [edges])})
     found = running.get("/api/graphs/twice/search?query=x&measure=ppr")
-    assert found.json() == {"error": "the query could be of type one or two; say which with type"}
-    assert running.get("/api/graphs/twice/search?query=x&measure=ppr&type=one").json()["hits"][0]["id"] == "y"
+    assert found.json() == {"error": "the query could be of type one or two; say which with node_type"}
+    assert running.get("/api/graphs/twice/search?query=x&measure=ppr&node_type=one").json()["hits"][0]["id"] == "y"
 
 
 def test_every_measure_is_listed(running: Running) -> None:
@@ -141,8 +141,8 @@ def test_errors_are_the_command_lines(
     [
         ("graphs/tyo", 404, "no graph 'tyo' is served (there are toy, hostile); did you mean 'toy'?"),
         ("graphs/toy/search?metapath=APA", 422, "query is missing"),
-        ("graphs/toy/search?query=Mike", 422, "no metapath is given; say what makes two nodes similar, such as "
-         "metapath=author-paper-author"),
+        ("graphs/toy/search?query=Mike", 422, "no meta-path is given; say what makes two nodes similar with metapath, "
+         "such as author-paper-author, paper-author-paper, venue-paper-venue"),
         ("graphs/toy/search?query=Mike&metapath=APA&k=x", 422, "k is 'x': input should be a valid integer, unable to "
          "parse string as an integer"),
         ("graphs/toy/search?query=Mike&metapath=APA&k=0", 422, "k is '0': input should be greater than or equal to 1"),
@@ -152,18 +152,20 @@ def test_errors_are_the_command_lines(
         ("graphs/toy/search?query=Mike&model=mine", 404, "no model 'mine' is served (there are saved)"),
         ("graphs/hostile/search?query=x&model=saved", 422, "the model 'saved' does not fit the graph 'hostile', whose "
          "schema is another; it fits toy"),
-        ("graphs/toy/search?query=Mike&metapath=APA&model=saved", 422, "a saved model or a combination knows what "
-         "similar means; give it alone, without a metapath"),
-        ("graphs/toy/search?query=Mike&measure=pcrw&model=saved", 422, "a saved model or a combination knows what "
-         "similar means; give it alone, without a measure"),
-        ("graphs/toy/search?query=Mike&metapath=APA&type=author", 422, "pathsim takes its types from the metapath; "
-         "type is for measures over the whole graph: ppr, rwr, simrank, scan, commutetime"),
-        ("graphs/toy/metapaths?from=author&limit=1001", 422, "limit is 1001; this service lists at most 1,000 paths"),
+        ("graphs/toy/search?query=Mike&metapath=APA&model=saved", 422, "a saved model knows what similar means; give "
+         "either model or metapath"),
+        ("graphs/toy/search?query=Mike&measure=pcrw&model=saved", 422, "a saved model knows what similar means; give "
+         "either model or measure"),
+        ("graphs/toy/search?query=Mike&metapath=APA&node_type=author", 422, "pathsim takes its node types from "
+         "metapath; node_type is for measures over the whole graph: ppr, rwr, simrank, scan, commutetime"),
+        ("graphs/toy/metapaths?source_type=author&limit=1001", 422, "limit is 1001; this service lists at most "
+         "1,000 paths"),
         ("graphs/toy/search?query=Mike&metapath=" + "AP" * 11, 422, "the meta-path has 21 steps; this service walks at "
          "most 20"),
-        ("graphs/toy/nodes?type=venue&limit=201", 422, "limit is 201; this service lists at most 200 nodes at a time"),
-        ("graphs/toy/nodes?type=venues", 404, "no node type 'venues' in this graph (it has author, paper, venue); did "
-         "you mean 'venue'?"),
+        ("graphs/toy/nodes?node_type=venue&limit=201", 422, "limit is 201; this service lists at most 200 nodes "
+         "at a time"),
+        ("graphs/toy/nodes?node_type=venues", 404, "no node type 'venues' in this graph (it has author, paper, "
+         "venue); did you mean 'venue'?"),
         ("graphs/toy/explain?query=Mike&target=Bob&metapath=APA&limit=1001", 422, "limit is 1001; this service lists "
          "at most 1,000 paths"),
         ("jobs/1", 404, "no job '1' is known; GET /api/jobs lists them"),
@@ -278,7 +280,7 @@ def test_hostile_names_go_through_unharmed(running: Running, name: str) -> None:
         assert found.json()["query"] == name
         assert {hit["id"] for hit in found.json()["hits"]} == set(HOSTILE) - {name}
         assert {hit["name"] for hit in found.json()["hits"]} == {n[::-1] for n in HOSTILE} - {name[::-1]}
-    looked_up = running.get(f"/api/graphs/hostile/nodes?type={quote('<b>user')}&q={quote(name, safe='')}")
+    looked_up = running.get(f"/api/graphs/hostile/nodes?node_type={quote('<b>user')}&text={quote(name, safe='')}")
     assert looked_up.json()["nodes"][0]["id"] == name
     wrong = running.get(f"/api/graphs/hostile/search?query={quote(name + '?', safe='')}&metapath=%3Cb%3Euser-tag")
     assert wrong.status_code in (404, 422)
@@ -348,5 +350,7 @@ def test_metapaths_are_read_and_suggested(running: Running) -> None:
     starts = [step["metapath"] for step in read("")["next"]]  # type: ignore[attr-defined]
     assert starts == ["author", "paper", "venue"]
     assert [step["metapath"] for step in read("pa")["next"]] == ["paper", "paper-author-paper"]  # type: ignore[attr-defined]
-    suggested = running.get("/api/graphs/toy/metapaths?from=author&to=venue&max_length=3").json()["suggestions"]
+    suggested = running.get("/api/graphs/toy/metapaths?source_type=author&target_type=venue&max_length=3").json()[
+        "suggestions"
+    ]
     assert [path["metapath"] for path in suggested] == ["author-paper-venue"]

@@ -100,7 +100,7 @@ def test_an_inferred_meaning_is_a_model(running: Running) -> None:
 def test_a_trained_model_is_served(start: Start) -> None:
     pytest.importorskip("torch")
     running = start(graphs={"shop": build()})
-    asked = {"kind": "train", "graph": "shop", "learner": "countpath", "metapath": "user-item-user", "epochs": 2}
+    asked = {"kind": "train", "graph": "shop", "architecture": "countpath", "metapath": "user-item-user", "epochs": 2}
     job = running.post("/api/jobs", asked).json()["id"]
     done = wait_for(running, job, "done")
     assert done["progress"]["done"] == 2

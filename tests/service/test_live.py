@@ -37,7 +37,7 @@ def ids(running: Running, url: str) -> tuple[int, list[str]]:
 def test_a_search_knows_an_update_at_once(live: Running, tmp_path: Path) -> None:
     for _ in range(2):
         assert ids(live, SEARCH) == (0, [])
-    answer = live.post(f"{GRAPH}/edges", JOIN)
+    answer = live.post(f"{GRAPH}/updates", JOIN)
     assert (answer.status_code, answer.json()) == (200, {"version": 1, "lines": 1})
     assert ids(live, SEARCH) == (1, ["Jim"])
     assert ids(live, f"{SEARCH}&as_of=0") == (0, [])
@@ -47,7 +47,7 @@ def test_a_search_knows_an_update_at_once(live: Running, tmp_path: Path) -> None
     table = live.get(SEARCH, headers={"accept": "text/csv"})
     assert table.headers["neupath-version"] == "1"
     gone = {"remove_edges": JOIN["add_edges"]}
-    assert live.post(f"{GRAPH}/edges", gone).json()["version"] == 2
+    assert live.post(f"{GRAPH}/updates", gone).json()["version"] == 2
     assert ids(live, SEARCH) == (2, [])
     live.service.catalogue.source("live")._live.close()  # type: ignore[union-attr]
     assert not check(tmp_path / "live").problems
@@ -55,12 +55,12 @@ def test_a_search_knows_an_update_at_once(live: Running, tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     "words",
-    ["metapath=APA&measure=pathcount", "measure=ppr&type=author", "model=saved", "metapath=AP&measure=hetesim"],
+    ["metapath=APA&measure=pathcount", "measure=ppr&node_type=author", "model=saved", "metapath=AP&measure=hetesim"],
 )
 def test_every_kind_of_search_is_of_the_newest_version(live: Running, words: str) -> None:
     url = f"{GRAPH}/search?query=Mike&k=100&{words}"
     before = live.get(url).json()
-    live.post(f"{GRAPH}/edges", JOIN)
+    live.post(f"{GRAPH}/updates", JOIN)
     after = live.get(url).json()
     assert (before["version"], after["version"]) == (0, 1)
     assert after["hits"] != before["hits"]
@@ -73,7 +73,7 @@ def test_an_explanation_and_a_combination_are_of_the_newest_version(live: Runnin
     both = {"query": "Mike", "target": "Jim", "combination": parts}
     live.get(SEARCH)
     assert live.get(one).json()["score"] == 0.0
-    live.post(f"{GRAPH}/edges", JOIN)
+    live.post(f"{GRAPH}/updates", JOIN)
     live.get(SEARCH)
     found, combined = live.get(one).json(), live.post(f"{GRAPH}/explain", both).json()
     assert found["version"] == combined["version"] == 1
@@ -85,18 +85,18 @@ def test_an_explanation_and_a_combination_are_of_the_newest_version(live: Runnin
 
 
 def test_new_nodes_are_found_by_what_is_typed(live: Running) -> None:
-    url = f"{GRAPH}/nodes?type=author&q=zo"
+    url = f"{GRAPH}/nodes?node_type=author&text=zo"
     assert live.get(url).json()["nodes"] == []
     zoe = {"add_nodes": [{"node_type": "author", "id": "Zoe"}]}
-    assert live.post(f"{GRAPH}/edges", zoe).json()["version"] == 1
+    assert live.post(f"{GRAPH}/updates", zoe).json()["version"] == 1
     assert [node["id"] for node in live.get(url).json()["nodes"]] == ["Zoe"]
     assert live.get(f"{GRAPH}/schema").json()["node_types"][0]["nodes"] == 6
     assert live.get(GRAPH).json()["version"] == 1
     assert live.get(f"{GRAPH}/search?query=Zoe&metapath=APA").json()["hits"] == []
     edge = [{"relation": "writes", "source": "Zoe", "target": "Jim-SIGMOD-1"}]
-    live.post(f"{GRAPH}/edges", {"add_edges": edge})
+    live.post(f"{GRAPH}/updates", {"add_edges": edge})
     assert ids(live, f"{GRAPH}/search?query=Zoe&metapath=APA") == (2, ["Jim"])
-    live.post(f"{GRAPH}/edges", {"remove_edges": edge, "remove_nodes": zoe["add_nodes"]})
+    live.post(f"{GRAPH}/updates", {"remove_edges": edge, "remove_nodes": zoe["add_nodes"]})
     assert live.get(url).json()["nodes"] == []
     assert live.get(f"{GRAPH}/search?query=Zoe&metapath=APA").status_code == 404
 
@@ -117,26 +117,26 @@ def test_the_graphs_tell_which_take_updates(live: Running) -> None:
     ],
 )
 def test_what_takes_no_updates_says_so(live: Running, graph: str, status: int, told: str) -> None:
-    found = live.post(f"/api/graphs/{graph}/edges", JOIN)
+    found = live.post(f"/api/graphs/{graph}/updates", JOIN)
     assert found.status_code == status
     assert found.json()["error"].startswith(told)
 
 
 def test_a_batch_is_refused_whole_and_every_bad_line_is_named(live: Running) -> None:
     bad = [{"relation": "writes", "source": f"nobody {i}", "target": "Jim-SIGMOD-1"} for i in range(21)]
-    found = live.post(f"{GRAPH}/edges", {"add_edges": [*JOIN["add_edges"], *bad]})
+    found = live.post(f"{GRAPH}/updates", {"add_edges": [*JOIN["add_edges"], *bad]})
     assert found.status_code == 422
     told = found.json()["error"]
     for place in range(20):
         assert f"add_edges[{place + 1}]: no author with the id 'nobody {place}'" in told
     assert told.endswith("and 1 more bad lines")
     assert ids(live, SEARCH) == (0, [])
-    more = live.post(f"{GRAPH}/edges", {"add_edges": bad, "remove_edges": bad})
+    more = live.post(f"{GRAPH}/updates", {"add_edges": bad, "remove_edges": bad})
     assert more.json()["error"].startswith("42 nodes and edges are given; this service takes at most 30 an update")
-    assert live.post(f"{GRAPH}/edges", {}).json()["error"].startswith("nothing to change")
-    assert live.post(f"{GRAPH}/edges", {"edges": []}).json()["error"] == "edges is not a word that this request knows"
+    assert live.post(f"{GRAPH}/updates", {}).json()["error"].startswith("nothing to change")
+    assert live.post(f"{GRAPH}/updates", {"edges": []}).json()["error"] == "edges is not a word that this request knows"
     weight = {"add_edges": [JOIN["add_edges"][0] | {"weight": -1}]}
-    assert "add_edges[0]: weight -1.0 is not allowed" in live.post(f"{GRAPH}/edges", weight).json()["error"]
+    assert "add_edges[0]: weight -1.0 is not allowed" in live.post(f"{GRAPH}/updates", weight).json()["error"]
 
 
 @pytest.mark.parametrize(("url", "told"), [
@@ -181,7 +181,7 @@ def test_many_clients_write_while_others_read(live: Running) -> None:
 
 
 def test_a_job_is_of_the_version_that_it_found(live: Running, tmp_path: Path) -> None:
-    live.post(f"{GRAPH}/edges", JOIN)
+    live.post(f"{GRAPH}/updates", JOIN)
     with Client(live.url) as client:
         client.start("join", "live", metapath="APA", k=1).save(tmp_path / "top.parquet")
     assert (tmp_path / "top.parquet").stat().st_size > 0
@@ -196,7 +196,7 @@ def test_what_is_answered_at_once_is_what_a_thread_answers(live: Running) -> Non
         assert by_itself == by_thread
         assert {found["version"] for found in by_thread} == {number}
         edge = {"relation": "writes", "source": author, "target": "Ann-KDD-2", "weight": number + 1}
-        live.post(f"{GRAPH}/edges", {"add_edges": [edge]})
+        live.post(f"{GRAPH}/updates", {"add_edges": [edge]})
 
 
 def test_a_trained_model_follows_the_store(start: Start, tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_a_trained_model_follows_the_store(start: Start, tmp_path: Path) -> None
         running = start(graphs={"live": store}, models={"learned": model.save(tmp_path / "model")})
         search = f"{GRAPH}/search?query=Mike&model=learned&zeros=true"
         assert running.get(search).json()["version"] == 0
-        assert running.post(f"{GRAPH}/edges", JOIN).status_code == 200
+        assert running.post(f"{GRAPH}/updates", JOIN).status_code == 200
         found = running.get(search).json()
         assert found["version"] == 1
         assert len(store.view().models) == 1  # followed from here on, not bound anew

@@ -19,7 +19,7 @@ def test_an_update_is_seen_with_its_version(start: Start, tmp_path: Path) -> Non
         with explore(browser, running.url) as explorer:
             explorer.open(**WORDS)
             explorer.see("#found").to_contain_text("version 0")
-            assert running.post("/api/graphs/live/edges", {"add_edges": [EDGE]}).json()["version"] == 1
+            assert running.post("/api/graphs/live/updates", {"add_edges": [EDGE]}).json()["version"] == 1
             explorer.open(**WORDS)
             explorer.see("#found").to_contain_text("1 hit, exact")
             explorer.see("#found").to_contain_text("version 1")

@@ -83,6 +83,17 @@ def learning_from(*sources: str, baseline: bool | None = None) -> tuple[str, ...
     )
 
 
+def check_architecture(architecture: str, allowed: Sequence[str] = tuple(ARCHITECTURES)) -> str:
+    """Return the name of an architecture, or raise an error that lists the allowed ones."""
+    if architecture not in allowed:
+        raise QueryError(
+            f"no architecture {architecture[:100]!r} (there are {listed(allowed, 20)})"
+            f"{did_you_mean(architecture[:100], allowed)}",
+            parameter="architecture", allowed=allowed,
+        )  # fmt: skip
+    return architecture
+
+
 def make_model(architecture: str, **settings: Any) -> Any:
     """Make an untrained model.
 
@@ -98,13 +109,7 @@ def make_model(architecture: str, **settings: Any) -> Any:
     3
 
     """
-    described = ARCHITECTURES.get(architecture)
-    if described is None:
-        raise QueryError(
-            f"no architecture {architecture!r} (there are {listed(ARCHITECTURES, 20)})"
-            f"{did_you_mean(architecture, ARCHITECTURES)}",
-            parameter="architecture", allowed=ARCHITECTURES,
-        )  # fmt: skip
+    described = ARCHITECTURES[check_architecture(architecture)]
     made: Any = described.import_class()
     required = () if described.learns_from == "labels" else (described.learns_from,)
     for name in required:
@@ -200,7 +205,7 @@ def make_scorer(
         check_model_alone(metapath=metapath, measure=measure, node_type=node_type)
         return load_scorer(model, hin)
     if node_type is None and metapath is None and queries and is_graph_measure(measure):
-        node_type = hin.find_type(queries, "the query" if len(queries) == 1 else "the queries")
+        node_type = find_node_type(hin, queries)
     return choose_measure(hin.schema, metapath=metapath, measure=measure, node_type=node_type).fit(hin)
 
 
@@ -231,6 +236,11 @@ def choose_measure(
             parameter="node_type", allowed=schema.node_types,
         )  # fmt: skip
     return graph_measure_named(name, node_type)
+
+
+def find_node_type(hin: HIN, queries: Sequence[Id]) -> str:
+    """Return the one node type that has all queries."""
+    return hin.find_type(queries, "the query" if len(queries) == 1 else "the queries")
 
 
 def is_graph_measure(measure: str | None) -> bool:

@@ -228,16 +228,16 @@ def _add_lookups(app: FastAPI, service: Service) -> None:
 
         def find() -> dict[str, object]:
             told = None if asked.prefix is None else read_prefix(hin, asked.prefix)
-            if asked.source is None:
+            if asked.source_type is None:
                 return {"prefix": told, "suggestions": []}
-            listed = suggest_metapaths(hin.schema, asked.source, asked.target, asked.max_length, asked.limit)
+            listed = suggest_metapaths(hin.schema, asked.source_type, asked.target_type, asked.max_length, asked.limit)
             return {"prefix": told, "suggestions": listed}
 
         return to_reply(await workers.run(find))
 
 
 def _add_updates(app: FastAPI, service: Service) -> None:
-    @app.post("/api/graphs/{graph}/edges", tags=["graphs"], responses=answers("edges"))
+    @app.post("/api/graphs/{graph}/updates", tags=["graphs"], responses=answers("updates"))
     async def update(graph: str, asked: schemas.UpdateRequest) -> Response:
         """Add and remove nodes and edges of a store, all or nothing; what is answered is on disk, as a version."""
         return to_reply(await service.writers.run(update_graph, service.catalogue, graph, asked))

@@ -20,10 +20,10 @@ from neupath.graph.hin import HIN
 from neupath.graph.metapath import arrow
 from neupath.graph.summary import Summary, summarise
 from neupath.io import load
-from neupath.learn.registry import load_scorer
+from neupath.learn.registry import choose_measure, load_scorer
 from neupath.live import LiveGraph, LiveStore, View
 from neupath.live.live_scorer import LiveScorer
-from neupath.measures import Combination, Part, PathMeasure, PathSim, graph_measure_named, measure_named
+from neupath.measures import Combination, Part, PathMeasure, PathSim
 from neupath.service.autocomplete import NameIndex
 from neupath.service.limits import Limits
 from neupath.service.responses import RequestError
@@ -125,9 +125,9 @@ class GraphHandle:
         """Return a page of the nodes that a text leads to."""
         if asked.limit > limits.page:
             raise QueryError(f"limit is {asked.limit}; this service lists at most {limits.page} nodes at a time")
-        node_type = self.hin.schema.node_type(asked.type)
+        node_type = self.hin.schema.node_type(asked.node_type)
         nodes = self.hin.nodes[node_type]
-        found = self.names[node_type].find(asked.q, asked.limit, asked.offset)
+        found = self.names[node_type].find(asked.text, asked.limit, asked.offset)
         listed_nodes = [
             {"id": nodes.id(row), "name": nodes.name(row), "match": match}
             for row, match in zip(found.rows, found.matches, strict=True)
@@ -317,25 +317,22 @@ class ScorerRegistry:
         renewed = ready.renewed(self.graph(graph))
         return None if renewed is None else self._ready.put(key, renewed)
 
-    def measure(self, graph: str, measure: str, metapath: str, as_of: int | None = None) -> Ready:
-        """Return a measure over a meta-path of a graph, fitting it the first time."""
+    def measure(
+        self, graph: str, measure: str, metapath: str | None, node_type: str | None = None, as_of: int | None = None
+    ) -> Ready:
+        """Return a measure along a meta-path, or over the whole graph between nodes of a type; fit it on first use."""
         self.limits.check_text("the meta-path", metapath)
 
         def fit() -> Ready:
-            source = self.source(graph)
-            path = self.limits.check_metapath(self.graph(graph).hin.metapath(metapath))
-            scorer = measure_named(measure, path)
-            return _fitted(source.follow(scorer) if as_of is None else source.at(as_of), scorer)
+            source, hin = self.source(graph), self.graph(graph).hin
+            path = None if metapath is None else self.limits.check_metapath(hin.metapath(metapath))
+            scorer = choose_measure(hin.schema, metapath=path, measure=measure, node_type=node_type)
+            is_followed = as_of is None and path is not None
+            return _fitted(source.follow(scorer) if is_followed else source.at(as_of), scorer)
 
-        ready = self.ready_at_once(graph, measure, metapath) if as_of is None else None
-        return ready or self._get((graph, measure, metapath, None, as_of), fit)
-
-    def graph_measure(self, graph: str, measure: str, node_type: str, as_of: int | None = None) -> Ready:
-        """Return a measure over the whole of a graph, between nodes of a type, fitting it the first time."""
-        return self._get(
-            (graph, measure, None, node_type, as_of),
-            lambda: _fitted(self.graph(graph, as_of), graph_measure_named(measure, node_type)),
-        )
+        is_light = as_of is None and node_type is None and metapath is not None
+        ready = self.ready_at_once(graph, measure, metapath) if is_light and metapath is not None else None
+        return ready or self._get((graph, measure, metapath, node_type, as_of), fit)
 
     def _get(self, key: _Key, fit: Callable[[], Ready]) -> Ready:
         """Return what is ready, unless the graph has changed since and no version was asked for."""

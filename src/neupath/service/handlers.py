@@ -28,6 +28,7 @@ from neupath.graph.schema import Link, Schema
 from neupath.learn.inference import Inferred, infer
 from neupath.learn.inference.candidates import BUDGET
 from neupath.learn.labels import Pairs, read_pairs
+from neupath.learn.registry import check_model_alone, find_node_type, is_graph_measure
 from neupath.live.live_scorer import LiveScorer
 from neupath.measures import GRAPH_MEASURES, MEASURES, Combination, GraphMeasure, Part, PathMeasure
 from neupath.service.graphs import Ready, ScorerRegistry
@@ -38,7 +39,6 @@ from neupath.service.schemas import (
     ExplainCombination,
     ExplainOne,
     Infer,
-    Meaning,
     SearchMany,
     SearchOne,
     SearchRequest,
@@ -76,7 +76,7 @@ def answer_at_once(catalogue: ScorerRegistry, graph: str, asked: SearchOne) -> s
     """Answer a light query over a measure that is ready, or nothing where it needs a thread."""
     if (
         asked.metapath is None
-        or asked.type is not None
+        or asked.node_type is not None
         or asked.k > catalogue.limits.k
         or asked.is_special
         or asked.among
@@ -124,55 +124,23 @@ def to_json(hits: Hits, version: int | None) -> str:
 
 
 def ready_for(catalogue: ScorerRegistry, graph: str, asked: AnyMeaning, queries: Sequence[Id]) -> Ready:
-    """Return the scorer that a request names: a measure, a combination of some, or a saved model."""
+    """Return the scorer that a request describes: a measure, a combination of some, or a saved model."""
     parts = asked.combination if isinstance(asked, SearchMany) else None
-    check_alone(asked, parts is not None)
+    measure = asked.measure if "measure" in asked.model_fields_set else None
+    others = {"metapath": asked.metapath, "measure": measure, "node_type": asked.node_type}
     if asked.model is not None:
+        check_model_alone(**others, combination=parts)
         return catalogue.model(graph, asked.model, asked.as_of)
     if parts is not None:
+        for parameter, value in others.items():
+            if value is not None:
+                raise QueryError(f"a combination names its meta-paths; give either ‹combination› or ‹{parameter}›")
         given = [Part(part.measure, part.metapath, part.weight) for part in parts]
         return catalogue.combination(graph, given, asked.as_of)
-    whole_graph = asked.measure.lower() in GRAPH_MEASURES
-    if not whole_graph and asked.type is not None:
-        raise QueryError(
-            f"{asked.measure[:100]} takes its types from the metapath; type is for measures over the whole graph: "
-            f"{listed(GRAPH_MEASURES)}"
-        )
-    if not whole_graph or asked.metapath is not None:
-        return catalogue.measure(graph, asked.measure, required_metapath(catalogue, graph, asked), asked.as_of)
-    node_type = asked.type or _type_of(catalogue, graph, queries)
-    return catalogue.graph_measure(graph, asked.measure, node_type, asked.as_of)
-
-
-def check_alone(asked: Meaning, combines: bool = False) -> None:
-    """Refuse what a saved model or a combination would leave unused."""
-    if asked.model is None and not combines:
-        return
-    given = {"metapath": asked.metapath is not None, "measure": asked.names_measure}
-    given |= {"type": getattr(asked, "type", None) is not None, "combination": combines and asked.model is not None}
-    unused = next((name for name, is_given in given.items() if is_given), None)
-    if unused is not None:
-        raise QueryError(f"a saved model or a combination knows what similar means; give it alone, without a {unused}")
-
-
-def _type_of(catalogue: ScorerRegistry, graph: str, queries: Sequence[Id]) -> str:
-    """Return the one type that knows all queries."""
-    hin = catalogue.graph(graph).hin
-    asked = "the query" if len(queries) == 1 else "the queries"
-    try:
-        return hin.find_type(queries, asked)
-    except QueryError as error:  # in the words of this place
-        told = str(error).partition(";")[0]
-        raise QueryError(f"{told}; say which with type") from error
-
-
-def required_metapath(catalogue: ScorerRegistry, graph: str, asked: Meaning) -> str:
-    """Return the meta-path a request names, or say which there are."""
-    if asked.metapath is not None:
-        return asked.metapath
-    schema = catalogue.graph(graph).hin.schema
-    some = (next(enumerate_metapaths(schema, t, 2)) for t in schema.node_types if schema.neighbours(t))
-    raise QueryError(f"no metapath is given; say what makes two nodes similar, such as metapath={next(some, 'A-B-A')}")
+    node_type = asked.node_type
+    if node_type is None and asked.metapath is None and is_graph_measure(asked.measure):
+        node_type = find_node_type(catalogue.graph(graph).hin, queries)
+    return catalogue.measure(graph, asked.measure, asked.metapath, node_type, asked.as_of)
 
 
 def encode_hits(found: SearchResult, accept: str) -> tuple[bytes, str]:
@@ -247,7 +215,7 @@ def _tell(found: Explained, ready: Ready) -> dict[str, object]:
 
 
 def _check_has_paths(asked: ExplainOne) -> None:
-    if asked.model is None and asked.metapath is None and asked.measure.lower() in GRAPH_MEASURES:
+    if asked.model is None and asked.metapath is None and is_graph_measure(asked.measure):
         raise QueryError(
             f"{asked.measure.lower()} looks at the whole graph, not along a meta-path, so it has no paths to show; "
             f"explain one of {listed(MEASURES)} with a metapath"

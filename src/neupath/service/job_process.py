@@ -147,11 +147,11 @@ def _train(hin: HIN, asked: TrainRequest, folder: Path, reporter: Reporter) -> d
     from neupath.learn.training_run import learn
 
     settings: dict[str, Any] = {"layers": asked.layers, "epochs": asked.epochs}
-    settings |= {"dim": asked.dim, "paths": asked.paths} if asked.learner == "neupath" else {}
-    settings |= {} if asked.learning_rate is None else {"learning_rate": asked.learning_rate}
+    given = {"dim": asked.dim, "paths": asked.paths, "learning_rate": asked.learning_rate}
+    settings |= {name: value for name, value in given.items() if value is not None}
     pairs = None if asked.pairs is None else [(pair.query, pair.target, pair.score) for pair in asked.pairs]
     learned = learn(
-        hin, asked.learner, asked.metapath, pairs, folder / MODEL, measure=asked.measure, protocol=asked.protocol,
+        hin, asked.architecture, asked.metapath, pairs, folder / MODEL, measure=asked.measure, protocol=asked.protocol,
         seed=asked.seed, settings=settings, watch=reporter.epoch,
     )  # fmt: skip
     content = learned.to_dict()

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 from pydantic.dataclasses import dataclass
 from pydantic.json_schema import SkipJsonSchema
 
+from neupath.learn.registry import learning_from
 from neupath.store import Edge, Node, Update
 
 _MOST_LETTERS = 20_000
@@ -31,11 +32,6 @@ class Meaning(RequestModel):
     measure: Text = Field("pathsim", description="One of GET /api/measures.")
     model: Text | None = Field(None, description="One of GET /api/models, instead of a measure and a meta-path.")
 
-    @property
-    def names_measure(self) -> bool:
-        """Whether the measure was given, and is not the usual one."""
-        return "measure" in self.model_fields_set
-
 
 AsOf = Annotated[int | None, Field(ge=0, le=2**62, description="An earlier version, of a graph that is a store.")]
 
@@ -43,7 +39,7 @@ AsOf = Annotated[int | None, Field(ge=0, le=2**62, description="An earlier versi
 class AnyMeaning(Meaning):
     """What similar means: also a measure over the whole graph, between nodes of one type."""
 
-    type: Text | None = Field(
+    node_type: Text | None = Field(
         None, description="The type of the nodes, for a measure over the whole graph whose query fits several."
     )
     as_of: AsOf = None
@@ -69,7 +65,7 @@ class SearchRequest(AnyMeaning):
     def is_special(self) -> bool:
         """Whether more is asked than the k best of a meta-path."""
         return bool(
-            self.model is not None or self.type is not None or self.as_of is not None or self.where or self.zeros
+            self.model is not None or self.node_type is not None or self.as_of is not None or self.where or self.zeros
         )
 
 
@@ -162,8 +158,8 @@ class Infer(RequestModel):
 class NodesQuery(RequestModel):
     """Which nodes to look up."""
 
-    type: Text
-    q: Text = Field("", description="What was typed; all nodes in their order where it is empty.")
+    node_type: Text
+    text: Text = Field("", description="What was typed; all nodes in their order where it is empty.")
     limit: int = Field(20, ge=1, le=2**31)
     offset: int = Field(0, ge=0, le=2**31)
 
@@ -172,8 +168,8 @@ class MetapathsQuery(RequestModel):
     """A meta-path typed so far, or the type to suggest some for."""
 
     prefix: Text | None = Field(None, description="A meta-path, or the beginning of one.")
-    source: Text | None = Field(None, alias="from", description="Suggest meta-paths from this type.")
-    target: Text | None = Field(None, alias="to", description="To this type; the same by default.")
+    source_type: Text | None = Field(None, description="Suggest meta-paths from this node type.")
+    target_type: Text | None = Field(None, description="To this node type; the same by default.")
     max_length: int = Field(4, ge=1, le=20)
     limit: int = Field(20, ge=1, le=2**31)
 
@@ -266,14 +262,14 @@ class TrainRequest(RequestModel):
 
     kind: Literal["train"]
     graph: Text
-    learner: Literal["neupath", "countpath"] = "neupath"
+    architecture: Text = Field("neupath", json_schema_extra={"enum": [*learning_from("labels")]})
     metapath: Text | None = None
     measure: Text = "pathsim"
     pairs: list[LabelledPair] | None = None
     protocol: Literal["strict", "paper"] = "strict"
     layers: int = Field(2, ge=1, le=8)
-    paths: int = Field(2, ge=1, le=16)
-    dim: int = Field(256, ge=1, le=2**31)
+    paths: int | None = Field(None, ge=1, le=16, description="Of neupath: how many path instances it keeps.")
+    dim: int | None = Field(None, ge=1, le=2**31, description="The width of its vectors.")
     epochs: int = Field(30, ge=1, le=2**31)
     learning_rate: float | None = Field(None, gt=0)
     seed: Seed = 0

@@ -13,15 +13,22 @@ from typing import ParamSpec, TypeVar
 
 from neupath.errors import MissingExtraError, NeuPathError, QueryError, listed
 from neupath.learn.labels import read_pairs
-from neupath.measures import GRAPH_MEASURES, MEASURES, measure_named
+from neupath.learn.registry import (
+    check_architecture,
+    check_model_alone,
+    is_graph_measure,
+    learning_from,
+    required_metapath,
+)
+from neupath.measures import MEASURES, measure_named
 from neupath.service.graphs import GraphHandle, ScorerRegistry, StoreHandle
-from neupath.service.handlers import check_alone, labels_of, required_metapath
+from neupath.service.handlers import labels_of
 from neupath.service.job_process import MODEL
 from neupath.service.jobs import Job, Jobs
 from neupath.service.limits import Limits
 from neupath.service.middleware import Metrics, Sample, metric
 from neupath.service.responses import RequestError
-from neupath.service.schemas import InferJobRequest, JoinRequest, Meaning, TrainRequest
+from neupath.service.schemas import InferJobRequest, JoinRequest, TrainRequest
 
 # ---- Workers -------------------------------------------------------------------------------------
 P = ParamSpec("P")
@@ -142,34 +149,35 @@ class Service:
         if asked.model is None:
             self._check_measure(served, asked)
             return None
-        check_alone(asked)
+        measure = asked.measure if "measure" in asked.model_fields_set else None
+        check_model_alone(metapath=asked.metapath, measure=measure)
         self.catalogue.model(served.name, asked.model)
         return self.catalogue.folders[asked.model]
 
     def _check_training(self, served: GraphHandle, asked: TrainRequest) -> None:
         if (asked.metapath is None) == (asked.pairs is None):
             raise QueryError("give either metapath, to draw labels from a measure, or pairs, the labels themselves")
-        if asked.epochs > self.limits.epochs or asked.dim > self.limits.width:
-            raise QueryError(
-                f"epochs is {asked.epochs} and dim is {asked.dim}; this service trains for at most "
-                f"{self.limits.epochs} epochs, with embeddings of at most {self.limits.width}"
-            )
+        check_architecture(asked.architecture, learning_from("labels"))
+        if asked.epochs > self.limits.epochs:
+            raise QueryError(f"epochs is {asked.epochs}; this service trains for at most {self.limits.epochs} epochs")
+        if asked.dim is not None and asked.dim > self.limits.width:
+            raise QueryError(f"dim is {asked.dim}; this service trains embeddings of at most {self.limits.width}")
         if find_spec("torch") is None:
             raise MissingExtraError("PyTorch", "neupath[learn]")
         if asked.pairs is None:
-            self._check_measure(served, Meaning(metapath=asked.metapath, measure=asked.measure, model=None))
+            self._check_measure(served, asked)
             return
         self.limits.check_pairs(len(asked.pairs))
         read_pairs(served.hin, [(pair.query, pair.target, pair.score) for pair in asked.pairs])
 
-    def _check_measure(self, served: GraphHandle, asked: Meaning) -> None:
-        if asked.measure.lower() in GRAPH_MEASURES:
+    def _check_measure(self, served: GraphHandle, asked: JoinRequest | TrainRequest) -> None:
+        if is_graph_measure(asked.measure):
             raise QueryError(
                 f"{asked.measure.lower()} looks at the whole graph, and jobs go along a meta-path; use one of "
                 f"{listed(MEASURES)} with a metapath"
             )
-        path = self.limits.check_metapath(served.hin.metapath(required_metapath(self.catalogue, served.name, asked)))
-        measure_named(asked.measure, path).check(path)
+        metapath = served.hin.metapath(str(required_metapath(served.hin.schema, asked.metapath)))
+        measure_named(asked.measure, self.limits.check_metapath(metapath)).check(metapath)
 
 
 def make_service(

@@ -47,7 +47,7 @@ export function readPath(graph, text) {
 
 /** List meta-paths from a type, out and back. */
 export function suggestPaths(graph, from, maxLength = 4) {
-  const words = { from, max_length: maxLength, limit: 60 };
+  const words = { source_type: from, max_length: maxLength, limit: 60 };
   return once(
     `from ${graph} ${from} ${maxLength}`,
     async () => (await get(graphPath(graph, "/metapaths"), words)).suggestions,
@@ -55,7 +55,7 @@ export function suggestPaths(graph, from, maxLength = 4) {
 }
 
 export function findNodes(graph, type, text, limit = 12, signal = undefined) {
-  return get(graphPath(graph, "/nodes"), { type, q: text, limit }, { signal });
+  return get(graphPath(graph, "/nodes"), { node_type: type, text, limit }, { signal });
 }
 
 /** Return a node with its name, of which only the id is known. */
@@ -97,7 +97,7 @@ async function typeOf(graph, path) {
 
 /** Return a meaning as the words of a request. */
 async function wordsOf(graph, meaning) {
-  return meaning.whole ? { measure: meaning.measure, type: (await resolve(graph, meaning)).source } : meaning;
+  return meaning.whole ? { measure: meaning.measure, node_type: (await resolve(graph, meaning)).source } : meaning;
 }
 
 /** Search; with `accept`, for the bytes of another format. */
