@@ -1,6 +1,6 @@
 """The architectures by name, saved scorers by folder, and the scorer that a request describes."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -83,7 +83,7 @@ def learning_from(*sources: str, baseline: bool | None = None) -> tuple[str, ...
     )
 
 
-def check_architecture(architecture: str, allowed: Sequence[str] = tuple(ARCHITECTURES)) -> str:
+def check_architecture(architecture: str, allowed: Collection[str] = ARCHITECTURES) -> str:
     """Return the name of an architecture, or raise an error that lists the allowed ones."""
     if architecture not in allowed:
         raise QueryError(

@@ -19,8 +19,8 @@ from neupath.service.service import Service
 
 # ---- Connections ---------------------------------------------------------------------------------
 # uvicorn waits for ever for the end of a request's headers, and for a client that does not read its answer. Here each
-# has its time, headers have a size, and where there are more connections than the process may open files, the one that has
-# been idle the longest makes room.
+# has its time, headers have a size, and where there are more connections than the process may open files, the one that
+# has been idle the longest makes room.
 # A light search takes less time than the way to the application and back: it is answered here, in the same breath.
 AtOnce = Callable[[str, bytes, list[tuple[bytes, bytes]]], bytes | None]
 """Takes a path, a query string and headers; returns an answer, all but its first line and date, or nothing."""
