@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from neupath.engine import topk as ranking
 from neupath.engine.index import build_index
-from neupath.engine.products import Factors, Normalisation, joined, mirrored
+from neupath.engine.products import Factors, Normalisation, make_factors, symmetric_factors
 from neupath.engine.topk import index_of, score_product
 from neupath.graph.hin import freeze
 from tests.graphs import hins_with_path
@@ -63,14 +63,14 @@ def by_index(factors: Factors, normalisation: Normalisation, k: int, threads: in
 def test_pruned_search_finds_what_sorting_all_scores_finds(
     kind: str, seed: int, k: int, normalisation: Normalisation
 ) -> None:
-    factors = mirrored(matrix(kind, seed))
+    factors = symmetric_factors(matrix(kind, seed))
     assert by_index(factors, normalisation, k, 1) == expected(factors, normalisation, k)
 
 
 @settings(max_examples=20)
 @given(KINDS, KINDS, st.integers(0, 1000), st.sampled_from(list(Normalisation)))
 def test_products_of_two_different_factors(kind: str, other: str, seed: int, normalisation: Normalisation) -> None:
-    factors = joined(matrix(kind, seed), freeze(csr_array(matrix(other, seed + 1).T)))
+    factors = make_factors(matrix(kind, seed), freeze(csr_array(matrix(other, seed + 1).T)))
     assert by_index(factors, normalisation, 4, 1) == expected(factors, normalisation, 4)
 
 
@@ -84,7 +84,7 @@ def test_small_graphs_with_everything(hin_and_path, k: int) -> None:
 
 
 def test_threads_and_blocks_make_no_difference() -> None:
-    factors = mirrored(matrix("counts", 3, rows=2000, columns=20))
+    factors = symmetric_factors(matrix("counts", 3, rows=2000, columns=20))
     one = by_index(factors, Normalisation.DICE, 7, 1)
     assert one == by_index(factors, Normalisation.DICE, 7, 3)
     for query in (0, 17, 1999):
@@ -95,7 +95,7 @@ def test_threads_and_blocks_make_no_difference() -> None:
 
 
 def test_like_rows_are_one_label() -> None:
-    index = build_index(mirrored(matrix("few rows", 0)))
+    index = build_index(symmetric_factors(matrix("few rows", 0)))
     assert index.num_labels <= 9
     assert int(index.counts.sum()) == len(index.members[1])
     assert (np.diff(index.norms) >= 0).all()
@@ -105,26 +105,26 @@ def test_rows_of_one_hash_that_differ_are_told_apart(monkeypatch: pytest.MonkeyP
     from neupath.engine import index_kernels as row_kernels
 
     monkeypatch.setattr(row_kernels, "hash_rows", lambda indptr, *_: np.zeros(len(indptr) - 1, dtype=np.uint64))
-    factors = mirrored(matrix("counts", 1))
+    factors = symmetric_factors(matrix("counts", 1))
     assert by_index(factors, Normalisation.DICE, 5, 1) == expected(factors, Normalisation.DICE, 5)
 
 
 def test_an_index_is_built_when_it_pays() -> None:
-    heavy = mirrored(matrix("ones", 0, rows=4000, columns=5))
+    heavy = symmetric_factors(matrix("ones", 0, rows=4000, columns=5))
     few = np.arange(3)
     ranking.top_k_of_product(heavy, 1, few, few, 5)
     assert heavy.index is None, "three queries do not pay for it"
     every = np.arange(4000)
     ranking.top_k_of_product(heavy, 1, every, every, 5)
     assert heavy.index is index_of(heavy)
-    light = mirrored(freeze(csr_array(np.eye(500))))
+    light = symmetric_factors(freeze(csr_array(np.eye(500))))
     ranking.top_k_of_product(light, 1, np.arange(500), np.arange(500), 5)
     assert light.index is None, "what is light is done faster without"
 
 
 def test_norms_at_the_end_of_a_floats_range_are_searched_without_bounds() -> None:
     rows = matrix("ones", 0, rows=3000, columns=5)
-    tiny = mirrored(freeze(csr_array(rows * 1e-160)))
+    tiny = symmetric_factors(freeze(csr_array(rows * 1e-160)))
     every = np.arange(3000)
     ranking.top_k_of_product(tiny, Normalisation.COSINE, every, every, 3)
     assert tiny.index is None
@@ -133,7 +133,7 @@ def test_norms_at_the_end_of_a_floats_range_are_searched_without_bounds() -> Non
 @settings(max_examples=30)
 @given(KINDS, st.integers(0, 1000), st.sampled_from([1, 5]), st.sampled_from(list(Normalisation)))
 def test_scipy_answers_to_the_same_bit(kind: str, seed: int, k: int, normalisation: Normalisation) -> None:
-    factors = mirrored(matrix(kind, seed, rows=60))
+    factors = symmetric_factors(matrix(kind, seed, rows=60))
     every = np.arange(60)
     best = ranking._top_k_by_scipy(factors, normalisation, every, every, k, None)
     found = [
@@ -164,7 +164,7 @@ def test_pruning_changes_nothing(kind: str, seed: int, normalisation: Normalisat
     rng = np.random.default_rng(seed)
     scale = rng.integers(1, 60, 1500)[:, None] if kind in ("ones", "few rows") else rng.random(1500)[:, None] * 50
     w = freeze(csr_array(matrix(kind, seed, rows=1500, columns=14).toarray() * scale))
-    factors = mirrored(w)
+    factors = symmetric_factors(w)
     index = index_of(factors)
     groups = np.arange(len(index.left_norms))
     found = []
@@ -190,7 +190,7 @@ def test_the_band_holds_just_what_can_reach_a_score() -> None:
     from neupath.engine import index_kernels as kernels
 
     w = matrix("counts", 1, rows=1500, columns=14)
-    index = index_of(mirrored(w))
+    index = index_of(symmetric_factors(w))
     low, high = kernels.band(int(Normalisation.DICE), 0.9, float(index.norms[700]), index.norms)
     assert 0 < low < 700 < high < index.num_labels
     inside = (index.norms >= index.norms[low]) & (index.norms <= index.norms[high - 1])

@@ -5,14 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neupath.engine import topk as ranking
-from neupath.engine.products import Normalisation, mirrored
+from neupath.engine.products import Normalisation, symmetric_factors
 from tests.engine.test_index import KINDS, expected, matrix
 
 
 @settings(max_examples=60, deadline=None)
 @given(KINDS, st.integers(0, 99), st.sampled_from(Normalisation), st.sampled_from([1, 3, 16, 17, 40, 500]))
 def test_the_best_targets_in_order(kind: str, seed: int, normalisation: Normalisation, k: int) -> None:
-    factors = mirrored(matrix(kind, seed))
+    factors = symmetric_factors(matrix(kind, seed))
     factors.work = 0.0  # so light that no index is made
     every = np.arange(factors.left.shape[0])
     found = ranking.top_k_of_product(factors, normalisation, every, every, k, threads=1)
@@ -27,7 +27,7 @@ def test_the_best_targets_in_order(kind: str, seed: int, normalisation: Normalis
 
 
 def test_only_candidates_count() -> None:
-    factors = mirrored(matrix("counts", 5))
+    factors = symmetric_factors(matrix("counts", 5))
     every = np.arange(300)
     allowed = every % 3 == 0
     found = ranking.top_k_of_product(factors, Normalisation.DICE, every, every, 8, allowed)

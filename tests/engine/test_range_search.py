@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neupath.engine.products import Factors, Normalisation, joined, mirrored
+from neupath.engine.products import Factors, Normalisation, make_factors, symmetric_factors
 from neupath.engine.topk import HitLists, range_of_product, range_of_scores, score_product
 from tests.engine.test_index import KINDS, matrix
 
@@ -32,7 +32,7 @@ def test_all_that_reach_a_score_and_no_others(
     kind: str, seed: int, normalisation: Normalisation, share: float, is_mirrored: bool
 ) -> None:
     w = matrix(kind, seed)
-    factors = mirrored(w) if is_mirrored else joined(w, matrix("floats", seed + 1).T.tocsr())
+    factors = symmetric_factors(w) if is_mirrored else make_factors(w, matrix("floats", seed + 1).T.tocsr())
     every = np.arange(w.shape[0])
     scores = score_product(factors, normalisation, every)
     least = float(np.quantile(scores[scores > 0], share)) if scores.any() else 0.5  # often a score that some have
@@ -41,7 +41,7 @@ def test_all_that_reach_a_score_and_no_others(
 
 
 def test_threads_and_blocks_make_no_difference() -> None:
-    factors = mirrored(matrix("counts", 3, rows=3000, columns=20))
+    factors = symmetric_factors(matrix("counts", 3, rows=3000, columns=20))
     every = np.arange(3000)
     one = as_lists(range_of_product(factors, Normalisation.DICE, every, every, 0.7, threads=1))
     assert one == as_lists(range_of_product(factors, Normalisation.DICE, every, every, 0.7, threads=3))
@@ -58,5 +58,5 @@ def test_given_scores(least: float) -> None:
 
 def test_no_queries() -> None:
     none = np.zeros(0, dtype=np.int64)
-    reached = range_of_product(mirrored(matrix("ones", 0)), Normalisation.DICE, none, none, 0.5)
+    reached = range_of_product(symmetric_factors(matrix("ones", 0)), Normalisation.DICE, none, none, 0.5)
     assert (len(reached.rows), reached.starts.tolist()) == (0, [0])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import neupath as npth
 from neupath import HIN, Edges, MetaPath, Nodes, Relation
-from neupath.engine import products as halfpath
+from neupath.engine import products
 from neupath.errors import GraphError, QueryError
 from neupath.measures import MEASURES, measure_named
 from tests.graphs import hins_with_path
@@ -79,8 +79,8 @@ def test_weights_past_all_bounds_are_refused() -> None:
 
 def test_threads_build_a_product_once(monkeypatch) -> None:
     hin, built = npth.load("toy"), []
-    product = halfpath.mirrored_chain
-    monkeypatch.setattr(halfpath, "mirrored_chain", lambda chain: built.append(1) or product(chain))
+    symmetric_factors = products.symmetric_factors
+    monkeypatch.setattr(products, "symmetric_factors", lambda left: built.append(1) or symmetric_factors(left))
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: npth.PathSim("APVPA").fit(hin), range(16)))
     assert len(built) == 1

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, vstack
 from neupath.cluster.encoding import Ids
 from neupath.cluster.tiles import Tiles, keep_last
 from neupath.engine.join import JoinJob, write_hits
-from neupath.engine.products import Factors, mirrored
+from neupath.engine.products import Factors, symmetric_factors
 from neupath.engine.topk import (
     HitLists,
     Ranking,
@@ -137,7 +137,7 @@ def _meetings(order: TaskSpec, queries: Rows) -> Iterator[_Meeting]:
     """Yield some queries against each block of targets; a product that fits as a whole is kept with its index."""
     nobody = np.full(len(queries), -1)
     if order.fits:
-        factors = keep_last(order.work, lambda: mirrored(order.left.rows_in(order.blocks[0])))
+        factors = keep_last(order.work, lambda: symmetric_factors(order.left.rows_in(order.blocks[0])))
         yield _Meeting(factors, queries, queries if order.leaves_itself_out else nobody, 0)
         return
     left, norms = _left_rows(order, queries), np.load(order.work / LEFT_NORMS, mmap_mode="r")[queries]
@@ -146,7 +146,7 @@ def _meetings(order: TaskSpec, queries: Rows) -> Iterator[_Meeting]:
         own = queries - block.first
         inside = (own >= 0) & (own < len(block.norms)) & order.leaves_itself_out
         factors = Factors(left, block.right, norms, block.norms)
-        yield _Meeting(factors, factors.every_query, np.where(inside, own, -1), block.first)
+        yield _Meeting(factors, factors.all_rows, np.where(inside, own, -1), block.first)
 
 
 def _left_rows(order: TaskSpec, queries: Rows) -> Csr:
@@ -194,7 +194,7 @@ def _reach(order: TaskSpec, queries: Rows) -> HitLists:
 
 def _reached(order: TaskSpec, meeting: _Meeting) -> HitLists:
     factors, rows, skipped = meeting.factors, meeting.rows, meeting.skipped
-    if factors.is_moderate:
+    if factors.bounds_are_safe:
         return range_of_product(factors, order.normalisation, rows, skipped, order.min_score, 1)
     return range_of_scores(score_product(factors, order.normalisation, rows), skipped, order.min_score)
 

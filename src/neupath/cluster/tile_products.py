@@ -13,7 +13,7 @@ from scipy.sparse import csr_array, hstack, vstack
 from neupath.cluster.ingestion import TiledGraph
 from neupath.cluster.tiles import Cut, Tiles, cut_evenly, cut_matrix, keep_last
 from neupath.cluster.workers import Workers
-from neupath.engine.products import Halves, column_norms, contract, squared_norms, tidy
+from neupath.engine.products import Halves, column_norms, contract, row_norms, tidy
 from neupath.graph.hin import Csr, Floats, freeze
 from neupath.graph.schema import Link
 from neupath.measures.path_measure import Leg
@@ -141,12 +141,12 @@ def multiply_tiles(
 ) -> Multiplied:
     """Multiply both halves of a path, which lie in tiles."""
     left = _multiply(lefts, folder / "left", workers, most, is_left=True)
-    row_norms = np.concatenate(workers.each(_row_norms, [(left.tiles, i) for i in range(left.tiles.shape[0])]))
+    row_norms = np.concatenate(workers.each(_strip_row_norms, [(left.tiles, i) for i in range(left.tiles.shape[0])]))
     counts = left.row_counts(workers)
     if rights is None:
         return Multiplied(left.tiles, None, row_norms, row_norms, counts, _added_up(counts, left.tiles.rows))
     right = _multiply(rights, folder / "right", workers, most, is_left=False)
-    norms = np.concatenate(workers.each(_column_norms, [(right.tiles, j) for j in range(right.tiles.shape[1])]))
+    norms = np.concatenate(workers.each(_strip_column_norms, [(right.tiles, j) for j in range(right.tiles.shape[1])]))
     entries = _added_up(right.column_counts(workers), right.tiles.columns)
     return Multiplied(left.tiles, right.tiles, row_norms, norms, counts, entries)
 
@@ -212,11 +212,11 @@ def multiply_tile(left: Tiles, right: Tiles, made: Tiles, i: int, j: int) -> Non
     made.write(i, j, tidy(csr_array(left.row_strip(i) @ columns)))
 
 
-def _row_norms(tiles: Tiles, i: int) -> Floats:
-    return squared_norms(tiles.row_strip(i))
+def _strip_row_norms(tiles: Tiles, i: int) -> Floats:
+    return row_norms(tiles.row_strip(i))
 
 
-def _column_norms(tiles: Tiles, j: int) -> Floats:
+def _strip_column_norms(tiles: Tiles, j: int) -> Floats:
     return column_norms(tiles.column_strip(j))
 
 

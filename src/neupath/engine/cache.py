@@ -1,4 +1,17 @@
-"""LRU caches: a generic one, and one per graph of the matrices derived from it, with a byte limit."""
+"""LRU cache, and one per graph for the matrices derived from it.
+
+What is cached of a graph, by key:
+
+    ("W·Wᵀ", half)                       product of a symmetric meta-path, shared by all measures that do not scale it
+    ("product", steps)                   product of consecutive steps, where all weights are whole numbers
+    (measure, params, metapath)          product of any other measure over a meta-path
+    "A"                                  adjacency matrix of all nodes, for measures over the whole graph
+    "commutetime", ("simrank", …)        what these measures compute once per graph
+    ("explain", …), ("walked", step)     step matrices of `explain` and of `infer`
+
+The least recently used entries go when all of them exceed the byte limit: NEUPATH_CACHE_BYTES, by default a quarter of
+the memory. The newest entry stays, however large. A cache does not keep its graph alive, and goes with it.
+"""
 
 import os
 import sys
@@ -22,15 +35,15 @@ T = TypeVar("T")
 class LRU(Generic[K, V]):
     """Least-recently-used cache, limited in entries and bytes, that builds what it lacks.
 
-    One thread builds a key at a time: others that need the same key wait for it, others that need another do not. A
-    build may get other keys.
+    One thread at a time builds a key: others wait for it if they need the same key, and go on if they need another.
+    A build may get other keys.
 
     Parameters
     ----------
     most
-        Entries at most.
+        The maximum number of entries.
     most_bytes
-        Bytes of all entries at most; a value larger than that is returned but not cached.
+        The maximum size of all entries; a value larger than that is returned but not cached.
     size_of
         Returns the bytes of a value.
 
@@ -39,7 +52,6 @@ class LRU(Generic[K, V]):
     ['A', 'B', 'C', 'B']
     >>> cache.find("a") is None, len(cache)
     (True, 2)
-
     """
 
     def __init__(self, most: int, most_bytes: int, size_of: Callable[[V], int]) -> None:
@@ -81,7 +93,7 @@ class LRU(Generic[K, V]):
                 self._building.pop(key, None)
 
     def put(self, key: K, value: V) -> V:
-        """Cache a value in place of the one that the key had, evict what is too much, and return the value."""
+        """Cache a value in place of the one that the key had, evict what exceeds the limits, and return the value."""
         size = self._size_of(value)
         with self._lock:
             self._remove(key)
@@ -93,7 +105,6 @@ class LRU(Generic[K, V]):
         return value
 
     def clear(self) -> None:
-        """Drop all entries."""
         with self._lock:
             self._entries.clear()
             self.bytes = 0
@@ -108,13 +119,13 @@ class LRU(Generic[K, V]):
 
 # ---- Matrices derived from a graph ---------------------------------------------------------------
 LIMIT = "NEUPATH_CACHE_BYTES"
-"""The environment variable that limits the cache of one graph, in bytes; by default a quarter of the memory."""
+"""The environment variable that limits the cache of one graph, in bytes."""
 _LITTLE = 1 << 26
-"""Bytes that fit anywhere, so that the cache need not find out how much memory there is."""
+"""Bytes below which the cache does not look up how much memory there is."""
 
 
 class _GraphCache(LRU[Hashable, object]):
-    """The derived matrices of one graph; the newest stays, however large. Arrays that entries share count once."""
+    """The derived matrices of one graph. Entries may share arrays, so the size is that of all distinct arrays."""
 
     def __init__(self) -> None:
         super().__init__(most=sys.maxsize, most_bytes=sys.maxsize, size_of=lambda _: 0)
@@ -131,7 +142,7 @@ _creating = Lock()
 
 
 def graph_cache(hin: HIN) -> LRU[Hashable, object]:
-    """Return the cache of matrices derived from a graph; it lives as long as the graph."""
+    """Return the cache of a graph."""
     cache = _caches.get(hin)
     if cache is None:
         with _creating:
@@ -140,7 +151,7 @@ def graph_cache(hin: HIN) -> LRU[Hashable, object]:
 
 
 def cached(hin: HIN, key: Hashable, build: Callable[[], T]) -> T:
-    """Return what is cached for a graph under a key, building it the first time."""
+    """Return what the cache of a graph holds under a key; build it the first time."""
     return cast(T, graph_cache(hin).get(key, build))
 
 

@@ -1,4 +1,4 @@
-"""Search: hits as a user knows them, and why there are fewer than asked for."""
+"""Hits: the ranked targets of one query, with ids, names and scores."""
 
 import operator
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,13 @@ class Hit:
 
 @dataclass(frozen=True)
 class Hits(Sequence[Hit]):
-    """The most similar targets of one query, best first, ties in node order."""
+    """The most similar targets of one query, best first, ties in node order.
+
+    >>> from neupath import PathSim, load
+    >>> hits = PathSim("APVPA").fit(load("toy")).top_k("Mike", k=2)
+    >>> hits[0].id, hits.scores
+    ('Bob', (1.0, 0.8))
+    """
 
     query: Id
     metapath: str | None
@@ -34,7 +40,7 @@ class Hits(Sequence[Hit]):
     names: tuple[str | None, ...]
     scores: tuple[float, ...]
     shortfall: str | None = None
-    """Why there are fewer hits than asked for, as a sentence."""
+    """Why there are fewer than k hits, as a sentence."""
 
     @overload
     def __getitem__(self, index: int) -> Hit: ...
@@ -61,7 +67,7 @@ class Hits(Sequence[Hit]):
         }
 
     def to_json(self) -> str:
-        """Return what `search --json` prints: `to_dict` as one line of JSON, written quicker than by an encoder."""
+        """Return `to_dict` as one line of JSON, faster than the standard encoder."""
         hits = ", ".join(
             f'{{"rank": {rank}, "id": {_json_of(node_id)}, "name": {_json_of(name)}, "score": {score!r}}}'
             for rank, (node_id, name, score) in enumerate(zip(self.ids, self.names, self.scores, strict=True), 1)
@@ -73,14 +79,9 @@ class Hits(Sequence[Hit]):
 
     def to_arrow(self) -> pa.Table:
         """Return a table with the columns rank, id, name, score."""
-        return pa.table(
-            {
-                "rank": pa.array(range(1, len(self) + 1), pa.int64()),
-                "id": pa.array(self.ids),
-                "name": pa.array(self.names, pa.string()),
-                "score": pa.array(self.scores, pa.float64()),
-            }
-        )
+        columns = pa.array(self.ids), pa.array(self.names, pa.string()), pa.array(self.scores, pa.float64())
+        ranks = pa.array(range(1, len(self) + 1), pa.int64())
+        return pa.table([ranks, *columns], names=["rank", "id", "name", "score"])
 
 
 def _json_of(label: Id | None) -> str:
@@ -91,32 +92,32 @@ def _json_of(label: Id | None) -> str:
 
 
 def check_k(k: int) -> int:
-    """Refuse a number of hits that makes no sense."""
+    """Return k as an int; raise if it is not a whole number of at least 1."""
     try:
         count = operator.index(k)
     except TypeError as error:
-        raise QueryError(f"k is {k!r}; give a whole number of hits, 1 or more") from error
+        raise QueryError(f"‹k› is {k!r}; give a whole number of hits, 1 or more", parameter="k") from error
     if isinstance(k, bool) or count < 1:
-        raise QueryError(f"k is {k}; ask for at least 1 hit")
+        raise QueryError(f"‹k› is {k}; ask for at least 1 hit", parameter="k")
     return count
 
 
 def describe_shortfall(
-    found: int, k: int, eligible: int, target_type: str, zeros: bool, by_path: bool = True
+    count: int, k: int, eligible: int, target_type: str, zeros: bool, by_path: bool = True
 ) -> str | None:
-    """Say why a search for k hits found fewer, or nothing where it did not."""
-    if found >= k:
+    """Say why a search for k hits returned only `count`; None where it returned k."""
+    if count >= k:
         return None
-    if eligible < k and (zeros or found == eligible):
+    if eligible < k and (zeros or count == eligible):
         if not eligible:
             return f"no {target_type} node is left to rank"
         return f"k = {k:,} is more than the {eligible:,} {target_type} nodes there are to rank; all are listed"
     related = "related by this path" if by_path else "related"
-    return f"{found:,} of {eligible:,} {target_type} nodes are {related}; the others have score 0"
+    return f"{count:,} of {eligible:,} {target_type} nodes are {related}; the others have score 0"
 
 
 def labels_of(nodes: Nodes, rows: Rows) -> tuple[tuple[Id, ...], tuple[str | None, ...]]:
-    """Turn rows into ids and names."""
+    """Return the ids and names of some rows."""
     taken = pa.array(rows)
     ids = tuple(nodes.ids.take(taken).to_pylist())
     names = (None,) * len(rows) if nodes.names is None else tuple(nodes.names.take(taken).to_pylist())

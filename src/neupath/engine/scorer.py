@@ -1,4 +1,4 @@
-"""Following: what a learned scorer offers to a live graph, which knows neither the models nor torch."""
+"""Scorer: the contract of every measure and model, and the protocols by which learned ones follow a live graph."""
 
 import json
 from abc import ABC, abstractmethod
@@ -26,27 +26,17 @@ from neupath.graph.hin import HIN, Floats
 from neupath.graph.nodes import Id, Mask, Nodes, Rows
 from neupath.graph.schema import Relation
 
-# ---- Scorer --------------------------------------------------------------------------------------
 FILE = "config.json"
-_QUERIES_AT_ONCE = 64
-"""Queries whose scores with every target are held at once."""
+_QUERIES_PER_BLOCK = 64
 Many = list[Id] | list[str] | list[int] | tuple[Id, ...] | NDArray[Any]
 
 
-class SearchOptions(TypedDict, total=False):
-    """What `Scorer.top_k` may be told besides the query and k."""
-
-    include_query: bool
-    zeros: bool
-    among: Sequence[Id] | None
-    where: str | Sequence[str]
-    threads: int | None
-
-
+# ---- Following a live graph ----------------------------------------------------------------------
+# The live graph calls `Scorer.updater` and `Scorer.as_pathsims`, so it needs to know neither the models nor torch.
 EdgeWeight = tuple[Relation, int, int, float]
 """The new weight of an edge: relation, source row, target row, weight; 0 removes the edge."""
 Binding = Callable[[HIN], "Scorer"]
-"""Returns the scorer over the version of a graph for which it was made."""
+"""Returns the scorer over the version of a graph for which the binding was made."""
 
 
 class Updater(ABC):
@@ -58,7 +48,7 @@ class Updater(ABC):
 
     @abstractmethod
     def snapshot(self) -> Binding:
-        """Return what makes the scorer of this version, whatever changes later."""
+        """Return a binding to this version, which later changes do not affect."""
 
 
 @dataclass(frozen=True)
@@ -70,28 +60,39 @@ class PathSims:
     """Returns the scorer over a graph, given PathSim along each meta-path over it."""
 
 
+# ---- The contract --------------------------------------------------------------------------------
+class SearchOptions(TypedDict, total=False):
+    """The options of `Scorer.top_k`."""
+
+    include_query: bool
+    zeros: bool
+    among: Sequence[Id] | None
+    where: str | Sequence[str]
+    threads: int | None
+
+
 class Scorer(ABC):
     """Scores how similar targets are to a query, once fitted to a graph.
 
-    Methods take and return ids, and names work as well where they are unambiguous; `score_rows` and `rank_rows` take
-    and return rows.
+    Public methods take ids, or names where they are unambiguous, and return ids. Methods that end in `_rows` take and
+    return rows, the positions of nodes within their type.
     """
 
     name: ClassVar[str]
-    """What the command line and the JSON call it."""
+    """Its name on the command line and in JSON."""
     exact: ClassVar[bool]
-    """Whether scores follow a formula (true) or are learned (false)."""
+    """Whether scores follow a formula rather than being learned."""
     hin_: HIN
-    """The graph it was fitted to."""
+    """The graph it is fitted to."""
 
     @abstractmethod
     def fit(self, hin: HIN) -> Self:
-        """Prepare to answer queries over a graph; return itself."""
+        """Prepare to answer queries over a graph; return self."""
 
     def bind(self, hin: HIN) -> Self:
-        """Return a new, ready scorer with the same parameters, and weights where it has learned, over another graph.
+        """Return a new scorer, ready to search, with the same parameters and learned weights over another graph.
 
-        This scorer stays as it is. A model that has learned needs a graph with the same schema.
+        This scorer does not change. A trained model needs a graph with the same schema.
         """
         return type(self)(**self.params()).fit(hin)
 
@@ -108,11 +109,11 @@ class Scorer(ABC):
     @property
     @abstractmethod
     def metapath_text(self) -> str | None:
-        """The meta-path in its canonical spelling, or nothing for a scorer that was not told one."""
+        """The meta-path in its canonical spelling; None for a scorer without one."""
 
     @abstractmethod
     def params(self) -> dict[str, object]:
-        """Return the constructor's arguments as JSON can hold them."""
+        """Return the constructor's arguments as JSON values."""
 
     @abstractmethod
     def score_rows(self, queries: Rows) -> Floats:
@@ -128,14 +129,14 @@ class Scorer(ABC):
     ) -> Ranking:
         """Return the k best targets of each query, leaving out the skipped one of each (-1: none).
 
-        By all scores, of some queries at a time; a measure that relates few targets to a query has a shorter way.
+        This computes the scores of all targets; measures that relate few targets to a query override it.
         """
-        blocks = [slice(at, at + _QUERIES_AT_ONCE) for at in range(0, len(queries), _QUERIES_AT_ONCE)]
+        blocks = [slice(at, at + _QUERIES_PER_BLOCK) for at in range(0, len(queries), _QUERIES_PER_BLOCK)]
         return stacked([top_k_of_scores(self.score_rows(queries[b]), skipped[b], k, candidates) for b in blocks])
 
-    def range_rows(self, queries: Rows, skipped: Rows, least: float, threads: int | None = None) -> HitLists:  # noqa: ARG002
-        """Return the targets whose score with each query is at least `least`, leaving out the skipped one of each."""
-        return range_of_scores(self.score_rows(queries), skipped, least)
+    def range_rows(self, queries: Rows, skipped: Rows, min_score: float, threads: int | None = None) -> HitLists:  # noqa: ARG002
+        """Return all targets with at least a score, leaving out the skipped one of each query (-1: none)."""
+        return range_of_scores(self.score_rows(queries), skipped, min_score)
 
     def score(self, query: Id, target: Id) -> float:
         """Return the score of one pair."""
@@ -153,9 +154,26 @@ class Scorer(ABC):
     def top_k(self, query: Id | Many, k: int = 10, **options: Unpack[SearchOptions]) -> Hits | list[Hits]:
         """Return the k targets most similar to a query, best first, ties in node order; a list of queries gives a list.
 
-        Options: `include_query` ranks the query itself, too; `zeros` fills up with targets that no path reaches;
-        `among` restricts the targets to some ids or names; `where` by their attributes, such as "year >= 2000";
-        `threads` is one a core unless said.
+        Parameters
+        ----------
+        query
+            An id or unambiguous name, or several.
+        k
+            The number of hits.
+        include_query
+            Whether to rank the query itself, too.
+        zeros
+            Whether to fill up with targets of score 0.
+        among
+            The ids or names of the only targets to rank.
+        where
+            Conditions on the attributes of targets, such as "year >= 2000".
+        threads
+            The number of threads; one per core by default.
+
+        >>> from neupath import PathSim, load
+        >>> PathSim("APVPA").fit(load("toy")).top_k("Mike", k=2, among=["Jim", "Mary"]).ids
+        ('Mary', 'Jim')
         """
         if isinstance(query, str) or not isinstance(query, Iterable):
             return self.top_k_rows(self._queries.find_many([query]), k, **options)[0]
@@ -173,26 +191,26 @@ class Scorer(ABC):
         threads: int | None = None,
     ) -> list[Hits]:
         """Return the hits of queries given as rows; the options are those of `top_k`."""
-        asked = check_k(k)
+        k = check_k(k)
         check_threads(threads)
         keeps_query = include_query or self.source_type != self.target_type
         skipped = np.full(len(rows), -1, dtype=np.int64) if keeps_query else rows
         candidates = self.hin_.candidates(self.target_type, among=among, where=where)
-        ranking = self.rank_rows(rows, skipped, asked, candidates, threads)
+        ranking = self.rank_rows(rows, skipped, k, candidates, threads)
         if zeros:
-            ranking = with_unrelated(ranking, skipped, asked, len(self._targets), candidates)
+            ranking = with_unrelated(ranking, skipped, k, len(self._targets), candidates)
         eligible = np.full(len(rows), len(self._targets) if candidates is None else int(candidates.sum()))
         if not keeps_query:
             eligible -= 1 if candidates is None else candidates[rows]
         metapath, target_type = self.metapath_text, self.target_type
-        found = []
+        hits = []
         for q, row in enumerate(rows):
             size = int(ranking.sizes[q])
             ids, names = labels_of(self._targets, ranking.rows[q, :size])
             scores = tuple(ranking.scores[q, :size].tolist())
-            shortfall = describe_shortfall(size, asked, int(eligible[q]), target_type, zeros, metapath is not None)
-            found.append(Hits(self._queries.id(row), metapath, self.name, self.exact, ids, names, scores, shortfall))
-        return found
+            shortfall = describe_shortfall(size, k, int(eligible[q]), target_type, zeros, metapath is not None)
+            hits.append(Hits(self._queries.id(row), metapath, self.name, self.exact, ids, names, scores, shortfall))
+        return hits
 
     @property
     def _queries(self) -> Nodes:
@@ -208,20 +226,20 @@ class Scorer(ABC):
         return self.hin_
 
     def fingerprint(self) -> str:
-        """Return what tells its scores from others' with the same parameters: nothing, unless it has learned."""
+        """Return what distinguishes it from scorers with the same parameters: nothing unless it has learned."""
         return ""
 
     @property
     def identity(self) -> object | None:
-        """What copies share that have learned the same; None for a scorer that learns nothing, which is fitted."""
+        """An object that all bound copies of a trained model share; None for a scorer that learns nothing."""
         return None
 
     def updater(self, hin: HIN) -> Updater | None:  # noqa: ARG002
-        """Return what keeps this scorer up to date with a live graph; None where it must be bound to each version."""
+        """Return what updates this scorer with a live graph; None where it must be bound to each version."""
         return None
 
     def as_pathsims(self) -> PathSims | None:
-        """Return the PathSims that this scorer consists of; None where it does not."""
+        """Return the PathSims from which this scorer computes its scores; None where it needs more."""
         return None
 
     def save(self, folder: str | Path) -> Path:

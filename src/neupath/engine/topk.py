@@ -1,4 +1,8 @@
-"""Thresholds: every target whose score with a query reaches a least score, exactly, without ranking the others."""
+"""Top-k and range search by a normalised product, exactly: choose the fastest way, run it on threads, return rows.
+
+A few light queries go through scipy until numba is loaded, more go through `product_kernels`, and many heavy ones
+through an `index`, built once it pays. All three add up in the same order, so their scores are equal to the bit.
+"""
 
 import os
 import sys
@@ -18,90 +22,8 @@ from neupath.errors import QueryError
 from neupath.graph.hin import Floats
 from neupath.graph.nodes import Mask, Rows
 
-# ---- Threads -------------------------------------------------------------------------------------
-_BLOCK = 1024
-"""Queries a thread takes at a time."""
-FEW = 16
-"""Queries that are not worth a second thread."""
-_QUICK = 1_000_000
-"""Additions that are done before another thread has begun."""
-_A_QUERY = 50
-"""What a query costs besides, in additions."""
-_MOST_KEPT = 1 << 24
-_scratch = local()
-Scratch = tuple[NDArray[np.float64], NDArray[np.uint32], NDArray[np.float64]]
 
-
-def borrow_scratch(size: int) -> Scratch:
-    """Lend sums, all 0, and room for one more column and score than there are; kept for this thread's next search.
-
-    A search that breaks off does not return them, and leaves nothing behind.
-    """
-    kept: Scratch | None = getattr(_scratch, "arrays", None)
-    _scratch.arrays = None
-    if kept is None or len(kept[0]) < size:
-        return np.zeros(size), np.empty(size + 1, dtype=np.uint32), np.empty(size + 1)
-    return kept
-
-
-def return_scratch(scratch: Scratch) -> None:
-    """Take back what was borrowed, with sums that are 0 again."""
-    if len(scratch[0]) <= _MOST_KEPT:
-        _scratch.arrays = scratch
-
-
-def in_blocks(search: Callable[[slice], None], count: int, threads: int | None, work: float) -> None:
-    """Search blocks of queries on some threads, each writing its own part of the result.
-
-    `work` is how many additions a mean query takes: what is done in no time is not worth a second thread.
-    """
-    is_quick = threads is None and count * (work + _A_QUERY) < _QUICK
-    workers = 1 if is_quick else _count_threads(threads)
-    if count <= FEW or workers < 2:
-        search(slice(0, count))
-        return
-    step = min(_BLOCK, -(-count // workers))
-    for _ in _pool(workers).map(search, (slice(at, at + step) for at in range(0, count, step))):
-        pass
-
-
-@cache
-def _pool(workers: int) -> ThreadPoolExecutor:
-    """Return threads that wait for work; they are started once."""
-    return ThreadPoolExecutor(workers, thread_name_prefix="neupath")
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has none of its parent's threads
-
-
-def check_threads(threads: int | None) -> None:
-    """Refuse a number of threads that is none."""
-    if threads is not None and threads < 1:
-        raise QueryError(f"threads is {threads}; use at least 1, or None for one a core")
-
-
-def _count_threads(threads: int | None) -> int:
-    if threads is None:
-        return count_cores()
-    check_threads(threads)
-    return threads
-
-
-# ---- Ranking -------------------------------------------------------------------------------------
-_LIGHT = 500
-"""Additions of a mean query below which listing what it meets is all there is to gain."""
-_HEAVY = 2000
-"""Additions of a mean query from which the index is faster even where no two rows are alike."""
-_BUILD = 20
-"""What building an index costs, in additions for each entry of the rows."""
-_MOST_BY_INDEX = 128
-"""Hits a query that the index keeps, in a sorted list; more are kept in a heap, without an index."""
-_AT_ONCE = 100_000
-"""Additions that scipy has done before the kernels would be loaded."""
-_ALL = np.zeros(0, dtype=np.bool_)
-
-
+# ---- Results -------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Ranking:
     """The best targets of each query: `rows` and `scores` have shape (queries, k), of which `sizes` are filled."""
@@ -113,7 +35,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class HitLists:
-    """The hits of several queries: those of query q are `rows[starts[q]:starts[q+1]]`, best first, with their scores."""
+    """The hits of several queries: those of query q are `rows[starts[q]:starts[q+1]]`, best first, and their scores."""
 
     starts: Rows
     rows: Rows
@@ -127,6 +49,67 @@ def hit_lists(ranking: Ranking, min_score: float) -> HitLists:
     return HitLists(starts, ranking.rows[taken], ranking.scores[taken])
 
 
+def stacked(parts: Sequence[Ranking]) -> Ranking:
+    """Concatenate the rankings of blocks of queries."""
+    if len(parts) == 1:
+        return parts[0]
+    widest = max((part.rows.shape[1] for part in parts), default=0)
+    rows = [np.pad(part.rows, ((0, 0), (0, widest - part.rows.shape[1])), constant_values=-1) for part in parts]
+    scores = [np.pad(part.scores, ((0, 0), (0, widest - part.scores.shape[1]))) for part in parts]
+    empty = np.zeros((0, widest))
+    return Ranking(
+        np.concatenate([empty.astype(np.int64), *rows]),
+        np.concatenate([empty, *scores]),
+        np.concatenate([np.zeros(0, dtype=np.int64), *(part.sizes for part in parts)]),
+    )
+
+
+def related(ranking: Ranking) -> Ranking:
+    """Leave out the targets of score 0."""
+    kept = (ranking.scores > 0) & (np.arange(ranking.rows.shape[1]) < ranking.sizes[:, None])
+    return Ranking(np.where(kept, ranking.rows, -1), np.where(kept, ranking.scores, 0.0), kept.sum(axis=1))
+
+
+def with_unrelated(ranking: Ranking, skipped: Rows, k: int, num_targets: int, candidates: Mask | None) -> Ranking:
+    """Fill a ranking up to k with targets of score 0, in node order."""
+    allowed = np.arange(num_targets) if candidates is None else np.flatnonzero(candidates)
+    filled = _empty_ranking(len(skipped), min(k, num_targets))
+    rows, scores, sizes = filled.rows, filled.scores, filled.sizes
+    for q, size in enumerate(ranking.sizes):
+        rows[q, :size], scores[q, :size] = ranking.rows[q, :size], ranking.scores[q, :size]
+        taken = np.append(rows[q, :size], skipped[q])
+        fill = np.setdiff1d(allowed[: k + len(taken)], taken)[: rows.shape[1] - size]
+        rows[q, size : size + len(fill)] = fill
+        sizes[q] = size + len(fill)
+    return filled
+
+
+def _empty_ranking(count: int, width: int) -> Ranking:
+    return Ranking(np.full((count, width), -1), np.zeros((count, width)), np.zeros(count, dtype=np.int64))
+
+
+def _trimmed(ranking: Ranking) -> Ranking:
+    widest = int(ranking.sizes[0]) if len(ranking.sizes) == 1 else int(ranking.sizes.max(initial=0))
+    if widest == ranking.rows.shape[1]:
+        return ranking
+    return Ranking(ranking.rows[:, :widest].copy(), ranking.scores[:, :widest].copy(), ranking.sizes)
+
+
+# ---- Top k ---------------------------------------------------------------------------------------
+# Costs are in additions of two floats.
+_LIGHT = 500
+"""Below this cost of an average query, an index only adds overhead."""
+_HEAVY = 2000
+"""From this cost of an average query on, the index is faster even where no two rows are alike."""
+_BUILD = 20
+"""The cost of building an index, per entry of the rows."""
+_MOST_BY_INDEX = 128
+"""The largest k for the index, which keeps a sorted list; without an index, more hits are kept in a heap."""
+_COMPILER = 100_000
+"""The cost of loading numba."""
+_ALL = np.zeros(0, dtype=np.bool_)
+
+
 def top_k_of_product(
     factors: Product,
     normalisation: int,
@@ -136,18 +119,15 @@ def top_k_of_product(
     candidates: Mask | None = None,
     threads: int | None = None,
 ) -> Ranking:
-    """Rank the related targets of each query by a normalised product, exactly.
-
-    Few queries, or a restricted choice of targets, go straight through the factors; many are worth an index.
-    """
+    """Rank the targets with a score above 0 of each query, without the skipped one of each (-1: none)."""
     if isinstance(factors, Chain):
         parts = [
-            top_k_of_product(part, normalisation, part.every_query, skipped[block], k, candidates, threads)
+            top_k_of_product(part, normalisation, part.all_rows, skipped[block], k, candidates, threads)
             for block, part in factors.blocks(queries)
         ]
         return stacked(parts)
     factors.answered += len(queries)
-    if "numba" not in sys.modules and factors.answered * max(factors.work, 1.0) < _AT_ONCE:
+    if "numba" not in sys.modules and factors.answered * max(factors.work, 1.0) < _COMPILER:
         return _top_k_by_scipy(factors, normalisation, queries, skipped, k, candidates)
     index = _index_for(factors, len(queries)) if candidates is None and k <= _MOST_BY_INDEX else None
     if index is not None:
@@ -173,11 +153,11 @@ def top_k_of_product(
 def _top_k_by_scipy(
     factors: Factors, normalisation: int, queries: Rows, skipped: Rows, k: int, candidates: Mask | None
 ) -> Ranking:
-    """Rank a few light queries in a process that has not loaded the kernels yet, which takes longer than this.
+    """Rank a few light queries in less time than it takes to load numba.
 
-    scipy adds up each row in the same order as the kernels, so that the scores are the same to the last bit.
+    scipy adds up each row in the same order as the kernels, so the scores are equal to the bit.
     """
-    found = _empty_ranking(len(queries), min(k, len(factors.right_norms)))
+    ranking = _empty_ranking(len(queries), min(k, len(factors.right_norms)))
     allowed = np.ones(len(factors.right_norms), dtype=np.bool_) if candidates is None else candidates
     for q, query in enumerate(queries):
         product = factors.left[[query]] @ factors.right
@@ -185,10 +165,10 @@ def _top_k_by_scipy(
         targets, m = product.indices.astype(np.int64), product.data
         scores = _normalised(normalisation, m, float(factors.left_norms[query]), factors.right_norms[targets])
         kept = np.flatnonzero((m > 0) & (targets != skipped[q]) & allowed[targets])
-        best = kept[np.lexsort((targets[kept], -scores[kept]))[: found.rows.shape[1]]]
-        found.sizes[q] = len(best)
-        found.rows[q, : len(best)], found.scores[q, : len(best)] = targets[best], scores[best]
-    return _trimmed(found)
+        best = kept[np.lexsort((targets[kept], -scores[kept]))[: ranking.rows.shape[1]]]
+        ranking.sizes[q] = len(best)
+        ranking.rows[q, : len(best)], ranking.scores[q, : len(best)] = targets[best], scores[best]
+    return _trimmed(ranking)
 
 
 def _normalised(normalisation: int, m: Floats, dx: float, dy: Floats) -> Floats:
@@ -205,8 +185,8 @@ def _normalised(normalisation: int, m: Floats, dx: float, dy: Floats) -> Floats:
 
 
 def _index_for(factors: Factors, queries: int) -> Index | None:
-    """Return the index where it is faster, built once there was so much work that it pays."""
-    if factors.work < _LIGHT or not factors.is_moderate:
+    """Return the index where it is faster, building it once the queries so far have cost more than it does."""
+    if factors.work < _LIGHT or not factors.bounds_are_safe:
         return None
     if factors.index is None and factors.answered * factors.work < _BUILD * factors.left.nnz:
         return None
@@ -217,12 +197,11 @@ def _index_for(factors: Factors, queries: int) -> Index | None:
 def _top_k_by_index(
     factors: Factors, index: Index, normalisation: int, queries: Rows, skipped: Rows, k: int, threads: int | None
 ) -> Ranking:
-    """Rank through the index: each group of like queries once, then their targets, without each query's own."""
+    """Rank the labels for each group of equal queries once, then expand both to rows."""
     from neupath.engine import index_kernels as kernels
-    from neupath.engine import index_kernels as member_kernels
 
     limit = min(k, len(factors.right_norms))
-    wanted = min(limit + 1, len(index.members[1]))
+    wanted = min(limit + 1, len(index.members[1]))  # one more, since a query may be among its own hits
     groups = index.group_of[queries]
     place = np.arange(len(queries))
     if len(queries) > 1:
@@ -233,49 +212,39 @@ def _top_k_by_index(
     targets = index.targets(wanted)
 
     def search(block: slice) -> None:
-        room = np.empty(index.widest, dtype=np.int64), np.empty(index.widest, dtype=np.int64)
+        begins_and_ends = np.empty(index.widest, dtype=np.int64), np.empty(index.widest, dtype=np.int64)
         scratch = borrow_scratch(index.num_labels)
         best.sizes[block] = kernels.rank_groups(
             index.left, index.left_norms, index.postings, targets, int(normalisation), True, groups[block],
-            (*scratch[:2], *room), best.rows[block], best.scores[block],
+            (*scratch[:2], *begins_and_ends), best.rows[block], best.scores[block],
         )  # fmt: skip
         return_scratch(scratch)
 
     in_blocks(search, len(groups), threads, factors.work)
-    found = _empty_ranking(len(queries), limit)
-    member_kernels.expand_groups(
-        place, best.rows, best.scores, best.sizes, index.label_of, index.members, skipped, limit, found.rows,
-        found.scores, found.sizes,
+    ranking = _empty_ranking(len(queries), limit)
+    kernels.expand_groups(
+        place, best.rows, best.scores, best.sizes, index.label_of, index.members, skipped, limit, ranking.rows,
+        ranking.scores, ranking.sizes,
     )  # fmt: skip
-    return _trimmed(found)
+    return _trimmed(ranking)
 
 
-def _empty_ranking(count: int, width: int) -> Ranking:
-    return Ranking(np.full((count, width), -1), np.zeros((count, width)), np.zeros(count, dtype=np.int64))
+def top_k_of_scores(scores: Floats, skipped: Rows, k: int, candidates: Mask | None = None) -> Ranking:
+    """Rank all targets of each query by their scores; shape of scores (queries, targets)."""
+    count = scores.shape[1]
+    ranking = _empty_ranking(len(scores), min(k, count))
+    for q, row in enumerate(scores):
+        allowed = np.ones(count, dtype=np.bool_) if candidates is None else candidates.copy()
+        if skipped[q] >= 0:
+            allowed[skipped[q]] = False
+        targets = np.flatnonzero(allowed)
+        order = targets[np.lexsort((targets, -row[targets]))[: ranking.rows.shape[1]]]
+        ranking.sizes[q] = len(order)
+        ranking.rows[q, : len(order)], ranking.scores[q, : len(order)] = order, row[order]
+    return ranking
 
 
-def _trimmed(ranking: Ranking) -> Ranking:
-    widest = int(ranking.sizes[0]) if len(ranking.sizes) == 1 else int(ranking.sizes.max(initial=0))
-    if widest == ranking.rows.shape[1]:
-        return ranking
-    return Ranking(ranking.rows[:, :widest].copy(), ranking.scores[:, :widest].copy(), ranking.sizes)
-
-
-def stacked(parts: Sequence[Ranking]) -> Ranking:
-    """Put rankings of blocks of queries below each other."""
-    if len(parts) == 1:
-        return parts[0]
-    widest = max((part.rows.shape[1] for part in parts), default=0)
-    rows = [np.pad(part.rows, ((0, 0), (0, widest - part.rows.shape[1])), constant_values=-1) for part in parts]
-    scores = [np.pad(part.scores, ((0, 0), (0, widest - part.scores.shape[1]))) for part in parts]
-    empty = np.zeros((0, widest))
-    return Ranking(
-        np.concatenate([empty.astype(np.int64), *rows]),
-        np.concatenate([empty, *scores]),
-        np.concatenate([np.zeros(0, dtype=np.int64), *(part.sizes for part in parts)]),
-    )
-
-
+# ---- All scores, and all targets above a score ---------------------------------------------------
 def score_product(factors: Product, normalisation: int, queries: Rows) -> Floats:
     """Return the score of each query with every target; shape (queries, targets)."""
     from neupath.engine import product_kernels as kernels
@@ -283,95 +252,115 @@ def score_product(factors: Product, normalisation: int, queries: Rows) -> Floats
     scores = np.zeros((len(queries), len(factors.right_norms)))
     if isinstance(factors, Chain):
         for block, part in factors.blocks(queries):
-            scores[block] = score_product(part, normalisation, part.every_query)
+            scores[block] = score_product(part, normalisation, part.all_rows)
         return scores
     kernels.score_rows(*factors.arrays, int(normalisation), queries, scores)
     return scores
 
 
-def top_k_of_scores(scores: Floats, skipped: Rows, k: int, candidates: Mask | None = None) -> Ranking:
-    """Rank all targets of each query by given scores; shape of scores (queries, targets)."""
-    count = scores.shape[1]
-    limit = min(k, count)
-    rows = np.full((len(scores), limit), -1, dtype=np.int64)
-    best = np.zeros(rows.shape)
-    sizes = np.zeros(len(scores), dtype=np.int64)
-    for q, row in enumerate(scores):
-        allowed = np.ones(count, dtype=np.bool_) if candidates is None else candidates.copy()
-        if skipped[q] >= 0:
-            allowed[skipped[q]] = False
-        targets = np.flatnonzero(allowed)
-        order = targets[np.lexsort((targets, -row[targets]))[:limit]]
-        sizes[q] = len(order)
-        rows[q, : len(order)], best[q, : len(order)] = order, row[order]
-    return Ranking(rows, best, sizes)
-
-
-def related(ranking: Ranking) -> Ranking:
-    """Leave out the targets of score 0."""
-    kept = (ranking.scores > 0) & (np.arange(ranking.rows.shape[1]) < ranking.sizes[:, None])
-    return Ranking(np.where(kept, ranking.rows, -1), np.where(kept, ranking.scores, 0.0), kept.sum(axis=1))
-
-
-def with_unrelated(ranking: Ranking, skipped: Rows, k: int, num_targets: int, candidates: Mask | None) -> Ranking:
-    """Fill a ranking up to k with targets of score 0, in node order."""
-    allowed = np.arange(num_targets) if candidates is None else np.flatnonzero(candidates)
-    width = min(k, num_targets)
-    rows = np.full((len(skipped), width), -1, dtype=np.int64)
-    scores = np.zeros(rows.shape)
-    sizes = ranking.sizes.copy()
-    for q, size in enumerate(ranking.sizes):
-        rows[q, :size], scores[q, :size] = ranking.rows[q, :size], ranking.scores[q, :size]
-        taken = np.append(rows[q, :size], skipped[q])
-        fill = np.setdiff1d(allowed[: k + len(taken)], taken)[: width - size]
-        rows[q, size : size + len(fill)] = fill
-        sizes[q] += len(fill)
-    return Ranking(rows, scores, sizes)
-
-
-# ---- Thresholds ----------------------------------------------------------------------------------
 def range_of_product(
-    factors: Factors, normalisation: int, queries: Rows, skipped: Rows, least: float, threads: int | None = None
+    factors: Factors, normalisation: int, queries: Rows, skipped: Rows, min_score: float, threads: int | None = None
 ) -> HitLists:
-    """Find the targets whose normalised product with each query is at least `least`, which is above 0.
+    """Return the targets whose score with each query is at least `min_score`, which is above 0.
 
-    By Cauchy-Schwarz only targets with a norm near the query's can, and these alone are added up.
+    By Cauchy-Schwarz only targets with a norm near the query's can reach it, and only these are added up.
     """
-    from neupath.engine import index_kernels as member_kernels
+    from neupath.engine import index_kernels as kernels
 
     index = index_of(factors)
     parts: dict[int, HitLists] = {}
 
     def search(block: slice) -> None:
         groups, place = np.unique(index.group_of[queries[block]], return_inverse=True)
-        room = np.empty(index.widest, dtype=np.int64), np.empty(index.widest, dtype=np.int64)
+        begins_and_ends = np.empty(index.widest, dtype=np.int64), np.empty(index.widest, dtype=np.int64)
         scratch = borrow_scratch(index.num_labels)
-        found = member_kernels.reach_groups(
-            index.left, index.left_norms, index.postings, index.norms, int(normalisation), least, groups,
-            (*scratch[:2], *room),
+        labels = kernels.reach_groups(
+            index.left, index.left_norms, index.postings, index.norms, int(normalisation), min_score, groups,
+            (*scratch[:2], *begins_and_ends),
         )  # fmt: skip
         return_scratch(scratch)
-        parts[block.start] = HitLists(
-            *member_kernels.expand_reached(place.ravel(), *found, index.members, skipped[block])
-        )
+        parts[block.start] = HitLists(*kernels.expand_reached(place.ravel(), *labels, index.members, skipped[block]))
 
     in_blocks(search, len(queries), threads, factors.work)
-    return _put_together([parts[start] for start in sorted(parts)])
+    return _concatenated([parts[start] for start in sorted(parts)])
 
 
-def range_of_scores(scores: Floats, skipped: Rows, least: float) -> HitLists:
-    """Find the targets whose given scores are at least `least`; shape of scores (queries, targets)."""
-    found = []
+def range_of_scores(scores: Floats, skipped: Rows, min_score: float) -> HitLists:
+    """Return the targets whose scores are at least `min_score`; shape of scores (queries, targets)."""
+    parts = []
     for q, row in enumerate(scores):
-        targets = np.flatnonzero(row >= least)
+        targets = np.flatnonzero(row >= min_score)
         targets = targets[targets != skipped[q]]
         order = targets[np.argsort(-row[targets], kind="stable")]
-        found.append(HitLists(np.array([0, len(order)]), order, row[order]))
-    return _put_together(found)
+        parts.append(HitLists(np.array([0, len(order)]), order, row[order]))
+    return _concatenated(parts)
 
 
-def _put_together(parts: list[HitLists]) -> HitLists:
+def _concatenated(parts: list[HitLists]) -> HitLists:
     sizes = np.concatenate([np.zeros(1, dtype=np.int64), *(np.diff(part.starts) for part in parts)])
     rows = [part.rows for part in parts] or [np.zeros(0, dtype=np.int64)]
     scores = [part.scores for part in parts] or [np.zeros(0)]
     return HitLists(np.cumsum(sizes), np.concatenate(rows), np.concatenate(scores))
+
+
+# ---- Threads and scratch memory ------------------------------------------------------------------
+_BLOCK = 1024
+"""The number of queries that a thread takes at a time."""
+FEW = 16
+"""The number of queries that is not worth a second thread."""
+_QUICK = 1_000_000
+"""The cost that is done before a second thread has started."""
+_QUERY = 50
+"""The cost of a query besides its additions."""
+_MOST_KEPT = 1 << 24
+_scratch = local()
+Scratch = tuple[NDArray[np.float64], NDArray[np.uint32], NDArray[np.float64]]
+
+
+def in_blocks(search: Callable[[slice], None], count: int, threads: int | None, work: float) -> None:
+    """Search blocks of queries on threads, each of which writes its own part of the result.
+
+    `work` is the cost of an average query: cheap searches stay on one thread.
+    """
+    is_quick = threads is None and count * (work + _QUERY) < _QUICK
+    check_threads(threads)
+    workers = 1 if is_quick else threads or count_cores()
+    if count <= FEW or workers < 2:
+        search(slice(0, count))
+        return
+    step = min(_BLOCK, -(-count // workers))
+    for _ in _pool(workers).map(search, (slice(at, at + step) for at in range(0, count, step))):
+        pass
+
+
+@cache
+def _pool(workers: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(workers, thread_name_prefix="neupath")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked child has none of its parent's threads
+
+
+def check_threads(threads: int | None) -> None:
+    """Raise unless the number of threads is at least 1, or None for one per core."""
+    if threads is not None and threads < 1:
+        raise QueryError(f"‹threads› is {threads}; use at least 1, or None for one per core", parameter="threads")
+
+
+def borrow_scratch(size: int) -> Scratch:
+    """Return sums, all 0, and space for one more column and score than `size`; this thread's last ones if they fit.
+
+    A search that fails does not return them, so the next one starts with new arrays.
+    """
+    scratch: Scratch | None = getattr(_scratch, "arrays", None)
+    _scratch.arrays = None
+    if scratch is None or len(scratch[0]) < size:
+        return np.zeros(size), np.empty(size + 1, dtype=np.uint32), np.empty(size + 1)
+    return scratch
+
+
+def return_scratch(scratch: Scratch) -> None:
+    """Keep borrowed arrays, with sums that are 0 again, for this thread's next search."""
+    if len(scratch[0]) <= _MOST_KEPT:
+        _scratch.arrays = scratch

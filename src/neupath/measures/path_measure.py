@@ -113,8 +113,7 @@ class PathMeasure(Scorer):
 
     def fit(self, hin: HIN) -> Self:
         self.hin_, self.metapath_ = hin, self._metapath_in(hin)
-        key = (self.name, json.dumps(self.params()), self.metapath_)
-        self.factors_ = cached(hin, key, lambda: self.factors(hin, self.metapath_))
+        self.factors_ = self._product(hin, self.metapath_)
         return self
 
     def resolve(self, hin: HIN) -> Self:
@@ -169,12 +168,13 @@ class PathMeasure(Scorer):
             return Halves(left)
         return Halves(left, [leg.matrix(hin) for leg in rights] or [identity(left[-1].shape[1])])
 
-    def factors(self, hin: HIN, metapath: MetaPath) -> Product:
-        """Return the product as it is searched, with its norms; measures without scaling share W·Wᵀ."""
+    def _product(self, hin: HIN, metapath: MetaPath) -> Product:
+        """Return the cached product; measures that scale nothing share W·Wᵀ."""
         lefts, rights = self.half_legs(metapath)
         if rights is None and not any(leg.is_scaled for leg in lefts):
             return symmetric_product(hin, metapath)
-        return self.halves(hin, metapath).product()
+        key = (self.name, json.dumps(self.params()), metapath)
+        return cached(hin, key, lambda: self.halves(hin, metapath).product())
 
     # -- The contract of Scorer
 
@@ -208,7 +208,7 @@ class PathMeasure(Scorer):
     def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
         return top_k_of_product(self.factors_, self.normalisation, queries, skipped, k, candidates, threads)
 
-    def range_rows(self, queries: Rows, skipped: Rows, least: float, threads: int | None = None) -> HitLists:
-        if isinstance(self.factors_, Chain) or least <= 0 or not self.factors_.is_moderate:
-            return super().range_rows(queries, skipped, least, threads)
-        return range_of_product(self.factors_, self.normalisation, queries, skipped, least, threads)
+    def range_rows(self, queries: Rows, skipped: Rows, min_score: float, threads: int | None = None) -> HitLists:
+        if isinstance(self.factors_, Chain) or min_score <= 0 or not self.factors_.bounds_are_safe:
+            return super().range_rows(queries, skipped, min_score, threads)
+        return range_of_product(self.factors_, self.normalisation, queries, skipped, min_score, threads)

@@ -2,7 +2,7 @@
 
 from scipy.sparse import csr_array, eye_array
 
-from neupath.engine.products import Normalisation, mirrored
+from neupath.engine.products import Normalisation, symmetric_factors
 from neupath.engine.topk import Ranking, score_product, top_k_of_product
 from neupath.graph.hin import Csr, Floats, freeze
 from neupath.graph.nodes import Mask, Rows
@@ -32,7 +32,7 @@ class SCAN(GraphMeasure):
     def _prepare(self, adjacency: Csr) -> None:
         neighbours = csr_array(adjacency + eye_array(adjacency.shape[0], format="csr"))[self.rows_]
         neighbours.data[:] = 1.0
-        self.factors_ = mirrored(freeze(csr_array(neighbours)))
+        self.factors_ = symmetric_factors(freeze(csr_array(neighbours)))
 
     def _score_nodes(self, nodes: Rows) -> Floats:
         return score_product(self.factors_, Normalisation.COSINE, nodes - self.rows_.start)

@@ -12,7 +12,7 @@ from scipy.optimize import nnls
 from scipy.sparse import csr_array, eye_array
 from torch import Tensor, nn
 
-from neupath.engine.products import Factors, Normalisation, mirrored
+from neupath.engine.products import Factors, Normalisation, symmetric_factors
 from neupath.engine.scorer import PathSims, Scorer
 from neupath.engine.topk import score_product
 from neupath.errors import QueryError
@@ -272,7 +272,7 @@ class CountPath(PairModel):
     def factors_(self) -> list[Factors]:
         """The half-path product of each channel, for the graph it is bound to."""
         if not hasattr(self, "_factors"):
-            self._factors = [mirrored(gated_product(self.hin_, gate, self.node_type_)) for gate in self.gates_]
+            self._factors = [symmetric_factors(gated_product(self.hin_, gate, self.node_type_)) for gate in self.gates_]
         return self._factors
 
     def score_rows(self, queries: Rows) -> Floats:
