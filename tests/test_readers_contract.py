@@ -152,12 +152,7 @@ def test_all_readers_read_undirected_relations_alike(tmp_path: Path, read: Calla
 
 @pytest.mark.parametrize("read", [read_in_memory, *OTHER_READERS])
 @pytest.mark.parametrize("case", list(BAD))
-def test_all_readers_raise_the_same_error(
-    tmp_path: Path, case: str, read: Callable[..., Graph], request: pytest.FixtureRequest
-) -> None:
-    if (case, read) == ("weights that add up to infinity", read_on_cluster):
-        reason = "the cluster does not check the sums of parallel edges: its matrix holds an infinite weight"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+def test_all_readers_raise_the_same_error(tmp_path: Path, case: str, read: Callable[..., Graph]) -> None:
     tables, message = BAD[case]
     folder = write_folder(tmp_path / "tables", tables)
     with pytest.raises(NeuPathError, match=message) as raised:

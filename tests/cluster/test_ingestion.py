@@ -11,8 +11,8 @@ import pytest
 import neupath as npth
 from neupath import NeuPathError, join
 from neupath.cluster import Dask, join_folder, join_plan, plan_folder
-from neupath.cluster import encoding as chunks
-from neupath.cluster.encoding import hash_ids
+from neupath.cluster import id_encoding as chunks
+from neupath.cluster.id_encoding import hash_ids
 from neupath.cluster.ingestion import ingest
 from neupath.engine.join import JoinOptions
 from neupath.io.tables import TableFile
@@ -83,7 +83,7 @@ def assert_same_graph(folder: Path, work: Path, most: int, **options) -> None:
     graph = ingest(plan, set(hin.schema.relations), work, Inline(), most)
     for node_type, nodes in hin.nodes.items():
         ids = graph.ids[node_type]
-        assert ids.kind == nodes.ids.type
+        assert ids.type == nodes.ids.type
         assert len(ids) == len(nodes)
         assert ids.take(np.arange(len(nodes))).equals(nodes.ids)
     for relation, matrix in hin.matrices.items():

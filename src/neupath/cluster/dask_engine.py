@@ -9,7 +9,7 @@ from uuid import uuid4
 import numpy as np
 
 from neupath._runtime.progress import Progress, no_progress
-from neupath.cluster.encoding import Ids, write_ids
+from neupath.cluster.id_encoding import IdFiles, write_ids
 from neupath.cluster.ingestion import IngestionPlan, ingest
 from neupath.cluster.join_tasks import (
     LEFT_NORMS,
@@ -97,8 +97,8 @@ class Dask(JoinEngine):
             halves = scorer.halves(scorer.hin_, scorer.metapath_)
             nodes = scorer.hin_.nodes
             multiplied = multiply_halves(halves, work, workers, room.entries)
-            sources = write_ids(work / "sources", nodes[scorer.source_type].ids)
-            targets = write_ids(work / "targets", nodes[scorer.target_type].ids)
+            sources = write_ids(work / "sources.arrow", nodes[scorer.source_type].ids)
+            targets = write_ids(work / "targets.arrow", nodes[scorer.target_type].ids)
             order = make_task_spec(job, work, multiplied, scorer.normalisation, (sources, targets), room)
             rank_missing(order, multiplied, job, missing, workers, on_block)
 
@@ -124,7 +124,12 @@ class Dask(JoinEngine):
 
 
 def make_task_spec(
-    job: JoinJob, work: Path, multiplied: Multiplied, normalisation: int, ids: tuple[Ids, Ids], room: MemoryBudget
+    job: JoinJob,
+    work: Path,
+    multiplied: Multiplied,
+    normalisation: int,
+    ids: tuple[IdFiles, IdFiles],
+    room: MemoryBudget,
 ) -> TaskSpec:
     """Write what the workers need to know of a join into a folder, and say where it lies."""
     np.save(work / QUERIES, job.queries)

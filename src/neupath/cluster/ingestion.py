@@ -1,7 +1,8 @@
-"""Ingestion: a folder of Parquet tables as a graph in tiles, read, numbered and written by the workers.
+"""Read a folder of Parquet tables on workers: the third reader, for graphs that fit into no process.
 
-The process that gives the command sees the names of tables and columns and what Parquet says of them; it never holds an
-id, an edge or a matrix. Nodes and their order are those of `load`, and so are matrices, to the bit.
+`io.assembly` reads a graph into memory and `io.out_of_core` into a store on disk, each in one process. Here workers
+number the ids and edges; the process that runs the command sees the names of tables and columns and what
+Parquet says of them, but never an id, an edge or a matrix. Nodes, their order, matrices and errors are those of `load`.
 """
 
 import json
@@ -13,20 +14,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from neupath.cluster.encoding import (
+from neupath.cluster.edge_encoding import EdgeChunk, EdgeChunks, End, cut_edges, number_chunks
+from neupath.cluster.id_encoding import (
     Chunk,
-    EdgeChunk,
-    EdgeChunks,
-    End,
     IdColumn,
     IdColumns,
-    Ids,
+    IdFiles,
     NumberedIds,
-    cut_edges,
     cut_table,
     digest_part,
-    key_type,
-    number_chunks,
     number_ids,
 )
 from neupath.cluster.tiles import Tiles
@@ -40,10 +36,10 @@ class TiledGraph:
     """A graph on disk: the ids of each node type in files, the matrix of each relation in tiles."""
 
     schema: Schema
-    ids: Mapping[str, Ids]
+    ids: Mapping[str, IdFiles]
     tiles: Mapping[Relation, Tiles]
     digest: str
-    """Differs between tables of different content."""
+    """A hash of the tables' content."""
 
     def links(self, links: tuple[Link, ...]) -> tuple[tuple[Tiles, bool], ...]:
         """Return the tiles of some links, and whether they are to be transposed."""
@@ -51,7 +47,7 @@ class TiledGraph:
 
 
 class IngestionPlan:
-    """What the tables of a folder hold, as it is known before they are read."""
+    """What is known of the tables of a folder before they are read."""
 
     def __init__(self, tables: RelationTables) -> None:
         self.options = tables.options
@@ -64,8 +60,8 @@ class IngestionPlan:
         self.schema = Schema(node_types, relations, self.options.abbreviations)
 
     @property
-    def described(self) -> list[object]:
-        """What of the graph does not stand in its files: the schema, and which columns of which parts are what."""
+    def description(self) -> list[object]:
+        """What determines the graph besides its files: the schema, and which columns of which parts are what."""
         selections = [*(node.selection for node in self.nodes.values()), *(edge.selection for edge in self.edges)]
         columns = [[dict(selection.columns), len(selection.file.parts)] for selection in selections]
         return [self.schema.node_types, [*map(str, self.schema.relations)], self.options.duplicates, columns]
@@ -81,7 +77,7 @@ def ingest(
 ) -> TiledGraph:
     """Read the tables of a folder; a task holds about `most` ids or edges at once.
 
-    All are numbered, so that what `load` refuses is refused; only some relations become tiles.
+    All tables are numbered, so that bad ones raise as in `load`; only some relations become tiles.
     """
     folder.mkdir()
     digests = workers.each(digest_part, [(part,) for part in plan.parts])
@@ -104,26 +100,26 @@ def ingest(
             for at, chunk in enumerate(tables[number])
         ])  # fmt: skip
         place.mkdir()
-        counted = number_chunks(edges, workers)
+        counts = number_chunks(edges, workers)
         if relation in relations:
-            tiles[relation] = cut_edges(edges, counted, place, most, plan.options.duplicates, workers)
-    digest = sha256(json.dumps([plan.described, digests]).encode()).hexdigest()
-    return TiledGraph(plan.schema, {t: found.ids for t, found in numbered.items()}, tiles, digest)
+            tiles[relation] = cut_edges(edges, counts, place, most, plan.options.duplicates, workers)
+    digest = sha256(json.dumps([plan.description, digests]).encode()).hexdigest()
+    return TiledGraph(plan.schema, {node_type: own.ids for node_type, own in numbered.items()}, tiles, digest)
 
 
 def _id_columns(node_type: str, plan: IngestionPlan, tables: Sequence[tuple[Chunk, ...]], most: int) -> IdColumns:
-    """Find the columns that name the nodes of a type, in the order in which `load` numbers them."""
+    """Return the columns that name the nodes of a type, in the order in which `load` numbers them."""
     columns = [
         IdColumn(edge.selection.file, edge.selection.columns[name], tables[number], (number, end))
         for number, edge in enumerate(plan.edges)
-        for end, (name, found) in enumerate((("source", edge.relation.source), ("target", edge.relation.target)))
-        if found == node_type
+        for end, (name, end_type) in enumerate((("source", edge.relation.source), ("target", edge.relation.target)))
+        if end_type == node_type
     ]
     table = plan.nodes.get(node_type)
     if table is not None:
         file, name = table.selection.file, table.selection.columns["id"]
         columns.insert(0, IdColumn(file, name, cut_table(file, [name], most)))
-    kinds = [key_type(column.file, column.name) for column in columns]
+    kinds = [column.file.declared_types([column.name], {column.name: pa.string()})[column.name] for column in columns]
     as_text = len(set(kinds)) > 1
     kind = kinds[0] if table is not None or not as_text else pa.string()
     return IdColumns(tuple(columns), table is not None, kind, as_text)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from neupath.cluster.encoding import Ids
+from neupath.cluster.id_encoding import IdFiles
 from neupath.cluster.tiles import Tiles, keep_last
 from neupath.engine.join import JoinJob, write_hits
 from neupath.engine.products import Factors, symmetric_factors
@@ -78,8 +78,8 @@ class TaskSpec:
     blocks: tuple[range, ...]
     """The strips of targets that are taken at once."""
     room: MemoryBudget
-    sources: Ids
-    targets: Ids
+    sources: IdFiles
+    targets: IdFiles
     normalisation: int
     step: int
     limit: int | None
