@@ -46,7 +46,8 @@ def timed(work: Callable[[], object]) -> float:
 def measure_cost(hin: HIN, example: HIN, path: str, layers: int) -> dict[str, object]:
     """Time single edges and bindings in turn, of a model that was trained on another graph like this one."""
     model = NeuPath(dim=16, layers=layers, epochs=1, device="cpu")
-    model.fit(example, teacher=PathSim(path).fit(example), queries=np.arange(20))
+    teacher = PathSim(path).fit(example)
+    model.fit(example, teacher=teacher, queries=example.nodes[teacher.source_type].ids[:20].to_pylist())
     live, edges = LiveGraph(hin, share=float("inf")), changing_edges(hin, np.random.default_rng(0))
     live.fit(model)
     for _ in range(WARM):
@@ -135,7 +136,7 @@ def learn(column: Column, kind: str, hin: HIN, seed: int, options: argparse.Name
         model: PairModel = CountPath(**{k: v for k, v in settings.items() if k != "dim"})
     else:
         model = NeuPath(layers=column.layers, paths=column.paths, **settings)
-    split = split_queries(hin.num_nodes("movie"), FULL.queries, seed=seed)
+    split = split_queries(hin, "movie", FULL.queries, seed=seed)
     return model.fit(hin, teacher=PathSim(column.path).fit(hin), queries=split.train, validation=split.validation)
 
 
@@ -145,13 +146,13 @@ def measure_arrivals(hin: HIN, column: Column, kind: str, seed: int, options: ar
     model, live = learn(column, kind, part, seed, options), LiveGraph(part)
     live.fit(model)
     times = arrive(live, hin, order)
-    view, old = live.view(), split_queries(part.num_nodes("movie"), FULL.queries, seed=seed).test
+    view, old = live.view(), split_queries(part, "movie", FULL.queries, seed=seed).test
     bound, teacher = view.fit(model), PathSim(column.path).fit(view.hin)
     few = np.array([0, hin.num_nodes("movie") - 1])
     np.testing.assert_allclose(bound.score_rows(few), model.bind(view.hin).score_rows(few), rtol=1e-5, atol=1e-5)
     batch_ms = round(median(times) * 1e3, 2)
     found: dict[str, object] = {"path": column.path, "model": kind, "seed": seed, "batch_ms": batch_ms}
-    for name, queries in (("new", np.arange(part.num_nodes("movie"), hin.num_nodes("movie"))), ("old", old)):
+    for name, queries in (("new", view.hin.nodes["movie"].ids[part.num_nodes("movie") :].to_pylist()), ("old", old)):
         tested = evaluate(bound, teacher, queries[: options.most])
         found |= {f"{name}_queries": tested.ranked_queries, f"{name}_ndcg@20": round(tested.ndcg or 0.0, 4)}
         found |= {f"{name}_rmse_all": round(tested.rmse_all, 5)}

@@ -25,7 +25,7 @@ def ties(data: Path) -> str:
     """Return what the released metric makes of exact APA scores whose zeros are told apart by noise of 1e-6."""
     hin = load_graph("kg20c", data)
     teacher, rng = npth.PathSim("APA").fit(hin), np.random.default_rng(0)
-    queries, found = split_queries(hin.num_nodes("author")).test, []
+    queries, found = hin.nodes["author"].find_many(split_queries(hin, "author").test), []
     for query, row in zip(queries, teacher.score_rows(queries), strict=True):
         truth = np.delete(row, query)
         if truth.max() > 0:
@@ -43,7 +43,7 @@ def ceiling(data: Path, graph: str, path: str, paths: int) -> str:
     table = ClassTable(len(hin.schema.node_types), len(path) - 1, paths)
     background = table.background(flat)
     reach = table.reach(flat, np.arange(first, first + count))
-    queries = split_queries(count).test[:QUERIES]
+    queries = hin.nodes[teacher.source_type].find_many(split_queries(hin, teacher.source_type).test[:QUERIES])
     found = [table.classes_of(flat, background, first + int(q), reach)[first : first + count] for q in queries]
     truth, classes = teacher.score_rows(queries), np.stack(found)
     others = np.ones(classes.shape, dtype=bool)

@@ -71,7 +71,7 @@ def compare(hin: HIN, layers: int, paths: int) -> None:
     """Time both passes on the same queries, taking turns."""
     model = npth.NeuPath(layers=layers, paths=paths, epochs=1, device="cpu")
     teacher = npth.PathSim("MAM").fit(hin)
-    model.fit(hin, teacher=teacher, queries=np.arange(40))
+    model.fit(hin, teacher=teacher, queries=hin.nodes["movie"].ids[:40].to_pylist())
     queries = np.random.default_rng(0).choice(hin.num_nodes("movie"), QUERIES, replace=False)
     first = int(model.graph_.start[hin.schema.node_types.index("movie")])
     ours, plain, background = [], [], []
@@ -103,11 +103,9 @@ def inductive(hin: HIN) -> None:
     removed, kept = np.sort(order[: count // 5]), np.sort(order[count // 5 :])
     part = without(hin, kept)
     whole_teacher, part_teacher = npth.PathSim("MAM").fit(hin), npth.PathSim("MAM").fit(part)
-    split = split_queries(len(kept))
-    queries = np.random.default_rng(1).choice(removed, 400, replace=False)
-    seen = npth.NeuPath(device="cpu").fit(
-        hin, teacher=whole_teacher, queries=kept[split.train], validation=kept[split.validation]
-    )
+    split = split_queries(part, "movie")
+    queries = hin.nodes["movie"].ids.take(np.random.default_rng(1).choice(removed, 400, replace=False)).to_pylist()
+    seen = npth.NeuPath(device="cpu").fit(hin, teacher=whole_teacher, queries=split.train, validation=split.validation)
     unseen = npth.NeuPath(device="cpu").fit(
         part, teacher=part_teacher, queries=split.train, validation=split.validation
     )
@@ -131,7 +129,7 @@ def without(hin: HIN, kept: np.ndarray) -> HIN:
 def train_time(hin: HIN) -> None:
     """Time training on IMDB MAM as the paper sets it: d = 256, 400 queries, 10 epochs."""
     teacher = npth.PathSim("MAM").fit(hin)
-    split = split_queries(hin.num_nodes("movie"))
+    split = split_queries(hin, "movie")
     began = time.perf_counter()
     model = npth.NeuPath(epochs=10, learning_rate=1e-3).fit(
         hin, teacher=teacher, queries=split.train, validation=split.validation
@@ -143,7 +141,7 @@ def train_time(hin: HIN) -> None:
 def winners_time(hin: HIN, path: str, layers: int, paths: int) -> None:
     """Time epochs with the Triton kernel for the winning candidates and with torch alone, taking turns; CUDA only."""
     teacher = npth.PathSim(path).fit(hin)
-    split = split_queries(hin.num_nodes(teacher.source_type))
+    split = split_queries(hin, teacher.source_type)
     times: dict[bool, list[float]] = {True: [], False: []}
     has_triton = winners._has_triton
     for _ in range(3):

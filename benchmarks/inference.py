@@ -34,7 +34,7 @@ def columns(data: Path) -> None:
         graph, path = column.graph, column.path
         hin = load_graph(graph, data)
         teacher = npth.PathSim(path).fit(hin)
-        split = split_queries(hin.num_nodes(teacher.source_type))
+        split = split_queries(hin, teacher.source_type)
         for protocol, count in (("strict", 400), ("strict", 10), ("paper", 400), ("paper", 10)):
             chosen: Protocol = "paper" if protocol == "paper" else "strict"
             pairs = draw_pairs(teacher, split.train[:count], chosen)
@@ -60,7 +60,7 @@ def noise(data: Path) -> None:
         graph, path = column.graph, column.path
         hin = load_graph(graph, data)
         teacher = npth.PathSim(path).fit(hin)
-        pairs = noisy(draw_pairs(teacher, split_queries(hin.num_nodes(teacher.source_type)).train[:10]), 0.05)
+        pairs = noisy(draw_pairs(teacher, split_queries(hin, teacher.source_type).train[:10]), 0.05)
         found = npth.infer(hin, pairs)
         first = found.parts[0]
         print(
@@ -87,7 +87,7 @@ def mixture(data: Path) -> None:
         hin = load_graph(graph, data)
         weights = dict(zip((str(hin.metapath(p)) for p in paths), (0.5, 0.3, 0.2), strict=True))
         teacher = npth.Combination([npth.measures.Part("pathsim", p, w) for p, w in weights.items()]).fit(hin)
-        train = split_queries(hin.num_nodes(teacher.source_type)).train
+        train = split_queries(hin, teacher.source_type).train
         for name, queries, deviation in (("no noise", 40, 0.0), ("noise 0.05", 40, 0.05)):
             pairs = draw_pairs(teacher, train[:queries])
             found = npth.infer(hin, noisy(pairs, deviation) if deviation else pairs)
@@ -103,7 +103,7 @@ def measures(data: Path) -> None:
         hin = load_graph(graph, data)
         for measure in ("hetesim", "joinsim", "pcrw", "pathsim"):
             teacher = measure_named(measure, path).fit(hin)
-            train = split_queries(hin.num_nodes(teacher.source_type)).train
+            train = split_queries(hin, teacher.source_type).train
             found = npth.infer(hin, draw_pairs(teacher, train[:10]))
             print(
                 f"labels by {measure} on {graph} {path}: {standing(found, measure, str(teacher.metapath_text))}: "
@@ -130,7 +130,7 @@ def hetionet(data: Path) -> None:
     for path in (every[int(at)] for at in rng.choice(len(every), 4, replace=False)):
         teacher = npth.PathSim(path).fit(hin)
         for deviation in (0.0, 0.05):
-            pairs = draw_pairs(teacher, np.arange(10, 30))
+            pairs = draw_pairs(teacher, hin.nodes[disease].ids[10:30].to_pylist())
             began = time.perf_counter()
             found = npth.infer(hin, noisy(pairs, deviation) if deviation else pairs)
             seconds = time.perf_counter() - began
@@ -152,7 +152,7 @@ def random(data: Path) -> None:
     queries = np.repeat(rng.choice(count, 40, replace=False), 10)
     targets = (queries + 1 + rng.integers(0, count - 1, 400)) % count
     teacher = npth.PathSim("MAMAM").fit(hin)
-    related = draw_pairs(teacher, np.unique(queries))
+    related = draw_pairs(teacher, hin.nodes["movie"].ids.take(np.unique(queries)).to_pylist())
     for name, pairs in (
         ("random pairs", Pairs("movie", queries, targets, rng.random(400))),
         ("related pairs", Pairs("movie", related.queries, related.targets, rng.random(len(related)))),

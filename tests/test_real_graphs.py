@@ -86,7 +86,8 @@ def test_the_papers_paths_are_found_from_ten_queries(data: Path, name: str, path
     hin = npth.load(data / name)
     teacher = npth.PathSim(path).fit(hin)
     rows = np.random.default_rng(1).permutation(hin.num_nodes(teacher.source_type))
-    found = npth.infer(hin, draw_pairs(teacher, rows[:10]), max_length=4)
+    ids = hin.nodes[teacher.source_type].ids.take(rows[:10]).to_pylist()
+    found = npth.infer(hin, draw_pairs(teacher, ids), max_length=4)
     assert (found.measure, found.parts[0].metapath, found.parts[0].weight) == ("pathsim", teacher.metapath_text, 1.0)
     np.testing.assert_allclose(found.scorer.score_rows(rows[10:20]), teacher.score_rows(rows[10:20]), atol=1e-9)
 
@@ -94,6 +95,7 @@ def test_the_papers_paths_are_found_from_ten_queries(data: Path, name: str, path
 def test_a_long_path_is_found_in_hetionet_without_trying_all(data: Path) -> None:
     hin = npth.load(data / "hetionet")
     path = "Disease -DuG-> Gene <-AeG- Anatomy-Disease-Anatomy -AeG-> Gene <-DuG- Disease"
-    found = npth.infer(hin, draw_pairs(npth.PathSim(path).fit(hin), np.arange(10, 20)))
+    diseases = hin.nodes["Disease"].ids[10:20].to_pylist()
+    found = npth.infer(hin, draw_pairs(npth.PathSim(path).fit(hin), diseases))
     assert (found.parts[0].metapath, found.parts[0].weight) == (path, 1.0)
     assert found.searched.tried < found.searched.total / 2

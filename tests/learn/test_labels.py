@@ -1,7 +1,6 @@
 import gzip
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -72,13 +71,13 @@ def test_ids_of_several_types_need_a_choice() -> None:
 
 def test_drawn_labels_are_the_teachers(toy: HIN) -> None:
     teacher = npth.PathSim("APVPA").fit(toy)
-    paper = draw_pairs(teacher, np.array([0]), "paper", per_query=3)
+    paper = draw_pairs(teacher, ["Mike"], "paper", per_query=3)
     assert paper.targets.tolist() == [3, 2, 1]
     assert paper.scores.round(4).tolist() == [1.0, 0.8, 0.0826]
-    strict = draw_pairs(teacher, np.array([0, 2]), "strict", per_query=4, seed=1)
+    strict = draw_pairs(teacher, ["Mike", "Mary"], "strict", per_query=4, seed=1)
     assert len(strict) == 8
     assert all(strict.queries != strict.targets)
     for query in (0, 2):
         assert len(set(strict.of_queries([query]).targets.tolist())) == 4
     with pytest.raises(NeuPathError, match="protocol is 'loose'; it can be paper or strict"):
-        draw_pairs(teacher, np.array([0]), "loose")
+        draw_pairs(teacher, ["Mike"], "loose")

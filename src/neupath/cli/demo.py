@@ -3,7 +3,6 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
 
 from neupath.cli.terminal import (
     Json,
@@ -57,7 +56,8 @@ def demo(as_json: Json = False) -> None:
 
 def _demo_inference(hin: HIN, path: str) -> None:
     """Find the meta-path from the scores of 100 pairs."""
-    pairs = draw_pairs(measure_named("pathsim", path).fit(hin), np.arange(0, 200, 20))
+    teacher = measure_named("pathsim", path).fit(hin)
+    pairs = draw_pairs(teacher, hin.nodes[teacher.source_type].ids.to_pylist()[0:200:20])
     _say("neupath infer stdlib pairs.csv")
     out.print("pairs.csv holds 10 classes with 10 scored targets each, and no meta-path", style="dim")
     out.print(render_inferred(infer(hin, pairs), "what 100 labelled pairs of class nodes mean"))

@@ -1,5 +1,6 @@
 """reproduce: the paper's tables and figures, made anew."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,7 +27,7 @@ from neupath.cli.terminal import (
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
 from neupath.graph.hin import HIN
-from neupath.graph.nodes import Rows
+from neupath.graph.nodes import Id
 from neupath.learn.evaluation import Evaluation, split_queries
 from neupath.learn.evaluation import evaluate as compare
 from neupath.learn.labels import Protocol
@@ -189,17 +190,17 @@ def evaluate(
         out.print(render_shares(used, f"what it looks at, over the best hits of {used_paths} queries"))
 
 
-def _used_metapaths(scorer: Scorer, queries: Rows) -> list[tuple[str, float]]:
+def _used_metapaths(scorer: Scorer, queries: Sequence[Id]) -> list[tuple[str, float]]:
     """Add up what a model looks at over the best hit of each query."""
     if not hasattr(scorer, "used_metapaths"):
         raise QueryError(f"a {scorer.name} looks at no paths of its own; leave out --used-paths")
-    hits = scorer.top_k([scorer.hin_.nodes[scorer.source_type].id(int(row)) for row in queries], k=1)
+    hits = scorer.top_k(list(queries), k=1)
     found: list[tuple[str, float]] = scorer.used_metapaths([(hit.query, hit[0].id) for hit in hits])
     return found
 
 
-def _test_queries(hin: HIN, teacher: Scorer, most: int, seed: int) -> Rows:
-    return split_queries(hin.num_nodes(teacher.source_type), seed=seed, most_test=most).test
+def _test_queries(hin: HIN, teacher: Scorer, most: int, seed: int) -> tuple[Id, ...]:
+    return split_queries(hin, teacher.source_type, seed=seed, most_test=most).test
 
 
 def compare_on_test(

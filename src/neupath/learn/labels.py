@@ -1,7 +1,7 @@
 """Labels: pairs of nodes with a score, given by a user or drawn from an exact measure, to learn from."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -167,14 +167,18 @@ def write_pairs(hin: HIN, pairs: Pairs) -> str:
 
 
 def draw_pairs(
-    teacher: Scorer, queries: Rows, protocol: Protocol = "strict", per_query: int = 10, seed: int = 0
+    teacher: Scorer, queries: Sequence[Id], protocol: Protocol = "strict", per_query: int = 10, seed: int = 0
 ) -> Pairs:
-    """Draw labels from an exact measure: each query's best targets (`paper`), or half best, half random (`strict`).
+    """Draw labels from an exact measure: best targets alone ("paper"), or half best and half random ones ("strict").
 
-    The query itself is never its own label. Where all best scores are near 1, only random targets say what 0 is.
+    A query is never its own label. Where all best scores are near 1, only random targets show what a score of 0 is.
+
+    >>> from neupath import PathSim, load
+    >>> pairs = draw_pairs(PathSim("APVPA").fit(load("toy")), ["Mike"], "paper", per_query=2)
+    >>> pairs.scores.tolist()
+    [1.0, 0.8]
     """
-    if protocol not in PROTOCOLS:
-        raise QueryError(f"protocol is {protocol!r}; it can be {' or '.join(PROTOCOLS)}")
+    check_protocol(protocol)
     if teacher.source_type != teacher.target_type:
         raise QueryError(
             f"{teacher.metapath_text} ranks {teacher.target_type} nodes for a {teacher.source_type}; "
@@ -184,23 +188,28 @@ def draw_pairs(
         raise QueryError("there are no queries to draw labels for")
     rng = np.random.default_rng(seed)
     best = per_query if protocol == "paper" else per_query // 2
-    found: list[tuple[Rows, Rows, Floats]] = []
-    for query in np.asarray(queries, dtype=np.int64):
+    labels: list[tuple[Rows, Rows, Floats]] = []
+    for query in teacher.hin_.nodes[teacher.source_type].find_many(list(queries)):
         scores = teacher.score_rows(np.array([query]))[0]
         ranked = np.lexsort((np.arange(len(scores)), -scores))
-        top = ranked[ranked != query][:best]
-        others = np.setdiff1d(np.arange(len(scores)), np.append(top, query))
-        random = (
-            rng.choice(others, min(per_query - len(top), len(others)), replace=False)
-            if protocol == "strict"
-            else top[:0]
-        )
-        targets = np.concatenate([top, random])
-        found.append((np.full(len(targets), query), targets, scores[targets]))
-    queried, targets, scores = (np.concatenate(column) for column in zip(*found, strict=True))
+        targets = ranked[ranked != query][:best]
+        if protocol == "strict":
+            others = np.setdiff1d(np.arange(len(scores)), np.append(targets, query))
+            drawn = rng.choice(others, min(per_query - len(targets), len(others)), replace=False)
+            targets = np.concatenate([targets, drawn])
+        labels.append((np.full(len(targets), query), targets, scores[targets]))
+    rows, targets, scores = (np.concatenate(column) for column in zip(*labels, strict=True))
     if scores.max(initial=0.0) > 1 + 1e-9:
         raise QueryError(
             f"{teacher.name} gives scores up to {scores.max():.4g}; "
             f"a model learns scores between 0 and 1, such as pathsim's"
         )
-    return Pairs(teacher.source_type, queried, targets, scores)
+    return Pairs(teacher.source_type, rows, targets, scores)
+
+
+def check_protocol(protocol: str) -> None:
+    """Raise if a protocol is neither "paper" nor "strict"."""
+    if protocol not in PROTOCOLS:
+        raise QueryError(
+            f"‹protocol› is {protocol!r}; it can be {' or '.join(PROTOCOLS)}", parameter="protocol", allowed=PROTOCOLS
+        )

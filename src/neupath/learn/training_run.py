@@ -91,7 +91,7 @@ def learn(
     labels: dict[str, Any] = {"pairs": pairs}
     if path is not None:
         teacher = measure_named(measure, path).fit(hin)
-        split = split_queries(hin.num_nodes(teacher.source_type), seed=seed)
+        split = split_queries(hin, teacher.source_type, seed=seed)
         labels = {"teacher": teacher, "queries": split.train, "validation": split.validation, "protocol": protocol}
     scorer.fit(hin, **labels, folder=folder, watch=watch, processes=processes)
     scorer.save(folder)

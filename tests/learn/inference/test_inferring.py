@@ -31,8 +31,12 @@ def hin() -> HIN:
     )
 
 
+def users(count: int) -> list[str]:
+    return [f"u{i}" for i in range(count)]
+
+
 def labels(scorer: Scorer, queries: int = 10, noise: float = 0.0) -> Pairs:
-    pairs = draw_pairs(scorer, np.arange(queries), seed=1)
+    pairs = draw_pairs(scorer, users(queries), seed=1)
     scores = pairs.scores + np.random.default_rng(2).normal(0, noise, len(pairs)) if noise else pairs.scores
     return Pairs(pairs.node_type, pairs.queries, pairs.targets, scores)
 
@@ -101,7 +105,7 @@ def test_labels_that_no_path_explains(hin: HIN) -> None:
 
 def test_what_labels_cannot_tell_apart_is_named_and_a_pair_suggested(hin: HIN) -> None:
     teacher = npth.PathSim("user-town-user").fit(hin)
-    top = draw_pairs(teacher, np.arange(6), "paper", per_query=5)
+    top = draw_pairs(teacher, users(6), "paper", per_query=5)
     assert set(top.scores.tolist()) == {1.0}
     found = infer(hin, top)
     assert found.parts[0].metapath == "user-town-user"
@@ -119,7 +123,7 @@ def test_what_labels_cannot_tell_apart_is_named_and_a_pair_suggested(hin: HIN) -
 
 def test_a_suggested_label_tells_alternatives_apart(hin: HIN) -> None:
     teacher = npth.JoinSim(TAGS).fit(hin)
-    pairs = draw_pairs(teacher, np.arange(1), per_query=2, seed=3)
+    pairs = draw_pairs(teacher, users(1), per_query=2, seed=3)
     found = infer(hin, pairs, measures=["pathsim", "joinsim"])
     rounds = 0
     while (suggested := found.suggest_pairs(1)) and rounds < 30:
@@ -200,7 +204,7 @@ def test_a_budget_stops_the_search_and_says_so(hin: HIN) -> None:
 
 def test_many_labels_are_searched_by_a_sample_and_fitted_whole(hin: HIN) -> None:
     teacher = npth.PathSim(TAGS).fit(hin)
-    found = infer(hin, draw_pairs(teacher, np.arange(149)))
+    found = infer(hin, draw_pairs(teacher, users(149)))
     assert (found.parts[0].metapath, found.parts[0].weight) == (TAGS, 1.0)
     assert found.rmse == pytest.approx(0.0, abs=1e-12)
 

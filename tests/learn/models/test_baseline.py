@@ -12,7 +12,7 @@ import neupath as npth  # noqa: E402
 from neupath import HIN, Edges, NeuPathError, Nodes, Relation  # noqa: E402
 from neupath.learn.models import GCN, GTN, HAN, NBFNet  # noqa: E402
 from neupath.learn.registry import learning_from, make_model  # noqa: E402
-from tests.learn.models.test_models import library  # noqa: E402
+from tests.learn.models.test_models import library, users  # noqa: E402
 
 BASELINES = learning_from("labels", baseline=True)
 
@@ -30,7 +30,7 @@ def teacher(hin: HIN) -> npth.PathSim:
 @pytest.mark.parametrize("name", BASELINES)
 def test_learns_its_labels(name: str, hin: HIN, teacher: npth.PathSim) -> None:
     model = make_model(name, dim=32, epochs=25, learning_rate=1e-2, batch_size=10, device="cpu")
-    model.fit(hin, teacher=teacher, queries=np.arange(30))
+    model.fit(hin, teacher=teacher, queries=users(30))
     assert model.log_[-1].train_rmse < 0.6 * model.log_[0].train_rmse
     assert model.validation_rmse_ == min(epoch.validation_rmse for epoch in model.log_)
     assert model.source_type == "user"
@@ -67,7 +67,7 @@ def test_a_run_that_was_stopped_ends_the_same(name: str, hin: HIN, teacher: npth
         if epoch.epoch == 2:
             raise StopError
 
-    labels = {"teacher": teacher, "queries": np.arange(20)}
+    labels = {"teacher": teacher, "queries": users(20)}
     make = lambda: make_model(name, dim=8, epochs=4, batch_size=5, device="cpu")  # noqa: E731
     with pytest.raises(StopError):
         make().fit(hin, **labels, folder=tmp_path, watch=stop)

@@ -38,7 +38,7 @@ def test_equals_dense_products(hin: HIN) -> None:
 
 
 def test_gates_come_to_choose(toy: HIN) -> None:
-    everyone = np.arange(toy.num_nodes("author"))
+    everyone = toy.nodes["author"].ids.to_pylist()
     model = GTN(dim=16, layers=4, epochs=100, device="cpu")
     model.fit(toy, teacher=PathSim("APVPA").fit(toy), queries=everyone, validation=everyone)
     gates = cast(SoftChains, cast(EmbeddingNetwork, model.network_).encoder).gates()

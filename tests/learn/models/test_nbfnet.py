@@ -1,6 +1,5 @@
 """NBFNet against a plain pass over edges, and what it can learn."""
 
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="the learn extra is not installed")
@@ -11,7 +10,7 @@ from neupath.learn.evaluation import evaluate  # noqa: E402
 from neupath.learn.models import NBFNet  # noqa: E402
 from neupath.learn.models.flat_graph import GraphTensors  # noqa: E402
 from neupath.learn.models.nbfnet import BellmanFord  # noqa: E402
-from tests.learn.models.test_models import library  # noqa: E402
+from tests.learn.models.test_models import library, users  # noqa: E402
 
 
 def plain(network: BellmanFord, query: int) -> torch.Tensor:
@@ -50,11 +49,11 @@ def test_equals_a_plain_pass(toy: HIN) -> None:
 def test_learns_a_path_it_was_not_told() -> None:
     hin = library()
     teacher = npth.PathSim("user-item-user").fit(hin)
-    model = NBFNet(dim=16, layers=2, epochs=20, device="cpu").fit(hin, teacher=teacher, queries=np.arange(50))
-    found = evaluate(model, teacher, np.arange(55, 79))
+    model = NBFNet(dim=16, layers=2, epochs=20, device="cpu").fit(hin, teacher=teacher, queries=users(50))
+    found = evaluate(model, teacher, users(55, 79))
     assert found.ndcg is not None
     assert found.ndcg > 0.9
     other = library(seed=8, users=100)
-    moved = evaluate(model.bind(other), npth.PathSim("user-item-user").fit(other), np.arange(99))
+    moved = evaluate(model.bind(other), npth.PathSim("user-item-user").fit(other), users(99))
     assert moved.ndcg is not None
     assert moved.ndcg > 0.85

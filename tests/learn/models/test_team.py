@@ -31,7 +31,7 @@ def losses(model) -> np.ndarray:
 
 
 def test_two_processes_have_the_losses_of_one(hin: HIN) -> None:
-    labels = {"teacher": npth.PathSim(PATH).fit(hin), "queries": np.arange(0, 50, 2)}
+    labels = {"teacher": npth.PathSim(PATH).fit(hin), "queries": hin.nodes["class"].ids.to_pylist()[0:50:2]}
     alone = neupath(batch_size=3).fit(hin, **labels)
     together = neupath(batch_size=3).fit(hin, **labels, processes=2)
     assert len(alone.log_) == 3
@@ -42,7 +42,7 @@ def test_two_processes_have_the_losses_of_one(hin: HIN) -> None:
 
 
 def test_a_run_can_go_on_with_more_processes(hin: HIN, tmp_path: Path) -> None:
-    labels = {"teacher": npth.PathSim(PATH).fit(hin), "queries": np.arange(10)}
+    labels = {"teacher": npth.PathSim(PATH).fit(hin), "queries": hin.nodes["class"].ids[:10].to_pylist()}
 
     def stop(epoch, _: int) -> None:
         if epoch.epoch == 1:
@@ -61,7 +61,7 @@ def test_a_process_that_dies_is_one_sentence(hin: HIN) -> None:
         for child in active_children():
             os.kill(child.pid, signal.SIGKILL)
 
-    labels = {"teacher": npth.PathSim(PATH).fit(hin), "queries": np.arange(10)}
+    labels = {"teacher": npth.PathSim(PATH).fit(hin), "queries": hin.nodes["class"].ids[:10].to_pylist()}
     with pytest.raises(NeuPathError, match=r"process 1 of 2 stopped \(exit code -9\); run the same again"):
         neupath(20).fit(hin, **labels, watch=kill, processes=2)
     assert not active_children()

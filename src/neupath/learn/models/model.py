@@ -4,7 +4,7 @@ import copy
 import json
 import os
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from hashlib import sha256
@@ -21,7 +21,7 @@ from neupath._runtime.files import write_whole
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, SchemaError, SourceError
 from neupath.graph.hin import HIN, digest_nodes
-from neupath.graph.nodes import Rows
+from neupath.graph.nodes import Id
 from neupath.graph.schema import Schema
 from neupath.learn.labels import Pairs, Protocol, draw_pairs, read_pairs
 from neupath.learn.models.distributed import ALONE, ProcessGroup, run_together
@@ -234,9 +234,9 @@ class PairModel(Model):
         pairs: Any = None,
         *,
         teacher: Scorer | None = None,
-        queries: Rows | None = None,
+        queries: Sequence[Id] | None = None,
         protocol: Protocol = "strict",
-        validation: Rows | None = None,
+        validation: Sequence[Id] | None = None,
         folder: str | Path | None = None,
         watch: Watch = lambda *_: None,
         processes: int = 1,
@@ -300,9 +300,9 @@ def split_labels(
     hin: HIN,
     pairs: Any,
     teacher: Scorer | None,
-    queries: Rows | None,
+    queries: Sequence[Id] | None,
     protocol: Protocol,
-    validation: Rows | None,
+    validation: Sequence[Id] | None,
     seed: int,
 ) -> tuple[Pairs, Pairs]:
     """Return the labels to learn from and those to choose the best epoch by, a fifth of the queries unless given."""
@@ -314,7 +314,7 @@ def split_labels(
         every = read_pairs(hin, pairs)
     else:
         if queries is None:
-            raise QueryError("a teacher needs the queries to draw labels for, as rows")
+            raise QueryError("a teacher needs the ids of the queries to draw labels for")
         every = draw_pairs(teacher, queries, protocol, seed=seed)
         if validation is not None and len(validation):
             return every, draw_pairs(teacher, validation, protocol, seed=seed + 1)

@@ -161,7 +161,7 @@ def execute(run: Run, scale: Preset, data: Path | None, device: str | None) -> d
     """Train and test; the same in any process."""
     hin = load_graph(run.column.graph, data)
     teacher = PathSim(run.column.path).fit(hin)
-    split = split_queries(hin.num_nodes(teacher.source_type), scale.queries, seed=run.seed)
+    split = split_queries(hin, teacher.source_type, scale.queries, seed=run.seed)
     labelled = replace(split, train=split.train[: max(1, round(run.share * len(split.train)))])
     began = perf_counter()
     scorer = _fit(run, scale, hin, teacher, labelled, device)
