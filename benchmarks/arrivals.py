@@ -25,6 +25,7 @@ import pyarrow as pa
 from powerlaw import powerlaw
 
 from neupath import HIN, CountPath, Edges, NeuPath, Nodes, PathSim
+from neupath.engine.scorer import RowChange, RowEdge
 from neupath.learn.evaluation import evaluate, split_queries
 from neupath.learn.models import PairModel
 from neupath.learn.reproduce.protocol import FULL, IMDB, Column, load_graph
@@ -43,22 +44,26 @@ def timed(work: Callable[[], object]) -> float:
     return time.thread_time() - began
 
 
+def set_edges(live: LiveGraph, edges: list[RowEdge], nodes: dict[str, Nodes] | None = None) -> None:
+    live.apply(RowChange(live.view().version + 1, edges, nodes or {}))
+
+
 def measure_cost(hin: HIN, example: HIN, path: str, layers: int) -> dict[str, object]:
     """Time single edges and bindings in turn, of a model that was trained on another graph like this one."""
     model = NeuPath(dim=16, layers=layers, epochs=1, device="cpu")
     teacher = PathSim(path).fit(example)
     model.fit(example, teacher=teacher, queries=example.nodes[teacher.source_type].ids[:20].to_pylist())
     live, edges = LiveGraph(hin, share=float("inf")), changing_edges(hin, np.random.default_rng(0))
-    live.fit(model)
+    live.attach(model)
     for _ in range(WARM):
-        live.put([next(edges)])
-        live.view().fit(model)
+        set_edges(live, [next(edges)])
+        live.view().scorer(model)
     puts, fits, binds = [], [], []
     for _ in range(ROUNDS):
         for _ in range(EDGES):
             edge = next(edges)
-            puts.append(timed(lambda edge=edge: live.put([edge])))  # type: ignore[misc]
-            fits.append(timed(lambda: live.view().fit(model)))
+            puts.append(timed(lambda edge=edge: set_edges(live, [edge])))  # type: ignore[misc]
+            fits.append(timed(lambda: live.view().scorer(model)))
         binds.append(timed(lambda: model.bind(hin)))
     both = [put + fit for put, fit in zip(puts, fits, strict=True)]
     return {
@@ -74,7 +79,7 @@ def measure_cost(hin: HIN, example: HIN, path: str, layers: int) -> dict[str, ob
     }
 
 
-def changing_edges(hin: HIN, rng: np.random.Generator) -> Iterator[tuple[object, int, int, float]]:
+def changing_edges(hin: HIN, rng: np.random.Generator) -> Iterator[RowEdge]:
     """Yield in turn an edge that is not there, its ends drawn as the graph has them, and one to be taken away."""
     relation = hin.schema.relations[0]
     entries = hin.matrices[relation].tocoo()
@@ -124,7 +129,7 @@ def arrive(live: LiveGraph, hin: HIN, order: dict[str, np.ndarray]) -> list[floa
             rows = order[name][live.view().hin.num_nodes(name) : count]
             if len(rows):
                 nodes[name] = Nodes(name, hin.nodes[name].ids.take(pa.array(rows)))
-        times.append(timed(lambda edges=edges, nodes=nodes: live.put(edges, nodes)))  # type: ignore[misc]
+        times.append(timed(lambda edges=edges, nodes=nodes: set_edges(live, edges, nodes)))  # type: ignore[misc]
     return times
 
 
@@ -144,10 +149,10 @@ def measure_arrivals(hin: HIN, column: Column, kind: str, seed: int, options: ar
     """Train without some movies, let them arrive, and rank for them and for old ones."""
     part, order = hold_out(hin, seed)
     model, live = learn(column, kind, part, seed, options), LiveGraph(part)
-    live.fit(model)
+    live.attach(model)
     times = arrive(live, hin, order)
     view, old = live.view(), split_queries(part, "movie", FULL.queries, seed=seed).test
-    bound, teacher = view.fit(model), PathSim(column.path).fit(view.hin)
+    bound, teacher = view.scorer(model), PathSim(column.path).fit(view.hin)
     few = np.array([0, hin.num_nodes("movie") - 1])
     np.testing.assert_allclose(bound.score_rows(few), model.bind(view.hin).score_rows(few), rtol=1e-5, atol=1e-5)
     batch_ms = round(median(times) * 1e3, 2)

@@ -18,9 +18,9 @@ from powerlaw import powerlaw
 
 from neupath import HIN, Edges, PathSim
 from neupath._runtime.files import write_whole
-from neupath.engine.scorer import Scorer
+from neupath.engine.scorer import RowChange, RowEdge, Scorer
 from neupath.live import LiveGraph
-from neupath.live.live_graph import SHARE
+from neupath.live.live_graph import COMPACTION_SHARE
 
 PATHS = ("author-paper-author", "author-paper-venue-paper-author")
 WARM = 3000
@@ -65,7 +65,7 @@ def rebuild(hin: HIN, path: str) -> PathSim:
     return PathSim(path).fit(HIN.build(list(hin.nodes.values()), edges))
 
 
-def random_edges(hin: HIN, rng: np.random.Generator, count: int) -> list[tuple[object, int, int, float]]:
+def random_edges(hin: HIN, rng: np.random.Generator, count: int) -> list[RowEdge]:
     """Draw edges author-paper as the graph has them: ends of its own edges, and a weight that adds or removes."""
     writes = hin.schema.relations[0]
     entries = hin.matrices[writes].tocoo()
@@ -79,10 +79,10 @@ def measure_edges(hin: HIN, path: str, rounds: int, rng: np.random.Generator, cl
     """Time single edges and rebuilds in turn, by one of the clocks."""
     time_of = CLOCKS[clock]
     live = LiveGraph(hin, share=float("inf"))
-    live.fit(PathSim(path))
+    live.attach(PathSim(path))
 
-    def put(edge: tuple[object, int, int, float]) -> float:
-        return timed(lambda: live.put([edge]), time_of)
+    def put(edge: RowEdge) -> float:
+        return timed(lambda: live.apply(RowChange(live.view().version + 1, [edge])), time_of)
 
     first = [put(edge) for edge in random_edges(hin, rng, WARM)]
     edge_times, rebuild_times = [], []
@@ -123,9 +123,9 @@ def measure_share(live: LiveGraph, path: str, share: float, queries: int, rng: n
     """Change edges up to a share; time queries over it beside the same ones rebuilt, and the base made anew."""
     hin = live.view().hin
     while live.share < share:
-        live.put(random_edges(hin, rng, 2000))
+        live.apply(RowChange(live.view().version + 1, random_edges(hin, rng, 2000)))
     view = live.view()
-    over, fresh = view.fit(PathSim(path)), rebuild(view.hin, path)
+    over, fresh = view.scorer(PathSim(path)), rebuild(view.hin, path)
     rows = rng.choice(hin.num_nodes("author"), queries, replace=False).tolist()
     best_times((over, fresh), rows[:50])
     parts = [[statistics.mean(times) for times in best_times((over, fresh), rows[i::PARTS])] for i in range(PARTS)]
@@ -160,7 +160,9 @@ def draw(costs: Sequence[Cost], target: Path) -> None:
             percents, times = [100 * cost.share for cost in own], [cost.times for cost in own]
             axes.errorbar(percents, times, yerr=spread, color=colour, marker=mark, ms=4, capsize=2, label=path)
         axes.axhline(1.0, color=COLOURS[-1], linewidth=0.8, label="rebuilt")
-        axes.axvline(100 * SHARE, color=COLOURS[-1], linewidth=0.8, linestyle=":", label="the base is made anew")
+        axes.axvline(
+            100 * COMPACTION_SHARE, color=COLOURS[-1], linewidth=0.8, linestyle=":", label="the base is made anew"
+        )
         axes.set_xscale("log")
         axes.set_xticks([100 * share for share in SHARES], [f"{100 * share:g}" for share in SHARES])
         axes.minorticks_off()
@@ -186,7 +188,7 @@ def main() -> None:
     every: list[Cost] = []
     for path in PATHS if options.queries else ():
         live = LiveGraph(hin, share=float("inf"))
-        live.fit(PathSim(path))
+        live.attach(PathSim(path))
         costs = [measure_share(live, path, share, options.queries, rng) for share in SHARES]
         for cost in costs:
             print(json.dumps(asdict(cost) | {"times": round(cost.times, 2)}), flush=True)

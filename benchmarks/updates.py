@@ -2,7 +2,7 @@
 
 `python benchmarks/updates.py` offers 10,000 updates a minute to a store of a million edges for two minutes, beside 8
 readers, in stretches that take turns with stretches of the same readers alone. Most updates are one edge, drawn as the
-graph has them; every tenth is an exchange that the readers watch (tests/live/tearing.py). `--service` does it over
+graph has them; every tenth is an exchange that the readers watch (tests/live/isolation.py). `--service` does it over
 HTTP, with the service in a process of its own. `--torn` takes the protection away, to show that the watching finds it.
 """
 
@@ -23,7 +23,7 @@ import numpy as np
 from powerlaw import powerlaw
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from tests.live.tearing import MEASURE, Exchange, Seen, Watcher, see, unprotected
+from tests.live.isolation import MEASURE, Exchange, Seen, Watcher, see, unprotected
 
 from neupath import HIN, PathSim
 from neupath.client import Client
@@ -64,7 +64,7 @@ class Direct(Caller):
         return self._live.update(update)
 
     def search(self, author: int) -> None:
-        self._live.view().fit(PathSim(PATH)).top_k(author, k=10, threads=1)
+        self._live.view().scorer(PathSim(PATH)).top_k(author, k=10, threads=1)
 
     def see(self, authors: tuple[Id, Id]) -> Seen:
         return see(self._live, authors)
@@ -221,8 +221,8 @@ def measure_store(store: Path, hin: HIN, options: argparse.Namespace) -> dict[st
         with serve(store) as url:
             return measure(lambda: Remote(url, hin.num_nodes("venue")), hin, options)
     with LiveStore(store) as live:
-        live.fit(PathSim(PATH))
-        live.fit(MEASURE)
+        live.attach(PathSim(PATH))
+        live.attach(MEASURE)
         return measure(lambda: Direct(live), hin, options)
 
 

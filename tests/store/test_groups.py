@@ -100,7 +100,7 @@ def test_random_groups_leave_memory_and_disk_the_same(tmp_path: Path) -> None:
     path = write_store(mixed_graph(), tmp_path / "s")
     done, refused = 0, 0
     with LiveStore(path) as live:
-        live.fit(npth.PathSim("p-q-p"))
+        live.attach(npth.PathSim("p-q-p"))
         for _ in range(25):
             hin = live.view().hin
             outcomes = live._update_many([random_update(rng, hin) for _ in range(4)])

@@ -2,8 +2,8 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypedDict, Unpack, overload
 
@@ -33,8 +33,22 @@ Many = list[Id] | list[str] | list[int] | tuple[Id, ...] | NDArray[Any]
 
 # ---- Following a live graph ----------------------------------------------------------------------
 # The live graph calls `Scorer.updater` and `Scorer.as_pathsims`, so it needs to know neither the models nor torch.
-EdgeWeight = tuple[Relation, int, int, float]
-"""The new weight of an edge: relation, source row, target row, weight; 0 removes the edge."""
+RowEdge = tuple[Relation, int, int, float]
+"""An edge by rows: relation, source row, target row, new weight; 0 removes the edge."""
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """One version of a live graph by rows: the new weights of edges, and new nodes at the end of their types.
+
+    It is the third of the four shapes of an update; see `neupath.store.update`.
+    """
+
+    version: int
+    edges: Sequence[RowEdge]
+    nodes: Mapping[str, Nodes] = field(default_factory=dict)
+
+
 Binding = Callable[[HIN], "Scorer"]
 """Returns the scorer over the version of a graph for which the binding was made."""
 
@@ -43,8 +57,8 @@ class Updater(ABC):
     """What a learned scorer computes from a live graph, updated where a change reaches it."""
 
     @abstractmethod
-    def apply(self, hin: HIN, edges: Sequence[EdgeWeight]) -> None:
-        """Update to a graph with these edges changed, and perhaps new nodes at the end of their types."""
+    def apply(self, hin: HIN, change: RowChange) -> None:
+        """Update to a graph after a change."""
 
     @abstractmethod
     def snapshot(self) -> Binding:

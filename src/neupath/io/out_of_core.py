@@ -42,7 +42,7 @@ from neupath.io.sources import (
     to_weights,
     unknown_end,
 )
-from neupath.store import BulkWriter, Entries, StoreLayout, fetch, fetch_entries, new_store, node_table, write_store
+from neupath.store import BulkWriter, StoreLayout, Triplets, fetch, fetch_entries, new_store, node_table, write_store
 from neupath.store.bulk_writer import BATCH
 from neupath.store.database import run, run_on
 
@@ -577,7 +577,7 @@ def _write_nodes(writer: BulkWriter, staging: Staging, number: int, node_type: S
 
 
 # ---- Parallel edges ------------------------------------------------------------------------------
-def merge(batches: Iterable[Entries], duplicates: Duplicates) -> Iterator[Entries]:
+def merge(batches: Iterable[Triplets], duplicates: Duplicates) -> Iterator[Triplets]:
     """Yield every pair of ends once, with the sum of its weights (`count`) or else the first weight.
 
     `batches` are sorted by ends. Weights add up in the order of the stream. Edges of weight 0 are dropped.
@@ -586,7 +586,7 @@ def merge(batches: Iterable[Entries], duplicates: Duplicates) -> Iterator[Entrie
     >>> [w.tolist() for _, _, w in merge([(ends, ends, weights), (ends, ends, weights)], "count")]
     [[], [], [3.0]]
     """
-    last: Entries = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    last: Triplets = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     for batch in batches:
         sources, targets, weights = (np.concatenate(both) for both in zip(last, batch, strict=True))
         if not len(sources):
@@ -601,19 +601,19 @@ def merge(batches: Iterable[Entries], duplicates: Duplicates) -> Iterator[Entrie
     yield _positive(*last)
 
 
-def _positive(sources: Rows, targets: Rows, weights: Floats) -> Entries:
+def _positive(sources: Rows, targets: Rows, weights: Floats) -> Triplets:
     positive = weights > 0
     return sources[positive], targets[positive], weights[positive]
 
 
-def _merged(staging: Staging, edges: KeyedEdges, duplicates: Duplicates) -> Iterator[Entries]:
+def _merged(staging: Staging, edges: KeyedEdges, duplicates: Duplicates) -> Iterator[Triplets]:
     """Yield the edges of a relation, each once; raise if the weights of parallel edges add up to infinity."""
     for entries in merge(_entries(staging, edges), duplicates):
         check_sums(edges.relation, entries[2])
         yield entries
 
 
-def _entries(staging: Staging, edges: KeyedEdges) -> Iterator[Entries]:
+def _entries(staging: Staging, edges: KeyedEdges) -> Iterator[Triplets]:
     done = 0
     for entries in fetch_entries(staging.connection, f"SELECT source, target, weight FROM {edges.query}"):
         yield entries

@@ -1,6 +1,12 @@
-"""The live graph: half-path matrices that follow every edge, exact at once, over a store or in memory alone."""
+"""The graph in memory that follows updates: scores are exact after every one, without a rebuild.
 
-from neupath.live.live_graph import LiveGraph, LiveStore
-from neupath.live.state import View
+`LiveGraph` holds the newest version, `LiveStore` the same over a store on disk. `attach` lets a measure or a model
+follow the updates. `view` returns a version that never changes, and `View.scorer` the scorer over it. `propagation`
+finds the entries of a half-path matrix that an edge changes, and `live_product` keeps them by version.
 
-__all__ = ["LiveGraph", "LiveStore", "View"]
+May import measures, engine, store, graph, _runtime and errors.
+"""
+
+from neupath.live.live_graph import LiveGraph, LiveScorer, LiveStore, View
+
+__all__ = ["LiveGraph", "LiveScorer", "LiveStore", "View"]

@@ -14,7 +14,7 @@ from neupath.graph.nodes import Nodes
 NOWHERE = np.iinfo(np.int64).max
 
 
-class RowArrays(NamedTuple):
+class EdgeArrays(NamedTuple):
     """Rows of edges that change in place: a base of which the weights change, and for each row the edges it lacks."""
 
     indptr: NDArray[Any]
@@ -34,7 +34,7 @@ NORM = np.dtype([("value", np.float64), ("born", VERSION), ("previous", np.int32
 """A norm, the version it holds from, and where the one before it is, or -1."""
 
 
-class LineArrays(NamedTuple):
+class MvccArrays(NamedTuple):
     """The rows of a matrix, or its columns: a base, and entries that replace some of it, each from a version on."""
 
     indptr: NDArray[Any]
@@ -53,11 +53,11 @@ class NormArrays(NamedTuple):
     since: NDArray[Any]
 
 
-class HalfArrays(NamedTuple):
+class ProductArrays(NamedTuple):
     """A half-path matrix by row and by column, with the norms of its rows, over a base of some version."""
 
-    rows: LineArrays
-    columns: LineArrays
+    rows: MvccArrays
+    columns: MvccArrays
     norms: NormArrays
     version: int
 
@@ -84,10 +84,10 @@ _MOST_BYTES = np.iinfo(np.int32).max
 """Bytes of text that one array can hold."""
 
 
-class GrowingColumn:
+class AppendColumn:
     """An Arrow array of integers or texts, and room for more behind it, which those that follow it share.
 
-    >>> column = GrowingColumn(pa.array(["Mike", None]))
+    >>> column = AppendColumn(pa.array(["Mike", None]))
     >>> column.append(pa.array(["Zoe"])).array.to_pylist()
     ['Mike', None, 'Zoe']
     """
@@ -95,15 +95,15 @@ class GrowingColumn:
     def __init__(self, array: pa.Array, room: "_Room | None" = None) -> None:
         self.array, self._room = array, room
 
-    def append(self, more: pa.Array) -> "GrowingColumn":
+    def append(self, more: pa.Array) -> "AppendColumn":
         """Return the column with some values behind it; this one stays as it is."""
         if not _can_grow(self.array, more):
-            return GrowingColumn(pa.concat_arrays([self.array, more]))
+            return AppendColumn(pa.concat_arrays([self.array, more]))
         room = self._room
         if room is None or room.size != len(self.array):  # another has been put behind it since
             room = _Room(self.array)
         room.append(more)
-        return GrowingColumn(room.array(), room)
+        return AppendColumn(room.array(), room)
 
 
 def _can_grow(array: pa.Array, more: pa.Array) -> bool:
@@ -165,10 +165,10 @@ def _texts_of(array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
 
 
 @dataclass(frozen=True)
-class GrowingTable:
+class AppendTable:
     """A table of any columns in parts, each longer than the next, so that few hold many rows and few are copied.
 
-    >>> table = GrowingTable((pa.table({"year": [1999] * 100}),))
+    >>> table = AppendTable((pa.table({"year": [1999] * 100}),))
     >>> for year in range(2000, 2007):
     ...     table = table.append(pa.table({"year": [year]}))
     >>> [len(part) for part in table.parts]
@@ -177,7 +177,7 @@ class GrowingTable:
 
     parts: tuple[pa.Table, ...]
 
-    def append(self, more: pa.Table) -> "GrowingTable":
+    def append(self, more: pa.Table) -> "AppendTable":
         """Return the table with some rows behind it; this one stays as it is."""
         kept = len(self.parts)
         size = len(more)
@@ -185,7 +185,7 @@ class GrowingTable:
             kept -= 1
             size += len(self.parts[kept])
         joined = pa.concat_tables([*self.parts[kept:], more]).combine_chunks()
-        return GrowingTable((*self.parts[:kept], joined))
+        return AppendTable((*self.parts[:kept], joined))
 
     def table(self) -> pa.Table:
         """Return all rows, of which nothing is copied."""
@@ -193,21 +193,21 @@ class GrowingTable:
 
 
 @dataclass(frozen=True)
-class GrowingNodes:
+class AppendNodes:
     """The nodes of a type, to which others can be added without touching them."""
 
     nodes: Nodes
-    ids: GrowingColumn
-    names: GrowingColumn | None
-    attributes: GrowingTable | None
+    ids: AppendColumn
+    names: AppendColumn | None
+    attributes: AppendTable | None
 
     @classmethod
-    def over(cls, nodes: Nodes) -> "GrowingNodes":
-        names = None if nodes.names is None else GrowingColumn(nodes.names)
-        attributes = GrowingTable((nodes.attributes,)) if nodes.attributes.num_columns else None
-        return cls(nodes, GrowingColumn(nodes.ids), names, attributes)
+    def over(cls, nodes: Nodes) -> "AppendNodes":
+        names = None if nodes.names is None else AppendColumn(nodes.names)
+        attributes = AppendTable((nodes.attributes,)) if nodes.attributes.num_columns else None
+        return cls(nodes, AppendColumn(nodes.ids), names, attributes)
 
-    def append(self, more: Nodes) -> "GrowingNodes":
+    def append(self, more: Nodes) -> "AppendNodes":
         """Return the nodes with others of the same type after them, whose ids are known to be new."""
         ids, names = self.ids.append(more.ids), None if self.names is None else self.names.append(more.names)
         attributes = None if self.attributes is None else self.attributes.append(more.attributes)
@@ -218,7 +218,7 @@ class GrowingNodes:
             self.nodes.attributes if attributes is None else attributes.table(),
             True,
         )
-        return GrowingNodes(nodes, ids, names, attributes)
+        return AppendNodes(nodes, ids, names, attributes)
 
 
 def in_one_piece(nodes: Nodes) -> Nodes:

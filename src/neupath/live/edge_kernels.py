@@ -7,7 +7,7 @@ one takes numba longer than the work.
 import numpy as np
 
 from neupath.engine.product_kernels import compiled
-from neupath.live.append_arrays import NOWHERE, RowArrays
+from neupath.live.append_arrays import NOWHERE, EdgeArrays
 
 _BITS = 6
 _LEAST = 1
@@ -17,7 +17,7 @@ _LEAST = 1
 @compiled
 def rows_of(fields):
     """Return rows by their fields."""
-    return RowArrays(fields[0], fields[1], fields[2], fields[3], fields[4], fields[5])
+    return EdgeArrays(fields[0], fields[1], fields[2], fields[3], fields[4], fields[5])
 
 
 @compiled

@@ -1,237 +1,356 @@
-"""Live: a graph in memory that follows its changes, and answers exactly at once."""
+"""The live graph: one writer changes it, any number of readers search versions of it that never change.
 
-import math
-from collections.abc import Mapping, Sequence
+`LiveStore.update` writes an update to disk, or `LiveGraph.update` checks it in memory; either way it becomes a `Change`
+by keys, then a `RowChange`. `LiveGraph.apply` lets the half-path matrices of all attached measures, and the updaters of
+all attached models, follow it, and publishes the next `View`.
+"""
+
+import json
+from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock, RLock, Thread
-from typing import Self
+from types import MappingProxyType
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
 from neupath._runtime.group_commit import GroupCommit
-from neupath.engine.scorer import Scorer
-from neupath.errors import GraphError, WriteError
-from neupath.graph.hin import HIN
-from neupath.graph.nodes import Nodes, Rows
-from neupath.graph.schema import Relation
-from neupath.live.append_arrays import GrowingColumn, HalfArrays, in_one_piece
-from neupath.live.propagation import LiveMatrices
-from neupath.live.state import RowChange, State, View, key_of
+from neupath.engine.scorer import Binding, RowChange, RowEdge, Scorer, Updater
+from neupath.engine.topk import Ranking, borrow_scratch, in_blocks, return_scratch
+from neupath.errors import GraphError, QueryError, WriteError
+from neupath.graph.hin import HIN, Floats
+from neupath.graph.nodes import Mask, Nodes, Rows
+from neupath.graph.schema import Schema
+from neupath.live.append_arrays import AppendColumn, AppendNodes, ProductArrays, in_one_piece
+from neupath.live.live_product import LiveProduct, live_factors
+from neupath.live.propagation import Adjacency, LiveMatrices, both_directions
 from neupath.measures import PathSim
 from neupath.measures.path_measure import PathMeasure
-from neupath.store import Change, Update, open_store
+from neupath.store import Change, Head, Update, Validator, open_store
+
+# ---- Scorer of one version -----------------------------------------------------------------------
+_WORK = 500.0
+"""Additions that a mean query is assumed to need; counting them would cost more than guessing."""
+_ALL = np.zeros(0, dtype=np.bool_)
+MeasureKey = tuple[str, str]
+"""The name and parameters of a measure: equal for measures that score the same."""
+Factors = tuple[ProductArrays, ProductArrays]
+"""The half-path matrices of a measure, from the queries and from the targets to the middle."""
 
 
-# ---- Strangers -----------------------------------------------------------------------------------
-def refuse_strangers(hin: HIN, change: RowChange) -> None:
-    """Refuse relations, types and rows that are not there, and weights that are none."""
-    for node_type, nodes in change.nodes.items():
-        _refuse_columns(hin.nodes[hin.schema.node_type(node_type)], nodes)
-    for relation, row, column, weight in change.edges:
-        if relation not in hin.schema.relations:
-            raise GraphError(f"no relation {str(relation)!r} in this graph (it has {hin.schema.relations})")
-        _refuse_row(hin, change, relation, relation.source, row)
-        _refuse_row(hin, change, relation, relation.target, column)
-        if not (math.isfinite(weight) and weight >= 0):
-            raise GraphError(f"weight {weight} is not allowed; weights are finite numbers above 0, and 0 takes it away")
+class LiveScorer(Scorer):
+    """An attached measure at one version; it scores as the measure fitted to that version from scratch."""
+
+    exact = True
+
+    def __init__(self, measure: PathMeasure, hin: HIN, factors: Factors, version: int, key: MeasureKey) -> None:
+        self.name = measure.name  # type: ignore[misc]
+        self.hin_, self.version, self.key = hin, version, key
+        self.measure = measure
+        """The measure, with its meta-path but without a product."""
+        left, right = factors
+        self._rows, self._columns = left.rows, right.columns
+        self._fields = tuple(tuple(part) for part in (left.rows, right.columns, left.norms, right.norms))
+        self._since_base = version - left.version
+
+    def fit(self, hin: HIN) -> Self:
+        if hin is not self.hin_:
+            raise QueryError(f"this {self.name} belongs to version {self.version} of a live graph; attach a new one")
+        return self
+
+    def additions(self, row: int) -> float | None:
+        """Return about how many additions a query needs, or None where its row has changed since the base."""
+        rows, columns = self._rows, self._columns
+        if row + 1 >= len(rows.indptr) or rows.spans[row] >= 0:
+            return None
+        middles = rows.indices[rows.indptr[row] : rows.indptr[row + 1]]
+        return float((columns.indptr[middles + 1] - columns.indptr[middles]).sum())
+
+    @property
+    def source_type(self) -> str:
+        return self.measure.source_type
+
+    @property
+    def target_type(self) -> str:
+        return self.measure.target_type
+
+    @property
+    def metapath_text(self) -> str:
+        return self.measure.metapath_text
+
+    def params(self) -> dict[str, object]:
+        return self.measure.params()
+
+    def score_rows(self, queries: Rows) -> Floats:
+        from neupath.live import query_kernels as kernels
+
+        scores = np.zeros((len(queries), len(self._targets)))
+        kernels.score_rows(self._fields, int(self.measure.normalisation), self._since_base, queries, scores)
+        return scores
+
+    def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
+        from neupath.live import query_kernels as kernels
+
+        count = len(self._targets)
+        shape = len(queries), min(k, count)
+        best = Ranking(np.empty(shape, dtype=np.int64), np.empty(shape), np.empty(len(queries), dtype=np.int64))
+        mask = _ALL if candidates is None else np.array(candidates)
+        normalisation = int(self.measure.normalisation)
+
+        def search(block: slice) -> None:
+            scratch = borrow_scratch(count)
+            best.sizes[block] = kernels.top_k(
+                self._fields, normalisation, self._since_base, queries[block], skipped[block], mask, scratch,
+                best.rows[block], best.scores[block],
+            )  # fmt: skip
+            return_scratch(scratch)
+
+        in_blocks(search, len(queries), threads, _WORK)
+        return best
 
 
-def _refuse_columns(nodes: Nodes, new: Nodes) -> None:
-    """Refuse nodes that have other columns than those there are; names and attributes that these lack are left out."""
-    for what, own, given in (
-        ("ids", str(nodes.ids.type), str(new.ids.type)),
-        ("names", *("" if names is None else str(names.type) for names in (nodes.names, new.names))),
-        ("attributes", _columns(nodes), _columns(new)),
-    ):
-        if own and own != given:
-            raise GraphError(
-                f"{what} of {nodes.node_type} are {own}, and {given or 'none'} are given; the columns of new nodes are "
-                f"those of the others"
-            )
+@dataclass(frozen=True)
+class View:
+    """One version of a live graph. It never changes, so that readers need no lock.
 
-
-def _columns(nodes: Nodes) -> str:
-    return ", ".join(f"{field.name}: {field.type}" for field in nodes.attributes.schema)
-
-
-def _refuse_row(hin: HIN, change: RowChange, relation: Relation, node_type: str, row: int) -> None:
-    count = len(hin.nodes[node_type]) + (len(change.nodes[node_type]) if node_type in change.nodes else 0)
-    if not 0 <= row < count:
-        raise GraphError(f"an edge of '{relation}' names row {row} of {node_type}, which has {count:,} nodes")
-
-
-# ---- Recent --------------------------------------------------------------------------------------
-RECENT = 100
-"""Versions of a store whose views are kept in memory."""
-BYTES = 1 << 28
-"""What these may hold that the newest does not: where nodes come or go, or the base is made anew, that is much."""
-
-Parts = dict[int, int]
-"""By what tells a part of a view from others for as long as the view is kept: its bytes."""
-
-
-class Recent:
-    """Views by version, each of which shares most of what it holds with the next."""
-
-    def __init__(self) -> None:
-        self._views: dict[int, View] = {}
-        self._own: dict[int, int] = {}
-        """By version: the bytes that no later view holds."""
-        self._newest: Parts = {}
-
-    def __len__(self) -> int:
-        return len(self._views)
-
-    def keep(self, view: View) -> None:
-        """Keep the newest view, and let the oldest go where they are too many or too large."""
-        parts = _parts(view, self._newest)
-        if self._views:
-            last = next(reversed(self._views))
-            self._own[last] = sum(size for part, size in self._newest.items() if part not in parts)
-        self._views[view.version], self._newest = untouched(view), parts
-        while len(self._views) > RECENT or sum(self._own.values()) > BYTES:
-            oldest = next(iter(self._views))
-            self._views.pop(oldest)
-            self._own.pop(oldest, None)
-
-    def find(self, version: int) -> View | None:
-        """Return the view of a version, where it is kept."""
-        found = self._views.get(version)
-        return None if found is None else untouched(found)
-
-
-def untouched(view: View) -> View:
-    """Return the same view with none of its matrices made, so that those who keep it keep little."""
-    if not isinstance(view.hin.matrices, LiveMatrices):
-        return view
-    matrices = copy(view.hin.matrices)
-    matrices._made = {}
-    return replace(view, hin=HIN(view.hin.schema, view.hin.nodes, matrices, view.hin.notes))
-
-
-def _parts(view: View, known: Parts) -> Parts:
-    """Return the bytes of what views share or do not: nodes of a type, the base of all edges, and of each half.
-
-    Those that are `known` of the view before, which is kept, are not counted again.
+    Parameters
+    ----------
+    version : its number; every update makes the next one.
+    hin : the graph at this version.
+    factors : the half-path matrices of the attached measures.
+    models : by the identity of each attached model, what binds it to this version.
     """
-    matrices = view.hin.matrices
-    base = matrices.base if isinstance(matrices, LiveMatrices) else matrices
-    found = {place: size for nodes in view.hin.nodes.values() for place, size in _bytes_of_nodes(nodes, known).items()}
-    found[id(base)] = sum(m.data.nbytes + m.indices.nbytes + m.indptr.nbytes for m in base.values())
-    return found | {id(half.rows.data): _bytes_of_half(half) for halves in view.halves.values() for half in halves}
+
+    version: int
+    hin: HIN
+    factors: Mapping[MeasureKey, Factors]
+    models: Mapping[object, Binding] = field(default_factory=dict)
+
+    def scorer(self, scorer: Scorer) -> Scorer:
+        """Return a measure or a trained model over this version: at once if it is attached, else from scratch."""
+        if isinstance(scorer, PathMeasure) and (key := _key_of(scorer, self.hin)) in self.factors:
+            return LiveScorer(scorer.resolve(self.hin), self.hin, self.factors[key], self.version, key)
+        if scorer.identity is None:
+            return copy(scorer).fit(self.hin)
+        if scorer.identity in self.models:
+            return self.models[scorer.identity](self.hin)
+        parts = scorer.as_pathsims()
+        if parts is None:
+            return scorer.bind(self.hin)
+        return parts.over(self.hin, [self.scorer(PathSim(metapath)) for metapath in parts.metapaths])
+
+    def renew(self, scorer: LiveScorer) -> LiveScorer | None:
+        """Return a scorer of another version at this one, faster than `scorer`; None where it is not attached."""
+        if scorer.key not in self.factors:
+            return None
+        measure = copy(scorer.measure)
+        measure.hin_ = self.hin
+        return LiveScorer(measure, self.hin, self.factors[scorer.key], self.version, scorer.key)
 
 
-def _bytes_of_nodes(nodes: Nodes, known: Parts) -> Parts:
-    """Return the bytes of ids and names by where they lie, since one array may begin like another; and of the rest."""
-    columns = [column for column in (nodes.ids, nodes.names) if column is not None]
-    placed = ((column.buffers()[-1], column) for column in columns)
-    found = {buffer.address: int(column.nbytes) for buffer, column in placed if buffer is not None}
-    return found | {id(nodes): known[id(nodes)] if id(nodes) in known else int(nodes.attributes.nbytes)}
+def _key_of(measure: PathMeasure, hin: HIN) -> MeasureKey:
+    return measure.name, json.dumps(measure.resolve(hin).params())
 
 
-def _bytes_of_half(half: HalfArrays) -> int:
-    return sum(array.nbytes for part in (half.rows, half.columns, half.norms) for array in part)
+# ---- State of the writer -------------------------------------------------------------------------
+class _State:
+    """A base graph, the log of edges changed since, and all that follows them."""
+
+    def __init__(self, hin: HIN, version: int) -> None:
+        self._base = hin
+        self._nodes = {node_type: AppendNodes.over(nodes) for node_type, nodes in hin.nodes.items()}
+        self._num_edges = sum(int(matrix.nnz) for matrix in hin.matrices.values())
+        self._log: list[RowEdge] = []
+        self._adjacency = Adjacency(hin, version, self._log)
+        self._products: dict[MeasureKey, tuple[LiveProduct, LiveProduct]] = {}
+        self._updaters: dict[object, Updater] = {}
+        self.attached: dict[object, Scorer] = {}
+        """By the key of a measure or the identity of a model."""
+        self.view = View(version, hin, MappingProxyType({}))
+
+    @property
+    def share(self) -> float:
+        """Entries changed per entry of the base, in the product or the graph that has most."""
+        changed = len(self._log) / max(1, self._num_edges)
+        return max(changed, *(half.share for halves in self._products.values() for half in halves), 0.0)
+
+    def attach(self, scorer: Scorer) -> None:
+        """Build what a measure or a model needs over the newest version; it follows all later changes."""
+        if isinstance(scorer, PathMeasure):
+            self._attach_measure(scorer)
+        elif scorer.identity is not None and scorer.identity not in self.attached:
+            self._attach_model(scorer)
+
+    def _attach_measure(self, measure: PathMeasure) -> None:
+        key = _key_of(measure, self.view.hin)
+        if key in self._products:
+            return
+        try:
+            fitted = measure.bind(self.view.hin)
+        except GraphError:  # numbers that no float holds; `View.scorer` raises it where it is asked for
+            return
+        factors = live_factors(fitted, self._adjacency)
+        if factors is not None:
+            self._products[key], self.attached[key] = factors, measure
+            self._publish(self.view.version, self.view.hin)
+
+    def _attach_model(self, model: Scorer) -> None:
+        parts = model.as_pathsims()
+        for metapath in parts.metapaths if parts else ():
+            self._attach_measure(PathSim(metapath))
+        updater = None if parts else model.updater(self.view.hin)
+        if updater is not None:
+            self._updaters[model.identity], self.attached[model.identity] = updater, model
+            self._publish(self.view.version, self.view.hin)
+
+    def detach(self, key: object) -> None:
+        followers: tuple[dict[Any, Any], ...] = self._products, self._updaters, self.attached
+        for follower in followers:
+            follower.pop(key, None)
+        self._publish(self.view.version, self.view.hin)
+
+    def apply(self, change: RowChange) -> None:
+        """Follow one change; readers see all of it at once, when the next view is published."""
+        if change.nodes:
+            self._add_nodes(change.nodes)
+        self._log += change.edges
+        edges = both_directions(change.edges)
+        self._adjacency.put(edges)
+        for left, right in self._products.values():
+            for half in (left,) if left is right else (left, right):
+                half.follow(edges, change.version)
+        self._drop_overflown()
+        nodes = {node_type: grown.nodes for node_type, grown in self._nodes.items()}
+        matrices = LiveMatrices(self._base.matrices, self._log, len(self._log), self._adjacency.sizes)
+        hin = HIN(self._base.schema, MappingProxyType(nodes), matrices, self._base.notes)
+        for updater in self._updaters.values():
+            updater.apply(hin, change)
+        self._publish(change.version, hin)
+
+    def _add_nodes(self, new: Mapping[str, Nodes]) -> None:
+        self._nodes |= {node_type: self._nodes[node_type].append(nodes) for node_type, nodes in new.items()}
+        self._adjacency.grow({node_type: len(grown.nodes) for node_type, grown in self._nodes.items()})
+        sizes = self._adjacency.sizes
+        for halves in self._products.values():
+            for half in halves:
+                half.grow(sizes[half.steps[0].step.source], sizes[half.steps[-1].step.target])
+
+    def _drop_overflown(self) -> None:
+        """Detach measures whose norms no float holds: fitting them from scratch says what is wrong."""
+        for key in [key for key, halves in self._products.items() if not all(half.is_finite for half in halves)]:
+            del self._products[key], self.attached[key]
+
+    def _publish(self, version: int, hin: HIN) -> None:
+        factors = {key: (left.arrays, right.arrays) for key, (left, right) in self._products.items()}
+        models = {identity: updater.snapshot() for identity, updater in self._updaters.items()}
+        self.view = View(version, hin, factors, models)
 
 
-# ---- Live ----------------------------------------------------------------------------------------
-SHARE = 0.05
-"""Entries changed for each one of the base from which the base is made anew; docs/live.md says how it was measured."""
-FOLLOWED = 16
-"""Measures of a store that follow its changes."""
+# ---- The live graph ------------------------------------------------------------------------------
+COMPACTION_SHARE = 0.05
+"""Entries changed per entry of the base at which compaction begins; docs/live.md says how it was measured."""
 
 
 class LiveGraph:
-    """A graph whose edges change while it is searched: one writer at a time, any number of readers.
+    """A graph in memory whose edges change while it is searched: one writer at a time, any number of readers.
+
+    What a change brings is kept beside an immutable base. Compaction merges both into a new base, in the background.
+
+    Parameters
+    ----------
+    hin : the graph to begin with.
+    version : its number.
+    share : entries changed per entry of the base at which compaction begins.
 
     >>> from neupath import PathSim, load
-    >>> live = LiveGraph(load("toy"))
-    >>> live.follow(PathSim("author-paper-author"))
-    >>> before = live.view()
-    >>> writes = before.hin.schema.relations[0]
-    >>> live.put([(writes, 0, 3, 1.0)])  # Mike joins a paper of Jim
+    >>> from neupath.store import Edge, Update
+    >>> measure, live = PathSim("author-paper-author"), LiveGraph(load("toy"))
+    >>> before = live.attach(measure)
+    >>> live.update(Update(add_edges=[Edge("writes", "Mike", "Jim-SIGMOD-1")]))
     1
-    >>> [view.fit(PathSim("author-paper-author")).top_k("Mike").ids for view in (before, live.view())]
-    [(), ('Jim',)]
+    >>> before.top_k("Mike").ids, live.view().scorer(measure).top_k("Mike").ids
+    ((), ('Jim',))
     """
 
-    def __init__(self, hin: HIN, version: int = 0, share: float = SHARE) -> None:
-        self._state = State(hin, version)
+    def __init__(self, hin: HIN, version: int = 0, share: float = COMPACTION_SHARE) -> None:
+        self._state = _State(hin, version)
         self._share = share
         self._writing, self._compacting = RLock(), Lock()
         self._since: list[RowChange] = []
+        """The changes since the base."""
+        self._head: Head | None = None
+        """The newest version by keys, which are rows here; None until the first update, and after other changes."""
 
     def view(self) -> View:
-        """Return the graph as it is now; the view never changes."""
+        """Return the newest version."""
         return self._state.view
 
     @property
     def share(self) -> float:
-        """Entries changed for each one of the base, in the half-path matrix that has most."""
+        """Entries changed per entry of the base, in the half-path matrix that has most."""
         return self._state.share
 
-    def follow(self, measure: PathMeasure) -> None:
-        """Keep what a measure needs up to date from now on."""
-        with self._writing:
-            self._state.follow(measure)
+    def attach(self, scorer: Scorer) -> Scorer:
+        """Let a measure or a trained model follow all later changes; return it, ready, over the newest version.
 
-    def forget(self, key: object) -> None:
-        """Follow the measure of a key, or the model of an identity, no longer; views that know it go on to."""
-        with self._writing:
-            self._state.forget(key)
+        Views know it from now on (`view.scorer`). A scorer that cannot follow changes is fitted or bound from scratch
+        to each view instead.
+        """
+        self._attach(scorer)
+        return self.view().scorer(scorer)
 
-    def fit(self, measure: Scorer) -> Scorer:
-        """Return a measure or a trained model over the graph as it is, followed from now on where it can be."""
-        if measure.identity is not None:
-            self.follow_model(measure)
-        if isinstance(measure, PathMeasure):
-            self.follow(measure)
-        return self.view().fit(measure)
-
-    def follow_model(self, model: Scorer) -> None:
-        """Keep what a trained model needs up to date from now on."""
+    def _attach(self, scorer: Scorer) -> None:
         with self._writing:
-            self._state.follow_model(model)
+            self._state.attach(scorer)
 
-    def put(self, edges: Sequence[tuple[object, int, int, float]], nodes: Mapping[str, Nodes] | None = None) -> int:
-        """Set the weights of edges by relation and rows (0 takes one away), and add nodes; return the new version."""
+    def _detach(self, key: object) -> None:
         with self._writing:
-            change = RowChange(self._state.view.version + 1, edges, nodes or {})  # type: ignore[arg-type]
-            refuse_strangers(self._state.view.hin, change)
-            self.apply(change)
+            self._state.detach(key)
+
+    def update(self, update: Update) -> int:
+        """Change edges and add nodes by id, all of it or nothing; return the new version.
+
+        Nodes cannot be removed, since the rows of later nodes would change; a `LiveStore` can.
+        """
+        if update.remove_nodes:
+            raise GraphError("nothing was changed: a live graph without a store cannot remove nodes; use a LiveStore")
+        with self._writing:
+            head = self._head or Head.of(self.view().hin, self.view().version)
+            change = Validator(head).check(update)
+            self.apply(_by_rows(change, self.view().hin.schema, lambda _, keys: keys))
+            head.advance(change)
+            self._head = head
             return change.version
 
     def apply(self, change: RowChange) -> None:
-        """Follow one change, and make the base anew in the background where too much has changed."""
+        """Follow one checked change, and start compaction in the background when much has changed."""
         with self._writing:
             self._state.apply(change)
             self._since.append(change)
+            self._head = None
         if self._state.share > self._share and not self._compacting.locked():
             Thread(target=self.compact, daemon=True).start()
 
     def compact(self) -> None:
-        """Make the base anew while readers and the writer go on, and then take it up."""
+        """Build a new base while readers and the writer go on, then switch to it."""
         with self._compacting:
             with self._writing:
-                view, measures, done = self._state.view, list(self._state.measures.values()), len(self._since)
-                models = list(self._state.models.values())
-            fresh = State(_materialised(view.hin), view.version)
-            for measure in measures:
-                fresh.follow(measure)
-            for model in models:
-                fresh.follow_model(model)
+                view, attached, done = self._state.view, list(self._state.attached.values()), len(self._since)
+            fresh = _State(_materialised(view.hin), view.version)
+            for scorer in attached:
+                fresh.attach(scorer)
             with self._writing:
                 for change in self._since[done:]:
                     fresh.apply(change)
-                for model in self._state.models.values():
-                    fresh.follow_model(model)
-                for measure in self._state.measures.values():
-                    fresh.follow(measure)
-                for key in fresh.followed() - self._state.followed():
-                    fresh.forget(key)
+                for scorer in self._state.attached.values():
+                    fresh.attach(scorer)
+                for key in fresh.attached.keys() - self._state.attached.keys():
+                    fresh.detach(key)
                 self._state, self._since = fresh, self._since[done:]
+                self._head = None  # it would keep the old base in memory
 
 
 def _materialised(hin: HIN) -> HIN:
@@ -239,23 +358,125 @@ def _materialised(hin: HIN) -> HIN:
     return HIN(hin.schema, nodes, dict(hin.matrices), hin.notes)
 
 
-class LiveStore:
-    """A store and its graph in memory: an update is on disk first, and in the next view then.
+def _by_rows(change: Change, schema: Schema, rows_of: Callable[[str, Rows], Rows]) -> RowChange:
+    """Return a change by rows; its relations are objects of `schema`, which compare fastest with themselves."""
+    edges: list[RowEdge] = []
+    for number, changed in change.edges.items():
+        relation = schema.relations[number]
+        sources = rows_of(relation.source, changed.sources).tolist()
+        targets = rows_of(relation.target, changed.targets).tolist()
+        edges += [(relation, *edge) for edge in zip(sources, targets, changed.after.tolist(), strict=True)]
+    return RowChange(change.version, edges, change.nodes())
 
-    It keeps other processes from opening the store, unless it is read-only. Of the measures and models that were
-    fitted, the last `followed` ones follow the changes; each one costs every update a little.
+
+# ---- Cache of recent versions --------------------------------------------------------------------
+MAX_VERSIONS = 100
+"""Versions of a store whose views are kept in memory."""
+MAX_BYTES = 1 << 28
+"""What these may hold that the newest view does not; much where nodes are added or removed, or the base is new."""
+
+Sizes = dict[int, int]
+"""Bytes by part of a view; a part is known by its address, which is unique while the view is kept."""
+
+
+class VersionCache:
+    """The views of recent versions; each shares most of its memory with the next.
+
+    It differs from `engine.cache.LRU` in what it counts: the bytes that no later view shares.
+    """
+
+    def __init__(self) -> None:
+        self._views: dict[int, View] = {}
+        self._own: Sizes = {}
+        """By version: the bytes that no later view holds."""
+        self._newest: Sizes = {}
+
+    def __len__(self) -> int:
+        return len(self._views)
+
+    def add(self, view: View) -> None:
+        """Add the newest view, and drop the oldest ones while they are too many or too large."""
+        sizes = _part_sizes(view, self._newest)
+        if self._views:
+            last = next(reversed(self._views))
+            self._own[last] = sum(size for part, size in self._newest.items() if part not in sizes)
+        self._views[view.version], self._newest = _without_matrices(view), sizes
+        while len(self._views) > MAX_VERSIONS or sum(self._own.values()) > MAX_BYTES:
+            oldest = next(iter(self._views))
+            self._views.pop(oldest)
+            self._own.pop(oldest, None)
+
+    def find(self, version: int) -> View | None:
+        """Return the view of a version, or None."""
+        view = self._views.get(version)
+        return None if view is None else _without_matrices(view)
+
+
+def _without_matrices(view: View) -> View:
+    """Return the same view without the matrices it has computed, so that a cached view holds little."""
+    if not isinstance(view.hin.matrices, LiveMatrices):
+        return view
+    return replace(view, hin=HIN(view.hin.schema, view.hin.nodes, view.hin.matrices.fresh(), view.hin.notes))
+
+
+def _part_sizes(view: View, known: Sizes) -> Sizes:
+    """Return the bytes of all parts of a view; those `known` from the view before are not counted again."""
+    matrices = view.hin.matrices
+    base = matrices.base if isinstance(matrices, LiveMatrices) else matrices
+    sizes = {part: size for nodes in view.hin.nodes.values() for part, size in _node_sizes(nodes, known).items()}
+    sizes[id(base)] = sum(m.data.nbytes + m.indices.nbytes + m.indptr.nbytes for m in base.values())
+    halves = (half for factors in view.factors.values() for half in factors)
+    arrays = {id(half.rows.data): (*half.rows, *half.columns, *half.norms) for half in halves}
+    return sizes | {part: sum(array.nbytes for array in own) for part, own in arrays.items()}
+
+
+def _node_sizes(nodes: Nodes, known: Sizes) -> Sizes:
+    """Return the bytes of ids and names by their address, since arrays share buffers; and of the attributes."""
+    columns = ((column.buffers()[-1], column) for column in (nodes.ids, nodes.names) if column is not None)
+    sizes = {buffer.address: int(column.nbytes) for buffer, column in columns if buffer is not None}
+    return sizes | {id(nodes): known[id(nodes)] if id(nodes) in known else int(nodes.attributes.nbytes)}
+
+
+# ---- The live graph of a store -------------------------------------------------------------------
+MAX_ATTACHED = 16
+
+
+class LiveStore:
+    """A store and its live graph: an update is on disk first, and in the next view then.
+
+    It keeps other processes from opening the store, unless it is read-only. The measures and models attached last
+    follow the changes; each one costs every update a little.
+
+    Parameters
+    ----------
+    path : the folder of the store.
+    share : as for `LiveGraph`.
+    max_attached : how many measures and models follow the changes; the one attached longest ago is detached.
+    read_only : take no updates, and let other processes open the store.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from neupath import load
+    >>> from neupath.store import write_store
+    >>> with TemporaryDirectory() as parent, LiveStore(write_store(load("toy"), parent + "/toy.store")) as live:
+    ...     live.attach(PathSim("APVPA")).top_k("Mike", k=1).ids
+    ('Bob',)
     """
 
     def __init__(
-        self, path: str | Path, share: float = SHARE, *, followed: int = FOLLOWED, read_only: bool = False
+        self,
+        path: str | Path,
+        share: float = COMPACTION_SHARE,
+        *,
+        max_attached: int = MAX_ATTACHED,
+        read_only: bool = False,
     ) -> None:
         self.store = open_store(path)
         self.read_only = read_only
-        self._share, self._followed = share, followed
-        self._fitted: dict[object, Scorer] = {}
-        self._following = Lock()
-        self._recent = Recent()
-        self._grouped: GroupCommit[Update, int] = GroupCommit(self._update_many)
+        self._share, self._max_attached = share, max_attached
+        self._attached: dict[object, Scorer] = {}
+        self._attaching = Lock()
+        self._recent = VersionCache()
+        self._commit: GroupCommit[Update, int] = GroupCommit(self._update_many)
         try:
             if not read_only:
                 self.store.hold()
@@ -271,98 +492,84 @@ class LiveStore:
         self.close()
 
     def close(self) -> None:
-        """Let other processes have the store; views can still be read."""
+        """Let other processes open the store; views stay readable."""
         self.store.close()
 
     def _open(self) -> None:
-        """Read the graph from the store, with the keys of its nodes."""
+        """Read the newest version from disk."""
         facts, hin, keys = self.store.keyed()
-        self._keys = {node_type: GrowingColumn(pa.array(found)) for node_type, found in keys.items()}
+        self._keys = {node_type: AppendColumn(pa.array(own)) for node_type, own in keys.items()}
         graph = LiveGraph(hin, facts.version, self._share)
-        with self._following:
-            for fitted in self._fitted.values():
-                graph.follow(fitted) if isinstance(fitted, PathMeasure) else graph.follow_model(fitted)
+        with self._attaching:
+            for scorer in self._attached.values():
+                graph._attach(scorer)
             self.graph, self.facts = graph, facts
-        self._recent.keep(self.view())
+        self._recent.add(self.view())
 
     def view(self, as_of: int | None = None) -> View:
-        """Return the graph as it is now, or as it was at a version; a view never changes.
-
-        The last versions are in memory; an older one that the store has retained is read from disk.
-        """
+        """Return the newest version, or the one numbered `as_of`: from memory if it is recent, else from disk."""
         newest = self.graph.view()
         if as_of is None or as_of == newest.version:
             return newest
         return self._recent.find(as_of) or View(as_of, self.store.hin(as_of), {})
 
-    def fit(self, scorer: Scorer) -> Scorer:
-        """Return a measure or a trained model over the graph as it is, followed from now on where it can be."""
-        self.follow(scorer)
-        return self.view().fit(scorer)
+    def attach(self, scorer: Scorer) -> Scorer:
+        """Let a measure or a trained model follow all later updates; return it, ready, over the newest version."""
+        if not self.read_only:
+            if isinstance(scorer, PathMeasure):
+                self._attach(_key_of(scorer, self.view().hin), scorer)
+            elif scorer.identity is not None:
+                self._attach_model(scorer)
+        return self.view().scorer(scorer)
 
-    def follow(self, scorer: Scorer) -> None:
-        """Keep what a measure or a model needs up to date from now on, where that can be done."""
-        if self.read_only:
+    def _attach_model(self, model: Scorer) -> None:
+        parts = model.as_pathsims()
+        if parts is None:
+            self._attach(model.identity, model)
             return
-        if isinstance(scorer, PathMeasure):
-            self._follow(key_of(scorer, self.view().hin), scorer)
-        elif (parts := scorer.as_pathsims()) is not None:
-            for metapath in parts.metapaths:
-                self.follow(PathSim(metapath))
-        elif scorer.identity is not None:
-            self._follow(scorer.identity, scorer)
+        for measure in map(PathSim, parts.metapaths):
+            self._attach(_key_of(measure, self.view().hin), measure)
 
-    def _follow(self, key: object, fitted: Scorer) -> None:
-        """Follow what is asked for, and let go what was asked for longest ago."""
-        with self._following:
-            self.graph.fit(fitted)
+    def _attach(self, key: object, scorer: Scorer) -> None:
+        with self._attaching:
+            self.graph._attach(scorer)
             view = self.view()
-            if key not in view.halves and key not in view.models:  # it has to be fitted anew to each version
+            if key not in view.factors and key not in view.models:  # it cannot follow changes
                 return
-            self._fitted[key] = self._fitted.pop(key, fitted)
-            while len(self._fitted) > self._followed:
-                oldest = next(iter(self._fitted))
-                del self._fitted[oldest]
-                self.graph.forget(oldest)
+            self._attached[key] = self._attached.pop(key, scorer)
+            while len(self._attached) > self._max_attached:
+                oldest = next(iter(self._attached))
+                del self._attached[oldest]
+                self.graph._detach(oldest)
 
     def update(self, update: Update) -> int:
-        """Write an update, all or nothing, and follow it; return the new version.
+        """Write an update, all of it or nothing, and follow it; return the new version.
 
-        Batches of threads that wait for each other go to disk together, each as a version of its own.
+        It is durable when this returns. Updates of concurrent threads share one commit, each as its own version.
         """
         if self.read_only:
-            raise WriteError(f"the store {self.store.folder} was opened to be read only; nothing was changed")
-        return self._grouped(update)
+            raise WriteError(f"the store {self.store.folder} was opened read-only; nothing was changed")
+        return self._commit(update)
 
     def _update_many(self, updates: list[Update]) -> list[int | BaseException]:
         outcomes = self.store.update_many(updates)
         for change in outcomes:
             if isinstance(change, Change):
-                self._follow_change(change)
+                self._follow(change)
         return [change.version if isinstance(change, Change) else change for change in outcomes]
 
-    def _follow_change(self, change: Change) -> None:
+    def _follow(self, change: Change) -> None:
         newest = self.view().version
-        if change.version <= newest:  # it was read together with one before it
+        if change.version <= newest:  # an earlier change of the group read the store, with this one in it
             return
-        if change.removed_nodes or change.version > newest + 1:  # rows behind a node that went are others
+        if change.removed_nodes or change.version > newest + 1:  # rows after a removed node are others
             self._open()
-        else:
-            self.graph.apply(self._by_row(change))
-            self.facts = change.facts
-            self._recent.keep(self.view())
-
-    def _by_row(self, change: Change) -> RowChange:
+            return
         for node_type, keys in change.keys().items():
             self._keys[node_type] = self._keys[node_type].append(pa.array(keys))
-        relations = self.graph.view().hin.schema.relations
-        edges = []
-        for number, changed in change.edges.items():
-            relation = relations[number]
-            sources = self._rows(relation.source, changed.sources).tolist()
-            targets = self._rows(relation.target, changed.targets).tolist()
-            edges += [(relation, *edge) for edge in zip(sources, targets, changed.after.tolist(), strict=True)]
-        return RowChange(change.version, edges, change.nodes(), distinct=True)
+        self.graph.apply(_by_rows(change, self.view().hin.schema, self._rows))
+        self.facts = change.facts
+        self._recent.add(self.view())
 
     def _rows(self, node_type: str, keys: Rows) -> Rows:
         return np.searchsorted(self._keys[node_type].array.to_numpy(), keys)

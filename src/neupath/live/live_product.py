@@ -1,50 +1,54 @@
-"""Plans: which half-path matrices a measure multiplies, so that they can follow the edges."""
+"""Half-path matrices that follow edges under multi-version concurrency control (MVCC).
+
+One writer sets entries from a version on. The entries they replace stay, so that readers of older versions go on.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from neupath.engine.products import Chain
+from neupath.engine.scorer import RowEdge
 from neupath.graph.hin import Csr, Floats, freeze
-from neupath.graph.metapath import MetaPath, Step
 from neupath.graph.nodes import Rows
 from neupath.live import version_kernels as kernels
-from neupath.live.append_arrays import ENTRY, NEVER, NORM, VERSION, HalfArrays, LineArrays, NormArrays, grown
-from neupath.live.propagation import Adjacency, LiveStep, Pair, StepScaling, reach_of
-from neupath.measures import DWPC, PCRW, HeteSim, JoinSim, PathCount, PathSim
-from neupath.measures.path_measure import PathMeasure
+from neupath.live.append_arrays import ENTRY, NEVER, NORM, VERSION, MvccArrays, NormArrays, ProductArrays, grown
+from neupath.live.propagation import Adjacency, LiveStep, propagation_of
+from neupath.measures.path_measure import PathMeasure, reversed_legs
 
-# ---- LiveLines -----------------------------------------------------------------------------------
-_FIRST = 64
+# ---- Matrix by version ---------------------------------------------------------------------------
+_INITIAL_ROOM = 64
 """Entries that there is room for at first."""
 _EMPTY = np.array((0, 0.0, NEVER, NEVER), dtype=ENTRY)
 
 
-class LiveLines:
-    """Lines that one writer changes while any number of readers read `arrays`, each as of its own version."""
+class MvccMatrix:
+    """The lines of a sparse matrix, its rows or its columns. One writer sets entries; readers see their version.
+
+    `arrays` is what readers use.
+    """
 
     def __init__(self, base: Csr) -> None:
         frozen = freeze(base)
         spans = np.full(base.shape[0], -1, dtype=np.int64)
         matrix = frozen.indptr, frozen.indices, frozen.data, np.full(base.nnz, NEVER, dtype=VERSION)
         self._used = 0
-        self._take(LineArrays(*matrix, spans, np.full(_FIRST, _EMPTY)), spans.copy())
+        self._use(MvccArrays(*matrix, spans, np.full(_INITIAL_ROOM, _EMPTY)), spans.copy())
 
-    def _take(self, written: LineArrays, spans: Rows) -> None:
-        """Go on with some arrays; `spans` are those that readers see, who are not disturbed by what is written."""
+    def _use(self, written: MvccArrays, spans: Rows) -> None:
+        """Continue with other arrays; readers get their own `spans`, which change only when entries are complete."""
         self._written, self.fields = written, tuple(written)
         self.arrays = written._replace(spans=spans)
 
     def grow(self, count: int) -> None:
-        """Make room for new lines, which are empty yet."""
+        """Add empty lines, up to `count`."""
         written = self._written._replace(spans=grown(self._written.spans, count, -1))
-        self._take(written, grown(self.arrays.spans, count, -1))
+        self._use(written, grown(self.arrays.spans, count, -1))
 
     def put(self, lines: Rows, places: Rows, values: Floats, version: int) -> tuple[Floats, int]:
-        """Set entries by line and place, both ascending, from a version on; 0 takes one away.
+        """Set entries by line and place, both ascending, from a version on; 0 removes one.
 
-        Returns what they were, and how many were others.
+        Returns the old values, and how many of them differed.
         """
         old = np.empty(len(lines))
         done, changed = 0, 0
@@ -52,108 +56,103 @@ class LiveLines:
             done, self._used, more = kernels.write(self.fields, self._used, lines, places, values, old, version, done)
             changed += more
             if done < len(lines):
-                self._lengthen()
+                self._extend()
         self.arrays.spans[lines] = self._written.spans[lines]
         return old, changed
 
     def differences(self, line: int, places: Rows, values: Floats) -> tuple[Rows, Floats]:
-        """Return where a line is to be another than it is, with the new values."""
+        """Return the places at which a line differs from given values, with these."""
         changed, wanted = kernels.differences(self._written, line, places, values)
         return changed, wanted
 
-    def _lengthen(self) -> None:
-        """Go on in longer arrays, and in a copy of the spans: the old must not lead readers past their arrays' end."""
+    def _extend(self) -> None:
+        """Continue in longer arrays with a copy of the spans: the old ones must not lead past the old arrays' end."""
         longer = grown(self._written.entries, 2 * len(self._written.entries), _EMPTY)
-        self._take(self._written._replace(entries=longer), self.arrays.spans.copy())
+        self._use(self._written._replace(entries=longer), self.arrays.spans.copy())
 
 
-# ---- LiveNorms -----------------------------------------------------------------------------------
-_MOST = 1024
+# ---- Norms by version ----------------------------------------------------------------------------
+_MAX_NORMS = 1024
 """Norms beside the base; more would be far apart in memory, and a new base costs little for each of so many."""
 
 
-class LiveNorms:
-    """Norms that one writer changes with the entries of their rows, while any number of readers read `arrays`."""
+class MvccNorms:
+    """‖row‖² of every row. One writer updates them; readers use `arrays` and see their version."""
 
-    def __init__(self, base: Floats, rows: LineArrays) -> None:
-        self._take(_without_changes(base.copy(), _MOST))
+    def __init__(self, base: Floats, rows: MvccArrays) -> None:
+        self._use(_without_changes(base.copy(), _MAX_NORMS))
         self._used = 0
-        self.are_held = True
+        self.are_finite = True
         """Whether floats have held all norms so far; where they have not, a measure refuses to be fitted."""
         self._whole = kernels.find_whole(rows.indptr, rows.data, base)
 
-    def _take(self, arrays: NormArrays) -> None:
-        """Go on with some arrays, of which readers are not disturbed by what is written."""
+    def _use(self, arrays: NormArrays) -> None:
         self.arrays, self._fields = arrays, tuple(arrays)
 
     def grow(self, count: int) -> None:
-        """Make room for new rows, which are empty yet."""
+        """Add empty rows, up to `count`."""
         base, heads = grown(self.arrays.base, count, 0), grown(self.arrays.heads, count, -1)
-        self._take(self.arrays._replace(base=base, heads=heads))
+        self._use(self.arrays._replace(base=base, heads=heads))
         self._whole = grown(self._whole, count, 1)
 
     def put(self, fields: tuple[object, ...], rows: Rows, old: Floats, new: Floats, version: int) -> None:
-        """Follow entries that changed, by row, from a version on; `fields` are those of the rows as they are now."""
-        if self._used + len(rows) > len(self.arrays.since):
-            self._fold(len(rows))
-        written, held = kernels.renew(self._fields, self._whole, fields, rows, old, new, self._used, version)
-        self.are_held &= held
+        """Follow entries that changed, by row, from a version on; `fields` are those of the newest rows."""
+        if self._used + len(rows) > len(self.arrays.since):  # a new base; readers of older versions keep theirs
+            self._use(_without_changes(kernels.newest(self.arrays), max(_MAX_NORMS, len(rows))))
+            self._used = 0
+        written, finite = kernels.renew(self._fields, self._whole, fields, rows, old, new, self._used, version)
+        self.are_finite &= finite
         self.arrays.heads[written] = np.arange(self._used, self._used + len(written))
         self._used += len(written)
-
-    def _fold(self, wanted: int) -> None:
-        """Take all norms as they are for a new base; readers of older versions keep theirs."""
-        self._take(_without_changes(kernels.newest(self.arrays), max(_MOST, wanted)))
-        self._used = 0
 
 
 def _without_changes(base: Floats, room: int) -> NormArrays:
     return NormArrays(base, np.full(len(base), -1, dtype=np.int32), np.zeros(room, dtype=NORM))
 
 
-# ---- LiveHalf ------------------------------------------------------------------------------------
-class LiveHalf:
-    """W = S1·S2·…·Sl over live steps: what an edge reaches is computed anew, and what differs is kept as entries.
+# ---- Half-path matrix ----------------------------------------------------------------------------
+class LiveProduct:
+    """W = S1·S2·…·Sl over live steps: entries that an edge reaches are computed again, and those that differ are set.
 
-    Nothing is ever computed from an older value where that could round, so that no rounding adds up.
+    An entry is never computed from its old value where that could round, so that rounding errors do not add up.
     """
 
     def __init__(self, steps: Sequence[LiveStep], base: Csr, transposed: Csr, norms: Floats, version: int) -> None:
         self.steps, self._version = steps, version
-        self._size, self._written = max(1, base.nnz), 0
-        self._rows, self._columns = LiveLines(base), LiveLines(transposed)
-        self._norms = LiveNorms(norms, self._rows.arrays)
-        self._reach = reach_of(steps)
+        self._size, self._changed = max(1, base.nnz), 0
+        self._rows, self._columns = MvccMatrix(base), MvccMatrix(transposed)
+        self._norms = MvccNorms(norms, self._rows.arrays)
+        self._propagation = propagation_of(steps)
 
     @property
-    def arrays(self) -> HalfArrays:
-        """What readers need, as it is now; what is written later does not disturb them."""
-        return HalfArrays(self._rows.arrays, self._columns.arrays, self._norms.arrays, self._version)
+    def arrays(self) -> ProductArrays:
+        """What readers of the newest version need; later changes do not disturb them."""
+        return ProductArrays(self._rows.arrays, self._columns.arrays, self._norms.arrays, self._version)
 
     @property
     def share(self) -> float:
-        """How many entries were written for each entry of the base."""
-        return self._written / self._size
+        """Entries changed per entry of the base."""
+        return self._changed / self._size
 
     @property
-    def is_held(self) -> bool:
-        """Whether floats have held all that was written so far."""
-        return self._norms.are_held
+    def is_finite(self) -> bool:
+        """Whether floats have held all norms so far."""
+        return self._norms.are_finite
 
     def grow(self, num_rows: int, num_columns: int) -> None:
-        """Make room for new nodes at either end."""
+        """Make room for new nodes at both ends."""
         self._rows.grow(num_rows)
         self._columns.grow(num_columns)
         self._norms.grow(num_rows)
 
-    def follow(self, pairs: Sequence[Pair], version: int) -> None:
-        """Bring up to date what some edges reach: entries where these can be computed alone, and else rows."""
-        if self._reach is not None:
-            entries = self._reach.entries(pairs)
+    def follow(self, edges: Sequence[RowEdge], version: int) -> None:
+        """Update what some edges reach: single entries where these can be computed alone, else whole rows."""
+        if self._propagation is not None:
+            entries = self._propagation.entries(edges)
             if entries is not None:
                 self.write(*entries, version)
             return
-        for row in self._affected(pairs).tolist():
+        for row in self._affected_rows(edges).tolist():
             columns, values = self.steps[0].row(row)
             for step in self.steps[1:]:
                 columns, values = step.multiply(columns, values)
@@ -161,10 +160,10 @@ class LiveHalf:
             self.write(np.full(len(changed), row), changed, wanted, version)
 
     def write(self, rows: Rows, columns: Rows, values: Floats, version: int) -> None:
-        """Set entries, ascending, from a version on; those that are so already are left alone."""
+        """Set entries, ascending, from a version on; those that have the value already stay."""
         since = version - self._version
         if since >= NEVER:
-            raise OverflowError(f"{since:,} versions since the base was made; compact the live graph before it goes on")
+            raise OverflowError(f"{since:,} versions since the base was built; compact the live graph first")
         old, number = self._rows.put(rows, columns, values, since)
         if not number:
             return
@@ -174,68 +173,30 @@ class LiveHalf:
         order = np.lexsort((rows, columns)) if number > 1 else slice(None)
         self._columns.put(columns[order], rows[order], values[order], since)
         self._norms.put(self._rows.fields, rows, old, values, since)
-        self._written += number
+        self._changed += number
 
-    def _affected(self, pairs: Sequence[Pair]) -> Rows:
-        """Return the rows that may change with some edges: those from which a path leads over one of them."""
+    def _affected_rows(self, edges: Sequence[RowEdge]) -> Rows:
+        """Return the rows from which a path leads over one of the edges."""
         rows = np.empty(0, dtype=np.int64)
         for step in reversed(self.steps):
             through = step.reaching(rows) if len(rows) else rows
-            rows = np.union1d(through, step.changed_rows(pairs))
+            rows = np.union1d(through, step.changed_rows(edges))
         return rows
 
 
-# ---- Plans ---------------------------------------------------------------------------------------
-Planned = tuple[tuple[Step, StepScaling], ...]
+def live_factors(measure: PathMeasure, adjacency: Adjacency) -> tuple[LiveProduct, LiveProduct] | None:
+    """Return the half-path matrices of a fitted measure, from the queries and from the targets to the middle.
 
-
-@dataclass(frozen=True)
-class LiveFactors:
-    """The steps from the queries to the middle, and from the targets to it; none where both are the same."""
-
-    left: Planned
-    right: Planned | None
-
-    def build(self, measure: PathMeasure, adjacency: Adjacency) -> tuple[LiveHalf, LiveHalf] | None:
-        """Return both halves over the factors of a fitted measure; nothing where these don't fit into memory."""
-        factors = measure.factors_
-        if isinstance(factors, Chain):
-            return None
-        steps = [LiveStep(adjacency, step, scaling) for step, scaling in self.left]
-        if self.right is None:
-            half = LiveHalf(steps, factors.left, factors.right, factors.left_norms, adjacency.version)
-            return half, half
-        others = [LiveStep(adjacency, step, scaling) for step, scaling in self.right]
-        left = LiveHalf(steps, factors.left, factors.left.T.tocsr(), factors.left_norms, adjacency.version)
-        return left, LiveHalf(others, factors.right.T.tocsr(), factors.right, factors.right_norms, adjacency.version)
-
-
-def plan_of(measure: PathMeasure, metapath: MetaPath) -> LiveFactors | None:
-    """Return the plan of a measure, or nothing for one that has to be fitted anew when the graph changes."""
-    steps = metapath.steps
-    middle = len(steps) // 2
-    if isinstance(measure, PathSim | JoinSim) or (isinstance(measure, PathCount | DWPC) and metapath.is_round_trip):
-        return LiveFactors(_planned(steps[:middle], _scaling(measure)), None)
-    if isinstance(measure, HeteSim) and len(steps) % 2 == 0:
-        left = _planned(steps[:middle], StepScaling(rows=-1.0))
-        return LiveFactors(
-            left, None if metapath.is_round_trip else _mirrored(steps[middle:], StepScaling(columns=-1.0))
-        )
-    if isinstance(measure, PathCount | PCRW | DWPC) and middle:
-        return LiveFactors(_planned(steps[:middle], _scaling(measure)), _mirrored(steps[middle:], _scaling(measure)))
-    return None
-
-
-def _scaling(measure: PathMeasure) -> StepScaling:
-    if isinstance(measure, DWPC):
-        return StepScaling(-measure.damping, -measure.damping)
-    return StepScaling(rows=-1.0) if isinstance(measure, PCRW) else StepScaling()
-
-
-def _planned(steps: tuple[Step, ...], scaling: StepScaling) -> Planned:
-    return tuple((step, scaling) for step in steps)
-
-
-def _mirrored(steps: tuple[Step, ...], scaling: StepScaling) -> Planned:
-    """Return steps as they are walked from the targets."""
-    return tuple((step.reversed(), scaling.reversed()) for step in reversed(steps))
+    None where the measure must be fitted to each version: its halves meet at edges, or their product is too large.
+    """
+    factors, version = measure.factors_, adjacency.version
+    if isinstance(factors, Chain) or not measure.meets_at_nodes(measure.metapath_):
+        return None
+    lefts, rights = measure.half_legs(measure.metapath_)
+    steps = [LiveStep(adjacency, leg) for leg in lefts]
+    if rights is None:
+        half = LiveProduct(steps, factors.left, factors.right, factors.left_norms, version)
+        return half, half
+    others = [LiveStep(adjacency, leg) for leg in reversed_legs(rights)]
+    left = LiveProduct(steps, factors.left, factors.left.T.tocsr(), factors.left_norms, version)
+    return left, LiveProduct(others, factors.right.T.tocsr(), factors.right, factors.right_norms, version)

@@ -4,7 +4,7 @@ import numpy as np
 
 from neupath.engine.product_kernels import compiled
 from neupath.engine.products import LARGEST
-from neupath.live.append_arrays import NEVER, LineArrays, NormArrays
+from neupath.live.append_arrays import NEVER, MvccArrays, NormArrays
 from neupath.live.edge_kernels import base_of, room_for, span_of
 
 # ---- Numba kernels of lines ----------------------------------------------------------------------
@@ -19,7 +19,7 @@ NOW = NEVER - 1
 @compiled
 def lines_of(fields):
     """Return lines by their fields; see `edge_kernels` on why these come as a plain tuple."""
-    return LineArrays(fields[0], fields[1], fields[2], fields[3], fields[4], fields[5])
+    return MvccArrays(fields[0], fields[1], fields[2], fields[3], fields[4], fields[5])
 
 
 @compiled

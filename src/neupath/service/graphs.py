@@ -21,14 +21,13 @@ from neupath.graph.metapath import arrow
 from neupath.graph.summary import Summary, summarise
 from neupath.io import load
 from neupath.learn.registry import choose_measure, load_scorer
-from neupath.live import LiveGraph, LiveStore, View
-from neupath.live.live_scorer import LiveScorer
+from neupath.live import LiveGraph, LiveScorer, LiveStore, View
 from neupath.measures import Combination, Part, PathMeasure, PathSim
 from neupath.service.autocomplete import NameIndex
 from neupath.service.limits import Limits
 from neupath.service.responses import RequestError
 from neupath.service.schemas import NodesQuery
-from neupath.store import Update
+from neupath.store import Edge, Update
 
 
 # ---- Warming -------------------------------------------------------------------------------------
@@ -37,9 +36,9 @@ def load_kernels() -> None:
     hin, measure = load("toy"), PathSim("author-paper-author")
     measure.fit(hin).top_k("Mike")
     live = LiveGraph(hin)
-    live.fit(measure)
-    live.put([(hin.schema.relations[0], 0, 3, 1.0)])
-    live.view().fit(measure).top_k("Mike")
+    live.attach(measure)
+    live.update(Update(add_edges=[Edge("writes", "Mike", "Jim-SIGMOD-1")]))
+    live.view().scorer(measure).top_k("Mike")
 
 
 @contextmanager
@@ -73,7 +72,7 @@ class GraphHandle:
 
     def fit(self, measure: Scorer) -> Scorer:
         """Fit a measure, at once where it follows the changes of a store."""
-        return measure.fit(self.hin) if self.view is None else self.view.fit(measure)
+        return measure.fit(self.hin) if self.view is None else self.view.scorer(measure)
 
     def at(self, as_of: int | None = None) -> "GraphHandle":
         """Return the graph as it is now, or as it was at a version."""
@@ -171,7 +170,7 @@ class StoreHandle:
 
     def follow(self, measure: Scorer) -> GraphHandle:
         """Let a measure or a model follow the changes from now on, and return the graph as it is now."""
-        self._live.follow(measure)
+        self._live.attach(measure)
         return self.at()
 
     def update(self, update: Update) -> int:

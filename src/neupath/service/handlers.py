@@ -29,7 +29,7 @@ from neupath.learn.inference import Inferred, infer
 from neupath.learn.inference.candidates import BUDGET
 from neupath.learn.labels import Pairs, read_pairs
 from neupath.learn.registry import check_model_alone, find_node_type, is_graph_measure
-from neupath.live.live_scorer import LiveScorer
+from neupath.live import LiveScorer
 from neupath.measures import GRAPH_MEASURES, MEASURES, Combination, GraphMeasure, Part, PathMeasure
 from neupath.service.graphs import Ready, ScorerRegistry
 from neupath.service.limits import Limits

@@ -23,15 +23,15 @@ from neupath.store.database import (
     VersionFacts,
     create_tables,
     duckdb,
-    node_columns,
+    node_table,
     run,
     run_on,
     sync,
     write_facts,
     write_marker,
 )
-from neupath.store.edge_matrices import add, edge_sum, node_sum, once
-from neupath.store.snapshots import Entries, Snapshot, map_nodes, seal, write_matrix, write_snapshot, writing_nodes
+from neupath.store.edge_matrices import Triplets, add, edge_sum, node_sum, once
+from neupath.store.snapshots import Snapshot, map_nodes, seal, write_matrix, write_snapshot, writing_nodes
 
 
 # ---- Writing a graph as a new store --------------------------------------------------------------
@@ -72,7 +72,7 @@ def _fill(hin: HIN, folder: Path, progress: Progress) -> None:
     try:
         run(connection, "SET enable_progress_bar = false")
         run(connection, "BEGIN TRANSACTION")
-        create_tables(connection, _layout(hin))
+        create_tables(connection, StoreLayout.of(hin))
         write_facts(connection, _insert(connection, hin, tables, progress))
         run(connection, "COMMIT")
         run(connection, "CHECKPOINT")
@@ -96,29 +96,6 @@ def _insert(connection: Any, hin: HIN, tables: list[pa.Table], progress: Progres
         count += len(sources)
         total = add(total, edge_sum(number, sources, targets, weights))
     return VersionFacts(0, sum(map(len, tables)), count, nodes, total)
-
-
-def _layout(hin: HIN) -> StoreLayout:
-    return StoreLayout(
-        hin.schema,
-        tuple(nodes.names is not None for nodes in hin.nodes.values()),
-        tuple(nodes.attributes.schema for nodes in hin.nodes.values()),
-        hin.notes,
-    )
-
-
-def node_table(ids: pa.Array, names: pa.Array | None, attributes: pa.Table, first: int = 0) -> pa.Table:
-    """Return nodes of a type as their table in the database has them, with keys from `first` on."""
-    count = len(ids)
-    columns = {
-        "key": pa.array(np.arange(first, first + count)),
-        "born": pa.array(np.zeros(count, dtype=np.int64)),
-        "died": pa.nulls(count, pa.int64()),
-        "id": ids,
-        "name": pa.nulls(count, pa.string()) if names is None else names.cast(pa.string()),
-    }
-    columns_of_attributes = (attributes[name] for name in attributes.column_names)
-    return pa.table(columns | dict(zip(node_columns(attributes.num_columns), columns_of_attributes, strict=True)))
 
 
 # ---- Filling a new store a part at a time, with less memory than it has edges --------------------
@@ -147,7 +124,7 @@ class BulkWriter:
         """Lend what takes the nodes of a type, as tables made by `node_table`."""
         return writing_nodes(self._snapshot, number, schema)
 
-    def write_edges(self, number: int, batches: Iterable[Entries]) -> None:
+    def write_edges(self, number: int, batches: Iterable[Triplets]) -> None:
         """Write the edges of a relation, each once and in order of its ends."""
         run(self.connection, "PRAGMA force_compression = 'auto'")
         run(self.connection, f"CREATE TABLE edges_{number} (source BIGINT, target BIGINT, weight DOUBLE)")
@@ -175,7 +152,7 @@ class BulkWriter:
         run(self.connection, f"DETACH {_SCRATCH}")
         run(self.connection, "CHECKPOINT")
 
-    def _entries(self, number: int, relation: Relation) -> tuple[int, Iterator[Entries]]:
+    def _entries(self, number: int, relation: Relation) -> tuple[int, Iterator[Triplets]]:
         """Return how many entries the matrix of a relation has, and these in order."""
         query = f"SELECT source, target, weight FROM edges_{number}"  # noqa: S608
         if not relation.directed:
@@ -194,7 +171,7 @@ def fetch(connection: Any, query: str) -> Iterator[pa.RecordBatch]:
         cursor.close()
 
 
-def fetch_entries(connection: Any, query: str) -> Iterator[Entries]:
+def fetch_entries(connection: Any, query: str) -> Iterator[Triplets]:
     """Yield the sources, targets and weights that a query finds, some at a time."""
     for batch in fetch(connection, query):
         sources, targets, weights = (column.to_numpy(zero_copy_only=False) for column in batch.columns)

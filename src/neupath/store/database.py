@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from neupath.errors import MissingExtraError, SourceError, WriteError, first_line
+from neupath.graph.hin import HIN
 from neupath.graph.schema import Relation, Schema
 
 # ---- Where things lie in a store's folder --------------------------------------------------------
@@ -86,6 +88,16 @@ class StoreLayout:
     notes: tuple[str, ...] = ()
     folded: int = 0
 
+    @classmethod
+    def of(cls, hin: HIN) -> "StoreLayout":
+        """Return the layout of a graph."""
+        return cls(
+            hin.schema,
+            tuple(nodes.names is not None for nodes in hin.nodes.values()),
+            tuple(nodes.attributes.schema for nodes in hin.nodes.values()),
+            hin.notes,
+        )
+
     def to_json(self) -> str:
         return json.dumps(
             {
@@ -150,6 +162,20 @@ def create_tables(connection: Any, layout: StoreLayout) -> None:
 def node_columns(count: int) -> list[str]:
     """Return the names of the attribute columns in the database; the layout holds their own names."""
     return [f"a{number}" for number in range(count)]
+
+
+def node_table(ids: pa.Array, names: pa.Array | None, attributes: pa.Table, first: int = 0) -> pa.Table:
+    """Return nodes of a type as their table in the database has them, with keys from `first` on."""
+    count = len(ids)
+    columns = {
+        "key": pa.array(np.arange(first, first + count)),
+        "born": pa.array(np.zeros(count, dtype=np.int64)),
+        "died": pa.nulls(count, pa.int64()),
+        "id": ids,
+        "name": pa.nulls(count, pa.string()) if names is None else names.cast(pa.string()),
+    }
+    columns_of_attributes = (attributes[name] for name in attributes.column_names)
+    return pa.table(columns | dict(zip(node_columns(attributes.num_columns), columns_of_attributes, strict=True)))
 
 
 def read_layout(connection: Any) -> StoreLayout:

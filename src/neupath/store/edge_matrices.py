@@ -7,9 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
+from neupath._runtime.hashing import mix64
 from neupath.graph.hin import Csr, Floats, freeze
 from neupath.graph.nodes import Id, Mask, Rows
 from neupath.store.database import run
+
+Triplets = tuple[Rows, Rows, Floats]
+"""Entries of a sparse matrix: rows, columns, values; or edges: sources, targets, weights."""
 
 # ---- Sums over all edges and nodes that tell whether one was lost; a change costs only itself, in any order
 _WORD = 1 << 64
@@ -26,15 +30,8 @@ def edge_sum(relation: int, sources: Rows, targets: Rows, weights: Floats) -> in
     bits = np.asarray(weights, dtype=np.float64).view(np.uint64)
     with np.errstate(over="ignore"):
         for part in (sources.astype(np.uint64), targets.astype(np.uint64), bits):
-            mixed = _scattered(mixed + np.uint64(0x9E3779B97F4A7C15) ^ part)
+            mixed = mix64(mixed + np.uint64(0x9E3779B97F4A7C15) ^ part)
         return int(mixed.sum(dtype=np.uint64))
-
-
-def _scattered(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Scatter the bits of 64-bit numbers (the finaliser of splitmix64)."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
 
 
 def add(total: int, more: int, less: int = 0) -> int:
@@ -72,7 +69,7 @@ def from_edges(sources: Rows, targets: Rows, weights: Floats, shape: tuple[int, 
     return freeze(coo_array((values, (rows, columns)), shape=shape).tocsr())
 
 
-def both_ways(sources: Rows, targets: Rows, weights: Floats, directed: bool) -> tuple[Rows, Rows, Floats]:
+def both_ways(sources: Rows, targets: Rows, weights: Floats, directed: bool) -> Triplets:
     """Return edges with those of the other direction, where the relation has none of its own."""
     if directed:
         return sources, targets, weights
@@ -81,7 +78,7 @@ def both_ways(sources: Rows, targets: Rows, weights: Floats, directed: bool) -> 
     return rows, columns, np.concatenate([weights, weights[other]])
 
 
-def once(matrix: Csr, directed: bool) -> tuple[Rows, Rows, Floats]:
+def once(matrix: Csr, directed: bool) -> Triplets:
     """List the edges of a matrix in order, those of an undirected relation once: sources, targets, weights."""
     entries = matrix.tocoo()
     rows, columns, weights = entries.row.astype(np.int64), entries.col.astype(np.int64), entries.data

@@ -20,15 +20,12 @@ import pyarrow.ipc
 
 from neupath._runtime.files import whole_folder
 from neupath.errors import SourceError
-from neupath.graph.hin import Csr, Floats
-from neupath.graph.nodes import Rows
+from neupath.graph.hin import Csr
 from neupath.store.database import SNAPSHOT, sync
-from neupath.store.edge_matrices import to_matrix
+from neupath.store.edge_matrices import Triplets, to_matrix
 
 _MANIFEST = "manifest.json"
 _PARTS = ("indptr", "indices", "data")
-Entries = tuple[Rows, Rows, Floats]
-"""Some entries of a matrix: rows, columns, weights; shape (number of entries,) each."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,7 @@ def seal(folder: Path, shapes: Sequence[tuple[int, ...]], types: int) -> None:
         sync(path)
 
 
-def write_matrix(folder: Path, number: int, shape: tuple[int, int], entries: int, batches: Iterable[Entries]) -> None:
+def write_matrix(folder: Path, number: int, shape: tuple[int, int], entries: int, batches: Iterable[Triplets]) -> None:
     """Write the matrix of a relation from its entries in order, some at a time.
 
     The files are those of a matrix in memory: its indices have 32 bits where they fit.

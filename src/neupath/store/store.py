@@ -184,7 +184,7 @@ class Store:
         with self._lock:
             try:
                 writer = self._open_writer()
-                self._standing = self._standing or Head(writer, self.folder)
+                self._standing = self._standing or Head.read(writer, self.folder)
                 outcomes = write_updates(writer, self.folder, self._standing, updates)
             except BaseException:
                 self.close()  # what could not be written is not in memory either, once it is opened anew

@@ -128,7 +128,7 @@ def _read_lines(path: Path) -> Iterator[tuple[str, Edge | Node]]:
             for row in reader:
                 place = f"{path}, line {reader.line_num}"
                 if None in row or None in row.values():
-                    extra = row.pop(None, [])  # type: ignore[call-overload]
+                    extra = row.pop(None, [])
                     count = sum(value is not None for value in row.values()) + len(extra)
                     raise SourceError(f"{place}: expected {len(columns)} columns as in the header, got {count}")
                 yield place, _edge(row) if has_edges else _node(row)

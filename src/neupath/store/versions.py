@@ -12,14 +12,20 @@ import pyarrow as pa
 from neupath.graph.hin import HIN, Csr, Floats
 from neupath.graph.nodes import Id, Mask, Nodes, Rows
 from neupath.graph.schema import Relation
-from neupath.store.database import StoreLayout, VersionFacts, node_columns, read_facts, read_layout, run
-from neupath.store.edge_matrices import both_ways, from_edges, grown_matrix, overlaid, restricted
+from neupath.store.database import (
+    StoreLayout,
+    VersionFacts,
+    node_columns,
+    node_table,
+    read_facts,
+    read_layout,
+    run,
+)
+from neupath.store.edge_matrices import Triplets, both_ways, from_edges, grown_matrix, overlaid, restricted
 from neupath.store.snapshots import Snapshot, read_snapshot, versions_of
 
+
 # ---- Reading a version of a store as a HIN -------------------------------------------------------
-Edges = tuple[Rows, Rows, Floats]
-
-
 def read_version(connection: Any, folder: Path, version: int | None = None) -> HIN:
     """Return the graph as it was at a version, or as it is."""
     facts = read_facts(connection, version)
@@ -84,12 +90,12 @@ def read_nodes(connection: Any, number: int) -> pa.Table:
     return connection.sql(f"SELECT * FROM nodes_{number} ORDER BY key").to_arrow_table()  # noqa: S608
 
 
-def read_edges(connection: Any, number: int) -> Edges:
+def read_edges(connection: Any, number: int) -> Triplets:
     """Return the edges of a relation as they were folded: sources, targets, weights, by key."""
     return _fetch(connection, f"SELECT source, target, weight FROM edges_{number}", [])  # noqa: S608
 
 
-def read_changes(connection: Any, number: int, after: int, until: int) -> Edges:
+def read_changes(connection: Any, number: int, after: int, until: int) -> Triplets:
     """Return what became of each edge of a relation that changed between two versions."""
     query = """
         SELECT source, target, arg_max("after", version) FROM changes
@@ -98,7 +104,7 @@ def read_changes(connection: Any, number: int, after: int, until: int) -> Edges:
     return _fetch(connection, query, [number, after, until])
 
 
-def _fetch(connection: Any, query: str, values: list[Any]) -> Edges:
+def _fetch(connection: Any, query: str, values: list[Any]) -> Triplets:
     columns = connection.sql(query, params=values).to_arrow_table().columns
     sources, targets, weights = (column.to_numpy() for column in columns)
     return sources, targets, weights
@@ -198,15 +204,27 @@ class Head:
     Only the process that holds the store for writing may have one, since it does not see what others write.
     """
 
-    def __init__(self, connection: Any, folder: Path) -> None:
-        self.layout: StoreLayout = read_layout(connection)
-        self.facts: VersionFacts = read_facts(connection)
-        ((self.changes,),) = run(connection, "SELECT count(*) FROM changes")
-        self._state = read_state(connection, folder, self.layout, self.facts.version)
+    def __init__(self, layout: StoreLayout, facts: VersionFacts, state: Snapshot, changes: int = 0) -> None:
+        self.layout, self.facts, self.changes = layout, facts, changes
+        self._state = state
         self._keys: dict[int, dict[Id, int]] = {}
         self._sizes = [len(table) for table in self._state.nodes]
         self._new: list[dict[int, tuple[Id, str | None]]] = [{} for _ in self._state.nodes]
         self._weights: list[dict[Pair, float]] = [{} for _ in self._state.matrices]
+
+    @classmethod
+    def read(cls, connection: Any, folder: Path) -> "Head":
+        """Read the newest version of a store."""
+        layout, facts = read_layout(connection), read_facts(connection)
+        ((changes,),) = run(connection, "SELECT count(*) FROM changes")
+        return cls(layout, facts, read_state(connection, folder, layout, facts.version), changes)
+
+    @classmethod
+    def of(cls, hin: HIN, version: int) -> "Head":
+        """Return the head of a graph without a store: keys are rows, and counts and checksums are not known."""
+        tables = tuple(node_table(nodes.ids, nodes.names, nodes.attributes) for nodes in hin.nodes.values())
+        state = Snapshot(version, tuple(hin.matrices[relation] for relation in hin.schema.relations), tables)
+        return cls(StoreLayout.of(hin), VersionFacts(version, 0, 0, 0, 0), state)
 
     def columns(self, number: int) -> pa.Schema:
         """Return the columns of the table of a node type."""

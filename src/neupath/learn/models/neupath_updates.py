@@ -9,7 +9,7 @@ from weakref import ref
 import numpy as np
 
 from neupath.engine.product_kernels import compiled
-from neupath.engine.scorer import Binding, EdgeWeight, Updater
+from neupath.engine.scorer import Binding, RowChange, RowEdge, Updater
 from neupath.graph.hin import HIN
 from neupath.graph.schema import Link, Relation
 from neupath.learn.models.class_table import reached
@@ -137,7 +137,7 @@ class LiveFlatGraph:
         first, last, sources, kinds = self._first.snapshot(), self._last.snapshot(), self._sources, self._kinds
         return lambda: FlatGraph(self._start, self._types, first.array, last.array, sources, kinds)
 
-    def put(self, edges: Sequence[EdgeWeight]) -> Ints:
+    def put(self, edges: Sequence[RowEdge]) -> Ints:
         """Let edges come and go; return the nodes whose edges are others now, ascending."""
         wanted: dict[int, dict[int, bool]] = defaultdict(dict)
         for relation, row, column, weight in edges:
@@ -229,12 +229,12 @@ class LiveClasses(Updater):
     def _met(self) -> int:
         return sum(len(layer) for layer in self._table.layers)
 
-    def apply(self, hin: HIN, edges: Sequence[EdgeWeight]) -> None:
+    def apply(self, hin: HIN, change: RowChange) -> None:
         """Refresh what the change reaches; now and then, when too much is wasted or there is no room, everything."""
         if not self._graph.holds(hin) or self._met() > self._most:
             self._begin(hin)
         else:
-            self._refresh(self._graph.put(edges))
+            self._refresh(self._graph.put(change.edges))
 
     def _refresh(self, joined: Ints) -> None:
         """Find the classes of all nodes that a change reaches, given those whose edges are others now."""

@@ -1,4 +1,4 @@
-"""Trained models over a live graph score after any sequence of changes as bound to one made from scratch."""
+"""Attached models score after any sequence of changes as models bound to a graph built from scratch."""
 
 import copy
 import threading
@@ -9,27 +9,21 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-torch = pytest.importorskip("torch", reason="the learn extra is not installed")
+pytest.importorskip("torch", reason="the learn extra is not installed")
 
-import neupath as npth  # noqa: E402
-from neupath import HIN, Edges, NeuPathError, Nodes  # noqa: E402
-from neupath.learn.models import CountPath, NeuPath  # noqa: E402
-from neupath.learn.models import neupath_updates as live_graph
-from neupath.learn.models import neupath_updates as recorded
-from neupath.learn.models.class_table import (
-    ClassTable,
-    Layer,
-)
-from neupath.learn.models.flat_graph import FlatGraph, edge_kinds  # noqa: E402
-from neupath.live import LiveGraph, LiveStore, View  # noqa: E402
-from neupath.live.live_scorer import LiveScorer  # noqa: E402
-from neupath.store import Edge, Node, Update, write_store  # noqa: E402
-from tests.graphs import RELATIONS, hins  # noqa: E402
-from tests.live.test_live import TestChanges, rebuilt  # noqa: E402
+import neupath as npth
+from neupath import HIN, Edges, NeuPathError, Nodes
+from neupath.learn.models import CountPath, NeuPath, neupath_updates
+from neupath.learn.models.class_table import ClassTable, Layer
+from neupath.learn.models.flat_graph import FlatGraph, edge_kinds
+from neupath.live import LiveGraph, LiveScorer, LiveStore, View
+from neupath.store import Edge, Node, Update, write_store
+from tests.graphs import RELATIONS, hins
+from tests.live.comparison import rebuilt, set_edges
 
 WEIGHTS = st.sampled_from([0.0, 0.0, 0.5, 1.0, 3.0])
 LABELS = [(f"a{i}", f"a{j}", (i + j) % 3 / 2) for i in range(5) for j in range(5, 8)]
@@ -69,16 +63,15 @@ def trained() -> list[npth.NeuPath | CountPath]:
 @pytest.fixture(scope="module", autouse=True)
 def little_room() -> Iterator[None]:
     """So little that it runs out and records are folded within a few changes."""
-    names = ((live_graph, "_ROOM", 2), (live_graph, "_WASTE", 1), (recorded, "_MOST_RECORDS", 3))
     with pytest.MonkeyPatch.context() as patch:
-        for module, name, value in names:
-            patch.setattr(module, name, value)
+        for name, value in (("_ROOM", 2), ("_WASTE", 1), ("_MOST_RECORDS", 3)):
+            patch.setattr(neupath_updates, name, value)
         yield
 
 
 def assert_same(view: View, model: NeuPath | CountPath, scratch: HIN) -> None:
     """The same classes in other numbers, and the same scores but for rounding."""
-    found, wanted = view.fit(model), model.bind(scratch)
+    found, wanted = view.scorer(model), model.bind(scratch)
     if isinstance(found, NeuPath):
         for ours, theirs in zip(found.background_, wanted.background_, strict=True):
             pairs = set(zip(flat(found, ours).tolist(), flat(wanted, theirs).tolist(), strict=True))
@@ -104,7 +97,7 @@ class LearnedChanges(RuleBasedStateMachine):
     def start(self, hin: HIN) -> None:
         self.live = LiveGraph(hin, share=float("inf"))
         for model in self.models:
-            self.live.fit(model)
+            self.live.attach(model)
         self.old: list[View] = []
 
     @rule(data=st.data(), number=st.integers(1, 4))
@@ -117,10 +110,10 @@ class LearnedChanges(RuleBasedStateMachine):
                 ends = [data.draw(st.integers(0, size - 1)) for size in sizes]
                 edges[relation, *(ends if relation.directed else sorted(ends))] = data.draw(WEIGHTS)
         changes = [(*edge, weight) for edge, weight in edges.items()]
-        self.live.put(changes[:2])
+        set_edges(self.live, changes[:2])
         if number > 2:
             self.old.append(self.live.view())  # nobody asks it anything before the next change
-            self.live.put(changes[2:])
+            set_edges(self.live, changes[2:])
 
     @rule(node_type=st.sampled_from("abc"), number=st.integers(1, 3))
     def add_nodes_with_an_edge(self, node_type: str, number: int) -> None:
@@ -129,7 +122,7 @@ class LearnedChanges(RuleBasedStateMachine):
         ids = [f"{node_type}{count + i}" for i in range(number)]
         ends = [count if node_type == end else hin.num_nodes(end) - 1 for end in (relation.source, relation.target)]
         edges = [(relation, *ends, 1.0)] if min(ends) >= 0 else []
-        self.live.put(edges, {node_type: Nodes(node_type, pa.array(ids, pa.string()))})
+        set_edges(self.live, edges, {node_type: Nodes(node_type, pa.array(ids, pa.string()))})
 
     @rule()
     def keep_view(self) -> None:
@@ -155,8 +148,13 @@ class LearnedChanges(RuleBasedStateMachine):
 
 
 TestLearnedChanges = LearnedChanges.TestCase
-TestLearnedChanges.settings = settings(TestChanges.settings, max_examples=8, stateful_step_count=7)
-del TestChanges  # it runs where it is from
+TestLearnedChanges.settings = settings(
+    max_examples=8,
+    stateful_step_count=7,
+    deadline=None,
+    phases=(Phase.explicit, Phase.generate),  # to shrink a failure takes minutes
+    suppress_health_check=list(HealthCheck),
+)
 
 
 @pytest.fixture(scope="module")
@@ -165,9 +163,9 @@ def model() -> NeuPath:
 
 
 def test_what_a_change_does_not_reach_is_kept(model: NeuPath, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorded, "_MOST_RECORDS", 100)
+    monkeypatch.setattr(neupath_updates, "_MOST_RECORDS", 100)
     live = LiveGraph(many_stars(50))
-    live.fit(model)
+    live.attach(model)
     refined: list[int] = []
     refine = ClassTable.refine
 
@@ -176,9 +174,9 @@ def test_what_a_change_does_not_reach_is_kept(model: NeuPath, monkeypatch: pytes
         return refine(self, graph, layer, nodes, classes)
 
     monkeypatch.setattr(ClassTable, "refine", counted)
-    live.put([(RELATIONS[0], 0, 2, 1.0)])
+    set_edges(live, [(RELATIONS[0], 0, 2, 1.0)])
     assert refined == [2, 3], "both ends, and then the neighbours of one: a fourth neighbour is no difference if T is 2"
-    live.put([(RELATIONS[0], 0, 2, 5.0)])
+    set_edges(live, [(RELATIONS[0], 0, 2, 5.0)])
     assert refined[2:] == [0, 0], "to a NeuPath a weight is no difference"
 
 
@@ -192,7 +190,7 @@ def many_stars(number: int) -> HIN:
 
 
 def test_old_versions_keep_no_arrays_that_nobody_uses() -> None:
-    numbers = recorded.Recorded(np.arange(1000))
+    numbers = neupath_updates.VersionedArray(np.arange(1000))
     old = []
     for number in range(3):
         numbers.put(np.array([number]), np.array([-1]))
@@ -208,53 +206,55 @@ def test_a_model_that_learns_anew_is_not_taken_for_the_old_one(model: NeuPath) -
     hin = grown_up()
     other = copy.copy(model)
     live = LiveGraph(hin)
-    live.fit(other)
-    assert live.view().fit(other).network_ is model.network_
+    live.attach(other)
+    assert live.view().scorer(other).network_ is model.network_
     other.fit(hin, [(a, b, 1 - score) for a, b, score in LABELS])
-    assert live.view().fit(other).scores("a0").tolist() == other.scores("a0").tolist() != model.scores("a0").tolist()
+    assert live.view().scorer(other).scores("a0").tolist() == other.scores("a0").tolist() != model.scores("a0").tolist()
 
 
 def test_a_model_needs_to_be_trained_on_the_schema(model: NeuPath) -> None:
     with pytest.raises(NeuPathError, match=r"has no graph yet; call fit\(hin\) first"):
-        LiveGraph(grown_up()).fit(NeuPath(device="cpu"))
+        LiveGraph(grown_up()).attach(NeuPath(device="cpu"))
     with pytest.raises(NeuPathError, match="does not have the schema the model was trained on"):
-        LiveGraph(npth.load("toy")).fit(model)
+        LiveGraph(npth.load("toy")).attach(model)
 
 
 def test_rounded_channels_are_followed_as_measures() -> None:
     hin = grown_up()
     rounded = counting(hin, [["r", "near"], ["r", "stay"]], [0.5, 0.5])
     live = LiveGraph(hin)
-    bound = live.fit(rounded)
+    bound = live.attach(rounded)
     assert [type(channel) for channel in bound._channels] == [LiveScorer, LiveScorer]
     assert bound.metapaths() == rounded.metapaths()
-    live.put([(RELATIONS[0], 0, 2, 4.0)])
+    set_edges(live, [(RELATIONS[0], 0, 2, 4.0)])
     scratch = rounded.bind(rebuilt(live.view().hin))
-    assert live.view().fit(rounded).top_k("a0").to_dict() == scratch.top_k("a0").to_dict()
+    assert live.view().scorer(rounded).top_k("a0").to_dict() == scratch.top_k("a0").to_dict()
 
 
 def test_readers_beside_a_writer_see_their_version(model: NeuPath) -> None:
     live, done = LiveGraph(grown_up(), share=float("inf")), threading.Event()
-    live.fit(model)
+    live.attach(model)
     first, second = (RELATIONS[0], 0, 5), (RELATIONS[4], 5, 7)
     states = [[(*first, 0.0), (*second, 0.0)], [(*first, 1.0), (*second, 1.0)], [(*second, 0.0)]]
     expected = {}
     for state in states:
-        version = live.put(state)
+        version = set_edges(live, state)
         expected[version % 3] = model.bind(rebuilt(live.view().hin)).score_rows(np.arange(9))
     assert not np.allclose(expected[1], expected[2])
 
     def write() -> None:
         while not done.is_set():
             for state in states:
-                live.put(state)
+                set_edges(live, state)
 
     writer = threading.Thread(target=write)
     writer.start()
     try:
         for _ in range(60):
             view = live.view()
-            np.testing.assert_allclose(view.fit(model).score_rows(np.arange(9)), expected[view.version % 3], atol=1e-6)
+            np.testing.assert_allclose(
+                view.scorer(model).score_rows(np.arange(9)), expected[view.version % 3], atol=1e-6
+            )
     finally:
         done.set()
         writer.join()
@@ -272,9 +272,9 @@ def test_a_store_follows_models_and_binds_them_anew_when_nodes_go(tmp_path: Path
     updates = [Update(add_nodes=[zoe], add_edges=[own]), Update(remove_nodes=[zoe], remove_edges=[own])]
     with LiveStore(write_store(hin, tmp_path / "s")) as live:
         for model in models:
-            live.fit(model)
+            live.attach(model)
         for update in updates:
             live.update(update)
             for model in models:
                 scratch = model.bind(rebuilt(live.view().hin)).score_rows(np.arange(5))
-                np.testing.assert_allclose(live.view().fit(model).score_rows(np.arange(5)), scratch, atol=1e-6)
+                np.testing.assert_allclose(live.view().scorer(model).score_rows(np.arange(5)), scratch, atol=1e-6)

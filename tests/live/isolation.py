@@ -10,10 +10,9 @@ import numpy as np
 from neupath import PathCount
 from neupath.graph.hin import Floats
 from neupath.graph.nodes import Id, Rows
-from neupath.live import LiveStore
+from neupath.live import LiveScorer, LiveStore
 from neupath.live.append_arrays import NEVER
-from neupath.live.live_product import LiveHalf
-from neupath.live.live_scorer import LiveScorer
+from neupath.live.live_product import LiveProduct
 from neupath.store import Edge, Node, Update
 
 MEASURE = PathCount("author-paper-venue")
@@ -54,7 +53,7 @@ def see(live: LiveStore, authors: tuple[Id, Id]) -> Seen:
     """Return what the newest view knows of two authors."""
     view = live.view()
     rows = np.array([view.hin.find("author", author) for author in authors])
-    return view.version, view.fit(MEASURE).score_rows(rows)
+    return view.version, view.scorer(MEASURE).score_rows(rows)
 
 
 class Watcher:
@@ -101,11 +100,11 @@ def reading_newest() -> AbstractContextManager[object]:
 
 def between_entries(act: Callable[[], object]) -> AbstractContextManager[object]:
     """Act in the middle of every change, after each entry of a half-path matrix that it sets."""
-    write = LiveHalf.write
+    write = LiveProduct.write
 
-    def one_by_one(self: LiveHalf, rows: Rows, columns: Rows, values: Floats, version: int) -> None:
+    def one_by_one(self: LiveProduct, rows: Rows, columns: Rows, values: Floats, version: int) -> None:
         for entry in range(len(rows)):
             write(self, rows[[entry]], columns[[entry]], values[[entry]], version)
             act()
 
-    return patch.object(LiveHalf, "write", one_by_one)
+    return patch.object(LiveProduct, "write", one_by_one)

@@ -1,4 +1,4 @@
-"""A live graph answers after any sequence of changes as one made from scratch."""
+"""A live graph answers after any sequence of changes as one built from scratch."""
 
 import threading
 from pathlib import Path
@@ -15,11 +15,12 @@ from neupath import HIN, Nodes
 from neupath.engine.scorer import Scorer
 from neupath.errors import GraphError, MetaPathError, SourceError, WriteError
 from neupath.graph.hin import digest
-from neupath.live import LiveGraph, LiveStore
+from neupath.live import LiveGraph, LiveScorer, LiveStore
 from neupath.live import live_graph as live_module
-from neupath.live.live_scorer import LiveScorer
+from neupath.live.live_graph import VersionCache
 from neupath.store import Edge, Node, Update, check, write_store
 from tests.graphs import RELATIONS, hins
+from tests.live.comparison import assert_equal, assert_same, rebuilt, set_edges
 
 SYMMETRIC = ("a-b-a", "a-b-c-b-a", "c -t-> b -near- b -near- b <-t- c", "a -cites-> a <-cites- a", "b-a-b")
 ANY = (*SYMMETRIC, "a-b-c", "c-b-a-b", "a -cites-> a -r-> b", "a -r-> b")
@@ -30,41 +31,6 @@ def measures() -> list[Scorer]:
     found: list[Scorer] = [kind(path) for kind in (npth.PathSim, npth.JoinSim) for path in SYMMETRIC]
     found += [kind(path) for kind in (npth.PathCount, npth.PCRW, npth.DWPC, npth.HeteSim) for path in ANY]
     return [*found, npth.SCAN("b"), npth.PPR("a")]
-
-
-def rebuilt(hin: HIN) -> HIN:
-    """The same graph with nothing in common."""
-    edges = []
-    for relation, matrix in hin.matrices.items():
-        entries = matrix.tocoo()
-        kept = np.arange(entries.nnz) if relation.directed else np.flatnonzero(entries.row <= entries.col)
-        edges.append(
-            npth.Edges(
-                relation, entries.row[kept].astype(np.int64), entries.col[kept].astype(np.int64), entries.data[kept]
-            )
-        )
-    return HIN.build([Nodes(t, nodes.ids) for t, nodes in hin.nodes.items()], edges)
-
-
-def assert_equal(live: Scorer, scratch: Scorer, count: int, k: int = 3) -> None:
-    """To the last bit."""
-    rows, nobody = np.arange(count), np.full(count, -1)
-    assert live.score_rows(rows).tolist() == scratch.score_rows(rows).tolist()
-    found, wanted = (s.rank_rows(rows, nobody, k, None, 1) for s in (live, scratch))
-    assert found.sizes.tolist() == wanted.sizes.tolist()
-    for q, size in enumerate(found.sizes):
-        assert found.rows[q, :size].tolist() == wanted.rows[q, :size].tolist()
-        assert found.scores[q, :size].tolist() == wanted.scores[q, :size].tolist()
-
-
-def assert_same(live: Scorer, scratch: Scorer, count: int) -> None:
-    rows = np.arange(count)
-    np.testing.assert_allclose(live.score_rows(rows), scratch.score_rows(rows), rtol=1e-12, atol=1e-300)
-    nobody = np.full(count, -1)
-    found, wanted = (s.rank_rows(rows, nobody, 3, None, 1) for s in (live, scratch))
-    assert found.sizes.tolist() == wanted.sizes.tolist()
-    for q, size in enumerate(found.sizes):
-        np.testing.assert_allclose(found.scores[q, :size], wanted.scores[q, :size], rtol=1e-12)
 
 
 class Changes(RuleBasedStateMachine):
@@ -78,7 +44,7 @@ class Changes(RuleBasedStateMachine):
     def start(self, hin: HIN) -> None:
         self.live = LiveGraph(hin, share=float("inf"))
         for measure in self.measures():
-            self.live.fit(measure)
+            self.live.attach(measure)
         self.old = [(self.live.view(), digest(hin))]
 
     @rule(relation=st.sampled_from(RELATIONS), data=st.data())
@@ -90,13 +56,13 @@ class Changes(RuleBasedStateMachine):
         pair = st.tuples(st.integers(0, rows - 1), st.integers(0, columns - 1))
         pairs = data.draw(st.lists(pair, min_size=1, max_size=3, unique_by=lambda p: (min(p), max(p))))
         edges = [(relation, *p, data.draw(self.weights)) for p in pairs]
-        self.live.put(edges)
+        set_edges(self.live, edges)
 
     @rule(node_type=st.sampled_from("abc"), number=st.integers(1, 2))
     def add_nodes(self, node_type: str, number: int) -> None:
         count = self.live.view().hin.num_nodes(node_type)
         ids = [f"{node_type}{count + i}" for i in range(number)]
-        self.live.put([], {node_type: Nodes(node_type, pa.array(ids, pa.string()))})
+        set_edges(self.live, [], {node_type: Nodes(node_type, pa.array(ids, pa.string()))})
 
     @rule()
     def compact(self) -> None:
@@ -115,7 +81,7 @@ class Changes(RuleBasedStateMachine):
         scratch = rebuilt(view.hin)
         assert digest(view.hin) == digest(scratch)
         for ours, theirs in zip(self.measures(), self.measures(), strict=True):
-            scorer = view.fit(ours)
+            scorer = view.scorer(ours)
             self.compare(scorer, theirs.fit(scratch), scratch.num_nodes(scorer.source_type))
 
     def teardown(self) -> None:
@@ -123,7 +89,7 @@ class Changes(RuleBasedStateMachine):
             scratch = rebuilt(view.hin)
             assert digest(scratch) == before
             for path in SYMMETRIC:
-                scorer = view.fit(npth.PathSim(path))
+                scorer = view.scorer(npth.PathSim(path))
                 self.compare(scorer, npth.PathSim(path).fit(scratch), scratch.num_nodes(scorer.source_type))
 
 
@@ -151,8 +117,8 @@ TestChanges.settings = TestWholeChanges.settings = settings(
 
 def test_most_measures_are_followed() -> None:
     live = LiveGraph(npth.load("toy"))
-    followed = [type(live.fit(kind("APVPA"))) for kind in (npth.PathSim, npth.JoinSim, npth.HeteSim, npth.DWPC)]
-    followed += [type(live.fit(kind("APV"))) for kind in (npth.PathCount, npth.PCRW, npth.HeteSim, npth.DWPC)]
+    followed = [type(live.attach(kind("APVPA"))) for kind in (npth.PathSim, npth.JoinSim, npth.HeteSim, npth.DWPC)]
+    followed += [type(live.attach(kind("APV"))) for kind in (npth.PathCount, npth.PCRW, npth.HeteSim, npth.DWPC)]
     assert followed == [LiveScorer] * 8
 
 
@@ -162,55 +128,55 @@ def test_a_store_and_its_live_graph_go_together(tmp_path: Path) -> None:
     zoe, paper = Node("author", "Zoe"), Node("paper", "Zoe-KDD-1")
     own = [Edge("writes", "Zoe", "Zoe-KDD-1"), Edge("appears_at", "Zoe-KDD-1", "KDD")]
     with LiveStore(path) as live:
-        live.fit(measure)
+        live.attach(measure)
         assert live.update(Update(add_nodes=[zoe, paper], add_edges=own)) == 1
-        assert live.view().fit(measure).top_k("Zoe", k=1).ids == ("Ann",)
+        assert live.view().scorer(measure).top_k("Zoe", k=1).ids == ("Ann",)
         assert digest(live.view().hin) == digest(live.store.hin())
         live.update(Update(remove_nodes=[zoe], remove_edges=own[:1]))
         assert digest(live.view().hin) == digest(live.store.hin())
         live.update(Update(add_nodes=[zoe], add_edges=own[:1]))
         assert digest(live.view().hin) == digest(live.store.hin())
         scratch = npth.PathSim("APVPA").fit(rebuilt(live.store.hin()))
-        assert live.view().fit(measure).top_k("Zoe").to_dict() == scratch.top_k("Zoe").to_dict()
-        assert isinstance(live.view().fit(measure), LiveScorer)
+        assert live.view().scorer(measure).top_k("Zoe").to_dict() == scratch.top_k("Zoe").to_dict()
+        assert isinstance(live.view().scorer(measure), LiveScorer)
     assert not check(path).problems
 
 
 def test_a_measure_is_followed_once_and_only_the_last_ones_are(tmp_path: Path) -> None:
-    with LiveStore(write_store(npth.load("toy"), tmp_path / "s"), followed=2) as live:
+    with LiveStore(write_store(npth.load("toy"), tmp_path / "s"), max_attached=2) as live:
         for _ in range(3):
             for path in ("APA", "author-paper-author", "APVPA"):
-                live.fit(npth.PathSim(path))
-        assert len(live.view().halves) == 2
-        live.fit(npth.PathSim("VPV"))
+                live.attach(npth.PathSim(path))
+        assert len(live.view().factors) == 2
+        live.attach(npth.PathSim("VPV"))
         live.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1")]))
         view = live.view()
-        followed = [isinstance(view.fit(npth.PathSim(path)), LiveScorer) for path in ("APA", "APVPA", "VPV")]
+        followed = [isinstance(view.scorer(npth.PathSim(path)), LiveScorer) for path in ("APA", "APVPA", "VPV")]
         assert followed == [False, True, True]
         with pytest.raises(MetaPathError):
-            live.fit(npth.PathSim("AXA"))
+            live.attach(npth.PathSim("AXA"))
         live.update(Update(add_nodes=[Node("author", "Zoe")]))
         live.update(Update(remove_nodes=[Node("author", "Zoe")]))  # which reads the graph anew
-        assert len(live.view().halves) == 2
+        assert len(live.view().factors) == 2
 
 
 def test_an_older_version_is_answered_from_memory_or_from_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neupath.live.live_graph.RECENT", 2)
+    monkeypatch.setattr("neupath.live.live_graph.MAX_VERSIONS", 2)
     measure, path = npth.PathCount("APA"), write_store(npth.load("toy"), tmp_path / "s")
     with LiveStore(path) as live:
-        live.fit(measure)
+        live.attach(measure)
         for _ in range(4):
             live.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1")]))
         views = [live.view(as_of) for as_of in range(5)]
         assert [view.version for view in views] == list(range(5))
-        assert [view.fit(measure).score("Mike", "Jim") for view in views] == [0.0, 1.0, 2.0, 3.0, 4.0]
-        assert [bool(view.halves) for view in views] == [False, False, False, True, True]
+        assert [view.scorer(measure).score("Mike", "Jim") for view in views] == [0.0, 1.0, 2.0, 3.0, 4.0]
+        assert [bool(view.factors) for view in views] == [False, False, False, True, True]
         with pytest.raises(SourceError, match="version 5 is not kept; the store has versions 0 to 4"):
             live.view(5)
     with LiveStore(path, read_only=True) as live:
-        assert live.fit(measure).score("Mike", "Jim") == 4.0
-        assert live.view(1).fit(measure).score("Mike", "Jim") == 1.0
-        with pytest.raises(WriteError, match="was opened to be read only; nothing was changed"):
+        assert live.attach(measure).score("Mike", "Jim") == 4.0
+        assert live.view(1).scorer(measure).score("Mike", "Jim") == 1.0
+        with pytest.raises(WriteError, match="was opened read-only; nothing was changed"):
             live.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1")]))
 
 
@@ -218,7 +184,7 @@ def test_a_graph_that_follows_no_measure_is_compacted_too() -> None:
     hin = npth.load("toy")
     live = LiveGraph(hin, share=float("inf"))
     for number in range(50):
-        live.put([(hin.schema.relations[0], number % 5, number, 2.0)])
+        set_edges(live, [(hin.schema.relations[0], number % 5, number, 2.0)])
     assert live.share > 0.05
     live.compact()
     assert live.share == 0.0
@@ -229,15 +195,15 @@ def test_an_undirected_edge_is_the_same_from_either_end() -> None:
     near = npth.Relation("b", "near", "b", directed=False)
     hin = HIN.build([Nodes("b", pa.array(["x", "y"]))], [npth.Edges(near, np.array([0]), np.array([1]))])
     live = LiveGraph(hin)
-    live.put([(near, 0, 1, 3.0)])
-    live.put([(near, 1, 0, 0.5)])
+    set_edges(live, [(near, 0, 1, 3.0)])
+    set_edges(live, [(near, 1, 0, 0.5)])
     assert live.view().hin.matrices[near].toarray().tolist() == [[0.0, 0.5], [0.5, 0.0]]
 
 
 def test_queries_are_answered_while_the_base_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     hin, measure = npth.load("toy"), npth.PathSim("APA")
     live = LiveGraph(hin, share=float("inf"))
-    live.fit(measure)
+    live.attach(measure)
     begun, go_on = threading.Event(), threading.Event()
 
     def slowly(graph: HIN) -> HIN:
@@ -251,57 +217,83 @@ def test_queries_are_answered_while_the_base_is_made_anew(monkeypatch: pytest.Mo
     compacting.start()
     assert begun.wait(60)
     for number in range(20):
-        live.put([(hin.schema.relations[0], number % 5, number, float(number % 3))])
+        set_edges(live, [(hin.schema.relations[0], number % 5, number, float(number % 3))])
         view = live.view()
-        assert isinstance(view.fit(measure), LiveScorer)
-        assert_equal(view.fit(measure), npth.PathSim("APA").fit(rebuilt(view.hin)), 5)
+        assert isinstance(view.scorer(measure), LiveScorer)
+        assert_equal(view.scorer(measure), npth.PathSim("APA").fit(rebuilt(view.hin)), 5)
     assert live.share > 0
     assert compacting.is_alive()
     go_on.set()
     compacting.join(60)
     later = live.view()
     assert later.version == 20
-    assert_equal(later.fit(measure), npth.PathSim("APA").fit(rebuilt(later.hin)), 5)
+    assert_equal(later.scorer(measure), npth.PathSim("APA").fit(rebuilt(later.hin)), 5)
     assert digest(later.hin) == digest(rebuilt(view.hin))
 
 
 def test_compaction_goes_on_behind_changes() -> None:
     hin = npth.load("toy")
     live, measure = LiveGraph(hin, share=0.01), npth.PathSim("APA")
-    live.fit(measure)
+    live.attach(measure)
     writes = hin.schema.relations[0]
     for number in range(200):
-        live.put([(writes, number % 5, (number * 7) % 81, float(number % 3))])
+        set_edges(live, [(writes, number % 5, (number * 7) % 81, float(number % 3))])
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and "compact" in thread.name:
             thread.join()
     view = live.view()
     assert view.version == 200
-    assert_same(view.fit(measure), npth.PathSim("APA").fit(rebuilt(view.hin)), 5)
+    assert_same(view.scorer(measure), npth.PathSim("APA").fit(rebuilt(view.hin)), 5)
 
 
 @pytest.mark.parametrize(
-    ("edge", "told"),
+    ("update", "message"),
     [
-        ((99, 0, 1.0), "names row 99 of author, which has 6 nodes"),
-        ((0, -1, 1.0), "names row -1 of paper"),
-        ((0, 0, float("nan")), "weight nan is not allowed"),
-        ((0, 0, -1.0), "weight -1.0 is not allowed"),
+        (Update([Edge("writes", "Zed", "Jim-SIGMOD-1")]), r"add_edges\[1\]: no author with the id 'Zed'"),
+        (Update([Edge("likes", "Zoe", "Jim-SIGMOD-1")]), "no relation 'likes' in this graph"),
+        (Update([Edge("writes", "Zoe", "Jim-SIGMOD-1", float("nan"))]), "weight nan is not allowed"),
+        (Update([Edge("writes", "Zoe", "Jim-SIGMOD-1", -1.0)]), "weight -1.0 is not allowed"),
+        (Update(remove_edges=[Edge("writes", "Mike", "Jim-SIGMOD-1")]), "there is no such edge to remove"),
+        (Update(add_nodes=[Node("venue", "KDD")]), "venue 'KDD' is there already"),
     ],
 )
-def test_what_is_not_there_is_refused_before_anything_changes(edge: tuple[int, int, float], told: str) -> None:
+def test_an_update_with_a_bad_line_changes_nothing(update: Update, message: str) -> None:
     live = LiveGraph(npth.load("toy"))
-    live.fit(npth.PathSim("author-paper-author"))
-    writes = live.view().hin.schema.relations[0]
-    new = {"author": Nodes("author", pa.array(["Zoe"]))}
-    with pytest.raises(GraphError, match=told):
-        live.put([(writes, 5, 0, 1.0), (writes, *edge)], new)
-    with pytest.raises(GraphError, match="no relation 'author -likes-> paper' in this graph"):
-        live.put([(npth.Relation("author", "likes", "paper"), 0, 0, 1.0)])
-    with pytest.raises(GraphError, match="must be unique"):
-        live.put([], new | {"venue": Nodes("venue", pa.array(["KDD"]))})
+    live.attach(npth.PathSim("author-paper-author"))
+    zoe, edge = Node("author", "Zoe"), Edge("writes", "Zoe", "Mike-VLDB-3")
+    bad = Update([edge, *update.add_edges], update.remove_edges, [zoe, *update.add_nodes])
+    with pytest.raises(GraphError, match=message):
+        live.update(bad)
     assert digest(live.view().hin) == digest(npth.load("toy"))
-    assert live.put([(writes, 5, 0, 1.0)], new) == 1
+    assert live.update(Update([edge], add_nodes=[zoe])) == 1
+    assert live.view().hin.find("author", "Zoe") == 5
+
+
+def test_nodes_of_a_graph_without_a_store_cannot_be_removed() -> None:
+    live = LiveGraph(npth.load("toy"))
+    live.update(Update(add_nodes=[Node("author", "Zoe")]))
+    with pytest.raises(GraphError, match="nothing was changed: .* cannot remove nodes; use a LiveStore"):
+        live.update(Update(remove_nodes=[Node("author", "Zoe")]))
+    assert live.view().version == 1
+
+
+def test_an_update_by_ids_is_the_change_by_rows() -> None:
+    live, writes = LiveGraph(npth.load("toy")), Edge("writes", "Mike", "Jim-SIGMOD-1")
+    relation = live.view().hin.schema.relations[0]
+    row, column = live.view().hin.find("author", "Mike"), live.view().hin.find("paper", "Jim-SIGMOD-1")
+
+    def weight() -> float:
+        return float(live.view().hin.matrices[relation][row, column])
+
+    live.update(Update([writes]))
+    live.update(Update([writes]))
+    assert weight() == 2.0, "an edge that is there gains weight"
+    set_edges(live, [(relation, row, column, 7.0)])
+    live.update(Update([writes]))
+    assert weight() == 8.0, "a change by rows is known to the next update"
+    live.compact()
+    live.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1", 0.5)], [writes]))
+    assert (weight(), live.view().version) == (0.5, 5)
 
 
 def test_a_store_that_cannot_be_read_is_not_held(tmp_path: Path) -> None:
@@ -314,9 +306,9 @@ def test_a_store_that_cannot_be_read_is_not_held(tmp_path: Path) -> None:
 
 def test_versions_that_share_little_are_not_all_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, measure = write_store(npth.load("toy"), tmp_path / "s"), npth.PathCount("APA")
-    monkeypatch.setattr("neupath.live.live_graph.BYTES", 40_000)
+    monkeypatch.setattr("neupath.live.live_graph.MAX_BYTES", 40_000)
     with LiveStore(path, share=float("inf")) as live:
-        live.fit(measure)
+        live.attach(measure)
         for _ in range(30):
             live.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1")]))
         assert len(live._recent) == 31
@@ -324,7 +316,7 @@ def test_versions_that_share_little_are_not_all_kept_in_memory(tmp_path: Path, m
             live.update(Update(add_nodes=[Node("paper", f"new{number}")]))
             live.update(Update(remove_nodes=[Node("paper", f"new{number}")]))
         assert len(live._recent) < 20
-        found = {live.view(as_of).fit(measure).score("Mike", "Jim") for as_of in range(30, 91)}
+        found = {live.view(as_of).scorer(measure).score("Mike", "Jim") for as_of in range(30, 91)}
         assert found == {30.0}
 
 
@@ -340,15 +332,88 @@ def test_what_floats_cannot_hold_is_refused_as_from_scratch_and_stops_nothing(tm
     measure = npth.PathSim("author-paper-author")
     heavy = Edge("writes", "Zoe", "new", weight)
     with LiveStore(write_store(npth.load("toy"), tmp_path / "s"), share=float("inf")) as live:
-        live.fit(measure)
+        live.attach(measure)
         live.update(Update(add_nodes=[Node("author", "Zoe"), Node("paper", "new"), Node("paper", "odd")]))
         live.update(Update([heavy]))
         for change in (Update(remove_nodes=[Node("paper", "odd")]), Update(add_nodes=[Node("paper", "odd")])):
             with pytest.raises(GraphError, match="than a float can hold"):
-                live.view().fit(measure)
+                live.view().scorer(measure)
             live.update(change)
             live.graph.compact()
         live.update(Update(remove_edges=[heavy]))
-        assert live.fit(measure).score("Jim", "Mary") == measure.fit(npth.load("toy")).score("Jim", "Mary")
+        assert live.attach(measure).score("Jim", "Mary") == measure.fit(npth.load("toy")).score("Jim", "Mary")
         live.update(Update([Edge("writes", "Zoe", "new")]))
-        assert isinstance(live.view().fit(measure), LiveScorer)
+        assert isinstance(live.view().scorer(measure), LiveScorer)
+
+
+# ---- Columns of new nodes ------------------------------------------------------------------------
+def shop() -> npth.HIN:
+    return npth.HIN.build(
+        [Nodes("item", pa.array(["x"]), pa.array(["X"]), pa.table({"year": [2000]})), Nodes("tag", pa.array([1]))],
+        [npth.Edges(npth.Relation("item", "has", "tag"), np.array([0]), np.array([0]))],
+    )
+
+
+def test_attributes_of_new_nodes_are_put_together() -> None:
+    live = LiveGraph(shop())
+    for number in range(200):
+        live.update(Update(add_nodes=[Node("item", f"i{number}", "I", {"year": number})]))
+    years = live.view().hin.nodes["item"].attributes["year"]
+    assert years.num_chunks <= 9
+    live.compact()
+    compacted = live.view().hin.nodes["item"]
+    assert compacted.attributes["year"].num_chunks == 1
+    assert compacted.attributes["year"].to_pylist() == [2000, *range(200)] == years.to_pylist()
+    assert compacted.find("i7") == 8
+
+
+def test_the_bytes_of_attributes_that_stay_are_counted_once() -> None:
+    asked: list[int] = []
+
+    class Counted:
+        """A table that notes who asks for its size, which takes as long as it has chunks."""
+
+        def __init__(self, table: pa.Table) -> None:
+            self._table = table
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._table, name)
+
+        @property
+        def nbytes(self) -> int:
+            asked.append(1)
+            return int(self._table.nbytes)
+
+    hin = shop()
+    object.__setattr__(hin.nodes["item"], "attributes", Counted(hin.nodes["item"].attributes))
+    live, recent = LiveGraph(hin), VersionCache()
+    for number in range(20):
+        set_edges(live, [(hin.schema.relations[0], 0, 0, float(number + 1))])
+        recent.add(live.view())
+    assert len(recent) == 20
+    assert len(asked) == 1
+
+
+def test_new_nodes_are_compared_with_no_array_of_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    live = LiveGraph(npth.load("toy"))
+    monkeypatch.setattr(Nodes, "_refuse_repeated_ids", lambda nodes: pytest.fail(f"{len(nodes)} were compared"))
+    assert [live.update(Update(add_nodes=[Node("author", name)])) for name in ("Zoe", "Ida")] == [1, 2]
+    for name in ("Zoe", "Mike"):
+        with pytest.raises(GraphError, match=f"author '{name}' is there already"):
+            live.update(Update(add_nodes=[Node("author", name)]))
+        live.compact()
+    assert live.view().hin.nodes["author"].ids.to_pylist()[5:] == ["Zoe", "Ida"]
+
+
+def test_new_nodes_get_the_columns_of_the_others() -> None:
+    live = LiveGraph(shop())
+    with pytest.raises(GraphError, match="'a' cannot be the id of a tag"):
+        live.update(Update(add_nodes=[Node("tag", "a")]))
+    with pytest.raises(GraphError, match="item has no attribute 'colour'"):
+        live.update(Update(add_nodes=[Node("item", "y", "Y", {"colour": 1})]))
+    assert live.view().version == 0
+    assert live.update(Update(add_nodes=[Node("item", "y", "Y", {"year": "2001"}), Node("item", 3)])) == 1
+    items = live.view().hin.nodes["item"]
+    assert items.ids.to_pylist() == ["x", "y", "3"]
+    assert items.names.to_pylist() == ["X", "Y", None]
+    assert items.attributes["year"].to_pylist() == [2000, 2001, None]

@@ -13,7 +13,8 @@ import neupath as npth
 from neupath.graph.hin import digest
 from neupath.live import LiveGraph, LiveStore
 from neupath.store import check, write_store
-from tests.live.tearing import MEASURE, Exchange, Watcher, between_entries, reading_newest, see, unprotected
+from tests.live.comparison import set_edges
+from tests.live.isolation import MEASURE, Exchange, Watcher, between_entries, reading_newest, see, unprotected
 
 
 class Pair:
@@ -21,16 +22,16 @@ class Pair:
 
     def __init__(self) -> None:
         self.live, self.measure = LiveGraph(npth.load("toy"), share=float("inf")), npth.PathCount("author-paper-venue")
-        self.live.fit(self.measure)
+        self.live.attach(self.measure)
         self.write(0.0)
         self.before = self.read()
 
     def write(self, weight: float) -> None:
         writes = self.live.view().hin.schema.relations[0]
-        self.live.put([(writes, 0, 10, weight), (writes, 1, 10, weight)])
+        set_edges(self.live, [(writes, 0, 10, weight), (writes, 1, 10, weight)])
 
     def read(self) -> np.ndarray:
-        return self.live.view().fit(self.measure).score_rows(np.arange(2)).sum(axis=1)
+        return self.live.view().scorer(self.measure).score_rows(np.arange(2)).sum(axis=1)
 
     def is_torn(self) -> bool:
         """Whether a read sees one of the edges without the other."""
@@ -63,7 +64,7 @@ class Crowd:
 
     def __init__(self, path: Path) -> None:
         self.live = LiveStore(write_store(npth.load("toy"), path), share=0.5)
-        self.live.fit(MEASURE)
+        self.live.attach(MEASURE)
         papers = "Jim-SIGMOD-1", "Mike-VLDB-3"
         self.exchanges = [Exchange((f"first {n}", f"second {n}"), papers) for n in range(3)]
         for exchange in self.exchanges:

@@ -10,20 +10,20 @@ from scipy.sparse import csr_array
 import neupath as npth
 from neupath.graph.hin import freeze
 from neupath.live import LiveGraph, edge_kernels
-from neupath.live.append_arrays import NEVER, HalfArrays
-from neupath.live.live_product import LiveHalf, LiveNorms
+from neupath.live.append_arrays import NEVER, ProductArrays
+from neupath.live.live_product import LiveProduct, MvccNorms
 from neupath.live.version_kernels import line_at, norm_at
-from tests.live.test_live import assert_equal, rebuilt
+from tests.live.comparison import assert_equal, rebuilt, set_edges
 
 VALUES = st.sampled_from([0.0, 1.0, 3.0, 0.1, 0.7, 2.0**26, 2.0**26 + 1, 2.0**27 + 1])
 SHAPE = 4, 3
 writes = st.dictionaries(st.tuples(st.integers(0, SHAPE[0] - 1), st.integers(0, SHAPE[1] - 1)), VALUES, min_size=1)
 
 
-def half_of(dense: np.ndarray) -> LiveHalf:
+def half_of(dense: np.ndarray) -> LiveProduct:
     base = freeze(csr_array(dense))
     norms = np.array([added_up(row) for row in dense])
-    return LiveHalf([], base, freeze(csr_array(dense.T)), norms, 7)
+    return LiveProduct([], base, freeze(csr_array(dense.T)), norms, 7)
 
 
 def added_up(values: np.ndarray) -> float:
@@ -33,7 +33,7 @@ def added_up(values: np.ndarray) -> float:
     return total
 
 
-def assert_reads(arrays: HalfArrays, dense: np.ndarray, since: int) -> None:
+def assert_reads(arrays: ProductArrays, dense: np.ndarray, since: int) -> None:
     for lines, matrix in ((arrays.rows, dense), (arrays.columns, dense.T)):
         for line, wanted in enumerate(matrix):
             places, values = line_at(lines, line, since)
@@ -52,8 +52,8 @@ def test_every_version_is_read_as_it_was_written(
     first: list[float], changes: list[dict[tuple[int, int], float]], most: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("neupath.live.live_product._MOST", most)
-        patch.setattr("neupath.live.live_product._FIRST", most)
+        patch.setattr("neupath.live.live_product._MAX_NORMS", most)
+        patch.setattr("neupath.live.live_product._INITIAL_ROOM", most)
         check_versions(np.array(first).reshape(SHAPE), changes)
 
 
@@ -73,8 +73,8 @@ def check_versions(dense: np.ndarray, changes: list[dict[tuple[int, int], float]
 
 def test_norms_follow_by_difference_only_where_that_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
-    put = LiveNorms.put
-    monkeypatch.setattr(LiveNorms, "put", lambda self, *given: (put(self, *given), found.append(self._whole.tolist())))
+    put = MvccNorms.put
+    monkeypatch.setattr(MvccNorms, "put", lambda self, *given: (put(self, *given), found.append(self._whole.tolist())))
     half = half_of(np.ones(SHAPE))
     for version, value in ((8, 2.0), (9, 0.5), (10, 2.0), (11, 2.0**26 + 1), (12, 2.0**27), (13, 1.0)):
         half.write(np.array([1]), np.array([2]), np.array([value]), version)
@@ -115,15 +115,15 @@ def test_many_edges_at_hubs_give_what_a_rebuild_gives(whole: bool, monkeypatch: 
     monkeypatch.setattr(edge_kernels, "is_whole_cheaper", noted)
     measures = [npth.PathCount(path) for path in ("APA", "APVPA")] + [npth.PathSim(path) for path in ("APA", "APVPA")]
     for measure in measures:
-        live.fit(measure)
+        live.attach(measure)
     for relation in live.view().hin.schema.relations * 60:
         ends = (live.view().hin.num_nodes(end) * rng.random() ** 2 for end in (relation.source, relation.target))
         weight = float(rng.integers(0, 3)) if whole else float(rng.random() * rng.integers(0, 2))
-        live.put([(relation, *map(int, ends), weight)])
+        set_edges(live, [(relation, *map(int, ends), weight)])
     view = live.view()
     scratch = rebuilt(view.hin)
     compared = measures if whole else measures[:2]  # norms of fractions may differ in their last digit
     for measure in compared:
         for k in (3, 40):
-            assert_equal(view.fit(measure), type(measure)(str(measure.metapath)).fit(scratch), 60, k)
+            assert_equal(view.scorer(measure), type(measure)(str(measure.metapath)).fit(scratch), 60, k)
     assert {True, False} <= set(chosen)
