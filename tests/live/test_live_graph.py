@@ -409,7 +409,7 @@ def test_new_nodes_get_the_columns_of_the_others() -> None:
     live = LiveGraph(shop())
     with pytest.raises(GraphError, match="'a' cannot be the id of a tag"):
         live.update(Update(add_nodes=[Node("tag", "a")]))
-    with pytest.raises(GraphError, match="item has no attribute 'colour'"):
+    with pytest.raises(GraphError, match="item has no attribute colour"):
         live.update(Update(add_nodes=[Node("item", "y", "Y", {"colour": 1})]))
     assert live.view().version == 0
     assert live.update(Update(add_nodes=[Node("item", "y", "Y", {"year": "2001"}), Node("item", 3)])) == 1
