@@ -16,25 +16,25 @@ pytest.importorskip("distributed", reason="the cluster extra is not installed")
 
 from neupath import HIN, Edges, Nodes, Relation
 from neupath.cluster import dask_engine as engine
-from neupath.cluster.tiles import forget
+from neupath.cluster.workers import clear_cache
 
 WORKERS = 4
 
 
-class Inline:
-    """What `Workers` does, in this process."""
+class InlineWorkers:
+    """Workers that run tasks in this process."""
 
     count, memory = 2, 1 << 34
 
-    def each(self, work: Callable, arguments: Sequence[tuple], told: Callable = lambda _: None) -> list[Any]:
+    def each(self, work: Callable, arguments: Sequence[tuple], on_done: Callable = lambda _: None) -> list[Any]:
         results = []
-        for at, given in enumerate(arguments):
-            results.append(work(*given))
-            told(at)
+        for at, values in enumerate(arguments):
+            results.append(work(*values))
+            on_done(at)
         return results
 
-    def free(self) -> None:
-        forget()
+    def clear_caches(self) -> None:
+        clear_cache()
 
 
 @pytest.fixture
@@ -42,15 +42,15 @@ def inline(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the tasks of the engine in this process."""
 
     @contextmanager
-    def connect(*_: object) -> Iterator[Inline]:
-        yield Inline()
+    def connect(*_: object) -> Iterator[InlineWorkers]:
+        yield InlineWorkers()
 
     monkeypatch.setattr(engine, "connect", connect)
 
 
 @pytest.fixture(scope="session")
 def weighted() -> HIN:
-    """Authors, papers and venues with weights that are no round numbers, ties, a hub, and nodes without edges."""
+    """Authors, papers and venues with fractional weights, ties, a hub, and nodes without edges."""
     rng = np.random.default_rng(5)
     sizes = {"author": 300, "paper": 400, "venue": 12}
     authors, papers = rng.integers(0, 290, 1500), rng.integers(0, 390, 1500)
@@ -93,7 +93,7 @@ def start_cluster(folder: Path, workers: int) -> Iterator[tuple[str, list[subpro
 
 
 def _start(command: list[str], folder: Path) -> subprocess.Popen[bytes]:
-    # what tests/ defines need not be importable by workers; what they log is not for the reader of the tests
+    # workers cannot import what tests/ defines, and their log is not for the reader of the tests
     return subprocess.Popen(
         command, cwd=folder, env=dict(os.environ), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

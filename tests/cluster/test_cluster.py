@@ -89,7 +89,7 @@ def test_rankings_merge_exactly() -> None:
 def test_workers_keep_nothing_when_the_work_is_done(scheduler: str, weighted: HIN, tmp_path: Path) -> None:
     join(weighted, npth.PathSim(APVPA), tmp_path / "a.parquet", 5, engine=Dask(scheduler))
     with Client(scheduler) as client:
-        kept = client.run(lambda: len(__import__("neupath.cluster.tiles", fromlist=["_last"])._last))
+        kept = client.run(lambda: len(__import__("neupath.cluster.workers", fromlist=["_last"])._last))
     assert set(kept.values()) == {0}
 
 
@@ -126,7 +126,7 @@ def test_without_workers_a_join_gives_up_and_keeps_what_is_done(tmp_path: Path, 
             if done:
                 workers[0].kill()
 
-        with pytest.raises(NeuPathError, match=r"broken off \(all workers were gone for 1 seconds\); give the"):
+        with pytest.raises(NeuPathError, match=r"failed \(all workers were gone for 1 seconds\); run it again"):
             join(weighted, scorer, out, 5, block=2, engine=Dask(address, patience=1), progress=kill)
     assert "all workers are gone; waiting 1 seconds for others" in caplog.text
     assert join(weighted, scorer, out, 5, block=2).resumed > 0
@@ -173,13 +173,13 @@ def test_the_command_starts_workers_of_its_own(run: Run, tmp_path: Path) -> None
     ("options", "message"),
     [
         (["--patience", 9], "--memory-limit and --patience are of a cluster; give --engine dask, too"),
-        (["--engine", "dask", "--patience", 0], "patience is 0.0; wait for some seconds, such as 120"),
+        (["--engine", "dask", "--patience", 0], "--patience is 0.0; wait for some seconds, such as 120"),
         (["--workers", 2], "are of a cluster; give --engine dask, too"),
         (["--engine", "dask", "--threads", 2], "leave out --threads and --model"),
-        (["--engine", "dask", "--workers", 0], "workers is 0; use at least 1"),
-        (["--engine", "dask", "--memory-limit", "much"], "memory_limit is 'much'; give a number of bytes"),
+        (["--engine", "dask", "--workers", 0], "--workers is 0; use at least 1"),
+        (["--engine", "dask", "--memory-limit", "much"], "--memory-limit is 'much'; give a number of bytes"),
         (["--engine", "dask", "--memory-limit", "200MiB"], "a worker has 200 MiB of memory, and needs at least"),
-        (["--engine", "dask", "--scheduler", "nowhere"], "no scheduler answers at 'nowhere'"),
+        (["--engine", "dask", "--scheduler", "nowhere"], "no --scheduler answers at 'nowhere'"),
         (["--engine", "dask", "--scheduler", "tcp://h:1", "--workers", 2], "a scheduler has workers of its own"),
     ],
 )

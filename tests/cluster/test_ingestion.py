@@ -18,7 +18,7 @@ from neupath.engine.join import JoinOptions
 from neupath.io.tables import TableFile
 from neupath.measures import MEASURES, measure_named
 from tests.cli.test_search_commands import Run, run  # noqa: F401
-from tests.cluster.conftest import Inline
+from tests.cluster.conftest import InlineWorkers
 
 APVPA = "author-paper-venue-paper-author"
 
@@ -80,7 +80,7 @@ def assert_same_graph(folder: Path, work: Path, most: int, **options) -> None:
     plan = plan_folder(folder, **options)
     assert plan is not None
     assert plan.schema == hin.schema
-    graph = ingest(plan, set(hin.schema.relations), work, Inline(), most)
+    graph = ingest(plan, set(hin.schema.relations), work, InlineWorkers(), most)
     for node_type, nodes in hin.nodes.items():
         ids = graph.ids[node_type]
         assert ids.type == nodes.ids.type

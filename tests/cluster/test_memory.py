@@ -75,10 +75,10 @@ def test_a_task_that_does_not_fit_is_one_sentence(small_worker: Workers) -> None
 
 
 def test_tasks_that_the_scheduler_lost_are_no_results(small_worker: Workers) -> None:
-    with pytest.raises(NeuPathError, match=r"the work on the cluster was broken off \(the scheduler lost its tasks"):
+    with pytest.raises(NeuPathError, match=r"the join on the cluster failed \(the scheduler lost its tasks"):
         small_worker.each(time.sleep, [(0,), (600,)], lambda _: small_worker.client.restart())
 
 
 def test_what_a_task_cannot_read_is_one_sentence(small_worker: Workers, tmp_path: Path) -> None:
-    with pytest.raises(NeuPathError, match="the work on the cluster was broken off .*No such file or directory"):
+    with pytest.raises(NeuPathError, match="the join on the cluster failed .*No such file or directory"):
         small_worker.each(np.load, [(tmp_path / "gone.npy",)])

@@ -14,10 +14,11 @@ from scipy.sparse import random_array
 import neupath as npth
 from neupath import HIN
 from neupath.cluster.tile_products import multiply_halves, multiply_rows
-from neupath.cluster.tiles import Tiles, cut_evenly, cut_matrix, forget
+from neupath.cluster.tiles import Tiles, cut_evenly, cut_matrix
+from neupath.cluster.workers import clear_cache
 from neupath.engine.products import Factors
 from neupath.measures import MEASURES
-from tests.cluster.conftest import Inline
+from tests.cluster.conftest import InlineWorkers
 
 
 @given(st.lists(st.sampled_from([0.0, 1.0, 2.0, 50.0]), max_size=30), st.integers(1, 12))
@@ -69,7 +70,7 @@ def assert_same(scorer, folder: Path, most: int) -> None:
     """Compare the factors in tiles with those that were made at once."""
     local = scorer.factors_
     assert isinstance(local, Factors)
-    made = multiply_halves(scorer.halves(scorer.hin_, scorer.metapath_), folder, Inline(), most)
+    made = multiply_halves(scorer.halves(scorer.hin_, scorer.metapath_), folder, InlineWorkers(), most)
     left = [made.left.row_strip(i) for i in range(made.left.shape[0])]
     assert_equal_rows(left, local.left)
     right = local.right.T.tocsr()
@@ -97,4 +98,4 @@ def test_what_all_tasks_need_is_read_once(tmp_path: Path, monkeypatch: pytest.Mo
     for i in range(2):  # a task has copies of what it is given
         multiply_rows(*pickle.loads(pickle.dumps((left, right, made, i, 10**6))))
     assert len(read) == 1
-    forget()
+    clear_cache()

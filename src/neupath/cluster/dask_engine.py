@@ -1,4 +1,4 @@
-"""Joining a folder of Parquet tables on a cluster, from the tables to the result, where no process holds the graph."""
+"""Joins on a Dask cluster, of a graph that this process holds (`Dask`) or of tables that workers read."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ from neupath.cluster.join_tasks import (
     memory_budget,
     rank_parts,
 )
-from neupath.cluster.tile_products import LegCutter, Multiplied, multiply_halves, multiply_tiles
+from neupath.cluster.tile_products import LegCutter, TiledProduct, multiply_halves, multiply_tiles
 from neupath.cluster.tiles import group
 from neupath.cluster.workers import PATIENCE, Workers, connect, parse_memory
 from neupath.engine.join import (
@@ -47,138 +47,154 @@ from neupath.io.load import find_tables
 from neupath.io.sources import RelationTables
 from neupath.measures import PathMeasure
 
-# ---- Dask ----------------------------------------------------------------------------------------
-_TASKS_A_WORKER = 2
+_TASKS_PER_WORKER = 2
 
 
 @dataclass(frozen=True)
 class Dask(JoinEngine):
-    """Join on a Dask cluster, with the same result to the byte as on one machine.
+    """Join on a Dask cluster, with the same result to the byte as in one process.
 
-    With `scheduler`, such as tcp://10.0.0.1:8786, its workers do the work; they must see the folder of the result, and
-    have neupath installed. Without, `workers` processes are started here, one a core, each with a `memory_limit` such
-    as "2GiB". The factors of the path are multiplied in tiles and lie in files beside the result: none of them needs to
-    fit into a worker's memory. Scripts that start workers need the usual `if __name__ == "__main__":`.
+    The workers of a scheduler must see the folder of the result and have neupath installed. The factors of the path
+    are multiplied in tiles, in files beside the result, so none of them needs to fit into a worker's memory. A script
+    that starts workers needs the usual `if __name__ == "__main__":`.
+
+    Parameters
+    ----------
+    scheduler
+        The address of a scheduler, such as "tcp://10.0.0.1:8786"; without one, workers are started here.
+    workers
+        The number of processes to start here; one per core by default.
+    memory_limit
+        The memory of each of them, such as "2GiB".
+    strip
+        The entries of a factor that a task holds at once; by default as many as the workers' memory allows.
+    patience
+        Seconds to wait for new workers when all are gone; finished blocks are kept.
+
+    >>> Dask(workers=4, memory_limit="2GiB").patience
+    120.0
     """
 
     scheduler: str | None = None
     workers: int | None = None
     memory_limit: str | int | None = None
     strip: int | None = None
-    """Entries of a factor that a task holds at once; as the workers' memory allows unless said."""
     patience: float = PATIENCE
-    """Seconds to wait for workers once all are gone; blocks that are finished are kept."""
 
     def __post_init__(self) -> None:
         if self.scheduler is not None and (self.workers is not None or self.memory_limit is not None):
-            raise QueryError("a scheduler has workers of its own; leave out how many, and their memory limit")
+            raise QueryError("a scheduler has workers of its own; leave out ‹workers› and ‹memory_limit›")
         if self.workers is not None and self.workers < 1:
-            raise QueryError(f"workers is {self.workers}; use at least 1, or leave it out for one a core")
+            raise QueryError(
+                f"‹workers› is {self.workers}; use at least 1, or leave it out for one per core", parameter="workers"
+            )
         if self.strip is not None and self.strip < 1:
-            raise QueryError(f"strip is {self.strip}; hold at least 1 entry at once")
+            raise QueryError(f"‹strip› is {self.strip}; hold at least 1 entry at once", parameter="strip")
         if not 0 < self.patience < np.inf:
-            raise QueryError(f"patience is {self.patience}; wait for some seconds, such as {PATIENCE:.0f}")
+            raise QueryError(
+                f"‹patience› is {self.patience}; wait for some seconds, such as {PATIENCE:.0f}", parameter="patience"
+            )
         limit = parse_memory(self.memory_limit)
         if limit is not None:
             memory_budget(limit)
 
     def prepare(self, hin: HIN, scorer: Scorer) -> Scorer:
         """Return the scorer over a graph, without its product."""
-        if not isinstance(scorer, PathMeasure):
-            raise QueryError(f"{scorer.name} cannot be joined on a cluster, only measures over a meta-path can")
-        return scorer if getattr(scorer, "hin_", None) is hin else scorer.resolve(hin)
+        measure = _path_measure(scorer)
+        return measure if getattr(measure, "hin_", None) is hin else measure.resolve(hin)
 
     def run(self, scorer: Scorer, job: JoinJob, missing: Sequence[int], on_block: OnBlock) -> None:
         """Write the missing blocks of a join over a graph that this process holds, on the workers."""
-        if not isinstance(scorer, PathMeasure):
-            raise QueryError(f"{scorer.name} cannot be joined on a cluster, only measures over a meta-path can")
+        measure = _path_measure(scorer)
         with self.work_in(job.parts) as (work, workers):
-            room = self.room(workers, job)
-            halves = scorer.halves(scorer.hin_, scorer.metapath_)
-            nodes = scorer.hin_.nodes
-            multiplied = multiply_halves(halves, work, workers, room.entries)
-            sources = write_ids(work / "sources.arrow", nodes[scorer.source_type].ids)
-            targets = write_ids(work / "targets.arrow", nodes[scorer.target_type].ids)
-            order = make_task_spec(job, work, multiplied, scorer.normalisation, (sources, targets), room)
-            rank_missing(order, multiplied, job, missing, workers, on_block)
+            budget = self.budget(workers, job)
+            nodes = measure.hin_.nodes
+            product = multiply_halves(measure.halves(measure.hin_, measure.metapath_), work, workers, budget.entries)
+            sources = write_ids(work / "sources.arrow", nodes[measure.source_type].ids)
+            targets = write_ids(work / "targets.arrow", nodes[measure.target_type].ids)
+            spec = make_task_spec(job, work, product, measure.normalisation, (sources, targets), budget)
+            rank_missing(spec, product, job, missing, workers, on_block)
 
     @contextmanager
     def work_in(self, folder: Path) -> Iterator[tuple[Path, Workers]]:
-        """Connect to workers; yield a folder that all see, and them."""
+        """Connect to workers; yield a working folder that all of them see, and the workers."""
         make_parts(folder)
         work = make_work(folder, uuid4().hex[:8])
         try:
             memory = parse_memory(self.memory_limit)
             with connect(self.scheduler, self.workers, memory, work, self.patience) as workers:
                 yield work, workers
-                workers.free()
+                workers.clear_caches()
         finally:
-            discard(work)  # with a join that is done, it is gone already
+            discard(work)  # a join that is done has removed it already
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
 
-    def room(self, workers: Workers, job: JoinJob | None = None) -> MemoryBudget:
+    def budget(self, workers: Workers, job: JoinJob | None = None) -> MemoryBudget:
         """Return how much a task may hold at once."""
-        room = memory_budget(workers.memory, job)
-        return room if self.strip is None else replace(room, entries=self.strip)
+        budget = memory_budget(workers.memory, job)
+        return budget if self.strip is None else replace(budget, entries=self.strip)
+
+
+def _path_measure(scorer: Scorer) -> PathMeasure:
+    if isinstance(scorer, PathMeasure):
+        return scorer
+    raise QueryError(f"{scorer.name} cannot be joined on a cluster, only measures over a meta-path can")
 
 
 def make_task_spec(
-    job: JoinJob,
-    work: Path,
-    multiplied: Multiplied,
-    normalisation: int,
-    ids: tuple[IdFiles, IdFiles],
-    room: MemoryBudget,
-) -> TaskSpec:
-    """Write what the workers need to know of a join into a folder, and say where it lies."""
+    job: JoinJob, work: Path, product: TiledProduct, normalisation: int, ids: tuple[IdFiles, IdFiles],
+    budget: MemoryBudget,
+) -> TaskSpec:  # fmt: skip
+    """Write the arrays of a join into the working folder, and return what its tasks need."""
     np.save(work / QUERIES, job.queries)
-    np.save(work / LEFT_NORMS, multiplied.left_norms)
-    np.save(work / RIGHT_NORMS, multiplied.right_norms)
-    blocks = tuple(group(multiplied.entries.tolist(), room.entries))
+    np.save(work / LEFT_NORMS, product.left_norms)
+    np.save(work / RIGHT_NORMS, product.right_norms)
+    blocks = tuple(group(product.entries.tolist(), budget.entries))
     return TaskSpec(
-        work, job.parts.absolute(), multiplied.left, multiplied.right, blocks, room, *ids, int(normalisation),
+        work, job.parts.absolute(), product.left, product.right, blocks, budget, *ids, int(normalisation),
         job.block_size, job.k, job.min_score, job.skips_query,
     )  # fmt: skip
 
 
 def rank_missing(
-    order: TaskSpec, multiplied: Multiplied, job: JoinJob, missing: Sequence[int], workers: Workers, on_block: OnBlock
+    spec: TaskSpec, product: TiledProduct, job: JoinJob, missing: Sequence[int], workers: Workers, on_block: OnBlock
 ) -> None:
-    """Write the missing blocks of a join whose factors lie in tiles."""
-    groups = _share_out(order, multiplied, job, missing, workers.count)
-    workers.each(rank_parts, [(order, own) for own in groups], lambda at: _report(groups[at], on_block))
+    """Write the missing blocks of a join whose factors are tiles."""
+    groups = _group_blocks(spec, product, job, missing, workers.count)
+
+    def on_done(task: int) -> None:
+        for number in groups[task]:
+            on_block(number)
+
+    workers.each(rank_parts, [(spec, numbers) for numbers in groups], on_done)
 
 
-def _share_out(
-    order: TaskSpec, multiplied: Multiplied, job: JoinJob, missing: Sequence[int], workers: int
+def _group_blocks(
+    spec: TaskSpec, product: TiledProduct, job: JoinJob, missing: Sequence[int], workers: int
 ) -> list[tuple[int, ...]]:
-    """Group the blocks of queries for tasks: each alone where a worker keeps the product, else few and large ones.
+    """Group the blocks of queries into tasks: one each where a worker caches the product, else few and large ones.
 
-    A task then reads all targets, so that it pays to have as many queries as may be held at once.
+    A large task reads all targets, so it takes as many queries as it may hold at once.
     """
-    if order.fits:
+    if spec.product_fits:
         return [(number,) for number in missing]
-    most_parts = min(-(-len(missing) // (_TASKS_A_WORKER * workers)), max(1, order.room.hits // max(1, job.most_hits)))
+    per_worker = -(-len(missing) // (_TASKS_PER_WORKER * workers))
+    most_blocks = min(per_worker, max(1, spec.budget.hits // max(1, job.most_hits)))
     groups: list[list[int]] = []
-    held = 0
+    total = 0
     for number in missing:
-        entries = int(multiplied.row_counts[job.block(number)].sum())
-        full = not groups or len(groups[-1]) >= most_parts
-        if full or held + entries > order.room.entries // 2:
+        entries = int(product.row_counts[job.block(number)].sum())
+        is_full = not groups or len(groups[-1]) >= most_blocks
+        if is_full or total + entries > spec.budget.entries // 2:
             groups.append([])
-            held = 0
+            total = 0
         groups[-1].append(number)
-        held += entries
-    return [tuple(own) for own in groups]
+        total += entries
+    return [tuple(numbers) for numbers in groups]
 
 
-def _report(numbers: Sequence[int], on_block: OnBlock) -> None:
-    for number in numbers:
-        on_block(number)
-
-
-# ---- Joining a folder of Parquet tables on a cluster, from the tables to the result, where no process holds the graph
+# ---- Joins of tables that workers read -----------------------------------------------------------
 def plan_folder(
     folder: str | Path,
     *,
@@ -186,9 +202,14 @@ def plan_folder(
     duplicates: Duplicates | None = None,
     data: str | Path | None = None,
 ) -> IngestionPlan | None:
-    """Find what a folder of Parquet tables holds; nothing where workers cannot read it by themselves.
+    """Find the Parquet tables of a folder; None where workers cannot read them.
 
-    They read tables of one relation each, whose parallel edges count or are dropped.
+    Workers read tables of one relation each, whose parallel edges are counted or dropped.
+
+    Parameters
+    ----------
+    folder, config, duplicates, data
+        As in `neupath.load`.
     """
     tables = find_tables(folder, config, duplicates, data)
     if not isinstance(tables, RelationTables) or tables.options.duplicates == "error":
@@ -207,11 +228,23 @@ def join_folder(
     engine: Dask | None = None,
     progress: Progress = no_progress,
 ) -> Joined:
-    """Write what `join` would over the graph that `load` makes of the same folder, with the tables read by workers."""
+    """Join a folder of Parquet tables that workers read; the result is that of `join` over the loaded graph.
+
+    Parameters
+    ----------
+    measure
+        A measure over a meta-path.
+    folder
+        The folder of tables.
+    out, k, min_score, block, progress
+        As in `neupath.join`.
+    engine
+        The cluster; workers on this machine by default.
+    """
     plan = plan_folder(folder)
     if plan is None:
         raise SourceError(
-            f"{folder} is not a folder of Parquet tables, one a relation, of which parallel edges count or are "
+            f"{folder} is not a folder of Parquet tables, one per relation, of which parallel edges count or are "
             f"dropped; load it in this process, and give it to join"
         )
     return join_plan(measure, plan, out, JoinOptions(k, min_score, None, block), engine=engine, progress=progress)
@@ -226,8 +259,8 @@ def join_plan(
     engine: Dask | None = None,
     progress: Progress = no_progress,
 ) -> Joined:
-    """Join over tables that workers can read, as `plan_folder` found them."""
-    chosen, target, dask = options or JoinOptions(), Path(out), engine or Dask()
+    """Join tables as `join_folder` does, once `plan_folder` has found them."""
+    target, dask = Path(out), engine or Dask()
     metapath = MetaPath.parse(plan.schema, str(measure.metapath))
     measure.check(metapath)
     if not measure.meets_at_nodes(metapath):
@@ -239,19 +272,19 @@ def join_plan(
     with claim(target), dask.work_in(parts_of(target)) as (work, workers):
         lefts, rights = measure.half_legs(metapath)
         relations = {link.relation for leg in (*lefts, *(rights or ())) for link in leg.step.links}
-        graph = ingest(plan, relations, work / "graph", workers, dask.room(workers).entries)
-        sources, targets = graph.ids[metapath.source], graph.ids[metapath.target]
+        graph = ingest(plan, relations, work / "graph", workers, dask.budget(workers).entries)
+        ids = graph.ids[metapath.source], graph.ids[metapath.target]
         params = measure.params() | {"metapath": str(metapath)}
-        job = JoinJob.of(target, chosen, sources, targets, same_type=metapath.source == metapath.target)
+        job = JoinJob.of(target, options or JoinOptions(), *ids, same_type=metapath.source == metapath.target)
         open_job(job, {"scorer": measure.name, "params": params, "tables": graph.digest})
 
         def run(missing: Sequence[int], on_block: OnBlock) -> None:
-            room = dask.room(workers, job)
-            cutter = LegCutter(graph, work, workers, room.entries)
+            budget = dask.budget(workers, job)
+            cutter = LegCutter(graph, work, workers, budget.entries)
             left = cutter.cut(lefts, "left", is_left=True)
             right = None if rights is None else cutter.cut(rights, "right", is_left=False)
-            multiplied = multiply_tiles(left, right, work, workers, room.entries)
-            order = make_task_spec(job, work, multiplied, measure.normalisation, (sources, targets), room)
-            rank_missing(order, multiplied, job, missing, workers, on_block)
+            product = multiply_tiles(left, right, work, workers, budget.entries)
+            spec = make_task_spec(job, work, product, measure.normalisation, ids, budget)
+            rank_missing(spec, product, job, missing, workers, on_block)
 
         return finish_job(job, run, progress)

@@ -1,4 +1,4 @@
-"""Legs: the factors of a half of a path made by the workers, of a graph in tiles that no process holds."""
+"""Products of tiles on workers: cut the legs of a path into tiles, multiply each half, one strip per task."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,22 +11,22 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack, vstack
 
 from neupath.cluster.ingestion import TiledGraph
-from neupath.cluster.tiles import Cut, Tiles, cut_evenly, cut_matrix, keep_last
-from neupath.cluster.workers import Workers
+from neupath.cluster.tiles import Cut, Tiles, cut_evenly, cut_matrix
+from neupath.cluster.workers import Workers, cache_last
 from neupath.engine.products import Halves, column_norms, contract, row_norms, tidy
 from neupath.graph.hin import Csr, Floats, freeze
 from neupath.graph.schema import Link
 from neupath.measures.path_measure import Leg
 
-# ---- Steps ---------------------------------------------------------------------------------------
+# ---- Cutting steps into tiles --------------------------------------------------------------------
 Counts = NDArray[np.int64]
 _MOST_STRIPS = 1024
 _MOST_SQUARED = 64
-"""Strips of a step in the middle of a half, which is cut both ways: as many tiles, squared."""
+"""The strips of a step in the middle of a half; it is cut both ways, into the square of so many tiles."""
 
 
-class Counted:
-    """A matrix on disk, and how many entries each row and each column of it has, counted when it is asked for."""
+class CountedTiles:
+    """A matrix in tiles, and the number of entries of each row and column, counted when first needed."""
 
     def __init__(self, tiles: Tiles, rows: Counts | None = None, columns: Counts | None = None) -> None:
         self.tiles = tiles
@@ -58,13 +58,13 @@ def count_columns(tiles: Tiles, j: int) -> Counts:
     return sum(counts, np.zeros(width, np.int64))
 
 
-def cut_steps(steps: Sequence[Csr], folder: Path, most: int, *, is_left: bool) -> list[Counted]:
-    """Write the steps of a half, which this process holds, as tiles."""
+def cut_steps(steps: Sequence[Csr], folder: Path, most: int, *, is_left: bool) -> list[CountedTiles]:
+    """Write the steps of a half that this process holds as tiles."""
     down = [_bound_rows(steps[at:]) for at in range(len(steps))]
     across = [_bound_columns(steps[:at]) for at in range(1, len(steps) + 1)]
     cuts = find_cuts(down, across, most, is_left)
     return [
-        Counted(
+        CountedTiles(
             cut_matrix(step, folder / f"step-{number}", rows, columns),
             np.diff(step.indptr).astype(np.int64),
             np.bincount(step.indices, minlength=step.shape[1]),
@@ -76,9 +76,9 @@ def cut_steps(steps: Sequence[Csr], folder: Path, most: int, *, is_left: bool) -
 def find_cuts(down: Sequence[Floats], across: Sequence[Floats], most: int, is_left: bool) -> list[tuple[Cut, Cut]]:
     """Cut the rows and columns of each step, so that a strip of a step or a product has about `most` entries.
 
-    `down` bounds the entries of each row of the product of a step and all that follow, `across` those of each column of
-    the product of a step and all before it. Of the first step only strips of rows are read, of the last only strips of
-    columns: these are not cut the other way.
+    `down` bounds the entries of each row of the product of a step and all after it, `across` those of each column of
+    the product of a step and all before it. Tasks read only strips of rows of the first step and only strips of
+    columns of the last, so these two are cut one way.
     """
     largest = max(float(bound.sum()) for bound in (*down, *across))
     count = min(_MOST_STRIPS if len(down) <= 2 else _MOST_SQUARED, max(1, int(np.ceil(largest / most))))
@@ -109,107 +109,101 @@ def _bound_columns(steps: Sequence[Csr]) -> Floats:
     return paths
 
 
-# ---- Products ------------------------------------------------------------------------------------
+# ---- Multiplying tiles ---------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Multiplied:
-    """The factors of a path on disk, and their norms; without `right`, it is `left` transposed."""
+class TiledProduct:
+    """The factors of a path in tiles, and their norms; where `right` is None, it is `left` transposed."""
 
     left: Tiles
     right: Tiles | None
     left_norms: Floats
     right_norms: Floats
     row_counts: Counts
-    """Entries of each row of `left`."""
+    """The entries of each row of `left`."""
     entries: Counts
-    """Of each strip of targets."""
-
-    @property
-    def targets(self) -> Cut:
-        """Where the strips of targets begin and end."""
-        return self.left.rows if self.right is None else self.right.columns
+    """The entries of each strip of targets."""
 
 
-def multiply_halves(halves: Halves, folder: Path, workers: Workers, most: int) -> Multiplied:
-    """Multiply both halves of a path, with about `most` entries of a matrix in a strip."""
+def multiply_halves(halves: Halves, folder: Path, workers: Workers, most: int) -> TiledProduct:
+    """Multiply both halves of a path that this process holds, with about `most` entries in a strip."""
     left = cut_steps(halves.lefts, folder / "left", most, is_left=True)
     right = None if halves.rights is None else cut_steps(halves.rights, folder / "right", most, is_left=False)
     return multiply_tiles(left, right, folder, workers, most)
 
 
 def multiply_tiles(
-    lefts: list[Counted], rights: list[Counted] | None, folder: Path, workers: Workers, most: int
-) -> Multiplied:
-    """Multiply both halves of a path, which lie in tiles."""
+    lefts: list[CountedTiles], rights: list[CountedTiles] | None, folder: Path, workers: Workers, most: int
+) -> TiledProduct:
+    """Multiply both halves of a path that are tiles already."""
     left = _multiply(lefts, folder / "left", workers, most, is_left=True)
     row_norms = np.concatenate(workers.each(_strip_row_norms, [(left.tiles, i) for i in range(left.tiles.shape[0])]))
     counts = left.row_counts(workers)
     if rights is None:
-        return Multiplied(left.tiles, None, row_norms, row_norms, counts, _added_up(counts, left.tiles.rows))
+        return TiledProduct(left.tiles, None, row_norms, row_norms, counts, _sum_stretches(counts, left.tiles.rows))
     right = _multiply(rights, folder / "right", workers, most, is_left=False)
     norms = np.concatenate(workers.each(_strip_column_norms, [(right.tiles, j) for j in range(right.tiles.shape[1])]))
-    entries = _added_up(right.column_counts(workers), right.tiles.columns)
-    return Multiplied(left.tiles, right.tiles, row_norms, norms, counts, entries)
+    entries = _sum_stretches(right.column_counts(workers), right.tiles.columns)
+    return TiledProduct(left.tiles, right.tiles, row_norms, norms, counts, entries)
 
 
-def _multiply(chain: list[Counted], folder: Path, workers: Workers, most: int, *, is_left: bool) -> Counted:
-    """Multiply a chain as `chains.multiply_chain` does, so that sums run in the same order.
+def _multiply(chain: list[CountedTiles], folder: Path, workers: Workers, most: int, *, is_left: bool) -> CountedTiles:
+    """Multiply a chain in the order of `engine.products.multiply_chain`, so that sums run in the same order.
 
-    What comes first in a chain is only read by strips of rows, and what comes last by strips of columns: so it is cut
-    but once, and a task makes a strip of it.
+    The first matrix of a chain is only read by strips of rows and the last by strips of columns, so a product at either
+    end is cut one way, and a task computes a strip of it.
     """
 
     def cost(at: int) -> int:
         return int(chain[at].column_counts(workers) @ chain[at + 1].row_counts(workers))
 
-    def multiply(at: int, _: int) -> Counted:
+    def multiply(at: int, _: int) -> CountedTiles:
         a, b = chain[at].tiles, chain[at + 1].tiles
         place = folder / f"product-{len(chain)}"
         place.mkdir(parents=True, exist_ok=True)
         if at == 0 and (is_left or len(chain) > 2):
-            made = Tiles(place, a.rows, (0, b.columns[-1]))
-            rows = workers.each(multiply_rows, [(a, b, made, i, most) for i in range(a.shape[0])])
-            return Counted(made, rows=np.concatenate(rows))
+            product = Tiles(place, a.rows, (0, b.columns[-1]))
+            rows = workers.each(multiply_rows, [(a, b, product, i, most) for i in range(a.shape[0])])
+            return CountedTiles(product, rows=np.concatenate(rows))
         if at == len(chain) - 2:
-            made = Tiles(place, (0, a.rows[-1]), b.columns)
-            columns = workers.each(multiply_columns, [(a, b, made, j, most) for j in range(b.shape[1])])
-            return Counted(made, columns=np.concatenate(columns))
-        made = Tiles(place, a.rows, b.columns)
-        across, down = range(made.shape[1]), range(made.shape[0])
-        workers.each(multiply_tile, [(a, b, made, i, j) for j in across for i in down])  # a column strip's together
-        return Counted(made)
+            product = Tiles(place, (0, a.rows[-1]), b.columns)
+            columns = workers.each(multiply_columns, [(a, b, product, j, most) for j in range(b.shape[1])])
+            return CountedTiles(product, columns=np.concatenate(columns))
+        product = Tiles(place, a.rows, b.columns)
+        across, down = range(product.shape[1]), range(product.shape[0])
+        workers.each(multiply_tile, [(a, b, product, i, j) for j in across for i in down])  # neighbours share a strip
+        return CountedTiles(product)
 
     contract(chain, cost, multiply)
     return chain[0]
 
 
-def multiply_rows(left: Tiles, right: Tiles, made: Tiles, i: int, most: int) -> Counts:
-    """Write some rows of a product; return how many entries each has."""
+def multiply_rows(left: Tiles, right: Tiles, product: Tiles, i: int, most: int) -> Counts:
+    """Write some rows of a product; return the entries of each."""
     rows = left.row_strip(i)
-    parts = [tidy(csr_array(rows @ _kept(right, own, Tiles.columns_in))) for own in right.column_groups(most)]
+    parts = [tidy(csr_array(rows @ _cached_strips(right, own, Tiles.columns_in))) for own in right.column_groups(most)]
     strip = parts[0] if len(parts) == 1 else freeze(csr_array(hstack(parts, format="csr")))
-    made.write(i, 0, strip)
+    product.write(i, 0, strip)
     return np.diff(strip.indptr).astype(np.int64)
 
 
-def multiply_columns(left: Tiles, right: Tiles, made: Tiles, j: int, most: int) -> Counts:
-    """Write some columns of a product; return how many entries each has."""
+def multiply_columns(left: Tiles, right: Tiles, product: Tiles, j: int, most: int) -> Counts:
+    """Write some columns of a product; return the entries of each."""
     columns = right.column_strip(j)
-    parts = [tidy(csr_array(_kept(left, own, Tiles.rows_in) @ columns)) for own in left.row_groups(most)]
+    parts = [tidy(csr_array(_cached_strips(left, own, Tiles.rows_in) @ columns)) for own in left.row_groups(most)]
     strip = parts[0] if len(parts) == 1 else freeze(csr_array(vstack(parts, format="csr")))
-    made.write(0, j, strip)
+    product.write(0, j, strip)
     return np.bincount(strip.indices, minlength=strip.shape[1])
 
 
-def _kept(tiles: Tiles, strips: range, read: Callable[[Tiles, range], Csr]) -> Csr:
-    """Read some strips, or keep them from the last task, which had the same where they are all there are."""
-    # a bound method as key would equal none of another task, whose tiles are copies
-    return keep_last((tiles, strips, read), lambda: read(tiles, strips))
+def _cached_strips(tiles: Tiles, strips: range, read: Callable[[Tiles, range], Csr]) -> Csr:
+    # the key holds a function: bound methods of two tasks differ, since their tiles are copies
+    return cache_last((tiles, strips, read), lambda: read(tiles, strips))
 
 
-def multiply_tile(left: Tiles, right: Tiles, made: Tiles, i: int, j: int) -> None:
+def multiply_tile(left: Tiles, right: Tiles, product: Tiles, i: int, j: int) -> None:
     """Write one tile of a product."""
-    columns = keep_last((right, j), lambda: right.column_strip(j))
-    made.write(i, j, tidy(csr_array(left.row_strip(i) @ columns)))
+    columns = cache_last((right, j), lambda: right.column_strip(j))
+    product.write(i, j, tidy(csr_array(left.row_strip(i) @ columns)))
 
 
 def _strip_row_norms(tiles: Tiles, i: int) -> Floats:
@@ -220,22 +214,22 @@ def _strip_column_norms(tiles: Tiles, j: int) -> Floats:
     return column_norms(tiles.column_strip(j))
 
 
-def _added_up(counts: Counts, cut: Cut) -> Counts:
+def _sum_stretches(counts: Counts, cut: Cut) -> Counts:
     return np.array([counts[first:last].sum() for first, last in pairwise(cut)], dtype=np.int64)
 
 
-# ---- Legs ----------------------------------------------------------------------------------------
+# ---- Cutting the legs of a graph in tiles --------------------------------------------------------
 Linked = tuple[tuple[Tiles, bool], ...]
 """The tiles of each link of a step, and whether they are to be transposed."""
 
 
 class LegCutter:
-    """Cuts legs of a graph into tiles, on the workers."""
+    """Cuts the legs of a path into tiles on the workers, where the graph itself is tiles."""
 
     def __init__(self, graph: TiledGraph, folder: Path, workers: Workers, most: int) -> None:
         self.graph, self.folder, self.workers, self.most = graph, folder, workers, most
 
-    def cut(self, legs: Sequence[Leg], name: str, *, is_left: bool) -> list[Counted]:
+    def cut(self, legs: Sequence[Leg], name: str, *, is_left: bool) -> list[CountedTiles]:
         """Write the matrices of a half as tiles."""
         down, across = self._bound(legs)
         cuts = find_cuts(down, across, self.most, is_left)
@@ -245,7 +239,7 @@ class LegCutter:
         ]
 
     def _bound(self, legs: Sequence[Leg]) -> tuple[list[Floats], list[Floats]]:
-        """Bound the entries of rows and columns of products along some legs by their paths and their width."""
+        """Bound the entries of rows and columns of products along some legs, by their paths and their width."""
         first, last = (len(self.graph.ids[t]) for t in (legs[0].step.source, legs[-1].step.target))
         down, across = [np.ones(last)], [np.ones(first)]
         for leg in reversed(legs):
@@ -255,7 +249,7 @@ class LegCutter:
         return down[:0:-1], across[1:]
 
     def _count(self, links: Sequence[Link], paths: Floats) -> Floats:
-        """Add up, for each row, the paths that lead on from its columns."""
+        """Add up, for each row, the paths from its columns on."""
         file = self.folder / "paths.npy"
         np.save(file, paths)
         total = np.zeros(len(self.graph.ids[links[0].source]))
@@ -264,7 +258,7 @@ class LegCutter:
             total += np.concatenate(self.workers.each(count_paths, [(tiles, transposed, s, file) for s in strips]))
         return total
 
-    def _cut_leg(self, leg: Leg, tiles: Tiles) -> Counted:
+    def _cut_leg(self, leg: Leg, tiles: Tiles) -> CountedTiles:
         """Write the matrix of a leg by strips of rows, or by strips of columns where only these are cut."""
         tiles.folder.mkdir(parents=True)
         out, back = (self.graph.links(step.links) for step in (leg.step, leg.step.reversed()))
@@ -276,9 +270,9 @@ class LegCutter:
         sums = SavedSums(leg, row_sums, column_sums)
         if tiles.shape[0] > 1 or tiles.shape[1] == 1:
             rows = self.workers.each(write_rows, [(out, sums, tiles, i) for i in range(tiles.shape[0])])
-            return Counted(tiles, rows=np.concatenate(rows))
+            return CountedTiles(tiles, rows=np.concatenate(rows))
         columns = self.workers.each(write_columns, [(back, sums, tiles, j) for j in range(tiles.shape[1])])
-        return Counted(tiles, columns=np.concatenate(columns))
+        return CountedTiles(tiles, columns=np.concatenate(columns))
 
     def _save_sums(self, file: Path, work: Callable[[Linked, int, int], Floats], linked: Linked) -> None:
         tiles, transposed = linked[0]
@@ -304,15 +298,15 @@ class SavedSums:
 
 
 def count_paths(tiles: Tiles, transposed: bool, strip: int, file: Path) -> Floats:
-    """Add up, for each row of a strip, the paths that lead on from its columns."""
+    """Add up, for each row of a strip, the paths from its columns on."""
     paths = np.load(file, mmap_mode="r")
     cut = tiles.rows if transposed else tiles.columns
     total: Floats = np.zeros(0)
     for at, (first, last) in enumerate(pairwise(cut)):
         tile = tiles.read(at, strip).T if transposed else tiles.read(strip, at)
         tile.data = np.ones(tile.nnz)
-        found = tile @ paths[first:last]
-        total = found if at == 0 else total + found
+        counts = tile @ paths[first:last]
+        total = counts if at == 0 else total + counts
     return total
 
 
@@ -323,13 +317,13 @@ def sum_rows(out: Linked, first: int, last: int) -> Floats:
 
 
 def sum_columns(back: Linked, first: int, last: int) -> Floats:
-    """Add up some columns of a step, given the way back, in the order in which those of a whole matrix add up."""
+    """Add up some columns of a step, given their transpose, in the order in which a whole matrix adds up."""
     sums: Floats = csr_array(_rows(back, first, last).T.tocsr()).sum(axis=0)
     return sums
 
 
 def write_rows(out: Linked, sums: SavedSums, tiles: Tiles, i: int) -> Counts:
-    """Write some rows of a leg's matrix as tiles; return how many entries each has."""
+    """Write some rows of a leg's matrix as tiles; return the entries of each."""
     first, last = tiles.rows[i : i + 2]
     strip = sums.scale(_rows(out, first, last), slice(first, last), slice(None))
     tiles.write_strip(i, strip)
@@ -337,7 +331,7 @@ def write_rows(out: Linked, sums: SavedSums, tiles: Tiles, i: int) -> Counts:
 
 
 def write_columns(back: Linked, sums: SavedSums, tiles: Tiles, j: int) -> Counts:
-    """Write some columns of a leg's matrix, given the way back, as one tile; return how many entries each has."""
+    """Write some columns of a leg's matrix, given their transpose, as one tile; return the entries of each."""
     first, last = tiles.columns[j : j + 2]
     columns = freeze(csr_array(_rows(back, first, last).T.tocsr()))
     strip = sums.scale(columns, slice(None), slice(first, last))
@@ -347,22 +341,20 @@ def write_columns(back: Linked, sums: SavedSums, tiles: Tiles, j: int) -> Counts
 
 def _rows(linked: Linked, first: int, last: int) -> Csr:
     """Return some rows of a step's matrix; a step over several relations adds them up."""
-    total: Csr | None = None
-    for tiles, transposed in linked:
-        found = _rows_of(tiles, transposed, first, last)
-        total = found if total is None else csr_array(total + found)
-    assert total is not None
+    total = _rows_of(*linked[0], first, last)
+    for tiles, transposed in linked[1:]:
+        total = csr_array(total + _rows_of(tiles, transposed, first, last))
     return freeze(total)
 
 
 def _rows_of(tiles: Tiles, transposed: bool, first: int, last: int) -> Csr:
     cut, width = (tiles.columns, tiles.rows[-1]) if transposed else (tiles.rows, tiles.columns[-1])
-    found = [csr_array((0, width))]
+    parts = [csr_array((0, width))]
     for strip, (begin, end) in enumerate(pairwise(cut)):
         if begin < last and end > first:
-            whole = keep_last((tiles, transposed, strip), partial(_strip, tiles, transposed, strip))
-            found.append(whole[max(first, begin) - begin : min(last, end) - begin])
-    return csr_array(vstack(found, format="csr"))
+            whole = cache_last((tiles, transposed, strip), partial(_strip, tiles, transposed, strip))
+            parts.append(whole[max(first, begin) - begin : min(last, end) - begin])
+    return csr_array(vstack(parts, format="csr"))
 
 
 def _strip(tiles: Tiles, transposed: bool, strip: int) -> Csr:

@@ -1,11 +1,14 @@
-"""Tiles: a sparse matrix cut by rows and by columns, a file a tile, of which a process holds a strip at a time."""
+"""Tiles: a sparse matrix cut by rows and by columns into files, of which a process holds a strip at a time.
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+Rows and columns are cut, but never sums: an entry of a product of strips is added up in the same order as in the
+product of the whole matrices, and so is equal to the bit.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from threading import get_ident
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.lib import format as npy
@@ -15,31 +18,12 @@ from scipy.sparse import csr_array, hstack, vstack
 from neupath._runtime.files import write_whole
 from neupath.graph.hin import Csr, Floats, freeze
 
-# ---- What each thread of a worker read last, for its next task; one at a time, so that its memory is bounded
-T = TypeVar("T")
-_last: dict[int, tuple[Hashable, object]] = {}
-
-
-def keep_last(key: Hashable, build: Callable[[], T]) -> T:
-    """Return what this thread was asked for last, if the key is the same, or build it."""
-    thread = get_ident()
-    if thread not in _last or _last[thread][0] != key:
-        _last.pop(thread, None)  # what was kept goes before the next one comes
-        _last[thread] = key, build()
-    return cast(T, _last[thread][1])
-
-
-def forget() -> None:
-    """Keep nothing any more: the work is done, and the worker may live on."""
-    _last.clear()
-
-
-# ---- Several arrays in one file, one after the other in NumPy's own format, of which a stretch can be read alone
+# ---- Array files ---------------------------------------------------------------------------------
 Array = NDArray[Any]
 
 
 def write_arrays(path: Path, *arrays: Array) -> None:
-    """Write arrays of one dimension to a file, whole or not at all."""
+    """Write one-dimensional arrays to a file atomically, one after the other in NumPy's format."""
 
     def write(temporary: Path) -> None:
         with temporary.open("wb") as stream:
@@ -66,13 +50,9 @@ def _read(stream: BinaryIO, size: int, first: int, last: int | None) -> Iterator
 
 
 # ---- Tiles ---------------------------------------------------------------------------------------
-# Rows and columns are cut, never sums: an entry of a product of strips is added up in the same order as in the product of
-# the whole matrices, and is the same to the bit.
 Cut = tuple[int, ...]
 """Where stretches of rows or columns begin, and where the last one ends."""
-
-
-_AN_ENTRY = 12
+_PER_ENTRY = 12
 """Bytes of an entry in a file: its value and its column."""
 
 
@@ -86,7 +66,7 @@ class Tiles:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many tiles there are, down and across."""
+        """The number of tiles down and across."""
         return len(self.rows) - 1, len(self.columns) - 1
 
     def row_strip(self, i: int) -> Csr:
@@ -98,24 +78,24 @@ class Tiles:
         return freeze(csr_array(vstack([self.read(i, j) for i in range(self.shape[0])], format="csr")))
 
     def row_groups(self, most: int) -> list[range]:
-        """Take neighbouring strips of rows together that have about `most` entries."""
+        """Group neighbouring strips of rows with about `most` entries."""
         return group([sum(self._entries(i, j) for j in range(self.shape[1])) for i in range(self.shape[0])], most)
 
     def column_groups(self, most: int) -> list[range]:
-        """Take neighbouring strips of columns together that have about `most` entries."""
+        """Group neighbouring strips of columns with about `most` entries."""
         return group([sum(self._entries(i, j) for i in range(self.shape[0])) for j in range(self.shape[1])], most)
 
     def rows_in(self, strips: range) -> Csr:
-        """Return the rows of some neighbouring strips."""
+        """Return the rows of neighbouring strips."""
         return freeze(csr_array(vstack([self.row_strip(i) for i in strips], format="csr")))
 
     def columns_in(self, strips: range) -> Csr:
-        """Return the columns of some neighbouring strips."""
+        """Return the columns of neighbouring strips."""
         return freeze(csr_array(hstack([self.column_strip(j) for j in strips], format="csr")))
 
     def _entries(self, i: int, j: int) -> int:
-        """Return about how many entries a tile has, by the size of its file."""
-        return self._path(i, j).stat().st_size // _AN_ENTRY
+        """Estimate the entries of a tile by the size of its file."""
+        return self._path(i, j).stat().st_size // _PER_ENTRY
 
     def write(self, i: int, j: int, tile: Csr) -> None:
         write_arrays(self._path(i, j), tile.indptr, tile.indices, tile.data)
@@ -125,7 +105,7 @@ class Tiles:
         if self.shape[1] == 1:
             self.write(i, 0, strip)
             return
-        by_column = strip.tocsc()  # of which stretches of columns are cheap to take
+        by_column = strip.tocsc()  # cheap to cut by columns
         for j, (left, right) in enumerate(pairwise(self.columns)):
             self.write(i, j, csr_array(by_column[:, left:right].tocsr()))
 
@@ -149,22 +129,22 @@ def cut_matrix(matrix: Csr, folder: Path, rows: Cut, columns: Cut) -> Tiles:
 
 
 def group(sizes: Sequence[int], most: int) -> list[range]:
-    """Take neighbours together that have at most `most` in all, or one alone that has more.
+    """Group neighbours of a total size of at most `most`; a larger one is a group of its own.
 
     >>> group([2, 2, 3, 9, 1], 5)
     [range(0, 2), range(2, 3), range(3, 4), range(4, 5)]
     """
-    found, first, held = [], 0, 0
+    groups, first, total = [], 0, 0
     for at, size in enumerate(sizes):
-        if at > first and held + size > most:
-            found.append(range(first, at))
-            first, held = at, 0
-        held += size
-    return [*found, range(first, len(sizes))] if len(sizes) else []
+        if at > first and total + size > most:
+            groups.append(range(first, at))
+            first, total = at, 0
+        total += size
+    return [*groups, range(first, len(sizes))] if len(sizes) else []
 
 
 def cut_evenly(weights: Floats, count: int) -> Cut:
-    """Cut a row of nodes into at most `count` stretches of about the same weight; a heavy node may be one of its own.
+    """Cut a row of nodes into at most `count` stretches of similar weight; a heavy node is a stretch of its own.
 
     >>> cut_evenly(np.array([1.0, 1.0, 1.0, 9.0, 1.0, 1.0]), 3)
     (0, 3, 4, 6)

@@ -1,223 +1,217 @@
-"""Workers: the processes of a Dask cluster, one that is given or one that is started here, and tasks run on them."""
+"""Workers: the processes of a Dask cluster, connected to or started here, and the tasks that run on them."""
 
 import logging
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from pathlib import Path
-from threading import Event, Thread, current_thread, main_thread
+from threading import Event, Thread, current_thread, get_ident, main_thread
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from neupath._runtime.resources import count_cores, total_memory
-from neupath.cluster.tiles import forget
 from neupath.errors import MissingExtraError, NeuPathError, QueryError
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-
-# ---- Starting processes that Ctrl-C in a terminal does not reach ---------------------------------
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Put off Ctrl-C while a cluster is started, and keep it from the processes and threads that this starts."""
-    resource_tracker.ensure_running()  # which would let the signal through when the first process is started
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        with _put_off():
-            yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-
-
-@contextmanager
-def _put_off() -> Iterator[None]:
-    """Hear of the signal, which another thread may let through, and pass it on at the end."""
-    if current_thread() is not main_thread():
-        yield
-        return
-    heard: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if heard:
-            signal.raise_signal(signal.SIGINT)
-
-
-# ---- Absence -------------------------------------------------------------------------------------
+T = TypeVar("T")
 logger = logging.getLogger("neupath")
+
+
+# ---- Cache on a worker ---------------------------------------------------------------------------
+# One entry per thread. An LRU would hold the old entry while the new one is built, and two may not fit into memory.
+_last: dict[int, tuple[Hashable, object]] = {}
+
+
+def cache_last(key: Hashable, build: Callable[[], T]) -> T:
+    """Return what this thread built last if the key is the same; otherwise drop that, and build."""
+    thread = get_ident()
+    if thread not in _last or _last[thread][0] != key:
+        _last.pop(thread, None)
+        _last[thread] = key, build()
+    return cast(T, _last[thread][1])
+
+
+def clear_cache() -> None:
+    """Drop what all threads cached; the worker may live on after the join."""
+    _last.clear()
+
+
+# ---- Watchdog ------------------------------------------------------------------------------------
 PATIENCE = 120.0
 """Seconds without any worker after which a join gives up."""
-_BETWEEN_LOOKS = 1.0
-_TO_ANSWER = 5.0
+_SECONDS_BETWEEN_CHECKS = 1.0
+_SECONDS_TO_ANSWER = 5.0
 
 
 class WorkerWatchdog:
-    """Looks every second, while tasks are waited for, whether there are workers; without any for long, cancels them."""
+    """Checks every second whether a cluster has workers; cancels the tasks when it has had none for long."""
 
     def __init__(self, client: "Client", futures: "Sequence[Future[Any]]", patience: float) -> None:
-        self.too_long = False
+        self.gave_up = False
         self._client, self._futures, self._patience = client, futures, patience
-        self._over = Event()
-        self._thread = Thread(target=self._watch, name="neupath-absence", daemon=True)
+        self._done = Event()
+        self._thread = Thread(target=self._watch, name="neupath-watchdog", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join(_TO_ANSWER)  # no longer than it may wait for an answer
+        self._done.set()
+        self._thread.join(_SECONDS_TO_ANSWER)  # the longest it may wait for the scheduler
 
     def _watch(self) -> None:
         since: float | None = None
-        while not self._over.wait(_BETWEEN_LOOKS):
-            if self._is_anyone_there():
+        while not self._done.wait(_SECONDS_BETWEEN_CHECKS):
+            if self._has_workers():
                 since = None
             elif since is None:
                 since = monotonic()
                 logger.warning("all workers are gone; waiting %.0f seconds for others", self._patience)
             elif monotonic() - since >= self._patience:
-                self.too_long = True
+                self.gave_up = True
                 self._client.cancel(self._futures)
                 return
 
-    def _is_anyone_there(self) -> bool:
+    def _has_workers(self) -> bool:
         try:
-            return bool(self._client.nthreads(callback_timeout=_TO_ANSWER))
+            return bool(self._client.nthreads(callback_timeout=_SECONDS_TO_ANSWER))
         except TimeoutError:  # a scheduler that hangs gives nobody work
             return False
-        except (OSError, CancelledError):  # one that is gone itself ends the tasks
+        except (OSError, CancelledError):  # a scheduler that is gone ends the tasks by itself
             return True
 
 
 # ---- Workers -------------------------------------------------------------------------------------
-T = TypeVar("T")
-_logger = logging.getLogger("distributed")
-_SECONDS_TO_ANSWER = 20
+_dask_logger = logging.getLogger("distributed")
+_SECONDS_TO_CONNECT = 20
 _CONFIG = {
-    # blocks lie in files and not in Dask's memory, so that there is nothing to spill, and pausing would only stall
+    # blocks are files, so there is nothing to spill, and pausing would only stall
     "distributed.worker.memory.target": False,
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.pause": False,
     "distributed.worker.memory.terminate": 0.95,
-    "distributed.worker.profile.enabled": False,  # it samples what workers do, a hundred times a second
+    "distributed.worker.profile.enabled": False,  # it samples the stack a hundred times a second
 }
 
 
 @dataclass(frozen=True)
 class Workers:
-    """A connection to a scheduler, and how many tasks its workers run at once."""
+    """A connection to a scheduler, and the number of tasks that its workers run at once."""
 
     client: "Client"
     count: int
     memory: int
-    """Bytes that a task may take with its process; a process with several threads shares them."""
+    """Bytes per task, including its share of the process."""
     patience: float
-    """Seconds to wait for workers once all are gone."""
+    """Seconds to wait for new workers when all are gone."""
 
     def each(
-        self, work: Callable[..., T], arguments: Sequence[tuple[Any, ...]], told: Callable[[int], None] = lambda _: None
+        self,
+        work: Callable[..., T],
+        arguments: Sequence[tuple[Any, ...]],
+        on_done: Callable[[int], None] = lambda _: None,
     ) -> list[T]:
-        """Run a task for each tuple of arguments; return the results in order, and tell of each task as it ends.
+        """Run a task for each tuple of arguments; return the results in order, and call `on_done` as each task ends.
 
-        A task whose worker dies is run again elsewhere; with no worker left for long, it is given up.
+        A task whose worker dies runs again elsewhere; without workers for long, all are cancelled.
         """
         from distributed import KilledWorker, as_completed
 
-        futures = [self.client.submit(work, *given, pure=False) for given in arguments]
+        futures = [self.client.submit(work, *values, pure=False) for values in arguments]
         number = {future.key: at for at, future in enumerate(futures)}
         results: list[Any] = [None] * len(futures)
-        absence = WorkerWatchdog(self.client, futures, self.patience)
+        watchdog = WorkerWatchdog(self.client, futures, self.patience)
         try:
-            with absence:
+            with watchdog:
                 for future, result in as_completed(futures, with_results=True):
-                    if isinstance(result, BaseException):  # Dask does not raise that tasks are lost
+                    if isinstance(result, BaseException):  # Dask returns lost tasks as results
                         raise CancelledError("the scheduler lost its tasks, or is gone") from result
                     at = number[future.key]
                     results[at] = result
                     futures[at].release()
-                    told(at)
+                    on_done(at)
         except (KilledWorker, MemoryError) as error:
             raise NeuPathError(
-                "a task took more memory than a worker has, four times over; give a larger ‹memory_limit› "
-                "or a smaller ‹block›"
+                "a task took more memory than a worker has, four times over; give a larger ‹memory_limit› or a smaller "
+                "‹block›",
+                parameter="memory_limit",
             ) from error
         except (CancelledError, OSError) as error:
-            reason = f"all workers were gone for {self.patience:.0f} seconds" if absence.too_long else error
+            reason = f"all workers were gone for {self.patience:.0f} seconds" if watchdog.gave_up else error
             raise NeuPathError(
-                f"the work on the cluster was broken off ({reason}); give the same command again: it goes on with the "
-                f"blocks that are missing"
+                f"the join on the cluster failed ({reason}); run it again: it resumes with the missing blocks"
             ) from error
         finally:
             if self.client.status == "running":
                 self.client.cancel([future for future in futures if not future.done()])
         return results
 
-    def free(self) -> None:
-        """Let every worker forget what it kept for the next task."""
+    def clear_caches(self) -> None:
+        """Clear the cache of every worker."""
         if self.client.status == "running":
-            with suppress(OSError):  # a worker that is gone keeps nothing
-                self.client.run(forget)
+            with suppress(OSError):  # a worker is gone, and its cache with it
+                self.client.run(clear_cache)
 
 
 @contextmanager
 def connect(
     scheduler: str | None, count: int | None, memory_limit: int | None, folder: Path, patience: float = PATIENCE
 ) -> Iterator[Workers]:
-    """Connect to a scheduler, or start one here with workers of its own, who must all see a folder."""
+    """Connect to a scheduler, or start one here with workers of its own; raise unless all see a folder."""
     try:
         import dask
         from distributed import Client, LocalCluster
     except ImportError as error:
         raise MissingExtraError("Dask", "neupath[cluster]") from error
     if scheduler is not None:
-        with _answering(scheduler) as client:
-            yield _described(client, folder, patience)
+        with _client_of(scheduler) as client:
+            yield _workers_of(client, folder, patience)
         return
     cores = count_cores()
     with ExitStack() as stack:
-        stack.callback(_logger.setLevel, _logger.level)
+        stack.callback(_dask_logger.setLevel, _dask_logger.level)
         stack.enter_context(dask.config.set(_CONFIG))
         with uninterrupted():
             cluster = LocalCluster(
                 n_workers=count or cores,
                 threads_per_worker=1,
                 memory_limit=memory_limit or "auto",
-                dashboard_address="127.0.0.1:0",  # any free port: several joins may run at once
+                dashboard_address="127.0.0.1:0",  # any free port, since several joins may run at once
                 host="127.0.0.1",
-                silence_logs=logging.CRITICAL,  # what fails in a task is raised here
+                silence_logs=logging.CRITICAL,  # an error in a task is raised here
             )
             client = stack.enter_context(Client(stack.enter_context(cluster)))
-            stack.push(_hush)
+            stack.push(_silence)
         client.wait_for_workers(count or cores)
-        yield _described(client, folder, patience)
+        yield _workers_of(client, folder, patience)
 
 
-def _hush(error: type[BaseException] | None, *_: object) -> None:
-    """Let nothing be logged of a cluster that ends in the middle of its work: an error says what happened."""
+def _silence(error: type[BaseException] | None, *_: object) -> None:
+    """Stop the log of a cluster that ends because of an error: the error says what happened."""
     if error is not None:
-        _logger.setLevel(logging.CRITICAL + 1)
+        _dask_logger.setLevel(logging.CRITICAL + 1)
 
 
 @contextmanager
-def _answering(scheduler: str) -> Iterator["Client"]:
+def _client_of(scheduler: str) -> Iterator["Client"]:
     from distributed import Client
 
     try:
-        client = Client(scheduler, timeout=_SECONDS_TO_ANSWER)
+        client = Client(scheduler, timeout=_SECONDS_TO_CONNECT)
     except (OSError, ValueError) as error:
         raise QueryError(
-            f"no scheduler answers at {scheduler!r}; start one with `dask scheduler`, and give the address it tells"
+            f"no ‹scheduler› answers at {scheduler!r}; start one with `dask scheduler`, and give the address it prints",
+            parameter="scheduler",
         ) from error
     with client:
         try:
-            client.wait_for_workers(1, timeout=_SECONDS_TO_ANSWER)
+            client.wait_for_workers(1, timeout=_SECONDS_TO_CONNECT)
         except TimeoutError as error:
             raise QueryError(
                 f"the scheduler at {scheduler} has no workers; start some with `dask worker {scheduler}`"
@@ -225,41 +219,70 @@ def _answering(scheduler: str) -> Iterator["Client"]:
         yield client
 
 
-def _described(client: "Client", folder: Path, patience: float) -> Workers:
-    """Ask every worker what it has, and whether it sees the folder."""
+def _workers_of(client: "Client", folder: Path, patience: float) -> Workers:
+    """Ask every worker for its threads and memory, and whether it sees the folder."""
     try:
-        told = client.run(_describe, str(folder))
+        workers = client.run(_describe, str(folder))
     except ImportError as error:
         raise QueryError(f"a worker cannot import neupath ({error}); install it where the workers run") from error
-    if not told:
-        raise QueryError("all workers are gone; start some, and give the same command again")
-    blind = [address for address, (sees, _, _) in told.items() if not sees]
+    if not workers:
+        raise QueryError("all workers are gone; start some, and run the join again")
+    blind = [address for address, (sees, _, _) in workers.items() if not sees]
     if blind:
         raise QueryError(
-            f"the worker {blind[0]} does not see {folder}; give an ‹out› in a folder that all machines share"
+            f"the worker {blind[0]} does not see {folder}; give an ‹out› in a folder that all machines share",
+            parameter="out",
         )
-    threads = sum(threads for _, threads, _ in told.values())
-    return Workers(client, threads, min(memory // threads for _, threads, memory in told.values()), patience)
+    threads = sum(threads for _, threads, _ in workers.values())
+    return Workers(client, threads, min(memory // threads for _, threads, memory in workers.values()), patience)
 
 
 def _describe(folder: str, dask_worker: Any) -> tuple[bool, int, int]:
-    limit = dask_worker.memory_manager.memory_limit
-    memory = limit or total_memory()
+    memory = dask_worker.memory_manager.memory_limit or total_memory()
     return Path(folder).is_dir(), dask_worker.state.nthreads, memory
 
 
-def parse_memory(given: str | int | None) -> int | None:
-    """Read a number of bytes such as 2GiB."""
-    if given is None:
+def parse_memory(limit: str | int | None) -> int | None:
+    """Return a memory limit such as "2GiB" in bytes."""
+    if limit is None:
         return None
     try:
         from dask.utils import parse_bytes
     except ImportError as error:
         raise MissingExtraError("Dask", "neupath[cluster]") from error
     try:
-        found = int(parse_bytes(given))
-    except ValueError as error:
-        raise QueryError(f"memory_limit is {given!r}; give a number of bytes, such as 2GiB") from error
-    if found < 1:
-        raise QueryError(f"memory_limit is {given!r}; give a number of bytes, such as 2GiB")
-    return found
+        size = int(parse_bytes(limit))
+    except ValueError:
+        size = 0
+    if size < 1:
+        raise QueryError(f"‹memory_limit› is {limit!r}; give a number of bytes, such as 2GiB", parameter="memory_limit")
+    return size
+
+
+# ---- Ctrl-C --------------------------------------------------------------------------------------
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Delay Ctrl-C while a cluster is started, and hide it from the processes and threads that start meanwhile."""
+    resource_tracker.ensure_running()  # started with the first process, it would unblock the signal
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        with _delayed():
+            yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+@contextmanager
+def _delayed() -> Iterator[None]:
+    """Record the signal, which another thread may let through, and raise it at the end."""
+    if current_thread() is not main_thread():
+        yield
+        return
+    received: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: received.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if received:
+            signal.raise_signal(signal.SIGINT)
