@@ -13,7 +13,7 @@ import pytest
 import neupath as npth
 from neupath import NeuPathError
 from neupath.io import datasets as public
-from neupath.io.datasets import PUBLIC, PublicDataset, RemoteFile, build_imdb, fetch, public_dataset
+from neupath.io.datasets import PUBLIC, PublicDataset, build_imdb, fetch, public_dataset
 
 TRIPLES = b"head\trelation\ttail\na\tr\tb\n" * 10_000
 
@@ -34,7 +34,7 @@ def server(tmp_path: Path) -> Iterator[str]:
 
 
 def dataset(url: str, content: bytes = TRIPLES, prepare=None) -> PublicDataset:
-    return PublicDataset("small", "", "", "", (RemoteFile(url, hashlib.sha256(content).hexdigest()),), prepare)
+    return PublicDataset("small", "", "", "", {url: hashlib.sha256(content).hexdigest()}, prepare)
 
 
 def test_fetches_checks_and_keeps(server: str, tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_names(tmp_path: Path, monkeypatch) -> None:
     with pytest.raises(NeuPathError, match="the public graph 'acm' is not here yet; run: neupath datasets get acm"):
         npth.load("acm")
     for known in PUBLIC.values():
-        assert all(len(file.sha256) == 64 and file.url.startswith("https://") for file in known.files)
+        assert all(len(checksum) == 64 and url.startswith("https://") for url, checksum in known.files.items())
 
 
 def test_a_fetched_graph_is_found_by_name(server: str, tmp_path: Path, monkeypatch) -> None:
@@ -106,7 +106,7 @@ def test_a_fetched_graph_is_found_by_name(server: str, tmp_path: Path, monkeypat
 def test_imdb_from_the_raw_table(data: Path, tmp_path: Path) -> None:
     raw = tmp_path / "movie_metadata.csv"
     raw.write_bytes(gzip.decompress((data / "imdb" / "movie_metadata.csv.gz").read_bytes()))
-    assert hashlib.sha256(raw.read_bytes()).hexdigest() == PUBLIC["imdb"].files[0].sha256
+    assert hashlib.sha256(raw.read_bytes()).hexdigest() in PUBLIC["imdb"].files.values()
     built, given = build_imdb(raw), npth.load(data / "imdb")
     for node_type in ("movie", "actor", "director"):
         assert built.nodes[node_type].ids == given.nodes[node_type].ids

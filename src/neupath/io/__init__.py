@@ -1,10 +1,10 @@
 """Anything <-> HIN: read graphs from files, folders, names and other libraries, and write them again.
 
-`load` is the way in; `folder` recognises what a folder holds, `detection` does so by the names of its files and
-columns, `text_files` handles quotes and headers, `assembly` turns ids into rows, and `out_of_core` streams tables that
-do not fit into memory into a store. `interop` converts objects of other libraries, `formats` reads files of other
-projects, `datasets` knows graphs by name, and `export` writes a folder that `load` reads back.
-
+`load` recognises the format of a source, `folder` the layout of its tables, `detection` what one table holds.
+`text_files` handles delimiters, quotes and headers; `tables` reads a text or Parquet file; `config` reads graph.toml.
+`sources` describes the tables of a graph; `assembly` builds the graph in memory, `out_of_core` on disk.
+`interop` converts objects of other libraries, `datasets` knows graphs by name, `export` writes a folder of tables.
+To add a reader, write a module in `formats` and give its format a case in `load._format_of` and `load._load_path`.
 May import: store, graph, _runtime, errors.
 """
 

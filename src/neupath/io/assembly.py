@@ -20,7 +20,6 @@ from neupath.io.sources import (
     NodeSource,
     Place,
     ReadOptions,
-    RelationTables,
     TableSource,
     TripleTables,
     all_read_as_integers,
@@ -38,10 +37,8 @@ from neupath.io.sources import (
 # ---- Reading the tables of a source --------------------------------------------------------------
 def read_tables(source: TableSource) -> HIN:
     """Read the tables of a source as a graph."""
-    return _read_relations(source) if isinstance(source, RelationTables) else _read_triples(source)
-
-
-def _read_relations(source: RelationTables) -> HIN:
+    if isinstance(source, TripleTables):
+        return _read_triples(source)
     edges = [_read_edges(edge) for edge in source.edges]
     return assemble([_read_nodes(node) for node in source.nodes], edges, source.options)
 
@@ -113,9 +110,13 @@ def assemble(nodes: Iterable[NodeTable], edges: Iterable[EdgeTable], options: Re
     for table in nodes:
         if tables.setdefault(table.node_type, table) is not table:
             raise GraphError(f"nodes of type {table.node_type!r} are given in two tables; give each type once")
-    for node_type in dict.fromkeys(t for e in edge_tables for t in (e.relation.source, e.relation.target)):
-        if node_type not in tables:
-            tables[node_type] = NodeTable(node_type, _ids_in(node_type, edge_tables), lambda row: f"row {row + 1}")
+    columns: dict[str, list[pa.Array]] = {}
+    for edge in edge_tables:
+        for end, ids in ((edge.relation.source, edge.sources), (edge.relation.target, edge.targets)):
+            columns.setdefault(end, []).append(ids)
+    for end, id_columns in columns.items():
+        if end not in tables:
+            tables[end] = NodeTable(end, distinct_ids(id_columns), lambda row: f"row {row + 1}")
     all_nodes = [_to_nodes(table) for table in tables.values()]
     built = [
         Edges(
@@ -127,16 +128,6 @@ def assemble(nodes: Iterable[NodeTable], edges: Iterable[EdgeTable], options: Re
         for edge in edge_tables
     ]
     return _build(all_nodes, built, options)
-
-
-def _ids_in(node_type: str, edges: list[EdgeTable]) -> pa.Array:
-    columns = [
-        ids
-        for edge in edges
-        for end, ids in ((edge.relation.source, edge.sources), (edge.relation.target, edge.targets))
-        if end == node_type
-    ]
-    return distinct_ids(columns)
 
 
 def distinct_ids(columns: Sequence[pa.Array]) -> pa.Array:
@@ -176,8 +167,8 @@ def _find_rows(ids: pa.Array, table: pa.Array, node_type: str, place: Place, whe
     if rows.null_count:
         first = int(np.flatnonzero(pc.is_null(rows).to_numpy(zero_copy_only=False))[0])
         raise unknown_end(place(first), node_type, ids[first].as_py(), rows.null_count, where)
-    found: Rows = rows.to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
+    numbers: Rows = rows.to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers
 
 
 def _build(nodes: Iterable[Nodes], edges: Iterable[Edges], options: ReadOptions) -> HIN:
@@ -226,7 +217,13 @@ def assemble_typed(nodes: TypedTable, edges: TripleTable, options: ReadOptions) 
     type_names, type_codes = _encode(nodes.types)
     relation_names, relation_codes = _encode(edges.relations)
     options.check_names(relation_names)
-    row_in_type = _positions(type_codes, len(type_names))
+    typed_nodes, row_in_type = [], np.empty(len(type_codes), dtype=np.int64)
+    for code, node_type in enumerate(type_names):
+        rows = np.flatnonzero(type_codes == code)
+        row_in_type[rows] = np.arange(len(rows))
+        names = None if nodes.names is None else nodes.names.take(pa.array(rows))
+        ids, attributes = nodes.ids.take(pa.array(rows)), nodes.attributes.take(pa.array(rows))
+        typed_nodes.append(_to_nodes(NodeTable(node_type, ids, nodes.place, names, attributes)))
     shape = (len(relation_names), len(type_names), len(type_names))
     kinds = np.ravel_multi_index((relation_codes, type_codes[sources], type_codes[targets]), shape)
     built = []
@@ -244,17 +241,7 @@ def assemble_typed(nodes: TypedTable, edges: TripleTable, options: ReadOptions) 
                 None if weights is None else weights[rows],
             )
         )
-    return _build(_split_by_type(nodes, type_names, type_codes), built, options)
-
-
-def _split_by_type(nodes: TypedTable, type_names: list[str], type_codes: NDArray[np.int64]) -> list[Nodes]:
-    split = []
-    for code, node_type in enumerate(type_names):
-        rows = pa.array(np.flatnonzero(type_codes == code))
-        names = None if nodes.names is None else nodes.names.take(rows)
-        table = NodeTable(node_type, nodes.ids.take(rows), nodes.place, names, nodes.attributes.take(rows))
-        split.append(_to_nodes(table))
-    return split
+    return _build(typed_nodes, built, options)
 
 
 def _groups(codes: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
@@ -267,12 +254,3 @@ def _groups(codes: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]
 def _encode(column: pa.Array) -> tuple[list[str], NDArray[np.int64]]:
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     return encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-
-
-def _positions(codes: NDArray[np.int64], count: int) -> Rows:
-    """Number the members of each group from 0, in order; shape as codes."""
-    order = np.argsort(codes, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=count))[:-1]])
-    positions = np.empty(len(codes), dtype=np.int64)
-    positions[order] = np.arange(len(codes)) - starts[codes[order]]
-    return positions

@@ -1,46 +1,6 @@
 """Read graph.toml, which describes what names and headers of a folder's tables do not show.
 
-Every key is optional; neupath detects the rest::
-
-    delimiter = ";"                  # of text tables; also: quote, header = false
-    duplicates = "count"             # parallel edges: "count", "drop" or "error"
-    take = ["movie_actor", "likes"]  # relations to read; all others are left out
-    undirected = ["likes"]           # relations of a type to itself that have no direction
-    ignore = ["raw_*.csv"]           # files to skip
-
-    [abbreviations]                  # letters in paths such as PAFAP
-    F = "affiliation"
-
-    [nodes.movie]                    # a node file: id column, name column, attributes (default: all others)
-    file = "movies.csv"
-    id = "movie_id"
-    name = "title"
-    attributes = ["year"]
-
-    [[edges]]                        # a relation file: its two types, the columns, a weight, undirected = true
-    name = "acts_in"
-    file = "cast.csv"
-    source = "actor"
-    target = "movie"
-    columns = ["actor_id", "movie_id"]
-    weight = "minutes"
-
-    [pair]                           # one table of all nodes and one of all edges, with their columns
-    nodes = "nodes.tsv"
-    edges = "edges.tsv"
-    id = "id"
-    name = "name"
-    type = "kind"
-    source = "source"
-    relation = "metaedge"
-    target = "target"
-    weight = "weight"
-
-    [triples]                        # head, relation, tail; types: a table of (entity, type), or one type for all
-    files = ["train.txt"]
-    columns = ["head", "relation", "tail"]
-    types = "entity_types.tsv"
-    type = "entity"
+Every key is optional; neupath detects the rest. docs/graphs.md has a whole graph.toml.
 """
 
 import tomllib

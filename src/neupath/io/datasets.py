@@ -11,7 +11,7 @@ import sysconfig
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -107,7 +107,7 @@ def stdlib(progress: Progress = no_progress) -> HIN:
 
 def build_stdlib(root: Path, progress: Progress = no_progress) -> HIN:
     """Build the graph from the source files below a folder."""
-    files = _source_files(root)
+    files = sorted(path for path in root.rglob("*.py") if not _NOT_LIBRARY.intersection(path.relative_to(root).parts))
     if not files:
         raise SourceError(f"no Python sources in {root}: this Python comes without its standard library's source files")
     facts = _Facts()
@@ -116,19 +116,11 @@ def build_stdlib(root: Path, progress: Progress = no_progress) -> HIN:
             tree = ast.parse(path.read_bytes())
         except (SyntaxError, ValueError):
             continue  # a few files are broken on purpose, to test parsers
-        module = _module_name(path.relative_to(root))
+        parts = path.relative_to(root).with_suffix("").parts
+        module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         facts.modules.append(module)
         _SourceReader(module, path.name == "__init__.py", tree, facts).read()
     return _to_graph(facts)
-
-
-def _source_files(root: Path) -> list[Path]:
-    return sorted(path for path in root.rglob("*.py") if not _NOT_LIBRARY.intersection(path.relative_to(root).parts))
-
-
-def _module_name(path: Path) -> str:
-    parts = path.with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 class _SourceReader:
@@ -225,32 +217,21 @@ def _to_graph(facts: _Facts) -> HIN:
         sources = np.array([ids[relation.source][source] for source, _ in distinct], dtype=np.int64)
         targets = np.array([ids[relation.target][target] for _, target in distinct], dtype=np.int64)
         edges.append(Edges(relation, sources, targets))
-    return HIN.build([_to_nodes(node_type, list(known)) for node_type, known in ids.items()], edges)
-
-
-def _to_nodes(node_type: str, ids: Sequence[str]) -> Nodes:
-    """Name classes and bases after their last part, so that ArgumentParser finds argparse.ArgumentParser."""
-    names = pa.array([name.rsplit(".", 1)[-1] for name in ids], pa.string()) if node_type in ("class", "base") else None
-    return Nodes(node_type, pa.array(ids, pa.string()), names)
+    nodes = []
+    for node_type, known in ids.items():
+        # ArgumentParser finds argparse.ArgumentParser
+        names = [name.rsplit(".", 1)[-1] for name in known] if node_type in ("class", "base") else None
+        texts = None if names is None else pa.array(names, pa.string())
+        nodes.append(Nodes(node_type, pa.array(list(known), pa.string()), texts))
+    return HIN.build(nodes, edges)
 
 
 # ---- Public graphs -------------------------------------------------------------------------------
 _GITHUB = "https://raw.githubusercontent.com"
 _GITHUB_LARGE = "https://media.githubusercontent.com/media"
+_HETIONET = "hetio/hetionet/38873689199f81b0e6e11554d9803b94f0c4a12c/hetnet/tsv/hetionet-v1.0"
 _TIMEOUT = 30
 _CHUNK = 1 << 16
-
-
-@dataclass(frozen=True)
-class RemoteFile:
-    """A file on the network and its SHA-256 checksum."""
-
-    url: str
-    sha256: str
-
-    @property
-    def name(self) -> str:
-        return Path(urllib.parse.urlparse(self.url).path).name
 
 
 @dataclass(frozen=True)
@@ -261,7 +242,8 @@ class PublicDataset:
     about: str
     origin: str
     licence: str
-    files: tuple[RemoteFile, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    """The address of each file -> its SHA-256 checksum."""
     prepare: Callable[[Path], object] | None = None
     """Turns the downloaded files of a folder into tables, in place; None leaves the files as they are."""
     by_hand: str = ""
@@ -282,12 +264,11 @@ PUBLIC = {
             "movies, actors, directors, genres, keywords; the IMDB network of the papers on HAN and NeuPath",
             "github.com/Jhy1993/HAN",
             "none stated",
-            (
-                RemoteFile(
-                    f"{_GITHUB}/Jhy1993/HAN/3aafeef71fac20ae8d3409fdf5c4a19ea4d0ed2b/data/imdb/movie_metadata.csv",
-                    "74e4a9af314eea255147a6d48a5678ad7d0be3cb8ba3fdb819ef6edddb36e2ca",
+            {
+                f"{_GITHUB}/Jhy1993/HAN/3aafeef71fac20ae8d3409fdf5c4a19ea4d0ed2b/data/imdb/movie_metadata.csv": (
+                    "74e4a9af314eea255147a6d48a5678ad7d0be3cb8ba3fdb819ef6edddb36e2ca"
                 ),
-            ),
+            },
             _prepare_imdb,
         ),
         PublicDataset(
@@ -295,28 +276,23 @@ PUBLIC = {
             "papers, authors, conferences, affiliations; the ACM network of the NeuPath paper (ACM.mat)",
             "data.dgl.ai/dataset/ACM.mat",
             "none stated",
-            (
-                RemoteFile(
-                    "https://data.dgl.ai/dataset/ACM.mat",
-                    "0ccd838e545e8f16e3dc84356da2f51dfd2290c32e37a784e374dd510c76578d",
+            {
+                "https://data.dgl.ai/dataset/ACM.mat": (
+                    "0ccd838e545e8f16e3dc84356da2f51dfd2290c32e37a784e374dd510c76578d"
                 ),
-            ),
+            },
         ),
         PublicDataset(
             "hetionet",
             "genes, diseases, compounds and eight more types; 47,031 nodes, 2.25 million edges",
             "github.com/hetio/hetionet",
             "CC0, parts under their sources' licences",
-            (
-                RemoteFile(
-                    f"{_GITHUB}/hetio/hetionet/38873689199f81b0e6e11554d9803b94f0c4a12c/hetnet/tsv/hetionet-v1.0-nodes.tsv",
-                    "f8a88e2bc21c576aa813c096fdef318e4502723ec4b7a97decb7c755c86cbc09",
+            {
+                f"{_GITHUB}/{_HETIONET}-nodes.tsv": "f8a88e2bc21c576aa813c096fdef318e4502723ec4b7a97decb7c755c86cbc09",
+                f"{_GITHUB_LARGE}/{_HETIONET}-edges.sif.gz": (
+                    "611f0411ac666be4e0270e54bbca67407e14720bfc3099311f0f5eec25c5a947"
                 ),
-                RemoteFile(
-                    f"{_GITHUB_LARGE}/hetio/hetionet/38873689199f81b0e6e11554d9803b94f0c4a12c/hetnet/tsv/hetionet-v1.0-edges.sif.gz",
-                    "611f0411ac666be4e0270e54bbca67407e14720bfc3099311f0f5eec25c5a947",
-                ),
-            ),
+            },
         ),
         PublicDataset(
             "kg20c",
@@ -374,33 +350,34 @@ def fetch(dataset: PublicDataset, folder: Path | None = None, progress: Progress
             f"{dataset.by_hand} ({dataset.origin})"
         )
     with whole_folder(target) as temporary:
-        for file in dataset.files:
-            _download(file, temporary / file.name, progress)
+        for url, checksum in dataset.files.items():
+            _download(url, checksum, temporary, progress)
         if dataset.prepare is not None:
             dataset.prepare(temporary)
     return target
 
 
-def _download(file: RemoteFile, path: Path, progress: Progress) -> None:
+def _download(url: str, checksum: str, folder: Path, progress: Progress) -> None:
+    address = urllib.parse.urlparse(url)
+    name = Path(address.path).name
     digest = sha256()
     try:
-        with urllib.request.urlopen(file.url, timeout=_TIMEOUT) as answer, path.open("wb") as out:  # noqa: S310
+        with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer, (folder / name).open("wb") as out:  # noqa: S310
             total = int(answer.headers.get("Content-Length") or 0) or None
             done = 0
             while chunk := answer.read(_CHUNK):
                 out.write(chunk)
                 digest.update(chunk)
                 done += len(chunk)
-                progress(file.name, done, total)
+                progress(name, done, total)
     except urllib.error.HTTPError as error:
-        raise SourceError(f"{file.url} answered {error.code} {error.reason}; nothing was saved") from error
+        raise SourceError(f"{url} answered {error.code} {error.reason}; nothing was saved") from error
     except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException) as error:
-        host = urllib.parse.urlparse(file.url).hostname
-        reason = getattr(error, "reason", error)
-        raise SourceError(f"cannot reach {host}: {reason}; is there a network? nothing was saved") from error
-    if digest.hexdigest() != file.sha256:
+        what = f"cannot reach {address.hostname}: {getattr(error, 'reason', error)}"
+        raise SourceError(f"{what}; is there a network? nothing was saved") from error
+    if digest.hexdigest() != checksum:
         raise SourceError(
-            f"{file.name} has the checksum {digest.hexdigest()[:12]}…, expected {file.sha256[:12]}…; "
+            f"{name} has the checksum {digest.hexdigest()[:12]}…, expected {checksum[:12]}…; "
             f"it has changed or was damaged on its way, so nothing was saved"
         )
 

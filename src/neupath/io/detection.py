@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 
+from neupath.io.sources import NodeSource, Selection, existing
 from neupath.io.tables import TableFile, stem
 
 # ---- Words in the names of files and columns -----------------------------------------------------
@@ -41,14 +42,8 @@ def singulars(word: str) -> list[str]:
     ['categories', 'categorie', 'categori', 'category']
     """
     low = word.lower()
-    words = [low]
-    if low.endswith("s"):
-        words.append(low[:-1])
-    if low.endswith("es"):
-        words.append(low[:-2])
-    if low.endswith("ies"):
-        words.append(low[:-3] + "y")
-    return words
+    endings = (("s", ""), ("es", ""), ("ies", "y"))
+    return [low, *(low.removesuffix(plural) + singular for plural, singular in endings if low.endswith(plural))]
 
 
 def split_words(name: str) -> list[str]:
@@ -88,17 +83,6 @@ _JOINING_WORDS = {"to", "vs", "2"}
 
 
 @dataclass(frozen=True)
-class NodeFile:
-    """A table of the nodes of one type: its id column, its name column if any, and its attributes."""
-
-    file: TableFile
-    node_type: str
-    id: str
-    name: str | None
-    attributes: list[str]
-
-
-@dataclass(frozen=True)
 class RelationFile:
     """A table of the edges of one relation: its two id columns, and the weight column if any."""
 
@@ -111,16 +95,14 @@ class RelationFile:
     directed: bool = True
 
 
-def classify(files: Iterable[TableFile]) -> tuple[list[NodeFile], list[RelationFile], list[str]]:
+def classify(files: Iterable[TableFile]) -> tuple[list[NodeSource], list[RelationFile], list[str]]:
     """Tell node files from relation files; the third list has a note on each other file."""
     all_files = list(files)
     types = _TypeNames(all_files)
-    nodes: list[NodeFile] = []
-    relations: list[RelationFile] = []
-    left_out: list[str] = []
+    nodes, relations, left_out = [], [], []
     for file in all_files:
         if (node_type := types.of_node_file(file)) is not None:
-            nodes.append(as_node_file(file, node_type))
+            nodes.append(select_nodes(file, node_type))
         elif (relation := _as_relation(file, types)) is not None:
             relations.append(relation)
         else:
@@ -131,24 +113,23 @@ def classify(files: Iterable[TableFile]) -> tuple[list[NodeFile], list[RelationF
     return nodes, relations, left_out
 
 
-def as_node_file(
+def select_nodes(
     file: TableFile, node_type: str, id: str | None = None, name: str | None = None, attributes: list[str] | None = None
-) -> NodeFile:
+) -> NodeSource:
     """Choose the columns of a node file: by default the first for the id and one called name for the name."""
     id_column = file.column(id, "id") if id else file.columns[0]
     others = [column for column in file.columns if column != id_column]
     usual_names = (*_NAME_COLUMNS, f"{node_type}_name".lower())
-    usual = [column for column in others if column.lower() in usual_names]
-    name_column: str | None
+    name_column = next((column for column in others if column.lower() in usual_names), None)
     if name is not None:
         name_column = file.column(name, "name") if name else None
-    elif usual:
-        name_column = usual[0]
+    elif name_column is None and others and not file.has_header:
+        name_column = others[0]
+    if attributes is None:
+        chosen = [column for column in others if column != name_column]
     else:
-        name_column = others[0] if others and not file.has_header else None
-    rest = [column for column in others if column != name_column]
-    chosen = rest if attributes is None else [file.column(column, "attributes") for column in attributes]
-    return NodeFile(file, node_type, id_column, name_column, chosen)
+        chosen = [file.column(column, "attributes") for column in attributes]
+    return NodeSource(node_type, Selection(file, existing(id=id_column, name=name_column), chosen))
 
 
 def is_relation(file: TableFile) -> bool:
@@ -191,7 +172,7 @@ class _TypeNames:
         )
         if first.lower() in singulars(source):
             self._learn([first])
-            self._learn([None if self._ending(second) else second])
+            self._learn([None if self.ending(second) else second])
 
     @staticmethod
     def _own_entity(file: TableFile) -> str | None:
@@ -235,31 +216,22 @@ class _TypeNames:
         """Return the type whose nodes a file holds, or None."""
         own = self._own_entity(file)
         if own is not None:
-            return self.spelled(own)
+            return self._spelling.get(own.lower(), own)
         called_id = file.has_header and file.columns[0].lower() in _ID_COLUMNS
         if not called_id and file.has_header:
             return None
         candidates = singulars(re.sub(r"^id_", "", stem(file.path).lower()))
-        known = [self._spelling[word] for word in candidates if word in self._spelling]
-        if known:
-            return known[0]
+        known = next((self._spelling[word] for word in candidates if word in self._spelling), None)
+        if known is not None:
+            return known
         return candidates[:2][-1] if called_id and len(split_words(stem(file.path))) == 1 else None
 
-    def spelled(self, word: str) -> str:
-        return self._spelling.get(word.lower(), word)
-
-    def _ending(self, word: str) -> str | None:
+    def ending(self, word: str) -> str | None:
         """Return the known type at the end of a role such as cited_paper."""
         for known, spelling in self._spelling.items():
             if word.lower() == known or re.search(rf"[_\s-]{re.escape(known)}$", word.lower()):
                 return spelling
         return None
-
-    def resolve(self, word: str) -> str:
-        return self._ending(word) or word
-
-    def is_known(self, word: str) -> bool:
-        return self._ending(word) is not None
 
 
 def _mentioned(file: TableFile, stems: Iterable[str]) -> str | None:
@@ -292,7 +264,7 @@ def _name_decides(file: TableFile, types: _TypeNames) -> bool:
         return True
     if all(end.lower().startswith(column.lower()) for end, column in zip((source, target), columns, strict=True)):
         return True
-    return all(map(types.is_known, (source, target))) and not any(word and types.is_known(word) for word in entities)
+    return all(map(types.ending, (source, target))) and not any(word and types.ending(word) for word in entities)
 
 
 def _as_relation(file: TableFile, types: _TypeNames) -> RelationFile | None:
@@ -310,19 +282,13 @@ def _as_relation(file: TableFile, types: _TypeNames) -> RelationFile | None:
     elif words and words[0].lower() in (source.lower(), *singulars(source)) and len(words) >= 2:
         ends = (source, target)
         ignored = (*singulars(target), *split_words(target.lower()), *_JOINING_WORDS)
-        middle = [w for w in words[1:] if w.lower() not in ignored]
-        middle = [w for w in middle if target.lower() not in singulars(w)]
+        middle = [w for w in words[1:] if w.lower() not in ignored and target.lower() not in singulars(w)]
     elif file.path.is_dir():  # its name says nothing, and it may hold copies of other tables
         return None
-    elif (types.is_known(source) and types.is_known(target)) or (is_id(first) and is_id(second) and source != target):
+    elif (types.ending(source) and types.ending(target)) or (is_id(first) and is_id(second) and source != target):
         ends, middle = (source, target), []
     else:
         return None
-    return RelationFile(
-        file,
-        types.resolve(ends[0]),
-        "_".join(middle) or name,
-        types.resolve(ends[1]),
-        (first, second),
-        weight_column(file, (first, second)),
-    )
+    start, finish = (types.ending(end) or end for end in ends)
+    weight = weight_column(file, (first, second))
+    return RelationFile(file, start, "_".join(middle) or name, finish, (first, second), weight)

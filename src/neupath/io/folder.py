@@ -14,7 +14,7 @@ from neupath.errors import SourceError, listed
 from neupath.graph.hin import Duplicates, check_duplicates
 from neupath.graph.schema import Relation
 from neupath.io.config import GRAPH_TOML, Config, PairConfig, TriplesConfig, read_config
-from neupath.io.detection import NodeFile, RelationFile, as_node_file, classify, is_id, weight_column
+from neupath.io.detection import RelationFile, classify, is_id, select_nodes, weight_column
 from neupath.io.sources import (
     EdgeSource,
     NodeSource,
@@ -32,7 +32,6 @@ from neupath.io.tables import (
     is_partition,
     is_table,
     parquet_files,
-    parts_of,
     stem,
 )
 from neupath.io.text_files import HEADER_WORDS, Dialect
@@ -61,11 +60,7 @@ def read_settings(folder: Path, config: str | Path | None) -> Config:
 
 
 def recognise_files(
-    paths: Sequence[Path],
-    folder: Path,
-    settings: Config,
-    duplicates: Duplicates | None,
-    notes: Sequence[str] = (),
+    paths: Sequence[Path], folder: Path, settings: Config, duplicates: Duplicates | None, notes: Sequence[str] = ()
 ) -> TableSource:
     """Recognise some table files as one graph; `notes` are added to it."""
     options = replace(options_of(settings, duplicates), notes=notes)
@@ -108,18 +103,21 @@ def _recognise(paths: list[Path], folder: Path, settings: Config, options: ReadO
 
 def _triple_files(paths: list[Path], settings: Config) -> list[Path]:
     """Find the files of a knowledge graph: train, valid and test, or a lone table that names its relations."""
-    splits = [path for path in paths if _is_split(path)]
+    splits = [path for path in paths if stem(path).lower() in _SPLITS]
     # beside tables, a folder named train is more likely something else
     if any(stem(path).lower() == "train" and path.is_file() for path in splits) or len(splits) == len(paths):
         return splits
     if len(paths) == 1 and _is_all_triples(TableFile(paths[0], settings.dialect)):
         return paths
-    return _find_lone_edges(paths, settings)
+    edges = _edge_tables(paths, settings)
+    alone = len(edges) == 1 and not any(_last_word(path) in _NODES for path in paths)
+    return edges if alone and _is_edge_list(TableFile(edges[0], settings.dialect)) else []
 
 
 def _is_all_triples(file: TableFile) -> bool:
     """Whether a lone table holds triples, and is not one relation whose edges have an attribute `type`."""
-    return _has_triples(file) and (_names_relations(file) or not classify([file])[1])
+    clear = any(column.lower() in ("relation", "predicate", "metaedge") for column in file.columns)
+    return len(_named_columns(file)) == 3 and (clear or not classify([file])[1])
 
 
 def _note_others(paths: list[Path], used: Sequence[Path]) -> list[str]:
@@ -146,7 +144,7 @@ def _select_relations(paths: list[Path], folder: Path, settings: Config, options
     detected = [TableFile(path, settings.dialect) for path in paths if path.resolve() not in named]
     nodes, relations, left_out = classify(detected)
     nodes += [
-        as_node_file(
+        select_nodes(
             TableFile(folder / entry.file, settings.dialect), node_type, entry.id, entry.name, entry.attributes
         )
         for node_type, entry in settings.nodes.items()
@@ -154,20 +152,16 @@ def _select_relations(paths: list[Path], folder: Path, settings: Config, options
     _refuse_copies(relations)
     relations += _configured(folder, settings)
     if not relations:
-        only_nodes = f"{listed(node.file.path.name for node in nodes)} hold{'s' * (len(nodes) == 1)} nodes"
+        only_nodes = f"{listed(node.selection.file.path.name for node in nodes)} hold{'s' * (len(nodes) == 1)} nodes"
         raise SourceError(
             f"no file of {folder} is a relation: {listed([*left_out, *options.notes], 3) or only_nodes}; give a file "
             f"such as movie_actor.csv whose first two columns are ids, or name two columns of any file under [[edges]] "
             f"in graph.toml"
         )
     _refuse_two_node_files(nodes)
-    node_sources = [
-        NodeSource(node.node_type, Selection(node.file, existing(id=node.id, name=node.name), node.attributes))
-        for node in nodes
-    ]
     edges = _take(relations, options)
-    notes = [*left_out, *_note_columns(edges, node_sources), *options.notes]
-    return RelationTables(node_sources, edges, replace(options, notes=notes))
+    notes = [*left_out, *_note_columns(edges, nodes), *options.notes]
+    return RelationTables(nodes, edges, replace(options, notes=notes))
 
 
 def _named_paths(folder: Path, settings: Config) -> set[Path]:
@@ -191,15 +185,16 @@ def _take(relations: list[RelationFile], options: ReadOptions) -> list[EdgeSourc
     return edges
 
 
-def _refuse_two_node_files(nodes: list[NodeFile]) -> None:
-    seen: dict[str, NodeFile] = {}
+def _refuse_two_node_files(nodes: list[NodeSource]) -> None:
+    names: dict[str, str] = {}
     for node in nodes:
-        other = seen.setdefault(node.node_type, node)
-        if other is not node:
+        name = node.selection.file.path.name
+        if node.node_type in names:
             raise SourceError(
-                f"{other.file.path.name} and {node.file.path.name} both hold the nodes of type {node.node_type!r}; "
-                f'leave one out with ignore = ["{node.file.path.name}"] in graph.toml'
+                f"{names[node.node_type]} and {name} both hold the nodes of type {node.node_type!r}; "
+                f'leave one out with ignore = ["{name}"] in graph.toml'
             )
+        names[node.node_type] = name
 
 
 def _configured(folder: Path, settings: Config) -> list[RelationFile]:
@@ -256,28 +251,21 @@ def _find_pair(paths: list[Path], folder: Path, settings: Config) -> tuple[Path,
     return None
 
 
-def _find_lone_edges(paths: list[Path], settings: Config) -> list[Path]:
-    """Find a table of all edges that names their relations and has no table of nodes beside it."""
-    edges = _edge_tables(paths, settings)
-    alone = len(edges) == 1 and not any(_last_word(path) in _NODES for path in paths)
-    return edges if alone and _is_edge_list(TableFile(edges[0], settings.dialect)) else []
-
-
 def _edge_tables(paths: list[Path], settings: Config) -> list[Path]:
     """Find the tables of all edges by clear names, or else by less clear names and their columns."""
     named = [path for path in paths if _last_word(path) in _EDGES]
-    return named or [path for path in paths if _last_word(path) in _PERHAPS_EDGES and _has_ends(path, settings)]
-
-
-def _has_ends(path: Path, settings: Config) -> bool:
-    file = TableFile(path, settings.dialect)
-    return all(_usual_column(file, purpose, ()) for purpose in ("source", "relation", "target"))
+    return named or [
+        path
+        for path in paths
+        if _last_word(path) in _PERHAPS_EDGES
+        and all(_usual_column(TableFile(path, settings.dialect), end) for end in ("source", "relation", "target"))
+    ]
 
 
 def _is_edge_list(file: TableFile) -> bool:
     """Whether a table of edges has a relation column, with known names or between the two ends."""
-    relation = _usual_column(file, "relation", ())
-    return relation is not None and (_has_triples(file) or relation in file.columns[1:2])
+    relation = _usual_column(file, "relation")
+    return relation is not None and (len(_named_columns(file)) == 3 or relation in file.columns[1:2])
 
 
 def _last_word(path: Path) -> str:
@@ -310,10 +298,9 @@ def _type_column(nodes: TableFile, edges: TableFile, id_: str) -> str | None:
 
 
 def _pair_column(file: TableFile, pair: PairConfig, purpose: str) -> str:
-    name = getattr(pair, purpose)
-    if name is not None:
-        return file.column(name, purpose)
-    usual = _usual_column(file, purpose, ())
+    if getattr(pair, purpose) is not None:
+        return file.column(getattr(pair, purpose), purpose)
+    usual = _usual_column(file, purpose)
     if usual is None:
         raise SourceError(
             f"{file.path} has no column for the {purpose} (it has {listed(file.columns)}); "
@@ -322,7 +309,7 @@ def _pair_column(file: TableFile, pair: PairConfig, purpose: str) -> str:
     return usual
 
 
-def _usual_column(file: TableFile, purpose: str, taken: tuple[str, ...]) -> str | None:
+def _usual_column(file: TableFile, purpose: str, taken: tuple[str, ...] = ()) -> str | None:
     by_lower = {_NEO4J_ROLE.sub(r"\1", column.lower()): column for column in file.columns if column not in taken}
     return next((by_lower[name] for name in _COLUMN_NAMES[purpose] if name in by_lower), None)
 
@@ -334,11 +321,6 @@ _COLUMN_WORDS = (
     ("tail", "target", "object", "entity2", "to", "dst"),
 )
 _SPLITS = {"train", "valid", "validation", "val", "dev", "test"}
-
-
-def _is_split(path: Path) -> bool:
-    """Whether a file is named as the train, validation or test part of a knowledge graph."""
-    return stem(path).lower() in _SPLITS
 
 
 def find_triples(paths: Sequence[Path], folder: Path, settings: Config, options: ReadOptions) -> TripleTables:
@@ -357,7 +339,9 @@ def _select_triples(path: Path, dialect: Dialect, columns: list[str] | None) -> 
         and not {c.lower().removesuffix("_id") for c in file.columns} & HEADER_WORDS
     ):
         file = TableFile(path, replace(dialect, header=False))
-    names = [file.column(column, "triples") for column in columns] if columns else _usual_columns(file)
+    named = _named_columns(file)
+    usual = named if len(named) == 3 else file.columns[:3]
+    names = [file.column(column, "triples") for column in columns] if columns else usual
     if len(names) != 3:
         raise SourceError(
             f"{path} has {len(names)} column{'s' * (len(names) != 1)} ({listed(names)}), but triples have three: head, "
@@ -369,23 +353,8 @@ def _select_triples(path: Path, dialect: Dialect, columns: list[str] | None) -> 
     return Selection(file, existing(source=head, relation=relation, target=tail, weight=weight), all_text=True)
 
 
-def _has_triples(file: TableFile) -> bool:
-    """Whether the header of a file names head, relation and tail."""
-    return len(_named_columns(file)) == 3
-
-
-def _names_relations(file: TableFile) -> bool:
-    """Whether a column can only be the relation of a triple; a column `type` may also be an attribute of an edge."""
-    return any(column.lower() in ("relation", "predicate", "metaedge") for column in file.columns)
-
-
-def _usual_columns(file: TableFile) -> list[str]:
-    """Return the columns named head, relation and tail, or else the first three."""
-    named = _named_columns(file)
-    return named if len(named) == 3 else file.columns[:3]
-
-
 def _named_columns(file: TableFile) -> list[str]:
+    """Return those of the columns head, relation and tail that the header names."""
     by_word = {column.lower().removesuffix("_id"): column for column in file.columns}
     columns = (next((by_word[word] for word in words if word in by_word), None) for words in _COLUMN_WORDS)
     return [column for column in columns if column is not None]
@@ -412,20 +381,17 @@ def refuse_twice(paths: Iterable[Path]) -> None:
 
 def _refuse_copies(relations: Sequence[RelationFile]) -> None:
     """Raise if two relations have files of the same content."""
-    filled = [relation.file.path for relation in relations if not relation.file.is_empty]
-    for path, other in combinations(filled, 2):
-        if _same_content(parts_of(path), parts_of(other)):
+    filled = [relation.file for relation in relations if not relation.file.is_empty]
+    for file, other in combinations(filled, 2):
+        if len(file.parts) == len(other.parts) and all(map(_same_content, file.parts, other.parts)):
             raise SourceError(
-                f"{path} and {other.name} have the same content, so their edges would count twice; "
-                f'leave one out with ignore = ["{other.name}"] in graph.toml'
+                f"{file.path} and {other.path.name} have the same content, so their edges would count twice; "
+                f'leave one out with ignore = ["{other.path.name}"] in graph.toml'
             )
 
 
-def _same_content(parts: Sequence[Path], others: Sequence[Path]) -> bool:
-    return len(parts) == len(others) and all(
-        part.stat().st_size == other.stat().st_size and cmp(part, other, shallow=False)
-        for part, other in zip(parts, others, strict=True)
-    )
+def _same_content(path: Path, other: Path) -> bool:
+    return path.stat().st_size == other.stat().st_size and cmp(path, other, shallow=False)
 
 
 # ---- Notes on what is not read -------------------------------------------------------------------
@@ -433,7 +399,9 @@ def _note_partitions(files: Iterable[TableFile]) -> list[str]:
     """Note the columns that only the names of partition folders give; raise if such a column holds ids."""
     notes = []
     for file in files:
-        missing = [key for key in _partition_keys(file) if key not in file.columns]
+        inner = {folder for part in file.parts if part != file.path for folder in part.relative_to(file.path).parents}
+        keys = {folder.name.partition("=")[0] for folder in inner if folder.name}
+        missing = sorted(keys.difference(file.columns))
         ids = [key for key in missing if is_id(key)]
         if ids:
             raise SourceError(
@@ -448,17 +416,8 @@ def _note_partitions(files: Iterable[TableFile]) -> list[str]:
 
 
 def _note_comments(files: Iterable[TableFile]) -> list[str]:
-    """Note how many lines above the tables are skipped as comments."""
     counts = {file.path.name: file.comments for file in files if file.comments}
-    return [
-        f"{name}: skipped {count} comment line{'s' * (count != 1)} above the table" for name, count in counts.items()
-    ]
-
-
-def _partition_keys(file: TableFile) -> list[str]:
-    """Return the columns by which a table is partitioned into folders such as year=2020."""
-    inner = {folder for part in file.parts if part != file.path for folder in part.relative_to(file.path).parents}
-    return sorted({folder.name.partition("=")[0] for folder in inner if folder.name})
+    return [f"{name}: skipped {n} comment line{'s' * (n != 1)} above the table" for name, n in counts.items()]
 
 
 def _without_data_files(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
@@ -476,11 +435,10 @@ def _without_data_files(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
 
 def _note_deep_folders(folder: Path, settings: Config) -> list[str]:
     """Note the Parquet files that are too deep in a folder to be parts of its tables."""
-    tables = _not_ignored(_folders(folder), settings)
     return [
         f"{inner.relative_to(folder)} was left out: the parts of a table must be in its folder, or in folders such as "
         f"year=2020"
-        for path in tables
+        for path in _not_ignored(_folders(folder), settings)
         for inner in _folders(path)
         if not is_partition(inner) and _holds_parquet(inner)
     ]

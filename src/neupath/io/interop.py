@@ -12,15 +12,7 @@ from neupath.errors import GraphError, MissingExtraError, SourceError, listed
 from neupath.graph.hin import HIN, Duplicates, Edges
 from neupath.graph.nodes import Nodes
 from neupath.graph.schema import Relation
-from neupath.io.assembly import (
-    EdgeTable,
-    NodeTable,
-    TripleTable,
-    TypedTable,
-    assemble,
-    assemble_typed,
-    distinct_ids,
-)
+from neupath.io.assembly import EdgeTable, NodeTable, TripleTable, TypedTable, assemble, assemble_typed, distinct_ids
 from neupath.io.sources import Place, ReadOptions
 from neupath.io.text_files import file_errors
 
@@ -177,16 +169,18 @@ def from_networkx(
     duplicates
         What parallel edges mean, as in `load`.
 
-
     >>> from neupath import load
     >>> from_networkx(to_networkx(load("toy"))).schema.node_types
     ('author', 'paper', 'venue')
 
     """
-    type_key = node_type or _find_type_key([data for _, data in graph.nodes(data=True)])
-    kinds = {node: _as_kind(data.get(type_key, "node"), type_key) for node, data in graph.nodes(data=True)}
-    foreign = node_type is None and type_key != "type"
-    name_key = relation or _find_relation_key([data for _, _, data in graph.edges(data=True)], foreign)
+    type_key = node_type or _find_key("type", _TYPE_KEYS, [data for _, data in graph.nodes(data=True)])
+    kinds = {node: str(data.get(type_key, "node")) for node, data in graph.nodes(data=True)}
+    if type_key == "labels":  # Neo4j writes labels with a colon in front
+        kinds = {node: kind.removeprefix(":") for node, kind in kinds.items()}
+    # a label is usually only drawn; it may be the relation if the types, too, are in an unusual attribute
+    keys = _RELATION_KEYS if node_type or type_key == "type" else (*_RELATION_KEYS, "label")
+    name_key = relation or _find_key("relation", keys, [data for _, _, data in graph.edges(data=True)])
     order = {kind: place for place, kind in enumerate(dict.fromkeys(kinds.values()))}
     members: dict[str, list[Hashable]] = {kind: [n for n, k in kinds.items() if k == kind] for kind in order}
     rows = {node: row for nodes in members.values() for row, node in enumerate(nodes)}
@@ -249,10 +243,6 @@ def _networkx_nodes(kind: str, nodes: Mapping[Hashable, Mapping[str, Any]], node
     )
 
 
-def _as_kind(value: Any, key: str) -> str:
-    return str(value).removeprefix(":") if key == "labels" else str(value)
-
-
 def _as_weight(value: Any, start: Hashable, end: Hashable) -> float:
     try:
         return float(value)
@@ -271,27 +261,10 @@ def _values(values: list[Any]) -> pa.Array:
 # ---- NetworkX attributes that hold types and relations -------------------------------------------
 _TYPE_KEYS = ("node_type", "ntype", "kind", "labels")
 _RELATION_KEYS = ("edge_type", "etype", "type", "predicate", "kind")
-"""Other names of `type` and `relation`; Neo4j writes labels with a colon in front."""
+"""Other names of `type` and `relation`."""
 _MOST_VALUES, _FEW_VALUES, _NODES_PER_VALUE = 64, 8, 10
 """Types have few distinct values: at most 64, and at most 8 or one per ten nodes or edges."""
 Carriers = Collection[Mapping[str, Any]]
-
-
-def _find_type_key(nodes: Carriers) -> str:
-    """Return the attribute that holds the types of nodes: `type` if any node has it, or else one that looks like types.
-
-    >>> _find_type_key([{"kind": "user"}, {"kind": "item"}]), _find_type_key([{"kind": "user"}, {"kind": 1.5}])
-    ('kind', 'type')
-    """
-    return _find_key("type", _TYPE_KEYS, nodes)
-
-
-def _find_relation_key(edges: Carriers, foreign: bool) -> str:
-    """Return the attribute that holds the relations of edges: `relation`, or else one that looks like relations.
-
-    A `label` is usually only drawn; it may be the relation if the types, too, are in a `foreign` attribute.
-    """
-    return _find_key("relation", (*_RELATION_KEYS, "label") if foreign else _RELATION_KEYS, edges)
 
 
 def _notes_on_keys(type_key: str | None, relation_key: str | None) -> list[str]:
@@ -305,6 +278,13 @@ def _notes_on_keys(type_key: str | None, relation_key: str | None) -> list[str]:
 
 
 def _find_key(usual: str, others: Sequence[str], carriers: Carriers) -> str:
+    """Return the attribute that holds types or relations: the usual one, or else the first that looks like them.
+
+    >>> _find_key("type", _TYPE_KEYS, [{"kind": "user"}, {"kind": "item"}])
+    'kind'
+    >>> _find_key("type", _TYPE_KEYS, [{"kind": "user"}, {"kind": 1.5}])
+    'type'
+    """
     if any(usual in data for data in carriers):
         return usual
     return next((key for key in others if _names_kinds([data.get(key) for data in carriers])), usual)
@@ -398,10 +378,6 @@ GRAPH_SUFFIXES = (".graphml", ".gexf", ".gml")
 
 def read_graph_file(path: Path, duplicates: Duplicates = "count") -> HIN:
     """Read a file with NetworkX, and make a graph from that."""
-    return from_networkx(_read(path), duplicates=duplicates)
-
-
-def _read(path: Path) -> Any:
     try:
         import networkx as nx
     except ImportError as error:
@@ -410,9 +386,10 @@ def _read(path: Path) -> Any:
     read = nx.read_graphml if name.endswith(".graphml") else nx.read_gexf if name.endswith(".gexf") else _read_gml
     try:
         with file_errors(path):
-            return read(path)
+            graph = read(path)
     except (nx.NetworkXException, SyntaxError, LookupError, TypeError, ValueError) as error:
         raise SourceError(f"{path} cannot be read as {Path(name).suffix[1:]}: {error}") from error
+    return from_networkx(graph, duplicates=duplicates)
 
 
 def _read_gml(path: Path) -> Any:

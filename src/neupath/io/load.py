@@ -125,6 +125,7 @@ def _locate(path: Path, data: str | Path | None) -> Path:
 
 
 def _format_of(path: Path, config: str | Path | None) -> Format | None:
+    """Recognise the format of a file or folder; None means that neupath cannot read it."""
     if is_store(path):
         return "store"
     if _matlab_file(path) is not None:

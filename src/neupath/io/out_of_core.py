@@ -265,7 +265,7 @@ class Staging:
         ((rows,),) = self.run(f"SELECT count(*) FROM scratch.{name}")
         return StagedNodes(f"scratch.{name}", {"id": kind}, rows, lambda row: f"row {row + 1}")
 
-    def describe(self, node_type: str, nodes: StagedNodes, query: str, typed: bool) -> StagedType:
+    def describe(self, node_type: str, nodes: StagedNodes, query: str, typed: bool = False) -> StagedType:
         """Describe the nodes of a type; ids are integers if all read as integers, unless their table is `typed`."""
         inferred = pa.types.is_string(nodes.kinds["id"]) and not typed
         whole = f"count(*) FILTER (WHERE regexp_full_match(id, '{INTEGERS}'))" if inferred else "0"
@@ -322,17 +322,14 @@ def _in_batches(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 def _with_weights(rows: SelectedRows, weighted: bool, errors: list[GraphError], place: Place) -> pa.Table:
     columns = {name: column for name, column in rows.columns.items() if name != "weight"}
-    if weighted:
+    weights: Floats | None = np.ones(len(rows))
+    if weighted and not errors:
         texts = rows.columns.get("weight", pa.nulls(len(rows), pa.string()))
         try:
-            weights = np.zeros(len(rows)) if errors else to_weights(texts, place)
+            weights = to_weights(texts, place)
         except GraphError as error:  # raised after the ends of all edges are checked, as in memory
             errors.append(error)
-            weights = np.zeros(len(rows))
-        columns["weight"] = pa.array(weights)
-    else:
-        columns["weight"] = pa.array(np.ones(len(rows)))
-    return pa.table(columns)
+    return pa.table(columns | {"weight": pa.array(weights)})
 
 
 def _to_spool(rows: SelectedRows) -> pa.Table:
@@ -354,24 +351,14 @@ def _is_empty(column: str, kind: pa.DataType) -> str:
 
 # ---- Edges by ids become edges by keys -----------------------------------------------------------
 @dataclass(frozen=True)
-class EndNodes:
-    """The nodes that one end of an edge may name: a query for them, the type of their ids, and their number."""
-
-    query: str
-    kind: pa.DataType
-    count: int
-    node_type: str
-    where: str | None = None
-    """What errors call the table of these nodes; by default the node table of the type."""
-
-
-@dataclass(frozen=True)
 class JoinTerms:
     """SQL expressions of a join: the kind of an edge, whether it is undirected, and a further join."""
 
     kind: str = "0"
     undirected: str = "false"
     join: str = ""
+    where: str | None = None
+    """What errors call the table of nodes; by default the node table of the type."""
 
 
 @dataclass(frozen=True)
@@ -384,7 +371,7 @@ class KeyedEdges:
 
 
 def join_ids(
-    staging: Staging, name: str, edges: StagedEdges, ends: tuple[EndNodes, EndNodes], terms: JoinTerms
+    staging: Staging, name: str, edges: StagedEdges, ends: tuple[StagedType, StagedType], terms: JoinTerms
 ) -> None:
     """Write edges by the keys of their ends into a new, sorted table; raise at the first bad edge.
 
@@ -392,10 +379,12 @@ def join_ids(
     """
     swapped = f"({terms.undirected}) AND a.key > b.key"
     first, second = (f"CAST({key} AS {_narrow(end.count)})" for key, end in zip(("a.key", "b.key"), ends, strict=True))
-    source, target = (
-        f"LEFT JOIN {end.query} {letter} ON {_same(f'e.{column}', edges.kinds[column], f'{letter}.id', end.kind)}"
-        for letter, column, end in zip("ab", ("source", "target"), ends, strict=True)
-    )
+    joins = []
+    for letter, column, end in zip("ab", ("source", "target"), ends, strict=True):
+        own, other = f"e.{column}", f"{letter}.id"
+        if edges.kinds[column] != end.kind:
+            own, other = _as_text(own, edges.kinds[column]), _as_text(other, end.kind)
+        joins.append(f"LEFT JOIN {end.query} {letter} ON {own} = {other}")
     stage = f"sorting {edges.name.removeprefix('scratch.')}"
     staging.progress(stage, 0, 1)
     staging.run(f"""
@@ -404,11 +393,17 @@ def join_ids(
             CASE WHEN {swapped} THEN {second} ELSE {first} END AS source,
             CASE WHEN {swapped} THEN {first} ELSE {second} END AS target,
             CAST(e.rowid AS {_narrow(edges.rows)}) AS row, e.weight AS weight
-        FROM {edges.name} e {source} {target} {terms.join} ORDER BY 1, 2, 3, 4
+        FROM {edges.name} e {" ".join(joins)} {terms.join} ORDER BY 1, 2, 3, 4
     """)
     staging.progress(stage, 1, 1)
     for column, end in zip(("source", "target"), ends, strict=True):
-        _refuse_unknown(staging, name, edges, column, end)
+        empty = staging.first_empty(edges, column)
+        if empty is not None:
+            raise empty_end(edges.place(empty), end.node_type)
+        ((row, count),) = staging.run(f"SELECT min(row), count(*) FROM {name} WHERE {column} IS NULL")
+        if count:
+            ((value,),) = staging.run(f"SELECT {column} FROM {edges.name} WHERE rowid = ?", row)
+            raise unknown_end(edges.place(row), end.node_type, value, count, terms.where)
     if edges.weight_error is not None:
         raise edges.weight_error
     staging.run(f"DROP TABLE {edges.name}")
@@ -417,23 +412,6 @@ def join_ids(
 def _narrow(count: int) -> str:
     """Return the narrowest integer type for a count; narrow integers sort in half the time."""
     return "INTEGER" if count < 2**31 else "BIGINT"
-
-
-def _same(first: str, first_kind: pa.DataType, second: str, second_kind: pa.DataType) -> str:
-    if first_kind == second_kind:
-        return f"{first} = {second}"
-    return f"{_as_text(first, first_kind)} = {_as_text(second, second_kind)}"
-
-
-def _refuse_unknown(staging: Staging, name: str, edges: StagedEdges, column: str, end: EndNodes) -> None:
-    """Raise at the first edge with an empty end, or else at the first with an unknown one."""
-    empty = staging.first_empty(edges, column)
-    if empty is not None:
-        raise empty_end(edges.place(empty), end.node_type)
-    ((row, count),) = staging.run(f"SELECT min(row), count(*) FROM {name} WHERE {column} IS NULL")
-    if count:
-        ((value,),) = staging.run(f"SELECT {column} FROM {edges.name} WHERE rowid = ?", row)
-        raise unknown_end(edges.place(row), end.node_type, value, count, end.where)
 
 
 # ---- One table per relation ----------------------------------------------------------------------
@@ -473,13 +451,10 @@ class RelationStream:
         return nodes
 
     def _join(self, number: int, edge: EdgeSource, staged: StagedEdges, types: dict[str, StagedType]) -> KeyedEdges:
-        first, second = (
-            EndNodes(types[end].query, types[end].kind, types[end].count, end)
-            for end in (edge.relation.source, edge.relation.target)
-        )
+        ends = types[edge.relation.source], types[edge.relation.target]
         undirected = "false" if edge.relation.directed else "true"
         name = f"scratch.joined_{number}"
-        join_ids(self._staging, name, staged, (first, second), JoinTerms(undirected=undirected))
+        join_ids(self._staging, name, staged, ends, JoinTerms(undirected=undirected))
         return KeyedEdges(edge.relation, name, staged.rows)
 
 
@@ -494,9 +469,14 @@ class TripleStream:
     def stage(self) -> tuple[list[StagedType], list[KeyedEdges]]:
         """Put all tables into the database; raise at the first bad row."""
         edges = self._staging.stage_edges("edges", self._source.edges)
-        nodes = self._stage_nodes(edges)
+        if self._source.nodes is None:
+            nodes = self._staging.stage_ends("nodes", [(edges, "source"), (edges, "target")])
+        else:
+            nodes = self._staging.stage_nodes("nodes", self._source.nodes)
         self._staging.refuse_repeats(nodes)
-        type_names, relation_names = self._type_names(nodes), self._distinct(edges.name, "relation")
+        one_type = [self._source.node_type] if nodes.rows else []
+        type_names = self._distinct(nodes.name, "type") if "type" in nodes.kinds else one_type
+        relation_names = self._distinct(edges.name, "relation")
         self._number_nodes(nodes, type_names)
         no_relation = self._staging.first_empty(edges, "relation")
         self._join(edges, nodes, type_names, relation_names)
@@ -505,20 +485,9 @@ class TripleStream:
             if row is not None:
                 raise empty_cell(place(row), what)
         self._source.options.check_names(relation_names)
-        queries = [f"(SELECT id, key FROM scratch.keys WHERE type = {code})" for code in range(len(type_names))]
-        described = zip(type_names, queries, strict=True)
-        types = [self._staging.describe(name, nodes, query, typed=False) for name, query in described]
+        query = "(SELECT id, key FROM scratch.keys WHERE type = {})"
+        types = [self._staging.describe(name, nodes, query.format(code)) for code, name in enumerate(type_names)]
         return types, self._split(type_names, relation_names)
-
-    def _stage_nodes(self, edges: StagedEdges) -> StagedNodes:
-        if self._source.nodes is None:
-            return self._staging.stage_ends("nodes", [(edges, "source"), (edges, "target")])
-        return self._staging.stage_nodes("nodes", self._source.nodes)
-
-    def _type_names(self, nodes: StagedNodes) -> list[str]:
-        if "type" in nodes.kinds:
-            return self._distinct(nodes.name, "type")
-        return [self._source.node_type] if nodes.rows else []
 
     def _distinct(self, table: str, column: str) -> list[str]:
         """Return the distinct values of a column in order of appearance."""
@@ -544,8 +513,9 @@ class TripleStream:
             kind=f"(r.code * {len(type_names)} + a.type) * {len(type_names)} + b.type",
             undirected=f"a.type = b.type AND r.code IN ({', '.join(undirected) or 'NULL'})",
             join="LEFT JOIN scratch.relations r ON e.relation = r.name",
+            where="nodes table",
         )
-        end = EndNodes("scratch.keys", nodes.kinds["id"], nodes.rows, "node", "nodes table")
+        end = StagedType("node", nodes, "scratch.keys", nodes.rows, integers=False)
         join_ids(self._staging, "scratch.joined", edges, (end, end), terms)
 
     def _split(self, type_names: Sequence[str], relation_names: Sequence[str]) -> list[KeyedEdges]:
@@ -628,12 +598,12 @@ def _refuse_parallel(staging: Staging, edges: KeyedEdges, types: Mapping[str, St
     ((row, source, target),) = staging.run(f"SELECT min(row), arg_min(source, row), arg_min(target, row) {later}")
     if row is not None:
         ((before,),) = staging.run(f"SELECT count(*) FROM {edges.query} WHERE row < ?", row)
-        ends = (types[edges.relation.source], source), (types[edges.relation.target], target)
-        first, second = (_id(staging, end, key) for end, key in ends)
+        first = _id_of(staging, types[edges.relation.source], source)
+        second = _id_of(staging, types[edges.relation.target], target)
         raise repeated_edge(edges.relation, first, second, before + 1)
 
 
-def _id(staging: Staging, nodes: StagedType, key: int) -> Id:
+def _id_of(staging: Staging, nodes: StagedType, key: int) -> Id:
     ((value,),) = staging.run(f"SELECT id FROM {nodes.query} WHERE key = ?", key)
     return int(value) if nodes.integers else value
 

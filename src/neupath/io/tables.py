@@ -1,9 +1,11 @@
 """One table file as an Arrow table: CSV, TSV or Parquet, plain or gzipped; errors name the file and the line."""
 
 import codecs
+from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import pyarrow.parquet as pq
 
 from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import SourceError, did_you_mean, first_line, listed
-from neupath.io.text_files import Dialect, QuoteWatch, TextFile, file_errors, is_number, not_utf8, read_start, unmarked
+from neupath.io.text_files import Dialect, QuoteWatch, TextFile, file_errors, is_number, not_utf8, open_raw, unmarked
 
 # ---- One table -----------------------------------------------------------------------------------
 TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".dat", ".sif")
@@ -29,7 +31,9 @@ def is_table(path: Path) -> bool:
     """Whether a path is a table: a file with a suffix of tables, or a folder of Parquet files."""
     if path.name.startswith("."):
         return False
-    return is_in_parts(path) or (path.is_file() and _plain_suffix(path) in TABLE_SUFFIXES)
+    if path.is_dir():
+        return bool(parquet_files(path))
+    return path.is_file() and _plain_suffix(path) in TABLE_SUFFIXES
 
 
 def is_data_file(path: Path) -> bool:
@@ -70,7 +74,8 @@ class TableFile:
         self._text = TextFile(path, dialect or Dialect(), stem(path), _plain_suffix(path))
         with file_errors(self.path):
             self.parts = parts_of(path)
-            self._start = read_start(self.parts[0])
+            with open_raw(self.parts[0]) as stream:
+                self._start = stream.read(4096)
             if not self._start:
                 raise SourceError(f"{self.parts[0]} is empty; a table has at least a header line")
         self.is_parquet = self._start[:4] == _PARQUET_MAGIC
@@ -143,15 +148,21 @@ class TableFile:
         names = list(dict.fromkeys(columns))
         with file_errors(self.path):
             if self.is_parquet:
-                return read_parts(self.parts, names, types).combine_chunks()
-            try:
-                return self._read_text(names, types).combine_chunks()
-            except pa.ArrowInvalid as error:
-                raise self._find_bad_line() or SourceError(f"{self.path}: {first_line(error)}") from error
+                check_parts(self.parts, names, types)
+                return pa.concat_tables(_read_part(part, names, types) for part in self.parts).combine_chunks()
+            zipped = self._text.compression
+            with self._bad_lines(), pa.input_stream(self.path, compression=zipped) as raw, self._watched(raw) as text:
+                return pa.csv.read_csv(text, **self._options(names, types)).combine_chunks()
 
-    def _read_text(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
-        with pa.input_stream(self.path, compression=self._text.compression) as stream, self._watched(stream) as watched:
-            return pa.csv.read_csv(watched, **self._options(columns, types))
+    @contextmanager
+    def _bad_lines(self) -> Iterator[None]:
+        """Turn Arrow's error about a text table into one that names the line."""
+        try:
+            yield
+        except pa.ArrowInvalid as error:
+            if self.is_parquet:
+                raise
+            raise self._find_bad_line() or SourceError(f"{self.path}: {first_line(error)}") from error
 
     @contextmanager
     def _watched(self, stream: Any) -> Iterator[Any]:
@@ -176,9 +187,10 @@ class TableFile:
         self, columns: Sequence[str], types: Mapping[str, pa.DataType], block_size: int | None = None
     ) -> dict[str, Any]:
         text = self._text
+        skipped = text.lines_above + int(text.has_header)
         return {
             "read_options": pa.csv.ReadOptions(
-                column_names=self._written_columns, skip_rows=text.header_lines, block_size=block_size
+                column_names=self._written_columns, skip_rows=skipped, block_size=block_size
             ),
             "parse_options": pa.csv.ParseOptions(
                 delimiter=text.delimiter, quote_char=text.quote or False, newlines_in_values=bool(text.quote)
@@ -196,15 +208,10 @@ class TableFile:
         """Read some columns batch by batch, an empty batch first; each column of a text table needs a type."""
         names = list(dict.fromkeys(columns))
         read = self._parquet_batches if self.is_parquet else self._text_batches
-        with file_errors(self.path):
-            try:
-                for table, done, total in read(names, types):
-                    yield cast_columns(table, names, types)
-                    progress(stage, done, total)
-            except pa.ArrowInvalid as error:
-                if self.is_parquet:
-                    raise
-                raise self._find_bad_line() or SourceError(f"{self.path}: {first_line(error)}") from error
+        with file_errors(self.path), self._bad_lines():
+            for table, done, total in read(names, types):
+                yield cast_columns(table, names, types)
+                progress(stage, done, total)
 
     def _text_batches(
         self, columns: list[str], types: Mapping[str, pa.DataType]
@@ -264,7 +271,9 @@ class TableFile:
     def place(self, row: int) -> str:
         """Return where a data row (from 0) is: the file and the line."""
         if self.is_parquet:
-            return place_in(self.parts, row)
+            starts = [0, *accumulate(count_rows(part) for part in self.parts[:-1])]
+            at = bisect(starts, row) - 1
+            return f"{self.parts[at]}, row {row - starts[at] + 1}"
         for number, (line, _) in enumerate(self._text.records()):
             if number == row + int(self.has_header):
                 return f"{self.path}, line {line}"
@@ -299,11 +308,6 @@ def parts_of(path: Path) -> list[Path]:
     return parts
 
 
-def is_in_parts(path: Path) -> bool:
-    """Whether a folder is a table: it holds Parquet files."""
-    return path.is_dir() and bool(parquet_files(path))
-
-
 def parquet_files(folder: Path) -> list[Path]:
     """Return the Parquet files of a folder and of the partition folders in it."""
     # names that begin with _ or . are marks of the writer, such as _SUCCESS or _metadata
@@ -318,12 +322,6 @@ def is_partition(path: Path) -> bool:
     return "=" in path.name and path.is_dir()
 
 
-def read_parts(parts: Sequence[Path], columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
-    """Read some columns of all parts, cast to `types`."""
-    check_parts(parts, columns, types)
-    return pa.concat_tables(_read_part(part, columns, types) for part in parts)
-
-
 def _read_part(part: Path, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
     with file_errors(part):
         return cast_columns(pq.ParquetFile(part).read(columns=list(columns)), columns, types)
@@ -331,7 +329,10 @@ def _read_part(part: Path, columns: Sequence[str], types: Mapping[str, pa.DataTy
 
 def check_parts(parts: Sequence[Path], columns: Sequence[str], types: Mapping[str, pa.DataType]) -> None:
     """Raise if a part has other columns than the first, or columns of other types."""
-    schemas = [_read_schema(part) for part in parts]
+    schemas = []
+    for part in parts:
+        with file_errors(part):
+            schemas.append(pq.read_schema(part))
     first: pa.Schema | None = None
     for part, schema in zip(parts, schemas, strict=True):
         _check_columns(part, schema.names, parts[0], schemas[0].names)
@@ -339,15 +340,11 @@ def check_parts(parts: Sequence[Path], columns: Sequence[str], types: Mapping[st
             own = cast_columns(schema.empty_table(), columns, types).schema
         first = first or own
         if own != first:
+            kinds, others = (", ".join(f"{field.name}: {field.type}" for field in each) for each in (own, first))
             raise SourceError(
-                f"{part} has other column types ({_described(own)}) than {parts[0].name} ({_described(first)}); "
+                f"{part} has other column types ({kinds}) than {parts[0].name} ({others}); "
                 f"write all parts of a table with the same types"
             )
-
-
-def _read_schema(part: Path) -> pa.Schema:
-    with file_errors(part):
-        return pq.read_schema(part)
 
 
 def _check_columns(part: Path, names: Sequence[str], first: Path, expected: Sequence[str]) -> None:
@@ -372,17 +369,6 @@ def count_rows(part: Path) -> int:
         return int(pq.read_metadata(part).num_rows)
 
 
-def place_in(parts: Sequence[Path], row: int) -> str:
-    """Return where a row (from 0) of a table is: the part, and the row in it."""
-    left = row
-    for part in parts:
-        count = count_rows(part)
-        if left < count or part == parts[-1]:
-            return f"{part}, row {left + 1}"
-        left -= count
-    raise AssertionError("a table has at least one part")
-
-
 def _cast(column: pa.ChunkedArray, kind: pa.DataType | None) -> pa.ChunkedArray:
     """Cast a column, but leave integers that should become text, such as ids, integers."""
     if kind is None:
@@ -391,7 +377,3 @@ def _cast(column: pa.ChunkedArray, kind: pa.DataType | None) -> pa.ChunkedArray:
         pa.types.is_dictionary(column.type) and pa.types.is_integer(column.type.value_type)
     )
     return column.cast(pa.int64() if whole and pa.types.is_string(kind) else kind)
-
-
-def _described(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name}: {field.type}" for field in schema)

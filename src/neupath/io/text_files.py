@@ -39,24 +39,24 @@ class Dialect:
     """Whether the lines above a table may be comments."""
 
 
+@dataclass(frozen=True)
 class TextFile:
     """A text table: how it is written, as its dialect or else its first lines say, and its records."""
 
-    def __init__(self, path: Path, dialect: Dialect, name: str, suffix: str) -> None:
-        self._path = path
-        self._dialect = dialect
-        self._name = name
-        self._suffix = suffix
+    path: Path
+    dialect: Dialect
+    name: str
+    suffix: str
 
     @cached_property
     def has_header(self) -> bool:
         """Whether the first line names the columns; a line that looks like the data below does not."""
-        if self._dialect.header is not None:
-            return self._dialect.header
+        if self.dialect.header is not None:
+            return self.dialect.header
         first, later = self.sample[0], self.sample[1:]
-        if any(names_a_column(cell, self._name) for cell in first):
+        if any(names_a_column(cell, self.name) for cell in first):
             return True
-        if self._suffix == ".txt":
+        if self.suffix == ".txt":
             return False
         return not any(
             is_number(cell) or any(len(row) > at and row[at] == cell for row in later) for at, cell in enumerate(first)
@@ -64,9 +64,9 @@ class TextFile:
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """Yield every record that is not blank, as the csv module reads it, with its first line."""
-        before = self._lines_above
+        before = self.lines_above
         first = before + 1
-        with open_raw(self._path) as raw:
+        with open_raw(self.path) as raw:
             lines = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
             reader = self._reader(islice(lines, before, None))
             for cells in reader:
@@ -78,11 +78,11 @@ class TextFile:
         """Return the line of the first record whose quote is not closed, or None."""
         if not self.quote:
             return None
-        with open_raw(self._path) as raw:
+        with open_raw(self.path) as raw:
             lines = io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace", newline="")
-            below = islice(lines, self._lines_above, None)
+            below = islice(lines, self.lines_above, None)
             line = find_unclosed(below, self.delimiter, self.quote)
-            return None if line is None else self._lines_above + line
+            return None if line is None else self.lines_above + line
 
     def _reader(self, lines: Iterable[str]) -> Any:
         return csv_reader(lines, self.delimiter, self.quote)
@@ -90,42 +90,37 @@ class TextFile:
     @cached_property
     def compression(self) -> str | None:
         """The compression of the file, or None."""
-        with self._path.open("rb") as stream:
+        with self.path.open("rb") as stream:
             zipped = stream.read(2) == _GZIP_MAGIC
-        if not zipped and self._path.name.lower().endswith(".gz"):
-            raise SourceError(f"{self._path} is named .gz but is not gzipped; rename it, or compress it with gzip")
+        if not zipped and self.path.name.lower().endswith(".gz"):
+            raise SourceError(f"{self.path} is named .gz but is not gzipped; rename it, or compress it with gzip")
         return "gzip" if zipped else None
 
     @cached_property
     def _first_lines(self) -> list[str]:
         try:
-            with open_raw(self._path) as raw:
+            with open_raw(self.path) as raw:
                 text = io.TextIOWrapper(raw, encoding="utf-8-sig")
                 return [line.rstrip("\r\n") for line in islice(text, _SAMPLE_LINES)]
         except UnicodeDecodeError as error:
-            raise SourceError(f"{self._path} {not_utf8(error)}") from error
+            raise SourceError(f"{self.path} {not_utf8(error)}") from error
 
     @cached_property
     def _below(self) -> list[str]:
         """The first lines without blank ones and comments; if all lines begin as comments do, they are the table."""
         lines = list(filter(str.strip, self._first_lines[self._marked :])) or list(filter(str.strip, self._first_lines))
         if not lines:
-            raise SourceError(f"{self._path} has only blank lines and comments; a table has at least a header line")
+            raise SourceError(f"{self.path} has only blank lines and comments; a table has at least a header line")
         return lines
 
     @cached_property
     def _marked(self) -> int:
         """The number of leading lines that are blank or begin as comments do."""
-        is_above = _is_above if self._dialect.comments else _is_blank
+        is_above = _is_above if self.dialect.comments else _is_blank
         return sum(1 for _ in takewhile(is_above, self._first_lines))
 
     @cached_property
-    def header_lines(self) -> int:
-        """The number of lines to skip: the header and everything above it."""
-        return self._lines_above + int(self.has_header)
-
-    @cached_property
-    def _lines_above(self) -> int:
+    def lines_above(self) -> int:
         """The number of blank lines and comments above the table."""
         marked = self._first_lines[: self._marked]
         if all(map(_is_blank, self._first_lines[self._marked :])):
@@ -133,35 +128,35 @@ class TextFile:
         if self.delimiter == " ":  # a space cuts every comment into cells
             return self._marked
         above = [[] if _is_blank(line) else next(self._reader([line])) for line in marked]
-        return self._marked - _count_own(above, list(self._reader(self._below)), self._name)
+        return self._marked - _count_own(above, list(self._reader(self._below)), self.name)
 
     @cached_property
     def comments(self) -> int:
         """The number of comments above the table."""
-        return sum(not _is_blank(line) for line in self._first_lines[: self._lines_above])
+        return sum(not _is_blank(line) for line in self._first_lines[: self.lines_above])
 
     @cached_property
     def sample(self) -> list[list[str]]:
         """The first records, cut into cells."""
-        return list(self._reader(filter(str.strip, self._first_lines[self._lines_above :])))
+        return list(self._reader(filter(str.strip, self._first_lines[self.lines_above :])))
 
     @cached_property
     def quote(self) -> str | None:
         """The quote character: that of the dialect ("" means none), else `"` in files with commas or semicolons."""
-        if self._dialect.quote is not None:
-            return self._dialect.quote or None
+        if self.dialect.quote is not None:
+            return self.dialect.quote or None
         return '"' if self.delimiter in ",;" else None
 
     @cached_property
     def delimiter(self) -> str:
         """The delimiter that cuts the first line and at least half of the others into equally many columns."""
-        if self._dialect.delimiter is not None:
-            return self._dialect.delimiter
-        usual = "," if self._suffix == ".csv" else "\t"  # titles have commas; texts with tabs between them are rare
+        if self.dialect.delimiter is not None:
+            return self.dialect.delimiter
+        usual = "," if self.suffix == ".csv" else "\t"  # titles have commas; texts with tabs between them are rare
         for delimiter in dict.fromkeys([usual, "\t", ",", ";", "|", " "]):
             if delimiter in "| " and all("::" in line for line in self._below):
                 raise SourceError(
-                    f"{self._path} has '::' between its columns, but a delimiter is one character; replace it by "
+                    f"{self.path} has '::' between its columns, but a delimiter is one character; replace it by "
                     f"tabs, for example with sed 's/::/\\t/g'"
                 )
             rows = list(csv_reader(self._below, delimiter, '"' if delimiter in ",;" else None))
@@ -241,29 +236,22 @@ class QuoteWatch:
         """Whether a quoted cell may contain a line end, or run into the end of the text."""
 
     def read(self, size: int = -1) -> bytes:
-        """Read the next bytes."""
         block: bytes = self._stream.read(size)
-        if block:
-            self._check(block)
-        else:
+        if not block:
             self.spans_lines |= bool(self._open)
-        return block
-
-    def _check(self, block: bytes) -> None:
         count = block.count(self._quote)
         if not self.spans_lines and (count or self._open):
             values = np.frombuffer(block, dtype=np.uint8)
             before = np.searchsorted(np.flatnonzero(values == self._quote), np.flatnonzero(values == ord("\n")))
             self.spans_lines = bool(((before + self._open) % 2).any())
         self._open = (self._open + count) % 2
+        return block
 
     @property
-    def closed(self) -> bool:
-        """Whether the stream is closed; Arrow asks for it."""
+    def closed(self) -> bool:  # Arrow needs both
         return bool(self._stream.closed)
 
     def close(self) -> None:
-        """Close the stream."""
         self._stream.close()
 
 
@@ -318,12 +306,6 @@ def open_raw(path: Path) -> BinaryIO:
         return stream
     stream.close()
     return cast(BinaryIO, gzip.open(path, "rb"))
-
-
-def read_start(path: Path) -> bytes:
-    """Return the first bytes of a file, unzipped."""
-    with open_raw(path) as stream:
-        return stream.read(4096)
 
 
 def not_utf8(error: UnicodeDecodeError) -> str:

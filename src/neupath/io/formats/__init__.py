@@ -1,1 +1,1 @@
-"""Readers of file formats of other projects, one module per format; `io.load` recognises them."""
+"""Readers of file formats of other projects, one module each; `io.load` recognises a format and calls its reader."""

@@ -19,7 +19,7 @@ from neupath.io.config import Config
 ACM_KEYS = ("PvsA", "PvsC", "AvsF")
 ACM_TYPES = {"P": "paper", "A": "author", "C": "conference", "F": "affiliation"}
 """The "field" of the paper's ACM is the author's affiliation."""
-_KEY = re.compile(r"^(?P<source>[A-Za-z0-9]+?)(?:_?vs_?|_to_|_2_|2|_)(?P<target>[A-Za-z0-9]+)$")
+_KEY = re.compile(r"^([A-Za-z0-9]+?)(?:_?vs_?|_to_|_2_|2|_)([A-Za-z0-9]+)$")
 
 
 def read_mat(path: Path, settings: Config, duplicates: Duplicates | None = None) -> HIN:
@@ -44,7 +44,7 @@ def read_mat(path: Path, settings: Config, duplicates: Duplicates | None = None)
         )
     known: Mapping[str, str] = ACM_TYPES if acm else {}
     matrices = {key: _as_coo(path, key, content[key]) for key in keys}
-    ends = {key: tuple(known.get(end, end) for end in _ends(key)) for key in keys}
+    ends = {key: tuple(known.get(end, end) for end in _KEY.findall(key)[0]) for key in keys}
     sizes: dict[str, tuple[int, str]] = {}
     for key, matrix in matrices.items():
         for node_type, size in zip(ends[key], matrix.shape, strict=True):
@@ -84,12 +84,6 @@ def _read(path: Path) -> dict[str, Any]:
     except Exception as error:
         raise SourceError(f"{path} is not a readable .mat file: {error or type(error).__name__}") from error
     return {key: value for key, value in content.items() if not key.startswith("__")}
-
-
-def _ends(key: str) -> tuple[str, str]:
-    match = _KEY.match(key)
-    assert match is not None
-    return match["source"], match["target"]
 
 
 def _is_matrix(value: object) -> bool:
