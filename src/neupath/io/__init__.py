@@ -1,6 +1,6 @@
 """Anything <-> HIN: read graphs from files, folders, names and other libraries, and write them again.
 
-`load` recognises the format of a source, `folder` the layout of its tables, `detection` what one table holds.
+`load` recognises the format of a source, `detection` the layout of a folder of tables and what each table holds.
 `text_files` handles delimiters, quotes and headers; `tables` reads a text or Parquet file; `config` reads graph.toml.
 `sources` describes the tables of a graph; `assembly` builds the graph in memory, `out_of_core` on disk.
 `interop` converts objects of other libraries, `datasets` knows graphs by name, `export` writes a folder of tables.

@@ -30,8 +30,8 @@ from neupath.graph.hin import HIN, Edges
 from neupath.graph.nodes import Nodes
 from neupath.graph.schema import Relation
 from neupath.io.assembly import read_tables
+from neupath.io.detection import recognise_folder
 from neupath.io.export import write_folder, write_tables
-from neupath.io.folder import recognise_folder
 from neupath.io.tables import TableFile
 from neupath.io.text_files import Dialect
 

@@ -12,9 +12,9 @@ from neupath.graph.hin import HIN, Duplicates, check_duplicates
 from neupath.io.assembly import read_tables
 from neupath.io.config import Config, read_config
 from neupath.io.datasets import PUBLIC, fetched_folder, stdlib, toy
-from neupath.io.detection import is_relation
-from neupath.io.folder import (
+from neupath.io.detection import (
     find_triples,
+    is_relation,
     options_of,
     read_settings,
     recognise_files,
