@@ -1,7 +1,7 @@
-"""Team: processes that train one model together, each on its share of the queries of every batch.
+"""Distributed training: several processes train one model, each on its share of the queries of every batch.
 
-Each adds up the gradient of its share, weighted as in the whole batch, with those of the others, so that all take the
-same step: the one that a process alone would take, but for rounding.
+All processes add up their gradients, weighted as in the whole batch, and so take the same step: the one that a single
+process would take, but for rounding.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,83 +22,84 @@ from neupath._runtime.resources import count_cores
 from neupath.errors import NeuPathError, QueryError
 from neupath.graph.nodes import Rows
 
-_SECONDS_TO_MEET = 300
-_SECONDS_TO_END = 10
+_CONNECT_SECONDS = 300
+_EXIT_SECONDS = 10
 
 
 @dataclass(frozen=True)
 class ProcessGroup:
-    """The place of this process among those that train together."""
+    """The rank of this process, and the number of processes that train together."""
 
     rank: int = 0
     size: int = 1
 
     def share(self, queries: Rows) -> Rows:
-        """Return the queries that this process takes."""
+        """Return this process's part of the queries of a batch."""
         return queries[self.rank :: self.size]
 
     def add_up(self, tensors: Sequence[Tensor]) -> None:
-        """Put the sum over all processes into each tensor."""
+        """Replace each tensor by its sum over all processes."""
         if self.size == 1:
             return
         flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
         distributed.all_reduce(flat)
-        summed = torch.split(flat, [tensor.numel() for tensor in tensors])
-        for tensor, total in zip(tensors, summed, strict=True):
+        sums = torch.split(flat, [tensor.numel() for tensor in tensors])
+        for tensor, total in zip(tensors, sums, strict=True):
             tensor.copy_(total.reshape(tensor.shape))
 
 
 ALONE = ProcessGroup()
 Work = Callable[[Any, ProcessGroup, torch.device], None]
-"""What each process does: with what it is given, its place and its device."""
+"""What a process runs: takes the arguments, the process group and its device."""
+Workers = list[tuple[SpawnProcess, Connection]]
 
 
-def run_together(work: Work, given: Any, processes: int, device: torch.device, here: Work) -> None:
-    """Do some work in new processes, and `here` in this one, the first; an error of any is raised, as one sentence."""
-    _check(processes, device)
-    context = get_context("spawn")
-    with TemporaryDirectory() as folder:
-        meeting = (Path(folder) / "meeting").as_uri()
-        others: list[tuple[SpawnProcess, Connection]] = []
-        try:
-            for rank in range(1, processes):
-                own, other = context.Pipe()
-                place = ProcessGroup(rank, processes), _device(device, rank), meeting
-                process = context.Process(target=_follow, args=(other, work, given, *place), daemon=True)
-                process.start()
-                other.close()
-                others.append((process, own))
-            _await(others)
-            with _meeting(ProcessGroup(0, processes), _device(device, 0), meeting):
-                here(given, ProcessGroup(0, processes), _device(device, 0))
-        except RuntimeError as error:  # what is raised here when another process is gone
-            raise NeuPathError(_reason(others) or f"training on {processes} processes failed: {error}") from error
-        finally:
-            _end(others)
-
-
-def _check(processes: int, device: torch.device) -> None:
+def run_distributed(work: Work, arguments: Any, processes: int, device: torch.device, here: Work) -> None:
+    """Run `work` in new processes, and `here` in this one, which has rank 0; raise the first error as one sentence."""
     if device.type == "cuda" and torch.cuda.device_count() < processes:
         raise QueryError(
-            f"processes is {processes}, and there are {torch.cuda.device_count()} CUDA devices, one for each; use fewer"
+            f"‹processes› is {processes}, and there are {torch.cuda.device_count()} CUDA devices, one for each; "
+            f"use fewer",
+            parameter="processes",
         )
+    context = get_context("spawn")
+    with TemporaryDirectory() as folder:
+        rendezvous = (Path(folder) / "rendezvous").as_uri()
+        workers: Workers = []
+        try:
+            for rank in range(1, processes):
+                connection, worker_connection = context.Pipe()
+                place = ProcessGroup(rank, processes), _device_of(rank, device), rendezvous
+                process = context.Process(
+                    target=_run_worker, args=(worker_connection, work, arguments, *place), daemon=True
+                )
+                process.start()
+                worker_connection.close()
+                workers.append((process, connection))
+            _wait_until_started(workers)
+            with _joined(ProcessGroup(0, processes), _device_of(0, device), rendezvous):
+                here(arguments, ProcessGroup(0, processes), _device_of(0, device))
+        except RuntimeError as error:  # raised here when another process has ended
+            raise NeuPathError(_worker_error(workers) or f"training on {processes} processes failed: {error}") from error
+        finally:
+            _stop(workers)
 
 
-def _device(device: torch.device, rank: int) -> torch.device:
+def _device_of(rank: int, device: torch.device) -> torch.device:
     return torch.device("cuda", rank) if device.type == "cuda" else device
 
 
 @contextmanager
-def _meeting(team: ProcessGroup, device: torch.device, meeting: str) -> Iterator[None]:
-    """Meet the other processes, and share the cores with them."""
+def _joined(group: ProcessGroup, device: torch.device, rendezvous: str) -> Iterator[None]:
+    """Connect to the other processes, and divide the cores among them."""
     threads = torch.get_num_threads()
-    torch.set_num_threads(max(1, count_cores() // team.size))
+    torch.set_num_threads(max(1, count_cores() // group.size))
     distributed.init_process_group(
         "nccl" if device.type == "cuda" else "gloo",
-        init_method=meeting,
-        rank=team.rank,
-        world_size=team.size,
-        timeout=timedelta(seconds=_SECONDS_TO_MEET),
+        init_method=rendezvous,
+        rank=group.rank,
+        world_size=group.size,
+        timeout=timedelta(seconds=_CONNECT_SECONDS),
     )
     try:
         yield
@@ -107,51 +108,45 @@ def _meeting(team: ProcessGroup, device: torch.device, meeting: str) -> Iterator
         torch.set_num_threads(threads)
 
 
-def _follow(
-    connection: Connection, work: Work, given: Any, team: ProcessGroup, device: torch.device, meeting: str
+def _run_worker(
+    connection: Connection, work: Work, arguments: Any, group: ProcessGroup, device: torch.device, rendezvous: str
 ) -> None:
-    """Do the work of another process than the first; tell that it begins, and what went wrong."""
+    """Send an empty message at the start, and the text of an error if there is one."""
     connection.send_bytes(b"")
     try:
-        with _meeting(team, device, meeting):
-            work(given, team, device)
+        with _joined(group, device, rendezvous):
+            work(arguments, group, device)
     except Exception as error:
         connection.send_bytes(f"{error}".encode())
         raise SystemExit(1) from None
 
 
-def _await(others: Sequence[tuple[SpawnProcess, Connection]]) -> None:
-    """Wait until the others are there; one that ended instead is an error, for which nobody should wait."""
-    for process, connection in others:
+def _wait_until_started(workers: Workers) -> None:
+    for process, connection in workers:
         wait([connection, process.sentinel])
         if not connection.poll():
             raise RuntimeError(f"a process could not start (exit code {process.exitcode})")
         connection.recv_bytes()
 
 
-def _reason(others: Sequence[tuple[SpawnProcess, Connection]]) -> str | None:
-    """Say what another process told last, or how it ended."""
-    for rank, (process, connection) in enumerate(others, 1):
-        process.join(_SECONDS_TO_END)
-        told = _told(connection)
-        if told or process.exitcode:
+def _worker_error(workers: Workers) -> str | None:
+    for rank, (process, connection) in enumerate(workers, 1):
+        process.join(_EXIT_SECONDS)
+        try:
+            message = connection.recv_bytes().decode() if connection.poll() else ""
+        except EOFError:
+            message = ""
+        if message or process.exitcode:
             return (
-                f"process {rank} of {len(others) + 1} stopped ({told or f'exit code {process.exitcode}'}); "
+                f"process {rank} of {len(workers) + 1} stopped ({message or f'exit code {process.exitcode}'}); "
                 f"run the same again to go on from the last epoch"
             )
     return None
 
 
-def _told(connection: Connection) -> str:
-    try:
-        return connection.recv_bytes().decode() if connection.poll() else ""
-    except EOFError:
-        return ""
-
-
-def _end(others: Sequence[tuple[SpawnProcess, Connection]]) -> None:
-    for process, connection in others:
-        process.join(_SECONDS_TO_END if process.exitcode is None and not connection.closed else 0)
+def _stop(workers: Workers) -> None:
+    for process, connection in workers:
+        process.join(_EXIT_SECONDS if process.exitcode is None and not connection.closed else 0)
         if process.is_alive():
             process.kill()
             process.join()

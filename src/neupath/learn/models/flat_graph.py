@@ -1,4 +1,4 @@
-"""GraphTensors: a typed graph as torch sees it, all nodes in one numbering and every edge in both directions."""
+"""A typed graph as models see it: all nodes in one numbering, every edge in both directions, no edge weights."""
 
 import warnings
 from collections.abc import Mapping
@@ -8,63 +8,61 @@ from functools import cached_property
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from torch import Tensor
 
-from neupath.graph.hin import HIN
+from neupath.graph.hin import HIN, Csr, NodeNumbering
 from neupath.graph.nodes import Mask
 from neupath.graph.schema import Link, Schema
 
-# ---- FlatGraph -----------------------------------------------------------------------------------
+# ---- In numpy ------------------------------------------------------------------------------------
 Ints = NDArray[np.int64]
 
 
 def edge_kinds(schema: Schema) -> list[Link]:
-    """List the kinds of edges: each relation forward, then backward unless it has no direction."""
+    """List the kinds of edges φ: each relation forward, then backward unless it is undirected."""
     forward = [Link(relation) for relation in schema.relations]
     return [way for link in forward for way in dict.fromkeys((link, link.reversed()))]
 
 
 @dataclass(frozen=True)
 class FlatGraph:
-    """A graph with all nodes in one numbering, type after type, and the edges into each node.
+    """The edges into each node.
 
-    Node v is reached from `sources[first[v]:last[v]]` along edges of kinds `kinds[...]`. `start[t]` is the first node
-    of the t-th type; one more entry ends the last.
+    Node v has the neighbours `sources[first[v]:last[v]]`, along edges of the kinds `kinds[first[v]:last[v]]`.
     """
 
-    start: Ints
-    types: Ints
-    first: Ints
-    last: Ints
-    sources: Ints
-    kinds: Ints
+    numbering: NodeNumbering
+    types: Ints  # (nodes,) τ
+    first: Ints  # (nodes,)
+    last: Ints  # (nodes,)
+    sources: Ints  # (E,)
+    kinds: Ints  # (E,) φ, as `edge_kinds` lists them
 
     @classmethod
-    def of(cls, hin: HIN, room: Mapping[str, int] | None = None) -> "FlatGraph":
-        """Number the nodes of a graph and sort its edges by the node they lead to.
+    def of(cls, hin: HIN, capacity: Mapping[str, int] | None = None) -> "FlatGraph":
+        """Sort the edges of a graph by the node they lead to.
 
-        Where there is `room` for more nodes of a type than there are, the numbers left over are nodes without edges.
+        With a `capacity` for more nodes of each type than there are, the spare numbers are nodes without edges.
         """
         names = hin.schema.node_types
-        sizes = np.array([room[name] if room else hin.num_nodes(name) for name in names], dtype=np.int64)
-        start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        begin = dict(zip(names, start[:-1], strict=True))
+        numbering = NodeNumbering.of({name: capacity[name] for name in names}) if capacity else hin.numbering
         parts = [(np.zeros(0, np.int64),) * 3]
         for kind, link in enumerate(edge_kinds(hin.schema)):
             entries = hin.matrix(link).tocoo()
-            parts.append(
-                (entries.row + begin[link.source], entries.col + begin[link.target], np.full(entries.nnz, kind))
-            )
+            ends = entries.row.astype(np.int64), entries.col.astype(np.int64)
+            firsts = numbering.first(link.source), numbering.first(link.target)
+            parts.append((ends[0] + firsts[0], ends[1] + firsts[1], np.full(entries.nnz, kind)))
         sources, targets, kinds = (np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True))
         order = np.lexsort((sources, kinds, targets))
-        last = np.cumsum(np.bincount(targets, minlength=start[-1])).astype(np.int64)
-        types = np.repeat(np.arange(len(names)), sizes).astype(np.int64)
-        return cls(start, types, np.concatenate([[0], last])[:-1], last, sources[order], kinds[order])
+        last = np.cumsum(np.bincount(targets, minlength=numbering.total)).astype(np.int64)
+        first = np.concatenate([[0], last])[:-1]
+        return cls(numbering, numbering.types(), first, last, sources[order], kinds[order])
 
     def edges_of(self, nodes: Ints) -> tuple[Ints, Ints]:
-        """Return the edges into some nodes: for each the position of its node among those given, and its number."""
+        """Return the edges into some nodes: the position of each edge's node in `nodes`, and the edge's number."""
         first = self.first[nodes]
-        return positions(first, self.last[nodes] - first)
+        return expand_ranges(first, self.last[nodes] - first)
 
     def with_neighbours(self, nodes: Mask) -> Mask:
         """Mark some nodes and all their neighbours; shape (nodes,)."""
@@ -73,142 +71,119 @@ class FlatGraph:
         return marked
 
 
-def positions(first: Ints, lengths: Ints) -> tuple[Ints, Ints]:
-    """List the places of some stretches: for each place the number of its stretch, and the place itself.
+def expand_ranges(first: Ints, lengths: Ints) -> tuple[Ints, Ints]:
+    """List the numbers in some ranges: for each the position of its range, and the number itself.
 
-    >>> positions(np.array([5, 2]), np.array([2, 1]))
+    >>> expand_ranges(np.array([5, 2]), np.array([2, 1]))
     (array([0, 0, 1]), array([5, 6, 2]))
     """
     which = np.repeat(np.arange(len(first)), lengths)
     return which, np.arange(len(which)) - (np.cumsum(lengths) - lengths - first)[which]
 
 
-# ---- GraphTensors --------------------------------------------------------------------------------
-Block = tuple[Link, Tensor, Tensor]
-"""A kind of edges, its matrix (targets, sources), and the same transposed, which the gradient needs."""
+def over_all_nodes(matrix: Csr, source: str, target: str, numbering: NodeNumbering) -> Csr:
+    """Return a matrix between two node types as one between all nodes; shape (nodes, nodes), sparse."""
+    entries = matrix.tocoo()
+    places = (entries.row + numbering.first(source), entries.col + numbering.first(target))
+    return csr_array((entries.data, places), shape=(numbering.total, numbering.total))
 
-_MOST_AT_ONCE = 1 << 28
-"""Numbers that wait to be added up at once, to bound memory."""
+
+# ---- In torch ------------------------------------------------------------------------------------
+_MAX_ENTRIES = 1 << 28
+"""Numbers held at once while rows are added up, to bound memory."""
 
 
 @dataclass(frozen=True)
 class GraphTensors:
-    """Which nodes are joined, and by what kind of edge; weights are not seen.
-
-    Nodes are numbered type after type: those of the t-th type are `start[t]` to `start[t + 1]`.
-    """
+    """The edges of a graph on a device, as a list and as sparse matrices."""
 
     schema: Schema
-    start: list[int]
+    numbering: NodeNumbering
     types: Tensor  # (nodes,)
     edges: Tensor  # (2, E) from, to; sorted by the node they lead to
-    kinds: Tensor  # (E,) as `edge_kinds` lists them
+    kinds: Tensor  # (E,)
 
     @classmethod
     def of(cls, hin: HIN, device: torch.device) -> "GraphTensors":
-        """Number the nodes of a graph, and move its edges to a device."""
         flat = FlatGraph.of(hin)
         targets = np.repeat(np.arange(len(flat.types)), flat.last - flat.first)
         edges = np.stack([flat.sources, targets])
         types, ends, kinds = (torch.from_numpy(part).to(device) for part in (flat.types, edges, flat.kinds))
-        return cls(hin.schema, flat.start.tolist(), types, ends, kinds)
-
-    @property
-    def num_nodes(self) -> int:
-        return self.start[-1]
-
-    def rows_of(self, node_type: str) -> slice:
-        """Return where the nodes of a type stand."""
-        at = self.schema.node_types.index(node_type)
-        return slice(self.start[at], self.start[at + 1])
+        return cls(hin.schema, flat.numbering, types, ends, kinds)
 
     def by_type(self, x: Tensor) -> dict[str, Tensor]:
-        """Cut what belongs to nodes into what belongs to the nodes of each type; shape of x (nodes, ...)."""
-        return {name: x[self.rows_of(name)] for name in self.schema.node_types}
+        """Cut a tensor of all nodes into one of each node type; shape of x (nodes, ...)."""
+        return {name: x[self.numbering.rows(name)] for name in self.schema.node_types}
 
     @cached_property
-    def blocks(self) -> list[Block]:
-        """The edges of each kind as a sparse matrix between the nodes of two types."""
-        found = []
+    def blocks(self) -> list[tuple[Link, Tensor, Tensor]]:
+        """Each kind of edge with its matrix (targets, sources) between two node types, and the transposed matrix."""
+        blocks = []
         for kind, link in enumerate(edge_kinds(self.schema)):
             sources, targets = self.edges[:, self.kinds == kind]
-            here, there = self.rows_of(link.source), self.rows_of(link.target)
+            here, there = self.numbering.rows(link.source), self.numbering.rows(link.target)
             shape = (there.stop - there.start, here.stop - here.start)
             rows, columns = targets - there.start, sources - here.start
-            back = sparse_rows(*_by_first(columns, rows), shape[::-1])
-            found.append((link, sparse_rows(*_by_first(rows, columns), shape), back))
-        return found
+            blocks.append((link, _csr_of_ones(rows, columns, shape), _csr_of_ones(columns, rows, shape[::-1])))
+        return blocks
 
     def spread(self, h: Tensor, weights: Tensor) -> Tensor:
-        """Add up what each node receives along its edges, that of each kind times a weight; shape of h (nodes, ...).
+        """Return Σ_φ weights[φ]·A_φ·h, what each node receives along its edges; shape of h (nodes, ...).
 
-        `weights[kind]` is a number, or whatever can be multiplied with the h of a node.
+        `weights[φ]` is a number, or whatever can be multiplied with the h of one node.
         """
         received = {name: torch.zeros_like(part) for name, part in self.by_type(h).items()}
         for weight, (link, matrix, transposed) in zip(weights, self.blocks, strict=True):
-            sent = h[self.rows_of(link.source)]
-            summed = multiply(matrix, transposed, sent.flatten(1)).view(-1, *h.shape[1:])
-            received[link.target] = received[link.target] + summed * weight
+            sent = h[self.numbering.rows(link.source)]
+            summed: Tensor = _SparseProduct.apply(matrix, transposed, sent.flatten(1))  # type: ignore[no-untyped-call]
+            received[link.target] = received[link.target] + summed.view(-1, *h.shape[1:]) * weight
         return torch.cat(list(received.values()))
 
     def edges_by_kind(self) -> dict[tuple[str, str, str], Tensor]:
         """Return the edges of each kind as torch_geometric wants them: rows within their types; shape (2, edges)."""
-        found = {}
+        edges = {}
         for kind, link in enumerate(edge_kinds(self.schema)):
-            first = torch.tensor([[self.rows_of(link.source).start], [self.rows_of(link.target).start]])
+            first = torch.tensor([[self.numbering.first(link.source)], [self.numbering.first(link.target)]])
             key = (link.source, f"{kind}", link.target)
-            found[key] = self.edges[:, self.kinds == kind] - first.to(self.edges.device)
-        return found
+            edges[key] = self.edges[:, self.kinds == kind] - first.to(self.edges.device)
+        return edges
 
 
-def sparse_rows(rows: Tensor, columns: Tensor, shape: tuple[int, int]) -> Tensor:
-    """Make a sparse matrix of ones, given by rows in ascending order."""
+def _csr_of_ones(rows: Tensor, columns: Tensor, shape: tuple[int, int]) -> Tensor:
+    order = torch.argsort(rows, stable=True)
     counts = torch.bincount(rows, minlength=shape[0])
     indptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")  # products are all that is used
-        warnings.filterwarnings("ignore", "Sparse invariant checks are implicitly disabled")  # they are on, here
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")  # only products are used
+        warnings.filterwarnings("ignore", "Sparse invariant checks are implicitly disabled")  # they are enabled here
         ones = torch.ones(len(columns), device=columns.device)
-        return torch.sparse_csr_tensor(indptr, columns, ones, shape, check_invariants=True)
+        return torch.sparse_csr_tensor(indptr, columns[order], ones, shape, check_invariants=True)
 
 
-def _by_first(rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
-    order = torch.argsort(rows, stable=True)
-    return rows[order], columns[order]
-
-
-def multiply(matrix: Tensor, transposed: Tensor, x: Tensor) -> Tensor:
-    """Return matrix·x, sparse times dense, without a gradient for the matrix; shape of x (columns, width).
-
-    The matrix is one of ones, as `sparse_rows` makes it.
-    """
-    found: Tensor = _Product.apply(matrix, transposed, x)  # type: ignore[no-untyped-call]
-    return found
-
-
-class _Product(torch.autograd.Function):
-    """A sparse matrix times a dense one; the gradient is the transposed matrix times what comes back."""
+class _SparseProduct(torch.autograd.Function):
+    """Sparse times dense, both of whose directions are sparse products; the sparse matrix gets no gradient."""
 
     @staticmethod
     def forward(ctx: object, matrix: Tensor, transposed: Tensor, x: Tensor) -> Tensor:
         ctx.transposed = transposed  # type: ignore[attr-defined]
-        return _add_rows(matrix, x)
+        return _multiply(matrix, x)
 
     @staticmethod
     def backward(ctx: object, *grads: Tensor) -> tuple[None, None, Tensor]:
-        return None, None, _add_rows(ctx.transposed, grads[0])  # type: ignore[attr-defined]
+        return None, None, _multiply(ctx.transposed, grads[0])  # type: ignore[attr-defined]
 
 
-def _add_rows(matrix: Tensor, x: Tensor) -> Tensor:
+def _multiply(matrix: Tensor, x: Tensor) -> Tensor:
     return add_in_order(matrix, x) if x.is_cuda else matrix @ x  # CUDA's own product adds in no fixed order
 
 
 def add_in_order(matrix: Tensor, x: Tensor) -> Tensor:
-    """Return matrix·x for a matrix of ones, each row added up from its first entry to its last."""
-    places, columns = matrix.crow_indices(), matrix.col_indices()
-    step = max(1, _MOST_AT_ONCE // max(1, len(columns)))
-    found = x.new_empty(matrix.shape[0], x.shape[1])
-    for at in range(0, x.shape[1], step):
-        entries = x[:, at : at + step][columns]
-        found[:, at : at + step] = torch.segment_reduce(entries, "sum", offsets=places, axis=0, unsafe=True)
-    return found
+    """Return matrix·x for a sparse matrix of ones, each row added up from its first entry to its last."""
+    indptr, columns = matrix.crow_indices(), matrix.col_indices()
+    step = max(1, _MAX_ENTRIES // max(1, len(columns)))
+    product = x.new_empty(matrix.shape[0], x.shape[1])
+    for start in range(0, x.shape[1], step):
+        entries = x[:, start : start + step][columns]
+        sums = torch.segment_reduce(entries, "sum", offsets=indptr, axis=0, unsafe=True)
+        product[:, start : start + step] = sums
+    return product

@@ -1,4 +1,4 @@
-"""GTN (Yun et al., NeurIPS 2019): graph convolution over softly chosen products of relations."""
+"""Baselines that choose among meta-paths: HAN by attention over given ones, GTN by softly chosen chains of relations."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -11,34 +11,43 @@ from torch import Tensor, nn
 from neupath.engine.products import Product, symmetric_product
 from neupath.errors import QueryError
 from neupath.graph.metapath import MetaPath, enumerate_metapaths
-from neupath.learn.models.embedding_baseline import EmbeddingBaseline, Layers, TrainingOptions, geometric, num_heads
+from neupath.learn.models.embedding_baseline import EmbeddingBaseline, LayerStack, geometric, num_heads
 from neupath.learn.models.flat_graph import GraphTensors, Ints
-from neupath.learn.models.model import check_counts
+from neupath.learn.models.model import TrainingOptions, check_counts
 
 # ---- HAN (Wang et al., WWW 2019) -----------------------------------------------------------------
-_MOST_PATHS = 8
-_ROWS_AT_ONCE = 256
+_MAX_METAPATHS = 8
+_ROWS_PER_BLOCK = 256
 
 
 class HAN(EmbeddingBaseline):
-    """Listen, by attention, to the nodes that a meta-path joins to a node; then weigh the meta-paths.
+    """Weigh the nodes that a meta-path joins to a node by attention; then weigh the meta-paths.
 
     z_t^P = Σ_s α_ts^P·W·h_s over the neighbours s of t along P,  h'_t = Σ_P β_P·z_t^P,  α and β attention.
 
-    `metapaths` are the candidates, symmetric ones of the type that is ranked; by default all of up to 4 steps, the
-    shortest first, up to 8. A node joined to more than `neighbours` others along a meta-path keeps that many, since
-    through hubs a path can join nearly all pairs. Who is kept first is drawn once from the seed for all nodes alike, so
-    that nodes with the same neighbours keep the same ones.
+    Parameters
+    ----------
+    dim, layers
+        The width of all vectors, and the number of layers.
+    metapaths
+        The candidates, symmetric meta-paths of the ranked type. By default all of up to 4 steps, shortest first, at
+        most 8.
+    neighbours
+        How many neighbours along a meta-path a node keeps; through hubs, a path can join nearly all pairs. The seed
+        draws one order of preference for all nodes, so that nodes with the same neighbours keep the same ones.
+    training
+        See `PairModel`.
 
     >>> import neupath as npth
-    >>> labels = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0)]
+    >>> labels = [("Mike", "Bob", 1.0), ("Mike", "Ann", 0.0)]
     >>> model = HAN(dim=8, epochs=2, metapaths=["APA", "APVPA"]).fit(npth.load("toy"), labels)
     >>> len(model.top_k("Jim", k=2))
     2
+
     """
 
     name = "han"
-    settings = ("metapaths", "neighbours")
+    param_names = (*EmbeddingBaseline.param_names, "metapaths", "neighbours")
 
     def __init__(
         self,
@@ -47,66 +56,63 @@ class HAN(EmbeddingBaseline):
         *,
         metapaths: Sequence[str] | None = None,
         neighbours: int = 32,
-        **rest: Unpack[TrainingOptions],
+        **training: Unpack[TrainingOptions],
     ) -> None:
-        super().__init__(dim, layers, **rest)
-        if neighbours < 1:
-            raise QueryError(f"neighbours is {neighbours}; keep at least 1")
-        self.metapaths = None if metapaths is None else [str(path) for path in metapaths]
+        super().__init__(dim, layers, **training)
+        check_counts(neighbours=neighbours)
+        self.metapaths = None if metapaths is None else [str(metapath) for metapath in metapaths]
         self.neighbours = neighbours
 
     def _make_encoder(self, graph: GraphTensors) -> nn.Module:
-        rows, kind = graph.rows_of(self.node_type_), self.node_type_
-        edges = {
-            (kind, f"{number}", kind): torch.from_numpy(self._neighbours(path)).to(graph.types.device)
-            for number, path in enumerate(self._candidates())
-        }
-        about = ([kind], list(edges))
-        layers = [geometric().HANConv(self.dim, self.dim, about, heads=num_heads(self.dim)) for _ in range(self.layers)]
+        rows, node_type = graph.numbering.rows(self.node_type_), self.node_type_
+        edges = {}
+        for number, metapath in enumerate(self.candidate_metapaths()):
+            pairs = sample_neighbours(symmetric_product(self.hin_, metapath), self.neighbours, self.seed)
+            edges[node_type, f"{number}", node_type] = torch.from_numpy(pairs).to(graph.types.device)
+        metadata, heads = ([node_type], list(edges)), num_heads(self.dim)
+        layers = [geometric().HANConv(self.dim, self.dim, metadata, heads=heads) for _ in range(self.layers)]
 
         def call(layer: nn.Module, x: Tensor) -> Tensor:
-            found = layer({kind: x[rows]}, edges)[kind]
-            return torch.cat([x[: rows.start], found, x[rows.stop :]])
+            after = layer({node_type: x[rows]}, edges)[node_type]
+            return torch.cat([x[: rows.start], after, x[rows.stop :]])
 
-        return Layers(layers, call)
+        return LayerStack(layers, call)
 
-    def _candidates(self) -> list[MetaPath]:
+    def candidate_metapaths(self) -> list[MetaPath]:
         """Return the meta-paths to choose from."""
         if self.metapaths is None:
-            found = list(islice(enumerate_metapaths(self.hin_.schema, self.node_type_, 4), _MOST_PATHS))
+            candidates = list(islice(enumerate_metapaths(self.hin_.schema, self.node_type_, 4), _MAX_METAPATHS))
         else:
-            found = [self.hin_.metapath(text) for text in self.metapaths]
-        for path in found:
-            path.require_round_trip("HAN")
-            if path.source != self.node_type_:
-                raise QueryError(f"{path} joins {path.source} nodes, and the labels are of {self.node_type_} nodes")
-        if not found:
+            candidates = [self.hin_.metapath(text) for text in self.metapaths]
+        for metapath in candidates:
+            metapath.require_round_trip("HAN")
+            if metapath.source != self.node_type_:
+                raise QueryError(
+                    f"{metapath} joins {metapath.source} nodes, and the labels are of {self.node_type_} nodes"
+                )
+        if not candidates:
             raise QueryError(f"HAN needs a symmetric meta-path of {self.node_type_} nodes, and this graph has none")
-        return found
-
-    def _neighbours(self, path: MetaPath) -> Ints:
-        """Return the pairs that a meta-path joins, from and to, at most so many for each node; shape (2, pairs)."""
-        return sample_neighbours(symmetric_product(self.hin_, path), self.neighbours, self.seed)
+        return candidates
 
 
-def sample_neighbours(product: Product, most: int, seed: int) -> Ints:
-    """Return the pairs with an entry in a product, those drawn first where a row has too many; shape (2, pairs)."""
+def sample_neighbours(product: Product, limit: int, seed: int) -> Ints:
+    """Return the pairs (from, to) with an entry in a product, at most `limit` for each row; shape (2, pairs)."""
     turn = np.random.default_rng(seed).permutation(len(product.right_norms))
-    every = np.arange(len(product.left_norms))
-    found: list[Ints] = [np.zeros((2, 0), dtype=np.int64)]
-    for start in range(0, len(every), _ROWS_AT_ONCE):
-        block = product.rows(every[start : start + _ROWS_AT_ONCE]).tocoo()
-        order = np.lexsort((turn[block.col], block.row))
-        targets, sources = block.row[order].astype(np.int64), block.col[order].astype(np.int64)
-        sizes = np.bincount(targets, minlength=_ROWS_AT_ONCE)
+    rows = np.arange(len(product.left_norms))
+    blocks: list[Ints] = [np.zeros((2, 0), dtype=np.int64)]
+    for start in range(0, len(rows), _ROWS_PER_BLOCK):
+        entries = product.rows(rows[start : start + _ROWS_PER_BLOCK]).tocoo()
+        order = np.lexsort((turn[entries.col], entries.row))
+        targets, sources = entries.row[order].astype(np.int64), entries.col[order].astype(np.int64)
+        sizes = np.bincount(targets, minlength=_ROWS_PER_BLOCK)
         place = np.arange(len(targets)) - (np.cumsum(sizes) - sizes)[targets]
-        found.append(np.stack([sources, targets + start])[:, place < most])
-    return np.concatenate(found, axis=1)
+        blocks.append(np.stack([sources, targets + start])[:, place < limit])
+    return np.concatenate(blocks, axis=1)
 
 
 # ---- GTN (Yun et al., NeurIPS 2019) --------------------------------------------------------------
-PACE = 100
-"""How much faster gates learn than weights, as in the authors' code; at the pace of weights they stay near even."""
+GATE_PACE = 100
+"""How much faster gates learn than weights, as in the authors' code; at the same rate they stay nearly uniform."""
 
 
 class GTN(EmbeddingBaseline):
@@ -114,21 +120,34 @@ class GTN(EmbeddingBaseline):
 
     H_c = Π_steps (Σ_φ gate_φ·A_φ + gate_stay·I)    h = W·‖_c ReLU(D_c⁻¹·(H_c + I)·x·W_c),  D_c = row sums of H_c + I
 
-    A chain has `layers` steps, each with a softmax gate, in each of `channels`. H_c is never formed: the features, and
-    a column of ones for the row sums, are passed along the chain step by step.
+    H_c is never formed: the features, and a column of ones for the row sums, pass along the chain step by step.
+
+    Parameters
+    ----------
+    dim
+        The width of all vectors.
+    layers
+        The number of steps of a chain; each has a softmax gate.
+    channels
+        The number of chains.
+    training
+        See `PairModel`.
 
     >>> import neupath as npth
-    >>> labels = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0)]
+    >>> labels = [("Mike", "Bob", 1.0), ("Mike", "Ann", 0.0)]
     >>> model = GTN(dim=8, epochs=2).fit(npth.load("toy"), labels)
     >>> len(model.top_k("Jim", k=2))
     2
+
     """
 
     name = "gtn"
-    settings = ("channels",)
+    param_names = (*EmbeddingBaseline.param_names, "channels")
 
-    def __init__(self, dim: int = 256, layers: int = 2, *, channels: int = 2, **rest: Unpack[TrainingOptions]) -> None:
-        super().__init__(dim, layers, **rest)
+    def __init__(
+        self, dim: int = 256, layers: int = 2, *, channels: int = 2, **training: Unpack[TrainingOptions]
+    ) -> None:
+        super().__init__(dim, layers, **training)
         check_counts(channels=channels)
         self.channels = channels
 
@@ -143,22 +162,22 @@ class SoftChains(nn.Module):
         super().__init__()
         self.graph = graph
         kinds = len(graph.blocks) + 1  # the last is "stay"
-        self.slow_gates = nn.Parameter(0.1 / PACE * torch.randn(steps, kinds, channels))
-        self.project = nn.Linear(dim, channels * dim, bias=False)
-        self.combine = nn.Linear(channels * dim, dim)
+        self.slow_gates = nn.Parameter(0.1 / GATE_PACE * torch.randn(steps, kinds, channels))
+        self.project = nn.Linear(dim, channels * dim, bias=False)  # W_c of all channels
+        self.combine = nn.Linear(channels * dim, dim)  # W
 
     def gates(self) -> Tensor:
-        """Return the share of each kind of edge, and of staying, at each step; shape (steps, kinds, channels)."""
-        return (PACE * self.slow_gates).softmax(1)
+        """Return the share of each kind of edge, and of staying, at each step; shape (steps, kinds + 1, channels)."""
+        return (GATE_PACE * self.slow_gates).softmax(1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the vectors of all nodes; shapes (nodes, dim) both."""
+        """Return the vectors of all nodes; (nodes, d) to (nodes, d)."""
         channels = self.slow_gates.shape[-1]
-        features = self.project(x).unflatten(1, (channels, -1))  # (nodes, channels, dim)
-        start = torch.cat([features, torch.ones_like(features[..., :1])], dim=-1)
+        features = self.project(x).unflatten(1, (channels, -1))  # (nodes, channels, d)
+        start = torch.cat([features, torch.ones_like(features[..., :1])], dim=-1)  # (nodes, channels, d + 1)
         y = start
-        for gate in self.gates().flip(0):  # the last step of a chain is the first to be multiplied
+        for gate in self.gates().flip(0):  # the last step of a chain is multiplied first
             y = self.graph.spread(y, gate[:-1, :, None]) + y * gate[-1, :, None]
         y = y + start
-        found: Tensor = self.combine((y[..., :-1] / y[..., -1:]).relu().flatten(1))
-        return found
+        h: Tensor = self.combine((y[..., :-1] / y[..., -1:]).relu().flatten(1))
+        return h

@@ -1,10 +1,10 @@
-"""LearnedScorer: models that learn from labelled pairs."""
+"""Model and PairModel, the base classes of all architectures: training, saving, and moving to other graphs."""
 
 import copy
 import json
 import os
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from hashlib import sha256
@@ -15,74 +15,43 @@ import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from neupath._runtime.files import write_whole
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, SchemaError, SourceError
-from neupath.graph.hin import HIN, digest_nodes
-from neupath.graph.nodes import Id
+from neupath.graph.hin import HIN, Floats, digest_nodes
+from neupath.graph.nodes import Id, Rows
 from neupath.graph.schema import Schema
 from neupath.learn.labels import Pairs, Protocol, draw_pairs, read_pairs
-from neupath.learn.models.distributed import ALONE, ProcessGroup, run_together
-from neupath.learn.models.training import Epoch, Watch
+from neupath.learn.models.distributed import ALONE, ProcessGroup, run_distributed
+from neupath.learn.models.training import Epoch, EpochCallback, Recipe, RunOptions, ignore_epoch, run_fingerprint, train
 
-# ---- The weights of a model as a file, with what it was trained on -------------------------------
 WEIGHTS = "weights.safetensors"
 
 
-class About(TypedDict):
-    """What a model was trained on: the node type it ranks, the schema, and a digest of the nodes."""
+# ---- Model ---------------------------------------------------------------------------------------
+class TrainedOn(TypedDict):
+    """What the weights file says about the training graph."""
 
     node_type: str
     schema: dict[str, list[str]]
-    nodes: NotRequired[str]
+    nodes: NotRequired[str]  # a digest, only where the model is not inductive
 
 
-def write_weights(path: Path, tensors: dict[str, Tensor], about: About) -> None:
-    """Write the tensors of a model, with what it was trained on."""
-    write_whole(path, lambda temporary: save_file(tensors, temporary, metadata={"about": json.dumps(about)}))
-
-
-def read_weights(path: Path) -> tuple[About, dict[str, Tensor]]:
-    """Read what `write_weights` wrote."""
-    with safe_open(path, framework="pt") as file:
-        about: About = json.loads((file.metadata() or {})["about"])
-    if not isinstance(about["node_type"], str) or not isinstance(about["schema"], dict):
-        raise ValueError("it does not say what it was trained on")
-    return about, load_file(path)
-
-
-def schema_summary(schema: Schema) -> dict[str, list[str]]:
-    """Return what two graphs must share for one model to fit both."""
-    return {"node_types": list(schema.node_types), "relations": [str(relation) for relation in schema.relations]}
-
-
-def schema_difference(trained: dict[str, list[str]], given: dict[str, list[str]]) -> str:
-    """Say what a graph lacks, or has too much, for a model."""
-    missing = _differences(trained, given)
-    extra = _differences(given, trained)
-    told = "; ".join(
-        f"{what} {', '.join(parts)}" for what, parts in (("missing:", missing), ("unknown:", extra)) if parts
-    )
-    return (
-        f"the graph does not have the schema the model was trained on ({told or 'another order of types or relations'})"
-    )
-
-
-def _differences(one: dict[str, list[str]], other: dict[str, list[str]]) -> Iterable[str]:
-    return [part for key in one for part in one[key] if part not in other[key]]
-
-
-# ---- Model ---------------------------------------------------------------------------------------
 class Model(Scorer):
-    """A scorer of pairs of one node type that has learned something it must keep."""
+    """Base class of scorers that learn; they rank the nodes of one type.
+
+    A subclass learns in `fit`, returns what it learned in `_tensors`, and takes it back in `_restore`.
+    """
 
     exact = False
     inductive: ClassVar[bool] = True
     """Whether it can score nodes that it was not trained with."""
+    param_names: ClassVar[tuple[str, ...]]
+    """The constructor's parameters that are saved; each is an attribute."""
     renamed_params: ClassVar[dict[str, str]] = {}
-    """Former names of parameters, as they stand in models that were saved with them."""
+    """Former names of parameters, as older saved models have them."""
     device: torch.device
     node_type_: str
 
@@ -99,46 +68,50 @@ class Model(Scorer):
     def metapath_text(self) -> str | None:
         return None
 
+    def params(self) -> dict[str, object]:
+        return {name: getattr(self, name) for name in self.param_names}
+
     @cached_property
     def identity(self) -> object:
-        """What copies share that have learned the same; training again ends it."""
+        """Shared by all copies with the same weights; `fit` replaces it."""
         return object()
 
     @abstractmethod
     def _tensors(self) -> dict[str, Tensor]:
-        """Return all that was learned."""
+        """Return everything that was learned."""
 
     @abstractmethod
     def _restore(self, hin: HIN, tensors: dict[str, Tensor]) -> None:
-        """Take back what was learned, over a graph that fits."""
+        """Set what was learned, over a graph that `check_graph` accepts."""
 
     def bind(self, hin: HIN) -> Self:
-        """Return the same model over another graph with the same schema: new nodes, new edges, or all new."""
-        self.check_graph(self._about(), hin)
+        """Return the same model over another graph with the same schema."""
+        self.check_graph(self._trained_on(), hin)
         bound = copy.copy(self)
         bound._restore(hin, self._tensors())
         return bound
 
     def save(self, folder: str | Path) -> Path:
-        """Write config.json, and weights.safetensors with the schema, to a folder."""
+        """Write config.json and weights.safetensors to a folder; `load_scorer` reads them."""
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         tensors = {name: tensor.cpu().contiguous() for name, tensor in self._tensors().items()}
-        write_weights(target / WEIGHTS, tensors, self._about())
+        metadata = {"about": json.dumps(self._trained_on())}
+        write_whole(target / WEIGHTS, lambda temporary: save_file(tensors, temporary, metadata=metadata))
         return super().save(target)
 
     @classmethod
     def from_folder(cls, folder: Path, params: dict[str, Any], hin: HIN, device: str | None = None) -> Self:
-        """Make the model that `save` wrote to a folder with these parameters, bound to a graph of its schema."""
-        path, make = folder / WEIGHTS, cast(Any, cls)
+        """Read a saved model with these parameters and bind it to a graph."""
+        path = folder / WEIGHTS
         settings = {cls.renamed_params.get(name, name): value for name, value in params.items()}
         try:
-            model: Self = make(**settings, device=device)
-            about, tensors = read_weights(path)
+            model: Self = cast(Any, cls)(**settings, device=device)
+            trained_on, tensors = _read_weights(path)
         except (SafetensorError, KeyError, ValueError, TypeError, OSError) as error:
             raise SourceError(f"{path} is not a {cls.__name__} model that can be read: {error}") from error
-        model.check_graph(about, hin)
-        model.node_type_ = about["node_type"]
+        model.check_graph(trained_on, hin)
+        model.node_type_ = trained_on["node_type"]
         try:
             model._restore(hin, tensors)
         except (RuntimeError, KeyError) as error:
@@ -146,39 +119,69 @@ class Model(Scorer):
         return model
 
     def fingerprint(self) -> str:
-        """Return a text that differs where anything that was learned does."""
-        found = sha256()
+        """Return a digest of the weights."""
+        digest = sha256()
         for name, tensor in sorted(self._tensors().items()):
-            found.update(name.encode() + tensor.detach().cpu().contiguous().numpy().tobytes())
-        return found.hexdigest()
+            digest.update(name.encode() + tensor.detach().cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
 
-    def _about(self) -> About:
+    def _trained_on(self) -> TrainedOn:
         hin = self._fitted()
-        about: About = {"node_type": self.node_type_, "schema": schema_summary(hin.schema)}
-        return about if self.inductive else {**about, "nodes": digest_nodes(hin)}
+        trained_on: TrainedOn = {"node_type": self.node_type_, "schema": _summarise(hin.schema)}
+        return trained_on if self.inductive else {**trained_on, "nodes": digest_nodes(hin)}
 
-    def check_graph(self, trained: About, hin: HIN) -> None:
-        """Refuse a graph that the model does not fit."""
-        given = schema_summary(hin.schema)
-        if trained["schema"] != given:
-            raise SchemaError(schema_difference(trained["schema"], given))
-        if not self.inductive and trained.get("nodes") != digest_nodes(hin):
+    def check_graph(self, trained_on: TrainedOn, hin: HIN) -> None:
+        """Raise if the model cannot be used on a graph: another schema, or other nodes where it knows each by itself."""
+        schema = _summarise(hin.schema)
+        if trained_on["schema"] != schema:
+            raise SchemaError(
+                f"the graph does not have the schema the model was trained on "
+                f"({_schema_difference(trained_on['schema'], schema)})"
+            )
+        if not self.inductive and trained_on.get("nodes") != digest_nodes(hin):
             raise QueryError(
                 f"a {self.name} model knows each node by features of its own, and this graph has other nodes than the "
                 f"one it was trained on; train it on this graph"
             )
 
 
+def _read_weights(path: Path) -> tuple[TrainedOn, dict[str, Tensor]]:
+    with safe_open(path, framework="pt") as file:
+        trained_on: TrainedOn = json.loads((file.metadata() or {})["about"])
+    if not isinstance(trained_on["node_type"], str) or not isinstance(trained_on["schema"], dict):
+        raise ValueError("it does not say what it was trained on")
+    return trained_on, load_file(path)
+
+
+def _summarise(schema: Schema) -> dict[str, list[str]]:
+    return {"node_types": list(schema.node_types), "relations": [str(relation) for relation in schema.relations]}
+
+
+def _schema_difference(trained: dict[str, list[str]], other: dict[str, list[str]]) -> str:
+    missing = [part for key in trained for part in trained[key] if part not in other[key]]
+    unknown = [part for key in other for part in other[key] if part not in trained[key]]
+    parts = {"missing": missing, "unknown": unknown}
+    differences = [f"{title}: {', '.join(names)}" for title, names in parts.items() if names]
+    return "; ".join(differences) or "another order of types or relations"
+
+
+# ---- Settings of all models ----------------------------------------------------------------------
 def check_counts(least: int = 1, **counts: int | None) -> None:
-    """Refuse a number that is too small; None stands for what a model chooses itself."""
-    for what, value in counts.items():
+    """Raise if a number is below the least one allowed; None means that the model chooses."""
+    for parameter, value in counts.items():
         if value is not None and value < least:
-            raise QueryError(f"{what} is {value}; it must be at least {least}")
+            raise QueryError(f"‹{parameter}› is {value}; it must be at least {least}", parameter=parameter)
+
+
+def check_seed(seed: int) -> None:
+    """Raise if torch cannot take a seed."""
+    if not 0 <= seed < 2**63:
+        raise QueryError(f"‹seed› is {seed}; it must lie between 0 and 2^63", parameter="seed")
 
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Let torch draw from a seed for a while, and then from where it was."""
+    """Let torch draw from a seed inside the block, and restore its generator afterwards."""
     with torch.random.fork_rng(devices=[]):  # weights are drawn on the CPU
         torch.manual_seed(seed)
         yield
@@ -186,7 +189,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 @contextmanager
 def reproducible(device: torch.device) -> Iterator[None]:
-    """Make sums on CUDA come out the same every time, for a while; on the CPU they do anyway."""
+    """Use deterministic sums on CUDA inside the block; on the CPU they always are."""
     before = torch.are_deterministic_algorithms_enabled()
     if device.type == "cuda":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -198,35 +201,83 @@ def reproducible(device: torch.device) -> Iterator[None]:
 
 
 def choose_device(device: str | None) -> torch.device:
-    """Return the device asked for, or CUDA where there is one, or the CPU."""
+    """Return the device with this name; without a name, CUDA if it is available, else the CPU."""
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         chosen = torch.device(device)
-    except RuntimeError as error:
-        raise QueryError(f"device is {device!r}; it can be 'cpu' or 'cuda'") from error
-    if chosen.type not in ("cpu", "cuda"):
-        raise QueryError(f"device is {device!r}; it can be 'cpu' or 'cuda'")
+        is_known = chosen.type in ("cpu", "cuda")
+    except RuntimeError:
+        is_known = False
+    if not is_known:
+        raise QueryError(f"‹device› is {device!r}; it can be 'cpu' or 'cuda'", parameter="device")
     if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise QueryError(f"device is {device!r}, but no CUDA device is available here; use 'cpu'")
+        raise QueryError(f"‹device› is {device!r}, but no CUDA device is available here; use 'cpu'", parameter="device")
     return chosen
 
 
-# ---- LearnedScorer -------------------------------------------------------------------------------
-QUERIES_A_BATCH = 8
+# ---- PairModel -----------------------------------------------------------------------------------
+TRAINING_PARAMS = ("epochs", "batch_size", "learning_rate", "seed")
+
+
+class TrainingOptions(TypedDict, total=False):
+    """What the constructor of every PairModel takes."""
+
+    epochs: int
+    batch_size: int | None
+    learning_rate: float
+    seed: int
+    device: str | None
+
+
+class PairNetwork(nn.Module):
+    """A network over one graph that scores pairs of nodes of one type."""
+
+    @abstractmethod
+    def forward(self, queries: Tensor, targets: Tensor) -> Tensor:
+        """Return the score of each pair of rows; shape (pairs,)."""
+
+    @abstractmethod
+    def score_all(self, queries: Sequence[int]) -> Tensor:
+        """Return the score of each query with every target, independent of the other queries; (queries, targets)."""
+
+
+PairBatch = tuple[Tensor, Tensor, Tensor]
+"""The queries, targets and labels of some pairs, as rows of their type; shape (pairs,) each."""
 
 
 class PairModel(Model):
-    """A scorer that learns from labelled pairs of one node type, and is never told a meta-path."""
+    """Base class of models that learn from labelled pairs of one node type, without a meta-path.
 
-    learns_together: ClassVar[bool] = False
+    Loss = 1/M Σ (y_ct - b_ct)², with b_ct the label of query c and target t, and y_ct the network's score.
+
+    A subclass makes a `PairNetwork` in `_make_network`. One whose network is not a function of pairs alone overrides
+    `_batches`, `_loss` and `score_rows`, too.
+    """
+
+    supports_processes: ClassVar[bool] = False
     """Whether several processes can share its batches."""
-    team: ProcessGroup = ALONE
-    seed: int
-    batch_size: int | None
+    queries_per_batch: ClassVar[int] = 40
+    """The batch size unless `batch_size` is given."""
+    process_group: ProcessGroup = ALONE
+    network_: nn.Module
     log_: list[Epoch]
     validation_rmse_: float | None = None
-    """The error on the labels kept for choosing the best epoch; nothing where there were too few queries for it."""
+    """The best epoch's error on the validation labels; None if there were too few queries to set some apart."""
+
+    def __init__(
+        self,
+        *,
+        epochs: int = 30,
+        batch_size: int | None = None,
+        learning_rate: float = 1e-3,
+        seed: int = 0,
+        device: str | None = None,
+    ) -> None:
+        check_counts(batch_size=batch_size)
+        self.epochs, self.batch_size, self.learning_rate, self.seed = epochs, batch_size, learning_rate, seed
+        self.device = choose_device(device)
+        self.log_ = []
 
     def fit(
         self,
@@ -238,62 +289,133 @@ class PairModel(Model):
         protocol: Protocol = "strict",
         validation: Sequence[Id] | None = None,
         folder: str | Path | None = None,
-        watch: Watch = lambda *_: None,
+        on_epoch: EpochCallback = ignore_epoch,
         processes: int = 1,
     ) -> Self:
-        """Learn from labelled pairs, or from labels drawn from an exact measure, the `teacher`, for some queries.
+        """Learn from labelled pairs, or from labels that an exact measure gives to some queries.
 
-        `pairs` is a CSV file, a table, or tuples of (query, target, score). One query in five is kept for choosing the
-        best epoch, unless `validation` names such queries for the teacher; with fewer than five, none is. With a
-        `folder`, an interrupted run goes on where it stopped. Several `processes` share the queries of each batch; a
-        script that asks for them needs the usual `if __name__ == "__main__":`.
+        Parameters
+        ----------
+        hin
+            The graph.
+        pairs
+            A CSV file, a table, or tuples of (query, target, score).
+        teacher
+            A fitted measure to draw labels from, instead of `pairs`.
+        queries
+            The ids of the queries to draw the teacher's labels for.
+        protocol
+            Which targets of a query the teacher labels.
+        validation
+            The ids of the teacher's queries that choose the best epoch. By default every fifth query does, with fewer than five
+            queries none.
+        folder
+            Where to keep checkpoints. An interrupted run continues from the last one.
+        on_epoch
+            Called after each epoch, with it and the number of epochs.
+        processes
+            How many processes share each batch. A script that uses several needs `if __name__ == "__main__":`.
+
         """
         self.__dict__.pop("identity", None)
         learn, check = split_labels(hin, pairs, teacher, queries, protocol, validation, self.seed)
         labelled = len(np.unique(learn.queries))
         if self.batch_size is not None and self.batch_size > labelled:
             raise QueryError(
-                f"batch_size is {self.batch_size} queries, and the labels to learn from are of {labelled}; "
-                f"use at most {labelled}, or leave it out"
+                f"‹batch_size› is {self.batch_size} queries, and the labels to learn from are of {labelled}; "
+                f"use at most {labelled}, or leave it out",
+                parameter="batch_size",
             )
-        kept = None if folder is None else Path(folder)
+        checkpoints = None if folder is None else Path(folder)
         if processes == 1:
-            self._learn(hin, learn, check, kept, watch)
+            self._train(hin, learn, check, checkpoints, on_epoch)
         else:
-            self._learn_together(hin, learn, check, kept, watch, processes)
+            self._train_distributed(hin, learn, check, checkpoints, on_epoch, processes)
         return self
 
-    def _learn_together(
-        self, hin: HIN, learn: Pairs, check: Pairs, folder: Path | None, watch: Watch, processes: int
+    def _train_distributed(
+        self, hin: HIN, learn: Pairs, check: Pairs, folder: Path | None, on_epoch: EpochCallback, processes: int
     ) -> None:
-        """Learn on several processes, of which this is the first."""
         if processes < 1:
-            raise QueryError(f"processes is {processes}; use at least 1")
-        if not self.learns_together:
-            raise QueryError(f"a {self.name} model learns in one process; leave out processes")
+            raise QueryError(f"‹processes› is {processes}; use at least 1", parameter="processes")
+        if not self.supports_processes:
+            raise QueryError(f"a {self.name} model learns in one process; leave out ‹processes›", parameter="processes")
 
-        def learn_here(_: Any, team: ProcessGroup, device: torch.device) -> None:
-            self.team, before = team, self.device
-            self.device = device
+        def train_here(_: Any, group: ProcessGroup, device: torch.device) -> None:
+            device_before = self.device
+            self.process_group, self.device = group, device
             try:
-                self._learn(hin, learn, check, folder, watch)
+                self._train(hin, learn, check, folder, on_epoch)
             finally:
-                self.team, self.device = ALONE, before
+                self.process_group, self.device = ALONE, device_before
 
-        given = type(self), self.params(), hin, learn, check, folder
-        run_together(_learn_there, given, processes, self.device, here=learn_here)
+        arguments = type(self), self.params(), hin, learn, check, folder
+        run_distributed(_train_elsewhere, arguments, processes, self.device, here=train_here)
+
+    def _train(self, hin: HIN, learn: Pairs, check: Pairs, folder: Path | None, on_epoch: EpochCallback) -> None:
+        """Train the network on the labels in `learn`, and keep the epoch that is best on those in `check`."""
+        self.node_type_ = learn.node_type
+        self._set_network(hin)
+        batches, validation = self._batches(learn), self._batches(check)
+        fingerprint = run_fingerprint(hin, (learn, check), self.params())
+        options = RunOptions(folder, fingerprint, on_epoch, self.process_group)
+        with reproducible(self.device):
+            self.log_ = train(self.network_, self._loss, batches, validation, self._recipe(), options)
+        self.validation_rmse_ = min(epoch.validation_rmse for epoch in self.log_) if len(check) else None
+
+    def _set_network(self, hin: HIN) -> None:
+        self.hin_ = hin
+        with seeded(self.seed):
+            self.network_ = self._make_network(hin).to(self.device)
 
     @abstractmethod
-    def _learn(self, hin: HIN, learn: Pairs, check: Pairs, folder: Path | None, watch: Watch) -> None:
-        """Learn from some labels, and choose the best epoch by others."""
+    def _make_network(self, hin: HIN) -> nn.Module:
+        """Make the network for a graph, with random weights from torch's generator."""
+
+    def _recipe(self) -> Recipe:
+        return Recipe(self.epochs, self.learning_rate, patience=self.epochs, seed=self.seed)
+
+    def _batches(self, pairs: Pairs) -> Sequence[Any]:
+        """Cut labelled pairs into batches, each with all pairs of some queries."""
+        batches: list[PairBatch] = []
+        for queries in self._query_batches(pairs):
+            part = pairs.of_queries(queries)
+            sources, targets = (torch.from_numpy(rows.astype(np.int64)) for rows in (part.queries, part.targets))
+            scores = torch.tensor(part.scores, dtype=torch.float32, device=self.device)
+            batches.append((sources.to(self.device), targets.to(self.device), scores))
+        return batches
+
+    def _query_batches(self, pairs: Pairs) -> list[Rows]:
+        queries, step = np.unique(pairs.queries), self.batch_size or self.queries_per_batch
+        return [queries[start : start + step] for start in range(0, len(queries), step)]
+
+    def _loss(self, batch: Any) -> Tensor:
+        queries, targets, labels = cast(PairBatch, batch)
+        scores: Tensor = self.network_(queries, targets)
+        return ((scores - labels) ** 2).mean()
+
+    def score_rows(self, queries: Rows) -> Floats:
+        """Return the score of each query with every target; shape (queries, targets)."""
+        self._fitted()
+        network = cast(PairNetwork, self.network_)
+        with torch.no_grad(), reproducible(self.device):
+            scores: Floats = network.score_all(queries.tolist()).cpu().double().numpy()
+        return scores
+
+    def _tensors(self) -> dict[str, Tensor]:
+        return self.network_.state_dict()
+
+    def _restore(self, hin: HIN, tensors: dict[str, Tensor]) -> None:
+        self._set_network(hin)
+        self.network_.load_state_dict(tensors)
 
 
-def _learn_there(given: Any, team: ProcessGroup, device: torch.device) -> None:
-    """Learn in a process that is not the first, and whose model is forgotten when it ends."""
-    kind, params, hin, learn, check, folder = given
-    model: PairModel = kind(**params, device=device.type)
-    model.team, model.device = team, device
-    model._learn(hin, learn, check, folder, lambda *_: None)
+def _train_elsewhere(arguments: Any, group: ProcessGroup, device: torch.device) -> None:
+    """Train in another process than the first; only the first keeps the model."""
+    architecture, params, hin, learn, check, folder = arguments
+    model: PairModel = architecture(**params, device=device.type)
+    model.process_group, model.device = group, device
+    model._train(hin, learn, check, folder, ignore_epoch)
 
 
 def split_labels(
@@ -305,19 +427,18 @@ def split_labels(
     validation: Sequence[Id] | None,
     seed: int,
 ) -> tuple[Pairs, Pairs]:
-    """Return the labels to learn from and those to choose the best epoch by, a fifth of the queries unless given."""
-    if not 0 <= seed < 2**63:
-        raise QueryError(f"seed is {seed}; it must lie between 0 and 2^63")
+    """Return the labels to learn from, and those that choose the best epoch: of a fifth of the queries unless given."""
+    check_seed(seed)
     if (pairs is None) == (teacher is None):
         raise QueryError("give either labelled pairs or a teacher to draw labels from")
     if teacher is None:
-        every = read_pairs(hin, pairs)
+        labels = read_pairs(hin, pairs)
     else:
         if queries is None:
             raise QueryError("a teacher needs the ids of the queries to draw labels for")
-        every = draw_pairs(teacher, queries, protocol, seed=seed)
+        labels = draw_pairs(teacher, queries, protocol, seed=seed)
         if validation is not None and len(validation):
-            return every, draw_pairs(teacher, validation, protocol, seed=seed + 1)
-    distinct = np.random.default_rng(seed).permutation(np.unique(every.queries))
+            return labels, draw_pairs(teacher, validation, protocol, seed=seed + 1)
+    distinct = np.random.default_rng(seed).permutation(np.unique(labels.queries))
     cut = len(distinct) // 5
-    return every.of_queries(distinct[cut:]), every.of_queries(distinct[:cut])
+    return labels.of_queries(distinct[cut:]), labels.of_queries(distinct[:cut])

@@ -1,4 +1,10 @@
-"""LiveClasses: the background of a trained NeuPath over a graph that changes."""
+"""NeuPathUpdater: keeps a trained NeuPath up to date with a live graph.
+
+NeuPath needs the background of a graph: the class of every node before and after each layer, without a query
+(`class_table.py`). An edge changes the classes of its ends after the first layer, those of their neighbours after the
+next, and so on. So a layer refines only nodes whose edges changed, nodes whose class before it changed, and the
+neighbours of the latter. With counts capped at T, most changes end after a few nodes.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -12,139 +18,122 @@ from neupath.engine.product_kernels import compiled
 from neupath.engine.scorer import Binding, RowChange, RowEdge, Updater
 from neupath.graph.hin import HIN
 from neupath.graph.schema import Link, Relation
-from neupath.learn.models.class_table import reached
 from neupath.learn.models.flat_graph import FlatGraph, Ints, edge_kinds
 
 if TYPE_CHECKING:
     from neupath.learn.models.neupath import NeuPath
 
-
-# ---- Recorded ------------------------------------------------------------------------------------
-_MOST_RECORDS = 128
-Record = tuple[Ints, Ints]
-"""Places, and what stands there from then on."""
-
-
-class ArrayVersion:
-    """An array as it was: a base, and the first records of a list that only grows.
-
-    The array itself is made when it is asked for. The newest version keeps it; others do while somebody uses it, so
-    that many old versions take little memory.
-    """
-
-    def __init__(self, base: Ints, records: list[Record], length: int) -> None:
-        self.base = base
-        self._records, self._length = records, length
-        self._newest = True
-        self._made: Callable[[], Ints | None] = lambda: None
-
-    @property
-    def array(self) -> Ints:
-        """The whole array."""
-        found = self._made()
-        if found is None:
-            found = self._make()
-            self._made = (lambda: found) if self._newest else ref(found)
-        return found
-
-    def _make(self) -> Ints:
-        if not self._length:
-            return self.base
-        found = self.base.copy()
-        places, values = (np.concatenate(part) for part in zip(*self._records[: self._length], strict=True))
-        found[places] = values  # of two records of one place the last one stands
-        return found
-
-    def retire(self) -> None:
-        """Be the newest no longer."""
-        self._newest, found = False, self._made()
-        if found is not None:
-            self._made = ref(found)
+_SPARE_NODES = 16
+"""The least number of new nodes that each type has room for."""
+_MAX_GROWTH = 4
+"""How many times its first length an append-only list may reach before everything is built again."""
+_MAX_CHANGES = 128
+"""How many changes a versioned array records before it is copied."""
 
 
-class VersionedArray:
-    """An array of numbers, and the records of its changes since a copy; a new copy is made where they outweigh it.
+# ---- The updater ---------------------------------------------------------------------------------
+class NeuPathUpdater(Updater):
+    """The edges, classes and background of a live graph; versions share whatever did not change."""
 
-    >>> numbers = VersionedArray(np.array([1, 2, 3]))
-    >>> before = numbers.snapshot()
-    >>> numbers.put(np.array([1]), np.array([7]))
-    >>> before.array, numbers.now, numbers.snapshot().array
-    (array([1, 2, 3]), array([1, 7, 3]), array([1, 7, 3]))
-    """
+    def __init__(self, model: "NeuPath", hin: HIN) -> None:
+        self._model = model
+        self._build(hin)
 
-    def __init__(self, values: Ints) -> None:
-        self.now = values
-        self._begin()
+    def _build(self, hin: HIN) -> None:
+        self._graph = LiveFlatGraph(hin)
+        self._table = self._model.new_table(hin)
+        background = self._table.background(self._model.as_seen(self._graph.current))
+        self._background = [VersionedArray(classes) for classes in background]
+        self._max_classes = _MAX_GROWTH * self._num_classes() + 4096
 
-    def _begin(self) -> None:
-        self._records, self._entries = list[Record](), 0
-        self._version = ArrayVersion(self.now.copy(), self._records, 0)
+    def _num_classes(self) -> int:
+        return sum(len(layer) for layer in self._table.layers)  # including those that no node has any more
 
-    def put(self, places: Ints, values: Ints) -> None:
-        """Change some entries."""
-        if not len(places):
-            return
-        self.now[places] = values
-        self._records.append((places, values))
-        self._entries += len(places)
-        self._version.retire()
-        if self._entries > len(self.now) or len(self._records) > _MOST_RECORDS:
-            self._begin()
+    def apply(self, hin: HIN, change: RowChange) -> None:
+        """Refine what the change reaches; rebuild everything when there is no room or too much is unused."""
+        if not self._graph.has_room(hin) or self._num_classes() > self._max_classes:
+            self._build(hin)
         else:
-            self._version = ArrayVersion(self._version.base, self._records, len(self._records))
+            self._refine(self._graph.put(change.edges))
 
-    def snapshot(self) -> ArrayVersion:
-        """Return this version, which stays as it is."""
-        return self._version
+    def _refine(self, edited: Ints) -> None:
+        """Update the classes, given the nodes whose edges changed."""
+        graph = self._model.as_seen(self._graph.current)
+        changed = edited[:0]
+        for layer, (before, after) in zip(self._table.layers, pairwise(self._background), strict=True):
+            nodes = _reached(graph.first, graph.last, graph.sources, edited, changed)
+            classes = self._table.refine(graph, layer, nodes, before.current)
+            differs = classes != after.current[nodes]
+            changed = nodes[differs]
+            after.put(changed, classes[differs])
+
+    def snapshot(self) -> Binding:
+        model, graph, table = self._model, self._graph.snapshot(), self._table.snapshot()
+        background = [layer.snapshot() for layer in self._background]
+        return lambda hin: model.over_background(hin, graph(), table, [layer.array for layer in background])
 
 
-# ---- LiveFlatGraph -------------------------------------------------------------------------------
-_ROOM = 16
-"""The least number of new nodes that a type has room for."""
-_WASTE = 4
-"""How many times as long as at first the list of edges may get, where rows that changed stand again."""
+@compiled
+def _reached(first, last, sources, edited, changed):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Return the edited nodes, the changed nodes and the neighbours of the latter, ascending."""
+    length = len(edited) + len(changed)
+    for v in changed:
+        length += last[v] - first[v]
+    nodes = np.empty(length, dtype=np.int64)
+    nodes[: len(edited)] = edited
+    nodes[len(edited) : len(edited) + len(changed)] = changed
+    at = len(edited) + len(changed)
+    for v in changed:
+        for edge in range(first[v], last[v]):
+            nodes[at] = sources[edge]
+            at += 1
+    return np.unique(nodes)
 
 
+# ---- The edges -----------------------------------------------------------------------------------
 class LiveFlatGraph:
-    """A flat graph with room for more nodes of every type, which until then are nodes without edges.
+    """A flat graph with room for more nodes of every type.
 
-    The edges into a node that change are written again behind all others, so that who reads the old ones may go on.
+    When the edges into a node change, its new list is appended behind all others, so that readers of the old list can
+    go on.
     """
 
     def __init__(self, hin: HIN) -> None:
-        self._room = {name: len(nodes) + len(nodes) // 4 + _ROOM for name, nodes in hin.nodes.items()}
-        graph = FlatGraph.of(hin, self._room)
-        self._start, self._types = graph.start, graph.types
+        self._capacity = {name: len(nodes) + len(nodes) // 4 + _SPARE_NODES for name, nodes in hin.nodes.items()}
+        graph = FlatGraph.of(hin, self._capacity)
+        self._numbering, self._types = graph.numbering, graph.types
         self._first, self._last = VersionedArray(graph.first), VersionedArray(graph.last)
         self._sources, self._kinds = graph.sources, graph.kinds
-        self._used, self._most = len(graph.sources), _WASTE * len(graph.sources) + 4096
-        begins = dict(zip(hin.schema.node_types, graph.start.tolist(), strict=False))
-        self._ways: dict[Relation, list[tuple[int, Link, int, int]]] = defaultdict(list)
+        self._used, self._max_edges = len(graph.sources), _MAX_GROWTH * len(graph.sources) + 4096
+        self._links: dict[Relation, list[tuple[int, Link, int, int]]] = defaultdict(list)
         for kind, link in enumerate(edge_kinds(hin.schema)):
-            self._ways[link.relation].append((kind, link, begins[link.source], begins[link.target]))
+            firsts = self._numbering.first(link.source), self._numbering.first(link.target)
+            self._links[link.relation].append((kind, link, *firsts))
 
-    def holds(self, hin: HIN) -> bool:
-        """Whether there is room for the nodes of a graph, and not too much waste."""
-        return self._used <= self._most and all(len(nodes) <= self._room[name] for name, nodes in hin.nodes.items())
+    def has_room(self, hin: HIN) -> bool:
+        """Whether all nodes of a graph have a number, and not too many edges are unused."""
+        fits = all(len(nodes) <= self._capacity[name] for name, nodes in hin.nodes.items())
+        return fits and self._used <= self._max_edges
 
     @property
-    def now(self) -> FlatGraph:
-        """The graph as it is; it changes."""
-        return FlatGraph(self._start, self._types, self._first.now, self._last.now, self._sources, self._kinds)
+    def current(self) -> FlatGraph:
+        """The graph as it is now; its arrays change."""
+        first, last = self._first.current, self._last.current
+        return FlatGraph(self._numbering, self._types, first, last, self._sources, self._kinds)
 
     def snapshot(self) -> Callable[[], FlatGraph]:
-        """Return what makes the graph of this version, whatever follows."""
+        """Return a function that makes the graph of this version."""
         first, last, sources, kinds = self._first.snapshot(), self._last.snapshot(), self._sources, self._kinds
-        return lambda: FlatGraph(self._start, self._types, first.array, last.array, sources, kinds)
+        return lambda: FlatGraph(self._numbering, self._types, first.array, last.array, sources, kinds)
 
     def put(self, edges: Sequence[RowEdge]) -> Ints:
-        """Let edges come and go; return the nodes whose edges are others now, ascending."""
-        wanted: dict[int, dict[int, bool]] = defaultdict(dict)
+        """Add and remove edges; return the nodes whose edges changed, ascending."""
+        exists: dict[int, dict[int, bool]] = defaultdict(dict)
         for relation, row, column, weight in edges:
             for node, code in self._codes(relation, row, column):
-                wanted[node][code] = weight > 0
-        rows = [(node, self._changed(node, wanted[node])) for node in sorted(wanted)]
-        changed = [(node, codes) for node, codes in rows if codes is not None]
+                exists[node][code] = weight > 0
+        edited = [(node, self._edited_codes(node, exists[node])) for node in sorted(exists)]
+        changed = [(node, codes) for node, codes in edited if codes is not None]
         nodes = np.array([node for node, _ in changed], dtype=np.int64)
         if len(nodes):
             lengths = np.array([len(codes) for _, codes in changed])
@@ -155,100 +144,120 @@ class LiveFlatGraph:
         return nodes
 
     def _codes(self, relation: Relation, row: int, column: int) -> list[tuple[int, int]]:
-        """Return the nodes that an edge leads to, each with a number for the kind it is there and where it is from."""
-        found = []
-        for kind, link, source, target in self._ways[relation]:
+        """Return each node that an edge leads to, with a code of the edge's kind and source."""
+        codes = []
+        for kind, link, source, target in self._links[relation]:
             ends = [(column, row)] if link.reverse else [(row, column)]
             if not relation.directed and row != column:
                 ends.append((column, row))
-            found += [(target + there, kind * len(self._types) + source + here) for here, there in ends]
-        return found
+            codes += [(target + there, kind * len(self._types) + source + here) for here, there in ends]
+        return codes
 
-    def _changed(self, node: int, wanted: dict[int, bool]) -> Ints | None:
-        """Return the codes of all edges into a node when some come and go, ascending; nothing where that is as now."""
-        own = slice(self._first.now[node], self._last.now[node])
+    def _edited_codes(self, node: int, exists: dict[int, bool]) -> Ints | None:
+        """Return the codes of all edges into a node after a change, ascending; None if there is no change."""
+        own = slice(self._first.current[node], self._last.current[node])
         codes = self._kinds[own] * len(self._types) + self._sources[own]
-        asked = np.array(sorted(wanted), dtype=np.int64)
-        found: Ints = _edited(codes, asked, np.array([wanted[code] for code in asked.tolist()]))
-        return None if np.array_equal(found, codes) else found
+        edits = np.array(sorted(exists), dtype=np.int64)
+        edited: Ints = _edit(codes, edits, np.array([exists[code] for code in edits.tolist()]))
+        return None if np.array_equal(edited, codes) else edited
 
     def _append(self, codes: Ints) -> None:
         end = self._used + len(codes)
-        if end > len(self._sources):  # longer copies; the old ones stay with their readers
+        if end > len(self._sources):  # longer copies; readers keep the old ones
             self._sources, self._kinds = (np.resize(a, 2 * end) for a in (self._sources, self._kinds))
         self._kinds[self._used : end], self._sources[self._used : end] = np.divmod(codes, len(self._types))
         self._used = end
 
 
 @compiled
-def _edited(codes, asked, comes):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Return some codes, ascending, with those asked for that come and without those that go."""
-    found = np.empty(len(codes) + len(asked), dtype=np.int64)
+def _edit(codes, edits, exists):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Return ascending codes with the edits that exist afterwards, and without those that do not."""
+    edited = np.empty(len(codes) + len(edits), dtype=np.int64)
     count, j = 0, 0
     for code in codes:
-        while j < len(asked) and asked[j] < code:
-            found[count] = asked[j]
-            count += comes[j]
+        while j < len(edits) and edits[j] < code:
+            edited[count] = edits[j]
+            count += exists[j]
             j += 1
-        found[count] = code
-        if j < len(asked) and asked[j] == code:
-            count += comes[j]
+        edited[count] = code
+        if j < len(edits) and edits[j] == code:
+            count += exists[j]
             j += 1
         else:
             count += 1
-    for i in range(j, len(asked)):
-        found[count] = asked[i]
-        count += comes[i]
-    return found[:count]
+    for i in range(j, len(edits)):
+        edited[count] = edits[i]
+        count += exists[i]
+    return edited[:count]
 
 
-# ---- LiveClasses ---------------------------------------------------------------------------------
-# An edge changes the classes of its ends after the first layer. After the next, those of their neighbours may be others,
-# too, and so on: what a layer computes anew are the nodes whose edges changed, the nodes whose class did before it, and
-# the neighbours of these. Where a class comes out as it was, the change has come to its end, which with counts of at most
-# T is soon. Classes belong to no graph, so that the table only grows.
-"""How many times as many classes as at first there may be, of which some are no node's any more."""
+# ---- Arrays with versions ------------------------------------------------------------------------
+class VersionedArray:
+    """An array of numbers with cheap snapshots: a copy, and the changes recorded since.
 
+    >>> numbers = VersionedArray(np.array([1, 2, 3]))
+    >>> before = numbers.snapshot()
+    >>> numbers.put(np.array([1]), np.array([7]))
+    >>> before.array, numbers.current, numbers.snapshot().array
+    (array([1, 2, 3]), array([1, 7, 3]), array([1, 7, 3]))
+    """
 
-class LiveClasses(Updater):
-    """The flat graph, the classes and the background of a model, where a version shares with others what is alike."""
+    def __init__(self, values: Ints) -> None:
+        self.current = values
+        self._copy()
 
-    def __init__(self, model: "NeuPath", hin: HIN) -> None:
-        self._model = model
-        self._begin(hin)
+    def _copy(self) -> None:
+        self._changes, self._entries = list[tuple[Ints, Ints]](), 0
+        self._version = ArrayVersion(self.current.copy(), self._changes, 0)
 
-    def _begin(self, hin: HIN) -> None:
-        """Compute everything from scratch."""
-        self._graph = LiveFlatGraph(hin)
-        self._table = self._model.new_table(hin)
-        self._background = [
-            VersionedArray(found) for found in self._table.background(self._model.seen(self._graph.now))
-        ]
-        self._most = _WASTE * self._met() + 4096
-
-    def _met(self) -> int:
-        return sum(len(layer) for layer in self._table.layers)
-
-    def apply(self, hin: HIN, change: RowChange) -> None:
-        """Refresh what the change reaches; now and then, when too much is wasted or there is no room, everything."""
-        if not self._graph.holds(hin) or self._met() > self._most:
-            self._begin(hin)
+    def put(self, places: Ints, values: Ints) -> None:
+        """Change some entries."""
+        if not len(places):
+            return
+        self.current[places] = values
+        self._changes.append((places, values))
+        self._entries += len(places)
+        self._version.retire()
+        if self._entries > len(self.current) or len(self._changes) > _MAX_CHANGES:
+            self._copy()
         else:
-            self._refresh(self._graph.put(change.edges))
+            self._version = ArrayVersion(self._version.base, self._changes, len(self._changes))
 
-    def _refresh(self, joined: Ints) -> None:
-        """Find the classes of all nodes that a change reaches, given those whose edges are others now."""
-        graph = self._model.seen(self._graph.now)
-        changed = joined[:0]
-        for layer, (before, after) in zip(self._table.layers, pairwise(self._background), strict=True):
-            nodes = reached(graph.first, graph.last, graph.sources, joined, changed)
-            found = self._table.refine(graph, layer, nodes, before.now)
-            differs = found != after.now[nodes]
-            changed = nodes[differs]
-            after.put(changed, found[differs])
+    def snapshot(self) -> "ArrayVersion":
+        return self._version
 
-    def snapshot(self) -> Binding:
-        """Return what makes the model over this version."""
-        model, graph, table = self._model, self._graph.snapshot(), self._table.snapshot()
-        background = [layer.snapshot() for layer in self._background]
-        return lambda hin: model.over_classes(hin, graph(), table, [layer.array for layer in background])
+
+class ArrayVersion:
+    """One version: a base, and the first changes (places, values) of a list that only grows.
+
+    The newest version keeps the array that it makes; older ones do only while someone uses it, to save memory.
+    """
+
+    def __init__(self, base: Ints, changes: list[tuple[Ints, Ints]], length: int) -> None:
+        self.base = base
+        self._changes, self._length = changes, length
+        self._is_newest = True
+        self._cached: Callable[[], Ints | None] = lambda: None
+
+    @property
+    def array(self) -> Ints:
+        """The whole array."""
+        array = self._cached()
+        if array is None:
+            array = self._make()
+            self._cached = (lambda: array) if self._is_newest else ref(array)
+        return array
+
+    def _make(self) -> Ints:
+        if not self._length:
+            return self.base
+        array = self.base.copy()
+        places, values = (np.concatenate(part) for part in zip(*self._changes[: self._length], strict=True))
+        array[places] = values  # of two changes at one place, the last one wins
+        return array
+
+    def retire(self) -> None:
+        """Stop being the newest version."""
+        self._is_newest, array = False, self._cached()
+        if array is not None:
+            self._cached = ref(array)

@@ -1,4 +1,4 @@
-"""The winners on CUDA: one Triton kernel for all classes, whatever their number of candidates."""
+"""T-max pooling on CUDA: one Triton kernel for all classes. A file of its own, because Triton may not be installed."""
 
 import torch
 import triton  # type: ignore[import-not-found,unused-ignore]
@@ -9,26 +9,26 @@ from neupath.learn.models.class_table import Stage
 
 
 def find_tmax_cuda(source: Tensor, target: Tensor, edge: Tensor, stage: Stage) -> Tensor:
-    """Find the winners; (K, T, d)."""
+    """Find the same candidates as `find_tmax_torch`; (K, T, d)."""
     (size, slots), dim = stage.filled.shape, source.shape[1]
-    winners = torch.empty((size, slots, dim), dtype=torch.int64, device=source.device)
+    tmax = torch.empty((size, slots, dim), dtype=torch.int64, device=source.device)
     block = min(256, triton.next_power_of_2(dim))
-    _find_winners[size, triton.cdiv(dim, block)](
+    _find_tmax[size, triton.cdiv(dim, block)](
         source.contiguous(), target.contiguous(), edge.contiguous(), stage.source, stage.target, stage.kind,
-        stage.candidates, stage.indptr, winners, len(stage.source), dim, slots, BLOCK=block,
+        stage.candidates, stage.indptr, tmax, len(stage.source), dim, slots, BLOCK=block,
     )  # fmt: skip
-    return winners
+    return tmax
 
 
 @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
-def _find_winners(  # type: ignore[no-untyped-def]  # noqa: ANN202
+def _find_tmax(  # type: ignore[no-untyped-def]  # noqa: ANN202
     source, target, edge, source_of, target_of, kind_of,  # noqa: ANN001
-    candidates, indptr, winners, nobody, dim, slots, BLOCK: tl.constexpr,  # noqa: ANN001, N803
+    candidates, indptr, tmax, none, dim, slots, BLOCK: tl.constexpr,  # noqa: ANN001, N803
 ):  # fmt: skip
-    """Write the winners of one class for one block of elements.
+    """Write the candidates of one class for one block of elements.
 
-    Each of T rounds looks for the largest value that comes after the last winner, where candidates are ordered by
-    falling value and, among equal ones, by their place.
+    Candidates are ordered by descending value and, among equal ones, by place. Each of T rounds looks for the first one
+    after that of the round before.
     """
     k = tl.program_id(0).to(tl.int64)
     element = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -49,6 +49,6 @@ def _find_winners(  # type: ignore[no-untyped-def]  # noqa: ANN202
             better = left & (new > value)
             value = tl.where(better, new, value)
             place = tl.where(better, at, place)
-        found = tl.load(candidates + place, mask=place >= 0, other=0)
-        tl.store(winners + (k * slots + slot) * dim + element, tl.where(place >= 0, found, nobody), mask=inside)
+        chosen = tl.load(candidates + place, mask=place >= 0, other=0)
+        tl.store(tmax + (k * slots + slot) * dim + element, tl.where(place >= 0, chosen, none), mask=inside)
         last_value, last_place = value, place

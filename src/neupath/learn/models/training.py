@@ -1,4 +1,4 @@
-"""The one training loop of all models: AdamW, cosine annealing, clipping, the best validation epoch, and resuming."""
+"""The training loop of all models: AdamW, cosine annealing, gradient clipping, early stopping, checkpoints."""
 
 import json
 import math
@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,11 +23,6 @@ from neupath.learn.models.distributed import ALONE, ProcessGroup
 
 CHECKPOINT, LOG = "checkpoint.safetensors", "log.jsonl"
 
-Loss = Callable[[object], Tensor]
-"""Takes a batch, returns its mean squared error."""
-Watch = Callable[["Epoch", int], None]
-"""Hears of each epoch as it ends, and how many there are."""
-
 
 @dataclass(frozen=True)
 class Recipe:
@@ -37,18 +33,19 @@ class Recipe:
     weight_decay: float = 0.01
     clip: float = 1.0
     patience: int = 10
-    """Epochs without a better validation loss after which training stops."""
+    """Training stops after so many epochs without a better validation loss."""
     seed: int = 0
 
     def __post_init__(self) -> None:
         for name in ("epochs", "learning_rate", "patience"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise QueryError(f"{name} is {getattr(self, name)}; it must be more than 0, and finite")
+            value = getattr(self, name)
+            if not 0 < value < math.inf:
+                raise QueryError(f"‹{name}› is {value}; it must be more than 0, and finite", parameter=name)
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one epoch came to: root mean squared errors, and the seconds it took."""
+    """The root mean squared errors of one epoch, and the seconds it took."""
 
     epoch: int
     train_rmse: float
@@ -56,10 +53,71 @@ class Epoch:
     seconds: float
 
 
+EpochCallback = Callable[[Epoch, int], object]
+"""Takes each epoch as it ends, and the number of epochs there are at most."""
+
+
+def ignore_epoch(_epoch: Epoch, _epochs: int) -> None:
+    """Do nothing."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Where a run keeps its checkpoints, and who hears of it."""
+
+    folder: Path | None = None
+    """Each epoch is saved here; an interrupted run continues with the result it would have had without interruption."""
+    fingerprint: str = ""
+    """Stands for the graph, the labels and the settings; a checkpoint with another one is refused."""
+    on_epoch: EpochCallback = ignore_epoch
+    group: ProcessGroup = ALONE
+
+
+def run_fingerprint(hin: HIN, labels: Sequence[Pairs], params: Mapping[str, object]) -> str:
+    """Return a digest of a graph, labels and settings."""
+    combined = sha256(json.dumps([digest(hin), [pairs.node_type for pairs in labels], dict(params)]).encode())
+    for pairs in labels:
+        for column in (pairs.queries, pairs.targets, pairs.scores):
+            combined.update(np.ascontiguousarray(column).tobytes())
+    return combined.hexdigest()
+
+
+def train(
+    network: nn.Module,
+    loss: Callable[[Any], Tensor],
+    batches: Sequence[Any],
+    validation: Sequence[Any],
+    recipe: Recipe,
+    options: RunOptions,
+) -> list[Epoch]:
+    """Train a network, leave it with the weights of its best validation epoch, and return the log.
+
+    `loss` returns the mean squared error of a batch; in a process group, this process's share of it.
+    """
+    run = _Run(network, loss, recipe, options)
+    state = run.state
+    while state.epoch < recipe.epochs and state.epoch - state.best_epoch < recipe.patience:
+        began = perf_counter()
+        train_loss = run.take_steps(batches)
+        with torch.no_grad():
+            losses = [run.sum_over_group(loss(batch)) for batch in validation]
+        validation_loss = float(np.mean(losses)) if losses else train_loss
+        state.epoch += 1
+        if validation_loss < state.best:
+            state.best, state.best_epoch = validation_loss, state.epoch
+            run.keep_best()
+        seconds = perf_counter() - began
+        state.log.append(Epoch(state.epoch, math.sqrt(train_loss), math.sqrt(validation_loss), seconds))
+        run.save()
+        options.on_epoch(state.log[-1], recipe.epochs)
+    with torch.no_grad():
+        for best, parameter in zip(run.best, network.parameters(), strict=True):
+            parameter.copy_(best)
+    return state.log
+
+
 @dataclass
 class _State:
-    """Where a run stands."""
-
     epoch: int = 0
     step: int = 0
     best: float = math.inf
@@ -67,141 +125,100 @@ class _State:
     log: list[Epoch] = field(default_factory=list)
 
 
-def train(
-    model: nn.Module,
-    loss: Loss,
-    batches: Sequence[object],
-    validation: Sequence[object],
-    recipe: Recipe,
-    folder: Path | None = None,
-    watch: Watch = lambda *_: None,
-    *,
-    fingerprint: str = "",
-    team: ProcessGroup = ALONE,
-) -> list[Epoch]:
-    """Train a model and leave it with the weights of its best validation epoch; return the log.
+class _Run:
+    """A network in training: its optimizer, the best weights so far, and the checkpoint."""
 
-    With a folder, every epoch is kept there: a run that was interrupted goes on from its last epoch, with the same
-    result as if it had never stopped. The `fingerprint` stands for the graph, labels and settings: a run of others is
-    refused. A `team` trains together, each process on its share of every batch.
-    """
-    optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
-    best = [parameter.detach().clone() for parameter in model.parameters()]
-    state = _State()
-    if folder is not None and (folder / CHECKPOINT).is_file():
-        state = _resume(folder / CHECKPOINT, model, optimizer, best, _made_by(recipe, fingerprint))
-    while state.epoch < recipe.epochs and state.epoch - state.best_epoch < recipe.patience:
-        began = perf_counter()
-        squared = _run_epoch(model, loss, batches, optimizer, recipe, state, team)
-        with torch.no_grad():
-            held_out = float(np.mean([_whole(loss(batch), team) for batch in validation])) if validation else squared
-        state.epoch += 1
-        if held_out < state.best:
-            state.best, state.best_epoch = held_out, state.epoch
-            for kept, parameter in zip(best, model.parameters(), strict=True):
-                kept.copy_(parameter.detach())
-        state.log.append(Epoch(state.epoch, math.sqrt(squared), math.sqrt(held_out), perf_counter() - began))
-        if folder is not None and team.rank == 0:
-            _keep(folder, model, optimizer, best, state, _made_by(recipe, fingerprint))
-        watch(state.log[-1], recipe.epochs)
-    with torch.no_grad():
-        for kept, parameter in zip(best, model.parameters(), strict=True):
-            parameter.copy_(kept)
-    return state.log
+    def __init__(
+        self, network: nn.Module, loss: Callable[[Any], Tensor], recipe: Recipe, options: RunOptions
+    ) -> None:
+        self.network, self.loss, self.recipe, self.options = network, loss, recipe, options
+        self.optimizer = torch.optim.AdamW(
+            network.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay
+        )
+        self.best = [parameter.detach().clone() for parameter in network.parameters()]
+        self.made_by = json.dumps(asdict(recipe) | {"fingerprint": options.fingerprint})
+        self.state = _State()
+        if options.folder is not None and (options.folder / CHECKPOINT).is_file():
+            self.state = self._resume(options.folder / CHECKPOINT)
 
+    def take_steps(self, batches: Sequence[Any]) -> float:
+        """Take one step per batch, in an order that depends on the seed and the epoch alone; return the mean loss."""
+        recipe, state = self.recipe, self.state
+        total = recipe.epochs * len(batches)
+        losses = []
+        for number in np.random.default_rng([recipe.seed, state.epoch]).permutation(len(batches)):
+            for group in self.optimizer.param_groups:
+                group["lr"] = recipe.learning_rate * (1 + math.cos(math.pi * state.step / total)) / 2
+            self.optimizer.zero_grad()
+            value = self.loss(batches[number])
+            value.backward()  # type: ignore[no-untyped-call]
+            if self.options.group.size > 1:
+                self._sum_gradients()
+            nn.utils.clip_grad_norm_(self.network.parameters(), recipe.clip)
+            self.optimizer.step()
+            state.step += 1
+            losses.append(self.sum_over_group(value.detach()))
+        return float(np.mean(losses))
 
-def _made_by(recipe: Recipe, fingerprint: str) -> str:
-    return json.dumps(asdict(recipe) | {"fingerprint": fingerprint})
+    def _sum_gradients(self) -> None:
+        gradients = []
+        for parameter in self.network.parameters():
+            if parameter.grad is None:  # this process's share does not depend on it
+                parameter.grad = torch.zeros_like(parameter)
+            gradients.append(parameter.grad)
+        self.options.group.add_up(gradients)
 
+    def sum_over_group(self, value: Tensor) -> float:
+        """Return the loss of a whole batch, given this process's share."""
+        self.options.group.add_up([value])
+        return float(value)
 
-def fingerprint_of(hin: HIN, labels: Sequence[Pairs], params: Mapping[str, object]) -> str:
-    """Return a text that differs between runs with different graphs, labels or settings."""
-    found = sha256(json.dumps([digest(hin), [pairs.node_type for pairs in labels], dict(params)]).encode())
-    for pairs in labels:
-        for column in (pairs.queries, pairs.targets, pairs.scores):
-            found.update(np.ascontiguousarray(column).tobytes())
-    return found.hexdigest()
+    def keep_best(self) -> None:
+        """Remember the weights as the best so far."""
+        for best, parameter in zip(self.best, self.network.parameters(), strict=True):
+            best.copy_(parameter.detach())
 
+    def save(self) -> None:
+        """Write the checkpoint and the log."""
+        folder = self.options.folder
+        if folder is None or self.options.group.rank > 0:
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        tensors = {name: tensor.cpu().contiguous() for name, tensor in self._tensors()}
+        metadata = {"state": json.dumps(asdict(self.state)), "made_by": self.made_by}
+        write_whole(folder / CHECKPOINT, lambda temporary: save_file(tensors, temporary, metadata=metadata))
+        write_text(folder / LOG, "".join(json.dumps(asdict(epoch)) + "\n" for epoch in self.state.log))
 
-def _run_epoch(
-    model: nn.Module,
-    loss: Loss,
-    batches: Sequence[object],
-    optimizer: torch.optim.Optimizer,
-    recipe: Recipe,
-    state: _State,
-    team: ProcessGroup,
-) -> float:
-    """Take one step a batch, in an order that the seed and the epoch alone decide; return the mean loss."""
-    total = recipe.epochs * len(batches)
-    losses = []
-    for number in np.random.default_rng([recipe.seed, state.epoch]).permutation(len(batches)):
-        for group in optimizer.param_groups:
-            group["lr"] = recipe.learning_rate * (1 + math.cos(math.pi * state.step / total)) / 2
-        optimizer.zero_grad()
-        value = loss(batches[number])
-        value.backward()  # type: ignore[no-untyped-call]
-        if team.size > 1:
-            team.add_up([_gradient(parameter) for parameter in model.parameters()])
-        nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
-        optimizer.step()
-        state.step += 1
-        losses.append(_whole(value.detach(), team))
-    return float(np.mean(losses))
+    def _tensors(self) -> Iterator[tuple[str, Tensor]]:
+        for number, (name, parameter) in enumerate(self.network.named_parameters()):
+            moments = self.optimizer.state[parameter]
+            yield f"weight.{name}", parameter.detach()
+            yield f"best.{name}", self.best[number]
+            yield f"first.{name}", moments["exp_avg"]
+            yield f"second.{name}", moments["exp_avg_sq"]
 
-
-def _gradient(parameter: nn.Parameter) -> Tensor:
-    if parameter.grad is None:  # nothing of this process's share depends on it
-        parameter.grad = torch.zeros_like(parameter)
-    return parameter.grad
-
-
-def _whole(value: Tensor, team: ProcessGroup) -> float:
-    """Return the loss of a batch, of which this process has its share."""
-    team.add_up([value])
-    return float(value)
-
-
-def _tensors(model: nn.Module, optimizer: torch.optim.Optimizer, best: list[Tensor]) -> Iterator[tuple[str, Tensor]]:
-    """Name every tensor of a run: weights, the optimizer's moments, and the best weights so far."""
-    for number, (name, parameter) in enumerate(model.named_parameters()):
-        moments = optimizer.state[parameter]
-        yield f"weight.{name}", parameter.detach()
-        yield f"best.{name}", best[number]
-        yield f"first.{name}", moments["exp_avg"]
-        yield f"second.{name}", moments["exp_avg_sq"]
-
-
-def _keep(
-    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, best: list[Tensor], state: _State, made_by: str
-) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    tensors = {name: tensor.cpu().contiguous() for name, tensor in _tensors(model, optimizer, best)}
-    about = {"state": json.dumps(asdict(state)), "made_by": made_by}
-    write_whole(folder / CHECKPOINT, lambda temporary: save_file(tensors, temporary, metadata=about))
-    write_text(folder / LOG, "".join(json.dumps(asdict(epoch)) + "\n" for epoch in state.log))
-
-
-def _resume(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, best: list[Tensor], made_by: str) -> _State:
-    try:
-        with safe_open(path, framework="pt") as file:
-            about = file.metadata() or {}
-            saved = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            state, other = json.loads(about["state"]), about["made_by"]
-    except (SafetensorError, KeyError, ValueError, OSError) as error:
-        raise SourceError(
-            f"{path} is not a checkpoint that can be resumed ({error}); remove it to start anew"
-        ) from error
-    if made_by != other:
-        raise SourceError(f"{path} is of a run with another graph, other labels or settings; remove it to start anew")
-    step = torch.tensor(float(state["step"]))
-    try:
-        with torch.no_grad():
-            for number, (name, parameter) in enumerate(model.named_parameters()):
-                parameter.copy_(saved[f"weight.{name}"])
-                best[number].copy_(saved[f"best.{name}"])
-                first, second = (saved[f"{moment}.{name}"].to(parameter.device) for moment in ("first", "second"))
-                optimizer.state[parameter] = {"step": step.clone(), "exp_avg": first, "exp_avg_sq": second}
-    except (KeyError, RuntimeError) as error:
-        raise SourceError(f"{path} is of a model of another shape; remove it to start anew") from error
-    return _State(**(state | {"log": [Epoch(**epoch) for epoch in state["log"]]}))
+    def _resume(self, path: Path) -> _State:
+        try:
+            with safe_open(path, framework="pt") as file:
+                metadata = file.metadata() or {}
+                saved = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+                state, made_by = json.loads(metadata["state"]), metadata["made_by"]
+        except (SafetensorError, KeyError, ValueError, OSError) as error:
+            raise SourceError(
+                f"{path} is not a checkpoint that can be resumed ({error}); remove it to start anew"
+            ) from error
+        if made_by != self.made_by:
+            raise SourceError(
+                f"{path} is of a run with another graph, other labels or settings; remove it to start anew"
+            )
+        step = torch.tensor(float(state["step"]))
+        try:
+            with torch.no_grad():
+                for number, (name, parameter) in enumerate(self.network.named_parameters()):
+                    parameter.copy_(saved[f"weight.{name}"])
+                    self.best[number].copy_(saved[f"best.{name}"])
+                    first, second = (saved[f"{moment}.{name}"].to(parameter.device) for moment in ("first", "second"))
+                    self.optimizer.state[parameter] = {"step": step.clone(), "exp_avg": first, "exp_avg_sq": second}
+        except (KeyError, RuntimeError) as error:
+            raise SourceError(f"{path} is of a model of another shape; remove it to start anew") from error
+        return _State(**(state | {"log": [Epoch(**epoch) for epoch in state["log"]]}))
