@@ -73,7 +73,7 @@ def compare(hin: HIN, layers: int, paths: int) -> None:
     teacher = npth.PathSim("MAM").fit(hin)
     model.fit(hin, teacher=teacher, queries=hin.nodes["movie"].ids[:40].to_pylist())
     queries = np.random.default_rng(0).choice(hin.num_nodes("movie"), QUERIES, replace=False)
-    first = int(model.graph_.start[hin.schema.node_types.index("movie")])
+    first = model.graph_.numbering.first("movie")
     ours, plain, background = [], [], []
     with torch.no_grad():
         for round_number in range(ROUNDS):

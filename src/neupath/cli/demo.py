@@ -78,7 +78,7 @@ def _demo_learning(hin: HIN, path: str, query: str) -> None:
             with ProgressBars(err).epochs(f"training {model}") as bar:
                 learned = learn(
                     hin, model, path, None, folder, measure="pathsim", protocol="strict", seed=0,
-                    settings={**settings, "device": "cpu"}, watch=bar,
+                    settings={**settings, "device": "cpu"}, on_epoch=bar,
                 )  # fmt: skip
             for text, weight in learned.metapaths:
                 out.print(f"found, from labelled pairs alone: {text} with weight {weight:.3f}", highlight=False)

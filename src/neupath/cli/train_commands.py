@@ -114,7 +114,7 @@ def train(
     with ProgressBars(err).epochs(f"training {architecture}") as bar:
         learned = learn(
             hin, architecture, metapath, pairs, out_folder, measure=measure, protocol=protocol, seed=seed,
-            settings=settings, watch=bar, processes=processes,
+            settings=settings, on_epoch=bar, processes=processes,
         )  # fmt: skip
     if as_json:
         print_json(learned.to_dict())

@@ -17,8 +17,8 @@ from neupath.learn.inference import Inferred, PathRanker, infer
 from neupath.learn.inference.binary_labels import auc, with_negatives
 from neupath.learn.inference.fitting import folds_of, r_squared
 from neupath.learn.labels import Pairs, Protocol
-from neupath.learn.models import CountPath, WalkEmbedding
-from neupath.learn.models.training import CHECKPOINT, Watch
+from neupath.learn.models import CountPath, Model
+from neupath.learn.models.training import CHECKPOINT, EpochCallback, ignore_epoch
 from neupath.learn.registry import ARCHITECTURES, make_model
 from neupath.measures import measure_named
 
@@ -68,7 +68,7 @@ def embed(
     if [name for name, value in given.items() if value is not None] != [source]:
         raise QueryError(f"{model} learns from walks, and needs ‹{source}› alone to know which")
     began = perf_counter()
-    scorer: WalkEmbedding = make_model(model, **{source: given[source]}, **settings).fit(hin)
+    scorer: Model = make_model(model, **{source: given[source]}, **settings).fit(hin)
     return TrainedEmbedding(str(scorer.save(folder)), model, scorer.node_type_, perf_counter() - began)
 
 
@@ -83,7 +83,7 @@ def learn(
     protocol: Protocol,
     seed: int,
     settings: dict[str, Any],
-    watch: Watch = lambda *_: None,
+    on_epoch: EpochCallback = ignore_epoch,
     processes: int = 1,
 ) -> TrainedModel:
     """Train a model on labels from a measure, or on labelled pairs, and save it with its log and learning curve."""
@@ -93,7 +93,7 @@ def learn(
         teacher = measure_named(measure, path).fit(hin)
         split = split_queries(hin, teacher.source_type, seed=seed)
         labels = {"teacher": teacher, "queries": split.train, "validation": split.validation, "protocol": protocol}
-    scorer.fit(hin, **labels, folder=folder, watch=watch, processes=processes)
+    scorer.fit(hin, **labels, folder=folder, on_epoch=on_epoch, processes=processes)
     scorer.save(folder)
     (folder / CHECKPOINT).unlink(missing_ok=True)  # the run is over; the same command again starts a new one
     draw_curve([asdict(epoch) for epoch in scorer.log_], folder / CURVE)

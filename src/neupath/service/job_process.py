@@ -152,7 +152,7 @@ def _train(hin: HIN, asked: TrainRequest, folder: Path, reporter: Reporter) -> d
     pairs = None if asked.pairs is None else [(pair.query, pair.target, pair.score) for pair in asked.pairs]
     learned = learn(
         hin, asked.architecture, asked.metapath, pairs, folder / MODEL, measure=asked.measure, protocol=asked.protocol,
-        seed=asked.seed, settings=settings, watch=reporter.epoch,
+        seed=asked.seed, settings=settings, on_epoch=reporter.epoch,
     )  # fmt: skip
     content = learned.to_dict()
     del content["folder"]  # where it lies is the service's own affair

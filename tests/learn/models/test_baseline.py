@@ -70,7 +70,7 @@ def test_a_run_that_was_stopped_ends_the_same(name: str, hin: HIN, teacher: npth
     labels = {"teacher": teacher, "queries": users(20)}
     make = lambda: make_model(name, dim=8, epochs=4, batch_size=5, device="cpu")  # noqa: E731
     with pytest.raises(StopError):
-        make().fit(hin, **labels, folder=tmp_path, watch=stop)
+        make().fit(hin, **labels, folder=tmp_path, on_epoch=stop)
     resumed = make().fit(hin, **labels, folder=tmp_path)
     np.testing.assert_array_equal(resumed.scores("u1"), make().fit(hin, **labels).scores("u1"))
 
@@ -118,7 +118,7 @@ def test_a_file_of_other_weights(hin: HIN, tmp_path: Path) -> None:
         (lambda: GCN(dim=0), "dim is 0; it must be at least 1"),
         (lambda: GCN(layers=0), "layers is 0"),
         (lambda: GTN(channels=0), "channels is 0"),
-        (lambda: HAN(neighbours=0), "neighbours is 0; keep at least 1"),
+        (lambda: HAN(neighbours=0), "neighbours is 0; it must be at least 1"),
         (lambda: NBFNet(batch_size=0), "batch_size is 0"),
         (lambda: GCN(batch_size=9).fit(library(), [("u1", "u2", 1.0)]), "batch_size is 9 queries"),
     ],

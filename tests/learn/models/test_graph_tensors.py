@@ -38,7 +38,7 @@ def test_spread_is_a_weighted_sum_over_kinds(hin: HIN) -> None:
     graph = GraphTensors.of(hin, torch.device("cpu"))
     kinds = dense_kinds(hin)
     weights = torch.arange(1.0, len(kinds) + 1)
-    h = torch.randn(graph.num_nodes, 2, 3, requires_grad=True)
+    h = torch.randn(graph.numbering.total, 2, 3, requires_grad=True)
     found = graph.spread(h, weights)
     total = torch.tensor(sum(w * m for w, m in zip(weights.tolist(), kinds, strict=True)), dtype=torch.float32)
     torch.testing.assert_close(found, torch.einsum("ts,sij->tij", total, h), atol=1e-5, rtol=0)
@@ -60,7 +60,7 @@ def test_adding_in_order_in_slices(toy: HIN, monkeypatch: pytest.MonkeyPatch) ->
     matrix = GraphTensors.of(toy, torch.device("cpu")).blocks[0][1]
     x = torch.randn(matrix.shape[1], 7)
     whole = add_in_order(matrix, x)
-    monkeypatch.setattr(graph_tensors, "_MOST_AT_ONCE", 3 * len(matrix.col_indices()))
+    monkeypatch.setattr(graph_tensors, "_MAX_ENTRIES", 3 * len(matrix.col_indices()))
     assert torch.equal(add_in_order(matrix, x), whole)
 
 
@@ -78,7 +78,7 @@ def test_training_on_cuda_repeats_to_the_digit(model: type) -> None:
 def test_edges_of_each_kind_are_those_of_the_matrices(hin: HIN) -> None:
     graph = GraphTensors.of(hin, torch.device("cpu"))
     for (source, _, target), edges, whole in zip(*_parts(graph), dense_kinds(hin), strict=True):
-        block = whole[graph.rows_of(target), graph.rows_of(source)]
+        block = whole[graph.numbering.rows(target), graph.numbering.rows(source)]
         assert sorted(zip(*edges.tolist(), strict=True)) == sorted(zip(*block.T.nonzero(), strict=True))
 
 

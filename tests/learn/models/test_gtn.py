@@ -22,9 +22,9 @@ def test_equals_dense_products(hin: HIN) -> None:
     torch.manual_seed(1)
     graph = GraphTensors.of(hin, torch.device("cpu"))
     chains = SoftChains(graph, dim=3, steps=3, channels=2)
-    x = torch.randn(graph.num_nodes, 3)
+    x = torch.randn(graph.numbering.total, 3)
     gates = chains.gates().detach().numpy().astype(float)
-    one = np.eye(graph.num_nodes)
+    one = np.eye(graph.numbering.total)
     projected = chains.project(x).detach().numpy().reshape(-1, 2, 3)
     parts = []
     for channel in range(2):

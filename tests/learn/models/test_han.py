@@ -16,7 +16,7 @@ LABELS = [("u1", "u2", 1.0), ("u1", "u3", 0.5), ("u2", "u4", 0.0)]
 
 def test_neighbours_are_the_pairs_a_path_joins(toy: HIN) -> None:
     factors = symmetric_product(toy, toy.metapath("APVPA"))
-    sources, targets = sample_neighbours(factors, most=100, seed=0)
+    sources, targets = sample_neighbours(factors, limit=100, seed=0)
     expected = (factors.left @ factors.right).toarray() > 0
     found = np.zeros_like(expected)
     found[targets, sources] = True
@@ -28,7 +28,7 @@ def test_too_many_neighbours_are_drawn_from() -> None:
     hin = library(users=300)  # more rows than are looked at at once
     factors = symmetric_product(hin, hin.metapath("user-item-tag-item-user"))
     joined = (factors.left @ factors.right).toarray() > 0
-    sources, targets = sample_neighbours(factors, most=7, seed=0)
+    sources, targets = sample_neighbours(factors, limit=7, seed=0)
     assert np.array_equal(np.bincount(targets, minlength=300), np.minimum(joined.sum(1), 7))
     assert joined[targets, sources].all()
     assert len({*zip(sources.tolist(), targets.tolist(), strict=True)}) == len(sources)
@@ -40,7 +40,7 @@ def test_too_many_neighbours_are_drawn_from() -> None:
 
 def test_candidates_are_the_short_symmetric_paths_unless_given() -> None:
     model = HAN(dim=8, epochs=1, device="cpu").fit(library(), LABELS)
-    assert [str(path) for path in model._candidates()] == [
+    assert [str(path) for path in model.candidate_metapaths()] == [
         "user-item-user",
         "user-item-user-item-user",
         "user-item-tag-item-user",

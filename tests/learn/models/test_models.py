@@ -144,7 +144,7 @@ def test_a_run_that_was_stopped_ends_the_same(name: str, hin: HIN, teacher: npth
 
     labels = {"teacher": teacher, "queries": users(40)}
     with pytest.raises(StopError):
-        small(name).fit(hin, **labels, folder=tmp_path, watch=stop)
+        small(name).fit(hin, **labels, folder=tmp_path, on_epoch=stop)
     resumed = small(name).fit(hin, **labels, folder=tmp_path)
     straight = small(name).fit(hin, **labels)
     assert [e.epoch for e in resumed.log_] == [1, 2, 3, 4]

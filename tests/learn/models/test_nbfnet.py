@@ -16,12 +16,12 @@ from tests.learn.models.test_models import library, users  # noqa: E402
 def plain(network: BellmanFord, query: int) -> torch.Tensor:
     """The states of all nodes for one query, edge by edge."""
     graph = network.graph
-    h = [torch.zeros(len(network.boundary)) for _ in range(graph.num_nodes)]
+    h = [torch.zeros(len(network.boundary)) for _ in range(graph.numbering.total)]
     h[network.rows.start + query] = network.boundary
     edges = list(zip(*graph.edges.tolist(), graph.kinds.tolist(), strict=True))
     for relations, update in zip(network.relations, network.updates, strict=True):
         after = []
-        for v in range(graph.num_nodes):
+        for v in range(graph.numbering.total):
             messages = [h[u] * relations[kind] for u, to, kind in edges if to == v]
             stacked = torch.stack(messages or [torch.zeros_like(h[v])])
             variance = (stacked**2).mean(0) - stacked.mean(0) ** 2

@@ -38,7 +38,7 @@ def test_two_processes_have_the_losses_of_one(hin: HIN) -> None:
     np.testing.assert_allclose(losses(together), losses(alone), rtol=0, atol=1e-5)
     queries = np.arange(3)
     np.testing.assert_allclose(together.score_rows(queries), alone.score_rows(queries), rtol=0, atol=1e-4)
-    assert together.team == ProcessGroup()
+    assert together.process_group == ProcessGroup()
 
 
 def test_a_run_can_go_on_with_more_processes(hin: HIN, tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_run_can_go_on_with_more_processes(hin: HIN, tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        neupath().fit(hin, **labels, folder=tmp_path, watch=stop)
+        neupath().fit(hin, **labels, folder=tmp_path, on_epoch=stop)
     together = neupath().fit(hin, **labels, folder=tmp_path, processes=2)
     np.testing.assert_allclose(losses(together), losses(neupath().fit(hin, **labels)), rtol=0, atol=1e-5)
 
@@ -63,7 +63,7 @@ def test_a_process_that_dies_is_one_sentence(hin: HIN) -> None:
 
     labels = {"teacher": npth.PathSim(PATH).fit(hin), "queries": hin.nodes["class"].ids[:10].to_pylist()}
     with pytest.raises(NeuPathError, match=r"process 1 of 2 stopped \(exit code -9\); run the same again"):
-        neupath(20).fit(hin, **labels, watch=kill, processes=2)
+        neupath(20).fit(hin, **labels, on_epoch=kill, processes=2)
     assert not active_children()
 
 

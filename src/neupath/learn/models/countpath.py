@@ -13,7 +13,7 @@ channels are meta-paths and the scores are exact. The nearest published relative
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
 
@@ -120,7 +120,7 @@ class CountPath(PairModel):
         return Gates(self.channels, self.layers, len(edge_kinds(hin.schema)))
 
     def _recipe(self) -> Recipe:
-        return Recipe(self.epochs, self.learning_rate, weight_decay=0.0, clip=10.0, patience=self.epochs, seed=self.seed)
+        return replace(super()._recipe(), weight_decay=0.0, clip=10.0)
 
     def _train(self, hin: HIN, learn: Pairs, check: Pairs, folder: Path | None, on_epoch: EpochCallback) -> None:
         super()._train(hin, learn, check, folder, on_epoch)

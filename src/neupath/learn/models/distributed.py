@@ -80,7 +80,9 @@ def run_distributed(work: Work, arguments: Any, processes: int, device: torch.de
             with _joined(ProcessGroup(0, processes), _device_of(0, device), rendezvous):
                 here(arguments, ProcessGroup(0, processes), _device_of(0, device))
         except RuntimeError as error:  # raised here when another process has ended
-            raise NeuPathError(_worker_error(workers) or f"training on {processes} processes failed: {error}") from error
+            raise NeuPathError(
+                _worker_error(workers) or f"training on {processes} processes failed: {error}"
+            ) from error
         finally:
             _stop(workers)
 

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -37,7 +37,7 @@ class EmbeddingBaseline(PairModel):
     """
 
     inductive = False
-    param_names = ("dim", "layers", *TRAINING_PARAMS)
+    param_names: ClassVar[tuple[str, ...]] = ("dim", "layers", *TRAINING_PARAMS)
 
     def __init__(self, dim: int = 256, layers: int = 2, **training: Unpack[TrainingOptions]) -> None:
         super().__init__(**training)

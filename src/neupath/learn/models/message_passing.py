@@ -122,7 +122,7 @@ class RGCN(EmbeddingBaseline):
 
 
 class HGT(EmbeddingBaseline):
-    """Weigh a node's neighbours by attention, with matrices for each node type and kind of edge (Hu, Dong, Wang, Sun, WWW 2020).
+    """Weigh neighbours by attention, with matrices for each node type and kind of edge (Hu et al., WWW 2020).
 
     h'_t = h_t + W_τ(t)·GELU(Σ_s α_ts·M_φ·V_τ(s)·h_s),  α_ts = softmax_s (K_τ(s)·h_s)·A_φ·(Q_τ(t)·h_t), by heads; the
     skip connection has a trained weight.

@@ -1,4 +1,4 @@
-"""Baselines that choose among meta-paths: HAN by attention over given ones, GTN by softly chosen chains of relations."""
+"""Baselines that choose among meta-paths: HAN among given ones, GTN among all chains of relations."""
 
 from collections.abc import Sequence
 from itertools import islice

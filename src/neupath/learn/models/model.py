@@ -131,7 +131,7 @@ class Model(Scorer):
         return trained_on if self.inductive else {**trained_on, "nodes": digest_nodes(hin)}
 
     def check_graph(self, trained_on: TrainedOn, hin: HIN) -> None:
-        """Raise if the model cannot be used on a graph: another schema, or other nodes where it knows each by itself."""
+        """Raise if a graph has another schema, or other nodes and the model is not inductive."""
         schema = _summarise(hin.schema)
         if trained_on["schema"] != schema:
             raise SchemaError(

@@ -6,8 +6,8 @@ For a query c, every node t starts as x_t = [0,1,0,…], the query as [1,0,0,…
     Compare   q_t[1..T] = the T largest candidates, element by element (T-max pooling)
     Update    h_t[i] ← W_u(h_t[i] ‖ q_t[i])
 
-and the decoder scores t by y_ct = W_1·ReLU(W_2·(h_t[1] ‖ … ‖ h_t[T])). A node starts with one path; a slot that holds no
-path yet is zero and gives no candidate, so the T slots hold T different paths.
+and the decoder scores t by y_ct = W_1·ReLU(W_2·(h_t[1] ‖ … ‖ h_t[T])). A node starts with one path; a slot without a
+path is zero and gives no candidate, so the T slots hold T different paths.
 
 Two things make it fast without changing a score. Nodes that the model cannot tell apart form a class, and each class is
 computed once (`class_table.py`): shapes below count classes, J before a layer and K after it. And since W_m is linear,
@@ -214,7 +214,7 @@ class NeuPath(PairModel):
 
     # ---- Training --------------------------------------------------------------------------------
     def _recipe(self) -> Recipe:
-        return Recipe(self.epochs, self.learning_rate, seed=self.seed)
+        return replace(super()._recipe(), patience=10)
 
     def _batches(self, pairs: Pairs) -> list[_LabelledBatch]:
         batches = []
@@ -382,9 +382,9 @@ def _sum_candidates(source: Tensor, target: Tensor, edge: Tensor, stage: Stage, 
 
 # ---- Attention paths -----------------------------------------------------------------------------
 # After a layer, each slot of a node consists of what it was before and of the chosen candidates. The score y depends on
-# such a part v by |∂y/∂v · v|, summed over the elements it was chosen for. From the target back through the layers, these
-# shares multiply along a path; the shares of all paths of one pair add up to 1. A candidate is a class of neighbours,
-# which share equally.
+# such a part v by |∂y/∂v · v|, summed over the elements it was chosen for. From the target back through the layers,
+# these shares multiply along a path; the shares of all paths of one pair add up to 1. A candidate is a class of
+# neighbours, which share equally.
 _STAY = -1
 
 

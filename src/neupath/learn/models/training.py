@@ -128,9 +128,7 @@ class _State:
 class _Run:
     """A network in training: its optimizer, the best weights so far, and the checkpoint."""
 
-    def __init__(
-        self, network: nn.Module, loss: Callable[[Any], Tensor], recipe: Recipe, options: RunOptions
-    ) -> None:
+    def __init__(self, network: nn.Module, loss: Callable[[Any], Tensor], recipe: Recipe, options: RunOptions) -> None:
         self.network, self.loss, self.recipe, self.options = network, loss, recipe, options
         self.optimizer = torch.optim.AdamW(
             network.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay

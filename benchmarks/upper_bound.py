@@ -1,6 +1,6 @@
 """What no NeuPath can see: how it would do if it knew the mean true score of every class of nodes.
 
-    python benchmarks/ceiling.py --data DATA
+    python benchmarks/upper_bound.py --data DATA
 
 Targets that a query-conditioned GNN with T-max pooling cannot tell apart are one class and get one score, whatever its
 weights. The mean true score of each class, over the very test queries, is the least-squares best of all such models.
@@ -39,7 +39,7 @@ def ceiling(data: Path, graph: str, path: str, paths: int) -> str:
     hin = load_graph(graph, data)
     teacher = npth.PathSim(path).fit(hin)
     count, flat = hin.num_nodes(teacher.source_type), FlatGraph.of(hin)
-    first = int(flat.start[hin.schema.node_types.index(teacher.source_type)])
+    first = flat.numbering.first(teacher.source_type)
     table = ClassTable(len(hin.schema.node_types), len(path) - 1, paths)
     background = table.background(flat)
     reach = table.reach(flat, np.arange(first, first + count))
