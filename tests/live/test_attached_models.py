@@ -18,7 +18,7 @@ pytest.importorskip("torch", reason="the learn extra is not installed")
 import neupath as npth
 from neupath import HIN, Edges, NeuPathError, Nodes
 from neupath.learn.models import CountPath, NeuPath, neupath_updates
-from neupath.learn.models.class_table import ClassTable, Layer
+from neupath.learn.models.class_table import ClassTable, LayerClasses
 from neupath.learn.models.flat_graph import FlatGraph, edge_kinds
 from neupath.live import LiveGraph, LiveScorer, LiveStore, View
 from neupath.store import Edge, Node, Update, write_store
@@ -64,7 +64,7 @@ def trained() -> list[npth.NeuPath | CountPath]:
 def little_room() -> Iterator[None]:
     """So little that it runs out and records are folded within a few changes."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("_ROOM", 2), ("_WASTE", 1), ("_MOST_RECORDS", 3)):
+        for name, value in (("_SPARE_NODES", 2), ("_MAX_GROWTH", 1), ("_MAX_CHANGES", 3)):
             patch.setattr(neupath_updates, name, value)
         yield
 
@@ -85,7 +85,7 @@ def assert_same(view: View, model: NeuPath | CountPath, scratch: HIN) -> None:
 def flat(model: NeuPath, classes: np.ndarray) -> np.ndarray:
     """The classes of the nodes that there are, without the room for others."""
     sizes = [len(nodes) for nodes in model.hin_.nodes.values()]
-    return np.concatenate([classes[at : at + n] for at, n in zip(model.graph_.start, sizes, strict=False)])
+    return np.concatenate([classes[at : at + n] for at, n in zip(model.graph_.numbering.starts, sizes, strict=False)])
 
 
 class LearnedChanges(RuleBasedStateMachine):
@@ -163,13 +163,15 @@ def model() -> NeuPath:
 
 
 def test_what_a_change_does_not_reach_is_kept(model: NeuPath, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neupath_updates, "_MOST_RECORDS", 100)
+    monkeypatch.setattr(neupath_updates, "_MAX_CHANGES", 100)
     live = LiveGraph(many_stars(50))
     live.attach(model)
     refined: list[int] = []
     refine = ClassTable.refine
 
-    def counted(self: ClassTable, graph: FlatGraph, layer: Layer, nodes: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    def counted(
+        self: ClassTable, graph: FlatGraph, layer: LayerClasses, nodes: np.ndarray, classes: np.ndarray
+    ) -> np.ndarray:
         refined.append(len(nodes))
         return refine(self, graph, layer, nodes, classes)
 

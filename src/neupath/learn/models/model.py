@@ -307,8 +307,8 @@ class PairModel(Model):
         protocol
             Which targets of a query the teacher labels.
         validation
-            The ids of the teacher's queries that choose the best epoch. By default every fifth query does, with fewer than five
-            queries none.
+            The ids of the teacher's queries that choose the best epoch. By default every fifth query does; with fewer
+            than five queries, none does.
         folder
             Where to keep checkpoints. An interrupted run continues from the last one.
         on_epoch
