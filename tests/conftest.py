@@ -8,6 +8,7 @@ from hypothesis import settings
 
 import neupath as npth
 from neupath import HIN
+from tests.command_line import Result, Run
 
 settings.register_profile("neupath", deadline=None, print_blob=True)
 settings.load_profile("neupath")
@@ -30,3 +31,17 @@ def data() -> Path:
     if not root or not Path(root).is_dir():
         pytest.skip("NEUPATH_DATA does not name a folder of real graphs")
     return Path(root)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in this process; return its exit code and what it printed."""
+    from neupath.cli import main
+
+    def call(*arguments: object) -> Result:
+        with pytest.raises(SystemExit) as stop:
+            main([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return Result(int(stop.value.code or 0), printed.out, printed.err)
+
+    return call

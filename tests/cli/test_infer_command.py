@@ -8,7 +8,7 @@ import pytest
 
 import neupath as npth
 from neupath.learn.labels import draw_pairs, write_pairs
-from tests.cli.test_search_commands import Run, run  # noqa: F401
+from tests.command_line import Run
 
 PATH = "class-method-class"
 
@@ -22,7 +22,7 @@ def pairs(tmp_path: Path) -> Path:
     return path
 
 
-def test_infer_prints_saves_and_is_searched(run: Run, pairs: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_infer_prints_saves_and_is_searched(run: Run, pairs: Path, tmp_path: Path) -> None:
     folder = tmp_path / "meaning"
     shown = run("infer", "stdlib", pairs, "--out", folder)
     assert shown.code == 0
@@ -42,7 +42,7 @@ def test_infer_prints_saves_and_is_searched(run: Run, pairs: Path, tmp_path: Pat
     assert "100.0 % of the score" in told.out
 
 
-def test_infer_json(run: Run, pairs: Path) -> None:  # noqa: F811
+def test_infer_json(run: Run, pairs: Path) -> None:
     told = run("infer", "stdlib", pairs, "--json").json
     assert told["metapaths"] == [
         {"metapath": PATH, "weight": 1.0, "low": pytest.approx(1.0), "high": pytest.approx(1.0)}
@@ -52,7 +52,7 @@ def test_infer_json(run: Run, pairs: Path) -> None:  # noqa: F811
 
 
 def test_the_dialogue_asks_until_one_explanation_is_left(
-    run: Run,  # noqa: F811
+    run: Run,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -70,11 +70,11 @@ def test_the_dialogue_asks_until_one_explanation_is_left(
     assert lines[-1].endswith(",0.8")
 
 
-def test_nothing_is_asked_where_one_explanation_is_left(run: Run, pairs: Path) -> None:  # noqa: F811
+def test_nothing_is_asked_where_one_explanation_is_left(run: Run, pairs: Path) -> None:
     assert "Nothing is left to ask" in run("infer", "stdlib", pairs, "--ask").out
 
 
-def test_compare_lists_the_learned_models(run: Run, tmp_path: Path) -> None:  # noqa: F811
+def test_compare_lists_the_learned_models(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the learn extra is not installed")
     labels = tmp_path / "pairs.csv"
     labels.write_text("query,target,score\nMike,Bob,1\nMike,Mary,0.8\nMary,Ann,0.2857142857\nJim,Ann,0\n")
@@ -105,7 +105,7 @@ def test_compare_lists_the_learned_models(run: Run, tmp_path: Path) -> None:  # 
         ("query,target,score\nMike,Nobody,1\n", "no node type knows all nodes of the pairs"),
     ],
 )
-def test_bad_pairs(run: Run, tmp_path: Path, content: str, message: str) -> None:  # noqa: F811
+def test_bad_pairs(run: Run, tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "pairs.csv"
     path.write_text(content)
     failed = run("infer", "toy", path)
@@ -116,7 +116,7 @@ def test_bad_pairs(run: Run, tmp_path: Path, content: str, message: str) -> None
 
 
 def test_examples_stay_examples_through_the_dialogue(
-    run: Run,  # noqa: F811
+    run: Run,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -131,7 +131,7 @@ def test_examples_stay_examples_through_the_dialogue(
     assert more.read_text().splitlines()[0] == '"query","target"'
 
 
-def test_bad_options(run: Run, pairs: Path) -> None:  # noqa: F811
+def test_bad_options(run: Run, pairs: Path) -> None:
     assert "--save-pairs keeps the answers of --ask" in run("infer", "stdlib", pairs, "--save-pairs", "x.csv").err
     assert "seed is -1" in run("infer", "stdlib", pairs, "--seed", -1).err
     assert (

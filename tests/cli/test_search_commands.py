@@ -5,39 +5,13 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
-from neupath.cli import main
 from neupath.measures import GRAPH_MEASURES
+from tests.command_line import Run
 from tests.tables import BAD_FOLDERS, CAST, MOVIES, write
-
-
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Run = Callable[..., Result]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: object) -> Result:
-        with pytest.raises(SystemExit) as stop:
-            main([str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        return Result(int(stop.value.code or 0), printed.out, printed.err)
-
-    return call
 
 
 @pytest.fixture
@@ -83,10 +57,10 @@ def test_search_with_options_that_do_not_go_together(run: Run, arguments: tuple[
 
 
 def test_ctrl_c_is_said(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(*_: object) -> None:
+    def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("neupath.cli.search_commands.load_graph", stop)
+    monkeypatch.setattr("neupath.cli.terminal.load", stop)
     stopped = run("search", "toy", "Mike", "--metapath", "APVPA")
     assert (stopped.code, stopped.out, stopped.err) == (130, "", "error: interrupted\n")
 

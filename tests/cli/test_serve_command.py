@@ -56,7 +56,7 @@ def test_a_store_takes_updates_only_where_it_is_told_to(tmp_path: Path) -> None:
             told = process.stdout.readline()
             assert told.startswith("serving library at http://127.0.0.1:")
             with httpx.Client(base_url=told.split()[3], timeout=30) as client:
-                assert client.post("/api/graphs/library/edges", json=body).status_code == wanted
+                assert client.post("/api/graphs/library/updates", json=body).status_code == wanted
                 assert client.get("/api/graphs").json()[0]["version"] == (wanted == 200)
             process.send_signal(signal.SIGTERM)
             assert process.wait(30) == 0

@@ -6,18 +6,18 @@ import pytest
 
 import neupath as npth
 from neupath.graph.hin import digest
-from tests.cli.test_search_commands import Run, run  # noqa: F401
+from tests.command_line import Run
 from tests.tables import CAST, MOVIES, write
 
 
 @pytest.fixture
-def store(tmp_path: Path, run: Run) -> Path:  # noqa: F811
+def store(tmp_path: Path, run: Run) -> Path:
     made = run("import", "toy", "--to", tmp_path / "toy.store", "--json")
     assert made.json == {"store": str(tmp_path / "toy.store"), "version": 0, "nodes": 90, "edges": 162}
     return tmp_path / "toy.store"
 
 
-def test_a_store_is_a_graph_to_every_command(run: Run, store: Path) -> None:  # noqa: F811
+def test_a_store_is_a_graph_to_every_command(run: Run, store: Path) -> None:
     path = ("--metapath", "author-paper-venue-paper-author", "--json")
     assert run("search", store, "Mike", *path).json == run("search", "toy", "Mike", *path).json
     assert run("explain", store, "Mike", "Bob", *path).json == run("explain", "toy", "Mike", "Bob", *path).json
@@ -25,7 +25,7 @@ def test_a_store_is_a_graph_to_every_command(run: Run, store: Path) -> None:  # 
     assert "a store, version 0: 90 nodes, 162 edges" in run("info", store).out
 
 
-def test_update_changes_what_is_found(run: Run, store: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_update_changes_what_is_found(run: Run, store: Path, tmp_path: Path) -> None:
     (tmp_path / "nodes.csv").write_text("type,id\nauthor,Zoe\n")
     (tmp_path / "edges.csv").write_text("relation,source,target\nwrites,Zoe,Mike-SIGMOD-1\n")
     done = run("update", store, "--add", tmp_path / "nodes.csv", "--add", tmp_path / "edges.csv")
@@ -42,7 +42,7 @@ def test_update_changes_what_is_found(run: Run, store: Path, tmp_path: Path) -> 
     assert digest(npth.load(store)) == digest(npth.load("toy"))
 
 
-def test_export_imports_back_the_same(run: Run, store: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_export_imports_back_the_same(run: Run, store: Path, tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("relation,source,target,weight\nwrites,Mike,Jim-SIGMOD-1,2.5\n")
     run("update", store, "--add", tmp_path / "edges.csv")
     run("export", store, "--to", tmp_path / "tables")
@@ -52,14 +52,14 @@ def test_export_imports_back_the_same(run: Run, store: Path, tmp_path: Path) -> 
     assert digest(npth.load(tmp_path / "before")) == digest(npth.load("toy"))
 
 
-def test_tables_are_imported_in_parts(run: Run, tmp_path: Path) -> None:  # noqa: F811
+def test_tables_are_imported_in_parts(run: Run, tmp_path: Path) -> None:
     folder = write(tmp_path / "movies", movies__tsv=MOVIES, movie_actor__tsv=CAST)
     made = run("import", folder, "--to", tmp_path / "s", "--memory-limit", "200MiB")
     assert made.out == f"5 nodes and 3 edges written to {tmp_path / 's'}, version 0\n"
     assert digest(npth.load(tmp_path / "s")) == digest(npth.load(folder))
 
 
-def test_check_fails_on_a_damaged_store(run: Run, store: Path) -> None:  # noqa: F811
+def test_check_fails_on_a_damaged_store(run: Run, store: Path) -> None:
     (store / "snapshot-0" / "manifest.json").write_text("{}")
     done = run("check", store)
     assert done.code == 1
@@ -67,7 +67,7 @@ def test_check_fails_on_a_damaged_store(run: Run, store: Path) -> None:  # noqa:
     assert run("check", store, "--json").code == 1
 
 
-def test_bad_calls(run: Run, store: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_bad_calls(run: Run, store: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text("from,to\na,b\n")
     for arguments, told in (
         (("update", store), "nothing to change; give --add FILE, --remove FILE or --compact"),
@@ -90,7 +90,7 @@ def test_bad_calls(run: Run, store: Path, tmp_path: Path) -> None:  # noqa: F811
         (("import", "toy", "--to", store), "exists already"),
         (
             ("import", "toy", "--to", tmp_path / "y", "--memory-limit", "1GiB"),
-            "toy cannot be read in parts, so no memory",
+            "toy is not read in batches, so --memory-limit cannot be kept",
         ),
     ):
         done = run(*arguments)

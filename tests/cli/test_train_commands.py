@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch", reason="the learn extra is not installed")
 
-from tests.cli.test_search_commands import Run, run  # noqa: F401
+from tests.command_line import Run
 
 PATH = "class-method-class"
 
@@ -18,7 +18,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("models")
 
 
-def test_train_evaluate_search_with_countpath(run: Run, tmp_path: Path) -> None:  # noqa: F811
+def test_train_evaluate_search_with_countpath(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     trained = run(
         "train", "stdlib", "--metapath", PATH, "--architecture", "countpath", "--out", folder, "--device", "cpu"
@@ -35,7 +35,7 @@ def test_train_evaluate_search_with_countpath(run: Run, tmp_path: Path) -> None:
     assert [hit["id"] for hit in found["hits"]] == [hit["id"] for hit in exact["hits"]]
 
 
-def test_train_evaluate_search_with_neupath(run: Run, tmp_path: Path) -> None:  # noqa: F811
+def test_train_evaluate_search_with_neupath(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     arguments = ["--layers", 4, "--dim", 16, "--epochs", 3, "--device", "cpu"]
     pairs = tmp_path / "pairs.csv"
@@ -50,7 +50,7 @@ def test_train_evaluate_search_with_neupath(run: Run, tmp_path: Path) -> None:  
     assert json.loads((folder / "config.json").read_text())["params"]["dim"] == 16
 
 
-def test_evaluate_shows_the_meta_paths_a_model_uses(run: Run, tmp_path: Path) -> None:  # noqa: F811
+def test_evaluate_shows_the_meta_paths_a_model_uses(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     settings = ["--dim", 16, "--epochs", 2, "--device", "cpu"]
     assert run("train", "stdlib", "--metapath", PATH, "--out", folder, *settings).code == 0
@@ -58,11 +58,11 @@ def test_evaluate_shows_the_meta_paths_a_model_uses(run: Run, tmp_path: Path) ->
     used = run(*arguments, "--json").json["used_metapaths"]
     assert sum(part["share"] for part in used) == pytest.approx(1.0)
     assert all(part["metapath"].startswith("class ") for part in used)
-    assert "what it looks at, over the best hits of 5 queries" in run(*arguments).out
+    assert "what it attends to, over the best hits of 5 queries" in run(*arguments).out
 
 
 @pytest.mark.parametrize("model", ["gcn", "nbfnet"])
-def test_baselines_are_trained_and_searched_like_any_model(run: Run, tmp_path: Path, model: str) -> None:  # noqa: F811
+def test_baselines_are_trained_and_searched_like_any_model(run: Run, tmp_path: Path, model: str) -> None:
     settings = ["--dim", 8, "--epochs", 2, "--device", "cpu", "--architecture", model]
     trained = run("train", "stdlib", "--metapath", PATH, "--out", tmp_path, *settings, "--json").json
     assert (trained["model"], trained["epochs"], trained["metapaths"]) == (model, 2, [])
@@ -72,7 +72,7 @@ def test_baselines_are_trained_and_searched_like_any_model(run: Run, tmp_path: P
     assert (found["measure"], len(found["hits"])) == (model, 3)
 
 
-def test_embeddings_are_learned_without_labels(run: Run, tmp_path: Path) -> None:  # noqa: F811
+def test_embeddings_are_learned_without_labels(run: Run, tmp_path: Path) -> None:
     settings = ["--dim", 8, "--epochs", 1, "--device", "cpu"]
     trained = run(
         "train", "toy", "--architecture", "node2vec", "--node-type", "author", "--out", tmp_path / "n", *settings
@@ -116,7 +116,7 @@ def test_embeddings_are_learned_without_labels(run: Run, tmp_path: Path) -> None
         ),
         (
             ("train", "toy", "--out", "m", "--metapath", "APVPA", "--node-type", "author"),
-            "--node-type is for node2vec; a neupath model",
+            "the labels take their node type from --metapath; leave out --node-type",
         ),
         (
             ("train", "toy", "--out", "m", "--architecture", "node2vec"),
@@ -136,7 +136,7 @@ def test_embeddings_are_learned_without_labels(run: Run, tmp_path: Path) -> None
         (("search", "toy", "Mike", "--model", "nowhere", "-p", "APVPA"), "give either --model or --metapath"),
     ],
 )
-def test_bad_input(run: Run, arguments: tuple[object, ...], message: str, tmp_path: Path, monkeypatch) -> None:  # noqa: F811
+def test_bad_input(run: Run, arguments: tuple[object, ...], message: str, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     result = run(*arguments)
     assert result.code == 2
@@ -145,7 +145,7 @@ def test_bad_input(run: Run, arguments: tuple[object, ...], message: str, tmp_pa
     assert not (tmp_path / "m").exists()
 
 
-def test_every_model_is_named_where_models_are_named(run: Run) -> None:  # noqa: F811
+def test_every_model_is_named_where_models_are_named(run: Run) -> None:
     from neupath.learn.registry import ARCHITECTURES
     from neupath.learn.reproduce import runs
 

@@ -20,8 +20,8 @@ from neupath.cluster.join_tasks import merge_rankings
 from neupath.engine.join import discard
 from neupath.engine.topk import Ranking, top_k_of_scores
 from neupath.measures import MEASURES, measure_named
-from tests.cli.test_search_commands import Run, run  # noqa: F401
 from tests.cluster.conftest import WORKERS, start_cluster
+from tests.command_line import Run
 
 APVPA = "author-paper-venue-paper-author"
 
@@ -160,7 +160,7 @@ def test_a_task_that_outlives_its_join_writes_no_block(weighted: HIN, tmp_path: 
     assert not list(tmp_path.iterdir())
 
 
-def test_the_command_starts_workers_of_its_own(run: Run, tmp_path: Path) -> None:  # noqa: F811
+def test_the_command_starts_workers_of_its_own(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "top.parquet"
     told = run("join", "toy", "--metapath", "APVPA", "--engine", "dask", "--workers", 1, "--out", out, "--json")
     assert told.code == 0
@@ -172,9 +172,9 @@ def test_the_command_starts_workers_of_its_own(run: Run, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--patience", 9], "--memory-limit and --patience are of a cluster; give --engine dask, too"),
+        (["--patience", 9], "--patience only works with a cluster; give --engine dask, too"),
         (["--engine", "dask", "--patience", 0], "--patience is 0.0; wait for some seconds, such as 120"),
-        (["--workers", 2], "are of a cluster; give --engine dask, too"),
+        (["--workers", 2], "--workers only works with a cluster; give --engine dask, too"),
         (["--engine", "dask", "--threads", 2], "leave out --threads and --model"),
         (["--engine", "dask", "--workers", 0], "--workers is 0; use at least 1"),
         (["--engine", "dask", "--memory-limit", "much"], "--memory-limit is 'much'; give a number of bytes"),
@@ -183,7 +183,7 @@ def test_the_command_starts_workers_of_its_own(run: Run, tmp_path: Path) -> None
         (["--engine", "dask", "--scheduler", "tcp://h:1", "--workers", 2], "a scheduler has workers of its own"),
     ],
 )
-def test_bad_input(run: Run, tmp_path: Path, options: list, message: str) -> None:  # noqa: F811
+def test_bad_input(run: Run, tmp_path: Path, options: list, message: str) -> None:
     told = run("join", "toy", "--metapath", "APVPA", "--out", tmp_path / "top.parquet", *options)
     assert told.code == 2
     assert message in told.err

@@ -17,8 +17,8 @@ from neupath.cluster.ingestion import ingest
 from neupath.engine.join import JoinOptions
 from neupath.io.tables import TableFile
 from neupath.measures import MEASURES, measure_named
-from tests.cli.test_search_commands import Run, run  # noqa: F401
 from tests.cluster.conftest import InlineWorkers
+from tests.command_line import Run
 
 APVPA = "author-paper-venue-paper-author"
 
@@ -295,7 +295,7 @@ def test_what_workers_do_not_read_is_left_to_this_process(tmp_path: Path) -> Non
     assert plan_folder(folder, duplicates="error") is None
 
 
-def test_the_command(run: Run, tmp_path: Path) -> None:  # noqa: F811
+def test_the_command(run: Run, tmp_path: Path) -> None:
     folder = npth.write_folder(npth.load("toy"), tmp_path / "toy")
     out, here = tmp_path / "there.parquet", tmp_path / "here.parquet"
     options = ["--metapath", "APVPA", "--engine", "dask", "--workers", 1]
@@ -306,7 +306,7 @@ def test_the_command(run: Run, tmp_path: Path) -> None:  # noqa: F811
     assert told.code == 2
     assert "toy is not a folder of Parquet tables" in told.err
     told = run("join", folder, "--metapath", "APVPA", "--ingest", "local", "--out", out)
-    assert "--ingest says who of a cluster reads the tables" in told.err
+    assert "--ingest only works with a cluster" in told.err
     told = run(
         "join", folder, *options, "--measure", "hetesim", "--metapath", "AP", "--ingest", "cluster", "--out", out
     )

@@ -18,7 +18,7 @@ import neupath as npth
 from neupath import HIN, Edges, NeuPathError
 from neupath.engine import products as chains
 from neupath.engine.join import Joined, JoinEngine, LocalEngine, ResultFile, join
-from tests.cli.test_search_commands import Run, run  # noqa: F401
+from tests.command_line import Run
 
 PATH = "class-method-class"
 
@@ -166,7 +166,7 @@ def test_a_lock_that_a_killed_join_left_is_nobodys(hin: HIN, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("blocks", "told"), [(0, "interrupted before a block was"), (3, "3 finished blocks are kept")])
-def test_ctrl_c_says_what_is_kept(run: Run, tmp_path: Path, monkeypatch, blocks: int, told: str) -> None:  # noqa: F811
+def test_ctrl_c_says_what_is_kept(run: Run, tmp_path: Path, monkeypatch, blocks: int, told: str) -> None:
     whole = LocalEngine.run
 
     def stop(engine: LocalEngine, scorer, job, missing, on_block) -> None:
@@ -244,7 +244,7 @@ def test_bad_input(hin: HIN, options, message: str) -> None:
         join(hin, npth.PathSim(PATH), **arguments)
 
 
-def test_the_command(run: Run, tmp_path: Path) -> None:  # noqa: F811
+def test_the_command(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "top.parquet"
     told = run("join", "toy", "--metapath", "APVPA", "-k", 2, "--out", out)
     assert told.code == 0

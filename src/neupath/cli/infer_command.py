@@ -1,29 +1,28 @@
-"""infer: what labelled pairs mean, as meta-paths, with a dialogue to tell explanations apart."""
+"""infer: the meta-paths that labelled pairs mean, with a dialogue to tell explanations apart."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from neupath._runtime.files import check_folder, write_text
 from neupath.cli.terminal import (
-    ConfigFile,
-    Data,
-    DuplicatesOption,
-    Graph,
-    Json,
+    GraphSource,
+    JsonOption,
     ProgressBars,
-    err,
-    load_graph,
+    bar,
     note,
-    out,
+    plain_table,
     print_json,
     printable,
-    render_comparison,
-    render_inferred,
-    render_suggestions,
+    reads_graph,
+    stdout,
+    titled,
 )
 from neupath.errors import QueryError
 from neupath.graph.hin import HIN
@@ -32,156 +31,191 @@ from neupath.learn.inference import Inferred, Suggestion
 from neupath.learn.inference import infer as infer_paths
 from neupath.learn.inference.candidates import BUDGET
 from neupath.learn.labels import Pairs, read_pairs, write_pairs
-from neupath.learn.training_run import compare_models
-
-_SUGGESTED = 3
 
 
+@reads_graph
 def infer(
-    graph: Graph,
+    source: GraphSource,
     pairs: Annotated[
         Path,
-        typer.Argument(
-            metavar="PAIRS.csv", help="Pairs with the header query,target,score; without scores, each is a similar one."
-        ),
+        typer.Argument(metavar="PAIRS.csv", help="A table with the header query,target,score, or of similar pairs."),
     ],
-    max_length: Annotated[int, typer.Option("--max-length", help="The most steps a meta-path may have.")] = 6,
+    max_length: Annotated[int, typer.Option("--max-length", help="The most steps of a meta-path.")] = 6,
     measure: Annotated[
         list[str] | None, typer.Option("--measure", "-m", help="Only this measure (repeat for more); by default any.")
     ] = None,
-    asymmetric: Annotated[
-        bool, typer.Option("--asymmetric", help="Also try paths that are not walked out and back.")
-    ] = False,
+    asymmetric: Annotated[bool, typer.Option("--asymmetric", help="Also try paths that are not symmetric.")] = False,
     node_type: Annotated[
-        str | None, typer.Option("--node-type", help="The type of the nodes, where their ids fit several.")
+        str | None, typer.Option("--node-type", help="The type of the nodes, if their ids fit several.")
     ] = None,
-    suggest: Annotated[
-        int, typer.Option("--suggest", help="How many pairs to suggest for labelling, where explanations differ.")
-    ] = _SUGGESTED,
-    ask: Annotated[bool, typer.Option("--ask", help="Ask for the labels that would tell explanations apart.")] = False,
+    suggest: Annotated[int, typer.Option("--suggest", help="How many pairs to suggest for labelling.")] = 3,
+    ask: Annotated[bool, typer.Option("--ask", help="Ask for the labels that tell explanations apart.")] = False,
     save_pairs: Annotated[
         Path | None, typer.Option("--save-pairs", help="With --ask: write all pairs, old and new, to this CSV file.")
     ] = None,
     compare: Annotated[
         bool, typer.Option("--compare", help="Compare with learned models by their error on held-out queries.")
     ] = False,
-    out_folder: Annotated[
-        Path | None, typer.Option("--out", help="Save what was found, for search --model and explain --model.")
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Save the result, for search --model and explain --model.")
     ] = None,
-    budget: Annotated[
-        int, typer.Option("--budget", help="The most multiplications of the search; what it tried is told.")
-    ] = BUDGET,
+    budget: Annotated[int, typer.Option("--budget", help="The most multiplications of the search.")] = BUDGET,
     seed: Annotated[int, typer.Option("--seed", help="Decides folds, resamples and negatives.")] = 0,
-    config: ConfigFile = None,
-    duplicates: DuplicatesOption = None,
-    data: Data = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Find the meta-paths, their weights, and the measure that labelled pairs mean.
 
-    Scores may come from another system or from people; yes/no labels (1 and 0), and pairs without scores, are explained
-    as a ranking. What is found is a search: save it with --out, then use search --model.
+    Scores may come from another system or from people; yes/no labels (1 and 0),
+    and pairs without scores, are explained as a ranking. The result is a
+    search: save it with --out, then use search --model.
 
     Examples:
       neupath infer stdlib pairs.csv
-
       neupath infer stdlib pairs.csv --ask --save-pairs more.csv --out meaning
-
       neupath search stdlib argparse.ArgumentParser --model meaning
-
     """
     if suggest < 0:
-        raise QueryError(f"suggest is {suggest}; suggest 0 pairs or more")
+        raise QueryError(f"--suggest is {suggest}; suggest 0 pairs or more")
     if ask and as_json:
         raise QueryError("--ask is a dialogue, and --json is for programs; use one of the two")
     if save_pairs is not None and not ask:
         raise QueryError("--save-pairs keeps the answers of --ask; give both, or neither")
-    for target in (out_folder, save_pairs and save_pairs.parent):
-        if target is not None:
-            check_folder(target)
-    hin = load_graph(graph, config, duplicates, data)
+    for folder in (out, save_pairs and save_pairs.parent):
+        if folder is not None:
+            check_folder(folder)
+    hin = source.load()
 
-    def find(labels: Pairs) -> Inferred:
-        with ProgressBars(err).counter("searching meta-paths") as bar:
+    def infer_from(labels: Pairs) -> Inferred:
+        with ProgressBars() as bars:
             return infer_paths(
                 hin, labels, max_length=max_length, measures=measure or None, asymmetric=asymmetric, budget=budget,
-                seed=seed, progress=lambda _stage, done, total: bar(done, total or done),
+                seed=seed, progress=bars,
             )  # fmt: skip
 
     labels = read_pairs(hin, pairs, node_type, bounded=False, examples=True)
-    found = find(labels)
+    inferred = infer_from(labels)
     if ask:
-        found = _ask(hin, found, labels, find, save_pairs)
+        inferred = _ask(hin, inferred, labels, infer_from, save_pairs)
     if not (ask or as_json):
-        out.print(render_inferred(found, _title(found)))
-    if out_folder is not None:
-        found.save(out_folder)
-        note(f"saved to {out_folder}; neupath search {quote(graph)} QUERY --model {quote(str(out_folder))} uses it")
-    rows = [row.to_dict() for row in compare_models(found, max_length, seed)] if compare else []
+        stdout.print(render_inferred(inferred))
+    if out is not None:
+        inferred.save(out)
+        note(f"saved to {out}; neupath search {quote(source.graph)} QUERY --model {quote(str(out))} uses it")
+    rows = []
+    if compare:
+        from neupath.learn.training_run import compare_models
+
+        rows = [row.to_dict() for row in compare_models(inferred, max_length, seed)]
     if as_json:
-        print_json(found.report(suggest) | ({"compared": rows} if compare else {}))
+        print_json(inferred.report(suggest) | ({"compared": rows} if compare else {}))
         return
-    suggestions = found.suggest_pairs(suggest) if suggest and found.alternatives and not ask else []
-    if suggestions:
-        out.print(render_suggestions(suggestions))
-    elif found.alternatives and suggest and not ask:
-        out.print("These explanations agree on every pair looked at, so no label tells them apart.")
+    if inferred.alternatives and suggest and not ask:
+        suggestions = inferred.suggest_pairs(suggest)
+        agree = "These explanations agree on every pair looked at, so no label tells them apart."
+        stdout.print(_render_suggestions(suggestions) if suggestions else agree)
     if rows:
-        out.print(render_comparison(rows))
+        stdout.print(_render_comparison(rows))
 
 
-def _title(found: Inferred) -> str:
-    return f"what {len(found.pairs):,} labelled pairs of {found.pairs.node_type} nodes mean"
-
-
+# ---- The dialogue --------------------------------------------------------------------------------
 def _ask(
-    hin: HIN, found: Inferred, labels: Pairs, find: Callable[[Pairs], Inferred], save_pairs: Path | None
+    hin: HIN, inferred: Inferred, labels: Pairs, infer_from: Callable[[Pairs], Inferred], save_pairs: Path | None
 ) -> Inferred:
-    """Show a pair, take its score, infer anew, until nothing is left to ask or the user stops."""
+    """Show a pair, read its score and infer again, until no pair is left to ask about or the user stops."""
     skipped: list[tuple[Id, Id]] = []
-    most = max(1.0, float(labels.scores.max()))
-    out.print(render_inferred(found, _title(found)))
+    highest = max(1.0, float(labels.scores.max()))
+    stdout.print(render_inferred(inferred))
     while True:
-        waiting = found.suggest_pairs(1, skipped)
-        if not waiting:
-            out.print("Nothing is left to ask: no other pair looked at would tell explanations apart.")
+        suggestions = inferred.suggest_pairs(1, skipped)
+        if not suggestions:
+            stdout.print("Nothing is left to ask: no other pair looked at would tell explanations apart.")
             break
-        answer = _answer(waiting[0], most)
+        pair = suggestions[0]
+        answer = _answer(pair, highest)
         if answer is None:
             break
         if answer == "skip":
-            skipped.append((waiting[0].query, waiting[0].target))
+            skipped.append((pair.query, pair.target))
             continue
         nodes = hin.nodes[labels.node_type]
-        labels = labels.plus(nodes.find(waiting[0].query), nodes.find(waiting[0].target), float(answer))
+        labels = labels.plus(nodes.find(pair.query), nodes.find(pair.target), float(answer))
         if save_pairs is not None:
             write_text(save_pairs, write_pairs(hin, labels))
-        found = find(labels)
-        out.print(render_inferred(found, _title(found)))
+        inferred = infer_from(labels)
+        stdout.print(render_inferred(inferred))
     if save_pairs is not None:
         write_text(save_pairs, write_pairs(hin, labels))
         note(f"{len(labels):,} pairs saved to {save_pairs}")
-    return found
+    return inferred
 
 
-def _answer(pair: Suggestion, most: float) -> float | str | None:
-    """Take a score from 0 to the highest label, yes or no; 'skip', or nothing at the end of the dialogue."""
+def _answer(pair: Suggestion, highest: float) -> float | str | None:
+    """Read a score from 0 to the highest label, yes or no; "skip", or None at the end of the dialogue."""
     query, target = map(printable, pair.labels)
     while True:
-        out.print(f"\nHow similar are {query} and {target}?", highlight=False, markup=False)
+        stdout.print(f"\nHow similar are {query} and {target}?", highlight=False, markup=False)
         try:
-            text = input(f"0 to {most:g}, y, n, s to skip, q to stop: ").strip().lower()
+            text = input(f"0 to {highest:g}, y, n, s to skip, q to stop: ").strip().lower()
         except EOFError:
             return None
         if text in ("q", "quit", ""):
             return None
         if text in ("s", "skip"):
             return "skip"
-        known = {"y": 1.0, "yes": 1.0, "n": 0.0, "no": 0.0}.get(text)
         try:
-            score = float(text) if known is None else known
+            score = float({"y": "1", "yes": "1", "n": "0", "no": "0"}.get(text, text))
         except ValueError:
             score = -1.0
-        if 0 <= score <= most:
+        if 0 <= score <= highest:
             return score
-        out.print(f"{text!r} is no score from 0 to {most:g}.", highlight=False, markup=False)
+        stdout.print(f"{text!r} is no score from 0 to {highest:g}.", highlight=False, markup=False)
+
+
+# ---- Rendering -----------------------------------------------------------------------------------
+def render_inferred(inferred: Inferred, most: int = 6) -> Group:
+    """Show what labelled pairs mean, how sure that is, and what else they could mean."""
+    table = plain_table("meta-path", ">weight", ">9 in 10 resamples", "")
+    table.columns[0].overflow = "fold"
+    heaviest = max(part.weight for part in inferred.parts) or 1.0
+    for part in inferred.parts:
+        interval = "-" if part.low is None else f"{part.low:.3f} to {part.high:.3f}"
+        table.add_row(Text(printable(part.metapath)), f"{part.weight:.3f}", interval, bar(part.weight / heaviest))
+    verdict = Text(inferred.verdict, style="green" if inferred.explains else "yellow")
+    lines: list[RenderableType] = [Text(f"measure: {inferred.measure}"), table, verdict]
+    if inferred.kind == "scores":
+        lines.append(Text(f"on these labels RMSE {inferred.rmse:.4g}, R² {inferred.r2:.4f}"))
+    searched = inferred.searched
+    extent = f"searched {searched.tried:,} of {searched.total:,} meta-paths"
+    extent += f"; {searched.too_large:,} reach too many nodes" if searched.too_large else ""
+    extent += f"; {searched.leading_nowhere:,} lead nowhere from these nodes" if searched.leading_nowhere else ""
+    extent += f"; stopped: {searched.stopped}" if searched.stopped else ""
+    lines.append(Text(extent, style="dim"))
+    if inferred.alternatives:
+        lines.append(Text("these labels cannot tell it from:", style="bold"))
+        lines += [Text(f"  {printable(str(other))}") for other in inferred.alternatives[:most]]
+        more = len(inferred.alternatives) - most
+        lines += [Text(f"  and {more:,} more", style="dim")] if more > 0 else []
+    return titled(f"what {len(inferred.pairs):,} labelled pairs of {inferred.pairs.node_type} nodes mean", *lines)
+
+
+def _render_suggestions(suggestions: Sequence[Suggestion]) -> Group:
+    table = plain_table("query", "target", ">explanations say")
+    for column in table.columns[:2]:
+        column.overflow = "fold"
+    for pair in suggestions:
+        interval = f"{min(pair.scores):.3f} to {max(pair.scores):.3f}"
+        table.add_row(*(Text(printable(label)) for label in pair.labels), interval)
+    return titled("a label for one of these would tell most:", table)
+
+
+def _render_comparison(rows: Sequence[dict[str, Any]]) -> Table:
+    errors = {"rmse": ">held-out RMSE", "r2": ">held-out R²"}
+    if any(row["auc"] is not None for row in rows):
+        errors = {"auc": ">held-out AUC"}
+    table = plain_table("model", *errors.values(), ">seconds")
+    for row in rows:
+        if row["reason"]:
+            table.add_row(row["model"], *("-" for _ in errors), Text(f"left out: {row['reason']}", style="dim"))
+        else:
+            table.add_row(row["model"], *(f"{row[key]:.4f}" for key in errors), f"{row['seconds']:.1f}")
+    return table

@@ -2,52 +2,49 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from neupath.cli.terminal import (
-    ConfigFile,
-    Data,
-    DuplicatesOption,
-    Graph,
-    Json,
-    Measure,
+    INTERRUPTED,
+    AnyMeasureOption,
+    CommandError,
+    GraphSource,
+    JsonOption,
     MetaPathOption,
-    Model,
+    ModelOption,
     ProgressBars,
-    StoppedError,
-    err,
-    load_graph,
     note_relations,
     print_json,
-    required_path,
+    reads_graph,
 )
 from neupath.engine.join import BLOCK, Joined, JoinEngine, JoinOptions, LocalEngine, count_finished, parts_of
 from neupath.engine.join import join as join_all
-from neupath.engine.scorer import Scorer
-from neupath.errors import QueryError
-from neupath.graph.hin import HIN
+from neupath.errors import QueryError, listed
 from neupath.graph.metapath import MetaPath
-from neupath.learn.registry import make_scorer
-from neupath.measures import measure_named
+from neupath.learn.registry import check_model_alone, choose_measure, make_scorer
+from neupath.measures import PathMeasure
 
 if TYPE_CHECKING:
     from neupath.cluster import Dask
 
 
+@reads_graph
 def join(
-    graph: Graph,
-    out: Annotated[Path, typer.Option("--out", help="The .parquet file to write, or a folder of such.")],
+    source: GraphSource,
+    out: Annotated[Path, typer.Option("--out", help="The .parquet file to write, or a folder for several.")],
     metapath: MetaPathOption = None,
-    k: Annotated[int | None, typer.Option("-k", help="How many hits a query; 10, or all with --min-score.")] = None,
+    k: Annotated[int | None, typer.Option("-k", help="Hits per query; 10, or all with --min-score.")] = None,
     min_score: Annotated[float, typer.Option("--min-score", help="Keep only pairs with at least this score.")] = 0.0,
-    measure: Measure = "pathsim",
-    model: Model = None,
-    block: Annotated[int, typer.Option("--block", help="Queries done and kept at a time.")] = BLOCK,
-    threads: Annotated[int | None, typer.Option("--threads", help="Threads; one a core by default.")] = None,
+    measure: AnyMeasureOption = None,
+    node_type: Annotated[
+        str | None, typer.Option("--node-type", help="The type to join, for a measure over the whole graph.")
+    ] = None,
+    model: ModelOption = None,
+    block: Annotated[int, typer.Option("--block", help="Queries that are finished at a time.")] = BLOCK,
+    threads: Annotated[int | None, typer.Option("--threads", help="Threads; by default one per core.")] = None,
     engine: Annotated[
         Literal["local", "dask"], typer.Option("--engine", help="Work in this process, or on a cluster.")
     ] = "local",
@@ -55,7 +52,7 @@ def join(
         str | None, typer.Option("--scheduler", help="The address of a Dask scheduler, such as tcp://10.0.0.1:8786.")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option("--workers", help="Processes to start without a scheduler; one a core by default.")
+        int | None, typer.Option("--workers", help="Processes to start without a scheduler; by default one per core.")
     ] = None,
     memory_limit: Annotated[
         str | None, typer.Option("--memory-limit", help="Memory of each process that is started, such as 2GiB.")
@@ -65,46 +62,49 @@ def join(
     ] = None,
     ingest: Annotated[
         Literal["cluster", "local"] | None,
-        typer.Option("--ingest", help="Who reads a folder of Parquet tables; the cluster, unless it cannot."),
+        typer.Option("--ingest", help="Where a folder of Parquet tables is read; on the cluster if possible."),
     ] = None,
-    config: ConfigFile = None,
-    duplicates: DuplicatesOption = None,
-    data: Data = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Find the most similar targets of every node, and write them to a Parquet file.
 
-    Its columns are query, rank, target, score, ordered by query and rank. A join that was interrupted goes on after its
-    last finished block when the same command is given again, and the file is the same to the byte.
+    Its columns are query, rank, target, score, ordered by query and rank. An
+    interrupted join resumes after its last finished block when the same command
+    is run again, and the file is the same to the byte.
 
-    With --engine dask, a folder of Parquet tables, whole or in folders of parts, is read by the workers: no process
+    With --engine dask, the workers read a folder of Parquet tables: no process
     holds the graph.
 
     Examples:
-      neupath join stdlib --metapath class-method-class -k 10 --out similar.parquet
-
-      neupath join stdlib --metapath class-method-class --min-score 0.5 --out alike.parquet
-
-      neupath join stdlib --metapath class-method-class --block 500 --out similar/
-
-      neupath join stdlib --metapath class-method-class --engine dask --workers 2 --out similar.parquet
-
-      neupath join tables/ --metapath author-paper-author --engine dask --memory-limit 2GiB --out similar.parquet
-
+      neupath join stdlib -p class-method-class -k 10 --out similar.parquet
+      neupath join stdlib -p class-method-class --min-score 0.5 --out near.parquet
+      neupath join stdlib -p class-method-class --block 500 --out similar/
+      neupath join stdlib -p class-method-class --engine dask --out top.parquet
+      neupath join tables/ -p APA --engine dask --memory-limit 2GiB --out top
     """
-    chosen = _engine(engine, threads, scheduler, workers, memory_limit, patience, model)
-    if ingest is not None and engine == "local":
-        raise QueryError("--ingest says who of a cluster reads the tables; give --engine dask, too")
-    if model is not None and metapath is not None:
-        raise QueryError("a saved model knows what similar means; give either --model or --metapath")
-    terms = JoinOptions(10 if k is None and min_score == 0 else k, min_score, block=block)
-    source = _Source(graph, config, duplicates, data)
+    cluster = {"scheduler": scheduler, "workers": workers, "memory_limit": memory_limit, "patience": patience}
+    cluster = {option: value for option, value in cluster.items() if value is not None}
+    if engine == "local" and (cluster or ingest):
+        flags = listed(f"‹{option}›" for option in [*cluster, *(["ingest"] if ingest else [])])
+        raise QueryError(f"{flags} only works with a cluster; give --engine dask, too")
+    if model is not None:
+        check_model_alone(metapath=metapath, measure=measure, node_type=node_type)
+    request = {"metapath": metapath, "measure": measure, "node_type": node_type}
+    options = JoinOptions(10 if k is None and min_score == 0 else k, min_score, block=block)
     joined = None
-    with _telling_what_is_kept(out):
-        if not isinstance(chosen, LocalEngine) and ingest != "local":
-            joined = _join_tables(source, measure, metapath, out, terms, chosen, ingest == "cluster")
-        if joined is None:
-            joined = _join_graph(source, model, measure, metapath, out, terms, chosen)
+    with _reporting_finished_blocks(out):
+        if engine == "local":
+            joined = _join_graph(source, request | {"model": model}, out, options, LocalEngine(threads))
+        else:
+            if threads is not None or model is not None:
+                raise QueryError("--engine dask joins by a measure, on --workers; leave out --threads and --model")
+            from neupath.cluster import Dask
+
+            dask = Dask(**cluster)  # type: ignore[arg-type]
+            if ingest != "local":
+                joined = _join_tables(source, request, out, options, dask, required=ingest == "cluster")
+            if joined is None:
+                joined = _join_graph(source, request, out, options, dask)
     if as_json:
         print_json(joined.to_dict())
         return
@@ -112,100 +112,58 @@ def join(
     print(f"{joined.pairs:,} pairs of {joined.queries:,} queries written to {out}{resumed}")
 
 
-def _engine(
-    engine: str,
-    threads: int | None,
-    scheduler: str | None,
-    workers: int | None,
-    memory_limit: str | None,
-    patience: float | None,
-    model: Path | None,
-) -> "LocalEngine | Dask":
-    """Return the engine that was asked for, or say which options it does not take."""
-    if engine == "local":
-        if any(option is not None for option in (scheduler, workers, memory_limit, patience)):
-            raise QueryError(
-                "--scheduler, --workers, --memory-limit and --patience are of a cluster; give --engine dask, too"
-            )
-        return LocalEngine(threads)
-    if threads is not None or model is not None:
-        raise QueryError("--engine dask joins by --metapath, on --workers processes; leave out --threads and --model")
-    from neupath.cluster import PATIENCE, Dask
-
-    return Dask(scheduler, workers, memory_limit, patience=PATIENCE if patience is None else patience)
-
-
 @contextmanager
-def _telling_what_is_kept(out: Path) -> Iterator[None]:
-    """Say to whom interrupts a join how much of it is not lost."""
+def _reporting_finished_blocks(out: Path) -> Iterator[None]:
+    """Tell the user who interrupts a join how much of it is kept."""
     try:
         yield
     except KeyboardInterrupt as stop:
         finished = count_finished(out)
-        if not finished:
-            raise StoppedError("interrupted before a block was finished; the same command begins anew") from stop
-        raise StoppedError(
-            f"interrupted; {finished:,} finished blocks are kept in {parts_of(out)}, and the same command goes on with "
-            f"the others"
-        ) from stop
-
-
-@dataclass(frozen=True)
-class _Source:
-    """The graph a command was given, and how to read it."""
-
-    graph: str
-    config: Path | None
-    duplicates: Any
-    data: Path | None
+        message = "interrupted before a block was finished; the same command starts again"
+        if finished:
+            message = (
+                f"interrupted; {finished:,} finished blocks are kept in {parts_of(out)}, and the same command resumes "
+                f"with the others"
+            )
+        raise CommandError(message, INTERRUPTED) from stop
 
 
 def _join_graph(
-    source: _Source,
-    model: Path | None,
-    measure: str,
-    path: str | None,
-    out: Path,
-    terms: JoinOptions,
-    engine: JoinEngine,
+    source: GraphSource, request: dict[str, Any], out: Path, options: JoinOptions, engine: JoinEngine
 ) -> Joined:
     """Join over a graph that this process reads."""
-    hin = load_graph(source.graph, source.config, source.duplicates, source.data)
-    scorer = _scorer(hin, model, measure, path, bound=not isinstance(engine, LocalEngine))
-    if scorer.metapath_text is not None:
-        note_relations(hin.metapath(scorer.metapath_text).all_relations_steps())
-    with ProgressBars(err).counter("joining") as bar:
+    hin = source.load()
+    if request["metapath"] is not None:
+        request = request | {"metapath": hin.metapath(request["metapath"])}
+        note_relations(request["metapath"])
+    fits = isinstance(engine, LocalEngine)  # a cluster multiplies elsewhere
+    scorer = make_scorer(hin, **request) if fits else choose_measure(hin.schema, **request)
+    with ProgressBars() as bars:
         return join_all(
-            hin, scorer, out, terms.k, min_score=terms.min_score, block=terms.block, engine=engine,
-            progress=lambda _, done, total: bar(done, total or 0),
-        )  # fmt: skip
+            hin, scorer, out, options.k, min_score=options.min_score, block=options.block, engine=engine, progress=bars
+        )
 
 
 def _join_tables(
-    source: _Source, measure: str, path: str | None, out: Path, terms: JoinOptions, engine: "Dask", required: bool
+    source: GraphSource, request: dict[str, Any], out: Path, options: JoinOptions, engine: "Dask", *, required: bool
 ) -> Joined | None:
-    """Join over tables that the workers read; nothing where they cannot."""
+    """Join over tables that the workers read, or return None if they cannot."""
     from neupath.cluster import join_plan, plan_folder
 
-    plan = plan_folder(source.graph, config=source.config, duplicates=source.duplicates, data=source.data)
+    plan = plan_folder(source.graph, **source.options())
     if plan is None:
         if required:
             raise QueryError(
-                f"{source.graph} is not a folder of Parquet tables, one a relation, of which parallel edges count or "
-                f"are dropped; leave out --ingest cluster"
+                f"{source.graph} is not a folder of Parquet tables, one per relation, whose parallel edges are "
+                f"counted or dropped; leave out --ingest cluster"
             )
         return None
-    metapath = MetaPath.parse(plan.schema, required_path(plan.schema, path))
-    chosen = measure_named(measure, metapath)
-    if not required and not chosen.meets_at_nodes(metapath):
+    measure = choose_measure(plan.schema, **request)
+    if not isinstance(measure, PathMeasure):
         return None
-    note_relations(metapath.all_relations_steps())
-    with ProgressBars(err).counter("joining") as bar:
-        return join_plan(chosen, plan, out, terms, engine=engine, progress=lambda _, done, total: bar(done, total or 0))
-
-
-def _scorer(hin: HIN, model: Path | None, measure: str, path: str | None, bound: bool) -> Scorer:
-    """Return the saved model, or the measure; only bound to the graph where its product is made elsewhere."""
-    if bound:
-        return measure_named(measure, required_path(hin.schema, path)).resolve(hin)
-    return make_scorer(hin, metapath=path, measure=None if model else measure, model=model)
+    metapath = MetaPath.parse(plan.schema, str(measure.metapath))
+    if not required and not measure.meets_at_nodes(metapath):
+        return None
+    note_relations(metapath)
+    with ProgressBars() as bars:
+        return join_plan(measure, plan, out, options, engine=engine, progress=bars)

@@ -5,191 +5,225 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
+from rich.tree import Tree
 
 from neupath.cli.terminal import (
-    AnyMeasure,
-    AsOf,
-    ConfigFile,
-    Data,
-    DuplicatesOption,
-    Graph,
-    Json,
-    Measure,
+    AnyMeasureOption,
+    AsOfOption,
+    GraphSource,
+    JsonOption,
+    MeasureOption,
     MetaPathOption,
-    Model,
-    TypeOption,
-    load_graph,
+    ModelOption,
+    bar,
     note,
     note_relations,
-    out,
+    plain_table,
     print_json,
-    render_combined,
-    render_description,
-    render_explanation,
-    render_hits,
-    render_looks,
-    required_path,
+    printable,
+    reads_graph,
+    stdout,
+    titled,
 )
+from neupath.engine.hits import Hits
 from neupath.errors import QueryError, listed
-from neupath.explain.explanation import AttentionExplanation, explain_model
+from neupath.explain.explanation import (
+    AttentionExplanation,
+    CombinedExplanation,
+    Explanation,
+    PathInstance,
+    explain_model,
+)
 from neupath.explain.explanation import explain as explain_pair
-from neupath.graph.hin import HIN
 from neupath.graph.metapath import enumerate_metapaths
 from neupath.graph.nodes import Id, Nodes
-from neupath.graph.summary import summarise
-from neupath.learn.registry import load_scorer, make_scorer
+from neupath.graph.summary import Summary, summarise
+from neupath.learn.registry import check_model_alone, load_scorer, make_scorer, required_metapath
 from neupath.store import is_store, open_store
 
 
-def info(
-    graph: Graph,
-    config: ConfigFile = None,
-    duplicates: DuplicatesOption = None,
-    data: Data = None,
-    as_json: Json = False,
-) -> None:
+# ---- info and paths ------------------------------------------------------------------------------
+@reads_graph
+def info(source: GraphSource, as_json: JsonOption = False) -> None:
     """Describe a graph: types, relations, degrees, and the meta-paths to search with.
 
     Example:  neupath info stdlib
     """
-    description = summarise(load_graph(graph, config, duplicates, data))
-    facts = open_store(graph).facts() if is_store(Path(graph)) else None
+    summary = summarise(source.load())
+    facts = open_store(source.graph).facts() if is_store(Path(source.graph)) else None
     if as_json:
-        print_json(description.to_dict() | ({} if facts is None else {"version": facts.version}))
+        print_json(summary.to_dict() | ({} if facts is None else {"version": facts.version}))
         return
-    out.print(render_description(description, graph))
+    stdout.print(render_summary(summary, source.graph))
     if facts is not None:
         print(f"a store, version {facts.version}: {facts.nodes:,} nodes, {facts.edges:,} edges")
 
 
+def render_summary(summary: Summary, title: str) -> Group:
+    """Show a graph's types, relations and candidate meta-paths."""
+    types = plain_table("node type", ">nodes", ">isolated", "known of each")
+    for kind in summary.node_types:
+        known = ", ".join(["id", *(["name"] if kind.named else []), *kind.attributes])
+        types.add_row(Text(kind.node_type), f"{kind.nodes:,}", f"{kind.isolated:,}", Text(printable(known)))
+    relations = plain_table("relation", ">edges", ">a source has", ">at most", ">a target has", ">at most")
+    for r in summary.relations:
+        name = f"{r.source} -{r.name}{'->' if r.directed else '-'} {r.target}"
+        name += f" (weight {r.weight:,.6g})" if r.weight != r.edges else ""
+        relations.add_row(
+            Text(printable(name)), f"{r.edges:,}", f"{r.source_degree_mean:.1f}", f"{r.source_degree_max:,}",
+            f"{r.target_degree_mean:.1f}", f"{r.target_degree_max:,}",
+        )  # fmt: skip
+    metapaths = plain_table("to search for", "symmetric meta-paths, shortest first")
+    for node_type, texts in summary.metapaths.items():
+        metapaths.add_row(Text(node_type), Text("\n".join(texts)))
+    notes = [Text(f"note: {printable(line)}", style="yellow") for line in summary.notes]
+    return titled(title, types, "", relations, "", metapaths, *notes)
+
+
+@reads_graph
 def paths(
-    graph: Graph,
+    source: GraphSource,
     node_type: Annotated[
-        str | None, typer.Argument(metavar="TYPE", help="The type to start from; all types if left out.")
+        str | None, typer.Argument(metavar="NODE_TYPE", help="The type to start from; by default every type.")
     ] = None,
-    max_length: Annotated[int, typer.Option("--max-length", help="The most steps a path may have.")] = 4,
-    asymmetric: Annotated[bool, typer.Option("--asymmetric", help="List every path, not only symmetric ones.")] = False,
-    limit: Annotated[int, typer.Option("--limit", help="The most paths to list of each type.")] = 1000,
-    config: ConfigFile = None,
-    duplicates: DuplicatesOption = None,
-    data: Data = None,
-    as_json: Json = False,
+    max_length: Annotated[int, typer.Option("--max-length", help="The most steps of a meta-path.")] = 4,
+    asymmetric: Annotated[bool, typer.Option("--asymmetric", help="Also list paths that are not symmetric.")] = False,
+    limit: Annotated[int, typer.Option("--limit", help="The most meta-paths to list from each type.")] = 1000,
+    as_json: JsonOption = False,
 ) -> None:
     """List the meta-paths of a graph, shortest first.
 
     Example:  neupath paths stdlib class --max-length 4
     """
     if limit < 1:
-        raise QueryError(f"limit is {limit}; list at least 1 meta-path")
-    hin = load_graph(graph, config, duplicates, data)
-    starts = hin.schema.node_types if node_type is None else (hin.schema.node_type(node_type),)
-    found: dict[str, list[str]] = {}
-    for start in starts:
-        every = enumerate_metapaths(hin.schema, start, max_length, symmetric=not asymmetric)
-        found[start] = [str(path) for path in islice(every, limit + 1)]
+        raise QueryError(f"‹limit› is {limit}; list at least 1 meta-path")
+    schema = source.load().schema
+    metapaths = {
+        start: list(islice(enumerate_metapaths(schema, start, max_length, symmetric=not asymmetric), limit + 1))
+        for start in (schema.node_types if node_type is None else (schema.node_type(node_type),))
+    }
+    texts = {start: [str(metapath) for metapath in every[:limit]] for start, every in metapaths.items()}
     if as_json:
-        print_json({start: listed_paths[:limit] for start, listed_paths in found.items()})
+        print_json(texts)
     else:
-        for listed_paths in found.values():
-            for path in listed_paths[:limit]:
-                print(path)
-    for start, listed_paths in found.items():
-        if len(listed_paths) > limit:
+        print("".join(f"{text}\n" for every in texts.values() for text in every), end="")
+    for start, every in metapaths.items():
+        if len(every) > limit:
             note(f"only the first {limit:,} meta-paths from {start} are listed; raise --limit to see more")
 
 
+# ---- search --------------------------------------------------------------------------------------
+@reads_graph
 def search(
-    graph: Graph,
-    query: Annotated[
-        list[str], typer.Argument(metavar="QUERY...", help="An id or a name; several are searched one after the other.")
-    ],
+    source: GraphSource,
+    query: Annotated[list[str], typer.Argument(metavar="QUERY...", help="Ids or names, each searched for in turn.")],
     metapath: MetaPathOption = None,
     k: Annotated[int, typer.Option("-k", help="How many hits.")] = 10,
-    measure: AnyMeasure = None,
-    node_type: TypeOption = None,
-    model: Model = None,
+    measure: AnyMeasureOption = None,
+    node_type: Annotated[
+        str | None, typer.Option("--node-type", help="The type of QUERY, for a measure over the whole graph.")
+    ] = None,
+    model: ModelOption = None,
     where: Annotated[
         list[str] | None, typer.Option("--where", help="Keep targets whose attribute fits, such as 'year >= 2000'.")
     ] = None,
     among: Annotated[list[str] | None, typer.Option("--among", help="Keep only this target (repeat for more).")] = None,
     include_query: Annotated[bool, typer.Option("--include-query", help="Rank the query itself, too.")] = False,
     zeros: Annotated[bool, typer.Option("--zeros", help="Fill up with targets of score 0.")] = False,
-    config: ConfigFile = None,
-    duplicates: DuplicatesOption = None,
-    data: Data = None,
-    as_of: AsOf = None,
-    as_json: Json = False,
+    as_of: AsOfOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Find the entities most similar to QUERY.
 
     Examples:
       neupath search toy Mike --metapath author-paper-venue-paper-author
-
-      neupath search stdlib ArgumentParser --metapath class-method-class -k 5 --measure joinsim
-
+      neupath search stdlib ArgumentParser -p class-method-class -k 5 -m joinsim
       neupath search toy Mike --measure simrank
 
-    With --json, one JSON object a query, one a line.
-
+    With --json, one JSON object per query, each on its own line.
     """
-    hin = load_graph(graph, config, duplicates, data, as_of)
+    hin = source.load(as_of)
     scorer = make_scorer(hin, metapath=metapath, measure=measure, node_type=node_type, model=model, queries=query)
-    if scorer.metapath_text is not None:
-        note_relations(hin.metapath(scorer.metapath_text).all_relations_steps())
-    how = scorer.metapath_text + ", " + scorer.name if scorer.metapath_text else scorer.name
-    how = how if model is None else f"the {how} model in {model}"
-    found = scorer.top_k(query, k, include_query=include_query, zeros=zeros, among=among or None, where=where or ())
-    for asked, hits in zip(query, found, strict=True):
+    note_relations(getattr(scorer, "metapath_", None))
+    method = f"{scorer.metapath_text}, {scorer.name}" if scorer.metapath_text else scorer.name
+    method = method if model is None else f"the {method} model in {model}"
+    results = scorer.top_k(query, k, include_query=include_query, zeros=zeros, among=among or None, where=where or ())
+    for text, hits in zip(query, results, strict=True):
         if as_json:
             print(hits.to_json())
         elif len(hits):
-            told = _told(scorer.hin_.nodes[scorer.source_type], asked, hits.query)
-            out.print(render_hits(hits, f"{scorer.target_type} nodes most similar to {told} by {how}"))
+            label = _label_query(scorer.hin_.nodes[scorer.source_type], text, hits.query)
+            stdout.print(render_hits(hits, f"{scorer.target_type} nodes most similar to {label} by {method}"))
         else:
-            out.print(f"{asked}: nothing found by {how}", highlight=False, markup=False)
+            stdout.print(f"{text}: nothing found by {method}", highlight=False, markup=False)
         if hits.shortfall:
-            note(f"{asked}: {hits.shortfall}")
+            note(f"{text}: {hits.shortfall}")
 
 
-def _told(nodes: Nodes, asked: str, found: Id) -> str:
-    """Say which node a query was understood as, and which others bear its id as their name."""
-    row = nodes.find(found)
-    others = nodes.also_named(asked, row)
+def _label_query(nodes: Nodes, text: str, query: Id) -> str:
+    """Show a query with the id or name of its node, and note which other nodes have the query as their name."""
+    row = nodes.find(query)
+    others = nodes.also_named(text, row)
     if others:
-        note(f"{asked} is read as an id; it is also the name of {listed(map(nodes.describe, others), 3)}")
-    known = str(found) if str(found) != asked else nodes.name(row)
-    return f"{asked} ({known})" if known and known != asked else asked
+        note(f"{text} is read as an id; it is also the name of {listed(map(nodes.describe, others), 3)}")
+    other_label = str(query) if str(query) != text else nodes.name(row)
+    return f"{text} ({other_label})" if other_label and other_label != text else text
 
 
+def render_hits(hits: Hits, title: str) -> Group:
+    """Show hits as a ranked table with a bar for each score, the longest for the best."""
+    table = plain_table(">")
+    table.columns[0].style = "dim"
+    show_names = any(hit.name and hit.name != hit.id for hit in hits)
+    if show_names:
+        table.add_column("name", max_width=40, overflow="ellipsis", no_wrap=True)
+    table.add_column("id", style="dim" if show_names else "", overflow="fold")
+    table.add_column("score", justify="right")
+    table.add_column("")
+    best = max(hits.scores, default=0.0)
+    for hit in hits:
+        name = [Text(printable(hit.name or ""))] if show_names else []
+        length = bar(hit.score / best if best > 0 else 0.0)
+        table.add_row(str(hit.rank), *name, Text(printable(str(hit.id))), f"{hit.score:.4f}", length)
+    return titled(title, table)
+
+
+# ---- explain -------------------------------------------------------------------------------------
+@reads_graph
 def explain(
-    graph: Graph,
+    source: GraphSource,
     query: Annotated[str, typer.Argument(metavar="A", help="An id or a name.")],
     target: Annotated[str, typer.Argument(metavar="B", help="An id or a name.")],
     metapath: MetaPathOption = None,
-    measure: Measure = "pathsim",
-    model: Model = None,
+    measure: MeasureOption = "pathsim",
+    model: ModelOption = None,
     limit: Annotated[int, typer.Option("--limit", help="How many paths to show.")] = 10,
     draw: Annotated[Path | None, typer.Option("--draw", help="Draw the paths to this .svg, .png or .pdf file.")] = None,
-    config: ConfigFile = None,
-    duplicates: DuplicatesOption = None,
-    data: Data = None,
-    as_of: AsOf = None,
-    as_json: Json = False,
+    as_of: AsOfOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Show the paths that make A and B similar, heaviest first, each with its exact share of the score.
 
-    Example:  neupath explain toy Mike Mary --metapath author-paper-venue-paper-author --draw why.svg
+    Example:  neupath explain toy Mike Mary -p APVPA --draw why.svg
     """
-    hin = load_graph(graph, config, duplicates, data, as_of)
+    hin = source.load(as_of)
     if model is not None:
-        if metapath is not None or draw is not None:
-            raise QueryError(
-                "with --model, leave out --metapath and --draw: a model shows the paths it looked at as a tree"
-            )
-        _explain_model(hin, model, query, target, limit, as_json)
+        check_model_alone(metapath=metapath)
+        if draw is not None:
+            raise QueryError("--draw draws the paths of a meta-path; with --model, leave it out to see them as a tree")
+        result = explain_model(load_scorer(model, hin), query, target, limit)
+        if as_json:
+            print_json(result.to_dict())
+        elif isinstance(result, AttentionExplanation):
+            stdout.print(render_attention(result, f"{query} and {target}: {result.measure} = {result.score:.4f}"))
+        else:
+            stdout.print(render_combined(result))
         return
-    explanation = explain_pair(hin, required_path(hin.schema, metapath), query, target, measure=measure, limit=limit)
-    note_relations(hin.metapath(explanation.metapath).all_relations_steps())
+    parsed = hin.metapath(str(required_metapath(hin.schema, metapath)))
+    note_relations(parsed)
+    explanation = explain_pair(hin, parsed, query, target, measure=measure, limit=limit)
     if draw is not None:
         from neupath.explain.drawing import draw_explanation
 
@@ -197,17 +231,69 @@ def explain(
     if as_json:
         print_json(explanation.to_dict())
     else:
-        out.print(render_explanation(explanation))
+        stdout.print(render_explanation(explanation))
     if draw is not None:
         note(f"drawn to {draw}")
 
 
-def _explain_model(hin: HIN, folder: Path, query: str, target: str, limit: int, as_json: bool) -> None:
-    """Show what a saved NeuPath looked at, or the parts of a saved combination."""
-    found = explain_model(load_scorer(folder, hin), query, target, limit)
-    if as_json:
-        print_json(found.to_dict())
-    elif isinstance(found, AttentionExplanation):
-        out.print(render_looks(found.paths, f"{query} and {target}: {found.measure} = {found.score:.4f}"))
-    else:
-        out.print(render_combined(found))
+def render_explanation(explanation: Explanation) -> Tree:
+    """Show an explanation as a tree: the score, then the paths that make it up."""
+    query, target = printable(explanation.query.label), printable(explanation.target.label)
+    head = Text.assemble(
+        (query, "bold"), " and ", (target, "bold"), f": {explanation.measure} = ",
+        f"{explanation.formula} = " if explanation.formula != f"{explanation.score:.6g}" else "",
+        (f"{explanation.score:.4f}", "bold cyan"),
+    )  # fmt: skip
+    tree = Tree(head)
+    if not explanation.num_instances:
+        tree.add(Text(f"no {explanation.metapath} path joins them", style="dim"))
+    for instance in explanation.instances:
+        tree.add(_render_instance(instance, explanation))
+    if explanation.num_hidden:
+        more = f"and {explanation.num_hidden:,} more, together {explanation.hidden_share:.4f} of the score"
+        tree.add(Text(more, style="dim"))
+    return tree
+
+
+def _render_instance(instance: PathInstance, explanation: Explanation) -> Text:
+    line = Text.assemble((f"{instance.share:.4f}", "cyan"), f"  {_percent(instance.share, explanation.score)}  ")
+    if instance.weight != 1 and float(instance.weight).is_integer():
+        line.append(f"×{instance.weight:.0f} ", style="yellow")
+    names_relations = " " in explanation.metapath  # the canonical text names them only where types don't decide
+    for position, node in enumerate(instance.nodes):
+        if position:
+            link = instance.links[position - 1]
+            line.append(f" {link} " if names_relations or "|" in link else " — ", style="dim")
+        line.append(printable(node.label))
+    return line
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:5.1f} %" if whole else "    - %"
+
+
+def render_combined(combined: CombinedExplanation) -> Group:
+    """Show the score of a combination: the share of each meta-path, then the paths behind it."""
+    first = combined.parts[0].explanation
+    query, target = printable(first.query.label), printable(first.target.label)
+    head = Text.assemble((query, "bold"), " and ", (target, "bold"), ": ", (f"{combined.score:.4f}", "bold cyan"))
+    lines: list[RenderableType] = [head]
+    for part in combined.parts:
+        why, percent = part.explanation, _percent(part.share, combined.score).strip()
+        share = f"{why.metapath} adds {part.share:.4f}, {percent} of the score: {part.weight:.4g} × {why.measure}"
+        lines += [Text(share, style="bold"), render_explanation(why)]
+    return Group(*lines)
+
+
+def render_attention(explanation: AttentionExplanation, title: str) -> Tree:
+    """Show the paths that a model attends to, each with its share of the attention."""
+    tree = Tree(Text(printable(title), style="bold"))
+    for path in explanation.paths:
+        style = "" if path.from_query else "dim"
+        line = Text.assemble((f"{100 * path.weight:5.1f} %", "cyan"), "  ")
+        for position, node in enumerate(path.nodes):
+            line.append(f" {path.links[position - 1]} " if position else "", style="dim")
+            line.append(printable(node.name or str(node.id)), style=style)
+        tree.add(line)
+    tree.add(Text("bright: paths from the query; dim: what the model sees of the target itself", style="dim"))
+    return tree

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from neupath._runtime.files import check_folder
-from neupath.cli.terminal import Data, load_graph
+from neupath.cli.terminal import DataOption, GraphSource
 from neupath.errors import MissingExtraError, QueryError, did_you_mean, listed
 from neupath.store import is_store
 
@@ -23,12 +23,12 @@ def serve(
         list[str],
         typer.Argument(metavar="GRAPH...", help="Graphs as for other commands; NAME=GRAPH gives one another name."),
     ],
-    host: Annotated[str, typer.Option("--host", help="The address to serve at; others than this need a token.")] = (
+    host: Annotated[str, typer.Option("--host", help="The address to serve at; any other than this needs a token.")] = (
         "127.0.0.1"
     ),
-    port: Annotated[int, typer.Option("--port", help="The port; 0 takes any that is free.")] = 8000,
+    port: Annotated[int, typer.Option("--port", help="The port; 0 picks a free one.")] = 8000,
     token: Annotated[
-        str | None, typer.Option("--token", envvar="NEUPATH_TOKEN", help="What clients must know to call the service.")
+        str | None, typer.Option("--token", envvar="NEUPATH_TOKEN", help="A secret that clients must send.")
     ] = None,
     model: Annotated[
         list[str] | None, typer.Option("--model", help="A saved model to serve, NAME=FOLDER (repeat for more).")
@@ -37,25 +37,24 @@ def serve(
         Path | None, typer.Option("--state", help="A folder for the results of jobs; a temporary one by default.")
     ] = None,
     limit: Annotated[
-        list[str] | None, typer.Option("--limit", help="Another limit, such as k=5000 or seconds=60 (repeat for more).")
+        list[str] | None,
+        typer.Option("--limit", help="Change a limit, such as k=5000 or seconds=60 (repeat for more)."),
     ] = None,
     writable: Annotated[
-        bool, typer.Option("--writable", help="Let clients update the stores that are served; they are read otherwise.")
+        bool, typer.Option("--writable", help="Let clients update the stores; otherwise they are read-only.")
     ] = False,
-    data: Data = None,
+    data: DataOption = None,
 ) -> None:
     """Serve graphs over HTTP, with an explorer page for a browser.
 
-    A store is served as it is when the service starts. With --writable it takes updates over HTTP, which searches know
-    at once; no other process can open it meanwhile.
+    A store is served as it is when the service starts. With --writable it takes
+    updates over HTTP, and searches see them at once; no other process can open
+    it meanwhile.
 
     Examples:
       neupath serve stdlib
-
       neupath serve movies=imdb/ --port 8080 --model mine=model/
-
       neupath serve library.store --writable
-
     """
     try:
         from neupath.service import app, limits, server, service
@@ -70,8 +69,8 @@ def serve(
     if token is not None and (len(token) < 8 or not token.isascii() or not token.isprintable() or " " in token):
         raise QueryError("the token is too short or has odd characters; use at least 8 letters and digits")
     bounds = replace(limits.Limits(), **_read_limits(limits.Limits(), limit or []))
-    names = _named("GRAPH", graph, own_name=True)
-    models = {name: Path(folder) for name, folder in _named("--model", model or [], own_name=False).items()}
+    names = _read_names("GRAPH", graph, own_name=True)
+    models = {name: Path(folder) for name, folder in _read_names("--model", model or [], own_name=False).items()}
     if writable and not any(is_store(Path(source)) for source in names.values()):
         raise QueryError(
             f"--writable is for stores, and {listed(names.values())} is none; make one: neupath import GRAPH --to STORE"
@@ -82,60 +81,59 @@ def serve(
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="neupath-"))) if state is None else state
         check_folder(folder)
         served = {name: _open(name, source, writable, data, stack) for name, source in names.items()}
-        made = service.make_service(served, models, folder, bounds)
-        made.catalogue.warm_up()
-        ready = app.make_app(made, token, guard.allowed_hosts(host))
-        address = server.address_of(bound)
-        told = f"serving {listed(served)} at {address} (open it in a browser; Ctrl+C stops)"
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that what is temporary is removed then, too
+        running = service.make_service(served, models, folder, bounds)
+        running.catalogue.warm_up()
+        ready = app.make_app(running, token, guard.allowed_hosts(host))
+        banner = f"serving {listed(served)} at {server.address_of(bound)} (open it in a browser; Ctrl+C stops)"
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # then, too, temporary files are removed
         with suppress(KeyboardInterrupt), warming.collecting_little():
-            server.make_server(ready, made, lambda: print(told, flush=True)).run([bound])
-    made.workers.abandon()  # what is temporary is removed by now
-    made.writers.abandon()
+            server.make_server(ready, running, lambda: print(banner, flush=True)).run([bound])
+    running.workers.abandon()  # temporary files are removed by now
+    running.writers.abandon()
 
 
 def _open(
     name: str, source: str, writable: bool, data: Path | None, stack: ExitStack
 ) -> "graphs.GraphHandle | graphs.StoreHandle":
-    """Read a graph, or open it where it is a store."""
+    """Read a graph, or open a store."""
     from neupath.live import LiveStore
     from neupath.service import graphs
 
     if is_store(Path(source)):
         live = stack.enter_context(LiveStore(source, read_only=not writable))
         return graphs.StoreHandle(name, live)
-    return graphs.GraphHandle(name, load_graph(source, data=data))
+    return graphs.GraphHandle(name, GraphSource(source, data=data).load())
 
 
-def _named(what: str, given: list[str], *, own_name: bool) -> dict[str, str]:
-    """Read NAME=VALUE; a graph without a name is called as its file or folder."""
-    found: dict[str, str] = {}
-    for text in given:
+def _read_names(option: str, texts: list[str], *, own_name: bool) -> dict[str, str]:
+    """Read NAME=VALUE; with `own_name`, a value alone is named after its file or folder."""
+    values: dict[str, str] = {}
+    for text in texts:
         name, equals, value = text.partition("=")
         if not equals and own_name:
             name, value = Path(text).name.split(".")[0], text
         if not name or not value or not name.isprintable() or set(name) & set("/?#%\\") or name in (".", ".."):
             raise QueryError(
-                f"{what} {text!r} cannot be served; write NAME=VALUE, with a name that fits into an address"
+                f"{option} {text!r} cannot be served; write NAME=VALUE, with a name that fits into an address"
             )
-        if name in found:
+        if name in values:
             raise QueryError(f"two are called {name!r}; give one another name, as NAME=VALUE")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
-def _read_limits(limits: Any, given: list[str]) -> dict[str, Any]:
-    """Read NAME=NUMBER for the limits there are."""
+def _read_limits(limits: Any, texts: list[str]) -> dict[str, Any]:
+    """Read NAME=NUMBER for limits of the service."""
     known = {field.name: type(getattr(limits, field.name)) for field in fields(limits)}
-    found: dict[str, Any] = {}
-    for text in given:
+    values: dict[str, Any] = {}
+    for text in texts:
         name, _, value = text.partition("=")
         if name not in known:
             raise QueryError(f"no limit {name!r} (there are {listed(known, 30)}){did_you_mean(name, known)}")
         try:
-            found[name] = known[name](value)
+            values[name] = known[name](value)
         except ValueError:
-            found[name] = 0
-        if not 0 < found[name] < 2**62:
+            values[name] = 0
+        if not 0 < values[name] < 2**62:
             raise QueryError(f"the limit {name} is {value!r}; it must be a number above 0")
-    return found
+    return values

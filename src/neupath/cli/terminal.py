@@ -1,385 +1,135 @@
-"""What every command does with a graph and a terminal: load, note, print."""
+"""What all commands share: the program and its errors, the graph to read, options, progress bars and printing."""
 
 import json
-from collections.abc import Iterable, Sequence
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial, wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NoReturn, get_type_hints
 
 import typer
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.progress import (
     BarColumn,
-    DownloadColumn,
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
-    TaskProgressColumn,
+    TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
 from rich.table import Table
 from rich.text import Text
-from rich.tree import Tree
+from typer.core import TyperGroup
 
-from neupath.engine.hits import Hits
-from neupath.errors import QueryError, listed
-from neupath.explain.explanation import CombinedExplanation, Explanation, PathInstance
+from neupath.errors import NeuPathError
 from neupath.graph.hin import HIN
-from neupath.graph.metapath import enumerate_metapaths
-from neupath.graph.schema import Schema
-from neupath.graph.summary import Summary
+from neupath.graph.metapath import MetaPath
 from neupath.io import load
-from neupath.learn.evaluation import Evaluation
-from neupath.learn.inference import Inferred, Suggestion
 from neupath.learn.labels import Protocol
 from neupath.measures import GRAPH_MEASURES, MEASURES
 
-# ---- Progress ------------------------------------------------------------------------------------
-T = TypeVar("T")
+# ---- The program and its errors ------------------------------------------------------------------
+BAD_INPUT, INTERRUPTED = 2, 130
 
 
-class ProgressBars:
-    """Progress bars on a console, gone when the work is done; nothing where the console is not a terminal."""
+class CommandError(Exception):
+    """A command fails with one line and an exit code."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    def over(self, items: Sequence[T], title: str, /) -> Iterable[T]:
-        """Go through items with a bar and the time left."""
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with self._progress(*columns) as progress:
-            yield from progress.track(items, description=title)
-
-    def epochs(self, title: str) -> "EpochBar":
-        """Return a bar for training, to be used with `with`."""
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        return EpochBar(self._progress(*columns), title)
-
-    def counter(self, title: str) -> "CountBar":
-        """Return a bar that is told how many of how many are done, to be used with `with`."""
-        return CountBar(self._progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()), title)
-
-    def download(self) -> "DownloadBar":
-        """Return a bar for downloads, to be used with `with`."""
-        return DownloadBar(self._progress(TextColumn("{task.description}"), BarColumn(), DownloadColumn()))
-
-    def stages(self) -> "StageBar":
-        """Return a bar for work in stages, to be used with `with`."""
-        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-        return StageBar(self._progress(*columns))
-
-    def _progress(self, *columns: ProgressColumn) -> Progress:
-        return Progress(*columns, console=self._console, transient=True, disable=not self._console.is_terminal)
+    def __init__(self, message: str, exit_code: int = BAD_INPUT) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
 
 
-class EpochBar:
-    """A bar over epochs with the errors of the last one."""
+class CommandGroup(TyperGroup):
+    """Commands that report an error of the library in the words of the command that was run."""
 
-    def __init__(self, progress: Progress, title: str) -> None:
-        self._progress = progress
-        self._title = title
-        self._task = progress.add_task(title, total=None)
-
-    def __enter__(self) -> "EpochBar":
-        self._progress.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._progress.stop()
-
-    def __call__(self, epoch: Any, total: int) -> None:
-        told = f"{self._title}: RMSE {epoch.train_rmse:.4f}, validation {epoch.validation_rmse:.4f}"
-        self._progress.update(self._task, completed=epoch.epoch, total=total, description=told)
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except NeuPathError as error:
+            command = self.commands.get(ctx.invoked_subcommand, self)
+            raise CommandError(error.render(partial(spell_parameter, command))) from error
 
 
-class CountBar:
-    """A bar over things that are counted as they are done."""
-
-    def __init__(self, progress: Progress, title: str) -> None:
-        self._progress = progress
-        self._task = progress.add_task(title, total=None)
-
-    def __enter__(self) -> "CountBar":
-        self._progress.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._progress.stop()
-
-    def __call__(self, done: int, total: int) -> None:
-        self._progress.update(self._task, completed=done, total=total)
+def spell_parameter(command: Any, parameter: str) -> str:
+    """Return the flag or argument by which a command takes a parameter, or the parameter's name if it has none."""
+    for option in command.params:
+        if option.name == parameter:
+            return option.opts[0] if option.opts[0].startswith("-") else str(option.metavar).strip("[].")
+    return parameter
 
 
-class DownloadBar:
-    """One bar a file of a download."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._tasks: dict[str, int] = {}
-
-    def __enter__(self) -> "DownloadBar":
-        self._progress.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._progress.stop()
-
-    def __call__(self, name: str, done: int, total: int | None) -> None:
-        if name not in self._tasks:
-            self._tasks[name] = self._progress.add_task(name, total=total or None)
-        self._progress.update(self._tasks[name], completed=done)  # type: ignore[arg-type]
-
-
-class StageBar:
-    """One bar a stage, by the share of it that is done; shown from the first one on."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._bars = DownloadBar(progress)
-        self._shown = False
-
-    def __enter__(self) -> "StageBar":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._shown:
-            self._bars.__exit__(*error)
-
-    def __call__(self, title: str, done: int, total: int | None) -> None:
-        if not self._shown:
-            self._bars.__enter__()
-            self._shown = True
-        self._bars(title, done, total)
-
-
-# ---- Rendering -----------------------------------------------------------------------------------
-_BAR = 10
-_ERRORS = [("rmse", "held-out RMSE"), ("r2", "held-out R²")]
-
-
-def render_hits(hits: Hits, title: str) -> Group:
-    """Show hits as a ranked table with a bar for each score, the longest for the best."""
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    show_names = any(hit.name and hit.name != hit.id for hit in hits)
-    table.add_column("", justify="right", style="dim")
-    if show_names:
-        table.add_column("name", max_width=40, overflow="ellipsis", no_wrap=True)
-    table.add_column("id", style="dim" if show_names else "", overflow="fold")
-    table.add_column("score", justify="right")
-    table.add_column("")
-    best = max(hits.scores, default=0.0)
-    for hit in hits:
-        name = [Text(printable(hit.name or ""))] if show_names else []
-        bar = _bar(hit.score / best if best > 0 else 0.0)
-        table.add_row(str(hit.rank), *name, Text(printable(str(hit.id))), f"{hit.score:.4f}", Text(bar, style="cyan"))
-    return Group(Text(printable(title), style="bold"), table)
-
-
-def _bar(share: float) -> str:
-    eighths = round(share * _BAR * 8)
-    return "█" * (eighths // 8) + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths % 8]
-
-
-def render_explanation(explanation: Explanation) -> Tree:
-    """Show an explanation as a tree: the score, then the paths that make it up."""
-    query, target = printable(explanation.query.label), printable(explanation.target.label)
-    head = Text.assemble(
-        (query, "bold"), " and ", (target, "bold"), f": {explanation.measure} = ",
-        f"{explanation.formula} = " if explanation.formula != f"{explanation.score:.6g}" else "",
-        (f"{explanation.score:.4f}", "bold cyan"),
-    )  # fmt: skip
-    tree = Tree(head)
-    if not explanation.num_instances:
-        tree.add(Text(f"no {explanation.metapath} path joins them", style="dim"))
-    for instance in explanation.instances:
-        tree.add(_render_instance(instance, explanation))
-    if explanation.num_hidden:
-        more = f"and {explanation.num_hidden:,} more, together {explanation.hidden_share:.4f} of the score"
-        tree.add(Text(more, style="dim"))
-    return tree
-
-
-def _render_instance(instance: PathInstance, explanation: Explanation) -> Text:
-    line = Text.assemble((f"{instance.share:.4f}", "cyan"), f"  {_percent(instance.share, explanation.score)}  ")
-    if instance.weight != 1 and float(instance.weight).is_integer():
-        line.append(f"×{instance.weight:.0f} ", style="yellow")
-    named = " " in explanation.metapath  # the canonical path names relations only where types don't decide
-    for position, node in enumerate(instance.nodes):
-        if position:
-            link = instance.links[position - 1]
-            line.append(f" {link} " if named or "|" in link else " — ", style="dim")
-        line.append(printable(node.label))
-    return line
-
-
-def render_combined(combined: CombinedExplanation) -> Group:
-    """Show why a combination scores two nodes as it does: the share of each meta-path, then the paths behind it."""
-    first = combined.parts[0].explanation
-    query, target = printable(first.query.label), printable(first.target.label)
-    head = Text.assemble((query, "bold"), " and ", (target, "bold"), ": ", (f"{combined.score:.4f}", "bold cyan"))
-    trees: list[Text | Tree] = []
-    for part in combined.parts:
-        why = part.explanation
-        told = f"{why.metapath} adds {part.share:.4f}, {_percent(part.share, combined.score).strip()} of the score: "
-        trees += [Text(f"{told}{part.weight:.4g} × {why.measure}", style="bold"), render_explanation(why)]
-    return Group(head, *trees)
-
-
-def render_inferred(found: Inferred, title: str, most: int = 6) -> Group:
-    """Show what labelled pairs mean, how sure that is, and what else they could mean."""
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("meta-path", overflow="fold")
-    for column in ("weight", "9 in 10 resamples"):
-        table.add_column(column, justify="right")
-    table.add_column("")
-    heaviest = max(part.weight for part in found.parts) or 1.0
-    for part in found.parts:
-        between = "-" if part.low is None else f"{part.low:.3f} to {part.high:.3f}"
-        table.add_row(
-            Text(printable(part.metapath)), f"{part.weight:.3f}", between, Text(_bar(part.weight / heaviest), "cyan")
+app = typer.Typer(
+    cls=CommandGroup,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="\n\n".join(
+        (
+            "Find the most similar entities in a typed graph, and see why.",
+            "GRAPH is a built-in name (toy, stdlib), a folder of tables (CSV, TSV or Parquet: one file per relation, "
+            "or nodes + edges), a file of triples, a .mat or GraphML file, or a store ([bold]neupath import[/bold]).",
+            "A meta-path says what makes two entities similar: [bold]movie-actor-movie[/bold] means sharing actors. "
+            "Initials are enough where they are clear (MAM). Where the types don't decide, name the relation and its "
+            "direction: [bold]paper -cites-> paper <-cites- paper[/bold].",
+            "Start with:  [bold]neupath demo[/bold]",
         )
-    lines: list[Text | Table] = [Text(printable(title), style="bold"), Text(f"measure: {found.measure}"), table]
-    style = "green" if found.explains else "yellow"
-    lines.append(Text(found.verdict, style=style))
-    if found.kind == "scores":
-        lines.append(Text(f"on these labels RMSE {found.rmse:.4g}, R² {found.r2:.4f}"))
-    searched = found.searched
-    told = f"searched {searched.tried:,} of {searched.total:,} meta-paths"
-    told += f"; {searched.too_large:,} reach too many nodes" if searched.too_large else ""
-    told += f"; {searched.leading_nowhere:,} lead nowhere from these nodes" if searched.leading_nowhere else ""
-    told += f"; stopped: {searched.stopped}" if searched.stopped else ""
-    lines.append(Text(told, style="dim"))
-    if found.alternatives:
-        lines.append(Text("these labels cannot tell it from:", style="bold"))
-        lines += [Text(f"  {printable(str(other))}") for other in found.alternatives[:most]]
-        left = len(found.alternatives) - most
-        lines += [Text(f"  and {left:,} more", style="dim")] if left > 0 else []
-    return Group(*lines)
-
-
-def render_suggestions(suggestions: Sequence[Suggestion]) -> Group:
-    """Show pairs worth labelling, and between what the explanations put their score."""
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for column in ("query", "target"):
-        table.add_column(column, overflow="fold")
-    table.add_column("explanations say", justify="right")
-    for pair in suggestions:
-        table.add_row(
-            *(Text(printable(label)) for label in pair.labels), f"{min(pair.scores):.3f} to {max(pair.scores):.3f}"
-        )
-    return Group(Text("a label for one of these would tell most:", style="bold"), table)
-
-
-def render_comparison(rows: Sequence[dict[str, Any]]) -> Table:
-    """Show models side by side by their held-out error."""
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("model")
-    shown = [("auc", "held-out AUC")] if any(row["auc"] is not None for row in rows) else _ERRORS
-    for _, column in (*shown, ("", "seconds")):
-        table.add_column(column, justify="right")
-    for row in rows:
-        if row["reason"]:
-            table.add_row(row["model"], *("-" for _ in shown), Text(f"left out: {row['reason']}", style="dim"))
-        else:
-            table.add_row(row["model"], *(f"{row[key]:.4f}" for key, _ in shown), f"{row['seconds']:.1f}")
-    return table
-
-
-def render_looks(looks: Sequence[Any], title: str) -> Tree:
-    """Show the paths a model looked at, each with its share of the model's attention."""
-    tree = Tree(Text(printable(title), style="bold"))
-    for look in looks:
-        line = Text.assemble((f"{100 * look.weight:5.1f} %", "cyan"), "  ")
-        line.append("", style="" if look.from_query else "dim")
-        for position, node in enumerate(look.nodes):
-            line.append(f" {look.links[position - 1]} " if position else "", style="dim")
-            line.append(printable(node.name or str(node.id)), style="" if look.from_query else "dim")
-        tree.add(line)
-    tree.add(Text("bright: paths from the query; dim: what the model sees of the target itself", style="dim"))
-    return tree
-
-
-def _percent(part: float, whole: float) -> str:
-    return f"{100 * part / whole:5.1f} %" if whole else "    - %"
-
-
-def render_description(description: Summary, title: str) -> Group:
-    """Show a graph's types, relations and candidate meta-paths."""
-    types = Table(box=None, padding=(0, 2, 0, 0))
-    for column, justify in (
-        ("node type", "left"),
-        ("nodes", "right"),
-        ("isolated", "right"),
-        ("known of each", "left"),
-    ):
-        types.add_column(column, justify=justify)  # type: ignore[arg-type]
-    for kind in description.node_types:
-        known = ", ".join(["id", *(["name"] if kind.named else []), *kind.attributes])
-        types.add_row(Text(kind.node_type), f"{kind.nodes:,}", f"{kind.isolated:,}", Text(printable(known)))
-    relations = Table(box=None, padding=(0, 2, 0, 0))
-    relations.add_column("relation")
-    for column in ("edges", "a source has", "at most", "a target has", "at most"):
-        relations.add_column(column, justify="right")
-    for r in description.relations:
-        name = f"{r.source} -{r.name}{'->' if r.directed else '-'} {r.target}"
-        name += f" (weight {r.weight:,.6g})" if r.weight != r.edges else ""
-        relations.add_row(
-            Text(printable(name)), f"{r.edges:,}", f"{r.source_degree_mean:.1f}", f"{r.source_degree_max:,}",
-            f"{r.target_degree_mean:.1f}", f"{r.target_degree_max:,}",
-        )  # fmt: skip
-    paths = Table(box=None, padding=(0, 2, 0, 0))
-    paths.add_column("to search for")
-    paths.add_column("symmetric meta-paths, shortest first")
-    for node_type, found in description.metapaths.items():
-        paths.add_row(Text(node_type), Text("\n".join(found)))
-    notes = [Text(f"note: {printable(note)}", style="yellow") for note in description.notes]
-    return Group(Text(printable(title), style="bold"), types, "", relations, "", paths, *notes)
-
-
-def render_evaluation(evaluation: Evaluation, title: str) -> Group:
-    """Show how near a scorer comes to an exact measure."""
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("metric")
-    table.add_column("value", justify="right")
-    for name, value in evaluation.to_dict().items():
-        if isinstance(value, float):
-            table.add_row(name, f"{value:.4f}" if name != "seconds_per_query" else f"{value:.6f}")
-        elif name not in ("metapath", "protocol"):
-            table.add_row(name, "-" if value is None else str(value))
-    return Group(Text(printable(title), style="bold"), table)
-
-
-def render_shares(shares: Sequence[tuple[str, float]], title: str, most: int = 10) -> Group:
-    """Return shares of 1 as a histogram, one row each."""
-    table = Table(show_header=True, header_style="bold", box=None, pad_edge=False)
-    table.add_column("meta-path")
-    table.add_column("share", justify="right")
-    table.add_column("")
-    for text, share in shares[:most]:
-        table.add_row(printable(text), f"{share:.3f}", "█" * max(1, round(40 * share)))
-    left = sum(share for _, share in shares[most:])
-    if left > 0:
-        table.add_row(f"{len(shares) - most:,} more", f"{left:.3f}", "")
-    return Group(Text(printable(title), style="bold"), table)
-
-
-def printable(text: str) -> str:
-    """Replace characters that would move the cursor or ring the bell."""
-    return "".join(character if character.isprintable() else "�" for character in text)
-
-
-# ---- The options that several commands share -----------------------------------------------------
-Graph = Annotated[
-    str,
-    typer.Argument(
-        metavar="GRAPH",
-        help="A built-in name, a folder of tables, a file of triples, a .mat or GraphML file, or a store.",
     ),
-]
+)
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        from neupath import __version__
+
+        print(f"neupath {__version__}")
+        raise typer.Exit
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command. An error that the user can mend is one line and exit code 2."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's threads leave the cores to others while they wait
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show a character still shows the rest
+    try:
+        code = app(args=None if arguments is None else list(arguments), prog_name="neupath", standalone_mode=False)
+        sys.stdout.flush()
+    except CommandError as error:
+        _fail(str(error), error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        _fail("interrupted", INTERRUPTED)
+    except BrokenPipeError:  # the reader of the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:
+        _fail(f"cannot write the output: {error.strerror or error}", 1)
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # only errors of the command-line parser have it
+            raise
+        _fail(f"{error.format_message()} (neupath --help teaches)", BAD_INPUT)
+    if code == INTERRUPTED:  # the command-line parser turns Ctrl-C into an exit code
+        _fail("interrupted", INTERRUPTED)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    print(f"error: {printable(message)}", file=sys.stderr)
+    sys.exit(code)
+
+
+# ---- Options that several commands share ---------------------------------------------------------
 MetaPathOption = Annotated[
     str | None, typer.Option("--metapath", "-p", help="The meta-path, such as movie-actor-movie or MAM.")
 ]
-Measure = Annotated[str, typer.Option("--measure", "-m", help=f"One of {', '.join(MEASURES)}.")]
-AnyMeasure = Annotated[
+MeasureOption = Annotated[str, typer.Option("--measure", "-m", help=f"One of {', '.join(MEASURES)}.")]
+AnyMeasureOption = Annotated[
     str | None,
     typer.Option(
         "--measure",
@@ -388,76 +138,143 @@ AnyMeasure = Annotated[
         show_default="pathsim",
     ),
 ]
-TypeOption = Annotated[
-    str | None,
-    typer.Option("--node-type", help="The type of QUERY, for a measure without --metapath; found where it is clear."),
-]
-Model = Annotated[
+ModelOption = Annotated[
     Path | None, typer.Option("--model", help="A folder with a saved model or measure, instead of --metapath.")
 ]
-ConfigFile = Annotated[
-    Path | None, typer.Option("--config", help="A graph.toml for what cannot be detected: columns, types, relations.")
+ProtocolOption = Annotated[
+    Protocol, typer.Option("--protocol", help="Labels per query: strict (5 best, 5 random) or paper (the 10 best).")
 ]
-DuplicatesOption = Annotated[
-    str | None, typer.Option("--duplicates", help="Parallel edges: count (each is a path), drop, or error.")
-]
-AsOf = Annotated[int | None, typer.Option("--as-of", help="An earlier version of a store; the last one by default.")]
-Data = Annotated[
+DeviceOption = Annotated[str | None, typer.Option("--device", help="cpu or cuda; by default CUDA if there is one.")]
+DataOption = Annotated[
     Path | None, typer.Option("--data", envvar="NEUPATH_DATA", help="A folder in which GRAPH may be named.")
 ]
-ProtocolOption = Annotated[
-    Protocol, typer.Option("--protocol", help="Labels: strict (5 best, 5 random a query) or paper (the 10 best).")
+AsOfOption = Annotated[
+    int | None, typer.Option("--as-of", help="An earlier version of a store; by default the last one.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-# ---- What every command does with a graph and a terminal -----------------------------------------
-out = Console()
-err = Console(stderr=True)
+# ---- The graph to read ---------------------------------------------------------------------------
+@dataclass(frozen=True)
+class GraphSource:
+    """GRAPH, and the options that say how to read it."""
+
+    graph: Annotated[
+        str,
+        typer.Argument(
+            metavar="GRAPH",
+            help="A built-in name, a folder of tables, a file of triples, a .mat or GraphML file, or a store.",
+        ),
+    ]
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", help="A graph.toml for what cannot be detected: columns, types, relations."),
+    ] = None
+    duplicates: Annotated[
+        str | None, typer.Option("--duplicates", help="Parallel edges: count (each is a path), drop, or error.")
+    ] = None
+    data: DataOption = None
+
+    def load(self, as_of: int | None = None) -> HIN:
+        """Read the graph, with progress bars."""
+        with ProgressBars() as bars:
+            return load(self.graph, **self.options(), as_of=as_of, progress=bars)
+
+    def options(self) -> dict[str, Any]:
+        """Return how to read the graph, as the library's parameters."""
+        return {"config": self.config, "duplicates": self.duplicates, "data": self.data}
 
 
-class CommandError(Exception):
-    """An error of the library, rendered for the command line."""
+def reads_graph(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace the parameter `source` of a command by GRAPH and the options that say how to read it."""
+    hints, source_hints = (get_type_hints(of, include_extras=True) for of in (command, GraphSource))
+    own = [parameter for name, parameter in signature(command).parameters.items() if name != "source"]
+    graph, *options = signature(GraphSource).parameters.values()
+    parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in (graph, *own, *options)]
+
+    @wraps(command)
+    def run(**arguments: Any) -> None:
+        source = GraphSource(**{name: arguments.pop(name) for name in source_hints})
+        command(source=source, **arguments)
+
+    run.__annotations__ = {name: hint for name, hint in (source_hints | hints).items() if name != "source"}
+    run.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
+    return run
 
 
-class StoppedError(Exception):
-    """The user stopped a command, which says what it leaves behind."""
+# ---- Progress bars -------------------------------------------------------------------------------
+class ProgressBars:
+    """One bar per stage on standard error, removed when the work is done; none if that is not a terminal.
+
+    Parameters
+    ----------
+    amount
+        The column that says how much is done.
+    """
+
+    def __init__(self, amount: ProgressColumn | None = None) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), amount or MofNCompleteColumn(), TimeRemainingColumn())
+        self._progress = Progress(*columns, console=stderr, transient=True, disable=not stderr.is_terminal)
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> "ProgressBars":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._progress.stop()
+
+    def __call__(self, stage: str, done: int, total: int | None, title: str | None = None) -> None:
+        if stage not in self._tasks:
+            self._progress.start()  # not before: work without stages shows nothing
+            self._tasks[stage] = self._progress.add_task(stage, total=total)
+        self._progress.update(self._tasks[stage], completed=done, total=total, description=title or stage)
+
+    def show_epoch(self, epoch: Any, total: int) -> None:
+        """Show the errors of an epoch of training."""
+        title = f"training: RMSE {epoch.train_rmse:.4f}, validation {epoch.validation_rmse:.4f}"
+        self("training", epoch.epoch, total, title)
 
 
-def load_graph(
-    graph: str,
-    config: Path | None = None,
-    duplicates: str | None = None,
-    data: Path | None = None,
-    as_of: int | None = None,
-) -> HIN:
-    """Read the graph a command was given, with progress on the terminal."""
-    choice: Any = duplicates
-    with ProgressBars(err).stages() as progress:
-        return load(graph, config=config, duplicates=choice, data=data, as_of=as_of, progress=progress)
-
-
-def required_path(schema: Schema, path: str | None) -> str:
-    """Return the meta-path a command was given, or say which ones there are."""
-    if path is not None:
-        return path
-    some = [next(enumerate_metapaths(schema, t, 2)) for t in schema.node_types if schema.neighbours(t)]
-    raise QueryError(
-        f"no meta-path is given; say what makes two nodes similar with --metapath, such as {listed(map(str, some), 4)}"
-    )
-
-
-def note_relations(told: list[str]) -> None:
-    """Say which steps of a meta-path follow several relations."""
-    for line in told:
-        note(line)
+# ---- Printing ------------------------------------------------------------------------------------
+stdout = Console()
+stderr = Console(stderr=True)
 
 
 def note(text: str) -> None:
-    """Say something beside the result, on standard error."""
-    err.print(f"note: {printable(text)}", style="dim", highlight=False, markup=False, soft_wrap=True)
+    """Print a remark beside the result, on standard error."""
+    stderr.print(f"note: {printable(text)}", style="dim", highlight=False, markup=False, soft_wrap=True)
+
+
+def note_relations(metapath: MetaPath | None) -> None:
+    """Print a note for each step of a meta-path that follows several relations."""
+    for line in () if metapath is None else metapath.all_relations_steps():
+        note(line)
 
 
 def print_json(content: object) -> None:
     """Print a result as one line of JSON."""
     print(json.dumps(content, ensure_ascii=False))
+
+
+def plain_table(*columns: str) -> Table:
+    """Return a table without lines; a title that begins with ">" aligns its column to the right."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for title in columns:
+        table.add_column(title.removeprefix(">"), justify="right" if title.startswith(">") else "left")
+    return table
+
+
+def titled(title: str, *parts: RenderableType) -> Group:
+    """Put a title over what is shown."""
+    return Group(Text(printable(title), style="bold"), *parts)
+
+
+def bar(share: float, width: int = 10) -> Text:
+    """Return a bar of up to `width` characters."""
+    eighths = round(share * width * 8)
+    return Text("█" * (eighths // 8) + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths % 8], style="cyan")
+
+
+def printable(text: str) -> str:
+    """Replace characters that would move the cursor or ring the bell."""
+    return "".join(character if character.isprintable() else "�" for character in text)

@@ -24,8 +24,7 @@ from neupath.learn.reproduce.runs import (
     plan_comparison,
     plan_paths,
 )
-from tests.cli.test_search_commands import Run as Shell
-from tests.cli.test_search_commands import run  # noqa: F401
+from tests.command_line import Run as Shell
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +163,7 @@ def test_a_share_of_the_queries_is_all_that_is_learned_from() -> None:
         (["rmse", "--data", "nowhere"], "nowhere is no folder"),
     ],
 )
-def test_bad_input(run: Shell, arguments: list[str], sentence: str, tmp_path: Path, monkeypatch) -> None:  # noqa: F811
+def test_bad_input(run: Shell, arguments: list[str], sentence: str, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.delenv("NEUPATH_DATA", raising=False)
     found = run("reproduce", *arguments, "--out", str(tmp_path / "out"))
     assert found.code == 2
@@ -183,12 +182,12 @@ def test_results_of_another_scale_are_not_mixed_in(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "asked", [["--architectures", "pathsim, gcn"], ["--architectures", "pathsim", "--architectures", "gcn"]]
 )
-def test_models_by_name(run: Shell, tmp_path: Path, asked: list[str]) -> None:  # noqa: F811
+def test_models_by_name(run: Shell, tmp_path: Path, asked: list[str]) -> None:
     found = run("reproduce", "runtime", "--quick", *asked, "--out", str(tmp_path), "--json")
     assert json.loads(found.out)["runs"] == 2
 
 
-def test_the_command_tells_what_it_wrote(run: Shell, tmp_path: Path) -> None:  # noqa: F811
+def test_the_command_tells_what_it_wrote(run: Shell, tmp_path: Path) -> None:
     found = run("reproduce", "chance", "--quick", "--out", str(tmp_path), "--json")
     assert json.loads(found.out)["runs"] == 12
     told = run("reproduce", "chance", "--quick", "--out", str(tmp_path)).out

@@ -1,0 +1,77 @@
+"""What all commands share: errors in the words of the command, and help that teaches."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import neupath
+from neupath.cli import app
+from neupath.cli.terminal import spell_parameter
+from tests.command_line import Run
+
+
+def commands(group: Any) -> Iterator[Any]:
+    for command in group.commands.values():
+        yield command
+        if hasattr(command, "commands"):
+            yield from commands(command)
+
+
+COMMANDS = {command.name: command for command in commands(typer.main.get_command(app))}
+
+
+@pytest.mark.parametrize(
+    ("command", "parameter", "spelling"),
+    [
+        ("search", "metapath", "--metapath"),
+        ("search", "node_type", "--node-type"),
+        ("search", "k", "-k"),
+        ("search", "graph", "GRAPH"),
+        ("search", "query", "QUERY"),
+        ("paths", "node_type", "NODE_TYPE"),
+        ("reproduce", "parts", "PART"),
+        ("get", "to", "--to"),
+        ("info", "metapath", "metapath"),
+    ],
+)
+def test_parameters_are_spelled_as_the_command_takes_them(command: str, parameter: str, spelling: str) -> None:
+    assert spell_parameter(COMMANDS[command], parameter) == spelling
+
+
+def test_errors_of_the_library_name_flags(run: Run) -> None:
+    assert run("search", "toy", "Mike", "-p", "APA", "-k", 0).err == "error: -k is 0; ask for at least 1 hit\n"
+
+
+def test_no_room_below_spells_a_flag() -> None:
+    root = Path(neupath.__file__).parent
+    for source in root.rglob("*.py"):
+        if source.parent != root / "cli":
+            messages = re.findall(r"(?:Error|_error)\((.*?)\n", source.read_text(encoding="utf-8"))
+            assert not [message for message in messages if re.search(r"\s--[a-z]", message)], source
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_fits_into_80_columns(name: str) -> None:
+    for line in (COMMANDS[name].help or "").splitlines()[1:]:
+        assert len(line) <= 78, line
+
+
+def examples() -> list[str]:
+    return [
+        line.strip().removeprefix("Example:").strip()
+        for command in COMMANDS.values()
+        for line in (command.help or "").splitlines()
+        if re.match(r"\s*(Example:)?\s*neupath ", line)
+    ]
+
+
+@pytest.mark.parametrize("example", examples())
+def test_examples_of_the_help_are_commands(example: str) -> None:
+    _, name, *arguments = shlex.split(example)
+    with COMMANDS[name].make_context(name, arguments) as context:
+        assert context.params
