@@ -102,9 +102,9 @@ def test_like_rows_are_one_label() -> None:
 
 
 def test_rows_of_one_hash_that_differ_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    from neupath.engine import index_kernels as row_kernels
+    from neupath.engine import index_kernels as kernels
 
-    monkeypatch.setattr(row_kernels, "hash_rows", lambda indptr, *_: np.zeros(len(indptr) - 1, dtype=np.uint64))
+    monkeypatch.setattr(kernels, "hash_rows", lambda indptr, *_: np.zeros(len(indptr) - 1, dtype=np.uint64))
     factors = symmetric_factors(matrix("counts", 1))
     assert by_index(factors, Normalisation.DICE, 5, 1) == expected(factors, Normalisation.DICE, 5)
 

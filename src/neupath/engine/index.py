@@ -1,9 +1,9 @@
-"""Index: a normalised product arranged for search, with like rows together and targets ordered by their norm.
+"""Inverted index of a product for many queries: equal rows are grouped, and targets are ordered by their norm.
 
-Rows of a half-path matrix repeat: authors with papers at the same venues, movies with the same cast. Like targets have
-like scores, so they are one label with several members, and like queries share one answer. Labels ascend by norm, and
-postings list the labels of each middle node in order: the labels that can still reach the K-th score are a stretch of
-them (Cauchy-Schwarz), found by binary search.
+Rows of a half-path matrix repeat: authors with papers at the same venues, movies with the same cast. Equal targets have
+equal scores, so they form one label with several members, and equal queries form one group with one answer. Labels
+ascend by norm, and the postings of a middle node list its labels in order. So the labels that can still reach the k-th
+score are a stretch of the postings (Cauchy-Schwarz), found by binary search.
 """
 
 from dataclasses import dataclass
@@ -23,18 +23,18 @@ _indexing = RLock()
 
 @dataclass(frozen=True)
 class Index:
-    """See the module. Arrays by query row: `group_of`; by group: `left`, `left_norms`; by label: the others."""
+    """See the module. `group_of` is by query row, `left` and `left_norms` by group, the other arrays by label."""
 
     group_of: Ints
-    left: tuple[Any, ...]  # (indptr, indices, data), a row for each group of queries
+    left: tuple[Any, ...]  # (indptr, indices, data), one row per group
     left_norms: Floats
-    postings: tuple[Any, ...]  # (starts, labels, values), a stretch for each middle; no values: all are 1
+    postings: tuple[Any, ...]  # (starts, labels, values), one stretch per middle node; no values: all are 1
     norms: Floats
     first_rows: Ints
     members: tuple[Ints, Ints]  # (starts, rows)
-    label_of: NDArray[np.int32]  # the label of each target row, -1 where nothing leads to it
+    label_of: NDArray[np.int32]  # of each target row; -1 where no path leads to it
     widest: int
-    """The most entries that a row of a group of queries has."""
+    """The most entries of a row of `left`."""
 
     @property
     def num_labels(self) -> int:
@@ -42,16 +42,16 @@ class Index:
 
     @property
     def repeats(self) -> bool:
-        """Whether most queries are like another one."""
+        """Whether most queries are equal to another one."""
         return 3 * len(self.left_norms) < len(self.group_of)
 
     def targets(self, wanted: int) -> tuple[Any, ...]:
-        """Return what the kernel asks of targets: norms, first rows, numbers of rows, labels, how many are wanted."""
+        """Return what the kernel needs of targets: norms, first rows, numbers of rows, labels, number wanted."""
         return self.norms, self.first_rows, self.counts, self.label_of, wanted
 
     @cached_property
     def counts(self) -> Ints:
-        """How many rows each label stands for."""
+        """The number of rows of each label."""
         return np.diff(self.members[0])
 
 
@@ -60,20 +60,20 @@ def index_of(factors: Factors) -> Index:
     with _indexing:
         if factors.index is None:
             factors.index = build_index(factors)
-        found: Index = factors.index
-        return found
+        index: Index = factors.index
+        return index
 
 
 def build_index(factors: Factors) -> Index:
-    """Arrange the factors of a product for search."""
-    mirrored = factors.right_norms is factors.left_norms
-    targets = factors.left if mirrored else factors.right.T.tocsr()
-    if not mirrored:
+    """Build the index of a product."""
+    is_symmetric = factors.right_norms is factors.left_norms
+    targets = factors.left if is_symmetric else factors.right.T.tocsr()
+    if not is_symmetric:
         targets.sort_indices()
     query_groups, query_first = _group(factors.left)
-    target_groups, target_first = (query_groups, query_first) if mirrored else _group(targets)
+    target_groups, target_first = (query_groups, query_first) if is_symmetric else _group(targets)
     order = np.lexsort((target_first, factors.right_norms[target_first]))
-    label_of_group = np.full(len(order) + 1, -1, dtype=np.int32)  # the last entry, at -1, is that of rows in no group
+    label_of_group = np.full(len(order) + 1, -1, dtype=np.int32)  # the last entry, at -1, is for rows in no group
     label_of_group[order] = np.arange(len(order), dtype=np.int32)
     label_of = label_of_group[target_groups]
     return Index(
@@ -90,13 +90,13 @@ def build_index(factors: Factors) -> Index:
 
 
 def _group(matrix: Csr) -> tuple[Ints, Ints]:
-    """Return a number for each row, the same for like rows and -1 for empty ones, and the first row of each number."""
-    from neupath.engine import index_kernels as row_kernels
+    """Return a group for each row, the same for equal rows and -1 for empty ones, and the first row of each group."""
+    from neupath.engine import index_kernels as kernels
 
     arrays = matrix.indptr, matrix.indices, matrix.data
-    hashes = row_kernels.hash_rows(*arrays)
+    hashes = kernels.hash_rows(*arrays)
     order = np.argsort(hashes, kind="stable")
-    groups, first = row_kernels.group_rows(*arrays, order, hashes)
+    groups, first = kernels.group_rows(*arrays, order, hashes)
     return groups, first
 
 
@@ -106,10 +106,10 @@ def _rows(matrix: Csr, rows: Ints) -> tuple[Any, ...]:
 
 
 def _postings(targets: Csr, rows: Ints) -> tuple[Any, ...]:
-    """Return the postings, their values as small as they can be without losing a digit."""
-    from neupath.engine import index_kernels as row_kernels
+    """Return the postings, with values in single precision where that loses no digit."""
+    from neupath.engine import index_kernels as kernels
 
-    starts, labels, values = row_kernels.transpose_rows(
+    starts, labels, values = kernels.transpose_rows(
         targets.indptr, targets.indices, targets.data, rows, targets.shape[1]
     )
     if (values == 1.0).all():

@@ -1,4 +1,7 @@
-"""Numba kernels from groups of like rows back to rows: the best targets of each query, and all that reach a score."""
+"""Numba kernels of the index: building it, ranking groups of equal queries, and expanding groups to rows.
+
+Sums run in the order of the query's row, as in `product_kernels`, so scores are equal to the bit.
+"""
 
 import numpy as np
 
@@ -12,15 +15,15 @@ _mix64 = compiled(mix64)
 
 @compiled
 def hash_rows(indptr, indices, data):
-    """Return 64 bits for each row, equal where its entries are."""
-    found = np.empty(len(indptr) - 1, dtype=np.uint64)
-    for r in range(len(found)):
+    """Return a 64-bit hash of each row."""
+    hashes = np.empty(len(indptr) - 1, dtype=np.uint64)
+    for r in range(len(hashes)):
         value = np.uint64(0x9E3779B97F4A7C15)
         for i in range(indptr[r], indptr[r + 1]):
             value = _mix64(value ^ np.uint64(indices[i]))
             value = _mix64(value + np.uint64(np.int64(min(data[i], 1e12) * 1048576.0)))
-        found[r] = value
-    return found
+        hashes[r] = value
+    return hashes
 
 
 @compiled
@@ -37,10 +40,10 @@ def _same_rows(indptr, indices, data, row, other):
 
 @compiled
 def group_rows(indptr, indices, data, order, hashes):
-    """Number rows so that rows with the same entries, verified one by one, have one number; -1 for empty rows.
+    """Return the group of each row, the same for rows with equal entries and -1 for empty ones, and its first row.
 
-    `order` sorts rows by hash, those of one hash by place. Returns the numbers and the first row of each group. Should
-    different rows have one hash, a row is compared with the last one only: some groups may then be cut in two.
+    `order` sorts rows by hash, and those of one hash by place. A row is compared with the one before it only, so
+    different rows of one hash may cut a group in two.
     """
     groups = np.full(len(indptr) - 1, -1, dtype=np.int64)
     first = np.empty(len(order), dtype=np.int64)
@@ -68,7 +71,7 @@ def transpose_rows(indptr, indices, data, rows, width):
     for column in range(width):
         starts[column + 1] += starts[column]
     fill = starts[:-1].copy()
-    labels = np.empty(starts[-1], dtype=np.uint32)  # without a sign, no index is asked whether it counts from the end
+    labels = np.empty(starts[-1], dtype=np.uint32)  # unsigned, so that indexing needs no check for negative values
     values = np.empty(starts[-1])
     for label in range(len(rows)):
         for i in range(indptr[rows[label]], indptr[rows[label] + 1]):
@@ -79,15 +82,14 @@ def transpose_rows(indptr, indices, data, rows, width):
     return starts, labels, values
 
 
-# ---- Numba kernels of the index ------------------------------------------------------------------
-# Sums run in the order of the query's row, as in the kernels without an index, so that scores are the same to the bit.
+# ---- Ranking groups ------------------------------------------------------------------------------
 _NONE, _DICE, _COSINE = int(Normalisation.NONE), int(Normalisation.DICE), int(Normalisation.COSINE)
 _SLACK = 1e-9
-"""How far bounds are widened against rounding."""
+"""The share by which bounds are widened against rounding."""
 _STRIDE = 64
 _TRIES = 32
 _SCAN = 8
-"""Labels that are looked at in turn in the time that listing one takes."""
+"""Labels that can be scanned in the time that listing one takes."""
 _LIGHT = 2048
 """Additions below which a query is not worth the binary searches of a band."""
 
@@ -112,7 +114,7 @@ def _scatter(labels, values, weight, sums):
 
 @compiled
 def _scatter_touched(labels, values, weight, sums, touched, count):
-    """Add a stretch of postings to the sums, listing the labels met for the first time; return how many are listed."""
+    """Add a stretch of postings to the sums and list the labels that are new; return how many are listed."""
     ones = len(values) == 0
     for j in range(len(labels)):
         label = labels[j]
@@ -127,9 +129,9 @@ def _scatter_touched(labels, values, weight, sums, touched, count):
 
 @compiled
 def _likely(normalisation, dx, norms, low, high, reach):
-    """Return the stretch of labels within [low, high) to look at first: scores are highest where norms are alike.
+    """Return the stretch of labels within [low, high) to scan first: scores are highest where norms are similar.
 
-    Looking elsewhere first, as norms ascend, each label would be better than the last.
+    In ascending order of norms, each label would beat the last, and all would be offered.
     """
     middle = high
     if normalisation == _DICE:
@@ -140,10 +142,10 @@ def _likely(normalisation, dx, norms, low, high, reach):
 
 @compiled
 def _offer_group(best, held, score, label, targets):
-    """Offer a group of like targets to the list of the best; `held` is its length, and how many targets are in it.
+    """Offer a group of equal targets to the list of the best; `held` is (groups, targets) in the list.
 
-    Groups that rank behind enough targets leave: those with a lower score than all of these, since of equal scores any
-    row may come first. A list that is full keeps the groups whose first rows rank best, and each has one such row.
+    Groups leave when enough targets have a higher score; at equal scores, any row may come first. A full list keeps the
+    groups whose first rows rank best, and each group has one such row.
     """
     scores, rows = best
     _, ties, counts, label_of, wanted = targets
@@ -165,10 +167,10 @@ def _offer_group(best, held, score, label, targets):
 
 @compiled
 def _scan(sums, listed, low, high, targets, normalisation, dx, best, held):
-    """Offer every label of a stretch to the list of the best, and set its sum back to 0; return what is held now.
+    """Offer every label of a stretch to the list of the best, and reset its sum to 0; return (groups, targets) held.
 
-    Once there are enough, a sum must reach a + b·norm to matter (b·√norm for the cosine). That is asked of a
-    stride of labels at once, without a branch, and few strides have one that does.
+    Once the list is full, a sum must reach a + b·norm to matter (b·√norm for the cosine). A stride of labels is checked
+    at once, without a branch, and few strides have a label that does.
     """
     norms, wanted = targets[0], targets[4]
     label = low
@@ -199,7 +201,7 @@ def _scan(sums, listed, low, high, targets, normalisation, dx, best, held):
                 y = np.int64(listed[i])
                 score = normalised(normalisation, some[y], dx, own[y])
                 held = _offer_group(best, held, score, label + y, targets)
-        some[:] = 0.0  # while they are at hand
+        some[:] = 0.0  # while they are in the cache
         label = end
     return held
 
@@ -218,8 +220,8 @@ def least_line(normalisation, least, dx):
 def add_up(row, postings, low, high, num_labels, work, state):
     """Add up the products of a row with the labels in [low, high); return how many are listed, or -1 for no list.
 
-    Where many labels are met, all are to be looked at in turn, and the inner loop only adds; where few are, they are
-    listed. `work` is how many additions the whole row takes.
+    Where a row meets few labels, they are listed. Where it meets many, the inner loop only adds, and all labels are
+    scanned afterwards. `work` is the number of additions of the whole row.
     """
     middles, weights = row
     starts, labels, values = postings
@@ -244,9 +246,9 @@ def add_up(row, postings, low, high, num_labels, work, state):
 
 @compiled
 def _search_stretch(row, postings, targets, normalisation, dx, low, high, work, state, best, held):
-    """Offer the targets with labels in [low, high) to the list of the best; return its length and how many are in it.
+    """Offer the labels in [low, high) to the list of the best; return (groups, targets) held.
 
-    `row`: the middles of a query and their weights. `state`: sums (zeros), touched, and where postings begin and end.
+    `row`: the middle nodes of a query and their weights. `state`: sums (zeros), touched, begins and ends of postings.
     """
     sums, touched = state[0], state[1]
     norms, wanted = targets[0], targets[4]
@@ -272,7 +274,7 @@ def _search_stretch(row, postings, targets, normalisation, dx, low, high, work, 
 
 @compiled
 def count_work(middles, starts):
-    """Return how many additions a row takes."""
+    """Return the number of additions of a row."""
     work = 0
     for i in range(len(middles)):
         work += starts[middles[i] + 1] - starts[middles[i]]
@@ -296,12 +298,12 @@ def band(normalisation, least, dx, norms):
 
 @compiled
 def rank_groups(left, left_norms, postings, targets, normalisation, prune, groups, state, best_rows, best_scores):
-    """Write the best labels of each group of like queries, each as its first row; return how many each has.
+    """Write the best labels of each group of equal queries, each as its first row; return how many each has.
 
-    `left`: (indptr, indices, data) of the groups. `postings`: (starts, labels, values) by middle. `targets`: by label
-    the norms, ascending, the first row and the number of rows; the label of each row; how many rows are wanted.
-    `state`: sums, which are 0 before and after, and room to list labels and stretches of postings. `best_rows`,
-    `best_scores`: (groups, rows wanted), best first, ties by row.
+    `left`: (indptr, indices, data) of the groups. `postings`: (starts, labels, values) by middle node. `targets`: by
+    label the norms, ascending, the first row and the number of rows; the label of each row; the number of rows wanted.
+    `state`: sums, which are 0 before and after, and space for a list of labels and for begins and ends of postings.
+    `best_rows`, `best_scores`: (groups, rows wanted), best first, ties by row.
     """
     indptr, indices, data = left
     starts, norms, wanted = postings[0], targets[0], targets[4]
@@ -316,7 +318,7 @@ def rank_groups(left, left_norms, postings, targets, normalisation, prune, group
         dx, best = left_norms[g], (best_scores[q], best_rows[q])
         work = count_work(row[0], starts)
         low, high = 0, num_labels
-        pays = tried < _TRIES or 2 * paid > tried or q % _TRIES == 0  # where pruning does not pay it is rarely tried
+        pays = tried < _TRIES or 2 * paid > tried or q % _TRIES == 0  # rarely tried where it has not paid
         if prune and pays and normalisation != _COSINE and work > _LIGHT and num_labels > 16 * wanted:
             tried += 1
             low, high = _likely(normalisation, dx, norms, 0, num_labels, max(4 * wanted, num_labels // 64))
@@ -338,7 +340,7 @@ def rank_groups(left, left_norms, postings, targets, normalisation, prune, group
 
 @compiled
 def scatter_only(left, postings, num_labels, groups):
-    """Add up the products of some groups and do nothing with them: the most any kernel of this kind can reach."""
+    """Add up the products of some groups and do nothing else: the upper bound of any such kernel, for benchmarks."""
     indptr, indices, data = left
     starts, labels, values = postings
     sums = np.zeros(num_labels)
@@ -351,18 +353,15 @@ def scatter_only(left, postings, num_labels, groups):
     return total
 
 
-# ---- Numba kernels from groups of like rows back to rows -----------------------------------------
-_COSINE_ = int(Normalisation.COSINE)
-
-
+# ---- From groups to rows -------------------------------------------------------------------------
 @compiled
 def expand_groups(  # noqa: PLR0912
-    group_of_query, group_rows_found, group_scores, group_sizes, label_of, members, skipped, k, rows, scores, sizes
+    group_of_query, best_rows, best_scores, best_sizes, label_of, members, skipped, k, rows, scores, sizes
 ):
     """Turn the best groups of targets into the best targets of each query, leaving out the skipped one.
 
-    `group_of_query`: (q,) rows of the group results, -1 for a query that has none. `members`: (starts, rows) by label;
-    those of one label ascend.
+    `group_of_query`: (q,) positions in the results of groups, -1 for none. `members`: (starts, rows) by label, with the
+    rows of a label ascending.
     """
     starts, member_rows = members
     for q in range(len(group_of_query)):
@@ -371,16 +370,16 @@ def expand_groups(  # noqa: PLR0912
         if g < 0:
             continue
         at = 0
-        while at < group_sizes[g]:
-            score = group_scores[g, at]
-            label = label_of[group_rows_found[g, at]]
+        while at < best_sizes[g]:
+            score = best_scores[g, at]
+            label = label_of[best_rows[g, at]]
             after = at + 1
             alone = starts[label + 1] == starts[label] + 1
-            while after < group_sizes[g] and group_scores[g, after] == score:
-                other = label_of[group_rows_found[g, after]]
+            while after < best_sizes[g] and best_scores[g, after] == score:
+                other = label_of[best_rows[g, after]]
                 alone = alone and starts[other + 1] == starts[other] + 1
                 after += 1
-            if alone:  # single rows are in order as they are
+            if alone:  # single rows are already in order
                 after = at + 1
             if after == at + 1:
                 for i in range(starts[label], starts[label + 1]):
@@ -389,11 +388,11 @@ def expand_groups(  # noqa: PLR0912
                         size += 1
                     if size == k:
                         break
-            else:  # several groups with one score: their rows in order, at most k of each
+            else:  # several groups of equal score: merge their rows, at most k of each
                 merged = np.empty((after - at) * (k + 1), dtype=np.int64)
                 count = 0
                 for j in range(at, after):
-                    label = label_of[group_rows_found[g, j]]
+                    label = label_of[best_rows[g, j]]
                     for i in range(starts[label], min(starts[label + 1], starts[label] + k + 1)):
                         merged[count] = member_rows[i]
                         count += 1
@@ -410,13 +409,13 @@ def expand_groups(  # noqa: PLR0912
 
 @compiled
 def reach_groups(left, left_norms, postings, norms, normalisation, least, groups, state):
-    """Return the labels whose score with each group of like queries reaches `least`: (starts, labels, scores).
+    """Return the labels whose score with each group of equal queries reaches `least`: (starts, labels, scores).
 
-    Only the band of labels that can reach it is added up; the other arguments are those of `rank_groups`.
+    Only the labels that can reach it are added up. The other arguments are those of `rank_groups`.
     """
     indptr, indices, data = left
     sums, touched = state[0], state[1]
-    found = np.zeros(len(groups) + 1, dtype=np.int64)
+    ends = np.zeros(len(groups) + 1, dtype=np.int64)
     labels, scores = np.empty(1024, dtype=np.uint32), np.empty(1024)
     size = 0
     for q in range(len(groups)):
@@ -425,7 +424,7 @@ def reach_groups(left, left_norms, postings, norms, normalisation, least, groups
             row = (indices[indptr[g] : indptr[g + 1]], data[indptr[g] : indptr[g + 1]])
             dx = left_norms[g]
             low, high = 0, len(norms)
-            if normalisation != _COSINE_:
+            if normalisation != _COSINE:
                 low, high = band(normalisation, least, dx, norms)
             count = add_up(row, postings, low, high, len(norms), count_work(row[0], postings[0]), state)
             labels, scores = _with_room(labels, scores, size, size + 1 + (high - low if count < 0 else count))
@@ -434,16 +433,16 @@ def reach_groups(left, left_norms, postings, norms, normalisation, least, groups
                 label = low + i if count < 0 else np.int64(touched[i])
                 m = sums[label]
                 sums[label] = 0.0
-                if m > 0.0 and m >= a + b * (np.sqrt(norms[label]) if normalisation == _COSINE_ else norms[label]):
+                if m > 0.0 and m >= a + b * (np.sqrt(norms[label]) if normalisation == _COSINE else norms[label]):
                     labels[size], scores[size] = label, normalised(normalisation, m, dx, norms[label])
                     size += scores[size] >= least
-        found[q + 1] = size
-    return found, labels[:size], scores[:size]
+        ends[q + 1] = size
+    return ends, labels[:size], scores[:size]
 
 
 @compiled
 def _with_room(labels, scores, size, wanted):
-    """Return both arrays with room for `wanted` entries, the first `size` as they were."""
+    """Return both arrays, grown to hold `wanted` entries; the first `size` are kept."""
     if wanted <= len(labels):
         return labels, scores
     longer = max(wanted, 2 * len(labels))
@@ -453,23 +452,23 @@ def _with_room(labels, scores, size, wanted):
 
 
 @compiled
-def expand_reached(place, found, labels, scores, members, skipped):
+def expand_reached(place, ends, labels, scores, members, skipped):
     """Turn the labels that reach a score into targets, best first, ties by row: (starts, rows, scores) by query.
 
-    `place`: (q,) the group result of each query. `members`: (starts, rows) by label.
+    `place`: (q,) positions in the results of groups; those of g are at [ends[g], ends[g+1]). `members`: (starts, rows).
     """
     starts, member_rows = members
     begins = np.zeros(len(place) + 1, dtype=np.int64)
     for q in range(len(place)):
         count = 0
-        for i in range(found[place[q]], found[place[q] + 1]):
+        for i in range(ends[place[q]], ends[place[q] + 1]):
             count += starts[labels[i] + 1] - starts[labels[i]]
-        begins[q + 1] = begins[q] + count  # the skipped one has a place for now
+        begins[q + 1] = begins[q] + count  # with space for the skipped one
     rows, own = np.empty(begins[-1], dtype=np.int64), np.empty(begins[-1])
     size = 0
     for q in range(len(place)):
         first = size
-        for i in range(found[place[q]], found[place[q] + 1]):
+        for i in range(ends[place[q]], ends[place[q] + 1]):
             for j in range(starts[labels[i]], starts[labels[i] + 1]):
                 rows[size], own[size] = member_rows[j], scores[i]
                 size += member_rows[j] != skipped[q]

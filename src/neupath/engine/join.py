@@ -1,9 +1,9 @@
-"""Join: the top K of every query, written to one Parquet file or a folder of them, resumable and in bounded memory.
+"""Join: the top k of every query, written to one Parquet file or a folder of them, resumable and in bounded memory.
 
 Each block of queries becomes a file of its own beside the result, in OUT.parts. Finished blocks are concatenated in
-their order, one row group per block, or stay the files of a folder. A join that was killed resumes with the missing
-blocks, and its result is the same to the byte, whichever engine wrote which block. Besides the graph and the product,
-a join holds some 130 bytes for each of `block` × K hits.
+order, one row group per block, or become the files of a folder. A join that was killed resumes with the missing blocks,
+and its result is the same to the byte, whichever engine wrote which block. Besides the graph and the product, a join
+holds some 130 bytes for each of `block` × k hits.
 """
 
 import json
@@ -31,13 +31,13 @@ from neupath.graph.nodes import Id, Rows
 
 BLOCK = 4096
 _MOST_RANKED, _MOST_IN_RANGE = 1 << 22, 1 << 24
-"""Hits of a block at most: of K per query, and where all targets might reach the minimal score."""
+"""The most hits of a block: with k per query, and where all targets might reach the minimal score."""
 
 OnBlock = Callable[[int], None]
-"""Called with the number of each block that is finished."""
+"""Called with the number of each finished block."""
 
 
-# ---- What is joined ------------------------------------------------------------------------------
+# ---- Options and jobs ----------------------------------------------------------------------------
 @dataclass(frozen=True)
 class JoinOptions:
     """What a join finds: `k` hits per query, or with k = None all of at least `min_score`.
@@ -65,8 +65,8 @@ class JoinOptions:
             raise QueryError("‹queries› names a node twice; give each once", parameter="queries")
 
 
-class IdColumn(Protocol):
-    """The ids of a node type, here or on a cluster."""
+class NodeIds(Protocol):
+    """The ids of a node type, in memory or in files."""
 
     @property
     def type(self) -> pa.DataType: ...
@@ -90,8 +90,8 @@ class JoinJob:
     """Whether queries are targets, too, and each is left out of its own hits."""
 
     @classmethod
-    def of(cls, out: Path, options: JoinOptions, sources: IdColumn, targets: IdColumn, *, same_type: bool) -> Self:
-        """Cut the queries into blocks, smaller ones where each may have many hits."""
+    def of(cls, out: Path, options: JoinOptions, sources: NodeIds, targets: NodeIds, *, same_type: bool) -> Self:
+        """Cut the queries into blocks, smaller ones where a query may have many hits."""
         rows = np.arange(len(sources)) if options.queries is None else np.asarray(options.queries, np.int64)
         k = None if options.k is None else check_k(options.k)
         most, width = (_MOST_IN_RANGE, len(targets)) if k is None else (_MOST_RANKED, min(k, len(targets)))
@@ -110,7 +110,7 @@ class JoinJob:
 
     @property
     def most_hits(self) -> int:
-        """The most hits of a block; 0 where k is None: few targets reach a score as a rule."""
+        """The most hits of a block; 0 where k is None, since few targets reach a score as a rule."""
         return 0 if self.k is None else self.block_size * min(self.k, self.num_targets)
 
     def block(self, number: int) -> Rows:
@@ -132,7 +132,7 @@ class JoinJob:
 
 @dataclass(frozen=True)
 class Joined:
-    """What a join wrote."""
+    """The result of a join."""
 
     path: Path
     queries: int
@@ -149,22 +149,22 @@ class Joined:
         }  # fmt: skip
 
 
-# ---- Joining -------------------------------------------------------------------------------------
+# ---- The join ------------------------------------------------------------------------------------
 class JoinEngine(ABC):
     """Ranks the queries of a join, in this process or elsewhere."""
 
     def prepare(self, hin: HIN, scorer: Scorer) -> Scorer:
-        """Return the scorer over a graph; an engine that multiplies elsewhere does not fit it."""
+        """Return the scorer over a graph; an engine that multiplies elsewhere overrides this to not fit it."""
         return scorer if getattr(scorer, "hin_", None) is hin else scorer.bind(hin)
 
     @abstractmethod
     def run(self, scorer: Scorer, job: JoinJob, missing: Sequence[int], on_block: OnBlock) -> None:
-        """Write the missing blocks in any order, each complete, and report each."""
+        """Write the missing blocks in any order, each atomically, and report each."""
 
 
 @dataclass(frozen=True)
 class LocalEngine(JoinEngine):
-    """The engine that works in this process, with one thread per core by default."""
+    """Ranks the queries in this process, with one thread per core by default."""
 
     threads: int | None = None
 
@@ -206,23 +206,23 @@ def join(
     hin
         The graph.
     scorer
-        A measure or model; it is bound to the graph unless it is fitted to it.
+        A measure or model; one that is not fitted to this graph is bound to it.
     out
-        A file ending in .parquet, or a name without an ending for a folder of such files.
+        A file ending in .parquet, or a name without an ending for a folder of Parquet files.
     k
-        Hits per query; None for all of at least `min_score`.
+        The number of hits per query; None for all of at least `min_score`.
     queries
         Ids or unambiguous names; all nodes of the source type by default. A query is never its own hit.
     min_score
-        Leave out pairs of a lower score.
+        Pairs of a lower score are left out.
     block
-        Queries that are finished at a time; an interrupted join resumes with the blocks that are missing.
+        The number of queries that are finished at a time; an interrupted join resumes with the missing blocks.
     threads
-        Threads of this process; one per core by default.
+        The number of threads of this process; one per core by default.
     engine
-        Where the work is done; this process by default, or `neupath.cluster.Dask`.
+        What ranks the queries: this process by default, or `neupath.cluster.Dask`.
     progress
-        Called with "joining", the queries done, and all queries.
+        Called with "joining", the number of queries done, and of all.
 
     >>> from tempfile import TemporaryDirectory
     >>> import pyarrow.parquet as pq
@@ -231,7 +231,6 @@ def join(
     ...     joined = join(load("toy"), PathSim("APVPA"), out=f"{folder}/top.parquet", k=2, queries=["Mike"])
     ...     pq.read_table(joined.path).to_pydict()["target"]
     ['Bob', 'Mary']
-
     """
     options, target = JoinOptions(k, min_score, None, block), Path(out)
     check_out(target)
@@ -253,7 +252,7 @@ def join(
 
 
 def open_job(job: JoinJob, description: dict[str, object]) -> None:
-    """Make the folder of finished blocks, or check that those in it belong to a join of the same description."""
+    """Create the folder of finished blocks; raise if it holds blocks of a join with another description."""
     description = description | {
         "k": job.k, "min_score": job.min_score, "block": job.block_size,
         "queries": sha256(job.queries.tobytes()).hexdigest(),
@@ -262,7 +261,7 @@ def open_job(job: JoinJob, description: dict[str, object]) -> None:
     manifest = job.parts / MANIFEST
     if not manifest.is_file():
         for part in job.parts.glob("*.parquet"):
-            part.unlink()  # left by a join that finished
+            part.unlink()  # left over from a finished join
     elif any(job.parts.glob("[0-9]*.parquet")):
         _check_same(job.parts, _read_manifest(manifest), json.loads(json.dumps(description)))
         return
@@ -270,7 +269,7 @@ def open_job(job: JoinJob, description: dict[str, object]) -> None:
 
 
 def finish_job(job: JoinJob, run: Callable[[Sequence[int], OnBlock], None], progress: Progress) -> Joined:
-    """Let `run` write the missing blocks, and put all together."""
+    """Let `run` write the missing blocks, and concatenate all of them."""
     missing, total = job.missing(), len(job.queries)
     done = total - sum(len(job.block(number)) for number in missing)
     progress("joining", done, total)
@@ -278,7 +277,7 @@ def finish_job(job: JoinJob, run: Callable[[Sequence[int], OnBlock], None], prog
     def on_block(number: int) -> None:
         nonlocal done
         done += len(job.block(number))
-        result.append_finished()  # while an engine elsewhere works on other blocks
+        result.append_finished()  # while an engine elsewhere ranks other blocks
         progress("joining", done, total)
 
     tables = [job.part(number) for number in range(job.num_blocks)]
@@ -288,7 +287,7 @@ def finish_job(job: JoinJob, run: Callable[[Sequence[int], OnBlock], None], prog
                 run(missing, on_block)
             result.finish()
     except BaseException:
-        if len(job.missing()) == job.num_blocks:  # nothing is lost, and the next join may be another
+        if len(job.missing()) == job.num_blocks:  # no block is lost, and the next join may be a different one
             shutil.rmtree(job.parts, ignore_errors=True)
         raise
     remove_parts(job.parts)
@@ -296,7 +295,7 @@ def finish_job(job: JoinJob, run: Callable[[Sequence[int], OnBlock], None], prog
 
 
 def check_out(out: Path) -> None:
-    """Refuse a result that cannot be written, before any work is done."""
+    """Raise if the result cannot be written, before any work is done."""
     if out.suffix not in ("", ".parquet"):
         raise QueryError(f"cannot join to {out}; the name must end in .parquet, or have no ending for a folder")
     if out.is_dir() or (not out.suffix and out.exists()):
@@ -305,14 +304,14 @@ def check_out(out: Path) -> None:
     check_folder(out.parent)
 
 
-# ---- The result: tables of hits ------------------------------------------------------------------
+# ---- The result ----------------------------------------------------------------------------------
 def hit_schema(query_type: pa.DataType, target_type: pa.DataType) -> pa.Schema:
     """Return the columns of a join's result."""
     return pa.schema([("query", query_type), ("rank", pa.int64()), ("target", target_type), ("score", pa.float64())])
 
 
 def write_hits(path: Path, queries: pa.Array, targets: pa.Array, hits: HitLists) -> None:
-    """Write the hits of some queries as a table, given the ids of the queries and of all hits."""
+    """Write the hits of some queries to a Parquet file, given the ids of the queries and of all hits."""
     sizes = np.diff(hits.starts)
     columns = [
         queries.take(pa.array(np.repeat(np.arange(len(queries)), sizes))),
@@ -325,10 +324,7 @@ def write_hits(path: Path, queries: pa.Array, targets: pa.Array, hits: HitLists)
 
 
 class ResultFile:
-    """Writes the tables of all blocks as row groups of one file, in their order, as far as they are finished.
-
-    The file lies in the folder of blocks until it is complete.
-    """
+    """Writes the blocks as row groups of one file in order; it stays in the folder of blocks until it is complete."""
 
     def __init__(self, job: JoinJob, tables: Sequence[Path]) -> None:
         self.pairs = 0
@@ -345,7 +341,7 @@ class ResultFile:
         self._path.unlink(missing_ok=True)
 
     def append_finished(self) -> None:
-        """Write the tables that follow the last one written, up to the first that is missing."""
+        """Write the finished blocks that follow the last one written, up to the first that is missing."""
         with _writing(self._path):
             while self._next < len(self._tables) and self._tables[self._next].is_file():
                 table = pq.ParquetFile(self._tables[self._next]).read()
@@ -354,7 +350,7 @@ class ResultFile:
                 self._next += 1
 
     def finish(self) -> None:
-        """Write what is left, and move the file to its name."""
+        """Write the remaining blocks, and move the file to its name."""
         self.append_finished()
         if self._next < len(self._tables):
             raise WriteError(f"cannot write {self._out}: {self._tables[self._next]} is missing; run the join again")
@@ -364,7 +360,7 @@ class ResultFile:
 
 
 class ResultFolder:
-    """Leaves the tables of all blocks as the files of one folder, named in their order."""
+    """Makes the folder of blocks the result."""
 
     def __init__(self, job: JoinJob, tables: Sequence[Path]) -> None:
         self.pairs = 0
@@ -374,13 +370,13 @@ class ResultFolder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave finished blocks where they are."""
+        """Keep the finished blocks."""
 
     def append_finished(self) -> None:
-        """Do nothing: tables are where they belong."""
+        """Do nothing: finished blocks are in place."""
 
     def finish(self) -> None:
-        """Remove everything else from the folder of blocks, and move it to its name; write an empty table if none."""
+        """Remove other files from the folder of blocks, and move it to its name; without blocks, write an empty one."""
         parts = self._job.parts
         with _writing(self._job.out):
             tables = list(self._tables) or [parts / "000000.parquet"]
@@ -410,18 +406,18 @@ _WORK, _DISCARDED = "work-", "discarded-"
 
 
 def parts_of(out: Path) -> Path:
-    """Return the folder of a join's finished blocks."""
+    """Return the folder of finished blocks."""
     return out.with_name(f"{out.name}.parts")
 
 
 def count_finished(out: Path) -> int:
-    """Return how many blocks of an unfinished join are finished."""
+    """Return the number of finished blocks of an unfinished join."""
     return sum(1 for _ in parts_of(out).glob("[0-9]*.parquet"))
 
 
 @contextmanager
 def claim(out: Path) -> Iterator[None]:
-    """Lock out other joins to the same result, and tasks of an earlier one that still run somewhere."""
+    """Lock out other joins to the same result, and tasks of an earlier join that still run somewhere."""
     lock = out.with_name(f"{out.name}.lock")
     with locked(lock, f"another join writes to {out}; wait until it is done, or give another name"):
         for work in parts_of(out).glob(f"{_WORK}*"):
@@ -430,15 +426,15 @@ def claim(out: Path) -> Iterator[None]:
 
 
 def make_parts(parts: Path) -> None:
-    """Make the folder of finished blocks, unless it exists."""
+    """Create the folder of finished blocks, unless it exists."""
     with _writing(parts):
         parts.mkdir(exist_ok=True)
 
 
 def make_work(parts: Path, name: str) -> Path:
-    """Make a folder for the files of a running join, where blocks are written before they move to the finished ones.
+    """Create the working folder of a running join, where blocks are written before they move to the finished ones.
 
-    A task that outlives its join does not find the folder, and so writes no block into another join's.
+    A task that outlives its join does not find the folder, and so cannot write a block into another join.
     """
     work = (parts / f"{_WORK}{name}").absolute()
     work.mkdir()
@@ -446,16 +442,16 @@ def make_work(parts: Path, name: str) -> Path:
 
 
 def discard(folder: Path) -> None:
-    """Remove a folder to which others may still write; renaming it first hides it from them."""
+    """Remove a folder to which tasks may still write; renaming it first hides it from them."""
     if folder.is_dir():
         shutil.rmtree(folder.rename(folder.with_name(f"{_DISCARDED}{folder.name}")), ignore_errors=True)
 
 
 def remove_parts(parts: Path) -> None:
-    """Remove the finished blocks before their manifest: blocks without one are taken for no join's."""
+    """Remove the finished blocks, and then their manifest: blocks without one belong to no join."""
     for part in parts.glob("*.parquet"):
         part.unlink()
-    if parts.is_dir():  # a result that is a folder has moved
+    if parts.is_dir():  # not where it became the result
         shutil.rmtree(parts)
 
 
@@ -468,7 +464,7 @@ def _read_manifest(manifest: Path) -> dict[str, Any]:
 
 
 def _check_same(parts: Path, theirs: dict[str, Any], ours: dict[str, Any]) -> None:
-    """Refuse to resume another join, and say how it differs."""
+    """Raise if the finished blocks belong to another join, and say how it differs."""
     names = [name for name in {**ours, **theirs} if theirs.get(name) != ours.get(name)]
     if not names:
         return

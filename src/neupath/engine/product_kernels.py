@@ -1,8 +1,8 @@
-"""Numba kernels: one row of a sparse product, its normalisation and its top K in one pass, without the GIL.
+"""Numba kernels of a product: one row of it, its normalisation and its top k in one pass, without the GIL.
 
-Every exact measure is a normalised product M = left·right (see `halfpath.Factors`); the kernels know three
+Every exact measure is a normalised product M = left·right (see `products.Factors`). The kernels know three
 normalisations of m = M[x,y] by dx = ‖left[x,:]‖² and dy = ‖right[:,y]‖². Sums run in the order of left's sorted row, so
-that results depend neither on how queries are batched nor on which kernel adds them up.
+results depend neither on how queries are batched nor on which kernel adds them up.
 """
 
 from collections.abc import Callable
@@ -15,16 +15,16 @@ from neupath.engine.products import Normalisation
 
 
 def compiled(function: Callable[..., Any]) -> Any:
-    """Compile a function without the GIL, and keep it on disk where there is a place for it."""
+    """Compile a function that releases the GIL; cache the machine code on disk where possible."""
     try:
         return njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # no folder to keep it in
+    except RuntimeError:  # no folder for the cache
         return njit(nogil=True)(function)
 
 
 _NONE, _DICE = int(Normalisation.NONE), int(Normalisation.DICE)
 _SHORT = 32
-"""Hits that are kept faster in a sorted list than in a heap."""
+"""The largest k for which a sorted list is faster than a heap."""
 _LANES = 32
 _NO_SCORE = -1.0
 
@@ -37,7 +37,7 @@ def normalised(normalisation, m, dx, dy):
     if normalisation == _DICE:
         return 2.0 * m / (dx + dy)
     product = dx * dy
-    if not 1e-290 < product < 1e290:  # at the end of a float's range, though the score may not be
+    if not 1e-290 < product < 1e290:  # dx·dy nears the limits of a float, though the score may not
         product = np.sqrt(dx) * np.sqrt(dy)
         return m / product if product > 0.0 else 0.0
     return m / np.sqrt(product)
@@ -108,9 +108,9 @@ def _sort_heap(scores, rows, size):
 
 @compiled
 def _accumulate(left, right, row, sums, touched):
-    """Add up M[row,:] in `sums`, listing in `touched` the columns met; return how many.
+    """Add up M[row,:] in `sums` and list its columns in `touched`; return how many.
 
-    A column is always written down and counted only when it is new: a guess at a branch would often be wrong.
+    A column is always written but counted only when it is new, since a branch would often be mispredicted.
     """
     left_indptr, left_indices, left_data = left
     right_indptr, right_indices, right_data = right
@@ -122,7 +122,7 @@ def _accumulate(left, right, row, sums, touched):
             added = weight * right_data[j]
             before = sums[column]
             touched[count] = column
-            count += (before == 0.0) & (added > 0.0)  # products of tiny weights may vanish
+            count += (before == 0.0) & (added > 0.0)  # products of tiny weights may underflow
             sums[column] = before + added
     return count
 
@@ -131,7 +131,7 @@ def _accumulate(left, right, row, sums, touched):
 def _lower_bound(scores, count, k, lanes):
     """Return a score that at least k of the first `count` scores reach, near the k-th best.
 
-    The best scores of many lanes are scores of different columns, so the k-th best of them will do.
+    The best scores of the lanes belong to different columns, so the k-th best of them is such a score.
     """
     lanes[:] = _NO_SCORE
     for start in range(0, count - len(lanes) + 1, len(lanes)):
@@ -181,9 +181,8 @@ def top_k(
 
     `left`, `right`: (indptr, indices, data). `queries`, `skipped`: (q,) rows of left, and the target each leaves out
     (-1: none). `candidates`: (targets,) booleans, or empty for all. `scratch`: sums, which are 0 before and after, and
-    room to list targets and their scores, for one more each. `best_rows`, `best_scores`: (q, k), best first, ties by
-    row, then -1 and 0.
-    Only targets with a score above 0 count: the others are not related at all.
+    space for a list of targets and their scores, one more than there are. `best_rows`, `best_scores`: (q, k), best
+    first, ties by row, then -1 and 0. Targets of score 0 are not related, and left out.
     """
     sums, touched, scores = scratch
     sizes = np.zeros(len(queries), dtype=np.int64)
