@@ -63,15 +63,11 @@ def _read_triples(source: TripleTables) -> HIN:
     edges = TripleTable(columns["source"], columns["relation"], columns["target"], place, columns.get("weight"))
     if source.nodes is None:
         ids = distinct_ids([edges.sources, edges.targets])
-        return assemble_typed(TypedTable(ids, _repeat(source.node_type, len(ids)), place), edges, source.options)
+        return assemble_typed(TypedTable(ids, pa.repeat(source.node_type, len(ids)), place), edges, source.options)
     rows = source.nodes.read()
-    types = rows.columns.get("type", _repeat(source.node_type, len(rows)))
+    types = rows.columns.get("type", pa.repeat(source.node_type, len(rows)))
     nodes = TypedTable(rows.columns["id"], types, source.nodes.file.place, rows.columns.get("name"), rows.attributes)
     return assemble_typed(nodes, edges, source.options)
-
-
-def _repeat(node_type: str, count: int) -> pa.Array:
-    return pa.array(np.full(count, node_type), pa.string())
 
 
 # ---- One table per node type and relation: ids become rows ---------------------------------------
@@ -228,19 +224,11 @@ def assemble_typed(nodes: TypedTable, edges: TripleTable, options: ReadOptions) 
     kinds = np.ravel_multi_index((relation_codes, type_codes[sources], type_codes[targets]), shape)
     built = []
     for kind, rows in _groups(kinds):
-        relation, source, target = np.unravel_index(kind, shape)
-        name = relation_names[relation]
-        if options.take and name not in options.take:
-            continue
-        directed = not (name in options.undirected and source == target)
-        built.append(
-            Edges(
-                Relation(type_names[source], name, type_names[target], directed),
-                row_in_type[sources[rows]],
-                row_in_type[targets[rows]],
-                None if weights is None else weights[rows],
-            )
-        )
+        name, source, target = np.unravel_index(kind, shape)
+        relation = options.relation(type_names[source], relation_names[name], type_names[target])
+        if relation is not None:
+            chosen = None if weights is None else weights[rows]
+            built.append(Edges(relation, row_in_type[sources[rows]], row_in_type[targets[rows]], chosen))
     return _build(typed_nodes, built, options)
 
 

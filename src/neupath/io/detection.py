@@ -343,11 +343,11 @@ class _TypeNames:
         called_id = file.has_header and file.columns[0].lower() in _ID_COLUMNS
         if not called_id and file.has_header:
             return None
-        candidates = singulars(re.sub(r"^id_", "", stem(file.path).lower()))
-        known = next((self._spelling[word] for word in candidates if word in self._spelling), None)
+        name = re.sub(r"^id_", "", stem(file.path).lower())
+        known = self._spelled_as([name])
         if known is not None:
             return known
-        return candidates[:2][-1] if called_id and len(split_words(stem(file.path))) == 1 else None
+        return singulars(name)[:2][-1] if called_id and len(split_words(stem(file.path))) == 1 else None
 
     def ending(self, word: str) -> str | None:
         """Return the known type at the end of a role such as cited_paper."""
@@ -402,7 +402,7 @@ def _as_relation(file: TableFile, types: _TypeNames) -> RelationFile | None:
         ends = (begin, end)
     elif source is None or target is None:
         return None
-    elif words and words[0].lower() in (source.lower(), *singulars(source)) and len(words) >= 2:
+    elif words and words[0].lower() in singulars(source) and len(words) >= 2:
         ends = (source, target)
         ignored = (*singulars(target), *split_words(target.lower()), *_JOINING_WORDS)
         middle = [w for w in words[1:] if w.lower() not in ignored and target.lower() not in singulars(w)]
@@ -420,7 +420,8 @@ def _as_relation(file: TableFile, types: _TypeNames) -> RelationFile | None:
 # ---- One table per relation ----------------------------------------------------------------------
 def _select_relations(paths: list[Path], folder: Path, settings: Config, options: ReadOptions) -> RelationTables:
     """Choose the columns of one table per relation, and of the node tables beside them."""
-    named = _named_paths(folder, settings)
+    files = [entry.file for entry in settings.nodes.values()] + [entry.file for entry in settings.edges]
+    named = {place for path in (folder / file for file in files) for place in (path.resolve(), *path.resolve().parents)}
     detected = [TableFile(path, settings.dialect) for path in paths if path.resolve() not in named]
     nodes, relations, left_out = classify(detected)
     nodes += [
@@ -442,13 +443,6 @@ def _select_relations(paths: list[Path], folder: Path, settings: Config, options
     edges = _take(relations, options)
     notes = [*left_out, *_note_columns(edges, nodes), *options.notes]
     return RelationTables(nodes, edges, replace(options, notes=notes))
-
-
-def _named_paths(folder: Path, settings: Config) -> set[Path]:
-    """Return the tables that graph.toml names, and the folders they are in."""
-    files = [*(entry.file for entry in settings.nodes.values()), *(entry.file for entry in settings.edges)]
-    paths = [(folder / file).resolve() for file in files]
-    return {place for path in paths for place in (path, *path.parents)}
 
 
 def _take(relations: list[RelationFile], options: ReadOptions) -> list[EdgeSource]:

@@ -191,15 +191,15 @@ class Staging:
         """Run a statement and return its rows."""
         return run(self.connection, statement, values)
 
-    def put(self, name: str, tables: Iterable[pa.Table]) -> tuple[pa.Schema, int]:
-        """Write tables one after the other into one of scratch; return its schema and its number of rows."""
+    def put(self, name: str, tables: Iterable[pa.Table]) -> tuple[dict[str, pa.DataType], int]:
+        """Write tables one after the other into one of scratch; return its columns' types and its number of rows."""
         schema, rows = None, 0
         for table in _in_batches(tables):
             verb = f"CREATE TABLE scratch.{name} AS" if schema is None else f"INSERT INTO scratch.{name}"
             run_on(self.connection, table, f"{verb} SELECT * FROM given")
             schema, rows = table.schema, rows + len(table)
         assert schema is not None, "there is at least one table"
-        return schema, rows
+        return dict(zip(schema.names, schema.types, strict=True)), rows
 
     def _read(self, selection: Selection, types: Mapping[str, pa.DataType]) -> Iterator[SelectedRows]:
         return selection.read_batches(types, self.progress, f"reading {selection.file.path.name}")
@@ -219,8 +219,8 @@ class Staging:
                     lengths[-1] += len(rows)
                     yield _with_weights(rows, weighted, errors, lambda row, before=before: place(before + row))  # type: ignore[misc]
 
-        schema, rows = self.put(name, tables())
-        return StagedEdges(f"scratch.{name}", _kinds(schema), rows, place, errors[0] if errors else None)
+        kinds, rows = self.put(name, tables())
+        return StagedEdges(f"scratch.{name}", kinds, rows, place, errors[0] if errors else None)
 
     def stage_nodes(self, name: str, selection: Selection) -> StagedNodes:
         """Write the ids and types of nodes, spool all their columns, and infer the types of their attributes.
@@ -242,11 +242,11 @@ class Staging:
                     out.write_table(_to_spool(rows))
                     yield pa.table({column: rows.columns[column] for column in stored})
 
-        schema, count = self.put(name, tables())
+        kinds, count = self.put(name, tables())
         types = selection.declared_types | {attribute: column_type.type for attribute, column_type in inferred.items()}
         attributes = pa.schema([(attribute, types[attribute]) for attribute in selection.attributes])
         return StagedNodes(
-            f"scratch.{name}", _kinds(schema), count, selection.file.place, spool, list(selection.columns), attributes,
+            f"scratch.{name}", kinds, count, selection.file.place, spool, list(selection.columns), attributes,
             selection.file.is_parquet,
         )  # fmt: skip
 
@@ -335,10 +335,6 @@ def _with_weights(rows: SelectedRows, weighted: bool, errors: list[GraphError], 
 def _to_spool(rows: SelectedRows) -> pa.Table:
     columns = [*rows.columns.values(), *rows.attributes.columns]
     return pa.Table.from_arrays(columns, [*rows.columns, *rows.attributes.column_names])
-
-
-def _kinds(schema: pa.Schema) -> dict[str, pa.DataType]:
-    return dict(zip(schema.names, schema.types, strict=True))
 
 
 def _as_text(column: str, kind: pa.DataType) -> str:
@@ -520,16 +516,13 @@ class TripleStream:
 
     def _split(self, type_names: Sequence[str], relation_names: Sequence[str]) -> list[KeyedEdges]:
         """Return the edges of each relation between each two types, in their order."""
-        options, joined = self._source.options, []
+        joined = []
+        shape = len(relation_names), len(type_names), len(type_names)
         for kind, rows in self._staging.run("SELECT kind, count(*) FROM scratch.joined GROUP BY kind ORDER BY kind"):
-            shape = len(relation_names), len(type_names), len(type_names)
-            relation, source, target = (int(code) for code in np.unravel_index(kind, shape))
-            name = relation_names[relation]
-            if options.take and name not in options.take:
-                continue
-            directed = not (name in options.undirected and source == target)
-            keyed = Relation(type_names[source], name, type_names[target], directed)
-            joined.append(KeyedEdges(keyed, f"(SELECT * FROM scratch.joined WHERE kind = {kind})", rows))
+            code, source, target = np.unravel_index(kind, shape)
+            relation = self._source.options.relation(type_names[source], relation_names[code], type_names[target])
+            if relation is not None:
+                joined.append(KeyedEdges(relation, f"(SELECT * FROM scratch.joined WHERE kind = {kind})", rows))
         return joined
 
 

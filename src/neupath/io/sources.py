@@ -45,6 +45,12 @@ class ReadOptions:
                     f"no relation named {name!r} to take or to read as undirected (the relations are {listed(names)})"
                 )
 
+    def relation(self, source: str, name: str, target: str) -> Relation | None:
+        """Return a relation of triples as the options read it, or None if they leave it out."""
+        if self.take and name not in self.take:
+            return None
+        return Relation(source, name, target, directed=not (name in self.undirected and source == target))
+
 
 # ---- Columns of one file -------------------------------------------------------------------------
 @dataclass(frozen=True)

@@ -132,8 +132,7 @@ def _section(text: str, header: str, column: int) -> dict[str, str]:
     names: dict[str, str] = {}
     inside = False
     for line in text.splitlines():
-        cells = re.split(r"\s*\t\s*", line.strip())
-        cells = [cell for cell in cells if cell]
+        cells = [cell for cell in re.split(r"\s*\t\s*", line.strip()) if cell]
         if cells[:1] == [header]:
             inside = True
         elif inside and len(cells) > column and cells[0].isdigit():
