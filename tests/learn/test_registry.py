@@ -1,0 +1,108 @@
+"""A new architecture is one class and one line of the registry: everything else finds it by its name."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="the learn extra is not installed")
+pytest.importorskip("safetensors", reason="the learn extra is not installed")
+
+import neupath as npth  # noqa: E402
+from neupath import HIN, NeuPathError  # noqa: E402
+from neupath.cli import main  # noqa: E402
+from neupath.learn.models.flat_graph import GraphTensors  # noqa: E402
+from neupath.learn.models.model import TRAINING_PARAMS, PairModel, PairNetwork  # noqa: E402
+from neupath.learn.registry import ARCHITECTURES, Architecture, learning_from, make_model, make_scorer  # noqa: E402
+from neupath.live import LiveGraph  # noqa: E402
+
+LABELS = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0), ("Mary", "Ann", 0.3)]
+
+
+class DegreeNet(PairModel):
+    """Score a pair by the difference of its degrees: σ(a·|log deg q - log deg t| + b)."""
+
+    name = "degreenet"
+    param_names = ("scale", *TRAINING_PARAMS)
+
+    def __init__(self, scale: float = 1.0, **training) -> None:
+        super().__init__(**training)
+        self.scale = scale
+
+    def _make_network(self, hin: HIN) -> PairNetwork:
+        return DegreeNetwork(GraphTensors.of(hin, self.device), self.node_type_, self.scale)
+
+
+class DegreeNetwork(PairNetwork):
+    def __init__(self, graph: GraphTensors, node_type: str, scale: float) -> None:
+        super().__init__()
+        degrees = torch.bincount(graph.edges[1], minlength=graph.numbering.total)
+        self.degrees = scale * degrees[graph.numbering.rows(node_type)].float().log1p()
+        self.weights = torch.nn.Parameter(torch.randn(2))
+
+    def forward(self, queries: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        difference = (self.degrees[queries] - self.degrees[targets]).abs()
+        return torch.sigmoid(self.weights[0] * difference + self.weights[1])
+
+    def score_all(self, queries: Sequence[int]) -> torch.Tensor:
+        return self(torch.tensor(queries, dtype=torch.long)[:, None], torch.arange(len(self.degrees))[None, :])
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ARCHITECTURES, "degreenet", Architecture(f"{__name__}:DegreeNet"))
+
+
+def test_a_new_architecture_trains_saves_loads_and_searches(toy: HIN, tmp_path: Path) -> None:
+    model = make_model("degreenet", scale=2.0, epochs=3, learning_rate=0.1, seed=7, device="cpu").fit(toy, LABELS)
+    assert [epoch.epoch for epoch in model.log_] == [1, 2, 3]
+    loaded = npth.load_scorer(model.save(tmp_path / "model"), toy)
+    assert isinstance(loaded, DegreeNet)
+    assert loaded.params() == {"scale": 2.0, "epochs": 3, "batch_size": None, "learning_rate": 0.1, "seed": 7}
+    rows = np.arange(toy.num_nodes("author"))
+    np.testing.assert_array_equal(loaded.score_rows(rows), model.score_rows(rows))
+    assert make_scorer(toy, model=tmp_path / "model").top_k("Mike", k=3) == model.top_k("Mike", k=3)
+
+
+def test_a_new_architecture_is_offered_and_checked_by_name() -> None:
+    assert "degreenet" in learning_from("labels", baseline=True)
+    with pytest.raises(NeuPathError, match=r"no architecture 'degreene' .*; did you mean 'degreenet'\?"):
+        make_model("degreene")
+    with pytest.raises(NeuPathError, match="a degreenet model has no dim; it has batch_size, device, epochs"):
+        make_model("degreenet", dim=8)
+
+
+def test_a_new_architecture_resumes_an_interrupted_run(toy: HIN, tmp_path: Path) -> None:
+    def stop(epoch, _epochs: int) -> None:
+        if epoch.epoch == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        DegreeNet(epochs=4).fit(toy, LABELS, folder=tmp_path, on_epoch=stop)
+    resumed = DegreeNet(epochs=4).fit(toy, LABELS, folder=tmp_path)
+    np.testing.assert_array_equal(resumed.scores("Mike"), DegreeNet(epochs=4).fit(toy, LABELS).scores("Mike"))
+
+
+def test_a_new_architecture_joins_and_attaches_to_a_live_graph(toy: HIN, tmp_path: Path) -> None:
+    model = DegreeNet(epochs=2, device="cpu").fit(toy, LABELS)
+    assert npth.join(toy, model, tmp_path / "pairs.parquet", k=2).pairs == 2 * toy.num_nodes("author")
+    assert LiveGraph(toy).attach(model).top_k("Mike", k=2) == model.top_k("Mike", k=2)
+
+
+def test_the_command_line_trains_and_searches_a_new_architecture(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs, out = tmp_path / "pairs.csv", str(tmp_path / "model")
+    pairs.write_text("query,target,score\n" + "".join(f"{q},{t},{s}\n" for q, t, s in LABELS))
+    for command in (
+        ["train", "toy", "--pairs", str(pairs), "--architecture", "degreenet", "--epochs", "2", "--out", out, "--json"],
+        ["search", "toy", "Mike", "--model", out, "--json"],
+    ):
+        with pytest.raises(SystemExit) as stop:
+            main(command)
+        assert not stop.value.code, capsys.readouterr().err
+        printed = json.loads(capsys.readouterr().out)
+    assert printed["measure"] == "degreenet"
+    assert len(printed["hits"]) == 4

@@ -1,0 +1,98 @@
+"""A new measure is one class and one line of the registry: everything else reads its formula from the class."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import neupath as npth
+from neupath import HIN, NeuPathError
+from neupath.cli import main
+from neupath.engine.products import Normalisation
+from neupath.learn.registry import choose_measure, make_scorer
+from neupath.live import LiveGraph
+from neupath.measures import MEASURES, Combination, Part, PathMeasure
+from neupath.measures.path_measure import Leg, reversed_legs
+from tests.live.comparison import rebuilt, set_edges
+
+PATH = "author-paper-venue-paper-author"
+
+
+class HubSim(PathMeasure):
+    """PathSim with every step divided by the square root of the degree that it leads to."""
+
+    name = "hubsim"
+    normalisation = Normalisation.DICE
+    symmetric_only = True
+
+    def legs(self, metapath):
+        forward = [Leg(step, column_power=-0.5) for step in metapath.steps[: len(metapath) // 2]]
+        return [*forward, *reversed_legs(forward)]
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MEASURES, HubSim.name, HubSim)
+
+
+def dense_scores(hin: HIN) -> np.ndarray:
+    w = np.eye(hin.num_nodes("author"))
+    for step in hin.metapath(PATH).steps[:2]:
+        a = hin.matrix(step.links[0]).toarray()
+        w = w @ (a / np.sqrt(np.maximum(a.sum(axis=0), 1e-300)))
+    m = w @ w.T
+    return 2 * m / (np.diag(m)[:, None] + np.diag(m))
+
+
+def test_search_follows_the_formula(toy: HIN, tmp_path: Path) -> None:
+    scorer = make_scorer(toy, metapath=PATH, measure="hubsim")
+    rows = np.arange(toy.num_nodes("author"))
+    np.testing.assert_allclose(scorer.score_rows(rows), dense_scores(toy), atol=1e-12)
+    loaded = npth.load_scorer(scorer.save(tmp_path), toy)
+    assert loaded.top_k("Mike", k=3) == scorer.top_k("Mike", k=3)
+    assert choose_measure(toy.schema, metapath=PATH, measure="HubSim").name == "hubsim"
+    with pytest.raises(NeuPathError, match=r"no measure 'hubsin' .*; did you mean 'hubsim'\?"):
+        make_scorer(toy, metapath=PATH, measure="hubsin")
+
+
+def test_the_command_line_searches_by_it(toy: HIN, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["search", "toy", "Mike", "-p", PATH, "--measure", "hubsim", "--json"])
+    assert not stop.value.code
+    printed = json.loads(capsys.readouterr().out)
+    best = HubSim(PATH).fit(toy).top_k("Mike", k=10)
+    assert [hit["id"] for hit in printed["hits"]] == list(best.ids)
+
+
+def test_join_writes_its_scores(toy: HIN, tmp_path: Path) -> None:
+    npth.join(toy, HubSim(PATH).fit(toy), tmp_path / "pairs.parquet", k=4)
+    expected = dense_scores(toy)
+    for row in pq.read_table(tmp_path / "pairs.parquet").to_pylist():
+        ends = toy.find("author", row["query"]), toy.find("author", row["target"])
+        assert row["score"] == pytest.approx(expected[ends], abs=1e-12)
+
+
+def test_explain_splits_its_scores(toy: HIN) -> None:
+    explanation = npth.explain(toy, PATH, "Mike", "Mary", measure="hubsim", limit=1000)
+    ends = toy.find("author", "Mike"), toy.find("author", "Mary")
+    assert explanation.score == pytest.approx(dense_scores(toy)[ends])
+    assert sum(instance.share for instance in explanation.instances) == pytest.approx(explanation.score)
+
+
+def test_a_live_graph_keeps_it_up_to_date(toy: HIN) -> None:
+    live = LiveGraph(toy)
+    live.attach(HubSim(PATH))
+    relation = toy.schema.relations[0]
+    set_edges(live, [(relation, 0, 3, 2.0), (relation, 1, 0, 0.0)])
+    view = live.view()
+    rows = np.arange(toy.num_nodes("author"))
+    scores = view.scorer(HubSim(PATH)).score_rows(rows)
+    np.testing.assert_allclose(scores, HubSim(PATH).fit(rebuilt(view.hin)).score_rows(rows), rtol=1e-12)
+
+
+def test_a_combination_mixes_it(toy: HIN) -> None:
+    mixed = Combination([Part("hubsim", PATH, 0.6), Part("pathsim", PATH, 0.4)]).fit(toy)
+    single = [make_scorer(toy, metapath=PATH, measure=name).scores("Mike") for name in ("hubsim", "pathsim")]
+    np.testing.assert_allclose(mixed.scores("Mike"), 0.6 * single[0] + 0.4 * single[1], atol=1e-12)
