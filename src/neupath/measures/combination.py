@@ -1,4 +1,4 @@
-"""Combination: a weighted sum of measures over several meta-paths, as `infer` finds it."""
+"""Combination: a weighted sum of measures over several meta-paths, such as `infer` returns."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,15 +7,13 @@ from typing import Self
 import numpy as np
 
 from neupath.engine.scorer import Scorer
-from neupath.engine.topk import Ranking, related, stacked, top_k_of_scores
+from neupath.engine.topk import Ranking, related
 from neupath.errors import QueryError
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Mask, Rows
 from neupath.measures.path_measure import PathMeasure
 from neupath.measures.registry import measure_named
-
-_QUERIES_PER_BLOCK = 64
 
 
 @dataclass(frozen=True)
@@ -113,11 +111,7 @@ class Combination(Scorer):
         if len(self.parts) == 1 and self.parts[0].weight > 0:
             ranking = self.measures_[0].rank_rows(queries, skipped, k, candidates, threads)
             return Ranking(ranking.rows, ranking.scores * self.parts[0].weight, ranking.sizes)
-        blocks = [slice(start, start + _QUERIES_PER_BLOCK) for start in range(0, len(queries), _QUERIES_PER_BLOCK)]
-        return stacked([self._rank_block(queries[block], skipped[block], k, candidates) for block in blocks])
-
-    def _rank_block(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None) -> Ranking:
-        return related(top_k_of_scores(self.score_rows(queries), skipped, k, candidates))
+        return related(super().rank_rows(queries, skipped, k, candidates, threads))
 
 
 def _part_of(content: dict[str, object]) -> Part:

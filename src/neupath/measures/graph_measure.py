@@ -1,4 +1,4 @@
-"""GraphMeasure: the base class of measures over the whole graph, and the walks with restart that some are made of."""
+"""GraphMeasure, the base class of measures over the whole graph, and RestartWalk, that of PPR and RWR."""
 
 from abc import abstractmethod
 from math import ceil, log
@@ -50,7 +50,7 @@ class GraphMeasure(Scorer):
 
     @abstractmethod
     def _score_nodes(self, nodes: Rows) -> Floats:
-        """Return the score of each given node with every node of the type; shape (queries, targets)."""
+        """Return the score of some nodes with every node of the type; shape (queries, targets)."""
 
     @property
     def source_type(self) -> str:
@@ -82,7 +82,7 @@ class GraphMeasure(Scorer):
 def check_share(name: str, value: float) -> float:
     """Return the value of a parameter; raise if it is not between 0 and 1."""
     if not 0 < value < 1:
-        raise QueryError(f"{name} is {value}; it must lie between 0 and 1")
+        raise QueryError(f"‹{name}› is {value}; it must lie between 0 and 1", parameter=name)
     return value
 
 
@@ -107,17 +107,33 @@ def whole_adjacency(hin: HIN) -> Csr:
 
 
 # ---- Walks with restart --------------------------------------------------------------------------
-def walk_with_restart(matrix: Csr, nodes: Rows, damping: float, tolerance: float) -> Floats:
-    """Return (1 - damping)·Σ_k (damping·matrix)^k·e_q for each node q, as columns; shape (nodes, queries).
+class RestartWalk(GraphMeasure):
+    """The base of `PPR` and `RWR`: v = damping·T·v + (1 - damping)·e_q, with a matrix T of norm 1.
 
-    The sum ends where the rest of it is less than the tolerance, for a matrix of norm 1.
+    v = (1 - damping)·Σ_k (damping·T)^k·e_q. The sum ends where the rest of it is less than the tolerance.
     """
-    start = np.zeros((matrix.shape[0], len(nodes)))
-    start[nodes, np.arange(len(nodes))] = 1.0
-    visits = start
-    for _ in range(ceil(log(tolerance) / log(damping))):
-        visits = damping * (matrix @ visits) + (1 - damping) * start
-    return visits
+
+    settings = ("damping", "tolerance")
+
+    def __init__(self, node_type: str, *, damping: float, tolerance: float = 1e-9) -> None:
+        super().__init__(node_type)
+        self.damping = check_share("damping", damping)
+        self.tolerance = check_share("tolerance", tolerance)
+
+    @abstractmethod
+    def _transitions(self, adjacency: Csr) -> Csr:
+        """Return T; shape (nodes, nodes), sparse."""
+
+    def _prepare(self, adjacency: Csr) -> None:
+        self.transitions_ = csr_array(self._transitions(adjacency))
+
+    def _score_nodes(self, nodes: Rows) -> Floats:
+        start = np.zeros((self.transitions_.shape[0], len(nodes)))
+        start[nodes, np.arange(len(nodes))] = 1.0
+        visits = start
+        for _ in range(ceil(log(self.tolerance) / log(self.damping))):
+            visits = self.damping * (self.transitions_ @ visits) + (1 - self.damping) * start
+        return visits[self.rows_].T
 
 
 def degree_power(adjacency: Csr, power: float) -> Csr:

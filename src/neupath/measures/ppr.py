@@ -1,26 +1,22 @@
 """PPR, personalised PageRank."""
 
-from scipy.sparse import csr_array
-
-from neupath.graph.hin import Csr, Floats
-from neupath.graph.nodes import Rows
-from neupath.measures.graph_measure import GraphMeasure, check_share, degree_power, walk_with_restart
+from neupath.graph.hin import Csr
+from neupath.measures.graph_measure import RestartWalk, degree_power
 
 
-class PPR(GraphMeasure):
-    """Give how often a random walk visits the target that, before each step, may start again at the query.
+class PPR(RestartWalk):
+    """Return the share of visits to the target of a random walk that may restart at the query before each step.
 
         π = damping·A·D⁻¹·π + (1 - damping)·e_q,    D the degrees
 
-    π is the share of its time that the walk spends at each node, so that it favours nodes with many edges. It is not
-    symmetric. Jeh, Widom, WWW 2003.
+    It favours nodes with many edges, and is not symmetric. Jeh, Widom, WWW 2003.
 
     Parameters
     ----------
     node_type
         The type of queries and targets.
     damping
-        The probability of another step rather than a new start, between 0 and 1.
+        The probability of another step rather than a restart, between 0 and 1.
     tolerance
         A bound on the part of π that the finite sum leaves out.
 
@@ -31,15 +27,9 @@ class PPR(GraphMeasure):
     """
 
     name = "ppr"
-    settings = ("damping", "tolerance")
 
     def __init__(self, node_type: str, *, damping: float = 0.85, tolerance: float = 1e-9) -> None:
-        super().__init__(node_type)
-        self.damping = check_share("damping", damping)
-        self.tolerance = check_share("tolerance", tolerance)
+        super().__init__(node_type, damping=damping, tolerance=tolerance)
 
-    def _prepare(self, adjacency: Csr) -> None:
-        self.steps_ = csr_array(adjacency @ degree_power(adjacency, -1))
-
-    def _score_nodes(self, nodes: Rows) -> Floats:
-        return walk_with_restart(self.steps_, nodes, self.damping, self.tolerance)[self.rows_].T
+    def _transitions(self, adjacency: Csr) -> Csr:
+        return adjacency @ degree_power(adjacency, -1)

@@ -1,14 +1,11 @@
 """RWR, random walk with restart."""
 
-from scipy.sparse import csr_array
-
-from neupath.graph.hin import Csr, Floats
-from neupath.graph.nodes import Rows
-from neupath.measures.graph_measure import GraphMeasure, check_share, degree_power, walk_with_restart
+from neupath.graph.hin import Csr
+from neupath.measures.graph_measure import RestartWalk, degree_power
 
 
-class RWR(GraphMeasure):
-    """Walk and start again at the query, with edges weighted by the degrees of both their ends.
+class RWR(RestartWalk):
+    """Walk and restart at the query, with edges weighted by the degrees of both their ends.
 
         r = damping·D^-½·A·D^-½·r + (1 - damping)·e_q,    D the degrees
 
@@ -20,7 +17,7 @@ class RWR(GraphMeasure):
     node_type
         The type of queries and targets.
     damping
-        The weight of another step rather than a new start, between 0 and 1.
+        The weight of another step rather than a restart, between 0 and 1.
     tolerance
         A bound on the part of r that the finite sum leaves out.
 
@@ -31,16 +28,10 @@ class RWR(GraphMeasure):
     """
 
     name = "rwr"
-    settings = ("damping", "tolerance")
 
     def __init__(self, node_type: str, *, damping: float = 0.9, tolerance: float = 1e-9) -> None:
-        super().__init__(node_type)
-        self.damping = check_share("damping", damping)
-        self.tolerance = check_share("tolerance", tolerance)
+        super().__init__(node_type, damping=damping, tolerance=tolerance)
 
-    def _prepare(self, adjacency: Csr) -> None:
+    def _transitions(self, adjacency: Csr) -> Csr:
         roots = degree_power(adjacency, -0.5)
-        self.steps_ = csr_array(roots @ adjacency @ roots)
-
-    def _score_nodes(self, nodes: Rows) -> Floats:
-        return walk_with_restart(self.steps_, nodes, self.damping, self.tolerance)[self.rows_].T
+        return roots @ adjacency @ roots
