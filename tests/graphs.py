@@ -1,4 +1,4 @@
-"""Small random graphs with everything that makes graphs hard, for Hypothesis."""
+"""Small graphs that tests share: random ones with everything that makes graphs hard, and a shop."""
 
 import numpy as np
 import pyarrow as pa
@@ -41,3 +41,22 @@ def hins_with_path(draw: st.DrawFn, *, symmetric: bool, max_length: int = 4) -> 
     paths = list(enumerate_metapaths(hin.schema, start, max_length, symmetric=symmetric))
     paths += [hin.metapath(text) for text in ("a-b-a", "a-b-c-b-a") if start == "a"]  # steps over two relations
     return hin, draw(st.sampled_from(paths))
+
+
+def shop_graph() -> HIN:
+    """Users who buy items that have tags; one user buys nothing."""
+    rng = np.random.default_rng(3)
+    names = pa.array([f"User {i}" for i in range(40)])
+    return HIN.build(
+        [
+            Nodes("user", pa.array([f"u{i}" for i in range(40)]), names),  # u39 has no edge
+            Nodes("item", pa.array(np.arange(30))),
+            Nodes("tag", pa.array([f"t{i}" for i in range(8)])),
+        ],
+        [
+            Edges(
+                Relation("user", "buys", "item"), rng.integers(0, 39, 120), rng.integers(0, 30, 120), rng.random(120)
+            ),
+            Edges(Relation("item", "has", "tag"), rng.integers(0, 30, 60), rng.integers(0, 8, 60)),
+        ],
+    )

@@ -4,15 +4,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import neupath as npth
-from neupath import HIN, Edges, Nodes, Relation
+from neupath import HIN
 from neupath.engine.scorer import Scorer
 from neupath.errors import MissingExtraError, NodeError, QueryError
 from neupath.learn.inference import PathRanker
 from neupath.measures import GRAPH_MEASURES, MEASURES, Combination, Part
+from tests.graphs import shop_graph
 
 try:
     import neupath.learn.models
@@ -52,25 +52,7 @@ def fit(name: str, hin: HIN) -> Scorer:
 
 @pytest.fixture(scope="module")
 def hin() -> HIN:
-    return build()
-
-
-def build() -> HIN:
-    rng = np.random.default_rng(3)
-    names = pa.array([f"User {i}" for i in range(40)])
-    return HIN.build(
-        [
-            Nodes("user", pa.array([f"u{i}" for i in range(40)]), names),  # u39 has no edge
-            Nodes("item", pa.array(np.arange(30))),
-            Nodes("tag", pa.array([f"t{i}" for i in range(8)])),
-        ],
-        [
-            Edges(
-                Relation("user", "buys", "item"), rng.integers(0, 39, 120), rng.integers(0, 30, 120), rng.random(120)
-            ),
-            Edges(Relation("item", "has", "tag"), rng.integers(0, 30, 60), rng.integers(0, 8, 60)),
-        ],
-    )
+    return shop_graph()
 
 
 @pytest.fixture(scope="module", params=list(SCORERS))
@@ -138,12 +120,12 @@ def test_symmetry_and_range(name: str, scorer: Scorer) -> None:
 
 
 def test_same_scores_on_the_same_graph_built_again(name: str, scorer: Scorer) -> None:
-    assert fit(name, build()).top_k("u1", 40) == scorer.top_k("u1", 40)
+    assert fit(name, shop_graph()).top_k("u1", 40) == scorer.top_k("u1", 40)
 
 
 def test_save_load_same_scores(scorer: Scorer, tmp_path: Path) -> None:
     folder = scorer.save(tmp_path / "saved")
-    again = npth.load_scorer(folder, build())
+    again = npth.load_scorer(folder, shop_graph())
     np.testing.assert_array_equal(again.scores("u2"), scorer.scores("u2"))
     assert again.params() == scorer.params()
 
@@ -154,7 +136,7 @@ def test_needs_a_graph_first(name: str) -> None:
 
 
 def test_leaves_the_graph_untouched(name: str) -> None:
-    hin = build()
+    hin = shop_graph()
     before = {relation: matrix.copy() for relation, matrix in hin.matrices.items()}
     fit(name, hin).top_k(["u0", "u1"])
     for relation, matrix in hin.matrices.items():

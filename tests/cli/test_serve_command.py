@@ -16,7 +16,7 @@ import pytest
 import neupath as npth
 from neupath.cli import main
 from neupath.store import check, open_store, write_store
-from tests.test_contract import build
+from tests.graphs import shop_graph
 
 
 def refuse(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -120,7 +120,7 @@ def test_what_cannot_be_served(capsys: pytest.CaptureFixture[str], arguments: li
 
 
 def test_a_model_that_fits_no_graph(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    path = npth.PathSim("user-item-user").fit(build()).save(tmp_path)
+    path = npth.PathSim("user-item-user").fit(shop_graph()).save(tmp_path)
     said = refuse(capsys, "toy", "--port", "0", "--model", f"other={path}")
     assert "the model 'other' fits no graph that is served" in said
 

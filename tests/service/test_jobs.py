@@ -22,8 +22,8 @@ from neupath.service import jobs
 from neupath.service.job_process import JobSpec, _do, run_job
 from neupath.service.jobs import Job, read_jobs
 from neupath.service.limits import Limits
+from tests.graphs import shop_graph
 from tests.service.conftest import Running, Start, start_service
-from tests.test_contract import build
 
 JOIN = {"kind": "join", "graph": "toy", "metapath": "APVPA", "k": 2}
 PAIRS = [
@@ -99,7 +99,7 @@ def test_an_inferred_meaning_is_a_model(running: Running) -> None:
 
 def test_a_trained_model_is_served(start: Start) -> None:
     pytest.importorskip("torch")
-    running = start(graphs={"shop": build()})
+    running = start(graphs={"shop": shop_graph()})
     asked = {"kind": "train", "graph": "shop", "architecture": "countpath", "metapath": "user-item-user", "epochs": 2}
     job = running.post("/api/jobs", asked).json()["id"]
     done = wait_for(running, job, "done")
