@@ -11,7 +11,7 @@ from neupath.graph.metapath import MetaPath, enumerate_metapaths
 from neupath.graph.nodes import Nodes
 from neupath.graph.schema import Relation, Schema
 from neupath.io import from_networkx, from_pyg, from_tables, from_triples, load, to_networkx, to_pyg, write_folder
-from neupath.learn.inference import Inferred, PathRanker, infer, suggest_pairs
+from neupath.learn.inference import Inferred, PathRanker, infer
 from neupath.learn.registry import load_scorer
 from neupath.measures import (
     DWPC,
@@ -86,7 +86,6 @@ __all__ = [
     "join",
     "load",
     "load_scorer",
-    "suggest_pairs",
     "to_networkx",
     "to_pyg",
     "write_folder",

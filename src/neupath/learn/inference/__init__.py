@@ -1,20 +1,12 @@
-"""Search by example: labelled pairs in, weighted meta-paths out."""
+"""Search by example: labelled pairs in, weighted meta-paths out.
 
-from neupath.explain.explanation import AttentionExplanation, CombinedExplanation, explain_combination, explain_model
-from neupath.learn.inference.infer import Alternative, Inferred, InferredPart, infer, suggest_pairs
+`infer` searches `candidates`, computes their `features`, fits weights to them (`fitting` for scores, `binary_labels`
+for yes/no labels) and returns an `Inferred`, which also suggests the pairs to label next. `PathRanker` learns one
+weight for every candidate.
+"""
+
+from neupath.learn.inference.infer import Alternative, Inferred, InferredPart, infer
 from neupath.learn.inference.path_ranker import PathRanker
 from neupath.learn.inference.suggestions import Suggestion
 
-__all__ = [
-    "Alternative",
-    "AttentionExplanation",
-    "CombinedExplanation",
-    "Inferred",
-    "InferredPart",
-    "PathRanker",
-    "Suggestion",
-    "explain_combination",
-    "explain_model",
-    "infer",
-    "suggest_pairs",
-]
+__all__ = ["Alternative", "Inferred", "InferredPart", "PathRanker", "Suggestion", "infer"]

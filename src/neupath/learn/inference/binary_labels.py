@@ -1,11 +1,11 @@
-"""Ranking: weights for meta-paths from yes/no labels, or from examples of similar pairs alone.
+"""Binary labels: weights of meta-paths from yes/no labels, or from examples of similar pairs alone.
 
-Where labels only say whether a pair is similar, there is no score to hit: the weights are those of a logistic
-regression with weights of 0 or more, made sparse by a penalty on their sum,
+Such labels give no scores to fit. The weights are those of a logistic regression with weights of 0 or more, made sparse
+by a penalty on their sum,
 
     min  mean log(1 + exp(-±(b + Σ_p weight_p·feature_p))) + penalty·Σ_p weight_p
 
-and the measure and penalty are those with the best cross-validated AUC.
+The measure and the penalty are those with the best cross-validated AUC.
 """
 
 from collections.abc import Sequence
@@ -19,6 +19,7 @@ from neupath.learn.labels import Pairs
 
 _PENALTIES = (0.1, 0.03, 0.01, 0.001, 1e-4, 1e-5)
 _FEWEST = 5
+"""Labels of each kind that are needed to hold some out."""
 _LEAST_SHARE = 0.005
 NEGATIVES = 5
 """Random targets drawn against each example of a similar pair."""
@@ -26,7 +27,7 @@ NEGATIVES = 5
 
 @dataclass(frozen=True)
 class Ranker:
-    """A measure and the weights of its paths, adding up to 1; `auc` is what it was chosen by."""
+    """A measure and the weights of its paths, which add up to 1; `auc` is the cross-validated AUC."""
 
     measure: str
     columns: tuple[int, ...]
@@ -36,13 +37,12 @@ class Ranker:
     """The standard error of the AUC over folds."""
 
     def predict(self, table: FeatureTable) -> Floats:
-        """Return the scores of the table's pairs."""
         scores: Floats = table.features[self.measure][:, list(self.columns)] @ np.array(self.weights)
         return scores
 
 
 def auc(labels: Floats, scores: Floats) -> float:
-    """Return the chance that a similar pair scores above one that is not, ties counting half.
+    """Return the probability that a similar pair scores above a dissimilar one; a tie counts half.
 
     >>> auc(np.array([1.0, 0.0, 0.0]), np.array([0.9, 0.9, 0.1]))
     0.75
@@ -60,9 +60,9 @@ def auc(labels: Floats, scores: Floats) -> float:
 
 
 def held_out_auc(table: FeatureTable, measures: Sequence[str], seed: int) -> float | None:
-    """Return the AUC of pairs ranked by what the pairs of other queries lead to, measure and penalty chosen anew.
+    """Return the AUC of pairs ranked by what the pairs of other queries lead to, including measure and penalty.
 
-    Nothing where there are fewer than five labels of a kind.
+    It is None if there are fewer than five labels of either kind.
     """
     positive = table.scores > 0.5
     if min(positive.sum(), (~positive).sum()) < _FEWEST:
@@ -70,14 +70,14 @@ def held_out_auc(table: FeatureTable, measures: Sequence[str], seed: int) -> flo
     predicted = np.zeros(len(table.scores))
     for fold in folds_of(table.groups, seed):
         rest = np.setdiff1d(np.arange(len(table.scores)), fold)
-        rankers = rank_hypotheses(table.taken(rest), measures, seed, folds=3) if len(rest) else []
+        rankers = rank_hypotheses(table.take(rest), measures, seed, folds=3) if len(rest) else []
         if rankers:
-            predicted[fold] = _percentiles(rankers[0].predict(table.taken(rest)), rankers[0].predict(table.taken(fold)))
+            predicted[fold] = _percentiles(rankers[0].predict(table.take(rest)), rankers[0].predict(table.take(fold)))
     return auc(table.scores, predicted)
 
 
 def _percentiles(known: Floats, scores: Floats) -> Floats:
-    """Return which share of known scores each score exceeds, ties counting half: folds may have other measures."""
+    """Return the share of known scores below each score, which compares folds with different measures."""
     ordered = np.sort(known)
     below, above = np.searchsorted(ordered, scores, "left"), np.searchsorted(ordered, scores, "right")
     return (below + above) / (2 * len(ordered))
@@ -91,9 +91,9 @@ def chance_error(labels: Floats) -> float:
 
 
 def rank_hypotheses(table: FeatureTable, measures: Sequence[str], seed: int, folds: int = 5) -> list[Ranker]:
-    """Fit every measure with its best penalty; best cross-validated AUC first, the earlier measure where equal."""
-    found = [ranker for measure in measures if (ranker := _fit_measure(table, measure, seed, folds)) is not None]
-    return sorted(found, key=lambda ranker: -round(ranker.auc, 4))
+    """Fit every measure with its best penalty; the best cross-validated AUC first, then the earlier measure."""
+    rankers = [ranker for measure in measures if (ranker := _fit_measure(table, measure, seed, folds)) is not None]
+    return sorted(rankers, key=lambda ranker: -round(ranker.auc, 4))
 
 
 def _fit_measure(table: FeatureTable, measure: str, seed: int, most: int) -> Ranker | None:
@@ -102,7 +102,7 @@ def _fit_measure(table: FeatureTable, measure: str, seed: int, most: int) -> Ran
     if not len(usable):
         return None
     shapes = (matrix[:, usable] / matrix[:, usable].max(axis=0)).round(9)
-    usable = usable[np.sort(np.unique(shapes, axis=1, return_index=True)[1])]  # of paths that say the same, the shorter
+    usable = usable[np.sort(np.unique(shapes, axis=1, return_index=True)[1])]  # the shorter of paths with equal scores
     scale = matrix[:, usable].max(axis=0)
     scaled = matrix[:, usable] / scale
     everything = np.arange(len(table.scores))
@@ -131,7 +131,7 @@ def _logistic(matrix: Floats, labels: Floats, penalty: float, rows: np.ndarray) 
 
     features, signs = matrix[rows], np.where(labels[rows] > 0.5, 1.0, -1.0)
     share = {1.0: max(1, int((signs > 0).sum())), -1.0: max(1, int((signs < 0).sum()))}
-    importance = np.where(signs > 0, 0.5 / share[1.0], 0.5 / share[-1.0])  # both kinds of label weigh the same
+    importance = np.where(signs > 0, 0.5 / share[1.0], 0.5 / share[-1.0])  # both kinds of labels weigh the same
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
         margin = signs * (parameters[0] + features @ parameters[1:])

@@ -1,4 +1,4 @@
-"""Numba kernels of the inference: rows of labelled nodes one step on, and the products of pairs of them."""
+"""Numba kernels of inference: rows of labelled nodes after one more step, and the scores of pairs of them."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from neupath.engine.product_kernels import compiled
 
 @compiled
 def multiply_rows(rows_of, step, width):
-    """Multiply CSR rows by a step's matrix, three values at a time."""
+    """Multiply CSR rows by the matrix of a step, under three scalings at once."""
     indptr, indices, values = rows_of
     step_indptr, step_indices, step_values = step
     rows = len(indptr) - 1
@@ -52,10 +52,13 @@ def multiply_rows(rows_of, step, width):
 
 @compiled
 def pair_dots(left, right, queries, targets, width):
-    """Return ⟨Wx,Wy⟩, ⟨Ux,Uy⟩ and ⟨Ux,Cy⟩ for each pair; consecutive pairs of one query share its scattered row."""
+    """Return three products of each pair's rows, by scalings 0 and 0, 1 and 1, 1 and 2; shape (pairs, 3).
+
+    Consecutive pairs of one query share its scattered row.
+    """
     left_indptr, left_indices, left_values = left
     right_indptr, right_indices, right_values = right
-    found = np.zeros((len(queries), 3))
+    products = np.zeros((len(queries), 3))
     row = np.zeros((width, 2))
     here = -1
     for p in range(len(queries)):
@@ -70,7 +73,7 @@ def pair_dots(left, right, queries, targets, width):
                 row[left_indices[i], 1] = left_values[i, 1]
         for j in range(right_indptr[targets[p]], right_indptr[targets[p] + 1]):
             column = right_indices[j]
-            found[p, 0] += row[column, 0] * right_values[j, 0]
-            found[p, 1] += row[column, 1] * right_values[j, 1]
-            found[p, 2] += row[column, 1] * right_values[j, 2]
-    return found
+            products[p, 0] += row[column, 0] * right_values[j, 0]
+            products[p, 1] += row[column, 1] * right_values[j, 1]
+            products[p, 2] += row[column, 1] * right_values[j, 2]
+    return products

@@ -1,4 +1,4 @@
-"""Certainty: how well an explanation predicts labels it has not seen, and how sure its weights are."""
+"""Fitting: measures, meta-paths and weights that explain scores, and how sure they are."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,18 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from neupath.graph.hin import Floats
-from neupath.learn.inference.candidates import MEASURES_INFERRED
+from neupath.learn.inference.features import MEASURES_INFERRED
 
 
-# ---- Gram ----------------------------------------------------------------------------------------
-def defined(matrix: Floats) -> Floats:
-    """Put zeros for paths that a measure is not defined on; these are never chosen."""
-    return np.where(np.isfinite(matrix), matrix, 0.0)
-
-
+# ---- Least squares -------------------------------------------------------------------------------
 @dataclass
 class Gram:
-    """The products that least squares needs; shapes (P, P), (P,) and a number."""
+    """The products that least squares needs, of P paths; shapes (P, P), (P,) and a number."""
 
     products: Floats
     with_scores: Floats
@@ -25,6 +20,8 @@ class Gram:
 
     @classmethod
     def of(cls, matrix: Floats, scores: Floats) -> "Gram":
+        """Multiply; paths that a measure is not defined on count as zeros, and are never chosen."""
+        matrix = np.where(np.isfinite(matrix), matrix, 0.0)
         return cls(matrix.T @ matrix, matrix.T @ scores, float(scores @ scores))
 
     def without_constant(self) -> "Gram":
@@ -32,7 +29,7 @@ class Gram:
         return Gram(self.products[:-1, :-1], self.with_scores[:-1], self.of_scores)
 
     def without_mean(self) -> "Gram":
-        """Return the products of what a constant, the last column, leaves of every other column and of the scores."""
+        """Return the products after projecting a constant, the last column, out of the others and the scores."""
         constant, size = self.products[-1, :-1], float(self.products[-1, -1])
         mean = float(self.with_scores[-1]) / size
         return Gram(
@@ -63,29 +60,30 @@ class Gram:
         )
 
     def preference(self, columns: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
-        """Order sets of paths by their error; where that differs by rounding only, by their place."""
+        """Order sets of paths by their error and, where errors differ by rounding only, by their columns."""
         return round(self.error(columns) / (self.of_scores or 1.0), 11), columns
 
     def slopes(self, columns: tuple[int, ...]) -> Floats:
-        """Return how each path goes along with what the chosen ones leave; shape (P,)."""
-        left: Floats = self.with_scores - self.products[:, list(columns)] @ self.weights(columns)
-        return left
+        """Return the product of each path with the residual of the chosen ones; shape (P,)."""
+        residual: Floats = self.with_scores - self.products[:, list(columns)] @ self.weights(columns)
+        return residual
 
 
-# ---- Fitting -------------------------------------------------------------------------------------
+# ---- Hypotheses ----------------------------------------------------------------------------------
 #     score(x, y) = Σ_p weight_p · feature_p(x, y)
-# A hypothesis is a measure and a set of paths. Simpler ones are preferred as far as the labels allow it, by
-#     n·log(MSE + floor) + (weights that are free)·log n + 2·(paths)·log P
-# the extended Bayesian information criterion (Chen, Chen, Biometrika 2008) for P candidates; and then the simplest is
-# named that the labels do not tell from the best: fewer paths, fewer free weights, shorter paths, the earlier measure.
-# One path with the weight 1 has no free weight: labels that a measure made are found as that measure.
+# A hypothesis is a measure, a set of paths and their weights. The best one minimises
+#     n·log(MSE + floor) + (free weights)·log n + 2·(paths)·log P
+# which is the extended Bayesian information criterion (Chen, Chen, Biometrika 2008) for P candidates. The one chosen
+# is then the simplest that the labels cannot tell from the best: fewer paths, fewer free weights, shorter paths,
+# the earlier measure. One path with weight 1 has no free weight, so labels made by a measure are explained by it.
 _FLOOR = 1e-16
-"""Mean squared errors, relative to the largest label, below this are rounding."""
+"""Mean squared errors below this, relative to the largest label, are rounding."""
 EXACT = 1e-7
 """The RMSE, relative to the largest label, below which labels are explained exactly."""
 MOST_PATHS = 5
 _SWAPS = 12
 _WORSE = 1.2
+"""A hypothesis with an RMSE this many times as large is worse, whatever the standard error."""
 _TOLD_APART = 1.64
 """Standard errors by which the mean squared error of one hypothesis must exceed that of another to be worse."""
 
@@ -97,13 +95,12 @@ class FeatureTable:
     features: Mapping[str, Floats]
     scores: Floats
     groups: np.ndarray
-    """Which query each pair is of."""
+    """The query of each pair."""
     lengths: Sequence[int]
     scale: float = 1.0
-    """The largest label: what is small is small beside it."""
+    """The largest label."""
 
-    def taken(self, pairs: np.ndarray) -> "FeatureTable":
-        """Return the table of some pairs."""
+    def take(self, pairs: np.ndarray) -> "FeatureTable":
         features = {measure: matrix[pairs] for measure, matrix in self.features.items()}
         return FeatureTable(features, self.scores[pairs], self.groups[pairs], self.lengths, self.scale)
 
@@ -122,13 +119,12 @@ class Hypothesis:
     rank: tuple[float, int, int, int, tuple[int, ...]]
 
     def predict(self, table: FeatureTable) -> Floats:
-        """Return the scores of the table's pairs."""
         prediction: Floats = table.features[self.measure][:, list(self.columns)] @ np.array(self.weights)
         return prediction
 
     @property
     def complexity(self) -> tuple[int, int, int, int, tuple[int, ...]]:
-        """What makes one hypothesis simpler than another: paths, free weights, steps, and the order of measures."""
+        """Its number of paths, free weights and steps, and the place of its measure; the smaller, the simpler."""
         paths, steps, measure, columns = self.rank[1:]
         return paths, self.free, steps, measure, columns
 
@@ -136,10 +132,10 @@ class Hypothesis:
 def choose_hypothesis(
     table: FeatureTable, measures: Sequence[str] = MEASURES_INFERRED
 ) -> tuple[Hypothesis, list[Hypothesis]]:
-    """Return the explanation to name, and every one that was compared.
+    """Return the hypothesis to name, and all that were compared.
 
-    It is the simplest that the labels do not tell from the best one: leaving out a path, taking a shorter one in its
-    place, or another measure, as long as the squared errors stay within 1.64 standard errors.
+    It is the simplest that the labels cannot tell from the best one. It may leave out a path, take a shorter one or
+    another measure, as long as its squared errors stay within 1.64 standard errors.
     """
     compared = find_hypotheses(table, measures)
     best = compared[0]
@@ -160,16 +156,14 @@ def choose_hypothesis(
 
 def _variants(table: FeatureTable, of: Hypothesis) -> list[Hypothesis]:
     """Return the hypothesis with one path left out, or replaced by one that is not longer."""
-    found = []
-    matrix = table.features[of.measure]
-    usable = useful_columns(matrix)
+    variants = []
+    useful = useful_columns(table.features[of.measure])
     for out in of.columns if len(of.columns) > 1 else ():
         rest = tuple(p for p in of.columns if p != out)
-        found.append(_fitted(table, of.measure, rest))
-        for p in usable:
-            if p not in of.columns and table.lengths[p] <= table.lengths[out]:
-                found.append(_fitted(table, of.measure, tuple(sorted((*rest, p)))))  # noqa: PERF401
-    return found
+        shorter = [p for p in useful if p not in of.columns and table.lengths[p] <= table.lengths[out]]
+        sets = [rest, *(tuple(sorted((*rest, p))) for p in shorter)]
+        variants += [_fitted(table, of.measure, columns) for columns in sets]
+    return variants
 
 
 def _squared(hypothesis: Hypothesis, table: FeatureTable) -> Floats:
@@ -178,9 +172,9 @@ def _squared(hypothesis: Hypothesis, table: FeatureTable) -> Floats:
 
 
 def _excess(other: Hypothesis, errors: Floats, table: FeatureTable) -> float:
-    """Return by how many standard errors a hypothesis's squared errors exceed given ones, pair by pair.
+    """Return by how many standard errors the squared errors of a hypothesis exceed given ones, pair by pair.
 
-    A few errors that are far off make the standard error large as well: what is a fifth worse on the whole is worse.
+    A few large errors make the standard error large as well. So a hypothesis that is a fifth worse overall is worse.
     """
     difference = _squared(other, table) - errors
     if other.rmse > _WORSE * float(np.sqrt(errors.mean())):
@@ -191,19 +185,15 @@ def _excess(other: Hypothesis, errors: Floats, table: FeatureTable) -> float:
 
 def find_hypotheses(table: FeatureTable, measures: Sequence[str] = MEASURES_INFERRED) -> list[Hypothesis]:
     """Return every hypothesis worth comparing, the best by the criterion first."""
-    found: dict[tuple[str, tuple[int, ...], int], Hypothesis] = {}
+    distinct: dict[tuple[str, tuple[int, ...], int], Hypothesis] = {}
     for measure in measures:
-        for hypothesis in _of_measure(table, measure):
-            found.setdefault((measure, hypothesis.columns, hypothesis.free), hypothesis)
-    return sorted(found.values(), key=lambda hypothesis: hypothesis.rank)
-
-
-def _of_measure(table: FeatureTable, measure: str) -> list[Hypothesis]:
-    matrix = table.features[measure]
-    useful = useful_columns(matrix)
-    defined = np.flatnonzero(np.isfinite(matrix).all(axis=0)).tolist()
-    singles = [_hypothesis(table, measure, (p,), np.ones(1), free=0) for p in defined]
-    return [*singles, *(_fitted(table, measure, (p,)) for p in useful), *_sets(table, measure, useful)]
+        useful = useful_columns(table.features[measure])
+        defined = np.flatnonzero(np.isfinite(table.features[measure]).all(axis=0)).tolist()
+        hypotheses = [_hypothesis(table, measure, (p,), np.ones(1), free=0) for p in defined]
+        hypotheses += [_fitted(table, measure, (p,)) for p in useful]
+        for hypothesis in (*hypotheses, *_grow_sets(table, measure, useful)):
+            distinct.setdefault((measure, hypothesis.columns, hypothesis.free), hypothesis)
+    return sorted(distinct.values(), key=lambda hypothesis: hypothesis.rank)
 
 
 def useful_columns(matrix: Floats) -> list[int]:
@@ -213,33 +203,31 @@ def useful_columns(matrix: Floats) -> list[int]:
     return np.flatnonzero(np.isfinite(squares) & (squares > 0)).tolist()
 
 
-def _sets(table: FeatureTable, measure: str, usable: list[int]) -> list[Hypothesis]:
-    """Grow a set of paths one at a time, the one that helps most; after each, swap a path where another does better."""
-    gram = Gram.of(defined(table.features[measure]), table.scores)
+def _grow_sets(table: FeatureTable, measure: str, useful: list[int]) -> list[Hypothesis]:
+    """Grow a set of paths one at a time, always by the best one; after each, swap a path where another does better."""
+    gram = Gram.of(table.features[measure], table.scores)
     chosen: tuple[int, ...] = ()
-    found = []
-    for _ in range(min(MOST_PATHS, len(usable))):
-        options = [tuple(sorted((*chosen, p))) for p in promising(gram, chosen, usable)]
+    hypotheses = []
+    for _ in range(min(MOST_PATHS, len(useful))):
+        options = [tuple(sorted((*chosen, p))) for p in _promising(gram, chosen, useful)]
         if not options:
             break
-        better = min(options, key=gram.preference)
-        chosen = swapped(gram, better, usable)
+        chosen = _swapped(gram, min(options, key=gram.preference), useful)
         fitted = _fitted(table, measure, chosen)
-        found.append(fitted)
+        hypotheses.append(fitted)
         if fitted.exact or len(fitted.columns) < len(chosen):
             break
-    return found
+    return hypotheses
 
 
 def promising_columns(table: FeatureTable, measure: str) -> list[int]:
-    """Return the paths that a set of them, grown one at a time, would choose from."""
-    matrix = table.features[measure]
-    usable = useful_columns(matrix)
-    gram = Gram.of(defined(matrix), table.scores)
+    """Return the paths that a set grown one path at a time would choose from."""
+    useful = useful_columns(table.features[measure])
+    gram = Gram.of(table.features[measure], table.scores)
     chosen: tuple[int, ...] = ()
     seen: dict[int, None] = {}
-    for _ in range(min(MOST_PATHS, len(usable))):
-        options = promising(gram, chosen, usable)
+    for _ in range(min(MOST_PATHS, len(useful))):
+        options = _promising(gram, chosen, useful)
         if not options:
             break
         seen |= dict.fromkeys(options[:6])
@@ -247,14 +235,14 @@ def promising_columns(table: FeatureTable, measure: str) -> list[int]:
     return list(seen)
 
 
-def promising(gram: Gram, chosen: tuple[int, ...], usable: list[int]) -> list[int]:
-    """Return the paths that go most along with what is left to explain."""
+def _promising(gram: Gram, chosen: tuple[int, ...], useful: list[int]) -> list[int]:
+    """Return the paths that correlate most with what is left to explain."""
     slopes = gram.slopes(chosen)
-    scaled = {p: slopes[p] / np.sqrt(gram.products[p, p]) for p in usable if p not in chosen and slopes[p] > 0}
+    scaled = {p: slopes[p] / np.sqrt(gram.products[p, p]) for p in useful if p not in chosen and slopes[p] > 0}
     return sorted(scaled, key=lambda p: (-round(scaled[p], 12), p))[:_SWAPS]
 
 
-def swapped(gram: Gram, columns: tuple[int, ...], usable: list[int]) -> tuple[int, ...]:
+def _swapped(gram: Gram, columns: tuple[int, ...], useful: list[int]) -> tuple[int, ...]:
     """Replace one path by another as long as that lowers the error."""
     best, error = columns, gram.error(columns)
     improved = len(columns) > 1
@@ -262,7 +250,7 @@ def swapped(gram: Gram, columns: tuple[int, ...], usable: list[int]) -> tuple[in
         improved = False
         for out in best:
             rest = tuple(p for p in best if p != out)
-            for p in promising(gram, rest, usable):
+            for p in _promising(gram, rest, useful):
                 option = tuple(sorted((*rest, p)))
                 if option != best and gram.error(option) < error * (1 - 1e-6) - 1e-15:
                     best, error, improved = option, gram.error(option), True
@@ -273,7 +261,7 @@ def swapped(gram: Gram, columns: tuple[int, ...], usable: list[int]) -> tuple[in
 
 
 def _fitted(table: FeatureTable, measure: str, columns: tuple[int, ...]) -> Hypothesis:
-    """Fit the weights of some paths; those of weight 0 are left out."""
+    """Fit the weights of some paths, and leave out those of weight 0."""
     from scipy.optimize import nnls
 
     matrix = table.features[measure][:, list(columns)]
@@ -300,39 +288,42 @@ def _hypothesis(table: FeatureTable, measure: str, columns: tuple[int, ...], wei
 def alternatives_of(best: Hypothesis, hypotheses: Sequence[Hypothesis], table: FeatureTable) -> list[Hypothesis]:
     """Return the hypotheses that these labels cannot tell from the best one, the simplest first.
 
-    Where the best is exact, the others must be; where not, their squared errors are compared pair by pair, and the mean
+    If the best one is exact, the others must be exact. If not, squared errors are compared pair by pair, and their mean
     difference must be within 1.64 standard errors.
     """
     errors = _squared(best, table)
-    found: list[Hypothesis] = []
+    alternatives: list[Hypothesis] = []
     for other in sorted((*hypotheses, *_twins(table, best)), key=lambda hypothesis: hypothesis.complexity):
-        taken = any(
-            other.measure == known.measure and set(known.columns) <= set(other.columns) for known in (best, *found)
+        contains_simpler = any(
+            other.measure == simpler.measure and set(simpler.columns) <= set(other.columns)
+            for simpler in (best, *alternatives)
         )
-        if taken:
+        if contains_simpler:
             continue
         if other.exact if best.exact else _excess(other, errors, table) <= _TOLD_APART:
-            found.append(other)
-    return found
+            alternatives.append(other)
+    return alternatives
 
 
 def _twins(table: FeatureTable, best: Hypothesis) -> list[Hypothesis]:
     """Return the hypothesis with one path replaced by another that scores every labelled pair alike."""
     matrix = table.features[best.measure]
-    found = []
-    for own in best.columns if len(best.columns) > 1 else ():
-        for p in range(matrix.shape[1]):
-            if p not in best.columns and np.allclose(matrix[:, p], matrix[:, own], rtol=1e-9, atol=1e-12):
-                found.append(_fitted(table, best.measure, tuple(sorted({*best.columns, p} - {own}))))  # noqa: PERF401
-    return found
+    others = [p for p in range(matrix.shape[1]) if p not in best.columns]
+    return [
+        _fitted(table, best.measure, tuple(sorted({*best.columns, p} - {own})))
+        for own in (best.columns if len(best.columns) > 1 else ())
+        for p in others
+        if np.allclose(matrix[:, p], matrix[:, own], rtol=1e-9, atol=1e-12)
+    ]
 
 
 # ---- Certainty -----------------------------------------------------------------------------------
 _MOST_BLOCKS = 256
+"""Blocks of queries that are resampled."""
 
 
 def r_squared(scores: Floats, predicted: Floats) -> float:
-    """Return 1 - Σ(score - predicted)² / Σ(score - mean)², and 0 where the mean label does better.
+    """Return 1 - Σ(score - predicted)² / Σ(score - mean)², or 0 if the mean label predicts better.
 
     >>> r_squared(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
     1.0
@@ -345,7 +336,7 @@ def r_squared(scores: Floats, predicted: Floats) -> float:
 
 
 def folds_of(groups: np.ndarray, seed: int, most: int = 5) -> list[np.ndarray]:
-    """Cut pairs into parts of whole queries, or of single pairs where there are fewer than two queries."""
+    """Cut pairs into folds of whole queries, or of single pairs if they are all of one query."""
     units = groups if len(np.unique(groups)) > 1 else np.arange(len(groups))
     distinct = np.random.default_rng(seed).permutation(np.unique(units))
     parts = np.array_split(distinct, min(most, len(distinct)))
@@ -353,40 +344,38 @@ def folds_of(groups: np.ndarray, seed: int, most: int = 5) -> list[np.ndarray]:
 
 
 def cross_validate(table: FeatureTable, measures: Sequence[str], seed: int) -> Floats:
-    """Predict each pair by the hypothesis that the pairs of other queries lead to; shape (pairs,)."""
+    """Predict each pair by the hypothesis chosen from the pairs of other queries; shape (pairs,)."""
     predicted = np.zeros(len(table.scores))
-    folds = folds_of(table.groups, seed)
-    for fold in folds:
+    for fold in folds_of(table.groups, seed):
         rest = np.setdiff1d(np.arange(len(table.scores)), fold)
-        chosen = choose_hypothesis(table.taken(rest), measures)[0] if len(rest) else None
-        predicted[fold] = chosen.predict(table.taken(fold)) if chosen else 0.0
+        chosen = choose_hypothesis(table.take(rest), measures)[0] if len(rest) else None
+        predicted[fold] = chosen.predict(table.take(fold)) if chosen else 0.0
     return predicted
 
 
 def bootstrap_weights(best: Hypothesis, table: FeatureTable, seed: int, rounds: int = 200) -> list[tuple[float, float]]:
     """Return the 5 % and 95 % quantiles of each path's weight over resampled queries.
 
-    In every round the paths are chosen anew, as many as the best has: a path that others could replace has a low end
-    of 0. So has one that a constant could replace, which goes along with the mean of the labels and not with them.
+    Each round chooses the paths again, as many as the best has: a path that others could replace has a low end of 0. So
+    has a path that a constant could replace, which follows the mean of the labels rather than the labels.
     """
     matrix = table.features[best.measure]
-    usable = useful_columns(matrix)
-    if not set(best.columns) <= set(usable):  # it relates none of the labelled pairs: any weight would do
+    useful = useful_columns(matrix)
+    if not set(best.columns) <= set(useful):  # it relates none of the labelled pairs, so any weight fits
         return [(0.0, weight) for weight in best.weights]
     varies = float(np.ptp(table.scores)) > 1e-12 * table.scale
-    grams = _resampled_grams(np.column_stack([defined(matrix), np.ones(len(matrix))]), table, seed, rounds)
-    found = np.zeros((2, rounds, len(best.columns)))
+    grams = _resampled_grams(np.column_stack([matrix, np.ones(len(matrix))]), table, seed, rounds)
+    plain, beside_constant = np.zeros((2, rounds, len(best.columns)))
     for number, gram in enumerate(grams):
-        found[0, number] = _resampled(gram.without_constant(), best, usable)
-        found[1, number] = _resampled(gram.without_mean(), best, usable) if varies else found[0, number]
-    low, high = np.quantile(found[0], [0.05, 0.95], axis=0)
-    beside_constant = np.quantile(found[1], 0.05, axis=0)
-    low = np.where(beside_constant <= 1e-9, 0.0, np.minimum(low, best.weights))
+        plain[number] = _resampled(gram.without_constant(), best, useful)
+        beside_constant[number] = _resampled(gram.without_mean(), best, useful) if varies else plain[number]
+    low, high = np.quantile(plain, [0.05, 0.95], axis=0)
+    low = np.where(np.quantile(beside_constant, 0.05, axis=0) <= 1e-9, 0.0, np.minimum(low, best.weights))
     return list(zip(low.tolist(), np.maximum(high, best.weights).tolist(), strict=True))
 
 
 def _resampled_grams(matrix: Floats, table: FeatureTable, seed: int, rounds: int) -> Iterator[Gram]:
-    """Yield the products of resampled queries; many queries are resampled in blocks."""
+    """Yield the products of resampled queries, or of resampled blocks of queries if there are many."""
     units = table.groups if len(np.unique(table.groups)) > 1 else np.arange(len(table.scores))
     blocks = np.array_split(np.unique(units), min(len(np.unique(units)), _MOST_BLOCKS))
     parts = [Gram.of(matrix[own], table.scores[own]) for own in (np.isin(units, block) for block in blocks)]
@@ -398,17 +387,17 @@ def _resampled_grams(matrix: Floats, table: FeatureTable, seed: int, rounds: int
         yield Gram(np.tensordot(times, products, 1), times @ with_scores, float(times @ of_scores))
 
 
-def _resampled(gram: Gram, best: Hypothesis, usable: list[int]) -> Floats:
-    """Return the weights of the best hypothesis's paths when as many paths are chosen from a resample."""
+def _resampled(gram: Gram, best: Hypothesis, useful: list[int]) -> Floats:
+    """Return the weights of the paths of the best hypothesis when as many paths are chosen from a resample."""
     least = 1e-12 * float(gram.products.diagonal().max(initial=0.0))
-    usable_here = [p for p in usable if gram.products[p, p] > least]
+    useful_here = [p for p in useful if gram.products[p, p] > least]
     chosen: tuple[int, ...] = ()
     for _ in best.columns:
-        options = [tuple(sorted((*chosen, p))) for p in promising(gram, chosen, usable_here)]
+        options = [tuple(sorted((*chosen, p))) for p in _promising(gram, chosen, useful_here)]
         if not options:
             break
-        chosen = swapped(gram, min(options, key=gram.preference), usable_here)
-    known = tuple(p for p in best.columns if p in usable_here)
+        chosen = _swapped(gram, min(options, key=gram.preference), useful_here)
+    known = tuple(p for p in best.columns if p in useful_here)
     if known and gram.error(known) <= gram.error(chosen) * (1 + 1e-9) + 1e-12 * gram.of_scores:
         chosen = known
     weights = dict(zip(chosen, gram.weights(chosen).tolist(), strict=True))

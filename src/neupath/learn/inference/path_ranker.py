@@ -1,8 +1,8 @@
 """PathRanker: a regularised combination of many meta-paths and measures, after the path ranking algorithm.
 
-Lao and Cohen (Machine Learning 2010) weigh path-constrained random walks along many paths. Here every measure with a
-bounded score is a feature of every candidate meta-path, the weights are 0 or more, and a ridge penalty, chosen by
-cross-validation, shares weight among features that say the same:
+Lao and Cohen (Machine Learning 2010) weight path-constrained random walks along many paths. Here every measure with a
+bounded score gives a feature for every candidate meta-path. The weights are 0 or more, and a ridge penalty, chosen by
+cross-validation, shares them among features that say the same:
 
     min  Σ (score - Σ_f weight_f·feature_f)² + penalty·Σ_f weight_f²
 """
@@ -15,14 +15,24 @@ import numpy as np
 from neupath.errors import QueryError
 from neupath.graph.hin import HIN, Floats
 from neupath.learn.inference.fitting import FeatureTable, folds_of
-from neupath.learn.inference.infer import BOUNDED, table_of
+from neupath.learn.inference.infer import feature_table
 from neupath.measures import Combination, Part
 
+BOUNDED = ("pathsim", "joinsim", "hetesim", "pcrw")
 _PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 
 
 class PathRanker(Combination):
     """Learn a weight for every candidate meta-path under every measure, from labelled pairs.
+
+    Parameters
+    ----------
+    max_length
+        The most steps of a meta-path.
+    seed
+        Decides the folds.
+    parts
+        The weights that were learned before; `params` returns them.
 
     >>> from neupath import load
     >>> labels = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0), ("Mary", "Ann", 2 / 7)]
@@ -46,13 +56,15 @@ class PathRanker(Combination):
         return super().params() | {"max_length": self.max_length, "seed": self.seed}
 
     def fit(self, hin: HIN, pairs: Any = None, *, node_type: str | None = None) -> Self:
-        """Learn from labelled pairs; without any, take up the weights learned before on another graph."""
+        """Learn from labelled pairs; without pairs, use the weights learned before on another graph."""
         if pairs is not None:
-            table, metapaths = table_of(hin, pairs, node_type=node_type, max_length=self.max_length, seed=self.seed)
-            weights = fit_ridge(table, self.seed)
+            table, metapaths = feature_table(
+                hin, pairs, node_type=node_type, max_length=self.max_length, seed=self.seed
+            )
+            weights = _fit_ridge(table, self.seed)
             used = [
                 Part(measure, metapaths[p], float(weights[f]))
-                for f, (measure, p) in enumerate(feature_names(table))
+                for f, (measure, p) in enumerate(_feature_names(table))
                 if weights[f] > 1e-6 * weights.max(initial=0.0)
             ]
             self.parts = tuple(used) or (Part("pathsim", metapaths[0], 0.0),)
@@ -61,28 +73,22 @@ class PathRanker(Combination):
         return super().fit(hin)
 
 
-def feature_names(table: FeatureTable) -> list[tuple[str, int]]:
-    """Name each feature: a measure and the column of a path that it is defined on."""
+def _feature_names(table: FeatureTable) -> list[tuple[str, int]]:
+    """Return the measure and the path column of each feature."""
     return [(m, p) for m in BOUNDED for p in range(len(table.lengths)) if np.isfinite(table.features[m][:, p]).all()]
 
 
-def feature_matrix(table: FeatureTable) -> Floats:
-    """Return all features side by side; shape (pairs, features)."""
-    return np.stack([table.features[m][:, p] for m, p in feature_names(table)], axis=1)
-
-
-def fit_ridge(table: FeatureTable, seed: int) -> Floats:
+def _fit_ridge(table: FeatureTable, seed: int) -> Floats:
     """Return the weights with the penalty that predicts held-out queries best; shape (features,)."""
-    matrix, everything = feature_matrix(table), np.arange(len(table.scores))
+    matrix = np.stack([table.features[m][:, p] for m, p in _feature_names(table)], axis=1)
     folds = folds_of(table.groups, seed)
     errors = []
     for penalty in _PENALTIES:
         squared = 0.0
         for fold in folds:
-            rest = np.setdiff1d(everything, fold)
-            squared += float(
-                ((matrix[fold] @ _ridge(matrix[rest], table.scores[rest], penalty) - table.scores[fold]) ** 2).sum()
-            )
+            rest = np.setdiff1d(np.arange(len(matrix)), fold)
+            predicted = matrix[fold] @ _ridge(matrix[rest], table.scores[rest], penalty)
+            squared += float(((predicted - table.scores[fold]) ** 2).sum())
         errors.append(squared)
     return _ridge(matrix, table.scores, _PENALTIES[int(np.argmin(errors))])
 

@@ -1,4 +1,4 @@
-"""Suggestions: the unlabelled pairs whose label would best tell apart what the labels so far cannot."""
+"""Suggestions: the unlabelled pairs whose labels would best tell explanations apart."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,13 @@ from neupath.engine.products import adjacencies
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Id, Rows
-from neupath.learn.inference.features import features_of
+from neupath.learn.inference.features import compute_features
 from neupath.learn.labels import Pairs
 
 _QUERIES = 100
+"""Queries looked at: labelled ones and random others."""
 _TARGETS = 20
-"""Targets looked at for each query and meta-path, those with the most paths."""
+"""Targets looked at for each query and meta-path: those with the most paths."""
 
 Weighted = tuple[str, Sequence[tuple[str, float]]]
 """An explanation: a measure, and its meta-paths with their weights."""
@@ -23,7 +24,7 @@ Weighted = tuple[str, Sequence[tuple[str, float]]]
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A pair to label, and what each explanation says its score is."""
+    """A pair to label, and the score that each explanation gives it, the chosen explanation first."""
 
     query: Id
     target: Id
@@ -33,7 +34,7 @@ class Suggestion:
 
     @property
     def labels(self) -> tuple[str, str]:
-        """Both nodes as a person knows them: by name, with the id where that is another word."""
+        """The query and the target by name, with the id if it differs."""
         known = ((self.query_name, self.query), (self.target_name, self.target))
         query, target = (f"{name} ({own})" if name and name != own else str(own) for name, own in known)
         return query, target
@@ -57,39 +58,37 @@ def suggest(
 ) -> list[Suggestion]:
     """Return pairs on which explanations differ most, over the labelled queries and some random others.
 
-    Only rows of single nodes are walked, never a whole half-path matrix. With `relative`, each explanation's scores are
-    taken relative to the highest it gives the query.
+    It computes only rows of single nodes, never a whole half-path matrix. With `relative`, the scores of an explanation
+    are relative to the highest it gives the query.
     """
     nodes = hin.nodes[pairs.node_type]
     known = set(zip(pairs.queries.tolist(), pairs.targets.tolist(), strict=True))
     known |= {(nodes.find(query), nodes.find(target)) for query, target in skip}
     metapaths = {text: hin.metapath(text) for _, weights in explanations for text, _ in weights}
-    asked = _candidate_pairs(hin, list(metapaths.values()), _some_queries(len(nodes), pairs, seed), known)
-    if not len(asked):
+    unlabelled = _candidate_pairs(hin, list(metapaths.values()), _some_queries(len(nodes), pairs, seed), known)
+    if not len(unlabelled):
         return []
-    features = features_of(hin, metapaths.values(), asked)
-    by_path = {text: candidate.features for text, candidate in zip(metapaths, features, strict=True)}
-    known_scores = [_scores(*explanation, by_path) for explanation in explanations]
-    scores = np.stack([values for values in known_scores if values is not None] or [np.zeros(len(asked))])
+    by_path = dict(zip(metapaths, compute_features(hin, metapaths.values(), unlabelled), strict=True))
+    all_scores = [_scores(*explanation, by_path) for explanation in explanations]
+    scores = np.stack([values for values in all_scores if values is not None] or [np.zeros(len(unlabelled))])
     if relative:
-        scores = _relative(scores, asked.queries)
+        scores = _relative(scores, unlabelled.queries)
     spread = scores.max(axis=0) - scores.min(axis=0)
-    found: list[Suggestion] = []
+    suggestions: list[Suggestion] = []
     seen: set[int] = set()
-    for at in np.lexsort((np.arange(len(asked)), -spread.round(12))).tolist():
-        query, target = int(asked.queries[at]), int(asked.targets[at])
-        if spread[at] <= 1e-9 or len(found) == count:
+    for at in np.lexsort((np.arange(len(unlabelled)), -spread.round(12))).tolist():
+        query, target = int(unlabelled.queries[at]), int(unlabelled.targets[at])
+        if spread[at] <= 1e-9 or len(suggestions) == count:
             break
         if query in seen or (query, target) in known or (target, query) in known:
             continue
-        seen |= {query, target}  # other nodes tell more than the same again
+        seen |= {query, target}  # a pair of other nodes tells more
         names = nodes.name(query), nodes.name(target)
-        found.append(Suggestion(nodes.id(query), nodes.id(target), *names, tuple(scores[:, at].tolist())))
-    return found
+        suggestions.append(Suggestion(nodes.id(query), nodes.id(target), *names, tuple(scores[:, at].tolist())))
+    return suggestions
 
 
 def _some_queries(count: int, pairs: Pairs, seed: int) -> Rows:
-    """Return labelled queries and random others."""
     rng = np.random.default_rng(seed)
     some = rng.permutation(np.unique(pairs.queries))[: _QUERIES // 2]
     others = np.setdiff1d(rng.integers(0, count, _QUERIES), some)
@@ -97,8 +96,8 @@ def _some_queries(count: int, pairs: Pairs, seed: int) -> Rows:
 
 
 def _candidate_pairs(hin: HIN, metapaths: Sequence[MetaPath], queries: Rows, known: set[tuple[int, int]]) -> Pairs:
-    """Return, for each query, the targets that the meta-paths join it to most often."""
-    found: dict[tuple[int, int], None] = {}
+    """Return for each query the targets to which the meta-paths join it most often."""
+    related: dict[tuple[int, int], None] = {}
     for path in metapaths:
         chain = adjacencies(hin, path)
         for query in queries.tolist():
@@ -106,21 +105,21 @@ def _candidate_pairs(hin: HIN, metapaths: Sequence[MetaPath], queries: Rows, kno
             for matrix in chain[1:]:
                 row = csr_array(row @ matrix)
             best = row.indices[np.lexsort((row.indices, -row.data))][: _TARGETS + 1]
-            found |= dict.fromkeys((query, target) for target in best.tolist() if target != query)
-    kept = np.array([pair for pair in found if pair not in known], dtype=np.int64).reshape(-1, 2)
+            related |= dict.fromkeys((query, target) for target in best.tolist() if target != query)
+    kept = np.array([pair for pair in related if pair not in known], dtype=np.int64).reshape(-1, 2)
     return Pairs(metapaths[0].source, kept[:, 0], kept[:, 1], np.zeros(len(kept)))
 
 
 def _scores(measure: str, weights: Sequence[tuple[str, float]], by_path: dict[str, dict[str, Floats]]) -> Floats | None:
-    """Return an explanation's scores of the pairs; nothing where its paths reach too many nodes."""
+    """Return the scores that an explanation gives the pairs; None if its paths reach too many nodes."""
     parts = [weight * by_path[text][measure] for text, weight in weights if measure in by_path[text]]
     return np.sum(parts, axis=0, dtype=np.float64) if len(parts) == len(weights) else None
 
 
 def _relative(scores: Floats, queries: Rows) -> Floats:
-    """Divide each explanation's scores by the highest that it gives the same query."""
-    _, where = np.unique(queries, return_inverse=True)
-    highest = np.zeros((len(scores), int(where.max()) + 1))
+    """Divide the scores of each explanation by the highest that it gives the same query."""
+    _, positions = np.unique(queries, return_inverse=True)
+    highest = np.zeros((len(scores), int(positions.max()) + 1))
     for row, own in zip(highest, scores, strict=True):
-        np.maximum.at(row, where, own)
-    return scores / np.maximum(highest[:, where], 1e-300)
+        np.maximum.at(row, positions, own)
+    return scores / np.maximum(highest[:, positions], 1e-300)

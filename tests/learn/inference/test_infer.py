@@ -227,7 +227,7 @@ def test_found_is_saved_as_readable_json(hin: HIN, tmp_path) -> None:
     assert BUYS in (tmp_path / "config.json").read_text()
     np.testing.assert_array_equal(again.scores("u2"), found.scorer.scores("u2"))
     (tmp_path / "config.json").write_text('{"scorer": "combination", "params": {"parts": [{"measure": "pathsim"}]}}')
-    with pytest.raises(NeuPathError, match="holds a combination that cannot be used: .* needs measure"):
+    with pytest.raises(NeuPathError, match="holds a combination that cannot be used: .* give measure"):
         npth.load_scorer(tmp_path, hin)
 
 

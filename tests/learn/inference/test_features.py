@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 
 from neupath import HIN, MetaPath
-from neupath.learn.inference.features import features_of
+from neupath.learn.inference.features import compute_features
 from neupath.learn.labels import Pairs
 from neupath.measures import measure_named
 from tests.graphs import hins_with_path
@@ -35,8 +35,8 @@ def check(hin: HIN, path: MetaPath, measures: set[str]) -> None:
         return
     pairs = every_pair(count)
     pairs = Pairs(path.source, pairs.queries, pairs.targets, pairs.scores)
-    (candidate,) = features_of(hin, [path], pairs)
-    assert set(candidate.features) == measures
-    for measure, values in candidate.features.items():
+    (features,) = compute_features(hin, [path], pairs)
+    assert set(features) == measures
+    for measure, values in features.items():
         expected = measure_named(measure, path).fit(hin).score_rows(np.arange(count))
         np.testing.assert_allclose(values.reshape(count, count), expected, rtol=1e-9, atol=1e-12)
