@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 import neupath as npth
 from neupath.service.app import make_app
-from neupath.service.graphs import GraphHandle
+from neupath.service.graph_registry import GraphHandle
 from neupath.service.limits import Limits
 from neupath.service.server import address_of, bind, make_server
 from neupath.service.service import make_service

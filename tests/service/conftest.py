@@ -16,7 +16,7 @@ import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
 from neupath.live import LiveStore
 from neupath.service.app import make_app
-from neupath.service.graphs import GraphHandle, StoreHandle
+from neupath.service.graph_registry import GraphHandle, StoreHandle
 from neupath.service.limits import Limits
 from neupath.service.middleware import allowed_hosts
 from neupath.service.server import GracefulServer, address_of, bind, make_server
@@ -77,6 +77,11 @@ class Running:
 
 
 Start = Callable[..., Running]
+
+
+def read_all(connection: socket.socket) -> bytes:
+    """Read until the service closes the connection."""
+    return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
 def start_service(

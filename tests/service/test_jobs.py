@@ -17,9 +17,8 @@ import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
 from neupath.client import read_events
 from neupath.errors import QueryError, SourceError, WriteError
-from neupath.service import job_process as work_module
-from neupath.service import jobs
-from neupath.service.job_process import JobSpec, _do, run_job
+from neupath.service import job_process, jobs
+from neupath.service.job_process import JobSpec, do_job, run_job
 from neupath.service.jobs import Job, read_jobs
 from neupath.service.limits import Limits
 from tests.graphs import shop_graph
@@ -171,7 +170,7 @@ def test_a_queue_that_is_full_cancelling_and_leaving(start: Start, large: HIN, t
         assert running.client.post(f"/api/jobs/{first}/cancel").json()["state"] == "cancelled"
     assert running.get(f"/api/jobs/{first}").json()["state"] == "cancelled"
     wait_for(running, second["id"], "running")
-    process = next(iter(running.service.jobs._at_work.values())).process
+    process = next(iter(running.service.jobs._active.values())).process
     heard: list[str] = []
     hears = threading.Event()
 
@@ -225,9 +224,9 @@ def test_a_process_has_the_limits_of_the_service(start: Start) -> None:
     assert running.post("/api/jobs", asked).json() == {
         "error": "3 pairs are given; this service takes at most 2 a call"
     }
-    order = JobSpec(npth.load("toy"), json.dumps(asked), running.service.jobs._folder, None, Limits(pairs=2))
+    spec = JobSpec(npth.load("toy"), json.dumps(asked), running.service.jobs._folder, None, Limits(pairs=2))
     with pytest.raises(QueryError, match="at most 2 a call"):
-        _do(order, None)  # type: ignore[arg-type]
+        do_job(spec, None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("asked", [JOIN, {"kind": "join", "graph": "toy", "metapath": "APVPA", "min_score": 1e-9}])
@@ -241,7 +240,7 @@ def test_a_join_with_too_many_pairs_ends_and_leaves_nothing(start: Start, asked:
     assert running.get(f"/api/jobs/{job}/result").status_code == 409
     folder = running.service.jobs.jobs[job].folder
     for _ in range(200):
-        if not running.service.jobs._at_work:
+        if not running.service.jobs._active:
             break
         time.sleep(0.05)
     assert [path.name for path in folder.iterdir()] == ["job.json"]
@@ -260,8 +259,8 @@ def test_what_cannot_be_written_is_told_without_where(
     def fail(*_: object, **__: object) -> None:
         raise WriteError("cannot write /home/service/secret") from cause
 
-    monkeypatch.setattr(work_module, "join", fail)
-    monkeypatch.setattr(work_module, "_step_back", lambda _: None)
+    monkeypatch.setattr(job_process, "join", fail)
+    monkeypatch.setattr(job_process, "_lower_priority", lambda _: None)
     receiver, sender = Pipe(duplex=False)
     with receiver, sender:
         run_job(sender, JobSpec(npth.load("toy"), json.dumps(JOIN), tmp_path, None, Limits()), 1)
@@ -270,13 +269,13 @@ def test_what_cannot_be_written_is_told_without_where(
 
 def test_an_error_of_our_own_fails_the_job_and_the_next_goes_on(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     running = start()
-    follow = jobs._follow
+    run_process = jobs._run_process
 
     def fail(*_: object) -> None:
-        monkeypatch.setattr(jobs, "_follow", follow)
+        monkeypatch.setattr(jobs, "_run_process", run_process)
         raise OSError("no more processes")
 
-    monkeypatch.setattr(jobs, "_follow", fail)
+    monkeypatch.setattr(jobs, "_run_process", fail)
     monkeypatch.setattr(jobs.shutil, "rmtree", fail_to_remove)
     first, second = (running.post("/api/jobs", JOIN).json()["id"] for _ in range(2))
     failed = wait_for(running, first, "failed")
@@ -290,7 +289,7 @@ def fail_to_remove(*_: object, **__: object) -> None:
 
 def test_a_job_without_a_result_is_not_done(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     running = start()
-    monkeypatch.setattr(jobs, "_follow", lambda *_: 0)
+    monkeypatch.setattr(jobs, "_run_process", lambda *_: 0)
     job = running.post("/api/jobs", JOIN).json()["id"]
     assert "exit code 0" in wait_for(running, job, "failed")["error"]
 
@@ -300,20 +299,20 @@ def test_a_job_cancelled_while_its_model_is_made_ready_leaves_none(
 ) -> None:
     running = start()
     began, cancelled = threading.Event(), threading.Event()
-    finished = running.service.jobs._finished
+    finished = running.service.jobs._on_finished
 
     def slow(job: Job) -> None:
         began.set()
         assert cancelled.wait(20)
         finished(job)
 
-    monkeypatch.setattr(running.service.jobs, "_finished", slow)
+    monkeypatch.setattr(running.service.jobs, "_on_finished", slow)
     job = running.post("/api/jobs", {"kind": "infer", "graph": "toy", "pairs": PAIRS, "max_length": 4}).json()["id"]
     assert began.wait(30)
     assert running.client.post(f"/api/jobs/{job}/cancel").json()["state"] == "cancelled"  # its process is closed by now
     cancelled.set()
     for _ in range(200):
-        if not running.service.jobs._at_work:
+        if not running.service.jobs._active:
             break
         time.sleep(0.05)
     assert running.get("/api/models").json() == []
@@ -332,9 +331,9 @@ def test_a_process_that_dies_is_a_failure(start: Start, large: HIN) -> None:
     job = running.post("/api/jobs", SLOW).json()["id"]
     wait_for(running, job, "running")
     for _ in range(200):
-        order = running.service.jobs._at_work.get(job)
-        if order is not None and order.process is not None:
-            order.process.kill()
+        task = running.service.jobs._active.get(job)
+        if task is not None and task.process is not None:
+            task.process.kill()
             break
         time.sleep(0.05)
     assert "ended with exit code -9" in wait_for(running, job, "failed")["error"]

@@ -76,13 +76,13 @@ def test_a_measure_over_the_whole_graph_needs_no_meta_path(explorer: Explorer, e
 def test_a_slow_search_says_so(browser: Browser, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     running = start()
     go_on = threading.Event()
-    measure = running.service.catalogue.measure
+    measure = running.service.registry.measure
 
     def slow(*asked: str) -> object:
         assert go_on.wait(20)
         return measure(*asked)
 
-    monkeypatch.setattr(running.service.catalogue, "measure", slow)
+    monkeypatch.setattr(running.service.registry, "measure", slow)
     with explore(browser, running.url) as explorer:
         explorer.open(g="toy", p="APVPA", q="Mike", qt="author")
         explorer.see("#found").to_have_text("Searching …")

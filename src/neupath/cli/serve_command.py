@@ -15,7 +15,7 @@ from neupath.errors import MissingExtraError, QueryError, did_you_mean, listed
 from neupath.store import is_store
 
 if TYPE_CHECKING:
-    from neupath.service import graphs
+    from neupath.service import graph_registry
 
 
 def serve(
@@ -57,8 +57,7 @@ def serve(
       neupath serve library.store --writable
     """
     try:
-        from neupath.service import app, limits, server, service
-        from neupath.service import graphs as warming
+        from neupath.service import app, graph_registry, limits, server, service
         from neupath.service import middleware as guard
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), "neupath[serve]") from error
@@ -82,11 +81,11 @@ def serve(
         check_folder(folder)
         served = {name: _open(name, source, writable, data, stack) for name, source in names.items()}
         running = service.make_service(served, models, folder, bounds)
-        running.catalogue.warm_up()
+        running.registry.warm_up()
         ready = app.make_app(running, token, guard.allowed_hosts(host))
         banner = f"serving {listed(served)} at {server.address_of(bound)} (open it in a browser; Ctrl+C stops)"
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # then, too, temporary files are removed
-        with suppress(KeyboardInterrupt), warming.collecting_little():
+        with suppress(KeyboardInterrupt), graph_registry.frozen_garbage_collection():
             server.make_server(ready, running, lambda: print(banner, flush=True)).run([bound])
     running.workers.abandon()  # temporary files are removed by now
     running.writers.abandon()
@@ -94,15 +93,15 @@ def serve(
 
 def _open(
     name: str, source: str, writable: bool, data: Path | None, stack: ExitStack
-) -> "graphs.GraphHandle | graphs.StoreHandle":
+) -> "graph_registry.GraphHandle | graph_registry.StoreHandle":
     """Read a graph, or open a store."""
     from neupath.live import LiveStore
-    from neupath.service import graphs
+    from neupath.service import graph_registry
 
     if is_store(Path(source)):
         live = stack.enter_context(LiveStore(source, read_only=not writable))
-        return graphs.StoreHandle(name, live)
-    return graphs.GraphHandle(name, GraphSource(source, data=data).load())
+        return graph_registry.StoreHandle(name, live)
+    return graph_registry.GraphHandle(name, GraphSource(source, data=data).load())
 
 
 def _read_names(option: str, texts: list[str], *, own_name: bool) -> dict[str, str]:

@@ -1,10 +1,10 @@
-"""Names: nodes found by what a person types, by prefix first, then inside, then by spelling."""
+"""Autocomplete: find nodes by a text that begins their name or id, is part of it, or is spelled like it."""
 
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -16,23 +16,21 @@ from neupath.graph.nodes import Id, Nodes, Rows
 Match = Literal["any", "prefix", "inside", "spelling"]
 
 _BUCKETS = 1 << 18
-_SPELLED_ALIKE = 50
-"""Nodes that spelling finds at most."""
+_MOST_BY_SPELLING = 50
 _ENOUGH = 10
-"""Nodes found by prefix or inside that make spelling needless."""
-_ALIKE = 0.3
-"""The share of letter triples two texts must have in common."""
-_WAYS: tuple[Match, ...] = ("prefix", "inside", "spelling")
-_SEVERAL = -1
-_NEW = 1000
-"""Nodes that may come before all are sorted anew, or a tenth of those that are there."""
+"""Nodes that match exactly, from which on spelling is not tried."""
+_LEAST_DICE = 0.3
+"""The Dice coefficient of letter triples from which on two texts are spelled alike."""
+_AMBIGUOUS = -1
+_MOST_UNSORTED = 1000
+"""New nodes, or a tenth of all, from which on everything is sorted again."""
 _MOST_LETTERS = 200
-"""Letters of a text that spelling looks at."""
+"""Letters of a text that spelling compares."""
 
 
 @dataclass(frozen=True)
 class NameMatch:
-    """Some of the nodes that a text leads to, and how many there are in all."""
+    """One page of the nodes that match a text, how each matches, and how many there are in all."""
 
     total: int
     rows: list[int]
@@ -40,7 +38,7 @@ class NameMatch:
 
 
 class NameIndex:
-    """The names and ids of one node type, folded and sorted once."""
+    """The names and ids of one node type, case-folded and sorted on first use."""
 
     def __init__(self, nodes: Nodes) -> None:
         self.nodes = nodes
@@ -48,18 +46,16 @@ class NameIndex:
 
     @cached_property
     def ids(self) -> list[Id]:
-        """The ids in node order."""
-        found: list[Id] = self.nodes.ids.to_pylist()
-        return found
+        ids: list[Id] = self.nodes.ids.to_pylist()
+        return ids
 
     @cached_property
     def names(self) -> list[str | None]:
-        """The names in node order."""
-        found: list[str | None] = [None] * len(self.nodes) if self.nodes.names is None else self.nodes.names.to_pylist()
-        return found
+        names: list[str | None] = [None] * len(self.nodes) if self.nodes.names is None else self.nodes.names.to_pylist()
+        return names
 
     def labels(self, rows: list[int]) -> tuple[tuple[Id, ...], tuple[str | None, ...]]:
-        """Turn rows into ids and names."""
+        """Return the ids and the names of rows."""
         ids, names = self.ids, self.names
         return tuple([ids[row] for row in rows]), tuple([names[row] for row in rows])
 
@@ -69,21 +65,20 @@ class NameIndex:
 
     @cached_property
     def _rows_by_name(self) -> dict[str, int]:
-        """The row of each name, or that several nodes share it."""
-        found: dict[str, int] = {}
+        rows: dict[str, int] = {}
         for row, name in enumerate(self.names):
             if name is not None:
-                found[name] = _SEVERAL if name in found else row
-        return found
+                rows[name] = _AMBIGUOUS if name in rows else row
+        return rows
 
-    def row_at_once(self, query: Id) -> int | None:
-        """Return the row that `Nodes.find` finds where no search is needed, or nothing."""
+    def find_row(self, query: Id) -> int | None:
+        """Return the row that `Nodes.find` returns for an id or a name; None where that raises an error."""
         key = self.nodes.as_id(query)
         row = None if key is None else self._row_of_id(key)
         if row is not None:
             return row
         named = self._row_of_name(str(query))
-        return None if named == _SEVERAL else named
+        return None if named == _AMBIGUOUS else named
 
     def _row_of_id(self, key: Id) -> int | None:
         return self._rows_by_id.get(key)
@@ -92,48 +87,47 @@ class NameIndex:
         return self._rows_by_name.get(name)
 
     def grown(self, nodes: Nodes) -> "NameIndex":
-        """Return the names of these nodes and of those that came after them, which alone are sorted now."""
+        """Return an index of more nodes, of which these are the first; only the others are sorted now."""
         if nodes is self.nodes:
             return self
         return GrownNameIndex(self, nodes)
 
     def prepare(self) -> None:
-        """Make all that lookups need, so that the first is as quick as the others."""
+        """Build everything, so that the first look-up is as fast as the others."""
         with self._building:
             self._rows_by_id, self._rows_by_name, self._sorted, self._triples  # noqa: B018
 
     def find(self, text: str, limit: int, offset: int = 0) -> NameMatch:
-        """Return a page of the nodes whose name or id begins with a text, holds it, or is spelled like it."""
+        """Return a page of the nodes whose name or id begins with a text, contains it, or is spelled like it."""
         folded = text.encode("utf-8", "replace").decode().strip().casefold()
         if not folded:
             rows = list(range(offset, min(offset + limit, len(self.nodes))))
             return NameMatch(len(self.nodes), rows, ["any"] * len(rows))
-        found = np.empty(0, dtype=np.int64)
-        bounds: list[tuple[int, Match]] = []
-        for match in _WAYS:
-            if match == "spelling" and len(found) >= _ENOUGH:
+        matching = np.empty(0, dtype=np.int64)
+        ends: list[tuple[int, Match]] = []
+        for match in get_args(Match)[1:]:
+            if match == "spelling" and len(matching) >= _ENOUGH:
                 break
             more = self._search(folded, match)
-            found = np.concatenate([found, more[~np.isin(more, found)]])
-            bounds.append((len(found), match))
-        page = range(offset, min(offset + limit, len(found)))
-        matches = [next(match for end, match in bounds if at < end) for at in page]
-        return NameMatch(len(found), found[offset : offset + limit].tolist(), matches)
+            matching = np.concatenate([matching, more[~np.isin(more, matching)]])
+            ends.append((len(matching), match))
+        page = range(offset, min(offset + limit, len(matching)))
+        matches = [next(match for end, match in ends if place < end) for place in page]
+        return NameMatch(len(matching), matching[offset : offset + limit].tolist(), matches)
 
     def _search(self, folded: str, match: Match) -> Rows:
-        """Return the rows that a text leads to in one way."""
         if match == "prefix":
             return self._by_prefix(folded)
         return self._inside(folded) if match == "inside" else self._by_spelling(folded)
 
     @cached_property
     def _texts(self) -> pa.Array:
-        """Every text a node is known by, folded: all names, then all ids."""
+        """The case-folded names of all nodes, if they have names, then their ids."""
         labels = [] if self.nodes.names is None else self.names
         return pa.array([(text or "").casefold() for text in (*labels, *map(str, self.ids))], pa.large_string())
 
     def _rows(self, places: NDArray[np.integer]) -> Rows:
-        """Return the rows of texts, each once, in their order."""
+        """Return the rows of texts, each once, in order."""
         rows: Rows = places.astype(np.int64) % max(1, len(self.nodes))
         _, first = np.unique(rows, return_index=True)
         return rows[np.sort(first)]
@@ -151,15 +145,15 @@ class NameIndex:
         return self._rows(order[start:end])
 
     def _inside(self, folded: str) -> Rows:
-        """Return the rows whose text holds another, those that hold it early and are short first."""
+        """Return the rows whose text contains another: those that contain it early first, then the short ones."""
         places = np.flatnonzero(pc.match_substring(self._texts, folded))
-        held = self._texts.take(pa.array(places))
-        early, short = pc.find_substring(held, folded).to_numpy(), pc.utf8_length(held).to_numpy()
-        return self._rows(places[np.lexsort((places, short, early))])
+        texts = self._texts.take(pa.array(places))
+        starts, lengths = pc.find_substring(texts, folded).to_numpy(), pc.utf8_length(texts).to_numpy()
+        return self._rows(places[np.lexsort((places, lengths, starts))])
 
     @cached_property
     def _triples(self) -> tuple[Rows, NDArray[np.int32], NDArray[np.int64]]:
-        """Postings of letter triples: starts by bucket, the places of texts, and how many triples each text has."""
+        """An inverted index of letter triples: offsets by bucket, places of texts, and triples of each text."""
         texts = [f"  {text[:_MOST_LETTERS]} " for text in self._texts.to_pylist()]
         lengths = np.array([len(text) for text in texts], dtype=np.int64)
         letters = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
@@ -174,29 +168,28 @@ class NameIndex:
         return bounds, place[starts_at][order], lengths - 2
 
     def _by_spelling(self, folded: str) -> Rows:
-        """Return the rows whose text shares the most letter triples with another, by the Dice coefficient."""
+        """Return the rows with the highest Dice coefficient of letter triples."""
         bounds, places, counts = self._triples
         letters = np.frombuffer(f"  {folded[:_MOST_LETTERS]} ".encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-        asked = np.unique(_bucket(letters[:-2], letters[1:-1], letters[2:]))
-        hit = np.concatenate([places[:0], *(places[bounds[b] : bounds[b + 1]] for b in asked)])
-        shared = np.bincount(hit, minlength=len(counts))
-        alike = 2 * shared / (len(asked) + counts)
-        near = np.flatnonzero(alike >= _ALIKE)
-        return self._rows(near[np.lexsort((near, -alike[near]))])[:_SPELLED_ALIKE]
+        buckets = np.unique(_bucket(letters[:-2], letters[1:-1], letters[2:]))
+        postings = np.concatenate([places[:0], *(places[bounds[b] : bounds[b + 1]] for b in buckets)])
+        dice = 2 * np.bincount(postings, minlength=len(counts)) / (len(buckets) + counts)
+        alike = np.flatnonzero(dice >= _LEAST_DICE)
+        return self._rows(alike[np.lexsort((alike, -dice[alike]))])[:_MOST_BY_SPELLING]
 
 
 class GrownNameIndex(NameIndex):
-    """The names of nodes of which the first were sorted before; the others come after them, whatever they are called.
+    """An index in two parts: the nodes sorted before, and those added since, which rank after them.
 
-    Where many have come, all are sorted anew.
+    Where many were added, all are sorted again.
     """
 
     def __init__(self, older: NameIndex, nodes: Nodes) -> None:
         super().__init__(nodes)
         base: NameIndex = older._older if isinstance(older, GrownNameIndex) else older
         start = len(base.nodes)
-        is_much = len(nodes) - start > max(_NEW, start // 10)
-        self._older: NameIndex = NameIndex(nodes) if is_much else base
+        are_many = len(nodes) - start > max(_MOST_UNSORTED, start // 10)
+        self._older: NameIndex = NameIndex(nodes) if are_many else base
         self._start = len(self._older.nodes)
         names = None if nodes.names is None else nodes.names.slice(self._start)
         self._newer = NameIndex(Nodes(nodes.node_type, nodes.ids.slice(self._start), names, distinct=True))
@@ -215,10 +208,10 @@ class GrownNameIndex(NameIndex):
 
     def _row_of_name(self, name: str) -> int | None:
         older, newer = self._older._row_of_name(name), self._shifted(self._newer._row_of_name(name))
-        return _SEVERAL if older is not None and newer is not None else newer if older is None else older
+        return _AMBIGUOUS if older is not None and newer is not None else newer if older is None else older
 
     def _shifted(self, row: int | None) -> int | None:
-        return row if row is None or row == _SEVERAL else row + self._start
+        return row if row is None or row == _AMBIGUOUS else row + self._start
 
     def _search(self, folded: str, match: Match) -> Rows:
         return np.concatenate([self._older._search(folded, match), self._newer._search(folded, match) + self._start])

@@ -1,10 +1,9 @@
-"""Suggesting: what a meta-path typed so far means, what can follow, and which ones there are for a type."""
+"""The handlers: what the routes of `app.py` call to search, explain, infer, update and suggest meta-paths."""
 
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from urllib.parse import unquote_plus
 
 import pyarrow as pa
 import pyarrow.csv
@@ -30,256 +29,221 @@ from neupath.learn.inference.candidates import BUDGET
 from neupath.learn.labels import Pairs, read_pairs
 from neupath.learn.registry import check_model_alone, find_node_type, is_graph_measure
 from neupath.live import LiveScorer
-from neupath.measures import GRAPH_MEASURES, MEASURES, Combination, GraphMeasure, Part, PathMeasure
-from neupath.service.graphs import Ready, ScorerRegistry
+from neupath.measures import GRAPH_MEASURES, MEASURES, Combination, GraphMeasure, PathMeasure
+from neupath.service.graph_registry import FittedScorer, GraphRegistry
 from neupath.service.limits import Limits
-from neupath.service.responses import RequestError
 from neupath.service.schemas import (
-    AnyMeaning,
     ExplainCombination,
     ExplainOne,
-    Infer,
+    InferRequest,
+    MetapathsRequest,
     SearchMany,
     SearchOne,
     SearchRequest,
+    VersionedScorerRequest,
 )
 from neupath.store import Update
 
-# ---- Searching -----------------------------------------------------------------------------------
+# ---- Search --------------------------------------------------------------------------------------
 JSON, ARROW, CSV = "application/json", "application/vnd.apache.arrow.stream", "text/csv; charset=utf-8"
-_LISTS = frozenset({"where", "among"})
-
-
-def read_query_string(query_string: bytes) -> dict[str, str | list[str]]:
-    """Read a query string; a word given twice is refused where only one makes sense.
-
-    >>> read_query_string(b"query=Mike&k=3&where=year+%3E+2000")
-    {'query': 'Mike', 'k': '3', 'where': ['year > 2000']}
-    """
-    found: dict[str, str | list[str]] = {}
-    for part in query_string.decode("latin-1").split("&"):
-        name, _, value = part.partition("=")
-        if "%" in part or "+" in part:
-            name, value = unquote_plus(name), unquote_plus(value)
-        if not part:
-            continue
-        if name in _LISTS:
-            found.setdefault(name, []).append(value)  # type: ignore[union-attr]
-        elif name in found:
-            raise QueryError(f"{name[:100]!r} is given twice; give it once")
-        else:
-            found[name] = value
-    return found
-
-
-def answer_at_once(catalogue: ScorerRegistry, graph: str, asked: SearchOne) -> str | None:
-    """Answer a light query over a measure that is ready, or nothing where it needs a thread."""
-    if (
-        asked.metapath is None
-        or asked.node_type is not None
-        or asked.k > catalogue.limits.k
-        or asked.is_special
-        or asked.among
-    ):
-        return None
-    ready = catalogue.ready_at_once(graph, asked.measure, asked.metapath)
-    row = None if ready is None else ready.names.row_at_once(asked.query)
-    if ready is None or row is None or not ready.is_light(row):
-        return None
-    return to_json(ready.answer(row, asked.k, asked.include_query), ready.served.version)
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The hits of each query, and the version of the graph that they are of, where it has versions."""
+    """The hits of each query, and the version of the graph, where it has versions."""
 
     hits: list[Hits]
     version: int | None
 
 
-def search_one(catalogue: ScorerRegistry, graph: str, asked: SearchOne) -> SearchResult:
+def search_one(registry: GraphRegistry, graph: str, request: SearchOne) -> SearchResult:
     """Find the hits of one query."""
-    catalogue.limits.check_k(asked.k)
-    return _search(ready_for(catalogue, graph, asked, [asked.query]), [asked.query], asked, asked.among)
+    return _search(registry, graph, request, [request.query], request.among)
 
 
-def search_many(catalogue: ScorerRegistry, graph: str, asked: SearchMany) -> SearchResult:
+def search_many(registry: GraphRegistry, graph: str, request: SearchMany) -> SearchResult:
     """Find the hits of many queries."""
-    catalogue.limits.check_k(asked.k, len(asked.queries))
-    return _search(ready_for(catalogue, graph, asked, asked.queries), asked.queries, asked, asked.among)
+    return _search(registry, graph, request, request.queries, request.among)
 
 
-def _search(ready: Ready, queries: Sequence[Id], asked: SearchRequest, among: Sequence[Id]) -> SearchResult:
-    hits = ready.scorer.top_k(
-        list(queries), asked.k, include_query=asked.include_query, zeros=asked.zeros, among=list(among) or None,
-        where=asked.where,
+def _search(
+    registry: GraphRegistry, graph: str, request: SearchRequest, queries: Sequence[Id], among: Sequence[Id]
+) -> SearchResult:
+    registry.limits.check_k(request.k, len(queries))
+    fitted = fitted_scorer(registry, graph, request, queries)
+    hits = fitted.scorer.top_k(
+        list(queries), request.k, include_query=request.include_query, zeros=request.zeros, among=list(among) or None,
+        where=request.where,
     )  # fmt: skip
-    return SearchResult(hits, ready.served.version)
+    return SearchResult(hits, fitted.handle.version)
 
 
-def to_json(hits: Hits, version: int | None) -> str:
-    """Return hits as the command line prints them, with the version of the graph before, where it has versions."""
-    text = hits.to_json()
-    return text if version is None else f'{{"version": {version}, {text[1:]}'
-
-
-def ready_for(catalogue: ScorerRegistry, graph: str, asked: AnyMeaning, queries: Sequence[Id]) -> Ready:
+def fitted_scorer(
+    registry: GraphRegistry, graph: str, request: VersionedScorerRequest, queries: Sequence[Id]
+) -> FittedScorer:
     """Return the scorer that a request describes: a measure, a combination of some, or a saved model."""
-    parts = asked.combination if isinstance(asked, SearchMany) else None
-    measure = asked.measure if "measure" in asked.model_fields_set else None
-    others = {"metapath": asked.metapath, "measure": measure, "node_type": asked.node_type}
-    if asked.model is not None:
+    parts = request.combination if isinstance(request, SearchMany) else None
+    others = {"metapath": request.metapath, "measure": request.given_measure, "node_type": request.node_type}
+    if request.model is not None:
         check_model_alone(**others, combination=parts)
-        return catalogue.model(graph, asked.model, asked.as_of)
+        return registry.model(graph, request.model, request.as_of)
     if parts is not None:
         for parameter, value in others.items():
             if value is not None:
                 raise QueryError(f"a combination names its meta-paths; give either ‹combination› or ‹{parameter}›")
-        given = [Part(part.measure, part.metapath, part.weight) for part in parts]
-        return catalogue.combination(graph, given, asked.as_of)
-    node_type = asked.node_type
-    if node_type is None and asked.metapath is None and is_graph_measure(asked.measure):
-        node_type = find_node_type(catalogue.graph(graph).hin, queries)
-    return catalogue.measure(graph, asked.measure, asked.metapath, node_type, asked.as_of)
+        return registry.combination(graph, [part.to_part() for part in parts], request.as_of)
+    node_type = request.node_type
+    if node_type is None and request.metapath is None and is_graph_measure(request.measure):
+        node_type = find_node_type(registry.graph(graph).hin, queries)
+    return registry.measure(graph, request.measure, request.metapath, node_type, request.as_of)
 
 
-def encode_hits(found: SearchResult, accept: str) -> tuple[bytes, str]:
-    """Return the hits of many queries in the format that a client accepts, and its name."""
+def to_json(hits: Hits, version: int | None) -> str:
+    """Return hits as the command line prints them, after the version of a graph that has versions."""
+    text = hits.to_json()
+    return text if version is None else f'{{"version": {version}, {text[1:]}'
+
+
+def encode_hits(result: SearchResult, accept: str) -> tuple[bytes, str]:
+    """Return hits in the format that a client accepts, and its media type."""
     if "arrow" in accept:
-        return _to_arrow(found.hits), ARROW
+        table = _to_table(result.hits)
+        stream_bytes = pa.BufferOutputStream()
+        with pa.ipc.new_stream(stream_bytes, table.schema) as stream:
+            stream.write_table(table)
+        return stream_bytes.getvalue().to_pybytes(), ARROW
     if "text/csv" in accept:
         sink = io.BytesIO()
-        pa.csv.write_csv(_to_table(found.hits), sink)
+        pa.csv.write_csv(_to_table(result.hits), sink)
         return sink.getvalue(), CSV
-    return f"[{', '.join(to_json(hits, found.version) for hits in found.hits)}]".encode(), JSON
+    return f"[{', '.join(to_json(hits, result.version) for hits in result.hits)}]".encode(), JSON
 
 
-def _to_arrow(found: Sequence[Hits]) -> bytes:
-    table = _to_table(found)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
-
-
-def _to_table(found: Sequence[Hits]) -> pa.Table:
-    """Return all hits as one table with the columns query, rank, id, name, score."""
-    kind = pa.int64() if found and isinstance(found[0].query, int) else pa.string()
-    hit_kind = next((pa.int64() if isinstance(hits.ids[0], int) else pa.string() for hits in found if hits.ids), kind)
+def _to_table(results: Sequence[Hits]) -> pa.Table:
+    """Return the hits of all queries as one table with the columns query, rank, id, name, score."""
+    query_type = _id_type(results[0].query)
+    target_type = next((_id_type(hits.ids[0]) for hits in results if hits.ids), query_type)
     return pa.table(
         {
-            "query": pa.array([hits.query for hits in found for _ in hits.ids], kind),
-            "rank": pa.array([rank for hits in found for rank in range(1, len(hits) + 1)], pa.int64()),
-            "id": pa.array([node_id for hits in found for node_id in hits.ids], hit_kind),
-            "name": pa.array([name for hits in found for name in hits.names], pa.string()),
-            "score": pa.array([score for hits in found for score in hits.scores], pa.float64()),
+            "query": pa.array([hits.query for hits in results for _ in hits.ids], query_type),
+            "rank": pa.array([rank for hits in results for rank in range(1, len(hits) + 1)], pa.int64()),
+            "id": pa.array([node_id for hits in results for node_id in hits.ids], target_type),
+            "name": pa.array([name for hits in results for name in hits.names], pa.string()),
+            "score": pa.array([score for hits in results for score in hits.scores], pa.float64()),
         }
     )
 
 
-# ---- Explaining ----------------------------------------------------------------------------------
-Explained = Explanation | CombinedExplanation | AttentionExplanation
+def _id_type(node_id: Id) -> pa.DataType:
+    return pa.int64() if isinstance(node_id, int) else pa.string()
 
 
-def explain_one(catalogue: ScorerRegistry, graph: str, asked: ExplainOne) -> dict[str, object]:
+# ---- Explain -------------------------------------------------------------------------------------
+AnyExplanation = Explanation | CombinedExplanation | AttentionExplanation
+
+
+def explain_one(registry: GraphRegistry, graph: str, request: ExplainOne) -> dict[str, object]:
     """Find the paths behind the score of one pair under a measure or a saved model."""
-    catalogue.limits.check_paths(asked.limit)
-    _check_has_paths(asked)
-    ready = ready_for(catalogue, graph, asked, [asked.query])
-    return _tell(_explain(ready, asked), ready)
-
-
-def _explain(ready: Ready, asked: ExplainOne) -> Explained:
-    scorer = ready.scorer.measure if isinstance(ready.scorer, LiveScorer) else ready.scorer
-    if isinstance(scorer, PathMeasure):
-        hin, path = ready.served.hin, scorer.metapath_
-        return explain_pair(hin, path, asked.query, asked.target, measure=scorer, limit=asked.limit)
-    if isinstance(scorer, GraphMeasure):
-        raise QueryError(f"the model {asked.model!r} is {scorer.name} over the whole graph; it has no paths to show")
-    return explain_model(scorer, asked.query, asked.target, asked.limit)
-
-
-def explain_parts(catalogue: ScorerRegistry, graph: str, asked: ExplainCombination) -> dict[str, object]:
-    """Find the paths behind the score of one pair under a combination."""
-    catalogue.limits.check_paths(asked.limit)
-    parts = [Part(part.measure, part.metapath, part.weight) for part in asked.combination]
-    ready = catalogue.combination(graph, parts, asked.as_of)
-    assert isinstance(ready.scorer, Combination)
-    return _tell(explain_combination(ready.scorer, asked.query, asked.target, asked.limit), ready)
-
-
-def _tell(found: Explained, ready: Ready) -> dict[str, object]:
-    """Return what was found, with the version of the graph before, where it has versions."""
-    version = ready.served.version
-    return found.to_dict() if version is None else {"version": version, **found.to_dict()}
-
-
-def _check_has_paths(asked: ExplainOne) -> None:
-    if asked.model is None and asked.metapath is None and is_graph_measure(asked.measure):
+    registry.limits.check_paths(request.limit)
+    if request.model is None and request.metapath is None and is_graph_measure(request.measure):
         raise QueryError(
-            f"{asked.measure.lower()} looks at the whole graph, not along a meta-path, so it has no paths to show; "
+            f"{request.measure.lower()} looks at the whole graph, not along a meta-path, so it has no paths to show; "
             f"explain one of {listed(MEASURES)} with a metapath"
         )
+    fitted = fitted_scorer(registry, graph, request, [request.query])
+    return _with_version(_explain(fitted, request), fitted)
 
 
-# ---- Inferring -----------------------------------------------------------------------------------
-AT_ONCE = 500
-"""Labelled pairs that are explained while the client waits."""
-_BUDGET_AT_ONCE = BUDGET // 20
+def _explain(fitted: FittedScorer, request: ExplainOne) -> AnyExplanation:
+    scorer = fitted.scorer.measure if isinstance(fitted.scorer, LiveScorer) else fitted.scorer
+    if isinstance(scorer, PathMeasure):
+        hin, metapath = fitted.handle.hin, scorer.metapath_
+        return explain_pair(hin, metapath, request.query, request.target, measure=scorer, limit=request.limit)
+    if isinstance(scorer, GraphMeasure):
+        raise QueryError(f"the model {request.model!r} is {scorer.name} over the whole graph; it has no paths to show")
+    return explain_model(scorer, request.query, request.target, request.limit)
 
 
-def infer_at_once(hin: HIN, asked: Infer, limits: Limits) -> dict[str, object]:
-    """Find what a few pairs mean, under a budget that a client can wait for."""
-    if len(asked.pairs) > AT_ONCE:
-        raise RequestError(
-            413, f"{len(asked.pairs):,} pairs take too long to wait for, up to {AT_ONCE} do not; "
-            f"start a job of the kind 'infer' with them",
-        )  # fmt: skip
-    found = find(hin, labels_of(hin, asked, limits), asked, budget=_BUDGET_AT_ONCE)
-    return found.report(asked.suggest, asked.skip)
+def explain_parts(registry: GraphRegistry, graph: str, request: ExplainCombination) -> dict[str, object]:
+    """Find the paths behind the score of one pair under a combination."""
+    registry.limits.check_paths(request.limit)
+    fitted = registry.combination(graph, [part.to_part() for part in request.combination], request.as_of)
+    assert isinstance(fitted.scorer, Combination)
+    explanation = explain_combination(fitted.scorer, request.query, request.target, request.limit)
+    return _with_version(explanation, fitted)
 
 
-def labels_of(hin: HIN, asked: Infer, limits: Limits) -> Pairs:
-    """Read the pairs of a request as rows, refusing what cannot be learned from."""
-    limits.check_pairs(len(asked.pairs))
-    if len({pair.score is None for pair in asked.pairs}) > 1:
+def _with_version(explanation: AnyExplanation, fitted: FittedScorer) -> dict[str, object]:
+    version = fitted.handle.version
+    return explanation.to_dict() if version is None else {"version": version, **explanation.to_dict()}
+
+
+# ---- Infer ---------------------------------------------------------------------------------------
+_BUDGET_WITHOUT_JOB = BUDGET // 20
+"""How much a client waits for; jobs have the whole budget."""
+
+
+def infer_without_job(hin: HIN, request: InferRequest, limits: Limits) -> dict[str, object]:
+    """Infer from a few pairs while the client waits."""
+    limits.check_pairs_without_job(len(request.pairs))
+    inferred = infer_from(hin, read_labels(hin, request, limits), request, budget=_BUDGET_WITHOUT_JOB)
+    return inferred.report(request.suggest, request.skip)
+
+
+def read_labels(hin: HIN, request: InferRequest, limits: Limits) -> Pairs:
+    """Read the pairs of a request; refuse pairs that nothing can be inferred from."""
+    limits.check_pairs(len(request.pairs))
+    if len({pair.score is None for pair in request.pairs}) > 1:
         raise QueryError("some pairs have a score and some have none; give all a score, or none")
-    return read_pairs(hin, asked.tuples(), asked.node_type, bounded=False, examples=True)
+    return read_pairs(hin, request.tuples(), request.node_type, bounded=False, examples=True)
 
 
-def find(hin: HIN, labels: Pairs, asked: Infer, budget: int = BUDGET, progress: Progress = no_progress) -> Inferred:
-    """Find what pairs mean."""
+def infer_from(
+    hin: HIN, labels: Pairs, request: InferRequest, budget: int = BUDGET, progress: Progress = no_progress
+) -> Inferred:
+    """Infer as a request says."""
     return infer(
-        hin, labels, max_length=asked.max_length, measures=asked.measures, asymmetric=asked.asymmetric, budget=budget,
-        seed=asked.seed, progress=progress,
+        hin, labels, max_length=request.max_length, measures=request.measures, asymmetric=request.asymmetric,
+        budget=budget, seed=request.seed, progress=progress,
     )  # fmt: skip
 
 
-# ---- Updating ------------------------------------------------------------------------------------
-def update_graph(catalogue: ScorerRegistry, graph: str, update: Update) -> dict[str, object]:
-    """Write what a request adds and removes; when this returns, it is on disk, and searches know it."""
-    catalogue.limits.check_lines(len(update))
+# ---- Update --------------------------------------------------------------------------------------
+def update_graph(registry: GraphRegistry, graph: str, update: Update) -> dict[str, object]:
+    """Write an update; when this returns, it is on disk and every search sees it."""
+    registry.limits.check_lines(len(update))
     if not len(update):
         raise QueryError("nothing to change; give add_edges, remove_edges, add_nodes or remove_nodes")
-    return {"version": catalogue.source(graph).update(update), "lines": len(update)}
+    return {"version": registry.handle(graph).update(update), "lines": len(update)}
 
 
-# ---- Suggesting ----------------------------------------------------------------------------------
+# ---- Suggest meta-paths --------------------------------------------------------------------------
+def complete_metapath(hin: HIN, request: MetapathsRequest) -> dict[str, object]:
+    """Describe a meta-path typed so far, and suggest some from a node type."""
+    prefix = None if request.prefix is None else read_prefix(hin, request.prefix)
+    suggestions = []
+    if request.source_type is not None:
+        suggestions = suggest_metapaths(
+            hin.schema, request.source_type, request.target_type, request.max_length, request.limit
+        )
+    return {"prefix": prefix, "suggestions": suggestions}
+
+
 def read_prefix(hin: HIN, text: str) -> dict[str, object]:
     """Say whether a text is a meta-path, how it is read, and which steps can follow it.
 
     >>> from neupath import load
-    >>> told = read_prefix(load("toy"), "author-pa")
-    >>> told["valid"], [step["metapath"] for step in told["next"]]
+    >>> prefix = read_prefix(load("toy"), "author-pa")
+    >>> prefix["valid"], [step["metapath"] for step in prefix["next"]]
     (False, ['author-paper'])
     """
     path, error = _parse(hin, text)
     if path is not None:
         types = [] if "-" in text else _starts(hin.schema, text.strip())  # initials may be a type's first letters
         return _describe(text, path) | {"next": types + _next(hin.schema, path, path.target, "")}
-    head, begun = _head(hin, text)
+    head, word = _split_prefix(hin, text)
     end = head.target if isinstance(head, MetaPath) else head
-    following = _starts(hin.schema, begun) if end is None else _next(hin.schema, head, end, begun)
+    following = _starts(hin.schema, word) if end is None else _next(hin.schema, head, end, word)
     return {
         "text": text, "valid": False, "metapath": None, "node_types": [], "symmetric": False, "round_trip": False,
         "measures": [], "error": error, "next": following,
@@ -289,23 +253,23 @@ def read_prefix(hin: HIN, text: str) -> dict[str, object]:
 def suggest_metapaths(
     schema: Schema, source: str, target: str | None, max_length: int, limit: int
 ) -> list[dict[str, object]]:
-    """List meta-paths from a type, out and back, or to another type; shortest first."""
+    """List meta-paths from a node type, out and back or to another type, the shortest first."""
     start = schema.node_type(source)
     end = start if target is None else schema.node_type(target)
     symmetric = start == end
     if not schema.neighbours(start) or (symmetric and max_length < 2):
         return []
-    every = enumerate_metapaths(schema, start, max_length, symmetric=symmetric)
-    fitting = (path for path in islice(every, 100 * limit) if path.target == end)
+    candidates = islice(enumerate_metapaths(schema, start, max_length, symmetric=symmetric), 100 * limit)
+    fitting = (path for path in candidates if path.target == end)
     return [_describe(str(path), path) for path in islice(fitting, limit)]
 
 
 def describe_measures() -> list[dict[str, object]]:
-    """List the measures, and which meta-paths each is defined on; those over the whole graph take none."""
-    over_paths = [
+    """List the measures, and the meta-paths that each is defined on; those over the whole graph take none."""
+    along_paths = [
         _describe_measure(measure, "symmetric" if measure.symmetric_only else "any") for measure in MEASURES.values()
     ]
-    return over_paths + [_describe_measure(measure, "none") for measure in GRAPH_MEASURES.values()]
+    return along_paths + [_describe_measure(measure, "none") for measure in GRAPH_MEASURES.values()]
 
 
 def _describe_measure(measure: type[Scorer], metapaths: str) -> dict[str, object]:
@@ -341,53 +305,51 @@ def _is_defined(measure: type[PathMeasure], path: MetaPath) -> bool:
     return True
 
 
-def _head(hin: HIN, text: str) -> tuple[MetaPath | str | None, str]:
-    """Cut a text that is no meta-path into what can be read, a path or a single type, and the word begun after it."""
+def _split_prefix(hin: HIN, text: str) -> tuple[MetaPath | str | None, str]:
+    """Cut a text that is no meta-path into a head that is one, or a node type, and the word that begins after it."""
     types = {node_type.casefold(): node_type for node_type in hin.schema.node_types}
-    cut = text.strip()
-    begun = ""
-    while cut:
-        path, _ = _parse(hin, cut)
+    rest = text.strip()
+    word = ""
+    while rest:
+        path, _ = _parse(hin, rest)
         if path is not None:
-            return path, begun
-        if cut.casefold() in types:
-            return types[cut.casefold()], begun
-        head, dash, word = cut.rpartition("-")
+            return path, word
+        if rest.casefold() in types:
+            return types[rest.casefold()], word
+        head, dash, last = rest.rpartition("-")
         if not dash:
             break
-        begun = begun or word.strip(" <>")
-        cut = head.rstrip(" -<>")
+        word = word or last.strip(" <>")
+        rest = head.rstrip(" -<>")
     return None, text.strip()
 
 
-def _starts(schema: Schema, begun: str) -> list[dict[str, object]]:
+def _starts(schema: Schema, word: str) -> list[dict[str, object]]:
     return [
         {"node_type": node_type, "link": None, "metapath": node_type}
         for node_type in schema.node_types
-        if node_type.casefold().startswith(begun.casefold()) or not begun
+        if node_type.casefold().startswith(word.casefold())
     ]
 
 
-def _next(schema: Schema, head: MetaPath | str | None, end: str, begun: str) -> list[dict[str, object]]:
-    """List the steps that can follow: all relations to each type at once, and each alone where there are several."""
+def _next(schema: Schema, head: MetaPath | str | None, end: str, word: str) -> list[dict[str, object]]:
+    """List the steps that can follow: all relations to a node type together, and each alone where there are several."""
     steps: list[tuple[Link, ...]] = []
     for node_type in schema.neighbours(end):
         links = schema.links(end, node_type)
         if len(links) > 1 and end != node_type:
             steps.append(links)
         steps += [(link,) for link in links]
-    walked = head.steps if isinstance(head, MetaPath) else ()
+    taken = head.steps if isinstance(head, MetaPath) else ()
     return [
         {
             "node_type": links[0].target,
             "link": arrow(links),
-            "metapath": str(MetaPath(schema, (*walked, Step(links)))),
+            "metapath": str(MetaPath(schema, (*taken, Step(links)))),
         }
         for links in steps
-        if _fits(links, begun)
+        if any(
+            name.casefold().startswith(word.casefold())
+            for name in (links[0].target, *(link.relation.name for link in links))
+        )
     ]
-
-
-def _fits(links: tuple[Link, ...], begun: str) -> bool:
-    words = (links[0].target, *(link.relation.name for link in links))
-    return not begun or any(word.casefold().startswith(begun.casefold()) for word in words)

@@ -1,4 +1,4 @@
-"""Work: what a job does, in a process of its own, which can be stopped and leaves a core to those who search."""
+"""What the process of a job runs: infer, join or train. It can be killed, and it leaves one core to searches."""
 
 import contextlib
 import json
@@ -21,109 +21,105 @@ from neupath.engine.scorer import Scorer
 from neupath.errors import NeuPathError, QueryError, WriteError
 from neupath.graph.hin import HIN
 from neupath.learn.registry import make_scorer
-from neupath.service.handlers import find, labels_of
+from neupath.service.handlers import infer_from, read_labels
 from neupath.service.limits import Limits
-from neupath.service.schemas import InferJobRequest, Job, JoinRequest, TrainRequest
+from neupath.service.schemas import InferJobRequest, JobRequest, JoinJobRequest, TrainJobRequest
 
 MODEL, REPORT, TABLE = "model", "result.json", "result.parquet"
-_A_TELLING = 0.1
-"""Seconds between two tellings of progress."""
+_REPORT_SECONDS = 0.1
+"""Seconds between two reports of progress."""
 
 
 class Reporter:
-    """Tells the service how far a job is, not more often than anyone can follow."""
+    """Sends messages to the service: progress, at most ten times a second, and the result or the error."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._told = 0.0
+        self._last = 0.0
 
-    def __call__(self, done: int, total: int, text: str = "") -> None:
-        if monotonic() - self._told < _A_TELLING and done < total:
+    def progress(self, done: int, total: int, text: str = "") -> None:
+        if monotonic() - self._last < _REPORT_SECONDS and done < total:
             return
-        self._told = monotonic()
-        self.tell(progress={"done": done, "total": total, "text": text})
+        self._last = monotonic()
+        self.send(progress={"done": done, "total": total, "text": text})
 
-    def tell(self, **message: object) -> None:
+    def send(self, **message: object) -> None:
         self._connection.send_bytes(json.dumps(message).encode())
 
     def epoch(self, epoch: Any, total: int) -> None:
-        """Tell of an epoch of training."""
         errors = f"RMSE {epoch.train_rmse:.4f}, validation {epoch.validation_rmse:.4f}"
-        self(epoch.epoch, total, errors)
+        self.progress(epoch.epoch, total, errors)
 
 
 @dataclass(frozen=True)
 class JobSpec:
-    """What a job's process is given: the graph, the request's text, and where its results belong."""
+    """What the process of a job needs: the graph, the request as JSON, and the folder for its results."""
 
     hin: HIN
-    content: str
+    request: str
     folder: Path
     model: Path | None
-    """The folder of the model it uses."""
+    """The folder of the model that it uses."""
     limits: Limits
 
 
-def run_job(connection: Connection, order: JobSpec, cores: int) -> None:
-    """Do a job and tell how it goes; the last message says what came of it."""
+def run_job(connection: Connection, spec: JobSpec, cores: int) -> None:
+    """Run a job; the last message is its result or its error."""
     Thread(target=_end_with_parent, daemon=True).start()
-    _step_back(cores)
+    _lower_priority(cores)
     reporter = Reporter(connection)
     try:
-        reporter.tell(done=_do(order, reporter))
+        reporter.send(done=do_job(spec, reporter))
     except WriteError as error:
-        reporter.tell(failed=f"the job's result cannot be written: {_reason(error)}")
+        reporter.send(failed=f"the job's result cannot be written: {_reason(error)}")
     except NeuPathError as error:
-        reporter.tell(failed=str(error))
+        reporter.send(failed=str(error))
     except MemoryError:
-        reporter.tell(failed="there is not enough memory for this job; ask for less")
+        reporter.send(failed="there is not enough memory for this job; ask for less")
 
 
 def _reason(error: WriteError) -> str:
-    """Return why something could not be written, but not where: that is the service's own affair."""
+    """Return why something could not be written, without its path, which clients need not know."""
     cause = error.__cause__
     if isinstance(cause, OSError) and cause.errno is not None:
         return os.strerror(cause.errno).lower()
     return "the service's disk took no more"
 
 
-def _do(order: JobSpec, reporter: Reporter) -> dict[str, object]:
-    asked: Job = TypeAdapter(Job).validate_json(order.content)
-    if isinstance(asked, InferJobRequest):
-        return _infer(order, asked, reporter)
-    if isinstance(asked, JoinRequest):
-        return _join(order, asked, reporter)
-    return _train(order.hin, asked, order.folder, reporter)
+def do_job(spec: JobSpec, reporter: Reporter) -> dict[str, object]:
+    """Do the work of a job in this process, and return its summary."""
+    request: JobRequest = TypeAdapter(JobRequest).validate_json(spec.request)
+    if isinstance(request, InferJobRequest):
+        return _infer(spec, request, reporter)
+    if isinstance(request, JoinJobRequest):
+        return _join(spec, request, reporter)
+    return _train(spec, request, reporter)
 
 
-def _infer(order: JobSpec, asked: InferJobRequest, reporter: Reporter) -> dict[str, object]:
-    found = find(
-        order.hin,
-        labels_of(order.hin, asked, order.limits),
-        asked,
-        progress=lambda _stage, done, total: reporter(done, total or done),
+def _infer(spec: JobSpec, request: InferJobRequest, reporter: Reporter) -> dict[str, object]:
+    labels = read_labels(spec.hin, request, spec.limits)
+    inferred = infer_from(
+        spec.hin, labels, request, progress=lambda _, done, total: reporter.progress(done, total or done)
     )
-    found.save(order.folder / MODEL)
-    return _write(order.folder, found.report(asked.suggest, asked.skip))
+    inferred.save(spec.folder / MODEL)
+    return _write_report(spec, inferred.report(request.suggest, request.skip))
 
 
-def _join(order: JobSpec, asked: JoinRequest, reporter: Reporter) -> dict[str, object]:
-    hin, model = order.hin, order.model
-    scorer = (
-        make_scorer(hin, model=model) if model else make_scorer(hin, metapath=asked.metapath, measure=asked.measure)
+def _join(spec: JobSpec, request: JoinJobRequest, reporter: Reporter) -> dict[str, object]:
+    scorer = make_scorer(
+        spec.hin, model=spec.model, metapath=request.metapath, measure=None if spec.model else request.measure
     )
-    limit = 10 if asked.k is None and asked.min_score == 0 else asked.k
-    engine = Bounded(order.limits.rows)
+    k = 10 if request.k is None and request.min_score == 0 else request.k
     joined = join(
-        hin, scorer, order.folder / TABLE, limit, min_score=asked.min_score, engine=engine,
-        progress=lambda _, done, total: reporter(done, total or 0),
+        spec.hin, scorer, spec.folder / TABLE, k, min_score=request.min_score,
+        engine=BoundedEngine(spec.limits.rows), progress=lambda _, done, total: reporter.progress(done, total or 0),
     )  # fmt: skip
     return {"queries": joined.queries, "pairs": joined.pairs}
 
 
 @dataclass(frozen=True)
-class Bounded(JoinEngine):
-    """The engine of a join that ends where its pairs would fill the disk."""
+class BoundedEngine(JoinEngine):
+    """A local join that fails when it has written too many pairs."""
 
     most: int
 
@@ -143,37 +139,36 @@ class Bounded(JoinEngine):
         LocalEngine().run(scorer, job, missing, count)
 
 
-def _train(hin: HIN, asked: TrainRequest, folder: Path, reporter: Reporter) -> dict[str, object]:
+def _train(spec: JobSpec, request: TrainJobRequest, reporter: Reporter) -> dict[str, object]:
     from neupath.learn.training_run import learn
 
-    settings: dict[str, Any] = {"layers": asked.layers, "epochs": asked.epochs}
-    given = {"dim": asked.dim, "paths": asked.paths, "learning_rate": asked.learning_rate}
-    settings |= {name: value for name, value in given.items() if value is not None}
-    pairs = None if asked.pairs is None else [(pair.query, pair.target, pair.score) for pair in asked.pairs]
-    learned = learn(
-        hin, asked.architecture, asked.metapath, pairs, folder / MODEL, measure=asked.measure, protocol=asked.protocol,
-        seed=asked.seed, settings=settings, on_epoch=reporter.epoch,
+    names = ("layers", "epochs", "dim", "paths", "learning_rate")
+    settings = {name: getattr(request, name) for name in names if getattr(request, name) is not None}
+    pairs = None if request.pairs is None else [(pair.query, pair.target, pair.score) for pair in request.pairs]
+    trained = learn(
+        spec.hin, request.architecture, request.metapath, pairs, spec.folder / MODEL, measure=request.measure,
+        protocol=request.protocol, seed=request.seed, settings=settings, on_epoch=reporter.epoch,
     )  # fmt: skip
-    content = learned.to_dict()
-    del content["folder"]  # where it lies is the service's own affair
-    return _write(folder, content)
+    report = trained.to_dict()
+    del report["folder"]  # clients need not know where the service keeps it
+    return _write_report(spec, report)
 
 
-def _write(folder: Path, content: dict[str, object]) -> dict[str, object]:
-    write_text(folder / REPORT, json.dumps(content, ensure_ascii=False))
-    return content
+def _write_report(spec: JobSpec, report: dict[str, object]) -> dict[str, object]:
+    write_text(spec.folder / REPORT, json.dumps(report, ensure_ascii=False))
+    return report
 
 
 def _end_with_parent() -> None:
-    """End this process when the service's is gone, however it went."""
+    """End this process when the service has ended, however that was."""
     parent = parent_process()
     if parent is not None:
         parent.join()
         os._exit(1)
 
 
-def _step_back(cores: int) -> None:
-    """Leave the first core, and precedence on the others, to those who search."""
+def _lower_priority(cores: int) -> None:
+    """Leave the first core to searches, and run on the others at a lower priority."""
     with contextlib.suppress(OSError):
         os.nice(10)
     if hasattr(os, "sched_setaffinity") and cores > 1:

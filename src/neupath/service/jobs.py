@@ -1,4 +1,4 @@
-"""Jobs: long work in processes of its own, with a bounded queue, progress, cancelling, and results that stay."""
+"""Jobs: long work in other processes, with a bounded queue, events, cancellation, and results on disk."""
 
 import asyncio
 import contextlib
@@ -6,13 +6,12 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from uuid import uuid4
 
 from neupath._runtime.files import write_text
@@ -33,7 +32,7 @@ _log = logging.getLogger("neupath.service")
 
 @dataclass
 class Job:
-    """One piece of long work: what it is, how far it is, and what has been told of it."""
+    """One job: its request in short, its state, and its events."""
 
     id: str
     kind: str
@@ -65,16 +64,16 @@ class Job:
             "error": self.error,
         }  # fmt: skip
 
-    def tell(self, event: str, content: dict[str, object]) -> None:
-        """Record an event, and wake those who listen."""
+    def emit(self, event: str, content: dict[str, object]) -> None:
+        """Record an event, and wake the streams that wait for one."""
         self._number += 1
         self.events.append((self._number, event, content))
         del self.events[:-_MOST_EVENTS]
-        awake, self.changed = self.changed, asyncio.Event()
-        awake.set()
+        changed, self.changed = self.changed, asyncio.Event()
+        changed.set()
 
-    def enter(self, state: State) -> None:
-        """Change the state, keep it on disk, and tell."""
+    def set_state(self, state: State) -> None:
+        """Change the state, write it to disk, and emit it."""
         self.state = state
         if state == "running":
             self.started = time.time()
@@ -82,12 +81,11 @@ class Job:
             self.ended = time.time()
         try:
             write_text(self.folder / RECORD, json.dumps(self.to_dict(), ensure_ascii=False))
-        except WriteError as error:  # the job goes on; a service that starts again will not know of it
-            _log.warning("the job %s is %s, which cannot be kept: %s", self.id, state, error)
-        self.tell("end" if self.is_over else "state", self.to_dict())
+        except WriteError as error:  # the job goes on, but a service that starts again will not know of it
+            _log.warning("the job %s is %s, which cannot be written: %s", self.id, state, error)
+        self.emit("end" if self.is_over else "state", self.to_dict())
 
-    def tidy(self) -> None:
-        """Remove what was half done; what cannot be is told in the log."""
+    def remove_partial_results(self) -> None:
         try:
             for path in self.folder.iterdir() if self.folder.is_dir() else ():
                 if path.is_dir():
@@ -95,12 +93,12 @@ class Job:
                 elif path.name != RECORD:
                     path.unlink(missing_ok=True)
         except OSError as error:
-            _log.warning("what the job %s had half done cannot be removed: %s", self.id, error)
+            _log.warning("partial results of the job %s cannot be removed: %s", self.id, error)
 
 
 def read_jobs(folder: Path) -> list[Job]:
-    """Read the jobs that an earlier service left in a folder; those it did not finish have failed."""
-    found = []
+    """Read the jobs of an earlier service from its folder; unfinished ones have failed."""
+    jobs = []
     for record in sorted(folder.glob(f"*/{RECORD}")):
         try:
             content = json.loads(record.read_text(encoding="utf-8"))
@@ -109,49 +107,96 @@ def read_jobs(folder: Path) -> list[Job]:
             raise SourceError(f"{record} is not the record of a job ({error}); remove its folder") from error
         if not job.is_over:
             job.error = "the service ended before the job did"
-            job.enter("failed")
-        found.append(job)
-    return sorted(found, key=lambda job: job.created)
+            job.set_state("failed")
+        jobs.append(job)
+    return sorted(jobs, key=lambda job: job.created)
 
 
-# ---- Jobs ----------------------------------------------------------------------------------------
-_SECONDS_TO_STOP = 3.0
+# ---- Events --------------------------------------------------------------------------------------
+HEARTBEAT = 10.0
+"""Seconds of silence after which a comment shows that the connection is alive."""
+
+
+async def stream_events(job: Job, after: int = 0, heartbeat: float = HEARTBEAT) -> AsyncIterator[bytes]:
+    """Yield the events of a job with a number above `after` until its end, as server-sent events.
+
+    The last event is always `end`, also for a client that reconnects after it.
+    """
+    newest = job.events[-1][0] if job.events else 0
+    last, name = after if after <= newest else 0, ""
+    yield b"retry: 1000\n\n"
+    while True:
+        changed = job.changed
+        for number, event, content in [entry for entry in job.events if entry[0] > last]:
+            last, name = number, event
+            yield encode_event(number, event, content)
+        if job.is_over:
+            if name != "end":
+                yield encode_event(last + 1, "end", job.to_dict())
+            return
+        try:
+            await asyncio.wait_for(changed.wait(), heartbeat)
+        except TimeoutError:
+            yield b": alive\n\n"
+
+
+def encode_event(number: int, event: str, content: dict[str, object]) -> bytes:
+    r"""Encode one server-sent event.
+
+    >>> encode_event(3, "progress", {"done": 1})
+    b'id: 3\nevent: progress\ndata: {"done": 1}\n\n'
+    """
+    return f"id: {number}\nevent: {event}\ndata: {json.dumps(content)}\n\n".encode("ascii")
+
+
+def last_event(header: str | None) -> int:
+    """Read the header Last-Event-ID; anything but a number counts as 0.
+
+    >>> last_event("7"), last_event(None), last_event("x")
+    (7, 0, 0)
+    """
+    is_number = header is not None and header.isascii() and header.isdecimal() and len(header) < 19
+    return int(header or 0) if is_number else 0
+
+
+# ---- Queue ---------------------------------------------------------------------------------------
+_STOP_SECONDS = 3.0
 
 
 @dataclass
 class _Task:
-    """A job, what its process is given, and the process while there is one."""
+    """A job, the specification for its process, and the process while there is one."""
 
     job: Job
-    order: JobSpec
+    spec: JobSpec
     process: SpawnProcess | None = None
 
 
 class Jobs:
-    """The queue and the jobs that were done; each runs in a process of its own, some at a time."""
+    """All jobs by id, and the queue of those that wait; each runs in a process of its own."""
 
     def __init__(
         self,
         folder: Path,
         limits: Limits,
-        finished: Callable[[Job], None] = lambda _: None,
-        forgotten: Callable[[Job], None] = lambda _: None,
+        on_finished: Callable[[Job], None] = lambda _: None,
+        on_removed: Callable[[Job], None] = lambda _: None,
     ) -> None:
-        self._folder, self._limits, self._finished, self._forgotten = folder, limits, finished, forgotten
+        self._folder, self._limits, self._on_finished, self._on_removed = folder, limits, on_finished, on_removed
         self._queue: list[_Task] = []
-        self._at_work: dict[str, _Task] = {}
+        self._active: dict[str, _Task] = {}
         self._running: set[asyncio.Task[None]] = set()
         self._stopping = False
         self.jobs: dict[str, Job] = {job.id: job for job in read_jobs(folder)}
 
     def find(self, job_id: str) -> Job:
-        found = self.jobs.get(job_id)
-        if found is None:
+        job = self.jobs.get(job_id)
+        if job is None:
             raise RequestError(404, f"no job {job_id[:100]!r} is known; GET /api/jobs lists them")
-        return found
+        return job
 
     def check_room(self) -> None:
-        """Refuse another job where too many are waiting."""
+        """Raise a RequestError where too many jobs wait already."""
         if self._stopping:
             raise RequestError(503, "the service is stopping and starts no more jobs", Retry_After="30")
         if len(self._queue) >= self._limits.waiting_jobs:
@@ -159,8 +204,8 @@ class Jobs:
                 429, f"{len(self._queue)} jobs are waiting already; try again when one is done", Retry_After="10"
             )
 
-    def start(self, kind: str, graph: str, hin: HIN, content: str, model: Path | None = None) -> Job:
-        """Put a job into the queue; `model` is the folder of a model it uses."""
+    def start(self, kind: str, graph: str, hin: HIN, request: str, model: Path | None = None) -> Job:
+        """Put a job into the queue; `request` is JSON, and `model` the folder of a model that it uses."""
         self.check_room()
         job_id = uuid4().hex[:12]
         folder = self._folder / job_id
@@ -171,79 +216,75 @@ class Jobs:
                 f"the service cannot keep another job: {(error.strerror or str(error)).lower()}"
             ) from error
         job = self.jobs[job_id] = Job(job_id, kind, graph, folder, time.time())
-        job.enter("waiting")
-        self._queue.append(_Task(job, JobSpec(hin, content, folder, model, self._limits)))
-        self._forget_oldest()
-        self._go_on()
+        job.set_state("waiting")
+        self._queue.append(_Task(job, JobSpec(hin, request, folder, model, self._limits)))
+        self._remove_oldest()
+        self._start_next()
         return job
 
-    def _go_on(self) -> None:
-        while self._queue and len(self._at_work) < self._limits.running_jobs and not self._stopping:
+    def _start_next(self) -> None:
+        while self._queue and len(self._active) < self._limits.running_jobs and not self._stopping:
             task = self._queue.pop(0)
-            self._at_work[task.job.id] = task
+            self._active[task.job.id] = task
             running = asyncio.get_running_loop().create_task(self._run(task))
             self._running.add(running)
             running.add_done_callback(self._running.discard)
 
     async def _run(self, task: _Task) -> None:
         try:
-            await self._bring_to_end(task)
+            await self._run_to_end(task)
         finally:
-            del self._at_work[task.job.id]
-            self._go_on()
+            del self._active[task.job.id]
+            self._start_next()
 
-    async def _bring_to_end(self, task: _Task) -> None:
-        """Run a job's process; whatever happens, the job is over then, and what was half done is gone."""
+    async def _run_to_end(self, task: _Task) -> None:
+        """Run a job's process; afterwards the job is over and has no partial results, whatever happens."""
         job = task.job
-        job.enter("running")
+        job.set_state("running")
         try:
-            code = await asyncio.to_thread(_follow, task, asyncio.get_running_loop(), lambda m: _hear(job, m))
-            if job.summary is None and job.error is None:  # it said nothing, so the system ended it
+            code = await asyncio.to_thread(_run_process, task, asyncio.get_running_loop())
+            if job.summary is None and job.error is None:  # it sent no last message, so the system ended it
                 job.error = f"the job's process ended with exit code {code}; it may have run out of memory"
             if job.summary is not None and not job.is_over:
-                await asyncio.to_thread(self._finished, job)
+                await asyncio.to_thread(self._on_finished, job)
         except NeuPathError as error:
             job.error = str(error)
         except Exception:
-            _log.exception("the job %s failed by an error that is ours", job.id)
+            _log.exception("the job %s failed by an error of the service", job.id)
             job.error = "something went wrong in the service; its log has the details"
         if not job.is_over:
-            job.enter("done" if job.error is None and job.summary is not None else "failed")
+            job.set_state("done" if job.error is None and job.summary is not None else "failed")
         if job.state != "done":
-            self._forgotten(job)  # its model, where it was cancelled while that was made ready
-            await asyncio.to_thread(job.tidy)
+            self._on_removed(job)  # drops its model, where the job was cancelled while that was bound
+            await asyncio.to_thread(job.remove_partial_results)
 
     def cancel(self, job: Job) -> None:
-        """Stop a job; one that is over stays as it is."""
+        """Stop a job that is not over."""
         if job.is_over:
             return
         self._queue = [task for task in self._queue if task.job is not job]
-        task = self._at_work.get(job.id)
-        job.enter("cancelled")
+        task = self._active.get(job.id)
+        job.set_state("cancelled")
         if task is not None:
-            _stop(task)
+            _kill(task)
 
     def remove(self, job: Job) -> None:
-        """Forget a job that is over, as somebody asks; one that is not may be wanted yet."""
+        """Remove a job that is over, with its result."""
         if not job.is_over:
             raise RequestError(409, f"the job {job.id} is {job.state}; cancel it first: POST /api/jobs/{job.id}/cancel")
-        self.forget(job)
-
-    def forget(self, job: Job) -> None:
-        """Remove a job and its result."""
         self.jobs.pop(job.id, None)
-        self._forgotten(job)
+        self._on_removed(job)
         shutil.rmtree(job.folder, ignore_errors=True)
 
-    def _forget_oldest(self) -> None:
+    def _remove_oldest(self) -> None:
         over = [job for job in self.jobs.values() if job.is_over]
         for job in sorted(over, key=lambda job: job.created)[: max(0, len(over) - self._limits.kept_jobs)]:
-            self.forget(job)
+            self.remove(job)
 
     def stop(self) -> None:
-        """Cancel all jobs and wake those who listen, so that the service can end."""
+        """Cancel all jobs, which ends their event streams, so that the service can end."""
         self._stopping = True
-        for task in [*self._queue, *self._at_work.values()]:
+        for task in [*self._queue, *self._active.values()]:
             if not task.job.is_over:
                 task.job.error = "the service was stopped"
                 self.cancel(task.job)
@@ -253,61 +294,49 @@ class Jobs:
         await asyncio.gather(*self._running)
 
     def count(self) -> dict[State, int]:
-        counted: dict[State, int] = dict.fromkeys(("waiting", "running", "done", "failed", "cancelled"), 0)
+        counts: dict[State, int] = dict.fromkeys(get_args(State), 0)
         for job in self.jobs.values():
-            counted[job.state] += 1
-        return counted
+            counts[job.state] += 1
+        return counts
 
 
-def _hear(job: Job, message: dict[str, Any]) -> None:
-    """Take in what a job's process tells."""
+async def _apply(job: Job, message: dict[str, Any]) -> None:
+    """Apply a message of a job's process to the job."""
     if job.is_over:
         return
     if "progress" in message:
         job.progress = message["progress"]
-        job.tell("progress", message["progress"])
+        job.emit("progress", message["progress"])
     job.error = message.get("failed")
     job.summary = message.get("done")
 
 
-def _follow(task: _Task, loop: asyncio.AbstractEventLoop, hear: Callable[[dict[str, Any]], None]) -> int | None:
-    """Start a job's process and pass on what it tells until it ends; return its exit code."""
+def _run_process(task: _Task, loop: asyncio.AbstractEventLoop) -> int | None:
+    """Run a job's process, apply its messages in the event loop, and return its exit code."""
     context = get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=run_job, args=(sender, task.order, count_cores()), daemon=True)
+    process = context.Process(target=run_job, args=(sender, task.spec, count_cores()), daemon=True)
     process.start()
     sender.close()
     task.process = process
     try:
         if task.job.is_over:  # cancelled while it started
             process.kill()
-        _listen(receiver, loop, hear)
-        process.join(_SECONDS_TO_STOP)
+        with receiver, contextlib.suppress(EOFError, OSError):  # the process has ended
+            while True:
+                message = json.loads(receiver.recv_bytes())
+                asyncio.run_coroutine_threadsafe(_apply(task.job, message), loop).result()
+        process.join(_STOP_SECONDS)
         return process.exitcode
     finally:
-        task.process = None  # who cancels from now on finds no process to stop
+        task.process = None  # nothing is left to kill
         if process.is_alive():
             process.kill()
         process.join()
         process.close()
 
 
-def _listen(receiver: Connection, loop: asyncio.AbstractEventLoop, hear: Callable[[dict[str, Any]], None]) -> None:
-    with receiver:
-        while True:
-            try:
-                message = json.loads(receiver.recv_bytes())
-            except (EOFError, OSError):
-                return
-            done = asyncio.run_coroutine_threadsafe(_call(hear, message), loop)
-            done.result()  # one after the other, and heard before the process counts as ended
-
-
-async def _call(hear: Callable[[dict[str, Any]], None], message: dict[str, Any]) -> None:
-    hear(message)
-
-
-def _stop(task: _Task) -> None:
+def _kill(task: _Task) -> None:
     process = task.process
     if process is not None:
         with contextlib.suppress(ValueError):  # it ended and was closed this moment

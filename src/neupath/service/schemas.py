@@ -1,16 +1,21 @@
-"""Requests: what the bodies and query strings of calls may hold."""
+"""The schemas of requests: what bodies and query strings may hold, how they are read, and how OpenAPI shows them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
+from urllib.parse import unquote_plus
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
 from pydantic.dataclasses import dataclass
 from pydantic.json_schema import SkipJsonSchema
 
+from neupath.errors import QueryError
 from neupath.learn.registry import learning_from
+from neupath.measures import Part
+from neupath.service.responses import RequestError
 from neupath.store import Edge, Node, Update
 
+# ---- Schemas -------------------------------------------------------------------------------------
 _MOST_LETTERS = 20_000
 Word = Annotated[StrictStr, Field(max_length=_MOST_LETTERS)]
 Id = Annotated[Word | StrictInt, Field(description="An id, or a name where only one node bears it.")]
@@ -20,24 +25,29 @@ Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class RequestModel(BaseModel):
-    """What all requests share: a word that is not known is refused, not dropped."""
+    """The base of all requests; it refuses unknown fields."""
 
     model_config = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=False)
 
 
-class Meaning(RequestModel):
-    """What similar means: a measure over a meta-path, or a saved model, which knows its own."""
+class ScorerRequest(RequestModel):
+    """What similar means: a measure along a meta-path, or a saved model."""
 
     metapath: Text | None = Field(None, description="Such as author-paper-author, or APA.")
     measure: Text = Field("pathsim", description="One of GET /api/measures.")
     model: Text | None = Field(None, description="One of GET /api/models, instead of a measure and a meta-path.")
 
+    @property
+    def given_measure(self) -> str | None:
+        """The measure, where the request names one."""
+        return self.measure if "measure" in self.model_fields_set else None
+
 
 AsOf = Annotated[int | None, Field(ge=0, le=2**62, description="An earlier version, of a graph that is a store.")]
 
 
-class AnyMeaning(Meaning):
-    """What similar means: also a measure over the whole graph, between nodes of one type."""
+class VersionedScorerRequest(ScorerRequest):
+    """What similar means, also as a measure over the whole graph, and at which version of a store."""
 
     node_type: Text | None = Field(
         None, description="The type of the nodes, for a measure over the whole graph whose query fits several."
@@ -46,15 +56,18 @@ class AnyMeaning(Meaning):
 
 
 class CombinationPart(RequestModel):
-    """One part of a combination: a measure over a meta-path, and its weight."""
+    """One part of a combination: a measure along a meta-path, and its weight."""
 
     measure: Text
     metapath: Text
     weight: float = Field(ge=0, le=1e12)
 
+    def to_part(self) -> Part:
+        return Part(self.measure, self.metapath, self.weight)
 
-class SearchRequest(AnyMeaning):
-    """How to search."""
+
+class SearchRequest(VersionedScorerRequest):
+    """What every search takes."""
 
     k: int = Field(10, ge=1, le=2**31, description="How many hits.")
     where: list[Text] = Field(default_factory=list, description="Conditions on targets, such as 'year >= 2000'.")
@@ -62,8 +75,8 @@ class SearchRequest(AnyMeaning):
     zeros: bool = Field(False, description="Fill up with targets of score 0.")
 
     @property
-    def is_special(self) -> bool:
-        """Whether more is asked than the k best of a meta-path."""
+    def has_filters(self) -> bool:
+        """Whether this is more than the k best along a meta-path at the newest version."""
         return bool(
             self.model is not None or self.node_type is not None or self.as_of is not None or self.where or self.zeros
         )
@@ -86,7 +99,7 @@ class SearchMany(SearchRequest):
     model_config = ConfigDict(json_schema_extra={"example": {"queries": ["Mike", "Mary"], "metapath": "APVPA", "k": 2}})
 
 
-class ExplainOne(AnyMeaning):
+class ExplainOne(VersionedScorerRequest):
     """One pair, in the query string."""
 
     query: Text
@@ -122,8 +135,8 @@ class LabelledPair(RequestModel):
     score: float | None = None
 
 
-class Infer(RequestModel):
-    """Labelled pairs, and how to search for what they mean."""
+class InferRequest(RequestModel):
+    """Labelled pairs, and how to search for the meta-paths behind them."""
 
     pairs: list[LabelledPair] = Field(min_length=1)
     node_type: Text | None = Field(None, description="The type of the nodes, where their ids fit several.")
@@ -148,14 +161,12 @@ class Infer(RequestModel):
     )
 
     def tuples(self) -> list[tuple[Any, ...]]:
-        """Return the pairs as the library reads them; never a text, which would be read as a file."""
-        scored = any(pair.score is not None for pair in self.pairs)
-        if not scored:
-            return [(pair.query, pair.target) for pair in self.pairs]
-        return [(pair.query, pair.target, pair.score) for pair in self.pairs]
+        """Return the pairs as the library takes them: with their scores, or without where no pair has one."""
+        width = 2 if all(pair.score is None for pair in self.pairs) else 3
+        return [(pair.query, pair.target, pair.score)[:width] for pair in self.pairs]
 
 
-class NodesQuery(RequestModel):
+class NodesRequest(RequestModel):
     """Which nodes to look up."""
 
     node_type: Text
@@ -164,8 +175,8 @@ class NodesQuery(RequestModel):
     offset: int = Field(0, ge=0, le=2**31)
 
 
-class MetapathsQuery(RequestModel):
-    """A meta-path typed so far, or the type to suggest some for."""
+class MetapathsRequest(RequestModel):
+    """A meta-path typed so far, or the node type to suggest some for."""
 
     prefix: Text | None = Field(None, description="A meta-path, or the beginning of one.")
     source_type: Text | None = Field(None, description="Suggest meta-paths from this node type.")
@@ -189,7 +200,7 @@ class EdgeEnds(Edge):
 
 @dataclass(config=_UPDATE_CONFIG, frozen=True)
 class EdgeRequest(EdgeEnds):
-    """An edge to add; one that exists gets heavier by the weight."""
+    """An edge to add; the weight adds to that of an edge which exists."""
 
     weight: float = Field(1.0, description="Above 0.")
 
@@ -206,7 +217,7 @@ class NodeId(Node):
 
 @dataclass(config=_UPDATE_CONFIG, frozen=True)
 class NodeRequest(NodeId):
-    """A node to add, with its name and attributes where nodes of its type have any."""
+    """A node to add, with a name and attributes where nodes of its type have them."""
 
     name: Word | None = None
     attributes: dict[Text, str | int | float | bool | None] = field(default_factory=dict)
@@ -228,7 +239,7 @@ class NodeRequest(NodeId):
     frozen=True,
 )
 class UpdateRequest(Update):
-    """What changes in one step, all or nothing: edges, then nodes are removed; nodes, then edges are added."""
+    """An update, all or nothing: it removes edges, then nodes, and adds nodes, then edges."""
 
     add_edges: list[EdgeRequest] = field(default_factory=list)
     remove_edges: list[EdgeEnds] = field(default_factory=list)
@@ -237,14 +248,14 @@ class UpdateRequest(Update):
     places: SkipJsonSchema[Mapping[str, Sequence[str]]] = field(default_factory=dict, init=False)
 
 
-class InferJobRequest(Infer):
-    """Infer as a job; what is found can be searched with as a model of the job's name."""
+class InferJobRequest(InferRequest):
+    """Infer as a job; its result is a model of the job's name."""
 
     kind: Literal["infer"]
     graph: Text
 
 
-class JoinRequest(Meaning):
+class JoinJobRequest(ScorerRequest):
     """The top k of every node of a type, or all pairs above a score; the result is a Parquet file."""
 
     kind: Literal["join"]
@@ -257,8 +268,8 @@ class JoinRequest(Meaning):
     )
 
 
-class TrainRequest(RequestModel):
-    """Train a model from labelled pairs, or from labels that a measure over a meta-path gives."""
+class TrainJobRequest(RequestModel):
+    """Train a model on labelled pairs, or on labels that a measure along a meta-path gives."""
 
     kind: Literal["train"]
     graph: Text
@@ -275,4 +286,92 @@ class TrainRequest(RequestModel):
     seed: Seed = 0
 
 
-Job = Annotated[InferJobRequest | JoinRequest | TrainRequest, Field(discriminator="kind")]
+JobRequest = Annotated[InferJobRequest | JoinJobRequest | TrainJobRequest, Field(discriminator="kind")]
+
+
+# ---- Query strings -------------------------------------------------------------------------------
+R = TypeVar("R", bound=RequestModel)
+_LISTS = frozenset({"where", "among"})
+
+
+def read_query_string(query_string: bytes) -> dict[str, str | list[str]]:
+    """Read a query string; refuse a parameter that is given twice but may be once.
+
+    >>> read_query_string(b"query=Mike&k=3&where=year+%3E+2000")
+    {'query': 'Mike', 'k': '3', 'where': ['year > 2000']}
+    """
+    parameters: dict[str, str | list[str]] = {}
+    for part in query_string.decode("latin-1").split("&"):
+        name, _, value = part.partition("=")
+        if "%" in part or "+" in part:
+            name, value = unquote_plus(name), unquote_plus(value)
+        if not part:
+            continue
+        if name in _LISTS:
+            parameters.setdefault(name, []).append(value)  # type: ignore[union-attr]
+        elif name in parameters:
+            raise QueryError(f"{name[:100]!r} is given twice; give it once")
+        else:
+            parameters[name] = value
+    return parameters
+
+
+def read_query(kind: type[R], query_string: bytes) -> R:
+    """Read a query string as a request of some kind."""
+    try:
+        return kind.model_validate(read_query_string(query_string))
+    except ValidationError as error:
+        raise RequestError(422, describe_problems(error.errors(include_url=False, include_context=False))) from error
+
+
+def query_parameters(kind: type[RequestModel]) -> dict[str, Any]:
+    """Return the fields of a request as OpenAPI describes the parameters of a query string."""
+    schema = kind.model_json_schema()
+    required = schema.get("required", ())
+    parameters = [_parameter(name, content, name in required) for name, content in schema["properties"].items()]
+    return {"parameters": parameters}
+
+
+def _parameter(name: str, content: dict[str, Any], required: bool) -> dict[str, Any]:
+    schema = {key: value for key, value in content.items() if key not in ("title", "description", "anyOf")}
+    choices = [choice for choice in content.get("anyOf", ()) if choice.get("type") != "null"]
+    if choices and schema.get("default", 0) is None:
+        del schema["default"]
+    schema |= choices[0] if len(choices) == 1 else {}
+    about = {"description": content["description"]} if "description" in content else {}
+    return {"name": name, "in": "query", "required": required, "schema": schema, **about}
+
+
+# ---- Problems ------------------------------------------------------------------------------------
+_MOST_SHOWN = 100
+_LOCATIONS = ("query", "body")
+_UNION_TAGS = ("str", "constrained-str", "int")
+"""What pydantic adds to the location of a value that may have several types."""
+
+
+def describe_problems(problems: Iterable[Mapping[str, Any]]) -> str:
+    """Say in one sentence what is wrong with a request, the first problem of pydantic's first.
+
+    >>> describe_problems([{"loc": ("query", "k"), "msg": "Input should be a valid integer", "input": "x"}])
+    "k is 'x': input should be a valid integer"
+    """
+    first, *others = map(_describe_problem, problems)
+    return f"{first} (and {len(others)} more)" if others else first
+
+
+def _describe_problem(problem: Mapping[str, Any]) -> str:
+    kind, location = problem.get("type"), problem["loc"]
+    if kind == "json_invalid":
+        return f"the body is no JSON: {problem['ctx']['error'].lower()} at character {location[-1]}"
+    if isinstance(problem.get("input"), bytes):
+        return "the body is not marked as JSON; send the header 'Content-Type: application/json' with it"
+    parts = [str(part) for part in location if part not in _UNION_TAGS]
+    parts = [part for part in parts if part not in _LOCATIONS or len(location) == 1]
+    name = ".".join(parts)[:_MOST_SHOWN] or "the body"
+    if kind == "missing":
+        return f"{name} is missing"
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
+        return f"{name} is not a word that this request knows"
+    value, message = ascii(problem.get("input")), str(problem["msg"])
+    shown = value if len(value) <= _MOST_SHOWN else f"{value[:_MOST_SHOWN]}…"
+    return f"{name} is {shown}: {message[:1].lower()}{message[1:]}"

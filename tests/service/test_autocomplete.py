@@ -54,13 +54,13 @@ def test_odd_texts_find_nothing_and_break_nothing(names: NameIndex, typed: str) 
 def test_rows_at_once_are_those_of_find() -> None:
     by_text = Nodes("a", pa.array(["x", "7", "y"]), pa.array(["seven", "both", "both"]))
     for query in ("x", "7", 7, "seven"):
-        assert NameIndex(by_text).row_at_once(query) == by_text.find(query)
-    assert NameIndex(by_text).row_at_once("both") is None
+        assert NameIndex(by_text).find_row(query) == by_text.find(query)
+    assert NameIndex(by_text).find_row("both") is None
     by_number = Nodes("b", pa.array([10, 20]), pa.array(["ten", "10"]))
     for query in ("10", 10, " 20", "ten"):
-        assert NameIndex(by_number).row_at_once(query) == by_number.find(query)
-    assert NameIndex(by_number).row_at_once("30") is None
-    assert NameIndex(by_number).row_at_once("2_0") is None
+        assert NameIndex(by_number).find_row(query) == by_number.find(query)
+    assert NameIndex(by_number).find_row("30") is None
+    assert NameIndex(by_number).find_row("2_0") is None
 
 
 def test_no_nodes_at_all() -> None:
@@ -81,7 +81,7 @@ def test_nodes_that_come_are_found_as_if_they_had_been_there() -> None:
         assert found.total == wanted.total
         assert dict(zip(found.rows, found.matches, strict=True)) == dict(zip(wanted.rows, wanted.matches, strict=True))
     for query in (*ids, "Darkness", "new", "Dark City", "Avatar", "nothing"):  # one Avatar is old and one is new
-        assert names.row_at_once(query) == whole.row_at_once(query)
+        assert names.find_row(query) == whole.find_row(query)
     rows = [0, len(ids) - 1, 3]
     assert names.labels(rows) == whole.labels(rows)
     assert names.grown(names.nodes) is names

@@ -13,13 +13,13 @@ import pytest
 import neupath as npth
 from neupath.client import Client, Event, RemoteJob, ServiceError
 from neupath.errors import QueryError
-from tests.service.conftest import HOSTILE, Running, Start, running, start  # noqa: F401
+from tests.service.conftest import HOSTILE, Running, Start
 
 PAIRS = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mary", "Ann", 2 / 7)]
 
 
 @pytest.fixture
-def client(running: Running) -> Iterator[Client]:  # noqa: F811
+def client(running: Running) -> Iterator[Client]:
     with Client(running.url) as found:
         yield found
 
@@ -141,8 +141,8 @@ def test_a_stream_that_breaks_is_opened_again_after_a_pause(client: Client, monk
     assert len(pauses) == 3
 
 
-def test_a_closed_connection_is_opened_again(start: Start) -> None:  # noqa: F811
-    running = start(token="correct-horse", head_seconds=0.2, idle_seconds=1)  # noqa: F811
+def test_a_closed_connection_is_opened_again(start: Start) -> None:
+    running = start(token="correct-horse", head_seconds=0.2, idle_seconds=1)
     with Client(running.url, token="correct-horse") as client:
         assert client.graphs()
         running.server.server_state.connections.copy().pop().transport.abort()  # type: ignore[union-attr]
@@ -154,7 +154,7 @@ def test_a_closed_connection_is_opened_again(start: Start) -> None:  # noqa: F81
         client.graphs()
 
 
-def wait_for_nobody(running: Running) -> None:  # noqa: F811
+def wait_for_nobody(running: Running) -> None:
     """Wait until the service has closed all connections."""
     for _ in range(200):
         if not running.server.server_state.connections:

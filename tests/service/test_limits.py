@@ -1,20 +1,9 @@
-"""Connections that are held open for nothing, and the end of a service."""
+"""Requests and connections beyond the limits: bodies, headers, times, open files."""
 
 import contextlib
-import socket
-import threading
-import time
 
-import httpx
-import pytest
-
-from neupath.service.limits import Limits
-from neupath.service.server import allow_files, limited
-from tests.service.conftest import Running, Start
-
-
-def read_all(connection: socket.socket) -> bytes:
-    return b"".join(iter(lambda: connection.recv(65536), b""))
+from neupath.service.limits import Connection, Limits, raise_file_limit
+from tests.service.conftest import Running, Start, read_all
 
 
 def test_headers_that_never_end_are_given_up(start: Start) -> None:
@@ -97,70 +86,58 @@ def test_what_is_no_http_is_refused(running: Running) -> None:
     assert running.get("/api/health").status_code == 200
 
 
-def test_two_requests_at_once_are_answered_in_order(running: Running) -> None:
-    with running.connect() as connection:
-        one = b"GET /api/graphs/toy/search?query=Mike&metapath=APVPA HTTP/1.1\r\nhost: localhost\r\n\r\n"
-        two = b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
-        connection.sendall(one + two)
-        answer = read_all(connection)
-    assert answer.count(b"HTTP/1.1 200") == 2
-    assert answer.index(b'"query": "Mike"') < answer.index(b'"status": "ok"')
-
-
 def test_a_limit_on_files() -> None:
-    kind = limited(Limits(head=7))
+    kind = Connection.limited(Limits(head=7))
     assert kind.limits.head == 7
-    assert kind.most < allow_files()
+    assert kind.most < raise_file_limit()
 
 
-def test_running_requests_are_finished_at_the_end(start: Start) -> None:
-    running = start()
-    began = threading.Event()
-    original = running.service.catalogue.measure
-
-    def slow(*arguments: str) -> object:
-        began.set()
-        time.sleep(0.5)
-        return original(*arguments)
-
-    running.service.catalogue.measure = slow  # type: ignore[method-assign, assignment]
-    found: list[httpx.Response] = []
-    asking = threading.Thread(
-        target=lambda: found.append(running.get("/api/graphs/toy/search?query=Mike&metapath=APVPA&measure=joinsim"))
-    )
-    asking.start()
-    assert began.wait(10)
-    running.server.should_exit = True
-    asking.join(20)
-    assert found[0].status_code == 200
-    running.thread.join(20)
-    assert not running.thread.is_alive()
-
-
-@pytest.mark.parametrize(
-    "more",
-    ["", "accept: */*", "connection: close", "connection: keep-alive", "content-length: 0", "expect: 100-continue"],
-)
-def test_every_way_to_ask_has_the_same_answer(running: Running, more: str) -> None:
-    url = "/api/graphs/toy/search?query=Mike&metapath=APVPA&k=2"
-    expected = running.get(url)
+def test_large_bodies_are_refused_whatever_their_headers_say(start: Start) -> None:
+    running = start(body=10_000)
+    said = {"error": "the request's body is larger than 10,000 bytes, the most this service reads"}
+    headers = {"content-type": "application/json"}
+    at_once = running.client.post("/api/graphs/toy/search", content=b" " * 10_001, headers=headers)
+    assert (at_once.status_code, at_once.json()) == (413, said)
+    in_parts = running.client.post("/api/graphs/toy/search", content=iter([b" " * 6000] * 2), headers=headers)
+    assert (in_parts.status_code, in_parts.json()) == (413, said)
     with running.connect() as connection:
-        headers = f"host: localhost\r\n{more}\r\n" if more else "host: localhost\r\n"
-        connection.sendall(f"GET {url} HTTP/1.1\r\n{headers}\r\n".encode())
-        if more != "connection: close":  # whoever sends more after that may be reset before the answer is read
-            connection.sendall(b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
-        answer = read_all(connection)
-    first = answer.split(b"HTTP/1.1 200 OK\r\n")[1]
-    assert first.partition(b"\r\n\r\n")[2] == expected.content
-    for name in ("date", "content-type", "content-security-policy", "x-content-type-options"):
-        assert f"{name}: {expected.headers[name]}".partition("GMT")[0][:30].encode() in first
+        connection.sendall(b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9999999999\r\n\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 413")
+    with running.connect() as connection:  # its sender hears of it though it sends all before it listens
+        connection.sendall(b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 8000000\r\n\r\n")
+        connection.sendall(b" " * 8_000_000)
+        connection.sendall(b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+        assert answer.startswith(b"HTTP/1.1 413")
+        assert b"HTTP/1.1 200" in answer
+    assert running.get("/api/health").status_code == 200
 
 
-def test_many_requests_at_once_are_answered_in_order(running: Running) -> None:
-    asked = ["Mike", "Mary", "Bob", "Jim", "Ann"] * 20
-    running.get("/api/graphs/toy/search?query=Mike&metapath=APVPA")
-    sent = [f"GET /api/graphs/toy/search?query={name}&metapath=APVPA HTTP/1.1\r\nhost: localhost\r\n" for name in asked]
+def test_a_body_that_does_not_come_is_given_up(start: Start) -> None:
+    running = start(body_seconds=0.2)
     with running.connect() as connection:
-        connection.sendall("\r\n".join(sent).encode() + b"connection: close\r\n\r\n")
-        answer = read_all(connection)
-    assert [part[:6].partition(b'"')[0].decode() for part in answer.split(b'{"query": "')[1:]] == asked
+        connection.sendall(
+            b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+            b"content-length: 9\r\n\r\n{"
+        )
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b"did not come within 0.2 seconds" in answer
+
+
+def test_clients_that_dribble_their_bodies_hold_up_nobody(start: Start) -> None:
+    running = start(active=2)
+    begun = b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n{"
+    with contextlib.ExitStack() as stack:
+        for _ in range(10):
+            stack.enter_context(running.connect()).sendall(begun)
+        for url in ("/api/health", "/api/metrics", "/", "/api/graphs"):
+            assert running.get(url).status_code == 200
+        assert running.post("/api/graphs/toy/search", {"queries": ["Mike"], "metapath": "APA"}).status_code == 200
+
+
+def test_more_bodies_than_there_is_room_for_are_refused(start: Start) -> None:
+    running = start(bodies=100)
+    found = running.post("/api/graphs/toy/search", {"queries": ["Mike"] * 50, "metapath": "APA"})
+    assert (found.status_code, found.headers["retry-after"]) == (503, "2")
+    assert running.post("/api/graphs/toy/search", {"queries": ["Mike"], "metapath": "APA"}).status_code == 200

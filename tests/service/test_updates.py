@@ -49,7 +49,7 @@ def test_a_search_knows_an_update_at_once(live: Running, tmp_path: Path) -> None
     gone = {"remove_edges": JOIN["add_edges"]}
     assert live.post(f"{GRAPH}/updates", gone).json()["version"] == 2
     assert ids(live, SEARCH) == (2, [])
-    live.service.catalogue.source("live")._live.close()  # type: ignore[union-attr]
+    live.service.registry.handle("live")._live.close()  # type: ignore[union-attr]
     assert not check(tmp_path / "live").problems
 
 
@@ -185,18 +185,6 @@ def test_a_job_is_of_the_version_that_it_found(live: Running, tmp_path: Path) ->
     with Client(live.url) as client:
         client.start("join", "live", metapath="APA", k=1).save(tmp_path / "top.parquet")
     assert (tmp_path / "top.parquet").stat().st_size > 0
-
-
-def test_what_is_answered_at_once_is_what_a_thread_answers(live: Running) -> None:
-    authors = ["Mike", "Jim", "Mary", "Bob", "Ann"]
-    for number, author in enumerate(authors):
-        asked = {"queries": authors, "metapath": "APVPA", "k": 3}
-        by_thread = live.post(f"{GRAPH}/search", asked).json()
-        by_itself = [live.get(f"{GRAPH}/search?query={one}&metapath=APVPA&k=3").json() for one in authors]
-        assert by_itself == by_thread
-        assert {found["version"] for found in by_thread} == {number}
-        edge = {"relation": "writes", "source": author, "target": "Ann-KDD-2", "weight": number + 1}
-        live.post(f"{GRAPH}/updates", {"add_edges": [edge]})
 
 
 def test_a_trained_model_follows_the_store(start: Start, tmp_path: Path) -> None:

@@ -60,50 +60,6 @@ def test_a_token_is_needed(start: Start) -> None:
         assert running.get(url).status_code == 200
 
 
-def test_large_bodies_are_refused_whatever_their_headers_say(start: Start) -> None:
-    running = start(body=10_000)
-    said = {"error": "the request's body is larger than 10,000 bytes, the most this service reads"}
-    headers = {"content-type": "application/json"}
-    at_once = running.client.post("/api/graphs/toy/search", content=b" " * 10_001, headers=headers)
-    assert (at_once.status_code, at_once.json()) == (413, said)
-    in_parts = running.client.post("/api/graphs/toy/search", content=iter([b" " * 6000] * 2), headers=headers)
-    assert (in_parts.status_code, in_parts.json()) == (413, said)
-    with running.connect() as connection:
-        connection.sendall(b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9999999999\r\n\r\n")
-        assert connection.recv(65536).startswith(b"HTTP/1.1 413")
-    with running.connect() as connection:  # its sender hears of it though it sends all before it listens
-        connection.sendall(b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 8000000\r\n\r\n")
-        connection.sendall(b" " * 8_000_000)
-        connection.sendall(b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
-        answer = b"".join(iter(lambda: connection.recv(65536), b""))
-        assert answer.startswith(b"HTTP/1.1 413")
-        assert b"HTTP/1.1 200" in answer
-    assert running.get("/api/health").status_code == 200
-
-
-def test_a_body_that_does_not_come_is_given_up(start: Start) -> None:
-    running = start(body_seconds=0.2)
-    with running.connect() as connection:
-        connection.sendall(
-            b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-            b"content-length: 9\r\n\r\n{"
-        )
-        answer = b"".join(iter(lambda: connection.recv(65536), b""))
-    assert answer.startswith(b"HTTP/1.1 408")
-    assert b"did not come within 0.2 seconds" in answer
-
-
-def test_clients_that_dribble_their_bodies_hold_up_nobody(start: Start) -> None:
-    running = start(active=2)
-    begun = b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n{"
-    with contextlib.ExitStack() as stack:
-        for _ in range(10):
-            stack.enter_context(running.connect()).sendall(begun)
-        for url in ("/api/health", "/api/metrics", "/", "/api/graphs"):
-            assert running.get(url).status_code == 200
-        assert running.post("/api/graphs/toy/search", {"queries": ["Mike"], "metapath": "APA"}).status_code == 200
-
-
 def test_health_metrics_and_the_page_are_answered_however_busy_it_is(start: Start) -> None:
     running = start(active=2)
     running.service.metrics.active = 2
@@ -112,13 +68,6 @@ def test_health_metrics_and_the_page_are_answered_however_busy_it_is(start: Star
     found = running.get("/api/graphs")
     assert (found.status_code, found.headers["retry-after"]) == (503, "1")
     running.service.metrics.active = 0
-
-
-def test_more_bodies_than_there_is_room_for_are_refused(start: Start) -> None:
-    running = start(bodies=100)
-    found = running.post("/api/graphs/toy/search", {"queries": ["Mike"] * 50, "metapath": "APA"})
-    assert (found.status_code, found.headers["retry-after"]) == (503, "2")
-    assert running.post("/api/graphs/toy/search", {"queries": ["Mike"], "metapath": "APA"}).status_code == 200
 
 
 @pytest.mark.parametrize("name", ["host", "authorization", "origin"])
@@ -139,7 +88,7 @@ def test_work_that_takes_too_long_is_given_up_and_does_not_pile_up(
 ) -> None:
     running = start(seconds=0.2, heavy=2)
     over = threading.Event()
-    monkeypatch.setattr("neupath.service.app.read_prefix", lambda *_: over.wait(30))
+    monkeypatch.setattr("neupath.service.handlers.read_prefix", lambda *_: over.wait(30))
 
     def ask(_: object = None) -> httpx.Response:
         return httpx.get(f"{running.url}/api/graphs/toy/metapaths?prefix=APA", timeout=30)
@@ -170,7 +119,7 @@ def test_an_error_of_our_own_is_a_sentence(start: Start, monkeypatch: pytest.Mon
     def fail(*_: object) -> None:
         raise ZeroDivisionError("secret")
 
-    monkeypatch.setattr("neupath.service.app.describe_measures", fail)
+    monkeypatch.setattr("neupath.service.handlers.describe_measures", fail)
     found = running.get("/api/measures")
     assert found.status_code == 500
     assert found.json() == {"error": "something went wrong in the service; its log has the details"}

@@ -1,0 +1,364 @@
+"""The graphs and models that are served, by name, and the cache of scorers fitted to them."""
+
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+
+from neupath.engine.cache import LRU, bytes_of
+from neupath.engine.scorer import Scorer, read_saved
+from neupath.errors import NeuPathError, QueryError, did_you_mean, listed
+from neupath.graph.hin import HIN
+from neupath.graph.metapath import arrow
+from neupath.graph.summary import Summary, summarise
+from neupath.io import load
+from neupath.learn.registry import choose_measure, load_scorer
+from neupath.live import LiveGraph, LiveScorer, LiveStore, View
+from neupath.measures import Combination, Part, PathMeasure, PathSim
+from neupath.service.autocomplete import NameIndex
+from neupath.service.limits import Limits
+from neupath.service.responses import RequestError
+from neupath.service.schemas import NodesRequest
+from neupath.store import Edge, Update
+
+
+# ---- Before the start ----------------------------------------------------------------------------
+def load_kernels() -> None:
+    """Search and update the smallest graph, so that no request waits for numba to load the kernels."""
+    hin, measure = load("toy"), PathSim("author-paper-author")
+    measure.fit(hin).top_k("Mike")
+    live = LiveGraph(hin)
+    live.attach(measure)
+    live.update(Update(add_edges=[Edge("writes", "Mike", "Jim-SIGMOD-1")]))
+    live.view().scorer(measure).top_k("Mike")
+
+
+@contextmanager
+def frozen_garbage_collection() -> Iterator[None]:
+    """Exempt every object that exists now from garbage collection.
+
+    A full collection over the libraries' objects takes a tenth of a second, in which no request is answered, and
+    updates would trigger one every few seconds.
+    """
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+# ---- Graph handles -------------------------------------------------------------------------------
+class GraphHandle:
+    """One version of a graph, under the name it is served by; a graph that is no store has one version."""
+
+    def __init__(
+        self, name: str, hin: HIN, view: View | None = None, names: Mapping[str, NameIndex] | None = None
+    ) -> None:
+        self.name, self.hin, self.view = name, hin, view
+        self.names = names or {node_type: NameIndex(nodes) for node_type, nodes in hin.nodes.items()}
+
+    @property
+    def version(self) -> int | None:
+        return None if self.view is None else self.view.version
+
+    def fit(self, scorer: Scorer) -> "FittedScorer":
+        return FittedScorer(self, scorer.fit(self.hin) if self.view is None else self.view.scorer(scorer))
+
+    def at(self, as_of: int | None = None) -> "GraphHandle":
+        if as_of is not None:
+            raise QueryError(f"as_of is {as_of}, and the graph {self.name!r} is no store: it has no versions")
+        return self
+
+    def is_newest(self, handle: "GraphHandle") -> bool:
+        return handle is self
+
+    def attach(self, scorer: Scorer) -> "GraphHandle":  # noqa: ARG002
+        return self
+
+    def update(self, update: Update) -> int:  # noqa: ARG002
+        raise RequestError(
+            409, f"the graph {self.name!r} is no store, and takes no updates; make one with 'neupath import', "
+            f"and serve that as writable",
+        )  # fmt: skip
+
+    @cached_property
+    def summary(self) -> Summary:
+        return summarise(self.hin)
+
+    def schema(self) -> dict[str, object]:
+        schema = self.hin.schema
+        return {
+            "node_types": [
+                {
+                    "node_type": node_type,
+                    "nodes": len(nodes),
+                    "named": nodes.names is not None,
+                    "attributes": nodes.attributes.column_names,
+                }
+                for node_type, nodes in self.hin.nodes.items()
+            ],
+            "relations": [asdict(relation) | {"edges": self.hin.num_edges(relation)} for relation in schema.relations],
+            "steps": [
+                {"source": node_type, "target": link.target, "relation": link.relation.name, "link": arrow((link,))}
+                for node_type in schema.node_types
+                for link in schema.links_from(node_type)
+            ],
+        }
+
+    def find_nodes(self, request: NodesRequest, limits: Limits) -> dict[str, object]:
+        """Return a page of the nodes whose name or id matches a text."""
+        if request.limit > limits.page:
+            raise QueryError(f"limit is {request.limit}; this service lists at most {limits.page} nodes at a time")
+        node_type = self.hin.schema.node_type(request.node_type)
+        nodes = self.hin.nodes[node_type]
+        page = self.names[node_type].find(request.text, request.limit, request.offset)
+        matches = [
+            {"id": nodes.id(row), "name": nodes.name(row), "match": match}
+            for row, match in zip(page.rows, page.matches, strict=True)
+        ]
+        return {"node_type": node_type, "total": page.total, "offset": request.offset, "nodes": matches}
+
+    def to_dict(self) -> dict[str, object]:
+        nodes = sum(len(nodes) for nodes in self.hin.nodes.values())
+        return _to_dict(self, nodes, sum(self.hin.num_edges(relation) for relation in self.hin.schema.relations))
+
+
+class StoreHandle:
+    """A store under the name it is served by; `at` returns a handle of one version, the newest unless given."""
+
+    def __init__(self, name: str, live: LiveStore) -> None:
+        self.name, self._live = name, live
+        self._graph = live.graph
+        self._newest = GraphHandle(name, live.view().hin, live.view())
+        self._lock = Lock()
+
+    def at(self, as_of: int | None = None) -> GraphHandle:
+        if as_of is not None:
+            view = self._live.view(as_of)
+            return GraphHandle(self.name, view.hin, view)
+        with self._lock:  # an older view must not take over the names of a newer one
+            graph = self._live.graph
+            view = graph.view()
+            if view is not self._newest.view:
+                names = self._grow_names(view) if graph is self._graph else None  # another graph numbers rows anew
+                self._graph, self._newest = graph, GraphHandle(self.name, view.hin, view, names)
+            return self._newest
+
+    def _grow_names(self, view: View) -> Mapping[str, NameIndex]:
+        return {node_type: self._newest.names[node_type].grown(nodes) for node_type, nodes in view.hin.nodes.items()}
+
+    def is_newest(self, handle: GraphHandle) -> bool:
+        return handle.version == self._live.graph.view().version
+
+    def attach(self, scorer: Scorer) -> GraphHandle:
+        """Let a scorer follow updates from now on, and return the newest version."""
+        self._live.attach(scorer)
+        return self.at()
+
+    def update(self, update: Update) -> int:
+        """Write an update to disk, and return the version that it makes."""
+        if self._live.read_only:
+            raise RequestError(
+                403, f"the store {self.name!r} is served read-only; start the service as writable to update it"
+            )
+        return self._live.update(update)
+
+    def to_dict(self) -> dict[str, object]:
+        facts = self._live.facts
+        versions = {"version": facts.version, "writable": not self._live.read_only}
+        return _to_dict(self._newest, facts.nodes, facts.edges) | versions
+
+
+def _to_dict(handle: GraphHandle, nodes: int, edges: int) -> dict[str, object]:
+    schema = handle.hin.schema
+    return {
+        "name": handle.name,
+        "nodes": nodes,
+        "edges": edges,
+        "node_types": list(schema.node_types),
+        "relations": [str(relation) for relation in schema.relations],
+    }
+
+
+# ---- Registry and cache --------------------------------------------------------------------------
+_INDEXED_AT_START = 200_000
+"""Nodes of a type whose names are indexed before the service starts; larger types are at their first look-up."""
+_PAST_SCORERS = 4
+"""Cached scorers of earlier versions, each of which may hold a whole graph."""
+_Key = tuple[str, str, str | None, str | None, int | None]
+"""A graph, a measure, its meta-path or its node type, and the version that the request names."""
+
+
+@dataclass(eq=False)
+class FittedScorer:
+    """A scorer, and the version of a graph that it is fitted to."""
+
+    handle: GraphHandle
+    scorer: Scorer
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of arrays that the scorer holds besides its graph."""
+        return bytes_of([value for name, value in vars(self.scorer).items() if name != "hin_"])
+
+    def renew(self, handle: GraphHandle) -> "FittedScorer | None":
+        """Return the scorer at a newer version where that takes no time, or None."""
+        if not isinstance(self.scorer, LiveScorer) or handle.view is None:
+            return None
+        scorer = handle.view.renew(self.scorer)
+        return None if scorer is None else FittedScorer(handle, scorer)
+
+
+@dataclass
+class GraphRegistry:
+    """Everything that is served. A model is a saved scorer, bound to each graph whose schema it fits.
+
+    Fitted measures are cached: at most `Limits.scorers`, of `Limits.scorer_bytes`. One leaves the cache when others are
+    used more recently, when an update makes a newer version that it cannot follow, and when memory runs out
+    (`clear_cache`). Measures at versions that a request names by `as_of` have a cache of their own.
+    """
+
+    graphs: Mapping[str, GraphHandle | StoreHandle]
+    limits: Limits
+    models: dict[str, dict[str, FittedScorer]] = field(default_factory=dict)
+    folders: dict[str, Path] = field(default_factory=dict)
+    """The folder of each model."""
+    cache: LRU[_Key, FittedScorer] = field(init=False)
+    _past_cache: LRU[_Key, FittedScorer] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.cache = LRU(self.limits.scorers, self.limits.scorer_bytes, lambda fitted: fitted.bytes)
+        self._past_cache = LRU(_PAST_SCORERS, self.limits.scorer_bytes, lambda fitted: fitted.bytes)
+
+    def handle(self, name: str) -> GraphHandle | StoreHandle:
+        handle = self.graphs.get(name)
+        if handle is None:
+            raise RequestError(
+                404, f"no graph {name[:200]!r} is served (there are {listed(self.graphs)})"
+                f"{did_you_mean(name[:200], self.graphs)}",
+            )  # fmt: skip
+        return handle
+
+    def graph(self, name: str, as_of: int | None = None) -> GraphHandle:
+        """Return the newest version of a graph, or an earlier one."""
+        return self.handle(name).at(as_of)
+
+    def cached_measure(self, graph: str, measure: str, metapath: str) -> FittedScorer | None:
+        """Return a measure from the cache where it is of the newest version, or can follow to it in no time."""
+        key = graph, measure, metapath, None, None
+        fitted = self.cache.find(key)
+        if fitted is None or self.handle(graph).is_newest(fitted.handle):
+            return fitted
+        renewed = fitted.renew(self.graph(graph))
+        return None if renewed is None else self.cache.put(key, renewed)
+
+    def measure(
+        self, graph: str, measure: str, metapath: str | None, node_type: str | None = None, as_of: int | None = None
+    ) -> FittedScorer:
+        """Return a measure along a meta-path, or over the whole graph between nodes of a type; fit it on first use."""
+        self.limits.check_text("the meta-path", metapath)
+
+        def fit() -> FittedScorer:
+            handle, hin = self.handle(graph), self.graph(graph).hin
+            path = None if metapath is None else self.limits.check_metapath(hin.metapath(metapath))
+            scorer = choose_measure(hin.schema, metapath=path, measure=measure, node_type=node_type)
+            can_follow = as_of is None and path is not None
+            return (handle.attach(scorer) if can_follow else handle.at(as_of)).fit(scorer)
+
+        if as_of is None and node_type is None and metapath is not None:
+            cached = self.cached_measure(graph, measure, metapath)
+            if cached is not None:
+                return cached
+        return self._get((graph, measure, metapath, node_type, as_of), fit)
+
+    def _get(self, key: _Key, fit: Callable[[], FittedScorer]) -> FittedScorer:
+        handle = self.handle(key[0])
+        if key[-1] is not None:
+            return self._past_cache.get(key, fit)
+        return self.cache.get(key, fit, lambda fitted: handle.is_newest(fitted.handle))
+
+    def combination(self, graph: str, parts: list[Part], as_of: int | None = None) -> FittedScorer:
+        """Return a weighted sum of measures; only their parts' matrices are cached, in `engine.cache`."""
+        handle = self.graph(graph, as_of)
+        if len(parts) > self.limits.steps:
+            raise QueryError(f"a combination of {len(parts)} parts is given; this service adds at most "
+                             f"{self.limits.steps}")  # fmt: skip
+        for part in parts:
+            self.limits.check_text("the meta-path", part.metapath)
+            self.limits.check_metapath(handle.hin.metapath(str(part.metapath)))
+        return FittedScorer(handle, Combination(parts).fit(handle.hin))
+
+    def model(self, graph: str, name: str, as_of: int | None = None) -> FittedScorer:
+        """Return a saved model bound to a version of a graph; bind it again where it cannot follow updates."""
+        handle, bound = self.handle(graph), self.models.get(name)
+        if bound is None:
+            known = f"there are {listed(self.models)}" if self.models else "there are none"
+            raise RequestError(
+                404, f"no model {name[:200]!r} is served ({known}){did_you_mean(name[:200], self.models)}"
+            )
+        if graph not in bound:
+            raise RequestError(
+                422, f"the model {name!r} does not fit the graph {graph!r}, whose schema is another; "
+                f"it fits {listed(bound)}",
+            )  # fmt: skip
+        if as_of is None and handle.is_newest(bound[graph].handle):
+            return bound[graph]
+
+        def bind() -> FittedScorer:
+            scorer = bound[graph].scorer
+            if scorer.identity is not None and as_of is None:
+                return handle.attach(scorer).fit(scorer)
+            version = handle.at(as_of)
+            return FittedScorer(version, load_scorer(self.folders[name], version.hin))
+
+        return self._get((graph, f"model {name}", None, None, as_of), bind)
+
+    def add_model(self, name: str, folder: Path, graphs: list[str] | None = None) -> None:
+        """Bind a saved model to every graph that it fits, of those given; refuse one that fits none."""
+        read_saved(folder)
+        bound, reasons = {}, []
+        for handle in map(self.graph, self.graphs if graphs is None else graphs):
+            try:
+                bound[handle.name] = FittedScorer(handle, load_scorer(folder, handle.hin))
+            except NeuPathError as error:
+                reasons.append(str(error))
+        if not bound:
+            raise QueryError(f"the model {name!r} fits no graph that is served: {listed(reasons, 1)}")
+        self.models[name], self.folders[name] = bound, folder
+
+    def drop_model(self, name: str) -> None:
+        self.models.pop(name, None)
+        self.folders.pop(name, None)
+
+    def describe_models(self) -> list[dict[str, object]]:
+        return [
+            {"name": name, "graphs": list(bound), **_describe(next(iter(bound.values())).scorer)}
+            for name, bound in self.models.items()
+        ]
+
+    def warm_up(self) -> None:
+        """Load the kernels and index the names, so that the first request does not wait for them."""
+        load_kernels()
+        for handle in map(self.graph, self.graphs):
+            for names in handle.names.values():
+                if len(names.nodes) <= _INDEXED_AT_START:
+                    names.prepare()
+
+    def clear_cache(self) -> None:
+        self.cache.clear()
+        self._past_cache.clear()
+
+
+def _describe(scorer: Scorer) -> dict[str, object]:
+    return {
+        "measure": scorer.name,
+        "exact": scorer.exact,
+        "source_type": scorer.source_type,
+        "target_type": scorer.target_type,
+        "metapath": scorer.metapath_text,
+        "explains": isinstance(scorer, Combination | PathMeasure) or hasattr(scorer, "attention_paths"),
+    }

@@ -1,0 +1,57 @@
+"""The cache of fitted scorers, and what is done before the service starts."""
+
+import gc
+
+import pytest
+
+import neupath as npth
+from neupath.engine import product_kernels as kernels
+from neupath.live import query_kernels as live_kernels
+from neupath.service.graph_registry import (
+    FittedScorer,
+    GraphHandle,
+    GraphRegistry,
+    frozen_garbage_collection,
+    load_kernels,
+)
+from neupath.service.limits import Limits
+from tests.service.conftest import Start
+
+
+def test_the_cache_stays_within_its_bytes() -> None:
+    toy = GraphHandle("toy", npth.load("toy"))
+    one = FittedScorer(toy, npth.PathSim("APA").fit(toy.hin)).bytes
+    assert one > 0
+    registry = GraphRegistry({"toy": toy}, Limits(scorer_bytes=one))
+    registry.measure("toy", "pathsim", "APA")
+    assert (len(registry.cache), registry.cache.bytes) == (1, one)
+    registry.measure("toy", "pathsim", "APVPA")
+    assert registry.cache.bytes <= one
+
+
+def test_too_little_memory_is_an_error_and_clears_the_cache(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = start()
+    assert running.get("/api/graphs/toy/search?query=Mike&metapath=APA").status_code == 200
+    assert len(running.service.registry.cache) == 1
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("neupath.service.handlers.search_one", fail)
+    found = running.get("/api/graphs/toy/search?query=Mike&metapath=APVPA")
+    assert (found.status_code, found.headers["retry-after"]) == (503, "5")
+    assert found.json() == {"error": "there is not enough memory for this now; try again, or ask for less"}
+    assert len(running.service.registry.cache) == 0
+
+
+def test_garbage_collection_skips_what_existed_before() -> None:
+    with frozen_garbage_collection():
+        assert gc.get_freeze_count() > 0
+        assert len(gc.get_objects()) < gc.get_freeze_count()
+    assert gc.get_freeze_count() == 0
+
+
+def test_the_kernels_of_a_search_are_loaded() -> None:
+    load_kernels()
+    assert live_kernels.top_k.signatures
+    assert any(getattr(kernel, "signatures", ()) for kernel in vars(kernels).values())
