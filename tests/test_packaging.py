@@ -1,4 +1,4 @@
-"""The wheel holds what it needs and works where it is unpacked."""
+"""The public API is what it says, imports little, and the wheel works where it is unpacked."""
 
 import os
 import re
@@ -10,6 +10,8 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+
+import neupath
 
 ROOT = Path(__file__).parent.parent
 DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -32,6 +34,38 @@ from neupath.cli import main
 print(neupath.__file__)
 main(sys.argv[1:])
 """
+
+
+PUBLIC_API = """
+Combination CommuteTime CountPath DWPC Edges Explanation HIN HeteSim Hit Hits Inferred JoinSim Joined MetaPath NeuPath
+NeuPathError Nodes PCRW PPR Part PathCount PathRanker PathSim RWR Relation SCAN Schema Scorer SimRank __version__
+enumerate_metapaths evaluate explain from_networkx from_pyg from_tables from_triples infer join load load_scorer
+split_queries to_networkx to_pyg write_folder
+"""
+HEAVY = ("torch", "torch_geometric", "fastapi", "uvicorn", "starlette", "numba", "pandas", "matplotlib", "dask")
+
+
+def test_dir_is_the_public_api() -> None:
+    assert dir(neupath) == PUBLIC_API.split()
+    assert sorted(neupath.__all__) == sorted(set(PUBLIC_API.split()) - {"CountPath", "NeuPath", "__version__"})
+
+
+def test_every_public_name_can_be_imported() -> None:
+    pytest.importorskip("torch", reason="the learn extras are not installed")
+    for name in dir(neupath):
+        assert getattr(neupath, name) is not None
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'neupath' has no attribute 'Nothing'"):
+        _ = neupath.Nothing
+
+
+@pytest.mark.parametrize("module", ["neupath", "neupath.cli"])
+def test_the_import_loads_nothing_heavy(module: str) -> None:
+    code = f"import sys, {module}; print([name for name in {HEAVY!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def extras() -> set[str]:

@@ -1,9 +1,15 @@
-"""neupath: similarity search in heterogeneous information networks."""
+"""Similarity search in heterogeneous information networks: `load` a graph, `fit` a scorer, ask for its `top_k`.
 
+`dir(neupath)` lists the public API. It loads neither torch, the web stack, numba, pandas nor matplotlib: `NeuPath` and
+`CountPath`, which need torch, are imported when they are first used.
+"""
+
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from neupath.engine.hits import Hit, Hits
 from neupath.engine.join import Joined, join
+from neupath.engine.scorer import Scorer
 from neupath.errors import NeuPathError
 from neupath.explain.explanation import Explanation, explain
 from neupath.graph.hin import HIN, Edges
@@ -11,6 +17,7 @@ from neupath.graph.metapath import MetaPath, enumerate_metapaths
 from neupath.graph.nodes import Nodes
 from neupath.graph.schema import Relation, Schema
 from neupath.io import from_networkx, from_pyg, from_tables, from_triples, load, to_networkx, to_pyg, write_folder
+from neupath.learn.evaluation import evaluate, split_queries
 from neupath.learn.inference import Inferred, PathRanker, infer
 from neupath.learn.registry import load_scorer
 from neupath.measures import (
@@ -23,6 +30,7 @@ from neupath.measures import (
     CommuteTime,
     HeteSim,
     JoinSim,
+    Part,
     PathCount,
     PathSim,
     SimRank,
@@ -32,23 +40,19 @@ if TYPE_CHECKING:
     from neupath.learn.models import CountPath as CountPath
     from neupath.learn.models import NeuPath as NeuPath
 
-_LEARNED = ("CountPath", "NeuPath")  # not in __all__: a star import must not need torch
+__version__ = "0.1.0"
+_NEED_TORCH = ("CountPath", "NeuPath")  # not in __all__: a star import must not need torch
 
 
 def __getattr__(name: str) -> Any:
-    """Import the learned models when they are first asked for: they need torch."""
-    if name in _LEARNED:
-        from neupath.learn import models
-
-        return getattr(models, name)
+    if name in _NEED_TORCH:
+        return getattr(import_module("neupath.learn.models"), name)
     raise AttributeError(f"module 'neupath' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LEARNED})
+    return sorted([*__all__, *_NEED_TORCH, "__version__"])
 
-
-__version__ = "0.1.0"
 
 __all__ = [
     "DWPC",
@@ -70,13 +74,16 @@ __all__ = [
     "MetaPath",
     "NeuPathError",
     "Nodes",
+    "Part",
     "PathCount",
     "PathRanker",
     "PathSim",
     "Relation",
     "Schema",
+    "Scorer",
     "SimRank",
     "enumerate_metapaths",
+    "evaluate",
     "explain",
     "from_networkx",
     "from_pyg",
@@ -86,6 +93,7 @@ __all__ = [
     "join",
     "load",
     "load_scorer",
+    "split_queries",
     "to_networkx",
     "to_pyg",
     "write_folder",
