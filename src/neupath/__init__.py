@@ -13,9 +13,8 @@ from neupath.engine.scorer import Scorer
 from neupath.errors import NeuPathError
 from neupath.explain.explanation import Explanation, explain
 from neupath.graph.hin import HIN, Edges
-from neupath.graph.metapath import MetaPath, enumerate_metapaths
+from neupath.graph.metapath import MetaPath, Relation, Schema, enumerate_metapaths
 from neupath.graph.nodes import Nodes
-from neupath.graph.schema import Relation, Schema
 from neupath.io import from_networkx, from_pyg, from_tables, from_triples, load, to_networkx, to_pyg, write_folder
 from neupath.learn.evaluation import evaluate, split_queries
 from neupath.learn.inference import Inferred, PathRanker, infer

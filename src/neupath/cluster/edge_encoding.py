@@ -19,8 +19,8 @@ from neupath.cluster.tiles import Array, Cut, Tiles, cut_evenly, read_arrays, wr
 from neupath.cluster.workers import Workers
 from neupath.errors import GraphError
 from neupath.graph.hin import Duplicates, Floats, check_sums, first_of_each, freeze, summed_in_order
+from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Rows
-from neupath.graph.schema import Relation
 from neupath.io.sources import empty_end, missing_ids, to_weights, unknown_end
 from neupath.io.tables import TableFile
 

@@ -27,7 +27,7 @@ from neupath.cluster.id_encoding import (
 )
 from neupath.cluster.tiles import Tiles
 from neupath.cluster.workers import Workers
-from neupath.graph.schema import Link, Relation, Schema
+from neupath.graph.metapath import Link, Relation, Schema
 from neupath.io.sources import EdgeSource, NodeSource, RelationTables
 
 

@@ -15,7 +15,7 @@ from neupath.cluster.tiles import Cut, Tiles, cut_evenly, cut_matrix
 from neupath.cluster.workers import Workers, cache_last
 from neupath.engine.products import Halves, column_norms, contract, row_norms, tidy
 from neupath.graph.hin import Csr, Floats, freeze
-from neupath.graph.schema import Link
+from neupath.graph.metapath import Link
 from neupath.measures.path_measure import Leg
 
 # ---- Cutting steps into tiles --------------------------------------------------------------------

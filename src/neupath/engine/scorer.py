@@ -23,8 +23,8 @@ from neupath.engine.topk import (
 )
 from neupath.errors import QueryError, SourceError
 from neupath.graph.hin import HIN, Floats
+from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Id, Mask, Nodes, Rows
-from neupath.graph.schema import Relation
 
 FILE = "config.json"
 _QUERIES_PER_BLOCK = 64

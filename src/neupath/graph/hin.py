@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from neupath.errors import GraphError, NodeError, QueryError, listed
-from neupath.graph.metapath import MetaPath
+from neupath.graph.metapath import Link, MetaPath, Relation, Schema
 from neupath.graph.nodes import Id, Mask, Nodes, Rows
-from neupath.graph.schema import Link, Relation, Schema
 
 Duplicates = Literal["count", "drop", "error"]
 Floats = NDArray[np.float64]

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neupath.graph.hin import HIN
-from neupath.graph.metapath import enumerate_metapaths
-from neupath.graph.schema import Relation
+from neupath.graph.metapath import Relation, enumerate_metapaths
 
 _CANDIDATES_PER_TYPE = 8
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from neupath.errors import GraphError
 from neupath.graph.hin import HIN, Edges
+from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes, Rows
-from neupath.graph.schema import Relation
 from neupath.io.sources import (
     EdgeSource,
     NodeSource,

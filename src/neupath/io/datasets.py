@@ -27,8 +27,8 @@ from neupath._runtime.files import whole_folder
 from neupath._runtime.progress import Progress, no_progress, track
 from neupath.errors import NeuPathError, SourceError, WriteError, did_you_mean, listed
 from neupath.graph.hin import HIN, Edges
+from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes
-from neupath.graph.schema import Relation
 from neupath.io.assembly import read_tables
 from neupath.io.detection import recognise_folder
 from neupath.io.export import write_folder, write_tables

@@ -15,7 +15,7 @@ from typing import cast
 
 from neupath.errors import SourceError, listed
 from neupath.graph.hin import Duplicates, check_duplicates
-from neupath.graph.schema import Relation
+from neupath.graph.metapath import Relation
 from neupath.io.config import GRAPH_TOML, Config, PairConfig, TriplesConfig, read_config
 from neupath.io.sources import (
     EdgeSource,

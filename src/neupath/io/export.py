@@ -11,7 +11,7 @@ import pyarrow.parquet
 from neupath._runtime.files import whole_folder
 from neupath.errors import WriteError
 from neupath.graph.hin import HIN
-from neupath.graph.schema import Relation
+from neupath.graph.metapath import Relation
 
 
 def write_folder(hin: HIN, folder: str | Path) -> Path:

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from neupath.errors import GraphError, MissingExtraError, SourceError, listed
 from neupath.graph.hin import HIN, Duplicates, Edges
+from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes
-from neupath.graph.schema import Relation
 from neupath.io.assembly import EdgeTable, NodeTable, TripleTable, TypedTable, assemble, assemble_typed, distinct_ids
 from neupath.io.sources import Place, ReadOptions
 from neupath.io.text_files import file_errors

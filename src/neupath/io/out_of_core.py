@@ -22,8 +22,8 @@ import pyarrow.ipc
 from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import GraphError, QueryError
 from neupath.graph.hin import Duplicates, Floats, check_sums, repeated_edge
+from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Id, Rows
-from neupath.graph.schema import Relation, Schema
 from neupath.io.load import find_tables, load
 from neupath.io.sources import (
     INTEGERS,

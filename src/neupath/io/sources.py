@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import GraphError, listed
 from neupath.graph.hin import Duplicates, Floats
+from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Rows
-from neupath.graph.schema import Relation
 from neupath.io.tables import TableFile
 
 Place = Callable[[int], str]

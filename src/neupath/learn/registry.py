@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from neupath.engine.scorer import Scorer, read_saved
 from neupath.errors import QueryError, SourceError, did_you_mean, listed
 from neupath.graph.hin import HIN
-from neupath.graph.metapath import MetaPath, enumerate_metapaths
+from neupath.graph.metapath import MetaPath, Schema, enumerate_metapaths
 from neupath.graph.nodes import Id
-from neupath.graph.schema import Schema
 from neupath.learn.inference import PathRanker
 from neupath.measures import (
     GRAPH_MEASURES,
@@ -226,7 +225,8 @@ def choose_measure(
                 f"{listed(GRAPH_MEASURES)}",
                 parameter="node_type",
             )
-        return measure_named(name, required_metapath(schema, metapath))
+        path = required_metapath(schema, metapath)
+        return MEASURES[name.lower()](path) if name.lower() in MEASURES else measure_named(name, path)
     if metapath is not None:
         return measure_named(name, metapath)  # which refuses it
     if node_type is None:

@@ -22,8 +22,8 @@ from neupath.engine.scorer import Binding, RowChange, RowEdge, Scorer, Updater
 from neupath.engine.topk import Ranking, borrow_scratch, in_blocks, return_scratch
 from neupath.errors import GraphError, QueryError, WriteError
 from neupath.graph.hin import HIN, Floats
+from neupath.graph.metapath import Schema
 from neupath.graph.nodes import Mask, Nodes, Rows
-from neupath.graph.schema import Schema
 from neupath.live.append_arrays import AppendColumn, AppendNodes, ProductArrays, in_one_piece
 from neupath.live.live_product import LiveProduct, live_factors
 from neupath.live.propagation import Adjacency, LiveMatrices, both_directions

@@ -7,8 +7,8 @@ import numpy as np
 
 from neupath.engine.scorer import RowEdge
 from neupath.graph.hin import HIN, Csr, Floats
+from neupath.graph.metapath import Link, Relation
 from neupath.graph.nodes import Rows
-from neupath.graph.schema import Link, Relation
 from neupath.live import edge_kernels as kernels
 from neupath.live.append_arrays import NOWHERE, EdgeArrays, grown
 from neupath.measures.path_measure import Leg

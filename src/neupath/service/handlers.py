@@ -21,9 +21,8 @@ from neupath.explain.explanation import (
 )
 from neupath.explain.explanation import explain as explain_pair
 from neupath.graph.hin import HIN
-from neupath.graph.metapath import MetaPath, Step, arrow, enumerate_metapaths
+from neupath.graph.metapath import Link, MetaPath, Schema, Step, arrow, enumerate_metapaths
 from neupath.graph.nodes import Id
-from neupath.graph.schema import Link, Schema
 from neupath.learn.inference import Inferred, infer
 from neupath.learn.inference.candidates import BUDGET
 from neupath.learn.labels import Pairs, read_pairs

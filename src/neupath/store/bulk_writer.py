@@ -15,7 +15,7 @@ from neupath._runtime.progress import Progress, no_progress, track
 from neupath._runtime.resources import total_memory
 from neupath.errors import QueryError, WriteError, first_line
 from neupath.graph.hin import HIN
-from neupath.graph.schema import Relation
+from neupath.graph.metapath import Relation
 from neupath.store.database import (
     DATABASE,
     SNAPSHOT,

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from neupath.errors import GraphError, listed
+from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Id
-from neupath.graph.schema import Relation, Schema
 from neupath.store.database import VersionFacts, insert_rows, insert_table, node_columns, run, transaction, write_facts
 from neupath.store.edge_matrices import add, edge_sum, one_node_sum
 from neupath.store.update import Edge, Node, Update

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from neupath.errors import MissingExtraError, SourceError, WriteError, first_line
 from neupath.graph.hin import HIN
-from neupath.graph.schema import Relation, Schema
+from neupath.graph.metapath import Relation, Schema
 
 # ---- Where things lie in a store's folder --------------------------------------------------------
 MARKER = "store.json"

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from neupath.graph.hin import HIN, Csr, Floats
+from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Id, Mask, Nodes, Rows
-from neupath.graph.schema import Relation
 from neupath.store.database import (
     StoreLayout,
     VersionFacts,

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from neupath.errors import SourceError
 from neupath.graph.hin import HIN, Edges
-from neupath.graph.schema import Relation
+from neupath.graph.metapath import Relation
 from neupath.io.assembly import TripleTable, TypedTable, assemble_typed
 from neupath.io.interop import repeats_backwards
 from neupath.io.sources import Place, ReadOptions, to_weights

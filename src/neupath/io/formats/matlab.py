@@ -12,8 +12,8 @@ from scipy.sparse import coo_array, issparse
 
 from neupath.errors import SourceError, listed
 from neupath.graph.hin import HIN, Duplicates, Edges
+from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes
-from neupath.graph.schema import Relation
 from neupath.io.config import Config
 
 ACM_KEYS = ("PvsA", "PvsC", "AvsF")

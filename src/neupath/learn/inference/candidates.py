@@ -10,8 +10,7 @@ import numpy as np
 
 from neupath._runtime.progress import Progress, no_progress
 from neupath.graph.hin import HIN, Floats
-from neupath.graph.metapath import MetaPath, Step
-from neupath.graph.schema import Schema
+from neupath.graph.metapath import MetaPath, Schema, Step
 from neupath.learn.inference.features import (
     MOST_ENTRIES,
     MOST_NODES,

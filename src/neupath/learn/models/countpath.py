@@ -28,9 +28,8 @@ from neupath.engine.scorer import PathSims, Scorer
 from neupath.engine.topk import score_product
 from neupath.errors import QueryError
 from neupath.graph.hin import HIN, Csr, Floats, freeze
-from neupath.graph.metapath import arrow
+from neupath.graph.metapath import Link, arrow
 from neupath.graph.nodes import Rows
-from neupath.graph.schema import Link
 from neupath.learn.labels import Pairs
 from neupath.learn.models.flat_graph import edge_kinds, over_all_nodes
 from neupath.learn.models.model import TRAINING_PARAMS, PairModel, check_counts

@@ -12,8 +12,8 @@ from scipy.sparse import csr_array
 from torch import Tensor
 
 from neupath.graph.hin import HIN, Csr, NodeNumbering
+from neupath.graph.metapath import Link, Schema
 from neupath.graph.nodes import Mask
-from neupath.graph.schema import Link, Schema
 
 # ---- In numpy ------------------------------------------------------------------------------------
 Ints = NDArray[np.int64]

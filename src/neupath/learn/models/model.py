@@ -21,8 +21,8 @@ from neupath._runtime.files import write_whole
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, SchemaError, SourceError
 from neupath.graph.hin import HIN, Floats, digest_nodes
+from neupath.graph.metapath import Schema
 from neupath.graph.nodes import Id, Rows
-from neupath.graph.schema import Schema
 from neupath.learn.labels import Pairs, Protocol, draw_pairs, read_pairs
 from neupath.learn.models.distributed import ALONE, ProcessGroup, run_distributed
 from neupath.learn.models.training import Epoch, EpochCallback, Recipe, RunOptions, ignore_epoch, run_fingerprint, train

@@ -17,7 +17,7 @@ import numpy as np
 from neupath.engine.product_kernels import compiled
 from neupath.engine.scorer import Binding, RowChange, RowEdge, Updater
 from neupath.graph.hin import HIN
-from neupath.graph.schema import Link, Relation
+from neupath.graph.metapath import Link, Relation
 from neupath.learn.models.flat_graph import FlatGraph, Ints, edge_kinds
 
 if TYPE_CHECKING:
