@@ -1,4 +1,4 @@
-"""Drawings: an explanation as columns of nodes joined by paths, and the learning curve of a model."""
+"""Drawings: an explanation as columns of nodes with paths between them, and the learning curve of a model."""
 
 import textwrap
 import warnings
@@ -26,7 +26,7 @@ _COLOURS = ("#3b6fb6", "#c4573a", "#3f8f5f", "#8a5fb0", "#b08a2e", "#4f8f96", "#
 _SETTINGS: Any = {"svg.fonttype": "none", "svg.hashsalt": "neupath", "font.size": 9, "text.parse_math": False}
 
 Spot = tuple[int, PathNode]
-"""A node at a position of the path; a node can have several."""
+"""A node at a position of the path; a node can stand at several."""
 
 
 # ---- Explanations --------------------------------------------------------------------------------
@@ -44,7 +44,7 @@ def draw_explanation(explanation: Explanation, path: str | Path) -> Path:
     if target.suffix.lower() not in FORMATS:
         raise QueryError(f"cannot draw to {target}; the name must end in {', '.join(FORMATS)}")
     with rc_context(_SETTINGS), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing")  # names can be in any script, fonts are not
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # names may be in scripts that the font lacks
         return _write(_draw(explanation), target)
 
 
@@ -138,7 +138,7 @@ def draw_curve(log: Sequence[Mapping[str, float]], path: str | Path) -> Path:
     positive = all(entry[name] > 0 for entry in log for name in ("train_rmse", "validation_rmse"))
     axes.set(xlabel="epoch", ylabel="RMSE", yscale="log" if positive else "linear")
     for axis_formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-        axis_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))  # formulas are off, so plain numbers
+        axis_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))  # math text is off
     axes.grid(alpha=0.3)
     axes.legend(frameon=False)
     with rc_context(_SETTINGS):

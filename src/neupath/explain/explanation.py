@@ -1,4 +1,4 @@
-"""Explanations: the path instances that make up the score of two nodes, and the share of each."""
+"""Explanations: the path instances, meta-paths or attention that make up the score of two nodes."""
 
 import heapq
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ class PathNode:
         return self.name or str(self.id)
 
     def to_dict(self) -> dict[str, object]:
-        return {"node_type": self.node_type, "id": self.id, "name": self.name}
+        return dict(vars(self))
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,7 @@ class PathInstance:
     share: float
 
     def to_dict(self) -> dict[str, object]:
-        return {
-            "nodes": [node.to_dict() for node in self.nodes],
-            "links": list(self.links),
-            "weight": self.weight,
-            "share": self.share,
-        }
+        return vars(self) | {"nodes": [node.to_dict() for node in self.nodes], "links": list(self.links)}
 
 
 @dataclass(frozen=True)
@@ -149,11 +144,11 @@ def explain(
     ('2 × 4 / (5 + 5)', 4, ['Mike', 'Mike-SIGMOD-1', 'SIGMOD', 'Mary-SIGMOD-1', 'Mary'])
     """
     if limit < 0:
-        raise QueryError(f"limit is {limit}; show 0 or more paths")
+        raise QueryError(f"‹limit› is {limit}; show 0 or more paths", parameter="limit")
     scorer = _over(measure, metapath).fit(hin)
     path = scorer.metapath_
     x, y = hin.find(path.source, query), hin.find(path.target, target)
-    key = ("steps", scorer.name, str(scorer.params()), path)
+    key = ("explain", scorer.name, str(scorer.params()), path)
     walks = _Walks(cached(hin, key, lambda: scorer.step_matrices(hin, path)), x, y)
     score = float(scorer.score_rows(np.array([x]))[0, y])
     share_of_weight = score / walks.total if walks.total else 0.0
@@ -294,16 +289,7 @@ class CombinedExplanation:
 
 
 def explain_combination(combination: Combination, query: Id, target: Id, limit: int = 10) -> CombinedExplanation:
-    """Find the meta-paths and path instances that make two nodes similar under a combination.
-
-    Parameters
-    ----------
-    combination
-        A fitted combination.
-    query, target
-        The two nodes, by id or unambiguous name.
-    limit
-        The number of paths to show for each meta-path.
+    """Find the meta-paths of a fitted combination, with up to `limit` path instances each, that make two nodes similar.
 
     >>> from neupath import load
     >>> from neupath.measures import Part
@@ -313,8 +299,8 @@ def explain_combination(combination: Combination, query: Id, target: Id, limit: 
     """
     parts = []
     for part, measure in zip(combination.parts, combination.measures_, strict=True):
-        why = explain(combination.hin_, measure.metapath_, query, target, measure=measure, limit=limit)
-        parts.append(ExplainedPart(part.weight, part.weight * why.score, why))
+        explanation = explain(combination.hin_, measure.metapath_, query, target, measure=measure, limit=limit)
+        parts.append(ExplainedPart(part.weight, part.weight * explanation.score, explanation))
     parts.sort(key=lambda part: -part.share)
     first = parts[0].explanation
     return CombinedExplanation(first.query.id, first.target.id, sum(part.share for part in parts), tuple(parts))

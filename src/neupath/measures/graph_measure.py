@@ -39,8 +39,7 @@ class GraphMeasure(Scorer):
     def fit(self, hin: HIN) -> Self:
         self.node_type_ = hin.schema.node_type(self.node_type)
         self.hin_ = hin
-        start = first_rows(hin)[self.node_type_]
-        self.rows_ = slice(start, start + hin.num_nodes(self.node_type_))
+        self.rows_ = hin.numbering.rows(self.node_type_)
         self._prepare(cached(hin, "A", lambda: whole_adjacency(hin)))
         return self
 
@@ -86,20 +85,16 @@ def check_share(name: str, value: float) -> float:
     return value
 
 
-def first_rows(hin: HIN) -> dict[str, int]:
-    """Return the first node of each type, where all nodes are numbered type after type."""
-    sizes = [hin.num_nodes(name) for name in hin.schema.node_types]
-    return dict(zip(hin.schema.node_types, np.cumsum([0, *sizes])[:-1].tolist(), strict=True))
-
-
 def whole_adjacency(hin: HIN) -> Csr:
     """Return A over all nodes in one numbering; shape (nodes, nodes), sparse."""
-    first = first_rows(hin)
-    size = sum(len(nodes) for nodes in hin.nodes.values())
+    size = hin.numbering.total
     total = csr_array((size, size), dtype=np.float64)
     for relation, matrix in hin.matrices.items():
         entries = matrix.tocoo()
-        places = (entries.row + first[relation.source], entries.col + first[relation.target])
+        places = (
+            entries.row + hin.numbering.first(relation.source),
+            entries.col + hin.numbering.first(relation.target),
+        )
         forth = coo_array((entries.data, places), shape=(size, size)).tocsr()
         back = forth.T - diags_array(forth.diagonal()) if relation.directed else csr_array((size, size))  # loops once
         total = total + forth + back

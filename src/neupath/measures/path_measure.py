@@ -1,4 +1,4 @@
-"""PathMeasure: the base class of exact measures, each a normalised product of sparse matrices along one meta-path."""
+"""PathMeasure: the base class of measures over a meta-path, each a normalised product of sparse matrices."""
 
 import json
 from collections.abc import Callable, Sequence
