@@ -1,4 +1,4 @@
-"""What can go wrong, each as one sentence that says what was given, what is allowed and what to do next."""
+"""The errors that a user can cause: each says what was given, what is allowed and what to do next."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -8,7 +8,7 @@ _PARAMETER = re.compile(r"‹(\w+)›")
 
 
 class NeuPathError(Exception):
-    """Base of every error a user can cause: one sentence with what was given, what is allowed, and the next step.
+    """The base of all errors that a user can cause.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class SchemaError(NeuPathError):
 
 
 class MetaPathError(NeuPathError):
-    """A meta-path does not fit the schema, or not the measure that was asked."""
+    """A meta-path does not fit the schema or the measure."""
 
 
 class NodeError(NeuPathError):
@@ -64,7 +64,7 @@ class NodeError(NeuPathError):
 
 
 class QueryError(NeuPathError):
-    """A search was asked with a value that makes no sense."""
+    """A parameter has a value that makes no sense."""
 
 
 class MissingExtraError(NeuPathError):
@@ -79,7 +79,7 @@ class MissingExtraError(NeuPathError):
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """Say which of the choices is spelled most like the word, as the end of a sentence, or say nothing.
+    """Return the end of a sentence that names the choice spelled most like the word, or nothing.
 
     >>> did_you_mean("venu", ["author", "paper", "venue"])
     "; did you mean 'venue'?"
@@ -97,12 +97,12 @@ def listed(words: Iterable[str], limit: int = 12) -> str:
     >>> listed(["a", "b", "c"], limit=2)
     'a, b and 1 more'
     """
-    given = list(words)
-    shown = ", ".join(given[:limit])
-    more = len(given) - limit
+    items = list(words)
+    shown = ", ".join(items[:limit])
+    more = len(items) - limit
     return f"{shown} and {more:,} more" if more > 0 else shown
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of what a library says, which often says too much."""
+    """Return the first line of a library's message."""
     return str(error).splitlines()[0] if str(error) else type(error).__name__

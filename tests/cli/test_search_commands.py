@@ -247,7 +247,7 @@ def test_hostile_names_do_not_reach_the_terminal(run: Run, tmp_path: Path) -> No
         (("explain", "toy", "Mike", "Jim", "-p", "APVPA", "--draw", "why.txt"), "cannot draw to why.txt"),
         (("explain", "toy", "Mike", "Jim", "-p", "APVPA", "--draw", "none/why.svg"), "cannot write none/why.svg"),
         (("paths", "toy", "film"), "no node type 'film' in this graph (it has author, paper, venue)"),
-        (("paths", "toy", "--max-length", 1), "max_length is 1"),
+        (("paths", "toy", "--max-length", 1), "--max-length is 1"),
         (("datasets", "get", "imbd"), "no public graph named 'imbd'"),
     ],
 )

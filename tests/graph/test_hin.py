@@ -23,7 +23,7 @@ def test_parallel_edges_count_are_dropped_or_refused() -> None:
     dropped = build([0, 0], [2, 2], [0.5, 4.0], duplicates="drop")
     assert dropped.matrices[LIKES].toarray().tolist() == [[0, 0, 0.5], [0, 0, 0]]
     with pytest.raises(
-        GraphError, match=r"has the edge 'u' to 3 more than once \(edge number 2\); use duplicates='count'"
+        GraphError, match=r"has the edge 'u' to 3 more than once \(edge number 2\); set duplicates to 'count'"
     ):
         build([0, 0], [2, 2], duplicates="error")
     with pytest.raises(QueryError, match="duplicates is 'sum'; it can be 'count', 'drop' or 'error'"):

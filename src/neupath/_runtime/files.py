@@ -1,4 +1,4 @@
-"""Locks: one process at a time writes to a place; a lock goes with the process that holds it, however that ends."""
+"""Files and folders that are written whole or not at all, and locks between processes."""
 
 import errno
 import fcntl
@@ -13,9 +13,9 @@ from uuid import uuid4
 from neupath.errors import WriteError
 
 
-# ---- Writing files and folders so that nobody ever sees half of one ------------------------------
+# ---- Atomic writes -------------------------------------------------------------------------------
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that could not be written to, before work is done that ends in it."""
+    """Raise if a folder cannot be written to, before the work whose result goes there."""
     nearest = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     if not nearest.is_dir():
         raise WriteError(f"cannot write to {folder}: {nearest} is a file; give a folder")
@@ -29,7 +29,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a temporary file with the same suffix, then give it its name."""
+    """Let `write` fill a temporary file with the same suffix, then rename it."""
     temporary = _temporary(path)
     try:
         write(temporary)
@@ -42,7 +42,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
-    """Lend a temporary folder, then give it its name; a folder of that name must not exist yet."""
+    """Yield a temporary folder, then rename it; a folder of that name must not exist yet."""
     temporary = _temporary(folder)
     try:
         temporary.mkdir(parents=True)
@@ -65,7 +65,10 @@ _WITHOUT_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
 
 @contextmanager
 def locked(path: Path, refusal: str) -> Iterator[None]:
-    """Hold a lock, a file that is there for as long; where another holds it, raise an error that says `refusal`."""
+    """Hold a lock file, or raise an error with the message `refusal` if another process holds it.
+
+    The lock ends with the process that holds it, however that ends.
+    """
     descriptor = _take(path, refusal)
     try:
         yield
@@ -86,7 +89,7 @@ def _take(path: Path, refusal: str) -> int:
         except BaseException:
             os.close(descriptor)
             raise
-        os.close(descriptor)  # of one who was done in between
+        os.close(descriptor)  # its holder removed it in between
 
 
 def _advice(error: OSError, path: Path) -> str:
@@ -97,8 +100,8 @@ def _advice(error: OSError, path: Path) -> str:
 
 def _release(descriptor: int, path: Path) -> None:
     try:
-        path.unlink(missing_ok=True)  # while it is held: who opened it meanwhile sees that it is gone
-    except OSError as error:  # the file alone keeps nobody out
+        path.unlink(missing_ok=True)  # while it is held: a process that opened it meanwhile sees that it is gone
+    except OSError as error:  # the file alone locks nobody out
         logger.warning("cannot remove the lock %s: %s", path, error.strerror)
     finally:
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Grouping: what several threads ask for at a time is done at once, by one of them."""
+"""Group commit: one thread does the work of all that wait."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,17 +11,19 @@ R = TypeVar("R")
 
 @dataclass
 class _Ticket(Generic[T, R]):
-    """What one thread asks for, and what came of it."""
-
     item: T
     outcome: R | BaseException | None = None
 
 
 class GroupCommit(Generic[T, R]):
-    """Does one piece of work at a time; those that come meanwhile wait, and the first of them does all that wait.
+    """Does one batch of work at a time. Threads that arrive meanwhile wait, and the first of them does all that wait.
 
-    `work` takes several items and returns what came of each, an error for one that was refused. Ctrl-C reaches the main
-    thread alone, which therefore does its own item and nobody else's: what it breaks off is not the others' loss.
+    Ctrl-C reaches the main thread alone. It therefore does its own item only: an interrupt costs no other thread.
+
+    Parameters
+    ----------
+    work
+        Takes several items, and returns a result for each, or an error for one that is refused.
 
     >>> GroupCommit(lambda items: [item * 2 for item in items])(21)
     42
@@ -34,7 +36,7 @@ class GroupCommit(Generic[T, R]):
         self._changed = Condition()
 
     def __call__(self, item: T) -> R:
-        """Wait until nobody is at work, or somebody has done this item, and return what came of it."""
+        """Do an item, or wait until another thread has done it, and return its result."""
         ticket: _Ticket[T, R] = _Ticket(item)
         try:
             self._settle(ticket)
@@ -50,7 +52,7 @@ class GroupCommit(Generic[T, R]):
             try:
                 while self._worker is not None and ticket.outcome is None:
                     self._changed.wait()
-            except BaseException:  # what nobody has begun must not be done later, when nobody expects it
+            except BaseException:  # an item that nobody has begun must not be done later
                 self._withdraw(ticket)
                 raise
             tickets = [] if ticket.outcome is not None else self._take(ticket)
@@ -58,7 +60,7 @@ class GroupCommit(Generic[T, R]):
             self._do(tickets)
 
     def _release(self) -> None:
-        """Let the next one work, however this thread's work ended."""
+        """Let the next thread work, however this thread's work ended."""
         with self._changed:
             if self._worker is current_thread():
                 self._worker = None
@@ -68,7 +70,7 @@ class GroupCommit(Generic[T, R]):
         self._waiting = [other for other in self._waiting if other is not ticket]
 
     def _take(self, ticket: _Ticket[T, R]) -> list[_Ticket[T, R]]:
-        """Take what this thread is to do, and let all others wait for it."""
+        """Take the items that this thread does; all others wait for it."""
         self._worker = current_thread()
         if current_thread() is main_thread():
             self._withdraw(ticket)
@@ -80,7 +82,7 @@ class GroupCommit(Generic[T, R]):
         outcomes: list[R | BaseException]
         try:
             outcomes = self._work([ticket.item for ticket in tickets])
-        except BaseException as error:  # whatever it is, nobody waits forever
+        except BaseException as error:  # whatever it is, no thread waits forever
             outcomes = [error] * len(tickets)
         with self._changed:
             for ticket, outcome in zip(tickets, outcomes, strict=True):

@@ -1,4 +1,4 @@
-"""Progress: how long work reports how far it is; the command line shows a bar, a job of the service keeps a record."""
+"""How long work reports its progress: the command line shows a bar, a job of the service keeps a record."""
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol, TypeVar

@@ -1,4 +1,4 @@
-"""Machine: the cores and the memory that this process may use, which a container may have less of than the machine."""
+"""The cores and the memory that this process may use; a container may have less than the machine."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ def count_cores() -> int:
 
 
 def total_memory() -> int:
-    """Return how many bytes of memory there are, for the machine or for the control group this process is in."""
+    """Return the bytes of memory of the machine, or of the control group of this process."""
     return min(_machine_memory(), _group_field("max"))
 
 
@@ -25,7 +25,7 @@ def free_memory() -> int:
 def _machine_memory() -> int:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):  # not everywhere told
+    except (AttributeError, OSError, ValueError):  # not every system tells
         return _A_LOT
 
 
@@ -51,7 +51,7 @@ def _own_memory() -> int:
 
 
 def _read_field(path: str, name: str) -> int:
-    """Read a number of kilobytes in one of the system's tables; a lot where there is none."""
+    """Read a number of kilobytes in one of the system's tables, as bytes."""
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))

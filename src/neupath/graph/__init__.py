@@ -1,1 +1,6 @@
-"""graph"""
+"""What a network is.
+
+`metapath` has the node types and relations of a graph (`Schema`, `Relation`) and the meta-paths over them (`MetaPath`);
+`nodes` the ids, names and attributes of one node type (`Nodes`); `hin` the graph itself (`HIN`), which never changes;
+`summary` what `neupath info` shows. May import _runtime and errors.
+"""

@@ -1,4 +1,4 @@
-"""HIN: an immutable typed graph, with the nodes of each type and one sparse matrix a relation."""
+"""HIN: an immutable typed graph, with the nodes of each type and one sparse matrix per relation."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -82,17 +82,30 @@ class NodeNumbering:
 class HIN:
     """A heterogeneous information network: typed nodes and typed, weighted edges. It never changes.
 
+    `load` reads one from files, and `HIN.build` makes one of nodes and edges.
+
+    Parameters
+    ----------
+    schema
+        The node types and relations.
+    nodes
+        The nodes of each type.
+    matrices
+        The weights of each relation's edges; shape (nodes of its source type, nodes of its target type).
+    notes
+        What the reader of the graph wants its user to know, such as a file that it left out.
+
     >>> from neupath.io import load
     >>> hin = load("toy")
     >>> hin.num_nodes("author"), hin.metapath("APVPA").source
     (5, 'author')
+
     """
 
     schema: Schema
     nodes: Mapping[str, Nodes]
     matrices: Mapping[Relation, Csr]
     notes: tuple[str, ...] = ()
-    """What the reader of the graph wants its user to know, such as a file it left out."""
     _transposes: dict[Relation, Csr] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -107,14 +120,30 @@ class HIN:
     ) -> "HIN":
         """Make a graph of nodes and edges.
 
-        Parallel edges count as separate path instances (`count`: their weights add up), are kept once (`drop`: the
-        first one's weight), or are refused (`error`). An undirected relation lists each edge once, in either direction.
+        Parameters
+        ----------
+        nodes
+            The nodes of each type.
+        edges
+            The edges of each relation. An undirected relation lists each edge once, in either direction.
+        duplicates
+            Parallel edges add up their weights ("count"), keep the first one's ("drop"), or are an error ("error").
+        abbreviations
+            Letters that stand for node types in meta-paths, besides their initials.
+        notes
+            What the user should know about how the graph was read.
+
+        >>> people = Nodes("person", pa.array(["Ann", "Bob"]))
+        >>> knows = Edges(Relation("person", "knows", "person"), np.array([0]), np.array([1]))
+        >>> HIN.build([people], [knows]).num_edges(knows.relation)
+        1
+
         """
         check_duplicates(duplicates)
         by_type: dict[str, Nodes] = {}
-        for given in nodes:
-            if by_type.setdefault(given.node_type, given) is not given:
-                raise GraphError(f"nodes of type {given.node_type!r} are given twice; give each type once")
+        for each in nodes:
+            if by_type.setdefault(each.node_type, each) is not each:
+                raise GraphError(f"nodes of type {each.node_type!r} are given twice; give each type once")
         all_edges = list(edges)
         schema = Schema(tuple(by_type), tuple(e.relation for e in all_edges), abbreviations or {})
         matrices = {e.relation: _to_matrix(e, by_type, duplicates) for e in all_edges}
@@ -190,7 +219,7 @@ class HIN:
 
 
 def _restore(schema: Schema, nodes: dict[str, Nodes], matrices: dict[Relation, Csr], notes: tuple[str, ...]) -> HIN:
-    """Make a graph again of what was sent to another process."""
+    """Make the graph again in the process that it was sent to."""
     frozen = {relation: freeze(matrix) for relation, matrix in matrices.items()}
     return HIN(schema, MappingProxyType(nodes), MappingProxyType(frozen), notes)
 
@@ -234,7 +263,7 @@ def _to_matrix(edges: Edges, nodes: Mapping[str, Nodes], duplicates: Duplicates)
 
 
 def check_sums(relation: Relation, weights: Floats) -> None:
-    """Refuse weights that became infinite when those of parallel edges were added up."""
+    """Raise if the weights of parallel edges add up to infinity."""
     if not np.isfinite(weights).all():
         raise GraphError(
             f"weights of parallel edges of '{relation}' add up to more than a float can hold; scale them down"
@@ -242,23 +271,25 @@ def check_sums(relation: Relation, weights: Floats) -> None:
 
 
 def check_duplicates(duplicates: str) -> None:
-    """Refuse what is no way to treat parallel edges."""
+    """Raise if this is no way to treat parallel edges."""
     if duplicates not in ("count", "drop", "error"):
-        raise QueryError(f"duplicates is {duplicates!r}; it can be 'count', 'drop' or 'error'")
+        raise QueryError(
+            f"‹duplicates› is {duplicates!r}; it can be 'count', 'drop' or 'error'", parameter="duplicates"
+        )
 
 
 def repeated_edge(relation: Relation, source: Id, target: Id, number: int) -> GraphError:
-    """Say that parallel edges were given where they are not allowed."""
+    """Return the error for parallel edges that are not allowed."""
     return GraphError(
         f"relation '{relation}' has the edge {source!r} to {target!r} more than once (edge number {number}); "
-        f"use duplicates='count' or 'drop' to allow it"
+        f"set ‹duplicates› to 'count' or 'drop' to allow it"
     )
 
 
 def summed_in_order(rows: Rows, columns: Rows, weights: Floats) -> tuple[Rows, Rows, Floats]:
-    """Return each pair once with the sum of its weights, added in the order in which they were given.
+    """Return each pair once with the sum of its weights, added in the order of the edges.
 
-    Whole numbers are left as they are where floats hold all sums of them: these are the same in any order.
+    Whole numbers that floats add up exactly are left as they are: their sums are the same in any order.
     """
     with np.errstate(over="ignore"):
         is_exact = weights.sum() < 2**53

@@ -61,15 +61,24 @@ class Link:
 class Schema:
     """The node types and relations of a graph.
 
+    Parameters
+    ----------
+    node_types
+        The names of the types.
+    relations
+        The relations between them.
+    abbreviations
+        Letters with a meaning of their own, such as F for affiliation; any other letter means the types it begins.
+
     >>> schema = Schema(("author", "paper"), (Relation("author", "writes", "paper"),))
     >>> [str(link.relation) for link in schema.links("paper", "author")]
     ['author -writes-> paper']
+
     """
 
     node_types: tuple[str, ...]
     relations: tuple[Relation, ...]
     abbreviations: Mapping[str, str] = field(default_factory=dict)
-    """Letters with a given meaning, such as F for affiliation; every other letter means the types it begins."""
 
     def __post_init__(self) -> None:
         _refuse_repeats("node type", self.node_types)
@@ -331,7 +340,7 @@ class _PathReader:
         return ()
 
     def _refuse_relation(self, source: str, edge: _Edge) -> None:
-        """Complain of an unknown relation where the text has the shape of one; a type's complaint is made elsewhere."""
+        """Raise if the text has the shape of a relation; `_read_type` raises for an unknown type."""
         word, dash, after = self._rest().partition("-")
         if not dash or not (edge.reverse or after.startswith(">")):
             return
@@ -387,8 +396,15 @@ class Step:
 class MetaPath:
     """A path over node types, such as author-paper-venue-paper-author.
 
-    A step between two types follows every relation that joins them; where the types don't decide, name the relation and
-    the direction: `paper -cites-> paper <-cites- paper`.
+    A step between two types follows every relation that joins them. If the types don't decide, name the relation and
+    the direction: `paper -cites-> paper <-cites- paper`. `MetaPath.parse` and `HIN.metapath` read such a text.
+
+    Parameters
+    ----------
+    schema
+        The schema of the graph.
+    steps
+        The steps, each from the type at which the one before it ends.
 
     >>> relations = (Relation("author", "writes", "paper"), Relation("paper", "cites", "paper"))
     >>> schema = Schema(("author", "paper"), relations)
@@ -397,6 +413,7 @@ class MetaPath:
     >>> path = MetaPath.parse(schema, "paper-cites->paper")
     >>> print(path, "|", path.reversed(), "|", path.is_symmetric)
     paper -cites-> paper | paper <-cites- paper | False
+
     """
 
     schema: Schema
@@ -467,7 +484,7 @@ class MetaPath:
         return MetaPath(self.schema, self.steps[: len(self) // 2])
 
     def require_round_trip(self, what: str) -> None:
-        """Refuse a path that is not H·H⁻¹, and say which one is."""
+        """Raise if the path is not H·H⁻¹, and name one that is."""
         if self.is_round_trip:
             return
         there_and_back = MetaPath(self.schema, self.steps + self.reversed().steps)
@@ -493,17 +510,27 @@ class MetaPath:
 
 
 def enumerate_metapaths(schema: Schema, source: str, max_length: int, *, symmetric: bool = True) -> Iterator[MetaPath]:
-    """List the meta-paths from a node type, shortest first, one relation a step.
+    """List the meta-paths from a node type, shortest first, with one relation per step.
 
-    Symmetric ones are every half-path of up to `max_length / 2` steps walked out and back.
+    Parameters
+    ----------
+    schema
+        The schema of the graph.
+    source
+        The node type to start from.
+    max_length
+        The most steps.
+    symmetric
+        Only list half-paths that are walked out and back.
 
     >>> schema = Schema(("author", "paper"), (Relation("author", "writes", "paper"),))
     >>> [str(path) for path in enumerate_metapaths(schema, "author", 4)]
     ['author-paper-author', 'author-paper-author-paper-author']
+
     """
     if max_length < (2 if symmetric else 1):
         kind = "a symmetric meta-path has at least 2 steps" if symmetric else "a meta-path has at least 1 step"
-        raise MetaPathError(f"max_length is {max_length}, but {kind}")
+        raise MetaPathError(f"‹max_length› is {max_length}, but {kind}", parameter="max_length")
     frontier: list[tuple[Step, ...]] = [()]
     for _ in range(max_length // 2 if symmetric else max_length):
         frontier = [

@@ -1,4 +1,4 @@
-"""Nodes: the ids, names and attributes of one node type, and how to find a node or a set of nodes by them."""
+"""Nodes: the ids, names and attributes of one node type, and how to find nodes by them."""
 
 import operator
 import re
@@ -21,7 +21,7 @@ Mask = NDArray[np.bool_]
 _SPELLING_POOL = 20_000
 _FEW = 8
 _SCANS = 32
-"""Ids that are looked for one by one before all are hashed."""
+"""The first so many ids are found by a scan each; then all ids are hashed."""
 _CONDITION = re.compile(r"^\s*(?P<column>.+?)\s*(?P<operator>==|!=|<=|>=|=|<|>|~)\s*(?P<value>.*?)\s*$")
 _COMPARISONS = {
     "=": pc.equal,
@@ -36,11 +36,25 @@ _COMPARISONS = {
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes of one type, in node order: `ids` are strings or integers, `names` may be missing.
+    """The nodes of one type, in the order of their rows.
+
+    Parameters
+    ----------
+    node_type
+        The name of the type.
+    ids
+        Distinct strings or integers.
+    names
+        What people call the nodes, if they have names; several nodes may share one.
+    attributes
+        A table with a row per node, for conditions such as `year >= 2000`.
+    distinct
+        Whether the ids are known to be distinct, so that they need no check, as those of a store are.
 
     >>> nodes = Nodes("author", pa.array(["a1", "a2"]), names=pa.array(["Mike", "Jim"]))
     >>> nodes.find("a2"), nodes.find("Mike")
     (1, 0)
+
     """
 
     node_type: str
@@ -48,7 +62,6 @@ class Nodes:
     names: pa.Array | None = None
     attributes: pa.Table = field(default_factory=lambda: pa.table({}))
     distinct: InitVar[bool] = False
-    """Whether the ids are known to differ, as those of a store are, which opens at once for that."""
     _scanned: list[Id] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self, distinct: bool) -> None:
@@ -79,11 +92,11 @@ class Nodes:
         return found
 
     def name(self, row: int) -> str | None:
-        """Return the node's name, or nothing where it has none."""
+        """Return the node's name, or None."""
         return None if self.names is None else self.names[int(row)].as_py()
 
     def label(self, row: int) -> str:
-        """Return what to show a person: the name, or the id where there is no name."""
+        """Return what to show a person: the name, or else the id."""
         return self.name(row) or str(self.id(row))
 
     def find(self, query: Id) -> int:
@@ -106,7 +119,7 @@ class Nodes:
         return rows
 
     def _find_id(self, key: Id) -> int:
-        """Return the row of an id, or -1; a few are found by a scan, and then all are hashed for those to come."""
+        """Return the row of an id, or -1."""
         if len(self._scanned) >= _SCANS:
             return self._row_of.get(key, -1)
         self._scanned.append(key)
@@ -117,7 +130,7 @@ class Nodes:
         return {key: row for row, key in enumerate(self.ids.to_pylist())}
 
     def also_named(self, query: Id, row: int) -> list[int]:
-        """Return the other rows that bear, as their name, the id by which a query was found."""
+        """Return the other nodes whose name is the id by which a query was found."""
         if self.names is None or str(self.id(row)) != str(query):
             return []
         same = np.flatnonzero(pc.fill_null(pc.equal(self.names, str(query)), False))
@@ -127,11 +140,11 @@ class Nodes:
         """Show a node by id and name, with its attributes to tell it from others of the same name."""
         facts = [f"{n} {self.attributes[n][int(row)].as_py()}" for n in self.attributes.column_names[:2]]
         name = self.name(row)
-        told = f"{self.id(row)!r}" + (f" ({name})" if name and name != self.id(row) else "")
-        return told + (f" [{', '.join(facts)}]" if facts and name else "")
+        label = f"{self.id(row)!r}" + (f" ({name})" if name and name != self.id(row) else "")
+        return label + (f" [{', '.join(facts)}]" if facts and name else "")
 
     def as_id(self, query: Id) -> Id | None:
-        """Return the query as an id of this type's kind, or nothing if it cannot be one."""
+        """Return the query as a string or an integer, as the ids are, or None if it cannot be one."""
         if pa.types.is_string(self.ids.type):
             return str(query)
         if isinstance(query, bool) or (isinstance(query, str) and not re.fullmatch(r"\s*[+-]?[0-9]+\s*", query)):

@@ -1,4 +1,4 @@
-"""Description: what a graph holds, as `neupath info` shows it."""
+"""Summary: what a graph holds, as `neupath info` shows it."""
 
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -25,7 +25,7 @@ class NodeTypeSummary:
 
 @dataclass(frozen=True)
 class RelationSummary:
-    """The edges of one relation, and how many a node has at either end."""
+    """The edges of one relation, and how many of them a source or target has."""
 
     source: str
     name: str
@@ -33,7 +33,7 @@ class RelationSummary:
     directed: bool
     edges: int
     weight: float
-    """All weights together: more than there are edges where parallel ones were counted."""
+    """The sum of all weights: more than there are edges if parallel edges were counted."""
     source_degree_mean: float
     source_degree_max: int
     target_degree_mean: float
