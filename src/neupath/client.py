@@ -1,4 +1,4 @@
-"""Client: every call of a service as a method."""
+"""A client of the service: every endpoint as a method, and jobs as objects."""
 
 import contextlib
 import json
@@ -20,36 +20,36 @@ from neupath.engine.hits import Hits
 from neupath.errors import NeuPathError, QueryError
 from neupath.graph.nodes import Id
 
-# ---- Calls ---------------------------------------------------------------------------------------
+# ---- HTTP ----------------------------------------------------------------------------------------
 JSON = "application/json"
 
 
 class ServiceError(NeuPathError):
-    """What a service refused, in its own words."""
+    """An error that the service answered, with its HTTP status."""
 
-    def __init__(self, status: int, sentence: str, retry_after: float | None = None) -> None:
-        super().__init__(sentence)
+    def __init__(self, status: int, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
         self.status = status
         self.retry_after = retry_after
-        """Seconds after which to try again, where the service said so."""
+        """Seconds after which to try again, where the service says so."""
 
 
-class Calls:
-    """A connection that is kept open between calls, and opened again where it was closed."""
+class HttpSession:
+    """A connection that stays open between calls, and is opened again where it was closed."""
 
     def __init__(self, url: str, token: str | None, timeout: float) -> None:
         parts, port = _split(url)
         if token is not None and not (token and token.isascii() and token.isprintable()):
             raise QueryError("the token has characters that no header can hold; give that of the service")
-        self._given = url, token, timeout
+        self._arguments = url, token, timeout
         self._root = parts.path.rstrip("/")
         self._headers = {} if token is None else {"authorization": f"Bearer {token}"}
         make = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         self._connection = make(str(parts.hostname), port, timeout=timeout)
 
-    def another(self) -> "Calls":
+    def another(self) -> "HttpSession":
         """Return another connection to the same service."""
-        return Calls(*self._given)
+        return HttpSession(*self._arguments)
 
     def close(self) -> None:
         """Close the connection; the next call opens it again."""
@@ -57,13 +57,13 @@ class Calls:
 
     def read_object(self, method: str, path: str, body: object = None) -> dict[str, Any]:
         """Return an answer that is a JSON object."""
-        found: dict[str, Any] = self._read_json(method, path, body)
-        return found
+        content: dict[str, Any] = self._read_json(method, path, body)
+        return content
 
     def read_list(self, method: str, path: str, body: object = None) -> list[dict[str, Any]]:
         """Return an answer that is a list of JSON objects."""
-        found: list[dict[str, Any]] = self._read_json(method, path, body)
-        return found
+        content: list[dict[str, Any]] = self._read_json(method, path, body)
+        return content
 
     def _read_json(self, method: str, path: str, body: object) -> Any:
         content = self.read_bytes(method, path, body)
@@ -85,7 +85,7 @@ class Calls:
     def open(
         self, method: str, path: str, body: object = None, accept: str = JSON, more: dict[str, str] | None = None
     ) -> HTTPResponse:
-        """Call the service and return its answer, still to be read; its refusal is an error."""
+        """Call the service and return its response, whose body is not read yet; raise its error."""
         self._close_if_dropped()
         was_open = self._connection.sock is not None
         try:
@@ -100,7 +100,7 @@ class Calls:
         return self.open(method, path, body, accept, more)  # the service had closed the connection meanwhile
 
     def _close_if_dropped(self) -> None:
-        """Close a connection that the service has closed: what is sent over it may not be sent again."""
+        """Close a connection that the service has closed, because a POST that fails may not be sent twice."""
         if self._connection.sock is None:
             return
         with DefaultSelector() as selector:
@@ -134,7 +134,7 @@ def _split(url: str) -> tuple[SplitResult, int | None]:
 
 
 def _to_plain(value: object) -> object:
-    """Return a number of NumPy, or an array, as JSON knows it."""
+    """Return a NumPy number or array as JSON has it."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise QueryError(f"{value!r} cannot be sent; give texts, numbers, or lists of them")
@@ -145,23 +145,23 @@ def _checked(response: HTTPResponse) -> HTTPResponse:
         return response
     body = response.read()
     try:
-        sentence = str(json.loads(body)["error"])
+        message = str(json.loads(body)["error"])
     except (ValueError, KeyError, TypeError):
-        sentence = f"the service answered {response.status} {response.reason}"
+        message = f"the service answered {response.status} {response.reason}"
     wait = response.headers.get("retry-after", "")
-    raise ServiceError(response.status, sentence, float(wait) if wait.isdecimal() else None)
+    raise ServiceError(response.status, message, float(wait) if wait.isdecimal() else None)
 
 
-# ---- Jobs of a service ---------------------------------------------------------------------------
+# ---- Jobs ----------------------------------------------------------------------------------------
 _PAUSE = 1.0
 """Seconds before a stream that broke off is opened again."""
 _MOST_FAILURES = 30
-"""Times in a row that a service may be away, or busy, before it is given up."""
+"""Attempts in a row to reach a service that is away or busy."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """What a job tells: `state`, `progress` or `end`."""
+    """An event of a job: `state`, `progress` or `end`."""
 
     number: int
     name: str
@@ -169,19 +169,19 @@ class Event:
 
 
 class RemoteJob:
-    """A job that a service does."""
+    """A job of a service."""
 
-    def __init__(self, calls: Calls, job_id: str) -> None:
-        self._calls = calls
+    def __init__(self, session: HttpSession, job_id: str) -> None:
+        self._session = session
         self._path = f"/api/jobs/{quote(job_id, safe='')}"
         self.id = job_id
 
     def status(self) -> dict[str, Any]:
-        """Say how far the job is."""
-        return self._calls.read_object("GET", self._path)
+        """Return the job as `GET /api/jobs/{job}` shows it."""
+        return self._session.read_object("GET", self._path)
 
     def events(self, after: int = 0) -> Iterator[Event]:
-        """Yield what the job tells until it ends, over a connection of its own, opened again where it breaks."""
+        """Yield events until the job ends, over a connection of its own that is opened again where it breaks."""
         last, failures = after, 0
         while True:
             try:
@@ -197,17 +197,19 @@ class RemoteJob:
             time.sleep(_PAUSE)
 
     def _listen(self, after: int) -> Iterator[Event]:
-        """Yield what comes over one connection until it ends or breaks."""
-        calls = self._calls.another()
+        """Yield the events of one connection until it ends or breaks."""
+        session = self._session.another()
         more = {"last-event-id": str(after)} if after else {}
         try:
             with contextlib.suppress(HTTPException, OSError):
-                yield from read_events(calls.open("GET", f"{self._path}/events", accept="text/event-stream", more=more))
+                yield from read_events(
+                    session.open("GET", f"{self._path}/events", accept="text/event-stream", more=more)
+                )
         finally:
-            calls.close()
+            session.close()
 
     def wait(self) -> dict[str, Any]:
-        """Wait for the job's end and return its status; one that failed or was cancelled is an error."""
+        """Wait until the job ends, and return its status; raise an error if it failed or was cancelled."""
         end = next(event for event in self.events() if event.name == "end")
         if end.data["state"] != "done":
             because = f": {end.data['error']}" if end.data["error"] else ""
@@ -215,24 +217,24 @@ class RemoteJob:
         return end.data
 
     def result(self) -> dict[str, Any]:
-        """Wait for an infer or a train job, and return what it came to."""
+        """Wait for an infer or a train job, and return its result."""
         self.wait()
-        return self._calls.read_object("GET", f"{self._path}/result")
+        return self._session.read_object("GET", f"{self._path}/result")
 
     def save(self, path: str | Path) -> Path:
         """Wait for the job, and write its result to a file: the Parquet file of a join, or JSON."""
         self.wait()
-        content = self._calls.read_bytes("GET", f"{self._path}/result")
+        content = self._session.read_bytes("GET", f"{self._path}/result")
         write_whole(Path(path), lambda temporary: temporary.write_bytes(content))
         return Path(path)
 
     def cancel(self) -> dict[str, Any]:
-        """Stop the job and say how it stands; one that is over stays as it is, with its result."""
-        return self._calls.read_object("POST", f"{self._path}/cancel")
+        """Cancel the job, and return its status; one that is over keeps its result."""
+        return self._session.read_object("POST", f"{self._path}/cancel")
 
     def remove(self) -> dict[str, Any]:
-        """Let the service forget the job, which is over, with its result; return how it stood."""
-        return self._calls.read_object("DELETE", self._path)
+        """Remove the job, which must be over, with its result; return its last status."""
+        return self._session.read_object("DELETE", self._path)
 
 
 def read_events(lines: Iterable[bytes]) -> Iterator[Event]:
@@ -304,10 +306,21 @@ _ARROW = "application/vnd.apache.arrow.stream"
 
 
 class Client:
-    """Calls one service; one thread at a time may use it."""
+    """A client of one service, for one thread at a time.
+
+    Parameters
+    ----------
+    url
+        The address that `neupath serve` prints.
+    token
+        The token of the service, if it has one.
+    timeout
+        Seconds to wait for an answer.
+
+    """
 
     def __init__(self, url: str = "http://127.0.0.1:8000", token: str | None = None, timeout: float = 60.0) -> None:
-        self._calls = Calls(url, token, timeout)
+        self._session = HttpSession(url, token, timeout)
 
     def __enter__(self) -> "Client":
         return self
@@ -317,27 +330,27 @@ class Client:
 
     def close(self) -> None:
         """Close the connection; the next call opens another."""
-        self._calls.close()
+        self._session.close()
 
     def health(self) -> dict[str, Any]:
-        return self._calls.read_object("GET", "/api/health")
+        return self._session.read_object("GET", "/api/health")
 
     def graphs(self) -> list[dict[str, Any]]:
         """List the graphs that are served."""
-        return self._calls.read_list("GET", "/api/graphs")
+        return self._session.read_list("GET", "/api/graphs")
 
     def describe(self, graph: str) -> dict[str, Any]:
         """Return what `neupath info --json` prints of a graph."""
-        return self._calls.read_object("GET", _path(graph))
+        return self._session.read_object("GET", _path(graph))
 
     def schema(self, graph: str) -> dict[str, Any]:
         """Return the types, the relations, and every step a meta-path can take."""
-        return self._calls.read_object("GET", _path(graph, "schema"))
+        return self._session.read_object("GET", _path(graph, "schema"))
 
     def nodes(self, graph: str, node_type: str, text: str = "", limit: int = 20, offset: int = 0) -> dict[str, Any]:
-        """Look up nodes by what they begin with, hold, or are spelled like."""
+        """Look up nodes by a text that begins their name or id, is part of it, or is spelled like it."""
         parameters = {"node_type": node_type, "text": text, "limit": limit, "offset": offset}
-        return self._calls.read_object("GET", _path(graph, "nodes", parameters))
+        return self._session.read_object("GET", _path(graph, "nodes", parameters))
 
     def metapaths(
         self,
@@ -354,13 +367,13 @@ class Client:
             "prefix": prefix, "source_type": source_type, "target_type": target_type, "max_length": max_length,
             "limit": limit,
         }  # fmt: skip
-        return self._calls.read_object("GET", _path(graph, "metapaths", parameters))
+        return self._session.read_object("GET", _path(graph, "metapaths", parameters))
 
     def measures(self) -> list[dict[str, Any]]:
-        return self._calls.read_list("GET", "/api/measures")
+        return self._session.read_list("GET", "/api/measures")
 
     def models(self) -> list[dict[str, Any]]:
-        return self._calls.read_list("GET", "/api/models")
+        return self._session.read_list("GET", "/api/models")
 
     @overload
     def search(  # type: ignore[overload-overlap]  # a text is a sequence of texts
@@ -391,13 +404,13 @@ class Client:
             Fill up with targets of score 0.
 
         """
-        found = self._calls.read_list("POST", _path(graph, "search"), _search_body(query, options))
-        hits = [_to_hits(content) for content in found]
+        answer = self._session.read_list("POST", _path(graph, "search"), _search_body(query, options))
+        hits = [_to_hits(content) for content in answer]
         return hits[0] if _is_one(query) else hits
 
     def search_table(self, graph: str, query: Id | Sequence[Id], **options: Unpack[SearchOptions]) -> pa.Table:
         """Search as `search` does, and return one Arrow table: query, rank, id, name, score."""
-        body = self._calls.read_bytes("POST", _path(graph, "search"), _search_body(query, options), _ARROW)
+        body = self._session.read_bytes("POST", _path(graph, "search"), _search_body(query, options), _ARROW)
         with pa.ipc.open_stream(body) as stream:
             return stream.read_all()
 
@@ -405,8 +418,8 @@ class Client:
         """Return the paths behind one score; `limit` says how many are listed, 10 unless given."""
         parameters = {"query": query, "target": target, **options}
         if "combination" in options:
-            return self._calls.read_object("POST", _path(graph, "explain"), parameters)
-        return self._calls.read_object("GET", _path(graph, "explain", parameters))
+            return self._session.read_object("POST", _path(graph, "explain"), parameters)
+        return self._session.read_object("GET", _path(graph, "explain", parameters))
 
     def update(
         self,
@@ -416,7 +429,7 @@ class Client:
         add_nodes: Iterable[Line] = (),
         remove_nodes: Iterable[Line] = (),
     ) -> int:
-        """Change a store, all or nothing, and return the new version, which is on disk then.
+        """Update a store, all or nothing, and return the new version, which is then on disk.
 
         Edges are (relation, source, target), with a weight after it to add one; nodes are (node_type, id), with a name
         after it to add one that has any. Each may be an object as the service takes it, for attributes.
@@ -425,11 +438,11 @@ class Client:
         given = {"add_edges": (add_edges, edge), "remove_edges": (remove_edges, edge[:3])}
         given |= {"add_nodes": (add_nodes, node), "remove_nodes": (remove_nodes, node[:2])}
         body = {name: [_to_line(line, words) for line in lines] for name, (lines, words) in given.items()}
-        return int(self._calls.read_object("POST", _path(graph, "updates"), body)["version"])
+        return int(self._session.read_object("POST", _path(graph, "updates"), body)["version"])
 
     def infer(self, graph: str, pairs: Iterable[Sequence[Any]], **options: Unpack[InferOptions]) -> dict[str, Any]:
-        """Find what labelled pairs mean: (query, target, score), or (query, target) for similar ones."""
-        return self._calls.read_object("POST", _path(graph, "infer"), {"pairs": _to_objects(pairs), **options})
+        """Infer meta-paths from labelled pairs: (query, target, score), or (query, target) for similar ones."""
+        return self._session.read_object("POST", _path(graph, "infer"), {"pairs": _to_objects(pairs), **options})
 
     def start(self, kind: str, graph: str, **options: Any) -> RemoteJob:
         """Start a job.
@@ -449,15 +462,15 @@ class Client:
         body = {"kind": kind, "graph": graph, **options}
         if body.get("pairs") is not None:
             body["pairs"] = _to_objects(body["pairs"])
-        return self.job(self._calls.read_object("POST", "/api/jobs", body)["id"])
+        return self.job(self._session.read_object("POST", "/api/jobs", body)["id"])
 
     def jobs(self) -> list[dict[str, Any]]:
         """List the jobs that wait, run, or are over."""
-        return self._calls.read_list("GET", "/api/jobs")
+        return self._session.read_list("GET", "/api/jobs")
 
     def job(self, job_id: str) -> RemoteJob:
         """Return a job that was started before."""
-        return RemoteJob(self._calls, job_id)
+        return RemoteJob(self._session, job_id)
 
 
 def _path(graph: str, endpoint: str = "", parameters: Mapping[str, Any] | None = None) -> str:

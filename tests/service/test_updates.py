@@ -170,7 +170,7 @@ def test_many_clients_write_while_others_read(live: Running) -> None:
 
     def read() -> list[int]:
         with Client(live.url) as client:
-            return [client._calls.read_object("GET", SEARCH)["version"] for _ in range(30)]
+            return [client._session.read_object("GET", SEARCH)["version"] for _ in range(30)]
 
     with ThreadPoolExecutor(8) as pool:
         writers, readers = [pool.submit(write, 1) for _ in range(4)], [pool.submit(read) for _ in range(4)]
