@@ -300,3 +300,10 @@ def test_no_traceback_from_the_real_command() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == "error: no author with the id 'Mikey' among 5; did you mean 'Mike'?\n"
+
+
+def test_join_over_the_whole_graph_needs_a_node_type(run: Run, tmp_path: Path) -> None:
+    join = ("join", "toy", "--measure", "ppr", "-k", 1, "--out", tmp_path / "top.parquet")
+    assert "say which type it ranks with --node-type" in run(*join).err
+    assert run(*join, "--node-type", "author", "--json").json["pairs"] == 5
+    assert "give either --model or --measure" in run(*join, "--model", tmp_path).err

@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("torch", reason="the learn extra is not installed")
 
 from tests.command_line import Run
+from tests.tables import write
 
 PATH = "class-method-class"
 
@@ -152,3 +153,14 @@ def test_every_model_is_named_where_models_are_named(run: Run) -> None:
     assert set(ARCHITECTURES) <= {*runs.LEARNED, *runs.CLASSICAL}
     help_text = run("train", "--help").out
     assert [name for name in ARCHITECTURES if name not in help_text] == []
+
+
+def test_pairs_whose_ids_fit_two_types_need_a_node_type(run: Run, tmp_path: Path) -> None:
+    folder = write(tmp_path / "graph", a_b__csv="a,b\nx,x\ny,y\nx,y\nz,x\nv,z\nw,v\n")
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("query,target,score\nx,y,1\ny,x,1\nx,z,0.5\n")
+    settings = ("--architecture", "countpath", "--epochs", 1, "--device", "cpu", "--out", tmp_path / "model")
+    refused = run("train", folder, "--pairs", pairs, *settings)
+    assert "could be of type a or b; say which with --node-type" in refused.err
+    assert run("train", folder, "--pairs", pairs, *settings, "--node-type", "b").code == 0
+    assert run("search", folder, "x", "--model", tmp_path / "model").code == 0
