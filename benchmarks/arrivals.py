@@ -142,7 +142,7 @@ def learn(column: Column, kind: str, hin: HIN, seed: int, options: argparse.Name
     else:
         model = NeuPath(layers=column.layers, paths=column.paths, **settings)
     split = split_queries(hin, "movie", FULL.queries, seed=seed)
-    return model.fit(hin, teacher=PathSim(column.path).fit(hin), queries=split.train, validation=split.validation)
+    return model.fit(hin, teacher=PathSim(column.metapath).fit(hin), queries=split.train, validation=split.validation)
 
 
 def measure_arrivals(hin: HIN, column: Column, kind: str, seed: int, options: argparse.Namespace) -> dict[str, object]:
@@ -152,11 +152,11 @@ def measure_arrivals(hin: HIN, column: Column, kind: str, seed: int, options: ar
     live.attach(model)
     times = arrive(live, hin, order)
     view, old = live.view(), split_queries(part, "movie", FULL.queries, seed=seed).test
-    bound, teacher = view.scorer(model), PathSim(column.path).fit(view.hin)
+    bound, teacher = view.scorer(model), PathSim(column.metapath).fit(view.hin)
     few = np.array([0, hin.num_nodes("movie") - 1])
     np.testing.assert_allclose(bound.score_rows(few), model.bind(view.hin).score_rows(few), rtol=1e-5, atol=1e-5)
     batch_ms = round(median(times) * 1e3, 2)
-    found: dict[str, object] = {"path": column.path, "model": kind, "seed": seed, "batch_ms": batch_ms}
+    found: dict[str, object] = {"path": column.metapath, "model": kind, "seed": seed, "batch_ms": batch_ms}
     for name, queries in (("new", view.hin.nodes["movie"].ids[part.num_nodes("movie") :].to_pylist()), ("old", old)):
         tested = evaluate(bound, teacher, queries[: options.most])
         found |= {f"{name}_queries": tested.ranked_queries, f"{name}_ndcg@20": round(tested.ndcg or 0.0, 4)}
@@ -182,7 +182,7 @@ def main() -> None:
             print(json.dumps(measure_cost(hin, hin, "MAM", layers)), flush=True)
         for layers in (2, 4):
             print(json.dumps(measure_cost(powerlaw(options.edges), powerlaw(5000), "APA", layers)), flush=True)
-    for column in (column for column in IMDB if column.path in options.paths):
+    for column in (column for column in IMDB if column.metapath in options.paths):
         for kind in options.models:
             for seed in range(options.seeds):
                 print(json.dumps(measure_arrivals(hin, column, kind, seed, options)), flush=True)

@@ -24,7 +24,7 @@ FOOTINGS: dict[str, tuple[tuple[str, object], ...]] = {
 
 def measure(model: str, settings: tuple[tuple[str, object], ...], data: Path) -> float:
     """Train and test one model."""
-    (column,) = (column for column in IMDB if column.path == "MAM")
+    (column,) = (column for column in IMDB if column.metapath == "MAM")
     found = execute(Run(model, column, "strict", 0, (("dim", 64), *settings)), FULL, data, "cpu")["ndcg@20"]
     assert isinstance(found, float)
     return found

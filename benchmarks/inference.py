@@ -31,7 +31,7 @@ def columns(data: Path) -> None:
     print("| graph | path | labels | queries | found | weight | seconds | RMSE all | strict nDCG@20 | as good |")
     print("|---|---|---|---:|---|---:|---:|---:|---:|---|")
     for column in columns_in(data):
-        graph, path = column.graph, column.path
+        graph, path = column.graph, column.metapath
         hin = load_graph(graph, data)
         teacher = npth.PathSim(path).fit(hin)
         split = split_queries(hin, teacher.source_type)
@@ -57,7 +57,7 @@ def columns(data: Path) -> None:
 def noise(data: Path) -> None:
     """Add noise of 0.05 to the labels of 10 queries."""
     for column in columns_in(data):
-        graph, path = column.graph, column.path
+        graph, path = column.graph, column.metapath
         hin = load_graph(graph, data)
         teacher = npth.PathSim(path).fit(hin)
         pairs = noisy(draw_pairs(teacher, split_queries(hin, teacher.source_type).train[:10]), 0.05)

@@ -65,7 +65,7 @@ def main() -> None:
     arguments = parser.parse_args()
     print("| graph | path | T | strict nDCG@20 | RMSE non-zero |\n|---|---|---|---|---|")
     for column in columns_in(Path(arguments.data)):
-        print(ceiling(Path(arguments.data), column.graph, column.path, column.paths), flush=True)
+        print(ceiling(Path(arguments.data), column.graph, column.metapath, column.paths), flush=True)
     print(ties(Path(arguments.data)))
 
 

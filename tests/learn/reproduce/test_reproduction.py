@@ -10,16 +10,15 @@ from scipy.io import savemat
 from scipy.sparse import csr_array
 
 from neupath import NeuPathError
-from neupath.learn.reproduce import PARTS, QUICK, reproduce, reproduction
-from neupath.learn.reproduce import paper_numbers as printed
+from neupath.learn.reproduce import PARTS, QUICK, paper_numbers, reproduce, reproduction
 from neupath.learn.reproduce.protocol import Column, columns_in, load_graph
 from neupath.learn.reproduce.reports import Cell, collect, make_table, report_ndcg, report_rmse, to_csv
 from neupath.learn.reproduce.runs import (
     CLASSICAL,
     INFERRED,
     LEARNED,
-    Question,
     Run,
+    Study,
     execute,
     plan_comparison,
     plan_paths,
@@ -114,24 +113,24 @@ def test_lines_that_are_no_results_are_passed_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize("model", [*LEARNED, INFERRED, *CLASSICAL])
 def test_every_model_is_planned_for_every_column(model: str) -> None:
     columns = (Column("g", "ABA", 2, 2, ()), Column("g", "ABCBA", 4, 3, ()))
-    runs = [each for each in plan_comparison(Question(columns, range(3), QUICK)) if each.model == model]
+    runs = [each for each in plan_comparison(Study(columns, range(3), QUICK)) if each.model == model]
     wanted = 2 * 3 * (1 if model in CLASSICAL else 2)
     assert len({each.key for each in runs}) == len(runs) == wanted
 
 
-def test_the_usual_number_of_paths_is_no_variant() -> None:
+def test_the_usual_number_of_paths_is_not_a_variant() -> None:
     column = Column("g", "APA", 2, 2, ())
-    runs = list(plan_paths(Question((column,), range(1), QUICK)))
+    runs = list(plan_paths(Study((column,), range(1), QUICK)))
     assert [each.settings for each in runs] == [(("paths", 1),), ()]
 
 
 def test_the_printed_tables_are_the_papers() -> None:
-    assert printed.RMSE["hgt", "PCP"] == 0.0003
-    assert printed.NDCG["gtn", "MAM"] == 0.5605
-    assert printed.ABLATION_NDCG["without-edge-types", "APCPA"] == 0.1764
-    for table in (printed.RMSE, printed.NDCG):
+    assert paper_numbers.RMSE["hgt", "PCP"] == 0.0003
+    assert paper_numbers.NDCG["gtn", "MAM"] == 0.5605
+    assert paper_numbers.ABLATION_NDCG["without-edge-types", "APCPA"] == 0.1764
+    for table in (paper_numbers.RMSE, paper_numbers.NDCG):
         assert len(table) == 64
-    assert len(printed.ABLATION_RMSE) == len(printed.ABLATION_NDCG) == 28
+    assert len(paper_numbers.ABLATION_RMSE) == len(paper_numbers.ABLATION_NDCG) == 28
 
 
 def test_cells_are_means_with_deviations_and_the_best_is_bold() -> None:
@@ -173,9 +172,9 @@ def test_bad_input(run: Shell, arguments: list[str], sentence: str, tmp_path: Pa
     assert not (tmp_path / "out").exists()
 
 
-def test_results_of_another_scale_are_not_mixed_in(tmp_path: Path) -> None:
+def test_results_of_another_preset_are_not_mixed_in(tmp_path: Path) -> None:
     (tmp_path / "reproduction.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(NeuPathError, match="holds results of another scale"):
+    with pytest.raises(NeuPathError, match="holds results of another preset"):
         reproduce(["chance"], tmp_path, quick=True)
 
 
@@ -196,14 +195,14 @@ def test_the_command_tells_what_it_wrote(run: Shell, tmp_path: Path) -> None:
 
 def test_the_papers_columns_on_real_graphs(data: Path) -> None:
     columns = columns_in(data)
-    assert [column.path for column in columns] == ["APA", "APCPA", "PCP", "PAFAP", "MAM", "MAMAM", "DMD", "DMAMD"]
+    assert [column.metapath for column in columns] == ["APA", "APCPA", "PCP", "PAFAP", "MAM", "MAMAM", "DMD", "DMAMD"]
     sizes = {name: load_graph(name, data) for name in ("imdb", "kg20c")}
     assert sizes["imdb"].num_nodes("movie") == 4780
     for column in columns:
-        for candidate in (column.path, *column.candidates):
+        for candidate in (column.metapath, *column.candidates):
             path = sizes[column.graph].metapath(candidate)
             assert path.is_round_trip
-            assert path.source == sizes[column.graph].metapath(column.path).source
+            assert path.source == sizes[column.graph].metapath(column.metapath).source
 
 
 def test_a_folder_that_lacks_a_graph(tmp_path: Path) -> None:
@@ -229,16 +228,16 @@ def test_measures_without_labels_stand_in_both_tables(tmp_path: Path) -> None:
         {"model": "ppr", "path": "ABA", "protocol": "strict", "ndcg@20": 0.5, "ndcg_released": 0.4},
         {"model": "gcn", "path": "ABA", "protocol": "paper", "ndcg@20": 0.1, "ndcg_released": 0.2},
     ]
-    report_ndcg(results, Question((column,), range(1), QUICK), tmp_path)
+    report_ndcg(results, Study((column,), range(1), QUICK), tmp_path)
     assert cells(tmp_path / "ndcg.csv", "paper") == {("ppr", "ABA"): 0.4, ("gcn", "ABA"): 0.2}
 
 
 def test_there_is_no_error_over_related_pairs_where_none_is(tmp_path: Path) -> None:
     column = Column("g", "ABA", 2, 2, ())
     shared = {"model": "gcn", "path": "ABA", "protocol": "strict", "rmse_all": 0.2, "rmse_nonzero": 0.0}
-    question = Question((column,), range(1), QUICK)
-    report_rmse([{**shared, "ranked_queries": 0}], question, tmp_path)
+    study = Study((column,), range(1), QUICK)
+    report_rmse([{**shared, "ranked_queries": 0}], study, tmp_path)
     assert cells(tmp_path / "rmse.csv", "strict_all") == {("gcn", "ABA"): 0.2}
     assert cells(tmp_path / "rmse.csv", "strict_related") == {}
-    report_rmse([{**shared, "ranked_queries": 1}], question, tmp_path)
+    report_rmse([{**shared, "ranked_queries": 1}], study, tmp_path)
     assert cells(tmp_path / "rmse.csv", "strict_related") == {("gcn", "ABA"): 0.0}

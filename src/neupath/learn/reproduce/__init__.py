@@ -1,4 +1,8 @@
-"""Experiments: the tables and figures of the paper, made anew, and what its protocol hides."""
+"""Reproduction of Neural PathSim: the tables and figures of the paper, and an audit of its protocol.
+
+`protocol` has the presets and the columns of the tables, `runs` the plan of each part and how one run is executed,
+`reproduction` carries out a plan and resumes it, `reports` writes tables and figures beside `paper_numbers`.
+"""
 
 from neupath.learn.reproduce.protocol import FULL, QUICK, Preset
 from neupath.learn.reproduce.reproduction import Reproduced, reproduce

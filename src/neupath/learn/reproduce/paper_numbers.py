@@ -1,12 +1,12 @@
-"""Printed: the numbers in the tables of Xiao, Zhao, Zheng, Song, Neural PathSim, CIKM 2021."""
+"""The numbers printed in the tables of Xiao, Zhao, Zheng, Song, Neural PathSim, CIKM 2021."""
 
 _ACM, _IMDB = ("APA", "APCPA", "PCP", "PAFAP"), ("MAM", "MAMAM", "DMD", "DMAMD")
 
 
 def _table(columns: tuple[str, ...], text: str) -> dict[tuple[str, str], float]:
-    """Read a table of one row a model: its name, then one number a column."""
+    """Read a table whose rows are the name of a model and one number per column."""
     rows = (line.split() for line in text.strip().splitlines())
-    return {(row[0], path): float(cell) for row in rows for path, cell in zip(columns, row[1:], strict=True)}
+    return {(row[0], metapath): float(cell) for row in rows for metapath, cell in zip(columns, row[1:], strict=True)}
 
 
 RMSE = _table(

@@ -1,4 +1,4 @@
-"""Columns of the paper's tables: a graph, the meta-path whose PathSim is to be learned, and what models are given."""
+"""The protocol: presets of sizes and settings, and the columns of the paper's tables, each a graph and a meta-path."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -10,25 +10,24 @@ from neupath.graph.hin import HIN
 from neupath.io import load
 
 
-# ---- Scales --------------------------------------------------------------------------------------
+# ---- Presets -------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Preset:
-    """How many queries there are to learn from, to choose the best epoch by and to test on, and how models are set."""
+    """The numbers of training, validation and test queries, and the settings of the models."""
 
     name: str
     queries: tuple[int, int, int]
     settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    """What models of some name are told; under "" what all learned ones are."""
+    """Settings by model; under "" those of all learned models."""
     shares: tuple[float, ...] = (0.0125, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
     most_paths: int = 5
     tested: tuple[int, ...] = (1, 50, 100, 200, 400, 800, 1600)
-    """Numbers of test nodes that are timed."""
+    """Numbers of test nodes whose scoring is timed."""
 
     def settings_of(self, model: str) -> dict[str, object]:
         return {**self.settings.get("", {}), **self.settings.get(model, {})}
 
     def to_dict(self) -> dict[str, object]:
-        """Return the scale as JSON can hold it."""
         return asdict(self)
 
 
@@ -66,17 +65,17 @@ BUILT_IN = "stdlib"
 
 @dataclass(frozen=True)
 class Column:
-    """One column: `layers` is the length of its meta-path, `paths` NeuPath's T, `candidates` what HAN chooses from."""
+    """A column: `layers` is the length of its meta-path, `paths` is T of NeuPath, HAN chooses among `candidates`."""
 
     graph: str
-    path: str
+    metapath: str
     layers: int
     paths: int
     candidates: tuple[str, ...]
 
     @property
     def title(self) -> str:
-        return f"{self.graph} {self.path}"
+        return f"{self.graph} {self.metapath}"
 
 
 _MOVIES, _DIRECTORS = ("MDM", "MAM", "MDMDM", "MAMAM"), ("DMD", "DMDMD", "DMAMD")
@@ -106,7 +105,7 @@ def acm_columns(graph: str) -> tuple[Column, ...]:
 
 
 def columns_in(data: Path | None) -> tuple[Column, ...]:
-    """Return the paper's eight columns over the graphs that lie in a folder: IMDB, and ACM or else KG20C for it."""
+    """Return the eight columns of the paper over the graphs in a folder: IMDB, and ACM or, if it is missing, KG20C."""
     wanted = "imdb, and kg20c or ACM.mat"
     if data is None:
         raise SourceError(f"no data is given; set ‹data› to a folder with {wanted}, or ‹quick› for the built-in graph")
@@ -122,7 +121,7 @@ def columns_in(data: Path | None) -> tuple[Column, ...]:
 
 
 def _find_acm(data: Path) -> Path | None:
-    """Return the file of the paper's ACM, in a folder itself or where `neupath datasets get acm --to` puts it."""
+    """Return the paper's ACM file, in the folder itself or where `neupath datasets get acm --to` puts it."""
     return next((file for file in (data / "ACM.mat", data / "acm" / "ACM.mat") if file.is_file()), None)
 
 

@@ -1,4 +1,4 @@
-"""Reports: what each part makes of its results, as CSV, Markdown and a figure."""
+"""Reports: the tables and the figure of each part, as CSV, Markdown and SVG."""
 
 import csv
 import io
@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from neupath._runtime.files import write_text, write_whole
-from neupath.learn.reproduce import paper_numbers as printed
-from neupath.learn.reproduce.runs import CLASSICAL, GUESSES, INFERRED, LEARNED, VARIANTS, Question
+from neupath.learn.reproduce import paper_numbers
+from neupath.learn.reproduce.runs import CLASSICAL, INFERRED, LEARNED, REFERENCE_RANKINGS, VARIANTS, Study
 
 # ---- Tables --------------------------------------------------------------------------------------
 Result = Mapping[str, object]
@@ -24,7 +24,7 @@ Result = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Cell:
-    """A metric of some runs that differ in their seed alone."""
+    """A metric of runs that differ only in their seed."""
 
     values: tuple[float, ...]
 
@@ -47,7 +47,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class ResultTable:
-    """Cells by row and column; `printed` are the paper's own numbers, by the same."""
+    """Cells by row and column; `printed` has the paper's own numbers."""
 
     title: str
     corner: str
@@ -88,14 +88,14 @@ def collect(
     row_of: Callable[[Result], str],
     column_of: Callable[[Result], str],
 ) -> dict[tuple[str, str], Cell]:
-    """Put the values of a metric together by row and column."""
-    found: dict[tuple[str, str], list[float]] = {}
+    """Collect the values of a metric by row and column."""
+    values_of: dict[tuple[str, str], list[float]] = {}
     for result in results:
-        values = found.setdefault((row_of(result), column_of(result)), [])
+        values = values_of.setdefault((row_of(result), column_of(result)), [])
         value = result.get(metric)
         if isinstance(value, (int, float)):
             values.append(float(value))
-    return {key: Cell(tuple(values)) for key, values in found.items()}
+    return {key: Cell(tuple(values)) for key, values in values_of.items()}
 
 
 def make_table(
@@ -108,14 +108,14 @@ def make_table(
     lower_is_better: bool = False,
     decimals: int = 4,
 ) -> ResultTable:
-    """Make a table of the rows that have any cell; what was not run is empty."""
+    """Make a table of the rows that have any cell; missing runs are empty cells."""
     kept = tuple(row for row in rows if any((row, column) in cells for column in columns))
     filled = {(row, column): cells.get((row, column), Cell(())) for row in kept for column in columns}
     return ResultTable(title, corner, kept, tuple(columns), filled, printed or {}, lower_is_better, decimals)
 
 
 def to_csv(tables: Mapping[str, ResultTable]) -> str:
-    """Return tables as one long CSV: a line a cell."""
+    """Return tables as one CSV with a line per cell."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["table", "row", "column", "mean", "deviation", "seeds", "printed"])
@@ -129,11 +129,11 @@ def to_csv(tables: Mapping[str, ResultTable]) -> str:
 
 # ---- Figures -------------------------------------------------------------------------------------
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's colours, which the colour-blind can tell apart."""
+"""The colour-blind safe palette of Okabe and Ito."""
 _MARKS = "osD^vPX"
 _STEP = 0.2
 _RANKED = -0.03, 1.03
-"""What is shown of nDCG, which is from 0 to 1 also where deviations are not."""
+"""The axis limits of nDCG."""
 _SETTINGS: Any = {"svg.fonttype": "none", "svg.hashsalt": "neupath", "font.size": 9, "text.parse_math": False}
 
 
@@ -224,7 +224,7 @@ def _curve(axes: Axes, points: Mapping[float, Cell], number: int, name: str) -> 
 
 
 def _scale(axes: Axes, places: Sequence[float], log: str, tick: str) -> None:
-    """Mark the places that were measured; powers of ten are written out, for text is not read as mathematics."""
+    """Put ticks at the measured places; numbers are written out, because mathtext is off."""
     if "x" in log:
         axes.set_xscale("log")
     axes.set_xticks(places, [tick.format(x) for x in places])
@@ -236,7 +236,7 @@ def _scale(axes: Axes, places: Sequence[float], log: str, tick: str) -> None:
 
 
 def _save(figure: Figure, path: Path) -> None:
-    figure.set_layout_engine("constrained", w_pad=0.12)  # fonts where it is looked at may be wider than here
+    figure.set_layout_engine("constrained", w_pad=0.12)  # the fonts of a viewer may be wider
     write_whole(path, lambda temporary: figure.savefig(temporary, metadata={"Date": None}, facecolor="white"))
 
 
@@ -245,30 +245,30 @@ NDCG = "ndcg@20"
 _PAPER = "the paper's protocol"
 
 
-def report_rmse(results: Sequence[Result], question: Question, folder: Path) -> list[Path]:
-    """Write how near scores come."""
+def report_rmse(results: Sequence[Result], study: Study, folder: Path) -> list[Path]:
+    """Report how near scores come."""
     rows = (*LEARNED, INFERRED)
-    paper = _compared(results, question, rows, "paper", "rmse_top", f"RMSE on the top 10, {_PAPER}", printed.RMSE)
-    every = _compared(results, question, rows, "strict", "rmse_all", "RMSE over all pairs, strict")
-    nonzero = _compared(results, question, rows, "strict", "rmse_nonzero", "RMSE over related pairs, strict")
+    paper = _compared(results, study, rows, "paper", "rmse_top", f"RMSE on the top 10, {_PAPER}", paper_numbers.RMSE)
+    every = _compared(results, study, rows, "strict", "rmse_all", "RMSE over all pairs, strict")
+    nonzero = _compared(results, study, rows, "strict", "rmse_nonzero", "RMSE over related pairs, strict")
     draw_tables([nonzero, paper], ["related pairs, strict", f"top 10, {_PAPER}"], folder / "rmse.svg", "RMSE")
     return _write(folder, "rmse", {"paper": paper, "strict_all": every, "strict_related": nonzero})
 
 
-def report_ndcg(results: Sequence[Result], question: Question, folder: Path) -> list[Path]:
-    """Write how good rankings are."""
+def report_ndcg(results: Sequence[Result], study: Study, folder: Path) -> list[Path]:
+    """Report how good rankings are."""
     rows = (*LEARNED, INFERRED, *CLASSICAL)
     paper = _compared(
-        results, question, rows, "paper", "ndcg_released", f"nDCG as released, {_PAPER}", printed.NDCG, free=True
+        results, study, rows, "paper", "ndcg_released", f"nDCG as released, {_PAPER}", paper_numbers.NDCG, free=True
     )
-    strict = _compared(results, question, rows, "strict", NDCG, "nDCG@20, strict", free=True)
+    strict = _compared(results, study, rows, "strict", NDCG, "nDCG@20, strict", free=True)
     draw_tables([strict, paper], ["nDCG@20, strict", f"nDCG as released, {_PAPER}"], folder / "ndcg.svg", "nDCG")
     return _write(folder, "ndcg", {"paper": paper, "strict": strict})
 
 
 def _compared(
     results: Sequence[Result],
-    question: Question,
+    study: Study,
     rows: Sequence[str],
     protocol: str,
     metric: str,
@@ -276,26 +276,26 @@ def _compared(
     numbers: dict[tuple[str, str], float] | None = None,
     free: bool = False,
 ) -> ResultTable:
-    """Compare models on all columns; those `free` of labels are the same under any protocol."""
+    """Compare models on all columns; models that are `free` of labels have the same results under both protocols."""
     kept = [r for r in results if r["protocol"] == protocol or (free and r["model"] in CLASSICAL)]
     if metric == "rmse_nonzero":
-        kept = [r if r["ranked_queries"] else {**r, metric: None} for r in kept]  # over no pairs there is no error
-    columns = [column.path for column in question.columns]
+        kept = [r if r["ranked_queries"] else {**r, metric: None} for r in kept]  # no related pairs, no error
+    columns = [column.metapath for column in study.columns]
     return make_table(title, "model", rows, columns, collect(kept, metric, _model, _path), numbers, "rmse" in metric)
 
 
-def report_ablation(results: Sequence[Result], question: Question, folder: Path) -> list[Path]:
-    """Write what NeuPath loses without its parts."""
+def report_ablation(results: Sequence[Result], study: Study, folder: Path) -> list[Path]:
+    """Report what NeuPath loses without its parts."""
     names = {tuple(sorted(settings)): name for name, settings in VARIANTS.items()}
 
     def variant(result: Result) -> str:
         settings: Any = result["settings"]
         return names[tuple(sorted(settings.items()))]
 
-    columns = [column.path for column in question.ablated]
+    columns = [column.metapath for column in study.ablated]
     wanted = {
-        "paper_rmse": ("paper", "rmse_top", f"RMSE on the top 10, {_PAPER}", printed.ABLATION_RMSE),
-        "paper_ndcg": ("paper", "ndcg_released", f"nDCG as released, {_PAPER}", printed.ABLATION_NDCG),
+        "paper_rmse": ("paper", "rmse_top", f"RMSE on the top 10, {_PAPER}", paper_numbers.ABLATION_RMSE),
+        "paper_ndcg": ("paper", "ndcg_released", f"nDCG as released, {_PAPER}", paper_numbers.ABLATION_NDCG),
         "strict_rmse": ("strict", "rmse_nonzero", "RMSE over related pairs, strict", {}),
         "strict_ndcg": ("strict", NDCG, "nDCG@20, strict", {}),
     }
@@ -308,43 +308,43 @@ def report_ablation(results: Sequence[Result], question: Question, folder: Path)
     return _write(folder, "ablation", tables)
 
 
-def report_paths(results: Sequence[Result], question: Question, folder: Path) -> list[Path]:
-    """Write how NeuPath does with T paths."""
-    usual = {column.path: column.paths for column in question.columns}
+def report_paths(results: Sequence[Result], study: Study, folder: Path) -> list[Path]:
+    """Report how NeuPath does with T paths."""
+    usual = {column.metapath: column.paths for column in study.columns}
 
     def paths(result: Result) -> str:
         settings: Any = result["settings"]
         return str(settings.get("paths", usual[str(result["path"])]))
 
-    rows = [str(t) for t in range(1, question.scale.most_paths + 1)]
-    tables = _focused(results, question, "T", rows, paths)
+    rows = [str(t) for t in range(1, study.preset.most_paths + 1)]
+    tables = _focused(results, study, "T", rows, paths)
     _draw_focused(tables, rows, folder / "paths.svg", "T, the path instances kept")
     return _write(folder, "paths", tables)
 
 
-def report_labels(results: Sequence[Result], question: Question, folder: Path) -> list[Path]:
-    """Write how models do with few training queries."""
+def report_labels(results: Sequence[Result], study: Study, folder: Path) -> list[Path]:
+    """Report how models do with few training queries."""
     models = [model for model in ("neupath", "countpath") if any(r["model"] == model for r in results)]
-    rows = [f"{share:.2%}" for share in question.scale.shares]
+    rows = [f"{share:.2%}" for share in study.preset.shares]
     tables: dict[str, ResultTable] = {}
     for model in models:
         own = [result for result in results if result["model"] == model]
-        found = _focused(own, question, "training queries", rows, lambda r: f"{float(str(r['share'])):.2%}")
+        found = _focused(own, study, "training queries", rows, lambda r: f"{float(str(r['share'])):.2%}")
         tables |= {f"{model}_{name}": table for name, table in found.items()}
     curves = {
-        column.path: {
+        column.metapath: {
             model: {
-                100 * share: tables[f"{model}_ndcg"].cells.get((f"{share:.2%}", column.path), Cell(()))
-                for share in question.scale.shares
+                100 * share: tables[f"{model}_ndcg"].cells.get((f"{share:.2%}", column.metapath), Cell(()))
+                for share in study.preset.shares
             }
             for model in models
         }
-        for column in question.focus
+        for column in study.focus
     }
     draw_curves(
         curves,
         folder / "labels.svg",
-        f"share of {question.scale.queries[0]} training queries",
+        f"share of {study.preset.queries[0]} training queries",
         "nDCG@20, strict",
         log="x",
         tick="{:.3g} %",
@@ -353,9 +353,9 @@ def report_labels(results: Sequence[Result], question: Question, folder: Path) -
 
 
 def _focused(
-    results: Sequence[Result], question: Question, corner: str, rows: Sequence[str], row_of: Callable[[Result], str]
+    results: Sequence[Result], study: Study, corner: str, rows: Sequence[str], row_of: Callable[[Result], str]
 ) -> dict[str, ResultTable]:
-    columns = [column.path for column in question.focus]
+    columns = [column.metapath for column in study.focus]
     metrics = {"ndcg": (NDCG, "nDCG@20, strict"), "rmse": ("rmse_nonzero", "RMSE over related pairs, strict")}
     who = f"{results[0]['model']}: " if results else ""
     return {
@@ -379,8 +379,8 @@ def _draw_focused(tables: dict[str, ResultTable], rows: Sequence[str], path: Pat
     draw_curves(curves, path, x_label, "nDCG@20 and RMSE")
 
 
-def report_runtime(results: Sequence[Result], question: Question, folder: Path) -> list[Path]:
-    """Write the time that scoring takes against the number of test nodes."""
+def report_runtime(results: Sequence[Result], study: Study, folder: Path) -> list[Path]:
+    """Report how scoring time grows with the number of test nodes."""
     points: dict[str, dict[float, list[float]]] = {}
     for result in results:
         timings: Any = result["timings"]
@@ -392,16 +392,16 @@ def report_runtime(results: Sequence[Result], question: Question, folder: Path) 
         for model, by_count in points.items()
         for n in counts
     }
-    title = f"milliseconds to score test nodes against all targets, {question.focus[0].title}"
+    title = f"milliseconds to score test nodes against all targets, {study.focus[0].title}"
     table = make_table(title, "model", list(points), [f"{n:g}" for n in counts], cells, None, True, 2)
     curves = {model: {n: cells[model, f"{n:g}"] for n in counts} for model in points}
-    draw_curves({question.focus[0].title: curves}, folder / "runtime.svg", "test nodes", "milliseconds", log="xy")
+    draw_curves({study.focus[0].title: curves}, folder / "runtime.svg", "test nodes", "milliseconds", log="xy")
     return _write(folder, "runtime", {"runtime": table})
 
 
-def report_chance(results: Sequence[Result], question: Question, folder: Path) -> list[Path]:
-    """Write what each metric gives to rankings that know nothing, or all."""
-    columns = [column.path for column in question.columns]
+def report_chance(results: Sequence[Result], study: Study, folder: Path) -> list[Path]:
+    """Report what each metric gives the reference rankings."""
+    columns = [column.metapath for column in study.columns]
     metrics = {
         "ndcg_released": ("ndcg_released", "nDCG as released"),
         "ndcg_strict": (NDCG, "nDCG@20, strict"),
@@ -410,7 +410,13 @@ def report_chance(results: Sequence[Result], question: Question, folder: Path) -
     }
     tables = {
         name: make_table(
-            title, "ranking", list(GUESSES), columns, collect(results, metric, _model, _path), None, "rmse" in metric
+            title,
+            "ranking",
+            list(REFERENCE_RANKINGS),
+            columns,
+            collect(results, metric, _model, _path),
+            None,
+            "rmse" in metric,
         )
         for name, (metric, title) in metrics.items()
     }
@@ -433,7 +439,7 @@ def _path(result: Result) -> str:
     return str(result["path"])
 
 
-REPORTS: dict[str, Callable[[Sequence[Result], Question, Path], list[Path]]] = {
+REPORTS: dict[str, Callable[[Sequence[Result], Study, Path], list[Path]]] = {
     "rmse": report_rmse,
     "ndcg": report_ndcg,
     "ablation": report_ablation,

@@ -1,4 +1,4 @@
-"""Reproduction: a plan of runs carried out, each kept as it is done, then tables and figures of all of them."""
+"""Reproduction: carries out a plan of runs, saves each result at once, and writes tables and figures."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from neupath._runtime.resources import count_cores
 from neupath.errors import QueryError, SourceError, WriteError, did_you_mean, listed
 from neupath.learn.reproduce.protocol import FULL, QUICK, QUICK_COLUMNS, Preset, columns_in
 from neupath.learn.reproduce.reports import REPORTS
-from neupath.learn.reproduce.runs import CLASSICAL, EXACT, INFERRED, LEARNED, PARTS, Question, Run, execute
+from neupath.learn.reproduce.runs import CLASSICAL, EXACT, INFERRED, LEARNED, PARTS, Run, Study, execute
 
 ABOUT, RUNS = "reproduction.json", "runs.jsonl"
 _SLOW = ("nbfnet", "hgt", "han", "neupath", "rgcn", "node2vec")
@@ -33,7 +33,6 @@ class Reproduced:
     files: tuple[Path, ...]
 
     def to_dict(self) -> dict[str, object]:
-        """Return what `reproduce --json` prints."""
         return {
             "folder": str(self.folder), "runs": self.runs, "resumed": self.resumed, "seconds": self.seconds,
             "files": [str(path) for path in self.files],
@@ -52,12 +51,31 @@ def reproduce(
     device: str | None = None,
     progress: Progress = no_progress,
 ) -> Reproduced:
-    """Train and test what the parts of the paper need, all of them by default, and write their tables and figures.
+    """Train and test what some parts of the paper need, and write their tables and figures.
 
-    Each run is kept in the folder `out` as it is done, so that an interrupted reproduction goes on. `quick` takes a
-    minute on the built-in graph; otherwise `data` is a folder with the paper's graphs. `architectures`
-    restricts what is compared: architectures, measures, "infer".
-    Three seeds, or one if quick, unless said.
+    Each result is saved as soon as its run ends, so that an interrupted reproduction resumes.
+
+    Parameters
+    ----------
+    parts
+        Names in `PARTS`; all unless given.
+    out
+        The folder for results, tables and figures.
+    data
+        A folder with the paper's graphs.
+    quick
+        Whether to run for a minute on the built-in graph instead.
+    seeds
+        How many seeds; 3, or 1 if quick, unless given.
+    architectures
+        Restricts what is compared: architectures, measures, "infer".
+    jobs
+        How many processes run at the same time.
+    device
+        "cpu" or "cuda"; CUDA where there is one, unless given.
+    progress
+        Receives how many runs are done, of how many.
+
     """
     for part in parts:
         if part not in PARTS:
@@ -70,60 +88,60 @@ def reproduce(
         raise QueryError(f"seeds is {seeds} and jobs is {jobs}; both must be at least 1")
     folder, source = Path(out), None if quick or data is None else Path(data)
     columns = QUICK_COLUMNS if quick else columns_in(source)
-    question = Question(columns, range(seeds or (1 if quick else 3)), QUICK if quick else FULL, architectures)
+    study = Study(columns, range(seeds or (1 if quick else 3)), QUICK if quick else FULL, architectures)
     wanted = list(parts) or list(PARTS)
-    plans = {part: list(PARTS[part][1](question)) for part in wanted}
+    plans = {part: list(PARTS[part][1](study)) for part in wanted}
     for part, plan in plans.items():
         if not plan:
             raise QueryError(f"the part {part!r} has none of {listed(architectures or ())}; leave out either")
-    every = list({run.key: run for plan in plans.values() for run in plan}.values())
-    _open(folder, question.scale)
+    runs = list({run.key: run for plan in plans.values() for run in plan}.values())
+    _open(folder, study.preset)
     began = perf_counter()
     results = _read(folder)
-    waiting = sorted((run for run in every if run.key not in results), key=_patience)
-    done = len(every) - len(waiting)
-    progress("runs", done, len(every))
-    for run, found in _carry_out(waiting, question.scale, source, jobs, device):
-        results[run.key] = found
-        _append(folder, {"run": run.key, **found})
-        progress("runs", len(every) - sum(each.key not in results for each in waiting), len(every))
-    files = [path for part in wanted for path in REPORTS[part]([results[r.key] for r in plans[part]], question, folder)]
-    return Reproduced(folder, len(every), done, perf_counter() - began, tuple(files))
+    missing = sorted((run for run in runs if run.key not in results), key=_patience)
+    done = len(runs) - len(missing)
+    progress("runs", done, len(runs))
+    for run, result in _carry_out(missing, study.preset, source, jobs, device):
+        results[run.key] = result
+        _append(folder, {"run": run.key, **result})
+        progress("runs", len(runs) - sum(each.key not in results for each in missing), len(runs))
+    files = [path for part in wanted for path in REPORTS[part]([results[r.key] for r in plans[part]], study, folder)]
+    return Reproduced(folder, len(runs), done, perf_counter() - began, tuple(files))
 
 
-def _open(folder: Path, scale: Preset) -> None:
-    """Make the folder of results, or see that it holds results of this scale."""
+def _open(folder: Path, preset: Preset) -> None:
+    """Make the folder of results, or check that it holds results of this preset."""
     check_folder(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise WriteError(f"cannot write to {folder}: {error.strerror}") from error
-    about = json.dumps(scale.to_dict(), indent=1) + "\n"
+    about = json.dumps(preset.to_dict(), indent=1) + "\n"
     path = folder / ABOUT
     if not path.is_file():
         write_text(path, about)
     elif path.read_text(encoding="utf-8") != about:
-        raise SourceError(f"{folder} holds results of another scale; give another ‹out›, or remove it")
+        raise SourceError(f"{folder} holds results of another preset; give another ‹out›, or remove it")
 
 
 def _carry_out(
-    runs: Sequence[Run], scale: Preset, data: Path | None, jobs: int, device: str | None
+    runs: Sequence[Run], preset: Preset, data: Path | None, jobs: int, device: str | None
 ) -> Iterator[tuple[Run, dict[str, object]]]:
-    """Carry out runs, in some processes, and yield each result as it comes; what is timed has the machine to itself."""
+    """Execute runs in some processes and yield each result as it comes; timed runs have the machine to themselves."""
     alone = [run for run in runs if run.timed or jobs == 1]
     together = [run for run in runs if not (run.timed or jobs == 1)]
     if together:
-        yield from _side_by_side(together, scale, data, jobs, device)
+        yield from _side_by_side(together, preset, data, jobs, device)
     for run in alone:
-        yield run, execute(run, scale, data, device)
+        yield run, execute(run, preset, data, device)
 
 
 def _side_by_side(
-    runs: Sequence[Run], scale: Preset, data: Path | None, jobs: int, device: str | None
+    runs: Sequence[Run], preset: Preset, data: Path | None, jobs: int, device: str | None
 ) -> Iterator[tuple[Run, dict[str, object]]]:
     threads = max(1, count_cores() // jobs)
     with ProcessPoolExecutor(jobs, get_context("spawn"), _start, (threads,)) as pool:
-        waiting = {pool.submit(execute, run, scale, data, device): run for run in runs}
+        waiting = {pool.submit(execute, run, preset, data, device): run for run in runs}
         try:
             for finished in as_completed(waiting):
                 yield waiting[finished], finished.result()
@@ -132,7 +150,7 @@ def _side_by_side(
 
 
 def _patience(run: Run) -> tuple[int, int]:
-    """Put what takes long first, so that nothing is left to run alone at the end."""
+    """Order long runs first, so that none is left to run alone at the end."""
     return -run.column.layers, _SLOW.index(run.model) if run.model in _SLOW else len(_SLOW)
 
 
@@ -145,7 +163,7 @@ def _start(threads: int) -> None:
 
 
 def _append(folder: Path, line: dict[str, object]) -> None:
-    """Keep a result: a line of its own, also after one that was cut off."""
+    """Append a result on a line of its own, even after a line that was cut off."""
     try:
         with (folder / RUNS).open("a", encoding="utf-8") as file:
             file.write(f"\n{json.dumps(line)}\n")
@@ -154,14 +172,14 @@ def _append(folder: Path, line: dict[str, object]) -> None:
 
 
 def _read(folder: Path) -> dict[str, dict[str, object]]:
-    """Return the results that are kept, by run; a line that was cut off is a run that was not finished."""
+    """Return the saved results by run key; a line that was cut off counts as not run."""
     path = folder / RUNS
-    found = {}
+    results = {}
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
     for line in filter(None, lines):
         try:
             result = json.loads(line)
-            found[str(result.pop("run"))] = result
+            results[str(result.pop("run"))] = result
         except (ValueError, KeyError, AttributeError, TypeError):
             continue
-    return found
+    return results

@@ -1,4 +1,4 @@
-"""Parts: the paper's tables and figures as plans of runs, and ours."""
+"""Runs: what one run trains and tests, and the plan of runs of each table and figure."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ import numpy as np
 from neupath.engine.scorer import Scorer
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.nodes import Rows
-from neupath.learn.evaluation import Evaluation, Split, evaluate, split_queries
+from neupath.learn.evaluation import Split, evaluate, split_queries
 from neupath.learn.inference import infer
 from neupath.learn.labels import PROTOCOLS, Protocol, draw_pairs
 from neupath.learn.registry import ARCHITECTURES, learning_from, make_model, make_scorer
@@ -21,9 +21,9 @@ from neupath.learn.reproduce.protocol import Column, Preset, load_graph
 from neupath.measures import GRAPH_MEASURES, PathSim
 
 
-# ---- Guesses -------------------------------------------------------------------------------------
+# ---- Reference rankings --------------------------------------------------------------------------
 class ReferenceRanking(Scorer):
-    """Scores that are made of the true ones, or of nothing."""
+    """Scores that are made from the true ones, or without any knowledge, to calibrate the metrics."""
 
     exact = False
 
@@ -51,7 +51,7 @@ class ReferenceRanking(Scorer):
         return {"seed": self.seed}
 
     def _noise(self, queries: Rows) -> Floats:
-        """Return numbers between 0 and 1 that the seed and the query decide; shape (queries, targets)."""
+        """Return numbers between 0 and 1 that depend on the seed and the query; shape (queries, targets)."""
         count = self.hin_.num_nodes(self.target_type)
         return np.stack([np.random.default_rng([self.seed, int(query)]).random(count) for query in queries])
 
@@ -66,7 +66,7 @@ class Exact(ReferenceRanking):
 
 
 class NearlyExact(ReferenceRanking):
-    """The true scores, with noise of a millionth: as near as a learned model can be asked to come."""
+    """The true scores with noise of a millionth: the best that can be expected of a learned model."""
 
     name = "exact + 1e-6 noise"
 
@@ -84,7 +84,7 @@ class Random(ReferenceRanking):
 
 
 class Reversed(ReferenceRanking):
-    """The true scores upside down: the most similar last."""
+    """The true scores reversed: the most similar target is last."""
 
     name = "reversed"
 
@@ -93,7 +93,7 @@ class Reversed(ReferenceRanking):
 
 
 class Constant(ReferenceRanking):
-    """One score for all."""
+    """The same score for all targets."""
 
     name = "constant"
 
@@ -102,7 +102,7 @@ class Constant(ReferenceRanking):
 
 
 class Popularity(ReferenceRanking):
-    """How many edges a target has, over the most that one has, whatever the query."""
+    """The number of edges of a target, relative to the largest, whatever the query."""
 
     name = "popularity"
 
@@ -116,20 +116,20 @@ class Popularity(ReferenceRanking):
         return np.tile(degrees / max(1.0, degrees.max()), (len(queries), 1))
 
 
-GUESSES: dict[str, type[ReferenceRanking]] = {
-    guess.name: guess for guess in (Exact, NearlyExact, Popularity, Constant, Random, Reversed)
+REFERENCE_RANKINGS: dict[str, type[ReferenceRanking]] = {
+    ranking.name: ranking for ranking in (Exact, NearlyExact, Popularity, Constant, Random, Reversed)
 }
 
 
 # ---- Runs ----------------------------------------------------------------------------------------
 INFERRED, EXACT = "infer", "pathsim"
 CLASSICAL = (*GRAPH_MEASURES, *learning_from("metapath", "node_type"))
-"""Those that learn nothing from labels."""
+"""The measures and models that learn nothing from labels."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What is trained and tested: `settings` are a variant's own, `share` the part of the training queries it has."""
+    """One model on one column: `settings` are those of a variant, `share` is its share of the training queries."""
 
     model: str
     column: Column
@@ -138,50 +138,49 @@ class Run:
     settings: tuple[tuple[str, Any], ...] = ()
     share: float = 1.0
     timed: bool = False
-    """Whether scoring is timed for more and more test nodes, instead of being judged."""
+    """Whether scoring is timed for growing numbers of test nodes, instead of evaluated."""
 
     @property
     def key(self) -> str:
-        """A name for the run's file."""
-        parts = [self.model, self.column.graph, self.column.path, self.protocol, f"seed{self.seed}"]
+        """The key of the run in runs.jsonl."""
+        parts = [self.model, self.column.graph, self.column.metapath, self.protocol, f"seed{self.seed}"]
         parts += [f"{name}-{value}" for name, value in self.settings]
         parts += [f"share-{self.share:g}"] if self.share < 1 else []
         text = "__".join([*parts, "timed"] if self.timed else parts)
         return re.sub(r"[^\w.-]+", "-", text)
 
     def to_dict(self) -> dict[str, object]:
-        """Return what tables are made of."""
         return {
-            "model": self.model, "graph": self.column.graph, "path": self.column.path, "protocol": self.protocol,
+            "model": self.model, "graph": self.column.graph, "path": self.column.metapath, "protocol": self.protocol,
             "seed": self.seed, "settings": dict(self.settings), "share": self.share,
         }  # fmt: skip
 
 
-def execute(run: Run, scale: Preset, data: Path | None, device: str | None) -> dict[str, object]:
-    """Train and test; the same in any process."""
+def execute(run: Run, preset: Preset, data: Path | None, device: str | None) -> dict[str, object]:
+    """Train and test a model; the result is the same in any process."""
     hin = load_graph(run.column.graph, data)
-    teacher = PathSim(run.column.path).fit(hin)
-    split = split_queries(hin, teacher.source_type, scale.queries, seed=run.seed)
+    teacher = PathSim(run.column.metapath).fit(hin)
+    split = split_queries(hin, teacher.source_type, preset.queries, seed=run.seed)
     labelled = replace(split, train=split.train[: max(1, round(run.share * len(split.train)))])
     began = perf_counter()
-    scorer = _fit(run, scale, hin, teacher, labelled, device)
-    found = run.to_dict() | {"train_seconds": perf_counter() - began}
+    scorer = _fit(run, preset, hin, teacher, labelled, device)
+    result = run.to_dict() | {"train_seconds": perf_counter() - began}
     if run.timed:
-        return found | {"timings": _time(scorer, scale, hin, teacher, run.seed)}
-    tested: Evaluation = evaluate(scorer, teacher, split.test, run.protocol)
-    return found | tested.to_dict() | {"metapath": teacher.metapath_text}
+        return result | {"timings": _time(scorer, preset, hin, teacher, run.seed)}
+    evaluation = evaluate(scorer, teacher, split.test, run.protocol)
+    return result | evaluation.to_dict() | {"metapath": teacher.metapath_text}
 
 
-def _fit(run: Run, scale: Preset, hin: HIN, teacher: PathSim, split: Split, device: str | None) -> Scorer:
-    if run.model in GUESSES:
-        return GUESSES[run.model](teacher, run.seed)
+def _fit(run: Run, preset: Preset, hin: HIN, teacher: PathSim, split: Split, device: str | None) -> Scorer:
+    if run.model in REFERENCE_RANKINGS:
+        return REFERENCE_RANKINGS[run.model](teacher, run.seed)
     if run.model == EXACT:
         return teacher
     if run.model == INFERRED:
         return infer(hin, draw_pairs(teacher, split.train, run.protocol, seed=run.seed), max_length=4).scorer
     if run.model in GRAPH_MEASURES:
         return make_scorer(hin, measure=run.model, node_type=teacher.source_type)
-    settings = scale.settings_of(run.model) | dict(run.settings) | {"seed": run.seed}
+    settings = preset.settings_of(run.model) | dict(run.settings) | {"seed": run.seed}
     return _train(run, settings, hin, teacher, split, device)
 
 
@@ -190,7 +189,7 @@ def _train(
 ) -> Scorer:
     source = ARCHITECTURES[run.model].learns_from
     if source != "labels":
-        about = {"metapath": run.column.path, "node_type": teacher.source_type}[source]
+        about = {"metapath": run.column.metapath, "node_type": teacher.source_type}[source]
         embedding: Scorer = make_model(run.model, **{source: about}, **settings, device=device).fit(hin)
         return embedding
     own: dict[str, Any] = {"layers": run.column.layers}
@@ -207,20 +206,20 @@ def _train(
     return trained
 
 
-def _time(scorer: Scorer, scale: Preset, hin: HIN, teacher: PathSim, seed: int) -> list[tuple[int, float]]:
-    """Return the seconds that scoring takes for more and more test nodes, against all targets."""
+def _time(scorer: Scorer, preset: Preset, hin: HIN, teacher: PathSim, seed: int) -> list[tuple[int, float]]:
+    """Return the seconds that scoring takes against all targets, for growing numbers of test nodes."""
     order = np.random.default_rng(seed).permutation(hin.num_nodes(teacher.source_type))
     scorer.score_rows(order[:2])
-    found = []
-    for count in (n for n in scale.tested if n <= len(order)):
+    timings = []
+    for count in (n for n in preset.tested if n <= len(order)):
         began = perf_counter()
         for start in range(0, count, 64):
             scorer.score_rows(order[start : min(start + 64, count)])
-        found.append((count, perf_counter() - began))
-    return found
+        timings.append((count, perf_counter() - began))
+    return timings
 
 
-# ---- Parts ---------------------------------------------------------------------------------------
+# ---- Plans ---------------------------------------------------------------------------------------
 LEARNED = (*learning_from("labels", baseline=True), *learning_from("labels", baseline=False))
 VARIANTS: dict[str, tuple[tuple[str, object], ...]] = {
     "mean-pooling": (("pooling", "mean"),),
@@ -234,12 +233,12 @@ VARIANTS: dict[str, tuple[tuple[str, object], ...]] = {
 
 
 @dataclass(frozen=True)
-class Question:
-    """What a reproduction is of: columns, seeds and a scale; `models` restricts those that are compared."""
+class Study:
+    """The columns, seeds and preset of a reproduction; `models` restricts the models that are compared."""
 
     columns: Sequence[Column]
     seeds: Sequence[int]
-    scale: Preset
+    preset: Preset
     models: Sequence[str] | None = None
 
     def wanted(self, models: Sequence[str]) -> list[str]:
@@ -247,65 +246,65 @@ class Question:
 
     @property
     def focus(self) -> list[Column]:
-        """The two columns of the paper's figures, APA and APCPA, or the first two where these are not."""
-        found = [column for column in self.columns if column.path in ("APA", "APCPA")]
-        return found or list(self.columns[:2])
+        """The two columns of the paper's figures, APA and APCPA, or the first two if these are missing."""
+        figures = [column for column in self.columns if column.metapath in ("APA", "APCPA")]
+        return figures or list(self.columns[:2])
 
     @property
     def ablated(self) -> list[Column]:
-        """The columns of the paper's ablations: those of one graph."""
+        """The columns of the paper's ablations: those of the first graph."""
         return [column for column in self.columns if column.graph == self.columns[0].graph]
 
 
-def plan_comparison(question: Question) -> Iterator[Run]:
-    """All models on all columns; those that learn from labels under both protocols."""
-    for seed, column in product(question.seeds, question.columns):
-        for model, protocol in product(question.wanted((*LEARNED, INFERRED)), PROTOCOLS):
+def plan_comparison(study: Study) -> Iterator[Run]:
+    """Plan all models on all columns; those that learn from labels under both protocols."""
+    for seed, column in product(study.seeds, study.columns):
+        for model, protocol in product(study.wanted((*LEARNED, INFERRED)), PROTOCOLS):
             yield Run(model, column, _protocol(protocol), seed)
-        for model in question.wanted(CLASSICAL):
+        for model in study.wanted(CLASSICAL):
             yield Run(model, column, "strict", seed)
 
 
-def plan_ablation(question: Question) -> Iterator[Run]:
-    """NeuPath with other poolings, and without types."""
-    variants = VARIANTS.values() if question.wanted(("neupath",)) else ()
-    for seed, column, settings, protocol in product(question.seeds, question.ablated, variants, PROTOCOLS):
+def plan_ablation(study: Study) -> Iterator[Run]:
+    """Plan NeuPath with other poolings, and without types."""
+    variants = VARIANTS.values() if study.wanted(("neupath",)) else ()
+    for seed, column, settings, protocol in product(study.seeds, study.ablated, variants, PROTOCOLS):
         yield Run("neupath", column, _protocol(protocol), seed, settings)
 
 
-def plan_paths(question: Question) -> Iterator[Run]:
-    """NeuPath with T = 1, 2, … paths."""
-    tried = range(1, question.scale.most_paths + 1) if question.wanted(("neupath",)) else ()
-    for seed, column, paths in product(question.seeds, question.focus, tried):
+def plan_paths(study: Study) -> Iterator[Run]:
+    """Plan NeuPath with T = 1, 2, … paths."""
+    tried = range(1, study.preset.most_paths + 1) if study.wanted(("neupath",)) else ()
+    for seed, column, paths in product(study.seeds, study.focus, tried):
         settings = () if paths == column.paths else (("paths", paths),)
         yield Run("neupath", column, "strict", seed, settings)
 
 
-def plan_labels(question: Question) -> Iterator[Run]:
-    """NeuPath and CountPath with a share of the training queries."""
-    models = question.wanted(("neupath", "countpath"))
-    for seed, column, model, share in product(question.seeds, question.focus, models, question.scale.shares):
+def plan_labels(study: Study) -> Iterator[Run]:
+    """Plan NeuPath and CountPath with a share of the training queries."""
+    models = study.wanted(("neupath", "countpath"))
+    for seed, column, model, share in product(study.seeds, study.focus, models, study.preset.shares):
         yield Run(model, column, "strict", seed, (), share)
 
 
-def plan_runtime(question: Question) -> Iterator[Run]:
-    """The time to score more and more test nodes: exactly, by NeuPath, by CountPath, and by two rivals."""
-    models = (*question.wanted(("neupath", "countpath", "gcn", "nbfnet")), EXACT)
-    for seed, model in product(question.seeds, models):
-        yield Run(model, question.focus[0], "strict", seed, timed=True)
+def plan_runtime(study: Study) -> Iterator[Run]:
+    """Plan the timing of exact PathSim, NeuPath, CountPath and two baselines."""
+    models = (*study.wanted(("neupath", "countpath", "gcn", "nbfnet")), EXACT)
+    for seed, model in product(study.seeds, models):
+        yield Run(model, study.focus[0], "strict", seed, timed=True)
 
 
-def plan_chance(question: Question) -> Iterator[Run]:
-    """What rankings that know nothing, or all, get under each metric."""
-    for seed, column, guess in product(question.seeds, question.columns, GUESSES):
-        yield Run(guess, column, "strict", seed)
+def plan_chance(study: Study) -> Iterator[Run]:
+    """Plan the reference rankings, which show what each metric gives without any learning."""
+    for seed, column, ranking in product(study.seeds, study.columns, REFERENCE_RANKINGS):
+        yield Run(ranking, column, "strict", seed)
 
 
 def _protocol(text: str) -> Protocol:
     return "paper" if text == "paper" else "strict"
 
 
-PARTS: dict[str, tuple[str, Callable[[Question], Iterator[Run]]]] = {
+PARTS: dict[str, tuple[str, Callable[[Study], Iterator[Run]]]] = {
     "rmse": ("how near scores come, all models on all columns (the paper's table 4)", plan_comparison),
     "ndcg": ("how good rankings are, all models on all columns (the paper's table 5)", plan_comparison),
     "ablation": ("NeuPath with other poolings and without types (tables 6 and 7)", plan_ablation),
