@@ -22,7 +22,7 @@ Graph = tuple[dict[str, list[object]], dict[str, list[list[object]]]]
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut tables into batches of a few rows, so that everything continues in the next one."""
     monkeypatch.setattr(table_files, "_BATCH_ROWS", 2)
-    monkeypatch.setattr(out_of_core, "BATCH", 3)
+    monkeypatch.setattr(out_of_core, "BATCH_ROWS", 3)
 
 
 class InlineWorkers:

@@ -29,8 +29,8 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut tables into parts of a few rows, so that everything goes on in the next part."""
     monkeypatch.setattr(tables, "_BATCH_ROWS", 2)
     monkeypatch.setattr(tables, "_BATCH_BYTES", 256)
-    monkeypatch.setattr(out_of_core, "BATCH", 3)
-    monkeypatch.setattr(filling, "BATCH", 2048)
+    monkeypatch.setattr(out_of_core, "BATCH_ROWS", 3)
+    monkeypatch.setattr(filling, "BATCH_ROWS", 2048)
 
 
 def assert_same(source: Path, parent: Path, **options: object) -> HIN:

@@ -17,7 +17,7 @@ from neupath import HIN, Edges, Nodes, Relation
 from neupath.errors import GraphError, MissingExtraError, SourceError, WriteError
 from neupath.graph.hin import digest
 from neupath.store import Edge, Node, Store, Update, check, open_store, read_update, snapshots, write_store
-from neupath.store import store as folding
+from neupath.store import store as store_module
 from neupath.store.database import connect, duckdb, run
 from tests.graphs import hins
 
@@ -211,14 +211,14 @@ def test_a_full_disk_is_an_error_and_loses_nothing(store: Store) -> None:
 
 
 @pytest.mark.parametrize("fails", ["write_snapshot", "rebuild"])
-def test_folded_changes_are_not_lost_where_no_snapshot_follows(
+def test_compacted_changes_are_not_lost_without_a_snapshot(
     store: Store, fails: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     papers = store.hin().nodes["paper"].ids.to_pylist()[-6:]
     for paper in papers:
         store.update(Update(add_edges=[Edge("writes", "Mike", paper)]))
     before = digest(store.hin())
-    called = getattr(folding, fails)
+    called = getattr(store_module, fails)
 
     def fail(*given: Any) -> Any:
         if fails == "rebuild" and given[-1] < 6:
@@ -226,7 +226,7 @@ def test_folded_changes_are_not_lost_where_no_snapshot_follows(
         raise duckdb().IOException("no space left") if fails == "rebuild" else OSError(28, "no space left")
 
     with monkeypatch.context() as patched:
-        patched.setattr(folding, fails, fail)
+        patched.setattr(store_module, fails, fail)
         with pytest.raises(WriteError, match="no space left"):
             store.compact(retained=2)
     assert digest(store.hin()) == before

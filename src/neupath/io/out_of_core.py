@@ -43,7 +43,7 @@ from neupath.io.sources import (
     unknown_end,
 )
 from neupath.store import BulkWriter, StoreLayout, Triplets, fetch, fetch_entries, new_store, node_table, write_store
-from neupath.store.bulk_writer import BATCH
+from neupath.store.bulk_writer import BATCH_ROWS
 from neupath.store.database import run, run_on
 
 
@@ -313,7 +313,7 @@ def _in_batches(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     batch: list[pa.Table] = []
     for table in tables:
         batch.append(table)
-        if sum(map(len, batch)) >= BATCH:
+        if sum(map(len, batch)) >= BATCH_ROWS:
             yield pa.concat_tables(batch)
             batch = []
     if batch:

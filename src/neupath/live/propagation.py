@@ -12,7 +12,7 @@ from neupath.graph.nodes import Rows
 from neupath.live import edge_kernels as kernels
 from neupath.live.append_arrays import NOWHERE, EdgeArrays, grown
 from neupath.measures.path_measure import Leg
-from neupath.store.edge_matrices import Triplets, both_ways, grown_matrix, overlaid
+from neupath.store.edge_matrices import Triplets, enlarged, in_both_directions, overlaid
 
 # ---- Edges of the newest version -----------------------------------------------------------------
 _INITIAL_ROOM = 64
@@ -90,8 +90,8 @@ class LiveMatrices(Mapping[Relation, Csr]):
         }
         shape = self._sizes[relation.source], self._sizes[relation.target]
         rows, columns = np.array(list(last), dtype=np.int64).reshape(-1, 2).T
-        changed = both_ways(rows, columns, np.array(list(last.values()), dtype=np.float64), relation.directed)
-        return overlaid(grown_matrix(self.base[relation], shape), *changed)
+        changed = in_both_directions(rows, columns, np.array(list(last.values()), dtype=np.float64), relation.directed)
+        return overlaid(enlarged(self.base[relation], shape), *changed)
 
 
 # ---- Adjacency and steps of the newest version ---------------------------------------------------

@@ -1,7 +1,14 @@
-"""The durable graph: a folder with a DuckDB database that takes updates, and a snapshot of it that opens at once."""
+"""The graph on disk: a folder with a DuckDB database that takes updates, and a snapshot of it that opens at once.
+
+`write_store` makes a store and `BulkWriter` fills one in batches; `open_store` opens one as a `Store`. An `Update` of
+edges and nodes makes the next version; `Validator` checks it against the `Head` and turns it into a `Change`. `check`
+verifies a store.
+
+May import graph, _runtime and errors.
+"""
 
 from neupath.store.bulk_writer import BulkWriter, fetch, fetch_entries, new_store, write_store
-from neupath.store.checks import Checked, check
+from neupath.store.checks import CheckReport, check
 from neupath.store.commit import Validator
 from neupath.store.database import StoreLayout, VersionFacts, is_store, node_table
 from neupath.store.edge_matrices import Triplets
@@ -12,7 +19,7 @@ from neupath.store.versions import Change, Head
 __all__ = [
     "BulkWriter",
     "Change",
-    "Checked",
+    "CheckReport",
     "Edge",
     "Head",
     "Node",

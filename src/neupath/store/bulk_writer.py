@@ -1,4 +1,4 @@
-"""Filling a new store a part at a time, with less memory than it has edges."""
+"""Write a new store: from a graph in memory, or in batches with less memory than its edges need."""
 
 import re
 import shutil
@@ -30,13 +30,22 @@ from neupath.store.database import (
     write_facts,
     write_marker,
 )
-from neupath.store.edge_matrices import Triplets, add, edge_sum, node_sum, once
+from neupath.store.edge_matrices import Triplets, add_checksums, edge_checksum, edges_of, node_checksum
 from neupath.store.snapshots import Snapshot, map_nodes, seal, write_matrix, write_snapshot, writing_nodes
 
 
-# ---- Writing a graph as a new store --------------------------------------------------------------
+# ---- From a graph in memory ----------------------------------------------------------------------
 def write_store(hin: HIN, path: str | Path, progress: Progress = no_progress) -> Path:
-    """Write a graph as a store of version 0; the folder appears whole or not at all.
+    """Write a graph as a new store, at version 0; the folder appears complete or not at all.
+
+    Parameters
+    ----------
+    hin
+        The graph.
+    path
+        The folder, which must not exist.
+    progress
+        Called as work goes on.
 
     >>> from tempfile import TemporaryDirectory
     >>> from neupath import load
@@ -45,13 +54,13 @@ def write_store(hin: HIN, path: str | Path, progress: Progress = no_progress) ->
     5
     """
     with _new_folder(Path(path)) as temporary:
-        _fill(hin, temporary, progress)
+        _write(hin, temporary, progress)
     return Path(path)
 
 
 @contextmanager
 def _new_folder(target: Path) -> Iterator[Path]:
-    """Lend a temporary folder for a new store, then give it its name."""
+    """Lend a temporary folder for a new store, then rename it."""
     if target.exists():
         raise WriteError(f"{target} exists already; give a new folder, or remove it first")
     library = duckdb()
@@ -66,7 +75,7 @@ def _new_folder(target: Path) -> Iterator[Path]:
     sync(target.absolute().parent)
 
 
-def _fill(hin: HIN, folder: Path, progress: Progress) -> None:
+def _write(hin: HIN, folder: Path, progress: Progress) -> None:
     tables = [node_table(nodes.ids, nodes.names, nodes.attributes) for nodes in hin.nodes.values()]
     connection = duckdb().connect(str(folder / DATABASE))
     try:
@@ -86,30 +95,29 @@ def _insert(connection: Any, hin: HIN, tables: list[pa.Table], progress: Progres
     nodes, total = 0, 0
     for number in track(range(len(tables)), "nodes", progress):
         run_on(connection, tables[number], f"CREATE TABLE nodes_{number} AS SELECT * FROM given")  # noqa: S608
-        nodes += node_sum(connection, number, "true", [])
+        nodes += node_checksum(connection, number, "true", [])
     count = 0
     for number in track(range(len(hin.schema.relations)), "edges", progress):
         relation = hin.schema.relations[number]
-        sources, targets, weights = once(hin.matrices[relation], relation.directed)
+        sources, targets, weights = edges_of(hin.matrices[relation], relation.directed)
         given = pa.table({"source": sources, "target": targets, "weight": weights})
         run_on(connection, given, f"CREATE TABLE edges_{number} AS SELECT * FROM given")  # noqa: S608
         count += len(sources)
-        total = add(total, edge_sum(number, sources, targets, weights))
+        total = add_checksums(total, edge_checksum(number, sources, targets, weights))
     return VersionFacts(0, sum(map(len, tables)), count, nodes, total)
 
 
-# ---- Filling a new store a part at a time, with less memory than it has edges --------------------
-BATCH = 1 << 18
-"""Rows that are in memory at a time, of each thing that goes through it."""
+# ---- In batches ----------------------------------------------------------------------------------
+BATCH_ROWS = 1 << 18
 _SCRATCH = "scratch"
 _SIZE = re.compile(r"\d+(\.\d+)?\s*([KMGT]i?)?B", re.IGNORECASE)
 
 
 class BulkWriter:
-    """A store in the making: its database, its snapshot, and a scratch database.
+    """Writes a new store in batches: its database, its snapshot, and a scratch database.
 
-    `connection` sees the store's own tables, and as `scratch.…` what is thrown away at the end. Nodes and edges are
-    written by number, in the order that the layout given to `finish` has.
+    `connection` sees the store's tables, and those of the scratch database as `scratch.…`. Node types and relations are
+    numbered as in the layout passed to `finish`.
     """
 
     def __init__(self, folder: Path, connection: Any) -> None:
@@ -118,24 +126,24 @@ class BulkWriter:
         """A folder for temporary files, removed at the end."""
         self._snapshot = folder / f"{SNAPSHOT}0"
         self._snapshot.mkdir()
-        self._edges, self._edge_sum = 0, 0
+        self._edges, self._edge_checksum = 0, 0
 
     def writing_nodes(self, number: int, schema: pa.Schema) -> AbstractContextManager[Any]:
-        """Lend what takes the nodes of a type, as tables made by `node_table`."""
+        """Lend a writer for the nodes of a type, as tables of `node_table`."""
         return writing_nodes(self._snapshot, number, schema)
 
     def write_edges(self, number: int, batches: Iterable[Triplets]) -> None:
-        """Write the edges of a relation, each once and in order of its ends."""
+        """Write the edges of a relation, each once, ordered by source and target."""
         run(self.connection, "PRAGMA force_compression = 'auto'")
         run(self.connection, f"CREATE TABLE edges_{number} (source BIGINT, target BIGINT, weight DOUBLE)")
         for sources, targets, weights in batches:
             given = pa.table({"source": sources, "target": targets, "weight": weights})
             run_on(self.connection, given, f"INSERT INTO edges_{number} SELECT * FROM given")  # noqa: S608
             self._edges += len(sources)
-            self._edge_sum = add(self._edge_sum, edge_sum(number, sources, targets, weights))
+            self._edge_checksum = add_checksums(self._edge_checksum, edge_checksum(number, sources, targets, weights))
 
     def finish(self, layout: StoreLayout) -> None:
-        """Make a store of what was written."""
+        """Complete the store: node tables, snapshot and facts."""
         run(self.connection, "PRAGMA force_compression = 'auto'")
         create_tables(self.connection, layout)
         sizes, total = {}, 0
@@ -143,17 +151,17 @@ class BulkWriter:
             nodes = map_nodes(self._snapshot, number)
             run_on(self.connection, nodes, f"CREATE TABLE nodes_{number} AS SELECT * FROM given")  # noqa: S608
             sizes[node_type] = len(nodes)
-            total += node_sum(self.connection, number, "true", [])
+            total += node_checksum(self.connection, number, "true", [])
         shapes = [(sizes[relation.source], sizes[relation.target]) for relation in layout.schema.relations]
         for number, (relation, shape) in enumerate(zip(layout.schema.relations, shapes, strict=True)):
             write_matrix(self._snapshot, number, shape, *self._entries(number, relation))
         seal(self._snapshot, shapes, len(sizes))
-        write_facts(self.connection, VersionFacts(0, sum(sizes.values()), self._edges, total, self._edge_sum))
+        write_facts(self.connection, VersionFacts(0, sum(sizes.values()), self._edges, total, self._edge_checksum))
         run(self.connection, f"DETACH {_SCRATCH}")
         run(self.connection, "CHECKPOINT")
 
     def _entries(self, number: int, relation: Relation) -> tuple[int, Iterator[Triplets]]:
-        """Return how many entries the matrix of a relation has, and these in order."""
+        """Return how many entries the matrix of a relation has, and batches of them in order."""
         query = f"SELECT source, target, weight FROM edges_{number}"  # noqa: S608
         if not relation.directed:
             other = f"SELECT target, source, weight FROM edges_{number} WHERE source <> target"  # noqa: S608
@@ -163,16 +171,16 @@ class BulkWriter:
 
 
 def fetch(connection: Any, query: str) -> Iterator[pa.RecordBatch]:
-    """Yield what a query finds, some rows at a time."""
+    """Yield the result of a query in batches."""
     cursor = connection.cursor()
     try:
-        yield from cursor.sql(query).to_arrow_reader(BATCH)
+        yield from cursor.sql(query).to_arrow_reader(BATCH_ROWS)
     finally:
         cursor.close()
 
 
 def fetch_entries(connection: Any, query: str) -> Iterator[Triplets]:
-    """Yield the sources, targets and weights that a query finds, some at a time."""
+    """Yield the sources, targets and weights of a query in batches."""
     for batch in fetch(connection, query):
         sources, targets, weights = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
         yield sources.astype(np.int64, copy=False), targets.astype(np.int64, copy=False), weights
@@ -180,19 +188,17 @@ def fetch_entries(connection: Any, query: str) -> Iterator[Triplets]:
 
 @contextmanager
 def new_store(target: Path, memory_limit: str | None = None) -> Iterator[BulkWriter]:
-    """Lend a writer of a new store, which the caller must `finish`; the folder appears whole or not at all.
+    """Lend a writer of a new store, which the caller must `finish`; the folder appears complete or not at all.
 
-    The limit, such as 2GiB, is that of the database, which uses the disk where it needs more; half of the machine's
-    memory by default.
+    The memory limit, such as 2GiB, is the database's, which spills to disk beyond it; by default half of the memory.
     """
     limit = memory_limit or f"{total_memory() // 2**21}MiB"
-    with _new_folder(target) as folder, _filling(folder, limit) as writer:
+    with _new_folder(target) as folder, _bulk_writer(folder, limit) as writer:
         yield writer
 
 
 @contextmanager
-def _filling(folder: Path, memory_limit: str) -> Iterator[BulkWriter]:
-    """Lend an empty store in a folder that is there."""
+def _bulk_writer(folder: Path, memory_limit: str) -> Iterator[BulkWriter]:
     if not _SIZE.fullmatch(memory_limit.strip()):
         raise QueryError(f"the memory limit {memory_limit!r} is no size; write it as 512MiB or 2GiB")
     library = duckdb()
@@ -203,7 +209,7 @@ def _filling(folder: Path, memory_limit: str) -> Iterator[BulkWriter]:
         run(connection, "SET enable_progress_bar = false")
         run(connection, f"SET memory_limit = '{memory_limit.strip()}'")
         run(connection, f"SET temp_directory = '{_quoted(scratch / 'spilled')}'")
-        run(connection, "PRAGMA force_compression = 'uncompressed'")  # of what is soon thrown away
+        run(connection, "PRAGMA force_compression = 'uncompressed'")  # for the scratch tables
         run(connection, f"ATTACH '{_quoted(scratch / DATABASE)}' AS {_SCRATCH}")
         yield BulkWriter(folder, connection)
     except library.Error as error:

@@ -1,4 +1,4 @@
-"""Checking a store: its sums, counts and ends, and that every snapshot is what the database gives."""
+"""Check a store: counts, checksums, ends of edges, and snapshots against the database."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -9,14 +9,14 @@ import numpy as np
 from neupath.errors import NeuPathError
 from neupath.graph.hin import digest
 from neupath.store.database import StoreLayout, VersionFacts, check_marker, read_facts, read_layout, reading, run
-from neupath.store.edge_matrices import add, edge_sum, node_sum, once
+from neupath.store.edge_matrices import add_checksums, edge_checksum, edges_of, node_checksum
 from neupath.store.snapshots import Snapshot, damaged_files, read_snapshot, versions_of
 from neupath.store.versions import rebuild, to_hin
 
 
 @dataclass(frozen=True)
-class Checked:
-    """What a check found: nothing wrong where `problems` is empty."""
+class CheckReport:
+    """The newest and oldest version of a store, its counts, and problems; none if the store is sound."""
 
     version: int
     oldest: int
@@ -25,12 +25,11 @@ class Checked:
     problems: tuple[str, ...]
 
     def to_dict(self) -> dict[str, object]:
-        """Return what `check --json` prints."""
         return asdict(self)
 
 
-def check(folder: str | Path) -> Checked:
-    """Read all of a store and compare it with what was written down when it changed.
+def check(folder: str | Path) -> CheckReport:
+    """Read all of a store and compare it with the counts and checksums written with each update.
 
     >>> from tempfile import TemporaryDirectory
     >>> from neupath import load
@@ -51,13 +50,13 @@ def check(folder: str | Path) -> Checked:
             *_dangling(layout, state),
             *_wrong_snapshots(connection, layout, path),
         ]
-    return Checked(facts.version, oldest, facts.nodes, facts.edges, tuple(problems))
+    return CheckReport(facts.version, oldest, facts.nodes, facts.edges, tuple(problems))
 
 
 def _wrong_versions(connection: Any, layout: StoreLayout, facts: VersionFacts) -> list[str]:
-    found = [version for (version,) in run(connection, "SELECT version FROM versions ORDER BY version")]
-    if found != list(range(layout.folded, facts.version + 1)):
-        return [f"versions {layout.folded} to {facts.version} should be there, and {len(found):,} are"]
+    versions = [version for (version,) in run(connection, "SELECT version FROM versions ORDER BY version")]
+    if versions != list(range(layout.base_version, facts.version + 1)):
+        return [f"versions {layout.base_version} to {facts.version} should be there, and {len(versions):,} are"]
     query = "SELECT count(*) FROM changes WHERE version NOT IN (SELECT version FROM versions)"
     ((strays,),) = run(connection, query)
     return [f"{strays:,} changes belong to no version"] if strays else []
@@ -67,18 +66,18 @@ def _wrong_sums(connection: Any, layout: StoreLayout, facts: VersionFacts, state
     problems = []
     edges, total = 0, 0
     for number, relation in enumerate(layout.schema.relations):
-        listed = once(state.matrices[number], relation.directed)
-        edges, total = edges + len(listed[0]), add(total, edge_sum(number, *listed))
+        listed = edges_of(state.matrices[number], relation.directed)
+        edges, total = edges + len(listed[0]), add_checksums(total, edge_checksum(number, *listed))
     if edges != facts.edges:
         problems.append(f"there are {edges:,} edges where {facts.edges:,} were counted")
-    if total != facts.edge_sum:
-        problems.append("the checksum of the edges is not the one that was written down")
+    if total != facts.edge_checksum:
+        problems.append("the checksum of the edges differs from the one written with them")
     types = range(len(layout.schema.node_types))
     nodes = sum(table["died"].null_count for table in state.nodes)
     if nodes != facts.nodes:
         problems.append(f"there are {nodes:,} nodes where {facts.nodes:,} were counted")
-    if sum(node_sum(connection, number, "died IS NULL", []) for number in types) != facts.node_sum:
-        problems.append("the checksum of the nodes is not the one that was written down")
+    if sum(node_checksum(connection, number, "died IS NULL", []) for number in types) != facts.node_checksum:
+        problems.append("the checksum of the nodes differs from the one written with them")
     return problems
 
 
@@ -105,10 +104,10 @@ def _wrong_snapshots(connection: Any, layout: StoreLayout, folder: Path) -> list
             damaged = damaged_files(path)
             if damaged:
                 problems.append(f"{path.name} is damaged ({damaged[0]}); delete it, the store does without")
-            elif version >= layout.folded:
-                kept, made = read_snapshot(path), rebuild(connection, layout, version)
-                if digest(to_hin(layout, kept)) != digest(to_hin(layout, made)):
-                    problems.append(f"{path.name} is not what the database gives; delete it, the store does without")
+            elif version >= layout.base_version:
+                snapshot, expected = read_snapshot(path), rebuild(connection, layout, version)
+                if digest(to_hin(layout, snapshot)) != digest(to_hin(layout, expected)):
+                    problems.append(f"{path.name} differs from the database; delete it, the store does without")
         except (OSError, ValueError, KeyError, NeuPathError) as error:
             problems.append(f"{path.name} cannot be read ({error!r}); delete it, the store does without")
     return problems

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,22 @@ import pyarrow as pa
 from neupath.errors import GraphError, listed
 from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Id
-from neupath.store.database import VersionFacts, insert_rows, insert_table, node_columns, run, transaction, write_facts
-from neupath.store.edge_matrices import add, edge_sum, one_node_sum
+from neupath.store.database import (
+    ROWS_PER_INSERT,
+    VersionFacts,
+    insert_rows,
+    insert_table,
+    node_columns,
+    run_on,
+    transaction,
+    write_facts,
+)
+from neupath.store.edge_matrices import add_checksums, checksum_of_node, edge_checksum
 from neupath.store.update import Edge, Node, Update
 from neupath.store.versions import Change, EdgeChange, Head, Pair
 
 _MAX_PROBLEMS = 20
 _MAX_LETTERS = 100
-_FEW_ROWS = 64
-"""Changed edges that are written as values; more are written as a table."""
 
 
 # ---- Writing -------------------------------------------------------------------------------------
@@ -50,7 +56,7 @@ def _write(connection: Any, changes: Sequence[Change]) -> None:
     """Insert all new nodes before removing any: a node may come and go within one group of changes."""
     tables = [_change_table(change.version, *edges) for change in changes for edges in change.edges.items()]
     edges = pa.concat_tables(tables) if tables else pa.table({})
-    if 0 < len(edges) <= _FEW_ROWS:
+    if 0 < len(edges) <= ROWS_PER_INSERT:
         insert_rows(connection, "changes", list(zip(*(column.to_pylist() for column in edges.columns), strict=True)))
     elif len(edges):
         insert_table(connection, "changes", edges)
@@ -74,10 +80,8 @@ def _change_table(version: int, number: int, change: EdgeChange) -> pa.Table:
 
 
 def _remove_nodes(connection: Any, number: int, keys: Sequence[int], version: int) -> None:
-    connection.register("removed", pa.table({"key": np.array(keys, dtype=np.int64)}))
-    statement = f"UPDATE nodes_{number} SET died = ? WHERE key IN (SELECT key FROM removed)"  # noqa: S608
-    run(connection, statement, [version])
-    connection.unregister("removed")
+    given = pa.table({"key": np.array(keys, dtype=np.int64)})
+    run_on(connection, given, f"UPDATE nodes_{number} SET died = {version} WHERE key IN (SELECT key FROM given)")  # noqa: S608
 
 
 # ---- Checking ------------------------------------------------------------------------------------
@@ -279,20 +283,20 @@ class Validator:
     def _next_facts(self, edges: Mapping[int, EdgeChange]) -> VersionFacts:
         """Return the counts and checksums of the next version, from those of the newest."""
         facts = self._head.facts
-        nodes, node_total, count, total = facts.nodes, facts.node_sum, facts.edges, facts.edge_sum
+        nodes, node_total, count, total = facts.nodes, facts.node_checksum, facts.edges, facts.edge_checksum
         for number, rows in self._new.items():
             nodes += len(rows)
-            node_total += sum(one_node_sum(number, row["key"], row["id"], row["name"]) for row in rows)
+            node_total += sum(checksum_of_node(number, row["key"], row["id"], row["name"]) for row in rows)
         for number, dead in self._dead.items():
             nodes -= len(dead)
-            node_total -= sum(one_node_sum(number, key, *self._head.node(number, key)) for key in dead)
+            node_total -= sum(checksum_of_node(number, key, *self._head.node(number, key)) for key in dead)
         for number, change in edges.items():
             count += int(np.count_nonzero(change.after)) - int(np.count_nonzero(change.before))
             for weights, sign in ((change.after, 1), (change.before, -1)):
                 there = weights > 0
-                summed = edge_sum(number, change.sources[there], change.targets[there], weights[there])
-                total = add(total, sign * summed)
-        return replace(facts, version=facts.version + 1, nodes=nodes, edges=count, node_sum=node_total, edge_sum=total)
+                summed = edge_checksum(number, change.sources[there], change.targets[there], weights[there])
+                total = add_checksums(total, sign * summed)
+        return VersionFacts(facts.version + 1, nodes, count, node_total, total)
 
 
 def find_relation(schema: Schema, text: str) -> Relation | str:

@@ -1,4 +1,4 @@
-"""The database of a store: its tables, its connections, and what it says when something is wrong."""
+"""The DuckDB database of a store: its tables, its connections, and its errors as ours."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from neupath.errors import MissingExtraError, SourceError, WriteError, first_lin
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import Relation, Schema
 
-# ---- Where things lie in a store's folder --------------------------------------------------------
+# ---- Files of a store ----------------------------------------------------------------------------
 MARKER = "store.json"
 DATABASE = "graph.duckdb"
 SNAPSHOT = "snapshot-"
@@ -30,10 +30,9 @@ def is_store(path: Path) -> bool:
 
 
 def check_marker(folder: Path) -> None:
-    """Refuse a folder that is no store, or one of another format."""
+    """Raise if a folder is not a store, or has another format."""
     try:
-        found = json.loads((folder / MARKER).read_text(encoding="utf-8"))
-        written = found["format"]
+        written = json.loads((folder / MARKER).read_text(encoding="utf-8"))["format"]
     except FileNotFoundError as error:
         raise SourceError(f"{folder} is not a store; make one with 'neupath import'") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -43,13 +42,13 @@ def check_marker(folder: Path) -> None:
 
 
 def write_marker(folder: Path) -> None:
-    """Make a folder a store, as the last thing that is written into it."""
+    """Mark a folder as a store; this is the last file written into it."""
     (folder / MARKER).write_text(json.dumps({"format": FORMAT}) + "\n", encoding="utf-8")
     sync(folder / MARKER)
 
 
 def sync(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on disk."""
+    """Wait until a file, or the file names of a folder, are on disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -57,13 +56,13 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-# ---- The database of a store ---------------------------------------------------------------------
+# ---- Tables --------------------------------------------------------------------------------------
 PATIENCE = 10.0
-"""Seconds to wait for another process that has the store open for writing."""
+"""Seconds to wait for another writer."""
 LOG_BYTES = 1 << 24
-"""What the log of a database may hold before it goes into its tables."""
-_AT_ONCE = 64
-"""Rows of one statement; more of them are better given as a table."""
+"""Size of the write-ahead log at which a checkpoint is due."""
+ROWS_PER_INSERT = 64
+"""Rows that one statement writes as values; more are faster as a table."""
 _TABLES = """
 CREATE TABLE facts (content VARCHAR NOT NULL);
 CREATE TABLE versions (version BIGINT, nodes BIGINT, edges BIGINT, node_sum VARCHAR, edge_sum VARCHAR);
@@ -75,18 +74,18 @@ CREATE TABLE changes (
 
 @dataclass(frozen=True)
 class StoreLayout:
-    """What the tables of a store hold: its schema, and for each node type its names and the types of its attributes.
+    """What the tables of a store hold: the schema, and for each node type whether it has names, and its attributes.
 
-    Node type i is the table nodes_i (key, born, died, id, name, a0, a1, …) and relation j the table edges_j (source,
-    target, weight). Keys count the nodes of a type from 0 and are never used again; `born` and `died` are versions.
-    The edges are those of version `folded`; what came later stands in `changes`, with the weight after each change.
+    Node type i is the table nodes_i (key, born, died, id, name, a0, a1, …), and relation j the table edges_j (source,
+    target, weight). Keys number the nodes of a type from 0 and are never reused; `born` and `died` are versions. The
+    edge tables hold version `base_version`; later edges are rows of `changes`, with the weight after each change.
     """
 
     schema: Schema
     named: tuple[bool, ...]
     attributes: tuple[pa.Schema, ...]
     notes: tuple[str, ...] = ()
-    folded: int = 0
+    base_version: int = 0
 
     @classmethod
     def of(cls, hin: HIN) -> "StoreLayout":
@@ -107,65 +106,65 @@ class StoreLayout:
                 "named": self.named,
                 "attributes": [b64encode(schema.serialize().to_pybytes()).decode() for schema in self.attributes],
                 "notes": self.notes,
-                "folded": self.folded,
+                "folded": self.base_version,
             }
         )
 
     @classmethod
     def from_json(cls, text: str) -> "StoreLayout":
-        found = json.loads(text)
-        relations = tuple(Relation(*parts) for parts in found["relations"])
+        content = json.loads(text)
+        relations = tuple(Relation(*parts) for parts in content["relations"])
         return cls(
-            Schema(tuple(found["node_types"]), relations, found["abbreviations"]),
-            tuple(found["named"]),
-            tuple(pa.ipc.read_schema(pa.py_buffer(b64decode(schema))) for schema in found["attributes"]),
-            tuple(found["notes"]),
-            found["folded"],
+            Schema(tuple(content["node_types"]), relations, content["abbreviations"]),
+            tuple(content["named"]),
+            tuple(pa.ipc.read_schema(pa.py_buffer(b64decode(schema))) for schema in content["attributes"]),
+            tuple(content["notes"]),
+            content["folded"],
         )
 
 
 @dataclass(frozen=True)
 class VersionFacts:
-    """What is true of one version: how many nodes and edges there are, and sums over all of them."""
+    """The number of a version, its counts of nodes and edges, and checksums over both."""
 
     version: int
     nodes: int
     edges: int
-    node_sum: int
-    edge_sum: int
+    node_checksum: int
+    edge_checksum: int
 
 
 def run(connection: Any, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-    """Run a statement to its end and return all rows; a connection does one thing at a time."""
+    """Run a statement and return all rows."""
     try:
-        found: list[tuple[Any, ...]] = connection.execute(statement, list(values)).fetchall()
+        rows: list[tuple[Any, ...]] = connection.execute(statement, list(values)).fetchall()
     except RuntimeError as error:
-        if "interrupted" in str(error):  # which is how DuckDB tells of Ctrl-C
+        if "interrupted" in str(error):  # DuckDB's word for Ctrl-C
             raise KeyboardInterrupt from error
         raise
-    return found
+    return rows
 
 
 def run_on(connection: Any, given: pa.Table, statement: str) -> None:
-    """Run a statement that reads rows from `given`."""
+    """Run a statement that reads an Arrow table as `given`."""
     connection.register("given", given)
     run(connection, statement)
     connection.unregister("given")
 
 
 def create_tables(connection: Any, layout: StoreLayout) -> None:
-    """Make the tables that every store has."""
+    """Create the tables that every store has."""
     run(connection, _TABLES)
     run(connection, "INSERT INTO facts VALUES (?)", [layout.to_json()])
 
 
 def node_columns(count: int) -> list[str]:
-    """Return the names of the attribute columns in the database; the layout holds their own names."""
+    """Return the names of attribute columns in the database; the layout holds the users' names."""
     return [f"a{number}" for number in range(count)]
 
 
 def node_table(ids: pa.Array, names: pa.Array | None, attributes: pa.Table, first: int = 0) -> pa.Table:
-    """Return nodes of a type as their table in the database has them, with keys from `first` on."""
+    """Return nodes of a type as rows of their table, with keys from `first` on."""
     count = len(ids)
     columns = {
         "key": pa.array(np.arange(first, first + count)),
@@ -179,58 +178,60 @@ def node_table(ids: pa.Array, names: pa.Array | None, attributes: pa.Table, firs
 
 
 def read_layout(connection: Any) -> StoreLayout:
-    """Return what the tables hold."""
+    """Read the layout."""
     return StoreLayout.from_json(run(connection, "SELECT content FROM facts")[0][0])
 
 
 def write_layout(connection: Any, layout: StoreLayout) -> None:
-    """Write down that the tables hold something else now."""
+    """Replace the layout."""
     run(connection, "UPDATE facts SET content = ?", [layout.to_json()])
 
 
 def read_facts(connection: Any, version: int | None = None) -> VersionFacts:
-    """Return the facts of a version, or of the last one."""
+    """Return the facts of a version, by default the newest; raise for one that is not retained."""
     where, values = ("ORDER BY version DESC LIMIT 1", []) if version is None else ("WHERE version = ?", [version])
-    is_number = version is None or abs(version) < 2**63  # which the database can look for
-    found = run(connection, f"SELECT * FROM versions {where}", values) if is_number else []  # noqa: S608
-    if not found:
+    fits = version is None or abs(version) < 2**63  # in a BIGINT
+    rows = run(connection, f"SELECT * FROM versions {where}", values) if fits else []  # noqa: S608
+    if not rows:
         ((oldest, newest),) = run(connection, "SELECT min(version), max(version) FROM versions")
         raise SourceError(f"version {version} is not kept; the store has versions {oldest} to {newest}")
-    return VersionFacts(*(int(value) for value in found[0]))
+    return VersionFacts(*(int(value) for value in rows[0]))
 
 
 def write_facts(connection: Any, *versions: VersionFacts) -> None:
-    """Write down what is true of new versions."""
-    rows = [(facts.version, facts.nodes, facts.edges, str(facts.node_sum), str(facts.edge_sum)) for facts in versions]
+    """Insert the facts of new versions."""
+    rows = [
+        (facts.version, facts.nodes, facts.edges, str(facts.node_checksum), str(facts.edge_checksum))
+        for facts in versions
+    ]
     insert_rows(connection, "versions", rows)
 
 
 def insert_rows(connection: Any, table: str, rows: Sequence[tuple[object, ...]]) -> None:
-    """Add rows of numbers and texts to a table, some at a time: a statement costs more than a row does."""
-    for start in range(0, len(rows), _AT_ONCE):
-        some = rows[start : start + _AT_ONCE]
+    """Insert rows of numbers and texts in few statements: a statement costs more than a row."""
+    for start in range(0, len(rows), ROWS_PER_INSERT):
+        some = rows[start : start + ROWS_PER_INSERT]
         marks = ", ".join([f"({', '.join('?' * len(some[0]))})"] * len(some))
         run(connection, f"INSERT INTO {table} VALUES {marks}", [value for row in some for value in row])  # noqa: S608
 
 
 def insert_table(connection: Any, table: str, rows: pa.Table) -> None:
-    """Add the rows of an Arrow table to one of the same columns."""
-    connection.register("given", rows)
-    run(connection, f"INSERT INTO {table} BY NAME SELECT * FROM given")  # noqa: S608
-    connection.unregister("given")
+    """Insert an Arrow table into a table with the same columns."""
+    run_on(connection, rows, f"INSERT INTO {table} BY NAME SELECT * FROM given")  # noqa: S608
 
 
+# ---- Connections ---------------------------------------------------------------------------------
 def duckdb() -> Any:
     """Import DuckDB, which comes with the extra `store`."""
     try:
-        import duckdb as found
+        import duckdb as library
     except ImportError as error:
         raise MissingExtraError("duckdb", "neupath[store]") from error
-    return found
+    return library
 
 
 def connect(folder: Path, *, write: bool = False) -> Any:
-    """Open the database, waiting a little for a process that is writing to it."""
+    """Open the database, and wait up to `PATIENCE` seconds for another writer."""
     library, path = duckdb(), folder / DATABASE
     if not path.is_file():
         raise SourceError(f"the store {folder} has no {DATABASE}: it is damaged; import it again")
@@ -241,7 +242,7 @@ def connect(folder: Path, *, write: bool = False) -> Any:
         try:
             connection = library.connect(str(path), read_only=not write)
             run(connection, "SET enable_progress_bar = false")
-            if write:  # a checkpoint of its own would fail a commit that is on disk; see `checkpoint_if_due`
+            if write:  # DuckDB's own could fail after a commit is durable; see `checkpoint_if_due`
                 run(connection, "SET wal_autocheckpoint = '1TB'")
                 run(connection, "PRAGMA disable_checkpoint_on_shutdown")  # see `Store.close`
             return connection
@@ -254,19 +255,19 @@ def connect(folder: Path, *, write: bool = False) -> Any:
             time.sleep(0.02)
 
 
-def _user_of(told: str) -> str | None:
-    """Return who has a database open, where that is why another cannot open it."""
-    if "different configuration" in told:
+def _user_of(message: str) -> str | None:
+    """Return who has the database open, if that is what an error of DuckDB says."""
+    if "different configuration" in message:
         return "this process, or was to be while it reads; close it there, or use the store that is open"
-    return "another process; try again" if "set lock" in told else None  # not "block", of which one may be damaged
+    return "another process; try again" if "set lock" in message else None  # "lock" alone is part of "block"
 
 
 @contextmanager
 def reading(folder: Path) -> Iterator[Any]:
-    """Lend a connection for reading one consistent state."""
+    """Lend a connection that reads one version, whatever is written meanwhile."""
     connection = connect(folder)
     try:
-        with telling_reads(folder):
+        with raising_source_errors(folder):
             run(connection, "BEGIN TRANSACTION")
             yield connection
     finally:
@@ -274,8 +275,8 @@ def reading(folder: Path) -> Iterator[Any]:
 
 
 @contextmanager
-def telling_reads(folder: Path) -> Iterator[None]:
-    """Say in one sentence that a store could not be read."""
+def raising_source_errors(folder: Path) -> Iterator[None]:
+    """Raise errors of DuckDB as SourceError."""
     try:
         yield
     except duckdb().Error as error:
@@ -284,16 +285,16 @@ def telling_reads(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def transaction(connection: Any, folder: Path) -> Iterator[None]:
-    """Write all or nothing; what was committed is on disk."""
-    with telling_writes(folder):
+    """Write all or nothing; the commit is durable."""
+    with raising_write_errors(folder):
         run(connection, "BEGIN TRANSACTION")
         yield
         run(connection, "COMMIT")
 
 
 @contextmanager
-def telling_writes(folder: Path) -> Iterator[None]:
-    """Say in one sentence that a store could not be written to."""
+def raising_write_errors(folder: Path) -> Iterator[None]:
+    """Raise errors of DuckDB and the disk as WriteError."""
     try:
         yield
     except (duckdb().Error, OSError) as error:
@@ -302,8 +303,8 @@ def telling_writes(folder: Path) -> Iterator[None]:
 
 
 def checkpoint_if_due(connection: Any, folder: Path) -> None:
-    """Write what was committed from the log into the tables, where it has become much; it is on disk either way."""
+    """Move the write-ahead log into the tables when it is long; it is durable either way."""
     log = folder / f"{DATABASE}.wal"
     if log.exists() and log.stat().st_size > LOG_BYTES:
-        with telling_writes(folder):
+        with raising_write_errors(folder):
             run(connection, "CHECKPOINT")

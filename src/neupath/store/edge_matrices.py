@@ -1,4 +1,4 @@
-"""Matrices of edges by key, changed, grown and cut down to the nodes that are there."""
+"""Checksums over edges and nodes, and matrices of edges by key."""
 
 from hashlib import md5
 from typing import Any
@@ -15,15 +15,16 @@ from neupath.store.database import run
 Triplets = tuple[Rows, Rows, Floats]
 """Entries of a sparse matrix: rows, columns, values; or edges: sources, targets, weights."""
 
-# ---- Sums over all edges and nodes that tell whether one was lost; a change costs only itself, in any order
+# ---- Checksums -----------------------------------------------------------------------------------
+# A checksum is a sum of hashes (modulo 2⁶⁴ for edges): any order gives the same, and an update costs what it changes.
 _WORD = 1 << 64
 
 
-def edge_sum(relation: int, sources: Rows, targets: Rows, weights: Floats) -> int:
-    """Return the sum, modulo 2⁶⁴, of 64 scattered bits for each edge.
+def edge_checksum(relation: int, sources: Rows, targets: Rows, weights: Floats) -> int:
+    """Return the checksum of some edges of a relation.
 
     >>> one, two = np.array([1]), np.array([2])
-    >>> edge_sum(0, one, two, np.array([1.0])) == edge_sum(0, two, one, np.array([1.0]))
+    >>> edge_checksum(0, one, two, np.array([1.0])) == edge_checksum(0, two, one, np.array([1.0]))
     False
     """
     mixed = np.full(len(sources), relation, dtype=np.uint64)
@@ -34,28 +35,28 @@ def edge_sum(relation: int, sources: Rows, targets: Rows, weights: Floats) -> in
         return int(mixed.sum(dtype=np.uint64))
 
 
-def add(total: int, more: int, less: int = 0) -> int:
-    """Add to a sum of edges and take away from it."""
+def add_checksums(total: int, more: int, less: int = 0) -> int:
+    """Add to a checksum of edges, and subtract from it."""
     return (total + more - less) % _WORD
 
 
-def node_sum(connection: Any, node_type: int, where: str, values: list[Any]) -> int:
-    """Return the sum over some nodes of 64 bits of the MD5 of each one's type, key, id and name."""
+def node_checksum(connection: Any, node_type: int, where: str, values: list[Any]) -> int:
+    """Return the checksum of some nodes: 64 bits of the MD5 of type, key, id and name each."""
     row = f"concat_ws('\x1f', '{node_type}', key, id, name)"
     query = f"SELECT coalesce(sum(md5_number_lower({row})), 0)::VARCHAR FROM nodes_{node_type} WHERE {where}"  # noqa: S608
     return int(run(connection, query, values)[0][0])
 
 
-def one_node_sum(node_type: int, key: int, id_: Id, name: str | None) -> int:
-    """Return what one node adds to the sum that the database makes of all of them."""
+def checksum_of_node(node_type: int, key: int, id_: Id, name: str | None) -> int:
+    """Return what one node adds to `node_checksum`."""
     parts = (str(node_type), str(key), str(id_), *(() if name is None else (name,)))
     digest = md5("\x1f".join(parts).encode(), usedforsecurity=False).digest()
     return int.from_bytes(digest[8:], "little")
 
 
-# ---- Matrices of edges by key, changed, grown and cut down to the nodes that are there -----------
+# ---- Matrices of edges ---------------------------------------------------------------------------
 def to_matrix(indptr: NDArray[np.integer], indices: NDArray[np.integer], data: Floats, shape: tuple[int, int]) -> Csr:
-    """Return a matrix over arrays that are sorted already and may lie on disk, without a copy."""
+    """Return a matrix over sorted arrays, which may be memory-mapped, without a copy."""
     if len(indptr) != shape[0] + 1 or len(indices) != len(data) or int(indptr[-1]) != len(data):
         raise ValueError(f"arrays of {len(indptr)}, {len(indices)} and {len(data)} do not make a matrix of {shape}")
     matrix = csr_array((data, indices, indptr), shape=shape, copy=False)
@@ -64,13 +65,13 @@ def to_matrix(indptr: NDArray[np.integer], indices: NDArray[np.integer], data: F
 
 
 def from_edges(sources: Rows, targets: Rows, weights: Floats, shape: tuple[int, int], directed: bool) -> Csr:
-    """Return the matrix of edges that are listed once each; those of an undirected relation count both ways."""
-    rows, columns, values = both_ways(sources, targets, weights, directed)
+    """Return the matrix of edges, each listed once; those of an undirected relation go both ways."""
+    rows, columns, values = in_both_directions(sources, targets, weights, directed)
     return freeze(coo_array((values, (rows, columns)), shape=shape).tocsr())
 
 
-def both_ways(sources: Rows, targets: Rows, weights: Floats, directed: bool) -> Triplets:
-    """Return edges with those of the other direction, where the relation has none of its own."""
+def in_both_directions(sources: Rows, targets: Rows, weights: Floats, directed: bool) -> Triplets:
+    """Return edges, those of an undirected relation in both directions."""
     if directed:
         return sources, targets, weights
     other = sources != targets
@@ -78,8 +79,8 @@ def both_ways(sources: Rows, targets: Rows, weights: Floats, directed: bool) -> 
     return rows, columns, np.concatenate([weights, weights[other]])
 
 
-def once(matrix: Csr, directed: bool) -> Triplets:
-    """List the edges of a matrix in order, those of an undirected relation once: sources, targets, weights."""
+def edges_of(matrix: Csr, directed: bool) -> Triplets:
+    """List the edges of a matrix in order, those of an undirected relation once."""
     entries = matrix.tocoo()
     rows, columns, weights = entries.row.astype(np.int64), entries.col.astype(np.int64), entries.data
     if directed:
@@ -88,8 +89,8 @@ def once(matrix: Csr, directed: bool) -> Triplets:
     return rows[kept], columns[kept], weights[kept]
 
 
-def grown_matrix(matrix: Csr, shape: tuple[int, int]) -> Csr:
-    """Return the matrix with empty rows and columns at its end."""
+def enlarged(matrix: Csr, shape: tuple[int, int]) -> Csr:
+    """Return the matrix with empty rows and columns added at its end."""
     if matrix.shape == shape:
         return matrix
     indptr = np.concatenate([matrix.indptr, np.full(shape[0] - matrix.shape[0], matrix.indptr[-1])])
@@ -97,7 +98,7 @@ def grown_matrix(matrix: Csr, shape: tuple[int, int]) -> Csr:
 
 
 def overlaid(matrix: Csr, rows: Rows, columns: Rows, weights: Floats) -> Csr:
-    """Return the matrix with some entries replaced, each named once; weight 0 takes an entry away."""
+    """Return the matrix with some entries replaced, each listed once; weight 0 removes an entry."""
     if not len(rows):
         return matrix
     pattern = csr_array((np.ones(len(rows)), (rows, columns)), shape=matrix.shape)

@@ -1,7 +1,7 @@
-"""Snapshots: the edges of one version as memory-mapped arrays, and its nodes, beside the database.
+"""Snapshots: one version of a store as memory-mapped files beside the database.
 
-A snapshot is a cache: it can be deleted at any time and made again from the database. Its arrays are plain .npy files
-and its nodes Arrow files, neither of which can carry code.
+A snapshot is a cache: it can be deleted at any time and built again from the database. Its edges are .npy files and its
+nodes Arrow files, neither of which can carry code.
 """
 
 import json
@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import sha256
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -30,7 +30,7 @@ _PARTS = ("indptr", "indices", "data")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The edges of a version by key, a matrix a relation, and the rows of each table of nodes."""
+    """One version by key: a matrix per relation, and the table of each node type, with the nodes that died."""
 
     version: int
     matrices: tuple[Csr, ...]
@@ -38,7 +38,7 @@ class Snapshot:
 
 
 def write_snapshot(folder: Path, snapshot: Snapshot) -> Path:
-    """Write a snapshot whole, and remove the older ones, and what a process left that was killed while it did."""
+    """Write a snapshot, complete or not at all; remove older ones, and what killed processes left."""
     for left in folder.glob(f".{SNAPSHOT}*"):
         shutil.rmtree(left, ignore_errors=True)
     target = folder / f"{SNAPSHOT}{snapshot.version}"
@@ -53,7 +53,7 @@ def write_snapshot(folder: Path, snapshot: Snapshot) -> Path:
 
 
 def _remove(path: Path) -> None:
-    """Remove a snapshot under another name: whoever is killed meanwhile leaves none that lacks a part."""
+    """Rename a snapshot, then remove it: a process killed meanwhile leaves no incomplete one under its name."""
     hidden = path.with_name(f".{path.name}")
     shutil.rmtree(hidden, ignore_errors=True)
     path.rename(hidden)
@@ -72,13 +72,13 @@ def _fill(folder: Path, snapshot: Snapshot) -> None:
 
 @contextmanager
 def writing_nodes(folder: Path, number: int, schema: pa.Schema) -> Iterator[Any]:
-    """Lend what takes the nodes of a type, some at a time."""
+    """Lend a writer for the nodes of a type."""
     with pa.OSFile(str(_node_file(folder, number)), "wb") as sink, pa.ipc.new_file(sink, schema) as out:
         yield out
 
 
 def seal(folder: Path, shapes: Sequence[tuple[int, ...]], types: int) -> None:
-    """Write down what a snapshot holds, with checksums, and wait until all of it is on disk."""
+    """Write the manifest with checksums, and wait until all files are on disk."""
     files = sorted(folder.iterdir())
     sizes = [[int(size) for size in shape] for shape in shapes]
     manifest = {"shapes": sizes, "nodes": types, "files": {path.name: _digest(path) for path in files}}
@@ -88,9 +88,9 @@ def seal(folder: Path, shapes: Sequence[tuple[int, ...]], types: int) -> None:
 
 
 def write_matrix(folder: Path, number: int, shape: tuple[int, int], entries: int, batches: Iterable[Triplets]) -> None:
-    """Write the matrix of a relation from its entries in order, some at a time.
+    """Write the matrix of a relation from batches of its entries, in order.
 
-    The files are those of a matrix in memory: its indices have 32 bits where they fit.
+    The files equal those of a matrix in memory; indices have 32 bits where they fit.
     """
     kind = np.dtype(np.int32 if max(*shape, entries) < 2**31 else np.int64)
     with (
@@ -112,7 +112,7 @@ def write_matrix(folder: Path, number: int, shape: tuple[int, int], entries: int
 
 @contextmanager
 def _writing_array(folder: Path, number: int, part: str, kind: np.dtype[Any], length: int) -> Iterator[BinaryIO]:
-    """Lend a .npy file of known length, whose content follows."""
+    """Lend a .npy file whose header is written."""
     header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (length,)}
     with _edge_file(folder, number, part).open("wb") as out:
         np.lib.format.write_array_header_1_0(out, header)
@@ -129,16 +129,13 @@ def _node_file(folder: Path, number: int) -> Path:
 
 def _digest(path: Path) -> str:
     with path.open("rb") as stream:
-        digest = sha256()
-        while block := stream.read(1 << 22):
-            digest.update(block)
-    return digest.hexdigest()
+        return file_digest(stream, "sha256").hexdigest()
 
 
 def versions_of(folder: Path) -> Mapping[int, Path]:
     """Return the snapshots of a store by version, ascending."""
-    found = {int(p.name[len(SNAPSHOT) :]): p for p in folder.iterdir() if re.fullmatch(SNAPSHOT + r"\d+", p.name)}
-    return dict(sorted(found.items()))
+    paths = [path for path in folder.iterdir() if re.fullmatch(SNAPSHOT + r"\d+", path.name)]
+    return dict(sorted((int(path.name[len(SNAPSHOT) :]), path) for path in paths))
 
 
 def read_snapshot(path: Path) -> Snapshot:
@@ -163,6 +160,6 @@ def map_nodes(folder: Path, number: int) -> pa.Table:
 
 
 def damaged_files(path: Path) -> list[str]:
-    """Return the files of a snapshot whose checksum is not the one that was written down."""
+    """Return the files of a snapshot whose checksum differs from the manifest's."""
     manifest = json.loads((path / _MANIFEST).read_text(encoding="utf-8"))
     return [name for name, digest in manifest["files"].items() if _digest(path / name) != digest]

@@ -1,4 +1,9 @@
-"""Store: an open store, which reads versions of its graph and takes updates."""
+"""An open store: it reads versions of its graph, takes updates, and compacts itself.
+
+Crash recovery needs no code here. An update is one DuckDB transaction: after a crash, opening the database replays its
+write-ahead log, and an update is there whole or not at all. New stores and snapshots get their name when they are
+complete, and a snapshot can always be built again from the database.
+"""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -17,86 +22,81 @@ from neupath.errors import NeuPathError, SourceError, WriteError
 from neupath.graph.hin import HIN
 from neupath.graph.nodes import Rows
 from neupath.store import database
-from neupath.store.checks import Checked, check
+from neupath.store.checks import CheckReport, check
 from neupath.store.commit import write_updates
 from neupath.store.database import (
     DATABASE,
-    StoreLayout,
     VersionFacts,
     check_marker,
     checkpoint_if_due,
     connect,
     duckdb,
+    raising_source_errors,
+    raising_write_errors,
     read_facts,
     read_layout,
     reading,
     run,
     run_on,
-    telling_reads,
-    telling_writes,
     transaction,
     write_layout,
 )
-from neupath.store.edge_matrices import once
-from neupath.store.snapshots import Snapshot, write_snapshot
+from neupath.store.edge_matrices import edges_of
+from neupath.store.snapshots import write_snapshot
 from neupath.store.update import Update
 from neupath.store.versions import Change, Head, read_version, rebuild
 
-# ---- Claims --------------------------------------------------------------------------------------
-_holders: "WeakValueDictionary[Path, object]" = WeakValueDictionary()
-"""By folder: who writes to it; one that is forgotten without being closed writes no longer."""
-_changed = Condition()
+# ---- Writer lock ---------------------------------------------------------------------------------
+# DuckDB locks out other processes only; these lock out other `Store` objects of this process.
+_writers: "WeakValueDictionary[Path, Store]" = WeakValueDictionary()
+"""By folder: the store that may write; one that is garbage collected without being closed loses its lock."""
+_writers_changed = Condition()
 
 
-def claim(folder: Path, holder: object, patience: float) -> None:
-    """Let nobody else of this process write, waiting some seconds for one who does."""
-    place = folder.resolve()
-    with _changed:
-        if not _changed.wait_for(lambda: _holders.setdefault(place, holder) is holder, patience):
-            raise SourceError(f"the store {folder} is open for writing in this process already; use that, or close it")
+def _acquire_writer_lock(store: "Store", patience: float) -> None:
+    path = store.folder.resolve()
+    with _writers_changed:
+        if not _writers_changed.wait_for(lambda: _writers.setdefault(path, store) is store, patience):
+            raise SourceError(f"the store {store.folder} is open for writing in this process; use that, or close it")
 
 
-def give_up(holder: object) -> None:
-    """Let others of this process write to what a holder has claimed."""
-    with _changed:
-        for place in [place for place, found in _holders.items() if found is holder]:
-            del _holders[place]
-        _changed.notify_all()
+def _release_writer_lock(store: "Store") -> None:
+    with _writers_changed:
+        for path in [path for path, writer in _writers.items() if writer is store]:
+            del _writers[path]
+        _writers_changed.notify_all()
 
 
-# ---- Folding -------------------------------------------------------------------------------------
+# ---- Compaction ----------------------------------------------------------------------------------
 RETAINED = 1000
-"""Versions before the last one that can still be read."""
+"""Versions before the newest one that stay readable."""
 _SHARE = 0.2
-"""Changes for each edge from which a snapshot is written anew: replaying them takes as long as reading one."""
+"""Changes per edge at which compaction is due: replaying them takes as long as reading a snapshot."""
 
 
-def is_due(standing: Head) -> bool:
-    """Whether so much has changed since the edges were folded that opening the store gets slow."""
-    is_much = standing.changes > max(_SHARE * standing.facts.edges, RETAINED)
-    return is_much and standing.facts.version - standing.layout.folded > 2 * RETAINED  # so that many are folded at once
+def is_compaction_due(head: Head) -> bool:
+    """Whether so many changes came since the last compaction that opening the store gets slow."""
+    has_many_changes = head.changes > max(_SHARE * head.facts.edges, RETAINED)
+    return has_many_changes and head.facts.version - head.layout.base_version > 2 * RETAINED
 
 
-def fold(connection: Any, folder: Path, retained: int = RETAINED) -> None:
-    """Fold what is older than the retained versions, in one transaction, and write a snapshot of the last version."""
+def compact_database(connection: Any, folder: Path, retained: int = RETAINED) -> None:
+    """Merge all but the retained versions into the edge tables, in one transaction; then write a snapshot."""
     with transaction(connection, folder):
-        layout, last = read_layout(connection), read_facts(connection).version
-        until = max(layout.folded, last - retained)
-        if until > layout.folded:
-            _replace_edges(connection, layout, rebuild(connection, layout, until))
-            run(connection, "DELETE FROM changes WHERE version <= ?", [until])
-            run(connection, "DELETE FROM versions WHERE version < ?", [until])
-            write_layout(connection, replace(layout, folded=until))
-    with telling_writes(folder):  # whatever fails here, the store does with the snapshot it has, or without
+        layout, newest = read_layout(connection), read_facts(connection).version
+        base = max(layout.base_version, newest - retained)
+        if base > layout.base_version:
+            snapshot = rebuild(connection, layout, base)
+            for number, relation in enumerate(layout.schema.relations):
+                sources, targets, weights = edges_of(snapshot.matrices[number], relation.directed)
+                given = pa.table({"source": sources, "target": targets, "weight": weights})
+                run_on(connection, given, f"CREATE OR REPLACE TABLE edges_{number} AS SELECT * FROM given")  # noqa: S608
+            run(connection, "DELETE FROM changes WHERE version <= ?", [base])
+            run(connection, "DELETE FROM versions WHERE version < ?", [base])
+            write_layout(connection, replace(layout, base_version=base))
+    with raising_write_errors(folder):  # if this fails, the store is complete with its old snapshot or none
         run(connection, "CHECKPOINT")
-        write_snapshot(folder, rebuild(connection, read_layout(connection), last))
-
-
-def _replace_edges(connection: Any, layout: StoreLayout, state: Snapshot) -> None:
-    for number, relation in enumerate(layout.schema.relations):
-        sources, targets, weights = once(state.matrices[number], relation.directed)
-        given = pa.table({"source": sources, "target": targets, "weight": weights})
-        run_on(connection, given, f"CREATE OR REPLACE TABLE edges_{number} AS SELECT * FROM given")  # noqa: S608
+        write_snapshot(folder, rebuild(connection, read_layout(connection), newest))
 
 
 # ---- Store ---------------------------------------------------------------------------------------
@@ -104,7 +104,10 @@ _log = logging.getLogger("neupath.store")
 
 
 class Store:
-    """A graph on disk: one process writes to it at a time, and every version that is kept can be read.
+    """A graph on disk. One process writes at a time; every retained version can be read.
+
+    A version is the graph after one update; versions are numbered from 0. A snapshot is a copy of one version that
+    opens at once; it is a cache of the database. An update is durable when `update` returns.
 
     >>> from tempfile import TemporaryDirectory
     >>> from neupath import load
@@ -118,10 +121,12 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._writer: Any = None
+        """The connection that writes, while this store has the writer lock."""
         self._file: tuple[int, int] | None = None
-        self._standing: Head | None = None
+        """Device and inode of the database, once it was opened for writing."""
+        self._head: Head | None = None
         self._lock = RLock()
-        self._grouped: GroupCommit[Update, Change] = GroupCommit(self.update_many)
+        self._commit: GroupCommit[Update, Change] = GroupCommit(self.update_many)
 
     def __enter__(self) -> Self:
         return self
@@ -131,93 +136,91 @@ class Store:
 
     @property
     def version(self) -> int:
-        """The number of the last version."""
+        """The number of the newest version."""
         return self.facts().version
 
     def facts(self) -> VersionFacts:
-        """Return the last version, with how many nodes and edges it has."""
+        """Return the number of the newest version, and how many nodes and edges it has."""
         with self._reading() as connection:
             return read_facts(connection)
 
     def hin(self, as_of: int | None = None) -> HIN:
-        """Return the graph as it is, or as it was at a version."""
+        """Return the newest version of the graph, or the one numbered `as_of`."""
         with self._reading() as connection:
             return read_version(connection, self.folder, as_of)
 
     def keyed(self) -> tuple[VersionFacts, HIN, dict[str, Rows]]:
-        """Return the last version, its graph, and the keys of its nodes by type, in the order of their rows."""
+        """Return the newest version with the keys of its nodes by type, in the order of their rows."""
         with self._reading() as connection:
-            hin = read_version(connection, self.folder)
-            keys = {
-                node_type: np.array(run(connection, f"SELECT key FROM nodes_{n} WHERE died IS NULL ORDER BY key"))  # noqa: S608
-                for n, node_type in enumerate(hin.schema.node_types)
-            }
-            keys = {node_type: found.ravel().astype(np.int64) for node_type, found in keys.items()}
+            hin, keys = read_version(connection, self.folder), {}
+            for number, node_type in enumerate(hin.schema.node_types):
+                alive = run(connection, f"SELECT key FROM nodes_{number} WHERE died IS NULL ORDER BY key")  # noqa: S608
+                keys[node_type] = np.array(alive).ravel().astype(np.int64)
             return read_facts(connection), hin, keys
 
     @contextmanager
     def _reading(self) -> Iterator[Any]:
-        """Lend the connection that writes, where there is one, or else one for reading."""
-        with ExitStack() as held:
-            with self._lock:  # so that none is opened for writing at the same time, which a database does not allow
+        """Lend the connection that writes, or one for reading if there is none."""
+        with ExitStack() as stack:
+            with self._lock:  # DuckDB opens a database either for reading or for writing, not both at once
                 if self._writer is not None:
-                    held.enter_context(telling_reads(self.folder))
+                    stack.enter_context(raising_source_errors(self.folder))
                     yield self._writer
                     return
-                connection = held.enter_context(reading(self.folder))
+                connection = stack.enter_context(reading(self.folder))
             yield connection
 
     def hold(self) -> None:
-        """Let no other process write, from now until this store is closed."""
+        """Keep other processes from writing until this store is closed."""
         with self._lock:
             self._open_writer()
 
     def update(self, update: Update) -> Change:
-        """Write an update, all of it or nothing; when this returns, it is on disk.
+        """Write an update, all of it or nothing. It is durable when this returns.
 
-        Updates of threads that wait for each other go to disk together, each as a version of its own.
+        Updates of concurrent threads share one commit, each as its own version.
         """
-        return self._grouped(update)
+        return self._commit(update)
 
     def update_many(self, updates: Sequence[Update]) -> list[Change | BaseException]:
-        """Write updates at once, each all or nothing; return what each did, or why it was refused."""
+        """Write updates in one commit, each all or nothing; return the change or the error of each."""
         with self._lock:
             try:
                 writer = self._open_writer()
-                self._standing = self._standing or Head.read(writer, self.folder)
-                outcomes = write_updates(writer, self.folder, self._standing, updates)
+                self._head = self._head or Head.read(writer, self.folder)
+                outcomes = write_updates(writer, self.folder, self._head, updates)
             except BaseException:
-                self.close()  # what could not be written is not in memory either, once it is opened anew
+                self.close()  # drops the head, which may be ahead of the database
                 raise
-            self._tidy()
+            self._maintain()
             return outcomes
 
-    def _tidy(self) -> None:
-        """Fold where it is time; where that fails, the updates are on disk all the same, and the next tries again.
+    def _maintain(self) -> None:
+        """Compact or checkpoint if due. If that fails, the updates are durable all the same, and the next one retries.
 
-        Ctrl-C ends the folding alone: it must not be taken for an end of the updates, which would be given again.
+        Ctrl-C ends the compaction only. Raising it would look like a failed update, which the caller would repeat.
         """
         try:
-            if self._standing is not None and is_due(self._standing):
+            if self._head is not None and is_compaction_due(self._head):
                 self.compact()
             else:
                 checkpoint_if_due(self._writer, self.folder)
         except (NeuPathError, KeyboardInterrupt) as error:
-            self.close()  # a database that could not write takes nothing more until it is opened anew
+            self.close()  # DuckDB accepts nothing after a failed write until the database is opened again
             _log.warning("the store %s could not be compacted: %s", self.folder, str(error) or "interrupted")
 
     def compact(self, retained: int = RETAINED) -> None:
-        """Fold all but the retained versions into the tables, and write a snapshot of the last one."""
+        """Merge all but the newest `retained` versions into the tables, and write a snapshot of the newest one."""
         with self._lock:
             try:
-                fold(self._open_writer(), self.folder, retained)
-                self._standing = None  # the next one is over the new snapshot
+                compact_database(self._open_writer(), self.folder, retained)
+                self._head = None  # the next one reads the new snapshot
             except BaseException:
-                self.close()  # and leave no transaction open
+                self.close()  # leaves no transaction open
                 raise
 
-    def check(self) -> Checked:
-        """Read all of the store and compare it with what was written down."""
+    def check(self) -> CheckReport:
+        """Read all of the store and compare it with the counts and checksums written with each update."""
         self.close()
         return check(self.folder)
 
@@ -225,49 +228,61 @@ class Store:
         """Let other processes write; the next update opens the database again."""
         with self._lock:
             if self._writer is not None:
-                if self._is_where_it_was():  # or it would remove the log of another store that has its name now
-                    with suppress(duckdb().Error):  # the log is read when the database is opened next
+                if self._is_in_place():  # a checkpoint would remove the log of the store that has this name now
+                    with suppress(duckdb().Error):  # the log is replayed when the database is opened next
                         run(self._writer, "CHECKPOINT")
                 self._writer.close()
-                self._writer, self._standing = None, None
-                give_up(self)
+                self._writer, self._head = None, None
+                _release_writer_lock(self)
 
     def _open_writer(self) -> Any:
-        if self._writer is None:
-            claim(self.folder, self, database.PATIENCE)
-            try:
-                self._check_place()
-                self._writer = connect(self.folder, write=True)
-                self._file = _file_of(self.folder)
-            except BaseException:
-                give_up(self)
-                raise
-        else:
-            self._check_place()
+        if self._writer is not None:
+            self._check_in_place()
+            return self._writer
+        _acquire_writer_lock(self, database.PATIENCE)
+        try:
+            self._check_in_place()
+            self._writer = connect(self.folder, write=True)
+            self._file = _inode_of(self.folder)
+        except BaseException:
+            _release_writer_lock(self)
+            raise
         return self._writer
 
-    def _check_place(self) -> None:
-        """Refuse to write to another store than before, or to a file without a name, where it would be lost."""
-        if not self._is_where_it_was():
+    def _check_in_place(self) -> None:
+        """Raise if the folder now holds another store or none: the update would go to the wrong one, or be lost."""
+        if not self._is_in_place():
             raise WriteError(
                 f"the store {self.folder} was moved or replaced while it was open; nothing was changed; open it anew"
             )
 
-    def _is_where_it_was(self) -> bool:
-        return self._file is None or _file_of(self.folder) == self._file
+    def _is_in_place(self) -> bool:
+        return self._file is None or _inode_of(self.folder) == self._file
 
 
-def _file_of(folder: Path) -> tuple[int, int] | None:
-    """Return which file the database of a folder is, or nothing where it has none."""
+def _inode_of(folder: Path) -> tuple[int, int] | None:
     try:
-        found = (folder / DATABASE).stat()
+        stat = (folder / DATABASE).stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return stat.st_dev, stat.st_ino
 
 
 def open_store(path: str | Path) -> Store:
-    """Open a store that is there."""
+    """Open an existing store.
+
+    Parameters
+    ----------
+    path
+        The folder of the store; `write_store` or `neupath import` makes one.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from neupath import load
+    >>> from neupath.store import write_store
+    >>> with TemporaryDirectory() as parent:
+    ...     open_store(write_store(load("toy"), parent + "/store")).version
+    0
+    """
     folder = Path(path)
     check_marker(folder)
     return Store(folder)

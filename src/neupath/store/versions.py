@@ -1,4 +1,4 @@
-"""Standing: the newest version in memory, as a writer asks it, so that a batch costs what it changes and no more."""
+"""Versions of a store: reading one as a graph, and the newest one in memory for the writer."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,82 +21,77 @@ from neupath.store.database import (
     read_layout,
     run,
 )
-from neupath.store.edge_matrices import Triplets, both_ways, from_edges, grown_matrix, overlaid, restricted
+from neupath.store.edge_matrices import Triplets, enlarged, from_edges, in_both_directions, overlaid, restricted
 from neupath.store.snapshots import Snapshot, read_snapshot, versions_of
 
 
-# ---- Reading a version of a store as a HIN -------------------------------------------------------
+# ---- Reading a version ---------------------------------------------------------------------------
 def read_version(connection: Any, folder: Path, version: int | None = None) -> HIN:
-    """Return the graph as it was at a version, or as it is."""
+    """Return the graph at a version, by default the newest."""
     facts = read_facts(connection, version)
     layout = read_layout(connection)
     return to_hin(layout, read_state(connection, folder, layout, facts.version))
 
 
 def read_state(connection: Any, folder: Path, layout: StoreLayout, version: int) -> Snapshot:
-    """Return a version by keys: the last snapshot before it, where there is one, with the changes since.
+    """Return a version by keys: the last usable snapshot with the changes since, or all from the database.
 
-    One from before the edges were folded is of no use, since the changes after it are gone.
+    A snapshot older than the last compaction is of no use, since the changes after it are gone.
     """
-    kept = {at: path for at, path in versions_of(folder).items() if layout.folded <= at <= version}
-    base = read_snapshot(kept[max(kept)]) if kept else rebuild(connection, layout, layout.folded)
+    usable = {at: path for at, path in versions_of(folder).items() if layout.base_version <= at <= version}
+    base = read_snapshot(usable[max(usable)]) if usable else rebuild(connection, layout, layout.base_version)
     return advanced(connection, layout, base, version)
 
 
 def rebuild(connection: Any, layout: StoreLayout, version: int) -> Snapshot:
     """Return a version from the database alone."""
     types = range(len(layout.schema.node_types))
-    nodes = tuple(_as_of(read_nodes(connection, number), layout.folded) for number in types)
+    nodes = tuple(_as_of(_read_nodes(connection, number), layout.base_version) for number in types)
     sizes = dict(zip(layout.schema.node_types, map(len, nodes), strict=True))
     matrices = []
     for number, relation in enumerate(layout.schema.relations):
         shape = sizes[relation.source], sizes[relation.target]
-        matrices.append(from_edges(*read_edges(connection, number), shape, relation.directed))
-    return advanced(connection, layout, Snapshot(layout.folded, tuple(matrices), nodes), version)
+        edges = _fetch(connection, f"SELECT source, target, weight FROM edges_{number}", [])  # noqa: S608
+        matrices.append(from_edges(*edges, shape, relation.directed))
+    return advanced(connection, layout, Snapshot(layout.base_version, tuple(matrices), nodes), version)
 
 
 def advanced(connection: Any, layout: StoreLayout, base: Snapshot, version: int) -> Snapshot:
-    """Return a later version: the nodes of then, and the edges with the changes in between."""
+    """Return a later version: its nodes, and the edges with the changes in between."""
     ((last,),) = run(connection, "SELECT max(version) FROM versions")
     nodes = base.nodes if base.version == last else _later_nodes(connection, base)
     nodes = tuple(_as_of(table, version) for table in nodes)
     sizes = dict(zip(layout.schema.node_types, map(len, nodes), strict=True))
     matrices = []
     for number, relation in enumerate(layout.schema.relations):
-        matrix = grown_matrix(base.matrices[number], (sizes[relation.source], sizes[relation.target]))
-        changed = both_ways(*read_changes(connection, number, base.version, version), relation.directed)
+        matrix = enlarged(base.matrices[number], (sizes[relation.source], sizes[relation.target]))
+        changed = in_both_directions(*_read_changes(connection, number, base.version, version), relation.directed)
         matrices.append(overlaid(matrix, *changed))
     return Snapshot(version, tuple(matrices), nodes)
 
 
 def _later_nodes(connection: Any, base: Snapshot) -> tuple[pa.Table, ...]:
-    """Return the nodes of each type, from the database only where some came or went since."""
-    found = []
+    """Return the node tables, read from the database only where nodes were added or removed since."""
+    tables = []
     for number, table in enumerate(base.nodes):
         query = f"SELECT count(*) FROM nodes_{number} WHERE born > $1 OR died > $1"  # noqa: S608
         ((changed,),) = run(connection, query, [base.version])
-        found.append(read_nodes(connection, number) if changed else table)
-    return tuple(found)
+        tables.append(_read_nodes(connection, number) if changed else table)
+    return tuple(tables)
 
 
 def _as_of(table: pa.Table, version: int) -> pa.Table:
-    """Return the rows of a table of nodes that were there at a version, whether they had died or not."""
+    """Return the nodes born up to a version, also those that had died."""
     born = table["born"].to_numpy()
     return table if not len(born) or born[-1] <= version else table.slice(0, int(np.searchsorted(born, version + 1)))
 
 
-def read_nodes(connection: Any, number: int) -> pa.Table:
-    """Return the table of a node type, by key."""
+def _read_nodes(connection: Any, number: int) -> pa.Table:
     return connection.sql(f"SELECT * FROM nodes_{number} ORDER BY key").to_arrow_table()  # noqa: S608
 
 
-def read_edges(connection: Any, number: int) -> Triplets:
-    """Return the edges of a relation as they were folded: sources, targets, weights, by key."""
-    return _fetch(connection, f"SELECT source, target, weight FROM edges_{number}", [])  # noqa: S608
-
-
-def read_changes(connection: Any, number: int, after: int, until: int) -> Triplets:
-    """Return what became of each edge of a relation that changed between two versions."""
+def _read_changes(connection: Any, number: int, after: int, until: int) -> Triplets:
+    """Return the last weight of each edge of a relation that changed between two versions."""
     query = """
         SELECT source, target, arg_max("after", version) FROM changes
         WHERE relation = ? AND version > ? AND version <= ? GROUP BY source, target
@@ -111,7 +106,7 @@ def _fetch(connection: Any, query: str, values: list[Any]) -> Triplets:
 
 
 def to_hin(layout: StoreLayout, state: Snapshot) -> HIN:
-    """Return the graph of a version: keys of nodes that died are left out, and the others close ranks."""
+    """Return a version as a graph: rows number the nodes that are alive, in the order of their keys."""
     alive = [_alive(table, state.version) for table in state.nodes]
     masks = dict(zip(layout.schema.node_types, alive, strict=True))
     nodes = {
@@ -132,7 +127,7 @@ def _alive(table: pa.Table, version: int) -> Mask:
 
 
 def to_nodes(layout: StoreLayout, number: int, table: pa.Table, alive: Mask) -> Nodes:
-    """Return the marked nodes of a table, with the names and types that their columns had when they came."""
+    """Return the alive nodes of a table, with the attribute names and types of the layout."""
     kept = table if alive.all() else table.take(pa.array(np.flatnonzero(alive)))
     schema = layout.attributes[number]
     columns = [kept[name].cast(field.type) for name, field in zip(node_columns(len(schema)), schema, strict=True)]
@@ -146,7 +141,7 @@ def to_nodes(layout: StoreLayout, number: int, table: pa.Table, alive: Mask) -> 
     )
 
 
-# ---- The newest version in memory, and what changes it -------------------------------------------
+# ---- Changes and the head ------------------------------------------------------------------------
 Pair = tuple[int, int]
 """Keys of the two ends of an edge."""
 
@@ -161,14 +156,13 @@ class EdgeChange:
     after: Floats
 
     def weights_after(self) -> dict[Pair, float]:
-        """Return the new weights by pair."""
         pairs = zip(self.sources.tolist(), self.targets.tolist(), strict=True)
         return dict(zip(pairs, self.after.tolist(), strict=True))
 
 
 @dataclass(frozen=True)
 class Change:
-    """One version by keys: what the database writes, and what followers receive.
+    """One version by keys: what the database writes and the live graph follows. The second shape of an update.
 
     `edges`: by relation number, the changed edges. `new_nodes`, `removed_nodes`: by number of the node type, the new
     rows of its table, and the keys that leave it.
@@ -199,9 +193,9 @@ class Change:
 
 
 class Head:
-    """Keys by id and weights by edge, of the version that was read and of all that is written after it.
+    """The newest version in memory: keys by id and weights by edge, so that an update costs only what it changes.
 
-    Only the process that holds the store for writing may have one, since it does not see what others write.
+    Only the writer of a store may have one, since it does not see what others write.
     """
 
     def __init__(self, layout: StoreLayout, facts: VersionFacts, state: Snapshot, changes: int = 0) -> None:
@@ -227,34 +221,31 @@ class Head:
         return cls(StoreLayout.of(hin), VersionFacts(version, 0, 0, 0, 0), state)
 
     def columns(self, number: int) -> pa.Schema:
-        """Return the columns of the table of a node type."""
+        """Return the columns of a node type's table."""
         return self._state.nodes[number].schema
 
     def has_integer_ids(self, number: int) -> bool:
-        """Whether the ids of a node type are integers."""
         return bool(pa.types.is_int64(self.columns(number).field("id").type))
 
     def key(self, number: int, id_: Id) -> int | None:
-        """Return the key of the node of a type with an id, where it is there."""
-        if number not in self._keys:  # a type that no batch names is never hashed
+        """Return the key of a node by its id, or None."""
+        if number not in self._keys:  # a type that no update names is never hashed
             table = self._state.nodes[number]
-            there = table.filter(table["died"].is_null()) if table["died"].null_count < len(table) else table
-            self._keys[number] = dict(zip(there["id"].to_pylist(), there["key"].to_pylist(), strict=True))
+            alive = table.filter(table["died"].is_null()) if table["died"].null_count < len(table) else table
+            self._keys[number] = dict(zip(alive["id"].to_pylist(), alive["key"].to_pylist(), strict=True))
         return self._keys[number].get(id_)
 
     def node(self, number: int, key: int) -> tuple[Id, str | None]:
-        """Return the id and the name of a node."""
         if key in self._new[number]:
             return self._new[number][key]
         table = self._state.nodes[number]
         return table["id"][key].as_py(), table["name"][key].as_py()
 
     def next_key(self, number: int) -> int:
-        """Return the key of the next node of a type."""
         return self._sizes[number]
 
     def weight(self, number: int, pair: Pair) -> float:
-        """Return the weight of an edge of a relation, 0 where there is none."""
+        """Return the weight of an edge, 0 if there is none."""
         changed = self._weights[number].get(pair)
         if changed is not None:
             return changed
@@ -265,22 +256,22 @@ class Head:
         place = start + int(np.searchsorted(matrix.indices[start:end], target))
         return float(matrix.data[place]) if place < end and matrix.indices[place] == target else 0.0
 
-    def pairs_at(self, number: int, place: int, keys: Iterable[int]) -> set[Pair]:
-        """Return the pairs of a relation with one of some nodes at a place, 0 or 1, that are joined or once were."""
+    def pairs_at(self, number: int, end: int, keys: Iterable[int]) -> set[Pair]:
+        """Return the pairs of a relation with one of some nodes as source (end 0) or target (1), with removed ones."""
         matrix, wanted = self._state.matrices[number], set(keys)
-        if place == 0:
+        if end == 0:
             rows = [key for key in wanted if key < matrix.shape[0]]
-            found = {(row, int(c)) for row in rows for c in matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]}
+            pairs = {(row, int(c)) for row in rows for c in matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]}
         else:
             positions = np.flatnonzero(np.isin(matrix.indices, list(wanted)))
             rows = (np.searchsorted(matrix.indptr, positions, side="right") - 1).tolist()
-            found = set(zip(rows, matrix.indices[positions].tolist(), strict=True))
-        if not self.layout.schema.relations[number].directed:  # the matrix has it both ways, and all else once
-            found = {pair for pair in found if pair[0] <= pair[1]}
-        return found | {pair for pair in self._weights[number] if pair[place] in wanted}
+            pairs = set(zip(rows, matrix.indices[positions].tolist(), strict=True))
+        if not self.layout.schema.relations[number].directed:  # the matrix has both directions, all else one
+            pairs = {pair for pair in pairs if pair[0] <= pair[1]}
+        return pairs | {pair for pair in self._weights[number] if pair[end] in wanted}
 
     def advance(self, change: Change) -> None:
-        """Become the version that a change makes."""
+        """Advance to the version of a change."""
         for number, keys in change.removed_nodes.items():
             for key in keys:
                 self._keys[number].pop(self.node(number, key)[0], None)

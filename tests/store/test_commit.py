@@ -1,4 +1,4 @@
-"""Batches that are written together: each its own version, all or nothing, whatever the others are."""
+"""Updates that share a commit: each is its own version, all or nothing, whatever the others are."""
 
 import logging
 import signal
@@ -21,7 +21,7 @@ from neupath.graph.hin import digest
 from neupath.live import LiveStore
 from neupath.store import Change, Edge, Node, Store, Update, check, open_store, write_store
 from neupath.store import commit as updates
-from neupath.store import store as folding
+from neupath.store import store as store_module
 from neupath.store.database import duckdb
 
 SIZE = 6
@@ -239,15 +239,15 @@ def test_closing_a_store_that_was_replaced_leaves_the_log_of_the_other(store: St
     assert open_store(tmp_path / "before.store").version == 1
 
 
-def test_ctrl_c_while_folding_is_none_of_the_update(
+def test_ctrl_c_during_compaction_does_not_fail_the_update(
     store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("neupath.store.store.is_due", lambda _: True)
+    monkeypatch.setattr("neupath.store.store.is_compaction_due", lambda _: True)
     with monkeypatch.context() as patched:
-        patched.setattr("neupath.store.store.fold", interrupt)
+        patched.setattr("neupath.store.store.compact_database", interrupt)
         assert store.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1")])).version == 1
     assert "could not be compacted: interrupted" in caplog.text
     assert store.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1")])).version == 2
@@ -267,15 +267,15 @@ def test_whoever_is_broken_off_before_the_work_lets_others_work(monkeypatch: pyt
     assert grouped(2) == 2
 
 
-def test_a_store_that_cannot_be_folded_takes_updates(
+def test_a_store_that_cannot_be_compacted_takes_updates(
     store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(folding, "RETAINED", 0)
+    monkeypatch.setattr(store_module, "RETAINED", 0)
 
     def fail(*_: Any) -> None:
         raise WriteError("the disk is full")
 
-    monkeypatch.setattr("neupath.store.store.fold", fail)
+    monkeypatch.setattr("neupath.store.store.compact_database", fail)
     with caplog.at_level(logging.WARNING):
         change = store.update(
             Update([Edge("writes", "Mike", p) for p in npth.load("toy").nodes["paper"].ids.to_pylist()])
@@ -312,24 +312,28 @@ def test_an_error_that_nobody_thought_of_is_that_of_one_update(store: Store) -> 
 
 
 def test_a_store_is_read_while_it_is_written_in_one_process(store: Store) -> None:
-    edge = Update([Edge("writes", "Mike", "Jim-SIGMOD-1")])
+    edge, written = Update([Edge("writes", "Mike", "Jim-SIGMOD-1")]), [0]
     done = threading.Event()
 
-    def read() -> int:
-        found = 0
-        while not done.is_set():
-            found = max(found, store.facts().version)
-        return found
+    def read() -> list[tuple[int, int]]:
+        """Return what was written before each read, and the version it saw."""
+        reads = []
+        while not (done.is_set() and reads):
+            before = written[-1]
+            reads.append((before, store.facts().version))
+        return reads
 
     with ThreadPoolExecutor(2) as pool:
         readers = [pool.submit(read) for _ in range(2)]
         try:
             for _ in range(8):
-                store.update(edge)
+                written.append(store.update(edge).version)
                 store.close()
         finally:
             done.set()
-        assert max(reader.result() for reader in readers) <= 8
+        for reads in (reader.result() for reader in readers):
+            assert all(before <= seen <= 8 for before, seen in reads), "an acknowledged update was not seen"
+            assert [seen for _, seen in reads] == sorted(seen for _, seen in reads), "a read went back in time"
     assert store.version == 8
 
 
