@@ -40,16 +40,24 @@ class Pair:
 
 
 def test_no_read_beside_a_writer_is_torn() -> None:
-    pair = Pair()
-    writer = threading.Thread(target=lambda: [pair.write(float(number % 2)) for number in range(500)])
+    pair, done = Pair(), threading.Event()
+
+    def write() -> None:
+        while not done.is_set():
+            for weight in (1.0, 0.0):
+                pair.write(weight)
+
+    writer = threading.Thread(target=write)
     writer.start()
-    reads: list[bool] = []
-    versions: set[int] = set()
-    while writer.is_alive():
-        versions.add(pair.live.view().version)
-        reads.append(pair.is_torn())
-    assert len(versions) > 10, "the reader ran beside the writer"
-    assert not any(reads)
+    torn, versions = 0, set()
+    try:
+        while len(versions) < 100:
+            torn += pair.is_torn()
+            versions.add(pair.live.view().version)
+    finally:
+        done.set()
+        writer.join()
+    assert not torn
 
 
 @pytest.mark.parametrize("isolated", [True, False])
