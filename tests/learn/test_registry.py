@@ -7,16 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="the learn extra is not installed")
-pytest.importorskip("safetensors", reason="the learn extra is not installed")
+pytest.importorskip("torch", reason="the learn extra is not installed")
 
-import neupath as npth  # noqa: E402
-from neupath import HIN, NeuPathError  # noqa: E402
-from neupath.cli import main  # noqa: E402
-from neupath.learn.models.flat_graph import GraphTensors  # noqa: E402
-from neupath.learn.models.model import TRAINING_PARAMS, PairModel, PairNetwork  # noqa: E402
-from neupath.learn.registry import ARCHITECTURES, Architecture, learning_from, make_model, make_scorer  # noqa: E402
-from neupath.live import LiveGraph  # noqa: E402
+import torch
+
+import neupath as npth
+from neupath import HIN, NeuPathError
+from neupath.cli import main
+from neupath.learn.models.flat_graph import GraphTensors
+from neupath.learn.models.model import TRAINING_PARAMS, PairModel, PairNetwork
+from neupath.learn.registry import ARCHITECTURES, Architecture, learning_from, make_model, make_scorer
+from neupath.live import LiveGraph
 
 LABELS = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0), ("Mary", "Ann", 0.3)]
 

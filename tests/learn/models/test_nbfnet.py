@@ -2,15 +2,17 @@
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="the learn extra is not installed")
+pytest.importorskip("torch", reason="the learn extra is not installed")
 
-import neupath as npth  # noqa: E402
-from neupath import HIN  # noqa: E402
-from neupath.learn.evaluation import evaluate  # noqa: E402
-from neupath.learn.models import NBFNet  # noqa: E402
-from neupath.learn.models.flat_graph import GraphTensors  # noqa: E402
-from neupath.learn.models.nbfnet import BellmanFord  # noqa: E402
-from tests.learn.models.test_models import library, users  # noqa: E402
+import torch
+
+import neupath as npth
+from neupath import HIN
+from neupath.learn.evaluation import evaluate
+from neupath.learn.models import NBFNet
+from neupath.learn.models.flat_graph import GraphTensors
+from neupath.learn.models.nbfnet import BellmanFord
+from tests.learn.models.small_graphs import library, users
 
 
 def plain(network: BellmanFord, query: int) -> torch.Tensor:

@@ -5,11 +5,13 @@ import sys
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="the learn extra is not installed")
+pytest.importorskip("torch", reason="the learn extra is not installed")
 
-from neupath import HIN, NeuPathError  # noqa: E402
-from neupath.learn.registry import make_model  # noqa: E402
-from tests.learn.models.test_graph_tensors import dense_kinds  # noqa: E402
+import torch
+
+from neupath import HIN, NeuPathError
+from neupath.learn.registry import make_model
+from tests.learn.models.small_graphs import dense_kinds
 
 LABELS = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0)]
 

@@ -6,30 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-torch = pytest.importorskip("torch", reason="the learn extra is not installed")
+pytest.importorskip("torch", reason="the learn extra is not installed")
 
-from neupath import HIN, load  # noqa: E402
-from neupath.learn.models import GTN, NBFNet  # noqa: E402
-from neupath.learn.models import flat_graph as graph_tensors
-from neupath.learn.models.flat_graph import (  # noqa: E402
-    GraphTensors,
-    add_in_order,
-    edge_kinds,
-)
-from tests.graphs import hins  # noqa: E402
+import torch
 
-
-def dense_kinds(hin: HIN) -> list[np.ndarray]:
-    """Which nodes each kind of edge joins, (to, from), all nodes in one numbering."""
-    sizes = np.cumsum([0, *(hin.num_nodes(name) for name in hin.schema.node_types)])
-    first = dict(zip(hin.schema.node_types, sizes, strict=False))
-    found = []
-    for link in edge_kinds(hin.schema):
-        whole = np.zeros((sizes[-1], sizes[-1]))
-        for x, y in zip(*hin.matrix(link).nonzero(), strict=True):
-            whole[first[link.target] + y, first[link.source] + x] = 1.0
-        found.append(whole)
-    return found
+from neupath import HIN, load
+from neupath.learn.models import GTN, NBFNet, flat_graph
+from neupath.learn.models.flat_graph import GraphTensors, add_in_order
+from tests.graphs import hins
+from tests.learn.models.small_graphs import dense_kinds
 
 
 @settings(max_examples=40)
@@ -60,7 +45,7 @@ def test_adding_in_order_in_slices(toy: HIN, monkeypatch: pytest.MonkeyPatch) ->
     matrix = GraphTensors.of(toy, torch.device("cpu")).blocks[0][1]
     x = torch.randn(matrix.shape[1], 7)
     whole = add_in_order(matrix, x)
-    monkeypatch.setattr(graph_tensors, "_MAX_ENTRIES", 3 * len(matrix.col_indices()))
+    monkeypatch.setattr(flat_graph, "_MAX_ENTRIES", 3 * len(matrix.col_indices()))
     assert torch.equal(add_in_order(matrix, x), whole)
 
 

@@ -1,0 +1,243 @@
+"""What every model promises besides the contract of all scorers: NeuPath, CountPath and the baselines."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("torch", reason="the learn extra is not installed")
+
+import torch
+
+import neupath as npth
+from neupath import HIN, Edges, NeuPathError, Nodes, Relation
+from neupath.learn.models import GCN, GTN, HAN, CountPath, NBFNet, NeuPath
+from neupath.learn.registry import learning_from, make_model
+from tests.learn.models.small_graphs import library, users
+
+BASELINES = learning_from("labels", baseline=True)
+
+
+def small(name: str, **settings):
+    if name == "neupath":
+        return NeuPath(dim=16, layers=2, paths=2, epochs=settings.pop("epochs", 4), device="cpu", **settings)
+    return CountPath(layers=2, channels=2, epochs=settings.pop("epochs", 4), device="cpu", **settings)
+
+
+@pytest.fixture(params=["neupath", "countpath"])
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def model(name: str, hin: HIN, teacher: npth.PathSim):
+    return small(name).fit(hin, teacher=teacher, queries=users(40))
+
+
+def test_batch_equals_single_and_k_above_n(model) -> None:
+    queries = ["u5", "u0", "u79", "User 7"]
+    assert model.top_k(queries, 7) == [model.top_k(query, 7) for query in queries]
+    assert len(model.top_k("u0", 1000)) == 79
+    assert "u0" not in model.top_k("u0", 1000).ids
+    assert model.top_k("u0", 3, among=["u1", "u2"]).exact is False
+
+
+def test_ranks_by_score_with_ties_in_node_order(model) -> None:
+    scores = model.scores("u3")
+    expected = [row for row in np.lexsort((np.arange(80), -scores)) if row != 3]
+    assert model.top_k("u3", 80).ids == tuple(f"u{row}" for row in expected)
+
+
+def test_same_seed_same_scores(name: str, model, hin: HIN, teacher: npth.PathSim) -> None:
+    again = small(name).fit(library(), teacher=teacher, queries=users(40))
+    np.testing.assert_array_equal(again.scores("u2"), model.scores("u2"))
+    assert again.fingerprint() == model.fingerprint()
+    other = small(name, seed=1).fit(hin, teacher=teacher, queries=users(40))
+    assert not torch.equal(first_weight(other), first_weight(model)), "other seeds draw other weights"
+
+
+def first_weight(model) -> "torch.Tensor":
+    return next(model.network_.parameters())
+
+
+def test_save_load_same_scores(model, tmp_path: Path) -> None:
+    folder = model.save(tmp_path / "model")
+    again = npth.load_scorer(folder, library())
+    np.testing.assert_array_equal(again.scores("u2"), model.scores("u2"))
+
+
+def test_files_that_are_not_models(model, hin: HIN, toy: HIN, tmp_path: Path) -> None:
+    folder = model.save(tmp_path / "model")
+    with pytest.raises(
+        NeuPathError, match="does not have the schema the model was trained on .*missing: user, item, tag"
+    ):
+        npth.load_scorer(folder, toy)
+    weights = folder / "weights.safetensors"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(NeuPathError, match="weights.safetensors is not a .* model that can be read"):
+        npth.load_scorer(folder, hin)
+    weights.write_bytes(b"hello")
+    with pytest.raises(NeuPathError, match="is not a .* model that can be read"):
+        npth.load_scorer(folder, hin)
+    weights.unlink()
+    with pytest.raises(NeuPathError, match="is not a .* model that can be read"):
+        npth.load_scorer(folder, hin)
+    with pytest.raises(NeuPathError, match="no saved scorer in"):
+        npth.load_scorer(tmp_path, hin)
+
+
+def test_bind_scores_nodes_never_seen(model, toy: HIN) -> None:
+    tomorrow = library(seed=9, users=100)
+    bound = model.bind(tomorrow)
+    assert bound.scores("u99").shape == (100,)
+    assert model.scores("u3").shape == (80,), "the model itself stays where it was"
+    with pytest.raises(NeuPathError, match="does not have the schema"):
+        model.bind(toy)
+
+
+def test_training_on_pairs_from_people(name: str, hin: HIN, teacher: npth.PathSim) -> None:
+    rows = [(f"u{q}", f"u{t}", teacher.score(f"u{q}", f"u{t}")) for q in range(12) for t in range(20, 24)]
+    learned = small(name).fit(hin, rows)
+    assert learned.source_type == "user"
+    with pytest.raises(NeuPathError, match="give either labelled pairs or a teacher"):
+        small(name).fit(hin)
+    with pytest.raises(NeuPathError, match="a teacher needs the ids of the queries"):
+        small(name).fit(hin, teacher=teacher)
+
+
+def test_teachers_that_cannot_teach(name: str, hin: HIN) -> None:
+    with pytest.raises(
+        NeuPathError, match="user-item ranks item nodes for a user; a model learns from pairs of one type"
+    ):
+        small(name).fit(hin, teacher=npth.PCRW("user-item").fit(hin), queries=users(5))
+    with pytest.raises(NeuPathError, match="pathcount gives scores up to .*; a model learns scores between 0 and 1"):
+        small(name).fit(hin, teacher=npth.PathCount("user-item-tag-item-user").fit(hin), queries=users(20))
+    with pytest.raises(NeuPathError, match="there are no queries to draw labels for"):
+        small(name).fit(hin, teacher=npth.PathSim("user-item-user").fit(hin), queries=[])
+
+
+@pytest.mark.parametrize("name", ["neupath", "countpath"])
+def test_a_batch_larger_than_the_labels(name: str, hin: HIN) -> None:
+    labels = [("u1", "u2", 1.0), ("u1", "u3", 0.5), ("u2", "u4", 0.0)]
+    make = {"neupath": NeuPath, "countpath": CountPath}[name]
+    with pytest.raises(
+        NeuPathError, match="batch_size is 9 queries, and the labels to learn from are of 2; use at mos"
+    ):
+        make(batch_size=9).fit(hin, labels)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: NeuPath(dim=1), "dim is 1; it must be at least 2"),
+        (lambda: NeuPath(layers=0), "layers is 0"),
+        (lambda: NeuPath(pooling="median"), "pooling is 'median'; it can be tmax, max, mean, sum"),
+        (lambda: NeuPath(device="tpu9"), "device is 'tpu9'"),
+        (lambda: NeuPath(batch_size=0), "batch_size is 0; it must be at least 1"),
+        (lambda: CountPath(batch_size=0), "batch_size is 0; it must be at least 1"),
+        (lambda: NeuPath(device="meta"), "device is 'meta'; it can be 'cpu' or 'cuda'"),
+        (lambda: CountPath(seed=-1).fit(library(), [("u1", "u2", 0.5)]), "seed is -1"),
+        (lambda: CountPath(channels=0), "channels is 0"),
+        (
+            lambda: NeuPath(epochs=0).fit(library(), [("u1", "u2", 0.5)] * 3),
+            "epochs is 0; it must be more than 0, and finite",
+        ),
+    ],
+)
+def test_bad_settings(make, message: str) -> None:
+    with pytest.raises(NeuPathError, match=message):
+        make()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_cuda_without_cuda() -> None:
+    with pytest.raises(NeuPathError, match="device is 'cuda', but no CUDA device is available here; use 'cpu'"):
+        NeuPath(device="cuda")
+
+
+# ---- Baselines -----------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", BASELINES)
+def test_learns_its_labels(name: str, hin: HIN, teacher: npth.PathSim) -> None:
+    model = make_model(name, dim=32, epochs=25, learning_rate=1e-2, batch_size=10, device="cpu")
+    model.fit(hin, teacher=teacher, queries=users(30))
+    assert model.log_[-1].train_rmse < 0.6 * model.log_[0].train_rmse
+    assert model.validation_rmse_ == min(epoch.validation_rmse for epoch in model.log_)
+    assert model.source_type == "user"
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_knows_whether_it_fits_other_nodes(name: str, hin: HIN, toy: HIN, tmp_path: Path) -> None:
+    labels = [("u1", "u2", 1.0), ("u1", "u3", 0.5), ("u2", "u4", 0.0)]
+    model = make_model(name, dim=8, epochs=1, device="cpu").fit(hin, labels)
+    folder = model.save(tmp_path)
+    tomorrow = library(seed=9, users=100)
+    if model.inductive:
+        assert model.bind(tomorrow).scores("u99").shape == (100,)
+        np.testing.assert_array_equal(
+            npth.load_scorer(folder, tomorrow).scores("u3"), model.bind(tomorrow).scores("u3")
+        )
+    else:
+        told = f"a {name} model knows each node by features of its own, and this graph has other nodes"
+        with pytest.raises(NeuPathError, match=told):
+            model.bind(tomorrow)
+        with pytest.raises(NeuPathError, match=told):
+            npth.load_scorer(folder, tomorrow)
+        moved = model.bind(library(seed=9))  # the same nodes, other edges
+        assert name == "mlp" or not np.array_equal(moved.scores("u3"), model.scores("u3"))
+    with pytest.raises(NeuPathError, match="does not have the schema the model was trained on"):
+        model.bind(toy)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_types_without_edges_do_no_harm(name: str) -> None:
+    relation = Relation("user", "knows", "user", directed=False)
+    hin = HIN.build(
+        [
+            Nodes("user", pa.array(["a", "b", "c"])),
+            Nodes("tag", pa.array(["t"])),
+            Nodes("none", pa.array([], pa.string())),
+        ],
+        [Edges(relation, np.array([0]), np.array([1]))],
+    )
+    model = make_model(name, dim=8, epochs=2, device="cpu").fit(hin, [("a", "b", 1.0), ("a", "c", 0.0)])
+    assert np.isfinite(model.score_rows(np.arange(3))).all()
+
+
+def test_vectors_are_those_of_the_last_fit(hin: HIN) -> None:
+    model = GCN(dim=8, epochs=2, device="cpu").fit(hin, [("u1", "u2", 1.0)])
+    first = model.scores("u1")
+    again = model.fit(hin, [("u1", "u2", 0.0), ("u1", "u5", 1.0)]).scores("u1")
+    assert not np.array_equal(first, again)
+
+
+def test_a_file_of_other_weights(hin: HIN, tmp_path: Path) -> None:
+    labels = [("u1", "u2", 1.0), ("u1", "u3", 0.5)]
+    for dim in (8, 16):
+        GCN(dim=dim, epochs=1, device="cpu").fit(hin, labels).save(tmp_path / str(dim))
+    weights = "weights.safetensors"
+    (tmp_path / "8" / weights).write_bytes((tmp_path / "16" / weights).read_bytes())
+    with pytest.raises(NeuPathError, match="does not hold the weights that .*config.json describes"):
+        npth.load_scorer(tmp_path / "8", hin)
+    (tmp_path / "8" / "config.json").write_text('{"scorer": "gnc", "params": {}}')
+    with pytest.raises(
+        NeuPathError, match="a scorer named 'gnc', which is not one of pathsim, .*, neupath, countpath, mlp"
+    ):
+        npth.load_scorer(tmp_path / "8", hin)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: GCN(dim=0), "dim is 0; it must be at least 1"),
+        (lambda: GCN(layers=0), "layers is 0"),
+        (lambda: GTN(channels=0), "channels is 0"),
+        (lambda: HAN(neighbours=0), "neighbours is 0; it must be at least 1"),
+        (lambda: NBFNet(batch_size=0), "batch_size is 0"),
+        (lambda: GCN(batch_size=9).fit(library(), [("u1", "u2", 1.0)]), "batch_size is 9 queries"),
+    ],
+)
+def test_bad_settings_of_baselines(make, message: str) -> None:
+    with pytest.raises(NeuPathError, match=message):
+        make()

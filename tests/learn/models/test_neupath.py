@@ -1,0 +1,207 @@
+"""NeuPath: the encoder over classes against a plain pass over all nodes and edges, T-max pooling, attention paths."""
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("torch", reason="the learn extra is not installed")
+
+import torch
+
+import neupath as npth
+from neupath import HIN, NeuPathError
+from neupath.learn.evaluation import evaluate
+from neupath.learn.models import NeuPath
+from neupath.learn.models.class_table import ClassTable, Stage, build_batch
+from neupath.learn.models.flat_graph import FlatGraph
+from neupath.learn.models.neupath import Decoder, Encoder, find_tmax_torch
+from tests.graphs import hins
+from tests.learn.models.plain_neupath import network, score_all
+from tests.learn.models.small_graphs import users
+
+CAPS = {"max": 1, "mean": 0, "sum": 0}
+
+
+def by_classes(encoder: Encoder, decoder: Decoder, graph, query: int):
+    """Scores of every node, each class computed once."""
+    cap = CAPS.get(encoder.pooling, encoder.slots)
+    table = ClassTable(int(graph.types.max(initial=0)) + 1, len(encoder.layers), cap)
+    table.num_types = len(encoder.layers[0].project)
+    every = np.arange(len(graph.types))
+    classes = table.classes_of(graph, table.background(graph), query, table.reach(graph, every))
+    distinct, which = np.unique(classes, return_inverse=True)
+    batch = build_batch(table, distinct, encoder.slots)
+    return decoder(encoder(batch))[torch.from_numpy(which)]
+
+
+@settings(max_examples=25)
+@given(
+    hin=hins(),
+    pooling=st.sampled_from(["tmax", "tmax", "max", "mean", "sum"]),
+    layers=st.integers(1, 3),
+    slots=st.integers(1, 3),
+    seed=st.integers(0, 1000),
+)
+def test_scores_and_gradients_equal_the_plain_forward(
+    hin: HIN, pooling: str, layers: int, slots: int, seed: int
+) -> None:
+    slots = slots if pooling == "tmax" else 1
+    encoder, decoder, graph = network(hin, 6, layers, slots, pooling, seed)
+    if not len(graph.types):
+        return
+    query = seed % len(graph.types)
+    parameters = [*encoder.parameters(), *decoder.parameters()]
+    found, expected = by_classes(encoder, decoder, graph, query), score_all(encoder, decoder, graph, query)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    ours = torch.autograd.grad((found**2).sum(), parameters, allow_unused=True)
+    theirs = torch.autograd.grad((expected**2).sum(), parameters, allow_unused=True)
+    for mine, plain, parameter in zip(ours, theirs, parameters, strict=True):
+        found, expected = (torch.zeros_like(parameter) if g is None else g for g in (mine, plain))
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("layers", "slots"), [(2, 2), (4, 3)])
+def test_scores_equal_the_plain_forward_on_imdb(data: Path, layers: int, slots: int) -> None:
+    """On the movies around one movie: the plain pass over the whole graph would take minutes."""
+    hin = npth.load(data / "imdb")
+    keep = np.unique(hin.matrices[hin.metapath("MA").steps[0].links[0].relation][:400].indices)[:200]
+    actor = hin.nodes["actor"].ids.take(keep).to_pylist()
+    part = around(hin, actor)
+    encoder, decoder, graph = network(part, 8, layers, slots, "tmax", 0)
+    for query in (0, 17):
+        torch.testing.assert_close(
+            by_classes(encoder, decoder, graph, query), score_all(encoder, decoder, graph, query), rtol=1e-5, atol=1e-5
+        )
+
+
+def around(hin: HIN, actors: list[int]) -> HIN:
+    """The graph of the movies of some actors."""
+    relation = hin.metapath("AM").steps[0].links[0].relation
+    rows = np.flatnonzero(np.asarray(hin.matrices[relation][:, actors].sum(axis=1)).ravel())[:150]
+    nodes = [npth.Nodes(node_type, hin.nodes[node_type].ids) for node_type in ("movie", "actor", "director")]
+    edges = []
+    for name in ("movie_actor", "movie_director"):
+        kept = next(r for r in hin.schema.relations if r.name == name)
+        entries = hin.matrices[kept][rows].tocoo()
+        edges.append(npth.Edges(kept, rows[entries.row], entries.col.astype(np.int64)))
+    return shrink(nodes, edges)
+
+
+def shrink(nodes: list, edges: list) -> HIN:
+    """Leave out nodes without edges."""
+    kept = {}
+    for node in nodes:
+        ends = [e.sources for e in edges if e.relation.source == node.node_type]
+        ends += [e.targets for e in edges if e.relation.target == node.node_type]
+        kept[node.node_type] = np.unique(np.concatenate(ends))
+    small = [npth.Nodes(n.node_type, n.ids.take(kept[n.node_type])) for n in nodes]
+    moved = [
+        npth.Edges(
+            e.relation,
+            np.searchsorted(kept[e.relation.source], e.sources),
+            np.searchsorted(kept[e.relation.target], e.targets),
+        )
+        for e in edges
+    ]
+    return HIN.build(small, moved)
+
+
+# ---- T-max pooling -------------------------------------------------------------------------------
+def stage_of(hin, slots: int) -> Stage | None:
+    """The last stage of a forward pass over a whole graph."""
+    graph = FlatGraph.of(hin)
+    if not len(graph.types):
+        return None
+    table = ClassTable(len(hin.schema.node_types), 2, slots)
+    stage = build_batch(table, np.unique(table.background(graph)[-1]), slots).stages[-1]
+    return stage if len(stage.source) else None
+
+
+def values_for(stage: Stage, seed: int, dim: int = 5) -> list:
+    """Random values with many ties for sources, targets and kinds of edges."""
+    generator = torch.Generator().manual_seed(seed)
+    sizes = (int(part.max()) + 1 for part in (stage.source, stage.target, stage.kind))
+    return [torch.randint(0, 3, (size, dim), generator=generator).float() for size in sizes]
+
+
+@given(hin=hins(), slots=st.integers(1, 4), seed=st.integers(0, 1000))
+def test_winners_are_the_first_of_the_sorted_candidates(hin, slots: int, seed: int) -> None:
+    stage = stage_of(hin, slots)
+    if stage is None:
+        return
+    source, target, edge = values_for(stage, seed)
+    found = find_tmax_torch(source, target, edge, stage)
+    every = source[stage.source] + target[stage.target] + edge[stage.kind]
+    for k, (begin, end) in enumerate(zip(stage.indptr, stage.indptr[1:], strict=False)):
+        candidates = stage.candidates[begin:end]
+        best = every[candidates].sort(dim=0, descending=True).values[:slots]
+        here = found[k, : len(best)]
+        torch.testing.assert_close(every.gather(0, here), best)
+        assert (found[k, len(best) :] == len(stage.source)).all()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+@given(hin=hins(), slots=st.integers(1, 4), seed=st.integers(0, 1000))
+def test_the_cuda_kernel_agrees_to_the_last_index(hin, slots: int, seed: int) -> None:
+    pytest.importorskip("triton", reason="Triton is not installed")
+    from neupath.learn.models.tmax_cuda import find_tmax_cuda
+
+    stage = stage_of(hin, slots)
+    if stage is None:
+        return
+    values = [value.cuda() for value in values_for(stage, seed)]
+    names = ("source", "target", "kind", "candidates", "indptr", "filled")
+    there = replace(stage, **{name: getattr(stage, name).cuda() for name in names})
+    expected = find_tmax_torch(*(value.cpu() for value in values), stage)
+    torch.testing.assert_close(find_tmax_cuda(*values, there).cpu(), expected)
+
+
+# ---- Learning and attention ----------------------------------------------------------------------
+def test_learns(hin: HIN, teacher: npth.PathSim) -> None:
+    model = NeuPath(dim=64, layers=2, paths=2, epochs=40, learning_rate=2e-3, device="cpu")
+    model.fit(hin, teacher=teacher, queries=users(50))
+    found = evaluate(model, teacher, users(55, 79))
+    assert found.ndcg is not None
+    assert found.ndcg > 0.9
+    assert model.log_[-1].train_rmse < 0.3 * model.log_[0].train_rmse
+
+
+@pytest.mark.parametrize(
+    "ablation", [{"pooling": "mean"}, {"pooling": "sum"}, {"node_types": False}, {"edge_types": False}]
+)
+def test_ablations_train(hin: HIN, teacher: npth.PathSim, ablation) -> None:
+    model = NeuPath(dim=8, epochs=1, device="cpu", **ablation).fit(hin, teacher=teacher, queries=users(20))
+    assert np.isfinite(model.scores("u1")).all()
+
+
+def test_shows_the_paths_behind_a_score(hin: HIN, teacher: npth.PathSim) -> None:
+    model = NeuPath(dim=32, layers=2, paths=2, epochs=20, learning_rate=2e-3, device="cpu")
+    model.fit(hin, teacher=teacher, queries=users(50))
+    pairs = [(f"u{q}", str(teacher.top_k(f"u{q}", k=1)[0].id)) for q in range(55, 70) if len(teacher.top_k(f"u{q}"))]
+    for query, target in pairs:
+        paths = model.attention_paths(query, target, limit=10_000)
+        assert sum(path.weight for path in paths) == pytest.approx(1.0, abs=1e-3)
+        weights = [path.weight for path in paths]
+        assert weights == sorted(weights, reverse=True)
+        for path in paths:
+            assert path.nodes[-1].id == target
+            assert path.from_query == (path.nodes[0].id == query)
+            for link, (here, there) in zip(path.links, pairwise(path.nodes), strict=True):
+                assert joined(hin, here, there), f"{here} {link} {there} is no edge"
+    used = model.used_metapaths(pairs)
+    assert sum(share for _, share in used) == pytest.approx(1.0)
+    assert used[0][0] == "user -buys-> item <-buys- user"
+    with pytest.raises(NeuPathError, match="a model that pools by mean picks no paths"):
+        NeuPath(dim=8, epochs=1, pooling="mean", device="cpu").fit(
+            hin, teacher=teacher, queries=users(9)
+        ).attention_paths("u1", "u2")
+
+
+def joined(hin: HIN, here, there) -> bool:
+    rows = hin.find(here.node_type, here.id), hin.find(there.node_type, there.id)
+    return any(hin.matrix(link)[rows] > 0 for link in hin.schema.links(here.node_type, there.node_type))

@@ -1,0 +1,91 @@
+"""Training runs that stop and go on."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="the learn extra is not installed")
+
+
+import neupath as npth
+from neupath import HIN, NeuPathError
+from neupath.learn.models.training import CHECKPOINT, LOG
+from neupath.learn.registry import learning_from, make_model
+from tests.learn.models.small_graphs import users
+
+SETTINGS = {"neupath": {"dim": 16}, "countpath": {"channels": 2}}
+
+
+@pytest.mark.parametrize("name", ["neupath", "countpath"])
+def test_a_run_that_was_stopped_ends_the_same(name: str, hin: HIN, teacher: npth.PathSim, tmp_path: Path) -> None:
+    class StopError(Exception): ...
+
+    def stop(epoch, _total) -> None:
+        if epoch.epoch == 2:
+            raise StopError
+
+    labels = {"teacher": teacher, "queries": users(40)}
+    with pytest.raises(StopError):
+        make(name).fit(hin, **labels, folder=tmp_path, on_epoch=stop)
+    resumed = make(name).fit(hin, **labels, folder=tmp_path)
+    straight = make(name).fit(hin, **labels)
+    assert [e.epoch for e in resumed.log_] == [1, 2, 3, 4]
+    np.testing.assert_array_equal(resumed.scores("u1"), straight.scores("u1"))
+    assert len((tmp_path / LOG).read_text().splitlines()) == 4
+    with pytest.raises(
+        NeuPathError, match="is of a run with another graph, other labels or settings; remove it to start anew"
+    ):
+        make(name).fit(hin, teacher=teacher, queries=users(30), folder=tmp_path)
+    (tmp_path / CHECKPOINT).write_bytes(b"junk")
+    with pytest.raises(NeuPathError, match="is not a checkpoint that can be resumed"):
+        make(name).fit(hin, **labels, folder=tmp_path)
+
+
+def make(name: str):
+    return make_model(name, layers=2, epochs=4, device="cpu", **SETTINGS[name])
+
+
+@pytest.mark.parametrize("name", learning_from("labels", baseline=True))
+def test_a_stopped_run_of_a_baseline_ends_the_same(name: str, hin: HIN, teacher: npth.PathSim, tmp_path: Path) -> None:
+    class StopError(Exception): ...
+
+    def stop(epoch, _total) -> None:
+        if epoch.epoch == 2:
+            raise StopError
+
+    labels = {"teacher": teacher, "queries": users(20)}
+    make = lambda: make_model(name, dim=8, epochs=4, batch_size=5, device="cpu")  # noqa: E731
+    with pytest.raises(StopError):
+        make().fit(hin, **labels, folder=tmp_path, on_epoch=stop)
+    resumed = make().fit(hin, **labels, folder=tmp_path)
+    np.testing.assert_array_equal(resumed.scores("u1"), make().fit(hin, **labels).scores("u1"))
+
+
+def test_a_killed_command_goes_on_where_it_was(tmp_path: Path) -> None:
+    """Kill -9 during training, the same command again: the same weights as without the kill."""
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("query,target,score\nMike,Bob,1\nMike,Mary,0.8\nJim,Mike,0.0826\nMary,Ann,0.2857\nBob,Ann,0\n")
+    settings = ["--layers", "4", "--dim", "32", "--epochs", "30", "--device", "cpu"]
+    command = [sys.executable, "-m", "neupath.cli", "train", "toy", "--pairs", str(pairs), *settings]
+    subprocess.run([*command, "--out", whole], check=True, capture_output=True)
+    with subprocess.Popen([*command, "--out", killed], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        for _ in range(6000):
+            if (killed / CHECKPOINT).exists() or process.poll() is not None:
+                break
+            time.sleep(0.01)
+        assert (killed / CHECKPOINT).exists()
+        assert process.poll() is None
+        process.send_signal(signal.SIGKILL)
+    subprocess.run([*command, "--out", killed], check=True, capture_output=True)
+    assert (killed / "weights.safetensors").read_bytes() == (whole / "weights.safetensors").read_bytes()
+    logs = [
+        [json.loads(line)["validation_rmse"] for line in (f / LOG).read_text().splitlines()] for f in (whole, killed)
+    ]
+    assert logs[0] == logs[1]
