@@ -1,4 +1,4 @@
-"""The index against all scores: like rows, ties, weights, pruning, any number of threads."""
+"""The index against all scores: equal rows, ties, weights, pruning, any number of threads."""
 
 import subprocess
 import sys
@@ -9,49 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from neupath.engine import topk as ranking
+from neupath.engine import topk
 from neupath.engine.index import build_index
 from neupath.engine.products import Factors, Normalisation, make_factors, symmetric_factors
-from neupath.engine.topk import index_of, score_product
+from neupath.engine.topk import index_of
 from neupath.graph.hin import freeze
+from tests.engine.matrices import KINDS, expected, matrix
 from tests.graphs import hins_with_path
-
-KINDS = st.sampled_from(["ones", "counts", "tiny", "floats", "equal rows", "few rows", "one hub"])
-
-
-def matrix(kind: str, seed: int, rows: int = 300, columns: int = 12) -> csr_array:
-    """A matrix that is hard in one way."""
-    rng = np.random.default_rng(seed)
-    dense = (rng.random((rows, columns)) < 0.4).astype(float)
-    if kind == "counts":
-        dense *= rng.integers(1, 40, dense.shape)
-    elif kind == "tiny":
-        dense *= 10.0 ** rng.integers(-90, -60, dense.shape)
-    elif kind == "floats":
-        dense *= rng.random(dense.shape)
-    elif kind == "equal rows":
-        dense[:] = dense[0]
-    elif kind == "few rows":
-        dense = dense[rng.integers(0, 9, rows)]
-    elif kind == "one hub":
-        dense[:, 0], dense[rng.integers(0, rows, 5)] = 1.0, 0.0
-    return freeze(csr_array(dense))
-
-
-def expected(factors: Factors, normalisation: Normalisation, k: int) -> list[list[tuple[int, float]]]:
-    """Sort all scores of every query, the query itself left out."""
-    count = factors.left.shape[0]
-    scores = score_product(factors, normalisation, np.arange(count))
-    found = []
-    for query, row in enumerate(scores):
-        order = np.lexsort((np.arange(len(row)), -row))
-        found.append([(int(y), float(row[y])) for y in order if row[y] > 0 and y != query][:k])
-    return found
 
 
 def by_index(factors: Factors, normalisation: Normalisation, k: int, threads: int) -> list[list[tuple[int, float]]]:
     every = np.arange(factors.left.shape[0])
-    best = ranking._top_k_by_index(factors, ranking.index_of(factors), normalisation, every, every, k, threads)
+    best = topk._top_k_by_index(factors, topk.index_of(factors), normalisation, every, every, k, threads)
     return [
         list(zip(rows[:size].tolist(), scores[:size].tolist(), strict=True))
         for rows, scores, size in zip(best.rows, best.scores, best.sizes, strict=True)
@@ -88,20 +57,18 @@ def test_threads_and_blocks_make_no_difference() -> None:
     one = by_index(factors, Normalisation.DICE, 7, 1)
     assert one == by_index(factors, Normalisation.DICE, 7, 3)
     for query in (0, 17, 1999):
-        alone = ranking._top_k_by_index(
-            factors, ranking.index_of(factors), 1, np.array([query]), np.array([query]), 7, None
-        )
+        alone = topk._top_k_by_index(factors, topk.index_of(factors), 1, np.array([query]), np.array([query]), 7, None)
         assert list(zip(alone.rows[0].tolist(), alone.scores[0].tolist(), strict=True)) == one[query]
 
 
-def test_like_rows_are_one_label() -> None:
+def test_equal_rows_are_one_label() -> None:
     index = build_index(symmetric_factors(matrix("few rows", 0)))
     assert index.num_labels <= 9
     assert int(index.counts.sum()) == len(index.members[1])
     assert (np.diff(index.norms) >= 0).all()
 
 
-def test_rows_of_one_hash_that_differ_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_different_rows_of_one_hash_stay_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     from neupath.engine import index_kernels as kernels
 
     monkeypatch.setattr(kernels, "hash_rows", lambda indptr, *_: np.zeros(len(indptr) - 1, dtype=np.uint64))
@@ -112,13 +79,13 @@ def test_rows_of_one_hash_that_differ_are_told_apart(monkeypatch: pytest.MonkeyP
 def test_an_index_is_built_when_it_pays() -> None:
     heavy = symmetric_factors(matrix("ones", 0, rows=4000, columns=5))
     few = np.arange(3)
-    ranking.top_k_of_product(heavy, 1, few, few, 5)
+    topk.top_k_of_product(heavy, 1, few, few, 5)
     assert heavy.index is None, "three queries do not pay for it"
     every = np.arange(4000)
-    ranking.top_k_of_product(heavy, 1, every, every, 5)
+    topk.top_k_of_product(heavy, 1, every, every, 5)
     assert heavy.index is index_of(heavy)
     light = symmetric_factors(freeze(csr_array(np.eye(500))))
-    ranking.top_k_of_product(light, 1, np.arange(500), np.arange(500), 5)
+    topk.top_k_of_product(light, 1, np.arange(500), np.arange(500), 5)
     assert light.index is None, "what is light is done faster without"
 
 
@@ -126,7 +93,7 @@ def test_norms_at_the_end_of_a_floats_range_are_searched_without_bounds() -> Non
     rows = matrix("ones", 0, rows=3000, columns=5)
     tiny = symmetric_factors(freeze(csr_array(rows * 1e-160)))
     every = np.arange(3000)
-    ranking.top_k_of_product(tiny, Normalisation.COSINE, every, every, 3)
+    topk.top_k_of_product(tiny, Normalisation.COSINE, every, every, 3)
     assert tiny.index is None
 
 
@@ -135,7 +102,7 @@ def test_norms_at_the_end_of_a_floats_range_are_searched_without_bounds() -> Non
 def test_scipy_answers_to_the_same_bit(kind: str, seed: int, k: int, normalisation: Normalisation) -> None:
     factors = symmetric_factors(matrix(kind, seed, rows=60))
     every = np.arange(60)
-    best = ranking._top_k_by_scipy(factors, normalisation, every, every, k, None)
+    best = topk._top_k_by_scipy(factors, normalisation, every, every, k, None)
     found = [
         list(zip(rows[:size].tolist(), scores[:size].tolist(), strict=True))
         for rows, scores, size in zip(best.rows, best.scores, best.sizes, strict=True)

@@ -16,7 +16,7 @@ from pyarrow.dataset import dataset
 
 import neupath as npth
 from neupath import HIN, Edges, NeuPathError
-from neupath.engine import products as chains
+from neupath.engine import products
 from neupath.engine.join import Joined, JoinEngine, LocalEngine, ResultFile, join
 from tests.command_line import Run
 
@@ -128,8 +128,8 @@ def with_one_edge_less(hin: HIN) -> HIN:
 def test_rows_that_were_propagated_are_not_mixed_with_others(hin: HIN, tmp_path: Path, monkeypatch) -> None:
     path = "class-module-class-module-class"
     with monkeypatch.context() as patched:
-        patched.setattr(chains, "_SMALL", 0)
-        patched.setattr(chains, "free_memory", lambda: 10)
+        patched.setattr(products, "_SMALL", 0)
+        patched.setattr(products, "free_memory", lambda: 10)
         measures = {
             name: measure(path).fit(npth.load("stdlib")) for name, measure in (("a", npth.PCRW), ("b", npth.PathSim))
         }

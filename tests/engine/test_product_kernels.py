@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neupath.engine import topk as ranking
+from neupath.engine import topk
 from neupath.engine.products import Normalisation, symmetric_factors
-from tests.engine.test_index import KINDS, expected, matrix
+from tests.engine.matrices import KINDS, expected, matrix
 
 
 @settings(max_examples=60, deadline=None)
@@ -15,7 +15,7 @@ def test_the_best_targets_in_order(kind: str, seed: int, normalisation: Normalis
     factors = symmetric_factors(matrix(kind, seed))
     factors.work = 0.0  # so light that no index is made
     every = np.arange(factors.left.shape[0])
-    found = ranking.top_k_of_product(factors, normalisation, every, every, k, threads=1)
+    found = topk.top_k_of_product(factors, normalisation, every, every, k, threads=1)
     assert factors.index is None
     assert [
         list(zip(rows[:size].tolist(), scores[:size].tolist(), strict=True))
@@ -30,6 +30,6 @@ def test_only_candidates_count() -> None:
     factors = symmetric_factors(matrix("counts", 5))
     every = np.arange(300)
     allowed = every % 3 == 0
-    found = ranking.top_k_of_product(factors, Normalisation.DICE, every, every, 8, allowed)
+    found = topk.top_k_of_product(factors, Normalisation.DICE, every, every, 8, allowed)
     for row, wanted in zip(found.rows, expected(factors, Normalisation.DICE, 300), strict=True):
         assert row.tolist() == [y for y, _ in wanted if allowed[y]][:8]

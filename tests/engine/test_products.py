@@ -1,15 +1,21 @@
-"""Chains: products that are known, and those too large for memory, whose rows are propagated instead."""
+"""Products along a meta-path: chains, half-paths, cached products, and products too large for memory."""
+
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array, random_array
 
 import neupath as npth
 from neupath import HIN, Edges, NeuPathError, Nodes, Relation
-from neupath.engine import products as chains
+from neupath.engine import products
 from neupath.engine.join import join
 from neupath.engine.products import Chain, Factors
 from neupath.engine.scorer import Scorer
+from tests.graphs import hins_with_path
 
 MEASURES = [npth.PathSim, npth.JoinSim, npth.HeteSim, npth.PathCount, npth.PCRW, npth.DWPC]
 PATHS = ["class-method-class", "class-module-class-module-class", "class-module-class-method"]
@@ -18,9 +24,9 @@ PATHS = ["class-method-class", "class-module-class-module-class", "class-module-
 @pytest.fixture
 def no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine on which no product fits."""
-    monkeypatch.setattr(chains, "_SMALL", 0)
-    monkeypatch.setattr(chains, "free_memory", lambda: 10)
-    monkeypatch.setattr(chains, "_BLOCK", 100_000)  # so that there are several blocks
+    monkeypatch.setattr(products, "_SMALL", 0)
+    monkeypatch.setattr(products, "free_memory", lambda: 10)
+    monkeypatch.setattr(products, "_BLOCK", 100_000)  # so that there are several blocks
 
 
 def fitted(measure: type, path: str, hin: HIN) -> Scorer | None:
@@ -79,8 +85,8 @@ def test_a_prefix_is_multiplied_once(monkeypatch: pytest.MonkeyPatch) -> None:
     npth.PathSim("class-module-class-module-class").fit(hin)
     short, long = "class-module-class-module-class", "class-module-class-method-class-module-class"
     counted: list[int] = []
-    real = chains.multiplications
-    monkeypatch.setattr(chains, "multiplications", lambda a, b: counted.append(1) or real(a, b))
+    real = products.multiplications
+    monkeypatch.setattr(products, "multiplications", lambda a, b: counted.append(1) or real(a, b))
     npth.PathSim(long).fit(hin)
     assert len(counted) == 3, "the first two steps are cached; left are their product with the third, twice, and W·Wᵀ"
     assert npth.PathSim(short).fit(hin).factors_ is npth.JoinSim(short).fit(hin).factors_
@@ -138,3 +144,44 @@ def test_a_child_process_searches_on_threads_of_its_own() -> None:
         in_blocks(lambda block: done.append(block.start), 100, 2, 1e9)
         os._exit(0 if len(done) == 4 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+# ---- Multiplication ------------------------------------------------------------------------------
+@given(st.lists(st.integers(1, 6), min_size=2, max_size=6), st.integers(0, 2**32 - 1))
+def test_chain_product_equals_dense(shape: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    chain = [csr_array(random_array((rows, columns), density=0.5, rng=rng)) for rows, columns in pairwise(shape)]
+    dense = np.eye(shape[0])
+    for matrix in chain:
+        dense = dense @ matrix.toarray()
+    product = products.multiply_chain(chain)[0]
+    np.testing.assert_allclose(product.toarray(), dense, rtol=1e-12, atol=1e-15)
+    assert product.has_sorted_indices
+
+
+def test_chain_product_starts_where_work_is_least(monkeypatch) -> None:
+    """(1×50)·(50×1)·(1×50) costs 50 + 50 from the left and 2500 + 50 from the right."""
+    order: list[int] = []
+    counted = products.multiplications
+    monkeypatch.setattr(products, "multiplications", lambda a, b: order.append(counted(a, b)) or counted(a, b))
+    wide, tall = csr_array(np.ones((1, 50))), csr_array(np.ones((50, 1)))
+    products.multiply_chain([wide, tall, wide])
+    assert order == [50, 2500, 50]
+
+
+@given(hins_with_path(symmetric=True))
+def test_half_path_times_its_transpose_is_the_path(case) -> None:
+    hin, path = case
+    factors = products.symmetric_product(hin, path)
+    m = products.multiply_chain(products.adjacencies(hin, path))[0].toarray()
+    np.testing.assert_allclose((factors.left @ factors.right).toarray(), m, rtol=1e-12)
+    np.testing.assert_allclose(factors.left_norms, np.diag(m), rtol=1e-12)
+
+
+def test_edges_of_weight_zero_are_no_paths() -> None:
+    relation = npth.Relation("a", "r", "b")
+    nodes = [npth.Nodes("a", pa.array(["x", "y"])), npth.Nodes("b", pa.array(["m"]))]
+    edges = npth.Edges(relation, np.array([0, 1]), np.array([0, 0]), np.array([1.0, 0.0]))
+    hin = HIN.build(nodes, [edges])
+    assert npth.PathSim("a-b-a").fit(hin).factors_.left.nnz == 1
+    assert len(npth.PathSim("a-b-a").fit(hin).top_k("x")) == 0

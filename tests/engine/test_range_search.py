@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from neupath.engine.products import Factors, Normalisation, make_factors, symmetric_factors
 from neupath.engine.topk import HitLists, range_of_product, range_of_scores, score_product
-from tests.engine.test_index import KINDS, matrix
+from tests.engine.matrices import KINDS, matrix
 
 
 def as_lists(reached: HitLists) -> list[list[tuple[int, float]]]:
