@@ -2,14 +2,14 @@
 
     python benchmarks/engine.py [--data DATA] [--edges 1e5,1e6,1e7] [--out FOLDER] [--rounds 5]
 
-Peers take turns with the engine, round by round, and the median counts; one that takes more than --most-seconds has one
-round, as the JSON says. All start from the same half-path matrix W, its
-transpose and diagonal, made once and not timed; the engine's index is built before, too, and its time is told. A peer
+Peers take turns with the engine, round by round, and the median counts; a peer that takes more than --most-seconds has
+one round, as the JSON says. All start from the same half-path matrix W, its transpose and diagonal, computed once and
+not timed; the engine's index is built before, too, and its time is reported. A peer
 is its library's sparse product W[block]·Wᵀ in blocks of up to 256 rows, then one compiled step for all of them that
 normalises and takes the top 10; DuckDB and Polars do both in a query of their own; `dense` is numpy's product where W
 fits. All may use every core. Before timing, each peer must find the engine's ids and scores. `sparse_dot_topn` can only
 rank by the raw product, so its product is taken and ranked by the same compiled step. Peers that are not installed are
-left out, and told; `pip install 'neupath[bench]'` brings them all.
+left out, with a note; `pip install 'neupath[bench]'` brings them all.
 """
 
 import argparse
