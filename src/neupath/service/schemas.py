@@ -12,7 +12,7 @@ from pydantic.json_schema import SkipJsonSchema
 from neupath.errors import QueryError
 from neupath.learn.registry import learning_from
 from neupath.measures import Part
-from neupath.service.responses import RequestError
+from neupath.service.responses import RequestError, read_examples
 from neupath.store import Edge, Node, Update
 
 # ---- Schemas -------------------------------------------------------------------------------------
@@ -22,6 +22,11 @@ Id = Annotated[Word | StrictInt, Field(description="An id, or a name where only 
 EndId = Annotated[Word | StrictInt, Field(description="An id; names do not do here.")]
 Text = Annotated[str, Field(max_length=_MOST_LETTERS)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+def _with_example(name: str) -> ConfigDict:
+    """Show the body of an example in `examples.json` with a schema."""
+    return ConfigDict(json_schema_extra={"example": read_examples()[name]["body"]})
 
 
 class RequestModel(BaseModel):
@@ -96,7 +101,7 @@ class SearchMany(SearchRequest):
     among: list[Id] = Field(default_factory=list, description="Rank only these targets.")
     combination: list[CombinationPart] | None = Field(None, description="Measures to add up, instead of one meta-path.")
 
-    model_config = ConfigDict(json_schema_extra={"example": {"queries": ["Mike", "Mary"], "metapath": "APVPA", "k": 2}})
+    model_config = _with_example("searches")
 
 
 class ExplainOne(VersionedScorerRequest):
@@ -116,15 +121,7 @@ class ExplainCombination(RequestModel):
     limit: int = Field(10, ge=0, le=2**31)
     as_of: AsOf = None
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                "query": "Mike",
-                "target": "Mary",
-                "combination": [{"measure": "pathsim", "metapath": "APVPA", "weight": 1.0}],
-            }
-        }
-    )
+    model_config = _with_example("explain_parts")
 
 
 class LabelledPair(RequestModel):
@@ -147,18 +144,7 @@ class InferRequest(RequestModel):
     skip: list[tuple[Id, Id]] = Field([], description="Pairs not to suggest.")
     seed: Seed = 0
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                "pairs": [
-                    {"query": "Mike", "target": "Bob", "score": 1.0},
-                    {"query": "Mike", "target": "Mary", "score": 0.8},
-                    {"query": "Mary", "target": "Ann", "score": 0.2857142857},
-                ],
-                "max_length": 4,
-            }
-        }
-    )
+    model_config = _with_example("infer")
 
     def tuples(self) -> list[tuple[Any, ...]]:
         """Return the pairs as the library takes them: with their scores, or without where no pair has one."""
@@ -223,21 +209,7 @@ class NodeRequest(NodeId):
     attributes: dict[Text, str | int | float | bool | None] = field(default_factory=dict)
 
 
-@dataclass(
-    config=_UPDATE_CONFIG
-    | ConfigDict(
-        json_schema_extra={
-            "example": {
-                "add_nodes": [{"node_type": "paper", "id": "Mike-KDD-9"}],
-                "add_edges": [
-                    {"relation": "writes", "source": "Mike", "target": "Mike-KDD-9"},
-                    {"relation": "appears_at", "source": "Mike-KDD-9", "target": "KDD"},
-                ],
-            }
-        }
-    ),
-    frozen=True,
-)
+@dataclass(config=_UPDATE_CONFIG | _with_example("updates"), frozen=True)
 class UpdateRequest(Update):
     """An update, all or nothing: it removes edges, then nodes, and adds nodes, then edges."""
 
@@ -263,9 +235,7 @@ class JoinJobRequest(ScorerRequest):
     k: int | None = Field(None, ge=1, le=2**31)
     min_score: float = Field(0.0, ge=0)
 
-    model_config = ConfigDict(
-        json_schema_extra={"example": {"kind": "join", "graph": "toy", "metapath": "APVPA", "k": 3}}
-    )
+    model_config = _with_example("job")
 
 
 class TrainJobRequest(RequestModel):
