@@ -1,4 +1,4 @@
-"""Labels: pairs of nodes with a score, given by a user or drawn from an exact measure, to learn from."""
+"""Labels: scored pairs of nodes to learn from, read from a user or drawn from an exact measure."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -36,12 +36,11 @@ class Pairs:
         return len(self.queries)
 
     def of_queries(self, queries: Iterable[int]) -> "Pairs":
-        """Return the pairs whose query is one of those given."""
-        kept = np.flatnonzero(np.isin(self.queries, list(queries)))
-        return Pairs(self.node_type, self.queries[kept], self.targets[kept], self.scores[kept], self.scored)
+        """Return the pairs whose query is one of those pairs."""
+        chosen = np.flatnonzero(np.isin(self.queries, list(queries)))
+        return Pairs(self.node_type, self.queries[chosen], self.targets[chosen], self.scores[chosen], self.scored)
 
     def plus(self, query: int, target: int, score: float) -> "Pairs":
-        """Return the pairs with one more."""
         queries, targets = np.append(self.queries, query), np.append(self.targets, target)
         return Pairs(self.node_type, queries, targets, np.append(self.scores, score), self.scored)
 
@@ -60,24 +59,24 @@ def read_pairs(
     """
     if isinstance(source, Pairs):
         return source
-    given = _columns(source, examples)
-    if not given.queries:
+    pairs = _read_columns(source, examples)
+    if not pairs.queries:
         raise QueryError("there are no pairs to learn from; give at least one query, target and score")
-    for number, score in enumerate(given.scores):
+    for number, score in enumerate(pairs.scores):
         if not (0 <= score <= 1 if bounded else math.isfinite(score)):
             allowed = "lie between 0 and 1" if bounded else "are finite numbers"
-            raise QueryError(f"{given.told(number)} has the score {score}; scores {allowed}")
-    every = [*given.queries, *given.targets]
-    chosen = hin.schema.node_type(node_type) if node_type else hin.find_type(every, "the pairs")
+            raise QueryError(f"{pairs.describe(number)} has the score {score}; scores {allowed}")
+    ids = [*pairs.queries, *pairs.targets]
+    chosen = hin.schema.node_type(node_type) if node_type else hin.find_type(ids, "the pairs")
     nodes = hin.nodes[chosen]
-    queries, targets = nodes.find_many(given.queries), nodes.find_many(given.targets)
-    _refuse_contradictions(given, queries, targets)
-    return Pairs(chosen, queries, targets, np.array(given.scores, dtype=np.float64), given.scored)
+    queries, targets = nodes.find_many(pairs.queries), nodes.find_many(pairs.targets)
+    _refuse_contradictions(pairs, queries, targets)
+    return Pairs(chosen, queries, targets, np.array(pairs.scores, dtype=np.float64), pairs.scored)
 
 
 @dataclass(frozen=True)
-class _Given:
-    """Pairs as they were given: ids or names."""
+class _NamedPairs:
+    """Pairs of ids or names, before they are looked up."""
 
     queries: list[Id]
     targets: list[Id]
@@ -86,27 +85,26 @@ class _Given:
     file: Path | None
 
     def place(self, number: int) -> str:
-        """Say where a pair stands: its file and line, or its number."""
+        """Return the file and line of a pair, or its number."""
         return f"pair {number + 1}" if self.file is None else TableFile(self.file).place(number)
 
-    def told(self, number: int) -> str:
-        """Say which pair this is, for an error."""
+    def describe(self, number: int) -> str:
         where = self.place(number)
         return f"{where} ({self.queries[number]!r}, {self.targets[number]!r})"
 
 
-def _refuse_contradictions(given: _Given, queries: Rows, targets: Rows) -> None:
+def _refuse_contradictions(pairs: _NamedPairs, queries: Rows, targets: Rows) -> None:
     first: dict[tuple[int, int], int] = {}
     for number, pair in enumerate(zip(queries.tolist(), targets.tolist(), strict=True)):
         other = first.setdefault(pair, number)
-        if given.scores[other] != given.scores[number]:
+        if pairs.scores[other] != pairs.scores[number]:
             raise QueryError(
-                f"{given.told(other)} has the score {given.scores[other]:g}, and {given.told(number)} has "
-                f"{given.scores[number]:g}; keep one of the two"
+                f"{pairs.describe(other)} has the score {pairs.scores[other]:g}, and {pairs.describe(number)} has "
+                f"{pairs.scores[number]:g}; keep one of the two"
             )
 
 
-def _columns(source: Any, examples: bool) -> _Given:
+def _read_columns(source: Any, examples: bool) -> _NamedPairs:
     file = Path(source) if isinstance(source, str | Path) else None
     table = source if file is None else _read_file(file)
     if hasattr(table, "column_names") or hasattr(table, "columns"):
@@ -126,18 +124,18 @@ def _columns(source: Any, examples: bool) -> _Given:
                 f"pairs are {table!r}; give a CSV file, a table, or (query, target, score) tuples"
             ) from error
     scored = not (examples and rows and all(isinstance(row, tuple | list) and len(row) == 2 for row in rows))
-    given = _Given([], [], [], scored, file)
+    pairs = _NamedPairs([], [], [], scored, file)
     for number, row in enumerate(rows):
         try:
             query, target, score = row if scored else (*row, 1.0)
-            given.scores.append(float(score))
+            pairs.scores.append(float(score))
         except (TypeError, ValueError) as error:
             raise QueryError(
-                f"{given.place(number)} is {row!r}; it must be a query, a target and a score that is a number"
+                f"{pairs.place(number)} is {row!r}; it must be a query, a target and a score that is a number"
             ) from error
-        given.queries.append(query)
-        given.targets.append(target)
-    return given
+        pairs.queries.append(query)
+        pairs.targets.append(target)
+    return pairs
 
 
 def _as_list(column: Any) -> list[Any]:

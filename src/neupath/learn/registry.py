@@ -43,8 +43,8 @@ class Architecture:
     def import_class(self) -> "type[Model]":
         """Import the class."""
         module, _, name = self.target.partition(":")
-        found: type[Model] = getattr(import_module(module), name)
-        return found
+        model: type[Model] = getattr(import_module(module), name)
+        return model
 
 
 _MODELS = "neupath.learn.models"

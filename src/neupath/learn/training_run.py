@@ -1,4 +1,4 @@
-"""Comparison: what closed forms and learned models make of the same labels, by their error on held-out queries."""
+"""Training runs: train an architecture and save it; compare closed forms and models on held-out labels."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -28,7 +28,7 @@ CURVE = "curve.svg"
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """What came of a training run."""
+    """The result of a training run."""
 
     folder: str
     model: str
@@ -36,18 +36,17 @@ class TrainedModel:
     best_epoch: int
     train_rmse: float
     validation_rmse: float | None
-    """Nothing where there were too few queries to keep some for it."""
+    """None if there were too few queries to hold some out."""
     seconds: float
     metapaths: list[tuple[str, float]]
 
     def to_dict(self) -> dict[str, object]:
-        """Return what `train --json` prints."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class TrainedEmbedding:
-    """What came of learning from walks alone."""
+    """The result of learning from random walks."""
 
     folder: str
     model: str
@@ -55,27 +54,26 @@ class TrainedEmbedding:
     seconds: float
 
     def to_dict(self) -> dict[str, object]:
-        """Return what `train --json` prints."""
         return asdict(self)
 
 
 def embed(
-    hin: HIN, model: str, path: str | None, node_type: str | None, folder: Path, settings: dict[str, Any]
+    hin: HIN, architecture: str, metapath: str | None, node_type: str | None, folder: Path, settings: dict[str, Any]
 ) -> TrainedEmbedding:
-    """Learn vectors of nodes from walks, without labels, along a meta-path or from nodes of a type; and save them."""
-    source = ARCHITECTURES[model].learns_from
-    given = {"metapath": path, "node_type": node_type}
-    if [name for name, value in given.items() if value is not None] != [source]:
-        raise QueryError(f"{model} learns from walks, and needs ‹{source}› alone to know which")
+    """Learn vectors of nodes from random walks, along a meta-path or from the nodes of a type, and save them."""
+    source = ARCHITECTURES[architecture].learns_from
+    sources = {"metapath": metapath, "node_type": node_type}
+    if [name for name, value in sources.items() if value is not None] != [source]:
+        raise QueryError(f"{architecture} learns from walks, and needs ‹{source}› alone to know which")
     began = perf_counter()
-    scorer: Model = make_model(model, **{source: given[source]}, **settings).fit(hin)
-    return TrainedEmbedding(str(scorer.save(folder)), model, scorer.node_type_, perf_counter() - began)
+    scorer: Model = make_model(architecture, **{source: sources[source]}, **settings).fit(hin)
+    return TrainedEmbedding(str(scorer.save(folder)), architecture, scorer.node_type_, perf_counter() - began)
 
 
 def learn(
     hin: HIN,
-    model: str,
-    path: str | None,
+    architecture: str,
+    metapath: str | None,
     pairs: Any,
     folder: Path,
     *,
@@ -86,11 +84,11 @@ def learn(
     on_epoch: EpochCallback = ignore_epoch,
     processes: int = 1,
 ) -> TrainedModel:
-    """Train a model on labels from a measure, or on labelled pairs, and save it with its log and learning curve."""
-    scorer = make_model(model, seed=seed, **settings)
+    """Train a model on labels drawn from a measure, or on labelled pairs; save it with its log and learning curve."""
+    scorer = make_model(architecture, seed=seed, **settings)
     labels: dict[str, Any] = {"pairs": pairs}
-    if path is not None:
-        teacher = measure_named(measure, path).fit(hin)
+    if metapath is not None:
+        teacher = measure_named(measure, metapath).fit(hin)
         split = split_queries(hin, teacher.source_type, seed=seed)
         labels = {"teacher": teacher, "queries": split.train, "validation": split.validation, "protocol": protocol}
     scorer.fit(hin, **labels, folder=folder, on_epoch=on_epoch, processes=processes)
@@ -99,7 +97,7 @@ def learn(
     draw_curve([asdict(epoch) for epoch in scorer.log_], folder / CURVE)
     best = min(scorer.log_, key=lambda epoch: epoch.validation_rmse)
     return TrainedModel(
-        str(folder), model, len(scorer.log_), best.epoch, best.train_rmse, scorer.validation_rmse_,
+        str(folder), architecture, len(scorer.log_), best.epoch, best.train_rmse, scorer.validation_rmse_,
         sum(epoch.seconds for epoch in scorer.log_), scorer.metapaths() if isinstance(scorer, CountPath) else [],
     )  # fmt: skip
 
@@ -124,12 +122,12 @@ class Compared:
         return asdict(self)
 
 
-def compare_models(found: Inferred, max_length: int, seed: int = 0) -> Iterator[Compared]:
+def compare_models(inferred: Inferred, max_length: int, seed: int = 0) -> Iterator[Compared]:
     """Yield each kind of scorer with its error on held-out queries, all fitted to the same parts of the same labels.
 
     Where the labels make a ranking, the AUC says how good it is; otherwise RMSE and R² do.
     """
-    hin, pairs = found.hin, found.pairs
+    hin, pairs = inferred.hin, inferred.pairs
     if not pairs.scored:
         pairs = with_negatives(pairs, hin.num_nodes(pairs.node_type), seed)
     for name, fit in _makers(max_length, seed):
@@ -140,7 +138,7 @@ def compare_models(found: Inferred, max_length: int, seed: int = 0) -> Iterator[
             yield Compared(name, None, None, None, perf_counter() - began, str(error))
             continue
         seconds = perf_counter() - began
-        if found.kind == "ranking":
+        if inferred.kind == "ranking":
             yield Compared(name, None, None, auc(pairs.scores, predicted), seconds)
         else:
             rmse = float(np.sqrt(np.mean((predicted - pairs.scores) ** 2)))
@@ -148,23 +146,15 @@ def compare_models(found: Inferred, max_length: int, seed: int = 0) -> Iterator[
 
 
 def _makers(max_length: int, seed: int) -> list[tuple[str, Fit]]:
-    def inferred(hin: HIN, pairs: Pairs) -> Scorer:
-        return infer(hin, pairs, max_length=max_length, seed=seed).scorer
+    def fit_model(architecture: str, **settings: Any) -> Fit:
+        return lambda hin, pairs: make_model(architecture, seed=seed, **settings).fit(hin, pairs)
 
-    def path_ranker(hin: HIN, pairs: Pairs) -> Scorer:
-        return PathRanker(max_length, seed).fit(hin, pairs)
-
-    def countpath(hin: HIN, pairs: Pairs) -> Scorer:
-        from neupath.learn.models import CountPath
-
-        return CountPath(layers=max(1, max_length // 2), seed=seed).fit(hin, pairs)
-
-    def neupath(hin: HIN, pairs: Pairs) -> Scorer:
-        from neupath.learn.models import NeuPath
-
-        return NeuPath(dim=128, layers=min(4, max_length), paths=2, epochs=20, seed=seed).fit(hin, pairs)
-
-    return [("infer", inferred), ("pathranker", path_ranker), ("countpath", countpath), ("neupath", neupath)]
+    return [
+        ("infer", lambda hin, pairs: infer(hin, pairs, max_length=max_length, seed=seed).scorer),
+        ("pathranker", lambda hin, pairs: PathRanker(max_length, seed).fit(hin, pairs)),
+        ("countpath", fit_model("countpath", layers=max(1, max_length // 2))),
+        ("neupath", fit_model("neupath", dim=128, layers=min(4, max_length), paths=2, epochs=20)),
+    ]
 
 
 def _held_out(hin: HIN, pairs: Pairs, fit: Fit, seed: int) -> Floats:
