@@ -1,4 +1,4 @@
-"""Whether baselines lack steps or a higher learning rate: nDCG@20 on IMDB's MAM under `strict`, at another footing.
+"""Whether baselines lack steps or a higher learning rate: nDCG@20 on IMDB's MAM under `strict`, with other budgets.
 
     python benchmarks/baseline_budget.py --data DATA
 
@@ -15,7 +15,7 @@ from neupath.learn.reproduce.protocol import FULL, IMDB
 from neupath.learn.reproduce.runs import Run, execute
 
 MODELS = ("gcn", "gat", "rgcn", "hgt", "gtn")
-FOOTINGS: dict[str, tuple[tuple[str, object], ...]] = {
+BUDGETS: dict[str, tuple[tuple[str, object], ...]] = {
     "as in `reproduce`": (),
     "five times the steps, in batches of 8": (("batch_size", 8),),
     "ten times the learning rate": (("learning_rate", 1e-2),),
@@ -36,7 +36,7 @@ def main() -> None:
     data = Path(parser.parse_args().data)
     print("| | " + " | ".join(model.upper() for model in MODELS) + " |")
     print("|---|" + "---:|" * len(MODELS))
-    for name, settings in FOOTINGS.items():
+    for name, settings in BUDGETS.items():
         print(f"| {name} |", end="", flush=True)
         for model in MODELS:
             print(f" {measure(model, settings, data):.3f} |", end="", flush=True)

@@ -22,7 +22,7 @@ from torch import Tensor
 import neupath as npth
 from neupath import HIN
 from neupath.learn.evaluation import evaluate, split_queries
-from neupath.learn.models import neupath as winners
+from neupath.learn.models import neupath as neupath_module
 from neupath.learn.models.neupath import Encoder, EncoderLayer
 from neupath.learn.reproduce.protocol import load_graph
 
@@ -138,19 +138,19 @@ def train_time(hin: HIN) -> None:
     print(f"training IMDB MAM, 10 epochs on {model.device}: {time.perf_counter() - began:.1f} s, peak {peak:.0f} MiB")
 
 
-def winners_time(hin: HIN, path: str, layers: int, paths: int) -> None:
-    """Time epochs with the Triton kernel for the winning candidates and with torch alone, taking turns; CUDA only."""
+def pooling_time(hin: HIN, path: str, layers: int, paths: int) -> None:
+    """Time epochs with the Triton kernel for T-max pooling and with torch alone, taking turns; CUDA only."""
     teacher = npth.PathSim(path).fit(hin)
     split = split_queries(hin, teacher.source_type)
     times: dict[bool, list[float]] = {True: [], False: []}
-    has_triton = winners._has_triton
+    has_triton = neupath_module._has_triton
     for _ in range(3):
         for with_triton in (True, False):
-            winners._has_triton = lambda known=with_triton: known  # type: ignore[assignment]
+            neupath_module._has_triton = lambda known=with_triton: known  # type: ignore[assignment]
             model = npth.NeuPath(layers=layers, paths=paths, epochs=10, learning_rate=1e-3, device="cuda")
             model.fit(hin, teacher=teacher, queries=split.train, validation=split.validation)
             times[with_triton].append(sum(epoch.seconds for epoch in model.log_))
-    winners._has_triton = has_triton
+    neupath_module._has_triton = has_triton
     triton, torch_alone = (median(times[kind]) for kind in (True, False))
     print(f"10 epochs of {path} on CUDA: {triton:.1f} s with the Triton kernel, {torch_alone:.1f} s with torch alone")
 
@@ -164,8 +164,8 @@ def main() -> None:
     train_time(hin)
     if torch.cuda.is_available():
         train_time(hin)  # the first has CUDA's start in it
-        winners_time(hin, "MAM", 2, 2)
-        winners_time(hin, "MAMAM", 4, 3)
+        pooling_time(hin, "MAM", 2, 2)
+        pooling_time(hin, "MAMAM", 4, 3)
         return
     compare(hin, 2, 2)
     compare(hin, 4, 2)

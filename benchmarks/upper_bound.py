@@ -1,4 +1,4 @@
-"""What no NeuPath can see: how it would do if it knew the mean true score of every class of nodes.
+"""The upper bound of NeuPath: its metrics if it knew the mean true score of every class of nodes.
 
     python benchmarks/upper_bound.py --data DATA
 
@@ -34,7 +34,7 @@ def ties(data: Path) -> str:
     return f"exact APA scores with noise of 1e-6 on the zeros: nDCG as released {np.mean(found):.4f}"
 
 
-def ceiling(data: Path, graph: str, path: str, paths: int) -> str:
+def upper_bound(data: Path, graph: str, path: str, paths: int) -> str:
     """Return strict nDCG@20 and RMSE of the least-squares best scores that classes allow on one column."""
     hin = load_graph(graph, data)
     teacher = npth.PathSim(path).fit(hin)
@@ -65,7 +65,7 @@ def main() -> None:
     arguments = parser.parse_args()
     print("| graph | path | T | strict nDCG@20 | RMSE non-zero |\n|---|---|---|---|---|")
     for column in columns_in(Path(arguments.data)):
-        print(ceiling(Path(arguments.data), column.graph, column.metapath, column.paths), flush=True)
+        print(upper_bound(Path(arguments.data), column.graph, column.metapath, column.paths), flush=True)
     print(ties(Path(arguments.data)))
 
 
