@@ -1,4 +1,7 @@
-"""Columns that grow: new values go behind those that readers see, so that a new node costs what it brings."""
+"""Append-only arrays: new values go behind those that readers see, and nothing is copied for a new node.
+
+The arrays that the kernels read and write are the fourth shape of an update; see `neupath.store.update`.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -10,32 +13,32 @@ from numpy.typing import NDArray
 from neupath.errors import GraphError
 from neupath.graph.nodes import Nodes
 
-# ---- Arrays that grow ----------------------------------------------------------------------------
+# ---- Arrays of the kernels -----------------------------------------------------------------------
 NOWHERE = np.iinfo(np.int64).max
 
 
 class EdgeArrays(NamedTuple):
-    """Rows of edges that change in place: a base of which the weights change, and for each row the edges it lacks."""
+    """Rows of live edges: a base whose weights change in place, and for each row the edges added since."""
 
     indptr: NDArray[Any]
     indices: NDArray[Any]
     data: NDArray[Any]
-    spans: NDArray[Any]  # by row: where its further edges are, see `edge_kernels.span_of`, or -1
-    columns: NDArray[Any]  # by further edge: its column, ascending in its row, or NOWHERE where there is none yet
+    spans: NDArray[Any]  # by row: where its added edges are, see `edge_kernels.span_of`, or -1
+    columns: NDArray[Any]  # by added edge: its column, ascending within its row, or NOWHERE for unused room
     values: NDArray[Any]
 
 
 VERSION = np.int32
-"""Versions count from that of the base, and are kept short: a query takes as long as what it reads."""
+"""Versions count from the base's, in few bits: a query takes as long as the bytes it reads."""
 NEVER = np.iinfo(VERSION).max
 ENTRY = np.dtype([("place", np.int64), ("value", np.float64), ("born", VERSION), ("died", VERSION)])
-"""A value at a place of a line, the version it is there from, or NEVER if it is not written yet, and is gone from."""
+"""A value at a place of a line, with the version it is valid from (NEVER: unused room) and the one it ends at."""
 NORM = np.dtype([("value", np.float64), ("born", VERSION), ("previous", np.int32)])
-"""A norm, the version it holds from, and where the one before it is, or -1."""
+"""A norm, the version it is valid from, and the index of the norm before it, or -1."""
 
 
 class MvccArrays(NamedTuple):
-    """The rows of a matrix, or its columns: a base, and entries that replace some of it, each from a version on."""
+    """The rows or columns of a matrix: a base, and entries that replace some of it, each from a version on."""
 
     indptr: NDArray[Any]
     indices: NDArray[Any]
@@ -46,15 +49,15 @@ class MvccArrays(NamedTuple):
 
 
 class NormArrays(NamedTuple):
-    """‖row‖² of every row: at some version, and as it was changed since, which is never much."""
+    """‖row‖² of every row: at the base's version, and the few changes since."""
 
     base: NDArray[Any]
-    heads: NDArray[Any]  # by row: its last norm since, or -1
+    heads: NDArray[Any]  # by row: the index of its newest norm in `since`, or -1
     since: NDArray[Any]
 
 
 class ProductArrays(NamedTuple):
-    """A half-path matrix by row and by column, with the norms of its rows, over a base of some version."""
+    """A half-path matrix by row and by column, with the norms of its rows; `version` is the base's."""
 
     rows: MvccArrays
     columns: MvccArrays
@@ -63,9 +66,7 @@ class ProductArrays(NamedTuple):
 
 
 def grown(array: NDArray[Any], wanted: int, fill: Any = None) -> NDArray[Any]:
-    """Return an array of at least `wanted` entries that begins like this one and goes on with `fill`.
-
-    It is the same one where that is long enough.
+    """Return the array, extended by `fill` if it has fewer than `wanted` entries.
 
     >>> grown(np.array([1, 2]), 3, -1)
     array([ 1,  2, -1, -1])
@@ -79,13 +80,13 @@ def grown(array: NDArray[Any], wanted: int, fill: Any = None) -> NDArray[Any]:
     return longer
 
 
-# ---- Columns that grow ---------------------------------------------------------------------------
+# ---- Columns and tables of nodes -----------------------------------------------------------------
 _MOST_BYTES = np.iinfo(np.int32).max
-"""Bytes of text that one array can hold."""
+"""Bytes of text that one Arrow array can hold."""
 
 
 class AppendColumn:
-    """An Arrow array of integers or texts, and room for more behind it, which those that follow it share.
+    """An Arrow array of integers or texts with room behind it, which the columns appended to it share.
 
     >>> column = AppendColumn(pa.array(["Mike", None]))
     >>> column.append(pa.array(["Zoe"])).array.to_pylist()
@@ -96,11 +97,11 @@ class AppendColumn:
         self.array, self._room = array, room
 
     def append(self, more: pa.Array) -> "AppendColumn":
-        """Return the column with some values behind it; this one stays as it is."""
+        """Return the column with some values appended; this one stays as it is."""
         if not _can_grow(self.array, more):
             return AppendColumn(pa.concat_arrays([self.array, more]))
         room = self._room
-        if room is None or room.size != len(self.array):  # another has been put behind it since
+        if room is None or room.size != len(self.array):  # values were appended to it already
             room = _Room(self.array)
         room.append(more)
         return AppendColumn(room.array(), room)
@@ -113,9 +114,9 @@ def _can_grow(array: pa.Array, more: pa.Array) -> bool:
 
 
 class _Room:
-    """The buffers of an Arrow array, longer than it is: values, where each text ends, and a bit for each that is there.
+    """Buffers of an Arrow array with room behind it: values, ends of texts, and validity bits.
 
-    One writer adds to them, and never touches what is used already.
+    One writer appends, and never touches what is used.
     """
 
     def __init__(self, array: pa.Array) -> None:
@@ -128,7 +129,7 @@ class _Room:
         self.append(array)
 
     def append(self, more: pa.Array) -> None:
-        """Write values behind those that are used."""
+        """Append values."""
         values, ends = _texts_of(more) if self._is_text else (more.to_numpy(), self._ends[:0])
         start, size = self._used, self.size + len(more)
         if self._is_text and start + len(values) > _MOST_BYTES:
@@ -147,7 +148,7 @@ class _Room:
         return int(self._ends[self.size]) if self._is_text else self.size
 
     def array(self) -> pa.Array:
-        """Return what is used as an array, of which nothing is copied."""
+        """Return what is used as an array, without a copy."""
         valid = pa.py_buffer(self._valid[: self.size // 8 + 1]) if self._nulls else None
         ends = [pa.py_buffer(self._ends[: self.size + 1])] if self._is_text else []
         values = pa.py_buffer(self._values[: self._used])
@@ -155,7 +156,7 @@ class _Room:
 
 
 def _texts_of(array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
-    """Return the bytes of all texts, and where each ends in them."""
+    """Return the bytes of all texts, and where each ends."""
     if not len(array):
         return np.empty(0, dtype=np.uint8), np.empty(0, dtype=np.int32)
     _, offsets, content = array.buffers()
@@ -166,7 +167,7 @@ def _texts_of(array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
 
 @dataclass(frozen=True)
 class AppendTable:
-    """A table of any columns in parts, each longer than the next, so that few hold many rows and few are copied.
+    """A table in parts, each longer than the next, so that parts are few and rows are rarely copied.
 
     >>> table = AppendTable((pa.table({"year": [1999] * 100}),))
     >>> for year in range(2000, 2007):
@@ -178,7 +179,7 @@ class AppendTable:
     parts: tuple[pa.Table, ...]
 
     def append(self, more: pa.Table) -> "AppendTable":
-        """Return the table with some rows behind it; this one stays as it is."""
+        """Return the table with some rows appended; this one stays as it is."""
         kept = len(self.parts)
         size = len(more)
         while kept and len(self.parts[kept - 1]) <= size:
@@ -188,13 +189,13 @@ class AppendTable:
         return AppendTable((*self.parts[:kept], joined))
 
     def table(self) -> pa.Table:
-        """Return all rows, of which nothing is copied."""
+        """Return all rows, without a copy."""
         return pa.concat_tables(self.parts)
 
 
 @dataclass(frozen=True)
 class AppendNodes:
-    """The nodes of a type, to which others can be added without touching them."""
+    """The nodes of a type, to which others can be appended."""
 
     nodes: Nodes
     ids: AppendColumn
@@ -208,7 +209,7 @@ class AppendNodes:
         return cls(nodes, AppendColumn(nodes.ids), names, attributes)
 
     def append(self, more: Nodes) -> "AppendNodes":
-        """Return the nodes with others of the same type after them, whose ids are known to be new."""
+        """Return the nodes with others of the same type appended, whose ids are known to be new."""
         ids, names = self.ids.append(more.ids), None if self.names is None else self.names.append(more.names)
         attributes = None if self.attributes is None else self.attributes.append(more.attributes)
         nodes = Nodes(
@@ -222,7 +223,7 @@ class AppendNodes:
 
 
 def in_one_piece(nodes: Nodes) -> Nodes:
-    """Return the same nodes, with attributes that grew in parts put together."""
+    """Return the same nodes with their attributes in one part."""
     if all(column.num_chunks <= 1 for column in nodes.attributes.columns):
         return nodes
     return replace(nodes, attributes=nodes.attributes.combine_chunks(), distinct=True)

@@ -1,7 +1,7 @@
-"""Numba kernels of the live edges, which the writer alone reads: their rows, and their products.
+"""Numba kernels of the writer: rows of live edges, and products with them.
 
-Those that are called for every edge take the fields of `Rows` as a plain tuple, `fields`: to tell the type of a named
-one takes numba longer than the work.
+Kernels called for every edge take the fields of `EdgeArrays` as a plain tuple, `fields`: numba needs longer to
+recognise the type of a named tuple than to do the work.
 """
 
 import numpy as np
@@ -11,12 +11,12 @@ from neupath.live.append_arrays import NOWHERE, EdgeArrays
 
 _BITS = 6
 _LEAST = 1
-"""The logarithm of the least room that a row is given."""
+"""Logarithm of the smallest room of a row."""
 
 
 @compiled
 def rows_of(fields):
-    """Return rows by their fields."""
+    """Return `EdgeArrays` of their fields."""
     return EdgeArrays(fields[0], fields[1], fields[2], fields[3], fields[4], fields[5])
 
 
@@ -30,9 +30,9 @@ def base_of(indptr, row):
 
 @compiled
 def span_of(span):
-    """Return where a row has room beside the base: the first entry, and the one after the last.
+    """Return the room of a row beside the base: its first entry, and the one after its last.
 
-    A span is 64 times the first, and the logarithm of the room.
+    A span is 64 times the first entry plus the logarithm of the size.
     """
     if span < 0:
         return np.int64(0), np.int64(0)
@@ -51,14 +51,14 @@ def room_for(wanted, used):
 
 @compiled
 def more_of(spans, columns, row):
-    """Return where the further edges of a row are: the first, and the one after the last."""
+    """Return where the added edges of a row are: the first, and the one after the last."""
     first, last = span_of(spans[row])
     return first, first + np.searchsorted(columns[first:last], NOWHERE)
 
 
 @compiled
 def length_of(rows, row):
-    """Count the edges of a row, with those that were taken away."""
+    """Count the edges of a row, with removed ones."""
     first, last = base_of(rows.indptr, row)
     more, end = more_of(rows.spans, rows.columns, row)
     return last - first + end - more
@@ -66,7 +66,7 @@ def length_of(rows, row):
 
 @compiled
 def put_entry(fields, used, row, column, value):
-    """Set one entry of a row; return how much room is used then, or -1 where there is too little."""
+    """Set one entry of a row; return how much room is used then, or -1 if there is too little."""
     rows = rows_of(fields)
     first, last = base_of(rows.indptr, row)
     at = first + np.searchsorted(rows.indices[first:last], column)
@@ -108,7 +108,7 @@ def sum_rows(rows, which):
 
 @compiled
 def copy_row(rows, row):
-    """Return the columns, ascending, and values of a row of edges, without those that were taken away."""
+    """Return the columns, ascending, and values of a row of edges, without removed ones."""
     first, last = base_of(rows.indptr, row)
     more, end = more_of(rows.spans, rows.columns, row)
     columns, values = np.empty(length_of(rows, row), dtype=np.int64), np.empty(length_of(rows, row))
@@ -161,7 +161,7 @@ def take_sums(sums, touched, count):
 
 @compiled
 def reached(fields, row):
-    """Return the columns of a row of edges, ascending, with those of edges that were taken away."""
+    """Return the columns of a row of edges, ascending, with those of removed edges."""
     rows = rows_of(fields)
     first, last = base_of(rows.indptr, row)
     more, end = more_of(rows.spans, rows.columns, row)

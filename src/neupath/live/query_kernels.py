@@ -1,4 +1,4 @@
-"""Numba kernels of queries over the base and the entries beside it, as `neupath.kernels` answers them over matrices."""
+"""Numba kernels of queries at a version, as `engine.product_kernels` answers them over plain matrices."""
 
 import numpy as np
 
@@ -59,8 +59,8 @@ def _add_middles(middles, weights, right, version, sums, touched):
 def _accumulate(left, right, row, version, sums, touched):
     """Add up M[row,:] at a version in `sums`, listing in `touched` the columns met; return how many.
 
-    Every middle adds to a target at most once, in the order of the left row: a sum is what a base made anew would give,
-    to the last digit. Middles at which nothing changed are read as in `neupath.kernels`.
+    Every middle adds to a target at most once, in the order of the left row: a sum is what a rebuilt base would give,
+    to the last digit. Middles at which nothing changed are read as in `engine.product_kernels`.
     """
     if left.spans[row] < 0:
         first, last = base_of(left.indptr, row)
@@ -94,7 +94,7 @@ def _halves_of(halves):
 
 @compiled
 def top_k(halves, normalisation, version, queries, skipped, candidates, scratch, best_rows, best_scores):
-    """Write each query's best related targets at a version; return how many each has. See `neupath.kernels.top_k`.
+    """Write each query's best related targets at a version; return how many each has.
 
     `halves`: the fields of the rows of the left half and the columns of the right one, and of the norms of both.
     """

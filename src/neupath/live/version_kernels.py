@@ -1,4 +1,4 @@
-"""Numba kernels of norms: ‖row‖² at a version, and what it becomes where entries of the row change."""
+"""Numba kernels of MVCC matrices: lines and norms at a version, and setting their entries."""
 
 import numpy as np
 
@@ -7,18 +7,17 @@ from neupath.engine.products import LARGEST
 from neupath.live.append_arrays import NEVER, MvccArrays, NormArrays
 from neupath.live.edge_kernels import base_of, room_for, span_of
 
-# ---- Numba kernels of lines ----------------------------------------------------------------------
-# An entry that changes gets a successor; the old one stays for those who read an older version. It is born with one
-# version and dies with another, and a reader of version v sees the entries with born ≤ v < died, and those of the base
-# that nothing has replaced by v. The entries of a line lie together; where they run out of room, they are copied to a
-# larger one, and the writer lets readers find that when it is filled. Whatever else it writes bears a version that no
-# reader has yet.
+# ---- Lines ---------------------------------------------------------------------------------------
+# An entry that changes gets a successor; the old one stays for readers of older versions. A reader of version v sees
+# the entries with born ≤ v < died, and those of the base that nothing has replaced by v. The entries of a line lie
+# together. When their room is full, the writer copies them to a larger one, and shows that to readers when it is
+# complete. All else that it writes has a version that no reader has yet.
 NOW = NEVER - 1
 
 
 @compiled
 def lines_of(fields):
-    """Return lines by their fields; see `edge_kernels` on why these come as a plain tuple."""
+    """Return `MvccArrays` of their fields; `edge_kernels` says why these come as a plain tuple."""
     return MvccArrays(fields[0], fields[1], fields[2], fields[3], fields[4], fields[5])
 
 
@@ -164,7 +163,7 @@ def write(fields, used, line, places, values, old, version, start):
     return i, used, changed
 
 
-# ---- Numba kernels of norms ----------------------------------------------------------------------
+# ---- Norms ---------------------------------------------------------------------------------------
 # Where every entry of a row is a whole number and the norm is below 2⁵³, a float holds each sum of squares exactly, in
 # whatever order it is added up; then entries that change from w to w + δ add 2wδ + δ² to it, and the result is that of
 # adding up the row. Otherwise the row is added up.
@@ -174,7 +173,7 @@ EXACT = 2.0**53
 
 @compiled
 def norms_of(fields):
-    """Return norms by their fields; see `edge_kernels` on why these come as a plain tuple."""
+    """Return `NormArrays` of their fields."""
     return NormArrays(fields[0], fields[1], fields[2])
 
 
