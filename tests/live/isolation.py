@@ -11,7 +11,7 @@ from neupath import PathCount
 from neupath.graph.hin import Floats
 from neupath.graph.nodes import Id, Rows
 from neupath.live import LiveScorer, LiveStore
-from neupath.live.append_arrays import NEVER
+from neupath.live.live_kernels import NEVER
 from neupath.live.live_product import LiveProduct
 from neupath.store import Edge, Node, Update
 

@@ -9,10 +9,9 @@ from scipy.sparse import csr_array
 
 import neupath as npth
 from neupath.graph.hin import freeze
-from neupath.live import LiveGraph, edge_kernels
-from neupath.live.append_arrays import NEVER, ProductArrays
+from neupath.live import LiveGraph, live_kernels
+from neupath.live.live_kernels import NEVER, ProductArrays, line_at, norm_at
 from neupath.live.live_product import LiveProduct, MvccNorms
-from neupath.live.version_kernels import line_at, norm_at
 from tests.live.comparison import assert_equal, rebuilt, set_edges
 
 VALUES = st.sampled_from([0.0, 1.0, 3.0, 0.1, 0.7, 2.0**26, 2.0**26 + 1, 2.0**27 + 1])
@@ -106,13 +105,13 @@ def test_many_edges_at_hubs_give_what_a_rebuild_gives(whole: bool, monkeypatch: 
     rng = np.random.default_rng(0)
     live = LiveGraph(crowd(rng, whole=whole), share=float("inf"))
     chosen = []
-    decide = edge_kernels.is_whole_cheaper
+    decide = live_kernels.is_whole_cheaper
 
     def noted(*given: object) -> bool:
         chosen.append(bool(decide(*given)))
         return chosen[-1]
 
-    monkeypatch.setattr(edge_kernels, "is_whole_cheaper", noted)
+    monkeypatch.setattr(live_kernels, "is_whole_cheaper", noted)
     measures = [npth.PathCount(path) for path in ("APA", "APVPA")] + [npth.PathSim(path) for path in ("APA", "APVPA")]
     for measure in measures:
         live.attach(measure)

@@ -6,7 +6,7 @@ import pytest
 
 import neupath as npth
 from neupath.engine import product_kernels as kernels
-from neupath.live import query_kernels as live_kernels
+from neupath.live import live_kernels
 from neupath.service.graph_registry import (
     FittedScorer,
     GraphHandle,

@@ -5,9 +5,9 @@ Sums run in the order of the query's row, as in `product_kernels`, so scores are
 
 import numpy as np
 
-from neupath._runtime.hashing import mix64
 from neupath.engine.product_kernels import compiled, insert, normalised, ranks_below
 from neupath.engine.products import Normalisation
+from neupath.graph.hin import mix64
 
 # ---- Building the index --------------------------------------------------------------------------
 _mix64 = compiled(mix64)

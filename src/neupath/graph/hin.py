@@ -6,7 +6,7 @@ from functools import cached_property
 from hashlib import sha256
 from itertools import accumulate
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -356,3 +356,16 @@ def digest(hin: HIN) -> str:
         for part in (matrix.indptr, matrix.indices, matrix.data):
             found.update(np.ascontiguousarray(part).tobytes())
     return found.hexdigest()
+
+
+def mix64(value: Any) -> Any:
+    """Scatter the bits of a 64-bit number, or of an array of them; numba can compile it.
+
+    The finaliser of splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
+
+    >>> hex(mix64(np.array([1], dtype=np.uint64))[0])
+    '0x5692161d100b05e5'
+    """
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))

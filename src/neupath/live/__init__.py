@@ -1,8 +1,8 @@
 """The graph in memory that follows updates: scores are exact after every one, without a rebuild.
 
 `LiveGraph` holds the newest version, `LiveStore` the same over a store on disk. `attach` lets a measure or a model
-follow the updates. `view` returns a version that never changes, and `View.scorer` the scorer over it. `propagation`
-finds the entries of a half-path matrix that an edge changes, and `live_product` keeps them by version.
+follow the updates. `view` returns a version that never changes, and `View.scorer` the scorer over it. `live_product`
+finds the entries of a half-path matrix that an edge changes, and keeps them by version.
 
 May import measures, engine, store, graph, _runtime and errors.
 """

@@ -1,10 +1,7 @@
-"""Append-only arrays: new values go behind those that readers see, and nothing is copied for a new node.
-
-The arrays that the kernels read and write are the fourth shape of an update; see `neupath.store.update`.
-"""
+"""Append-only columns and tables of nodes: new values go behind those that readers see, and nothing is copied."""
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,75 +9,8 @@ from numpy.typing import NDArray
 
 from neupath.errors import GraphError
 from neupath.graph.nodes import Nodes
+from neupath.live.live_kernels import grown
 
-# ---- Arrays of the kernels -----------------------------------------------------------------------
-NOWHERE = np.iinfo(np.int64).max
-
-
-class EdgeArrays(NamedTuple):
-    """Rows of live edges: a base whose weights change in place, and for each row the edges added since."""
-
-    indptr: NDArray[Any]
-    indices: NDArray[Any]
-    data: NDArray[Any]
-    spans: NDArray[Any]  # by row: where its added edges are, see `edge_kernels.span_of`, or -1
-    columns: NDArray[Any]  # by added edge: its column, ascending within its row, or NOWHERE for unused room
-    values: NDArray[Any]
-
-
-VERSION = np.int32
-"""Versions count from the base's, in few bits: a query takes as long as the bytes it reads."""
-NEVER = np.iinfo(VERSION).max
-ENTRY = np.dtype([("place", np.int64), ("value", np.float64), ("born", VERSION), ("died", VERSION)])
-"""A value at a place of a line, with the version it is valid from (NEVER: unused room) and the one it ends at."""
-NORM = np.dtype([("value", np.float64), ("born", VERSION), ("previous", np.int32)])
-"""A norm, the version it is valid from, and the index of the norm before it, or -1."""
-
-
-class MvccArrays(NamedTuple):
-    """The rows or columns of a matrix: a base, and entries that replace some of it, each from a version on."""
-
-    indptr: NDArray[Any]
-    indices: NDArray[Any]
-    data: NDArray[Any]
-    replaced: NDArray[Any]  # by place in the base: the version that replaces it
-    spans: NDArray[Any]  # by line: where its entries are, see `edge_kernels.span_of`, or -1 where it never changed
-    entries: NDArray[Any]
-
-
-class NormArrays(NamedTuple):
-    """‖row‖² of every row: at the base's version, and the few changes since."""
-
-    base: NDArray[Any]
-    heads: NDArray[Any]  # by row: the index of its newest norm in `since`, or -1
-    since: NDArray[Any]
-
-
-class ProductArrays(NamedTuple):
-    """A half-path matrix by row and by column, with the norms of its rows; `version` is the base's."""
-
-    rows: MvccArrays
-    columns: MvccArrays
-    norms: NormArrays
-    version: int
-
-
-def grown(array: NDArray[Any], wanted: int, fill: Any = None) -> NDArray[Any]:
-    """Return the array, extended by `fill` if it has fewer than `wanted` entries.
-
-    >>> grown(np.array([1, 2]), 3, -1)
-    array([ 1,  2, -1, -1])
-    """
-    if wanted <= len(array):
-        return array
-    longer = np.empty(max(wanted, 2 * len(array)), dtype=array.dtype)
-    longer[: len(array)] = array
-    if fill is not None:
-        longer[len(array) :] = fill
-    return longer
-
-
-# ---- Columns and tables of nodes -----------------------------------------------------------------
 _MOST_BYTES = np.iinfo(np.int32).max
 """Bytes of text that one Arrow array can hold."""
 

@@ -24,9 +24,10 @@ from neupath.errors import GraphError, QueryError, WriteError
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import Schema
 from neupath.graph.nodes import Mask, Nodes, Rows
-from neupath.live.append_arrays import AppendColumn, AppendNodes, ProductArrays, in_one_piece
-from neupath.live.live_product import LiveProduct, live_factors
-from neupath.live.propagation import Adjacency, LiveMatrices, both_directions
+from neupath.live import live_kernels as kernels
+from neupath.live.append_arrays import AppendColumn, AppendNodes, in_one_piece
+from neupath.live.live_kernels import ProductArrays
+from neupath.live.live_product import Adjacency, LiveMatrices, LiveProduct, both_directions, live_factors
 from neupath.measures import PathSim
 from neupath.measures.path_measure import PathMeasure
 from neupath.store import Change, Head, Update, Validator, open_store
@@ -85,15 +86,11 @@ class LiveScorer(Scorer):
         return self.measure.params()
 
     def score_rows(self, queries: Rows) -> Floats:
-        from neupath.live import query_kernels as kernels
-
         scores = np.zeros((len(queries), len(self._targets)))
         kernels.score_rows(self._fields, int(self.measure.normalisation), self._since_base, queries, scores)
         return scores
 
     def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
-        from neupath.live import query_kernels as kernels
-
         count = len(self._targets)
         shape = len(queries), min(k, count)
         best = Ranking(np.empty(shape, dtype=np.int64), np.empty(shape), np.empty(len(queries), dtype=np.int64))

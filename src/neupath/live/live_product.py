@@ -1,24 +1,328 @@
 """Half-path matrices that follow edges under multi-version concurrency control (MVCC).
 
-One writer sets entries from a version on. The entries they replace stay, so that readers of older versions go on.
+An edge changes the newest adjacency; propagation finds the entries of each half-path matrix that it can change, and
+computes them again. One writer sets them from a version on; what they replace stays for readers of older versions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from threading import Lock
 
 import numpy as np
 
 from neupath.engine.products import Chain
 from neupath.engine.scorer import RowEdge
-from neupath.graph.hin import Csr, Floats, freeze
+from neupath.graph.hin import HIN, Csr, Floats, freeze
+from neupath.graph.metapath import Link, Relation
 from neupath.graph.nodes import Rows
-from neupath.live import version_kernels as kernels
-from neupath.live.append_arrays import ENTRY, NEVER, NORM, VERSION, MvccArrays, NormArrays, ProductArrays, grown
-from neupath.live.propagation import Adjacency, LiveStep, propagation_of
-from neupath.measures.path_measure import PathMeasure, reversed_legs
+from neupath.live import live_kernels as kernels
+from neupath.live.live_kernels import (
+    ENTRY,
+    NEVER,
+    NORM,
+    NOWHERE,
+    VERSION,
+    EdgeArrays,
+    MvccArrays,
+    NormArrays,
+    ProductArrays,
+    grown,
+)
+from neupath.measures.path_measure import Leg, PathMeasure, reversed_legs
+from neupath.store.snapshots import Triplets, enlarged, in_both_directions, overlaid
+
+# ---- Edges of the newest version -----------------------------------------------------------------
+_INITIAL_ROOM = 64
+"""Entries or added edges that there is room for at first."""
+
+
+class LiveEdges:
+    """The weights of one link by row: those of the base change in place, added edges stand beside it.
+
+    A removed edge stays with weight 0, so that the entries of products that it reached can still be found.
+    """
+
+    def __init__(self, base: Csr) -> None:
+        self.num_rows, self.num_columns = base.shape
+        self.mean_size = base.nnz / max(1, base.shape[0])
+        spans = np.full(self.num_rows, -1, dtype=np.int64)
+        self._used = 0
+        room = np.full(_INITIAL_ROOM, NOWHERE), np.zeros(_INITIAL_ROOM)
+        self._use(EdgeArrays(base.indptr, base.indices, base.data.copy(), spans, *room))
+
+    def _use(self, arrays: EdgeArrays) -> None:
+        self.arrays, self.fields = arrays, tuple(arrays)
+
+    def grow(self, num_rows: int, num_columns: int) -> None:
+        """Make room for new nodes, which have no edges."""
+        self.num_rows, self.num_columns = num_rows, num_columns
+        self._use(self.arrays._replace(spans=grown(self.arrays.spans, num_rows, -1)))
+
+    def put(self, row: int, column: int, weight: float) -> None:
+        """Set the weight of an edge; 0 removes it."""
+        used = kernels.put_entry(self.fields, self._used, row, column, weight)
+        while used < 0:
+            size = 2 * len(self.arrays.columns)
+            columns, values = grown(self.arrays.columns, size, NOWHERE), grown(self.arrays.values, size)
+            self._use(self.arrays._replace(columns=columns, values=values))
+            used = kernels.put_entry(self.fields, self._used, row, column, weight)
+        self._used = used
+
+
+# ---- Matrices of one version ---------------------------------------------------------------------
+class LiveMatrices(Mapping[Relation, Csr]):
+    """The matrices of a base, which views share, with the first `length` edges of a log that only grows.
+
+    A matrix is computed when it is first used.
+    """
+
+    def __init__(
+        self, base: Mapping[Relation, Csr], log: Sequence[RowEdge], length: int, sizes: Mapping[str, int]
+    ) -> None:
+        self.base, self._log, self._length, self._sizes = base, log, length, sizes
+        self._matrices: dict[Relation, Csr] = {}
+        self._lock = Lock()
+
+    def fresh(self) -> "LiveMatrices":
+        """Return the same without the matrices that are computed."""
+        return LiveMatrices(self.base, self._log, self._length, self._sizes)
+
+    def __getitem__(self, relation: Relation) -> Csr:
+        with self._lock:
+            if relation not in self._matrices:
+                self._matrices[relation] = self._compute(relation)
+            return self._matrices[relation]
+
+    def __iter__(self) -> Iterator[Relation]:
+        return iter(self.base)
+
+    def __len__(self) -> int:
+        return len(self.base)
+
+    def _compute(self, relation: Relation) -> Csr:
+        last = {
+            (row, column) if relation.directed else (min(row, column), max(row, column)): weight
+            for changed, row, column, weight in self._log[: self._length]
+            if changed == relation
+        }
+        shape = self._sizes[relation.source], self._sizes[relation.target]
+        rows, columns = np.array(list(last), dtype=np.int64).reshape(-1, 2).T
+        changed = in_both_directions(rows, columns, np.array(list(last.values()), dtype=np.float64), relation.directed)
+        return overlaid(enlarged(self.base[relation], shape), *changed)
+
+
+# ---- Adjacency and steps of the newest version ---------------------------------------------------
+class Adjacency:
+    """The live edges of a graph by link; those of a link are built from the base and the log when first used."""
+
+    def __init__(self, hin: HIN, version: int, log: Sequence[RowEdge]) -> None:
+        self._hin, self.version, self._log = hin, version, log
+        self._edges: dict[Link, LiveEdges] = {}
+        self.sizes = {node_type: len(nodes) for node_type, nodes in hin.nodes.items()}
+
+    def edges(self, link: Link) -> LiveEdges:
+        if link not in self._edges:
+            edges = LiveEdges(self._hin.matrix(link))
+            edges.grow(self.sizes[link.source], self.sizes[link.target])
+            _put(edges, link, both_directions(self._log))
+            self._edges[link] = edges
+        return self._edges[link]
+
+    def put(self, edges: Sequence[RowEdge]) -> None:
+        """Set the weights of edges that stand in both directions."""
+        for link, own in self._edges.items():
+            _put(own, link, edges)
+
+    def grow(self, sizes: Mapping[str, int]) -> None:
+        """Make room for new nodes."""
+        self.sizes = dict(sizes)
+        for link, edges in self._edges.items():
+            edges.grow(sizes[link.source], sizes[link.target])
+
+
+def _put(own: LiveEdges, link: Link, edges: Sequence[RowEdge]) -> None:
+    for relation, row, column, weight in edges:
+        if link.relation is relation or link.relation == relation:  # mostly the same object, which compares faster
+            own.put(*((column, row) if link.reverse else (row, column)), weight)
+
+
+def both_directions(edges: Sequence[RowEdge]) -> list[RowEdge]:
+    """Return edges, those of undirected relations in both directions."""
+    directions: list[RowEdge] = []
+    for edge in edges:
+        relation, row, column, weight = edge
+        directions.append(edge)
+        if not relation.directed and row != column:
+            directions.append((relation, column, row, weight))
+    return directions
+
+
+class LiveStep:
+    """A leg of a measure over live edges: its links added up, scaled by powers of row and column sums."""
+
+    def __init__(self, adjacency: Adjacency, leg: Leg) -> None:
+        self.step = step = leg.step
+        self._adjacency, self._leg = adjacency, leg
+        self._sums, self._touched = np.zeros(0), np.zeros(0, dtype=np.int64)
+        self._scales = {True: np.zeros(0), False: np.zeros(0)}
+        for rows, node_type in ((True, step.source), (False, step.target)):
+            self._rescale(rows, np.arange(adjacency.sizes[node_type]))
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether an edge changes more entries than its own."""
+        return self._leg.is_scaled
+
+    @property
+    def forward(self) -> list[LiveEdges]:
+        return [self._adjacency.edges(link) for link in self.step.links]
+
+    @property
+    def backward(self) -> list[LiveEdges]:
+        return [self._adjacency.edges(link.reversed()) for link in self.step.links]
+
+    def row(self, row: int) -> tuple[Rows, Floats]:
+        if len(self.step.links) == 1 and not self.is_scaled:
+            columns, values = kernels.copy_row(self._adjacency.edges(self.step.links[0]).arrays, row)
+            return columns, values
+        return self.multiply(np.array([row]), np.ones(1))
+
+    def multiply(self, columns: Rows, values: Floats) -> tuple[Rows, Floats]:
+        """Return a sparse row times this step."""
+        weights = values if not self._leg.row_power else values * self._scale(True)[columns]
+        sums, touched = self.scratch()
+        count = 0
+        for edges in self.forward:
+            count = kernels.multiply_row(columns, weights, edges.arrays, sums, touched, count)
+        targets, products = kernels.take_sums(sums, touched, count)
+        return targets, products if not self._leg.column_power else products * self._scale(False)[targets]
+
+    def scratch(self) -> tuple[Floats, Rows]:
+        """Return an array of zeros for sums, and room to list columns."""
+        width = self._adjacency.sizes[self.step.target]
+        if len(self._sums) < width:
+            self._sums, self._touched = np.zeros(width), np.empty(width + 1, dtype=np.int64)
+        return self._sums, self._touched
+
+    def ends(self, edges: Sequence[RowEdge]) -> list[tuple[int, int]]:
+        """Return the (row, column) of this step's entries that some edges set."""
+        return [
+            (column, row) if link.reverse else (row, column)
+            for relation, row, column, _ in edges
+            for link in self.step.links
+            if link.relation is relation or link.relation == relation
+        ]
+
+    def changed_rows(self, edges: Sequence[RowEdge]) -> Rows:
+        """Update the scaling factors, and return the rows that some edges changed."""
+        ends = self.ends(edges)
+        if not ends:
+            return np.empty(0, dtype=np.int64)
+        rows = np.array(sorted({row for row, _ in ends}), dtype=np.int64)
+        columns = np.array(sorted({column for _, column in ends}), dtype=np.int64)
+        self._rescale(True, rows)
+        self._rescale(False, columns)
+        return np.union1d(rows, self.reaching(columns)) if self._leg.column_power else rows
+
+    def reaching(self, columns: Rows) -> Rows:
+        """Return the rows that have an edge to one of some columns."""
+        sources = [_union(edges, columns) for edges in self.backward]
+        return sources[0] if len(sources) == 1 else np.unique(np.concatenate(sources))
+
+    def _scale(self, rows: bool) -> Floats:
+        """Return the factors of all rows or columns."""
+        size = self._adjacency.sizes[self.step.source if rows else self.step.target]
+        self._scales[rows] = grown(self._scales[rows], size, 0)
+        return self._scales[rows]
+
+    def _rescale(self, rows: bool, which: Rows) -> None:
+        """Compute the factors of some rows or columns."""
+        power = self._leg.row_power if rows else self._leg.column_power
+        if power:
+            totals = sum(kernels.sum_rows(edges.arrays, which) for edges in (self.forward if rows else self.backward))
+            with np.errstate(over="ignore"):  # found when the norms are checked
+                self._scale(rows)[which] = np.where(totals > 0, np.where(totals > 0, totals, 1.0) ** power, 0.0)
+
+
+def _union(edges: LiveEdges, rows: Rows) -> Rows:
+    columns = np.empty(edges.num_columns, dtype=np.int64)
+    count = kernels.union_rows(edges.arrays, rows, np.zeros(edges.num_columns, dtype=np.bool_), columns)
+    return columns[:count]
+
+
+# ---- Propagation ---------------------------------------------------------------------------------
+class OneStepPropagation:
+    """The entries of W = S that edges change: their own."""
+
+    def __init__(self, step: LiveStep) -> None:
+        self._step, self._edges = step, step.forward
+
+    def entries(self, edges: Sequence[RowEdge]) -> Triplets | None:
+        """Return the entries that some edges may change, ascending, with their new values; None if there are none."""
+        ends = self._step.ends(edges)
+        if not ends:
+            return None
+        rows, columns = np.array(ends if len(ends) == 1 else sorted(set(ends))).T.copy()
+        values = kernels.weights_of(self._edges[0].fields, rows, columns)
+        for other in self._edges[1:]:
+            values += kernels.weights_of(other.fields, rows, columns)
+        return rows, columns, values
+
+
+class TwoStepPropagation:
+    """The entries of W = S1·S2 on paths over an edge: of S1, part of one row; of S2, part of one column."""
+
+    def __init__(self, first: LiveStep, second: LiveStep) -> None:
+        self._steps = first, second
+        (self._out,), (self._in,) = first.forward, first.backward
+        (self._forward,), (self._back,) = second.forward, second.backward
+
+    def entries(self, edges: Sequence[RowEdge]) -> Triplets | None:
+        """Return the entries that some edges may change, ascending, with their new values; None if there are none."""
+        first, second = (step.ends(edges) for step in self._steps)
+        parts = [self._of_row(*end) for end in first] + [self._of_column(*end) for end in second]
+        return _union_of(parts) if len(parts) > 1 else parts[0] if parts else None
+
+    def _of_row(self, row: int, middle: int) -> Triplets:
+        out, back = self._out.fields, self._back.fields
+        columns = kernels.reached(self._forward.fields, middle)
+        rows = np.full(len(columns), row)
+        if len(columns) > 1 and kernels.is_whole_cheaper(out, back, row, columns, self._forward.mean_size):
+            return rows, columns, _values_at(columns, *self._steps[1].multiply(*self._steps[0].row(row)))
+        return rows, columns, kernels.multiply_entries(out, back, rows, columns)
+
+    def _of_column(self, middle: int, column: int) -> Triplets:
+        rows = kernels.reached(self._in.fields, middle)
+        columns = np.full(len(rows), column)
+        return rows, columns, kernels.multiply_entries(self._out.fields, self._back.fields, rows, columns)
+
+
+def propagation_of(steps: Sequence[LiveStep]) -> OneStepPropagation | TwoStepPropagation | None:
+    """Return how edges propagate over some steps; None where only whole rows can be computed."""
+    if any(step.is_scaled for step in steps):
+        return None
+    if len(steps) == 1:
+        return OneStepPropagation(steps[0])
+    is_pair = len(steps) == 2 and all(len(step.step.links) == 1 for step in steps)
+    return TwoStepPropagation(*steps) if is_pair else None
+
+
+def _values_at(columns: Rows, nonzero: Rows, values: Floats) -> Floats:
+    """Return the values of a sparse row at some columns."""
+    dense = np.zeros(len(columns))
+    _, here, there = np.intersect1d(columns, nonzero, assume_unique=True, return_indices=True)
+    dense[here] = values[there]
+    return dense
+
+
+def _union_of(parts: Sequence[Triplets]) -> Triplets:
+    """Return all entries, each once, ascending."""
+    rows, columns, values = (np.concatenate(part) for part in zip(*parts, strict=True))
+    width = int(columns.max(initial=0)) + 1
+    _, kept = np.unique(rows * width + columns, return_index=True)
+    return rows[kept], columns[kept], values[kept]
+
 
 # ---- Matrix by version ---------------------------------------------------------------------------
-_INITIAL_ROOM = 64
-"""Entries that there is room for at first."""
 _EMPTY = np.array((0, 0.0, NEVER, NEVER), dtype=ENTRY)
 
 

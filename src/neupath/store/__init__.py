@@ -9,12 +9,11 @@ May import graph, _runtime and errors.
 
 from neupath.store.bulk_writer import BulkWriter, fetch, fetch_entries, new_store, write_store
 from neupath.store.checks import CheckReport, check
-from neupath.store.commit import Validator
 from neupath.store.database import StoreLayout, VersionFacts, is_store, node_table
-from neupath.store.edge_matrices import Triplets
+from neupath.store.snapshots import Triplets
 from neupath.store.store import Store, open_store
 from neupath.store.update import Edge, Node, Update, read_update
-from neupath.store.versions import Change, Head
+from neupath.store.versions import Change, Head, Validator
 
 __all__ = [
     "BulkWriter",

@@ -16,22 +16,9 @@ from neupath._runtime.resources import total_memory
 from neupath.errors import QueryError, WriteError, first_line
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import Relation
-from neupath.store.database import (
-    DATABASE,
-    SNAPSHOT,
-    StoreLayout,
-    VersionFacts,
-    create_tables,
-    duckdb,
-    node_table,
-    run,
-    run_on,
-    sync,
-    write_facts,
-    write_marker,
-)
-from neupath.store.edge_matrices import Triplets, add_checksums, edge_checksum, edges_of, node_checksum
-from neupath.store.snapshots import Snapshot, map_nodes, seal, write_matrix, write_snapshot, writing_nodes
+from neupath.store import database, snapshots
+from neupath.store.database import DATABASE, StoreLayout, VersionFacts, duckdb, node_table, run, run_on
+from neupath.store.snapshots import Triplets, add_checksums, edge_checksum, edges_of, node_checksum
 
 
 # ---- From a graph in memory ----------------------------------------------------------------------
@@ -72,7 +59,7 @@ def _new_folder(target: Path) -> Iterator[Path]:
         raise WriteError(f"cannot write {target}: {first_line(error)}") from error
     except OSError as error:
         raise WriteError(f"cannot write {target}: {error.strerror or error}") from error
-    sync(target.absolute().parent)
+    database.sync(target.absolute().parent)
 
 
 def _write(hin: HIN, folder: Path, progress: Progress) -> None:
@@ -81,14 +68,15 @@ def _write(hin: HIN, folder: Path, progress: Progress) -> None:
     try:
         run(connection, "SET enable_progress_bar = false")
         run(connection, "BEGIN TRANSACTION")
-        create_tables(connection, StoreLayout.of(hin))
-        write_facts(connection, _insert(connection, hin, tables, progress))
+        database.create_tables(connection, StoreLayout.of(hin))
+        database.write_facts(connection, _insert(connection, hin, tables, progress))
         run(connection, "COMMIT")
         run(connection, "CHECKPOINT")
     finally:
         connection.close()
-    write_snapshot(folder, Snapshot(0, tuple(hin.matrices[r] for r in hin.schema.relations), tuple(tables)))
-    write_marker(folder)
+    matrices = tuple(hin.matrices[relation] for relation in hin.schema.relations)
+    snapshots.write_snapshot(folder, snapshots.Snapshot(0, matrices, tuple(tables)))
+    database.write_marker(folder)
 
 
 def _insert(connection: Any, hin: HIN, tables: list[pa.Table], progress: Progress) -> VersionFacts:
@@ -124,13 +112,13 @@ class BulkWriter:
         self.connection = connection
         self.scratch = folder / _SCRATCH
         """A folder for temporary files, removed at the end."""
-        self._snapshot = folder / f"{SNAPSHOT}0"
+        self._snapshot = folder / f"{database.SNAPSHOT}0"
         self._snapshot.mkdir()
         self._edges, self._edge_checksum = 0, 0
 
     def writing_nodes(self, number: int, schema: pa.Schema) -> AbstractContextManager[Any]:
         """Lend a writer for the nodes of a type, as tables of `node_table`."""
-        return writing_nodes(self._snapshot, number, schema)
+        return snapshots.writing_nodes(self._snapshot, number, schema)
 
     def write_edges(self, number: int, batches: Iterable[Triplets]) -> None:
         """Write the edges of a relation, each once, ordered by source and target."""
@@ -145,18 +133,19 @@ class BulkWriter:
     def finish(self, layout: StoreLayout) -> None:
         """Complete the store: node tables, snapshot and facts."""
         run(self.connection, "PRAGMA force_compression = 'auto'")
-        create_tables(self.connection, layout)
+        database.create_tables(self.connection, layout)
         sizes, total = {}, 0
         for number, node_type in enumerate(layout.schema.node_types):
-            nodes = map_nodes(self._snapshot, number)
+            nodes = snapshots.map_nodes(self._snapshot, number)
             run_on(self.connection, nodes, f"CREATE TABLE nodes_{number} AS SELECT * FROM given")  # noqa: S608
             sizes[node_type] = len(nodes)
             total += node_checksum(self.connection, number, "true", [])
         shapes = [(sizes[relation.source], sizes[relation.target]) for relation in layout.schema.relations]
         for number, (relation, shape) in enumerate(zip(layout.schema.relations, shapes, strict=True)):
-            write_matrix(self._snapshot, number, shape, *self._entries(number, relation))
-        seal(self._snapshot, shapes, len(sizes))
-        write_facts(self.connection, VersionFacts(0, sum(sizes.values()), self._edges, total, self._edge_checksum))
+            snapshots.write_matrix(self._snapshot, number, shape, *self._entries(number, relation))
+        snapshots.seal(self._snapshot, shapes, len(sizes))
+        facts = VersionFacts(0, sum(sizes.values()), self._edges, total, self._edge_checksum)
+        database.write_facts(self.connection, facts)
         run(self.connection, f"DETACH {_SCRATCH}")
         run(self.connection, "CHECKPOINT")
 
@@ -219,7 +208,7 @@ def _bulk_writer(folder: Path, memory_limit: str) -> Iterator[BulkWriter]:
     finally:
         connection.close()
     shutil.rmtree(scratch)
-    write_marker(folder)
+    database.write_marker(folder)
 
 
 def _quoted(path: Path) -> str:

@@ -9,8 +9,16 @@ import numpy as np
 from neupath.errors import NeuPathError
 from neupath.graph.hin import digest
 from neupath.store.database import StoreLayout, VersionFacts, check_marker, read_facts, read_layout, reading, run
-from neupath.store.edge_matrices import add_checksums, edge_checksum, edges_of, node_checksum
-from neupath.store.snapshots import Snapshot, damaged_files, read_snapshot, versions_of
+from neupath.store.snapshots import (
+    Snapshot,
+    add_checksums,
+    damaged_files,
+    edge_checksum,
+    edges_of,
+    node_checksum,
+    read_snapshot,
+    versions_of,
+)
 from neupath.store.versions import rebuild, to_hin
 
 

@@ -23,28 +23,10 @@ from neupath.graph.hin import HIN
 from neupath.graph.nodes import Rows
 from neupath.store import database
 from neupath.store.checks import CheckReport, check
-from neupath.store.commit import write_updates
-from neupath.store.database import (
-    DATABASE,
-    VersionFacts,
-    check_marker,
-    checkpoint_if_due,
-    connect,
-    duckdb,
-    raising_source_errors,
-    raising_write_errors,
-    read_facts,
-    read_layout,
-    reading,
-    run,
-    run_on,
-    transaction,
-    write_layout,
-)
-from neupath.store.edge_matrices import edges_of
-from neupath.store.snapshots import write_snapshot
+from neupath.store.database import VersionFacts, duckdb, read_facts, read_layout, run
+from neupath.store.snapshots import edges_of, write_snapshot
 from neupath.store.update import Update
-from neupath.store.versions import Change, Head, read_version, rebuild
+from neupath.store.versions import Change, Head, read_version, rebuild, write_updates
 
 # ---- Writer lock ---------------------------------------------------------------------------------
 # DuckDB locks out other processes only; these lock out other `Store` objects of this process.
@@ -82,7 +64,7 @@ def is_compaction_due(head: Head) -> bool:
 
 def compact_database(connection: Any, folder: Path, retained: int = RETAINED) -> None:
     """Merge all but the retained versions into the edge tables, in one transaction; then write a snapshot."""
-    with transaction(connection, folder):
+    with database.transaction(connection, folder):
         layout, newest = read_layout(connection), read_facts(connection).version
         base = max(layout.base_version, newest - retained)
         if base > layout.base_version:
@@ -90,11 +72,11 @@ def compact_database(connection: Any, folder: Path, retained: int = RETAINED) ->
             for number, relation in enumerate(layout.schema.relations):
                 sources, targets, weights = edges_of(snapshot.matrices[number], relation.directed)
                 given = pa.table({"source": sources, "target": targets, "weight": weights})
-                run_on(connection, given, f"CREATE OR REPLACE TABLE edges_{number} AS SELECT * FROM given")  # noqa: S608
+                database.run_on(connection, given, f"CREATE OR REPLACE TABLE edges_{number} AS SELECT * FROM given")  # noqa: S608
             run(connection, "DELETE FROM changes WHERE version <= ?", [base])
             run(connection, "DELETE FROM versions WHERE version < ?", [base])
-            write_layout(connection, replace(layout, base_version=base))
-    with raising_write_errors(folder):  # if this fails, the store is complete with its old snapshot or none
+            database.write_layout(connection, replace(layout, base_version=base))
+    with database.raising_write_errors(folder):  # if this fails, the store is complete with its old snapshot or none
         run(connection, "CHECKPOINT")
         write_snapshot(folder, rebuild(connection, read_layout(connection), newest))
 
@@ -164,10 +146,10 @@ class Store:
         with ExitStack() as stack:
             with self._lock:  # DuckDB opens a database either for reading or for writing, not both at once
                 if self._writer is not None:
-                    stack.enter_context(raising_source_errors(self.folder))
+                    stack.enter_context(database.raising_source_errors(self.folder))
                     yield self._writer
                     return
-                connection = stack.enter_context(reading(self.folder))
+                connection = stack.enter_context(database.reading(self.folder))
             yield connection
 
     def hold(self) -> None:
@@ -204,7 +186,7 @@ class Store:
             if self._head is not None and is_compaction_due(self._head):
                 self.compact()
             else:
-                checkpoint_if_due(self._writer, self.folder)
+                database.checkpoint_if_due(self._writer, self.folder)
         except (NeuPathError, KeyboardInterrupt) as error:
             self.close()  # DuckDB accepts nothing after a failed write until the database is opened again
             _log.warning("the store %s could not be compacted: %s", self.folder, str(error) or "interrupted")
@@ -242,7 +224,7 @@ class Store:
         _acquire_writer_lock(self, database.PATIENCE)
         try:
             self._check_in_place()
-            self._writer = connect(self.folder, write=True)
+            self._writer = database.connect(self.folder, write=True)
             self._file = _inode_of(self.folder)
         except BaseException:
             _release_writer_lock(self)
@@ -262,7 +244,7 @@ class Store:
 
 def _inode_of(folder: Path) -> tuple[int, int] | None:
     try:
-        stat = (folder / DATABASE).stat()
+        stat = (folder / database.DATABASE).stat()
     except OSError:
         return None
     return stat.st_dev, stat.st_ino
@@ -284,5 +266,5 @@ def open_store(path: str | Path) -> Store:
     0
     """
     folder = Path(path)
-    check_marker(folder)
+    database.check_marker(folder)
     return Store(folder)

@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from neupath._runtime.hashing import mix64
 from neupath.engine.product_kernels import compiled
+from neupath.graph.hin import mix64
 from neupath.graph.nodes import Mask
 from neupath.learn.models.flat_graph import FlatGraph, Ints, expand_ranges
 

@@ -19,8 +19,7 @@ from neupath._runtime.group_commit import GroupCommit, _Ticket
 from neupath.errors import GraphError, SourceError, WriteError
 from neupath.graph.hin import digest
 from neupath.live import LiveStore
-from neupath.store import Change, Edge, Node, Store, Update, check, open_store, write_store
-from neupath.store import commit as updates
+from neupath.store import Change, Edge, Node, Store, Update, check, database, open_store, write_store
 from neupath.store import store as store_module
 from neupath.store.database import duckdb
 
@@ -201,7 +200,7 @@ def test_a_group_that_cannot_be_written_leaves_no_trace(store: Store, monkeypatc
         raise duckdb().IOException("no space left")
 
     with monkeypatch.context() as patched:
-        patched.setattr(updates, "write_facts", fail)
+        patched.setattr(database, "write_facts", fail)
         with pytest.raises(WriteError, match="no space left; nothing was changed"):
             store.update(edge)
     assert digest(store.hin()) == digest(npth.load("toy"))
