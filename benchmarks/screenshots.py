@@ -13,11 +13,10 @@ from threading import Event, Thread
 from urllib.parse import urlencode
 
 import neupath as npth
-from neupath.service.app import make_app
+from neupath.service.app import make_app, make_service
 from neupath.service.graph_registry import GraphHandle
 from neupath.service.limits import Limits
 from neupath.service.server import address_of, bind, make_server
-from neupath.service.service import make_service
 
 SEARCH = {"g": "stdlib", "p": "class-method-class", "q": "argparse.ArgumentParser", "qt": "class"}
 VIEW = SEARCH | {"t": "optparse.OptionParser"}

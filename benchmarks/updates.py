@@ -82,11 +82,11 @@ class Remote(Caller):
         return self._client.update("store", added, removed, [(node.node_type, node.id) for node in update.add_nodes])
 
     def search(self, author: int) -> None:
-        self._client._calls.read_bytes("GET", f"/api/graphs/store/search?query={author}&metapath={PATH}&k=10")
+        self._client._session.read_bytes("GET", f"/api/graphs/store/search?query={author}&metapath={PATH}&k=10")
 
     def see(self, authors: tuple[Id, Id]) -> Seen:
         asked = {"queries": list(authors), "metapath": str(MEASURE.metapath), "measure": MEASURE.name, "k": 1000}
-        answers = self._client._calls.read_list("POST", "/api/graphs/store/search", asked)
+        answers = self._client._session.read_list("POST", "/api/graphs/store/search", asked)
         counts = np.zeros((2, self._num_venues))
         for row, answer in enumerate(answers):
             for hit in answer["hits"]:

@@ -72,8 +72,8 @@ def test_writable_needs_a_store(capsys: pytest.CaptureFixture[str]) -> None:
 HANGS = """
 import threading
 from neupath.cli import main
-from neupath.service import app
-app.read_prefix = lambda *_: threading.Event().wait()
+from neupath.service import handlers
+handlers.read_prefix = lambda *_: threading.Event().wait()
 main(["serve", "toy", "--port", "0", "--limit", "seconds=0.3"])
 """
 

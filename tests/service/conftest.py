@@ -15,12 +15,11 @@ import pytest
 import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
 from neupath.live import LiveStore
-from neupath.service.app import make_app
+from neupath.service.app import Service, make_app, make_service
 from neupath.service.graph_registry import GraphHandle, StoreHandle
 from neupath.service.limits import Limits
 from neupath.service.middleware import allowed_hosts
 from neupath.service.server import GracefulServer, address_of, bind, make_server
-from neupath.service.service import Service, make_service
 from neupath.store import write_store
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
 from neupath.cli import main
 from neupath.measures import GRAPH_MEASURES, MEASURES
-from neupath.service.responses import read_examples
+from neupath.service.schemas import read_examples
 from tests.service.conftest import HOSTILE, Running, Start
 
 PATH = "author-paper-venue-paper-author"

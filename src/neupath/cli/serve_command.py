@@ -57,7 +57,7 @@ def serve(
       neupath serve library.store --writable
     """
     try:
-        from neupath.service import app, graph_registry, limits, server, service
+        from neupath.service import app, graph_registry, limits, server
         from neupath.service import middleware as guard
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), "neupath[serve]") from error
@@ -80,7 +80,7 @@ def serve(
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="neupath-"))) if state is None else state
         check_folder(folder)
         served = {name: _open(name, source, writable, data, stack) for name, source in names.items()}
-        running = service.make_service(served, models, folder, bounds)
+        running = app.make_service(served, models, folder, bounds)
         running.registry.warm_up()
         ready = app.make_app(running, token, guard.allowed_hosts(host))
         banner = f"serving {listed(served)} at {server.address_of(bound)} (open it in a browser; Ctrl+C stops)"

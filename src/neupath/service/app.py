@@ -1,6 +1,6 @@
-"""The application: every route as FastAPI documents it, behind the middleware; `handlers.py` does the work."""
+"""The application: the parts of a service, and every route as FastAPI documents it; `handlers.py` does the work."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -16,13 +16,96 @@ from neupath import __version__
 from neupath.errors import NeuPathError
 from neupath.service import handlers, schemas
 from neupath.service.fast_path import SEARCH, search_light
+from neupath.service.graph_registry import GraphHandle, GraphRegistry, StoreHandle
 from neupath.service.handlers import JSON, SearchResult, encode_hits
-from neupath.service.jobs import last_event, stream_events
-from neupath.service.middleware import GuardMiddleware
-from neupath.service.responses import RequestError, error_response, example_responses, json_response
-from neupath.service.schemas import describe_problems, query_parameters, read_query
-from neupath.service.service import Service
+from neupath.service.job_process import MODEL
+from neupath.service.jobs import Job, Jobs, check_job, last_event, stream_events
+from neupath.service.limits import Limits, WorkerThreads
+from neupath.service.middleware import GuardMiddleware, Metrics, Sample, metric
+from neupath.service.schemas import (
+    RequestError,
+    describe_problems,
+    error_response,
+    example_responses,
+    json_response,
+    query_parameters,
+    read_query,
+)
 
+# ---- Service -------------------------------------------------------------------------------------
+_THREADS = 4
+_WRITERS = 16
+"""Threads for updates, apart from those for searches; updates that wait together are committed together."""
+
+
+@dataclass
+class Service:
+    """All parts of the service."""
+
+    registry: GraphRegistry
+    limits: Limits
+    workers: WorkerThreads
+    writers: WorkerThreads
+    jobs: Jobs
+    metrics: Metrics
+
+    def close(self) -> None:
+        self.workers.close()
+        self.writers.close()
+
+    def metrics_text(self) -> str:
+        """Return all metrics in the text format of Prometheus."""
+        states: list[Sample] = [({"state": state}, float(count)) for state, count in self.jobs.count().items()]
+        busy, cache = self.workers.busy + self.writers.busy, self.registry.cache
+        lines = [
+            *self.metrics.lines(),
+            *metric("neupath_jobs", "gauge", "Jobs by state.", states),
+            *metric("neupath_busy_workers", "gauge", "Heavy requests at work or waiting.", [({}, busy)]),
+            *metric("neupath_ready_scorers", "gauge", "Cached measures.", [({}, len(cache))]),
+            *metric("neupath_ready_bytes", "gauge", "Bytes of cached measures.", [({}, cache.bytes)]),
+        ]
+        return "\n".join(lines) + "\n"
+
+
+def make_service(
+    graphs: Mapping[str, GraphHandle | StoreHandle], models: dict[str, Path], state: Path, limits: Limits | None = None
+) -> Service:
+    """Put a service together.
+
+    Parameters
+    ----------
+    graphs
+        What is served, by name.
+    models
+        The folders of saved scorers, by name.
+    state
+        The folder of the jobs and their results.
+    limits
+        The defaults of `Limits` unless given.
+
+    """
+    bounds = limits or Limits()
+    registry = GraphRegistry(graphs, bounds)
+    for name, folder in models.items():
+        registry.add_model(name, folder)
+
+    def serve_model(job: Job) -> None:
+        if (job.folder / MODEL).is_dir():
+            registry.add_model(job.id, job.folder / MODEL, [job.graph])
+
+    jobs = Jobs(state, bounds, serve_model, lambda job: registry.drop_model(job.id))
+    for job in jobs.jobs.values():
+        if job.state == "done" and job.graph in graphs:
+            try:
+                serve_model(job)
+            except NeuPathError as error:  # the graph has changed since an earlier service did the job
+                job.error = str(error)
+    workers = WorkerThreads(_THREADS, bounds.heavy, bounds.seconds, registry.clear_cache)
+    writers = WorkerThreads(_WRITERS, bounds.heavy, bounds.seconds, registry.clear_cache)
+    return Service(registry, bounds, workers, writers, jobs, Metrics())
+
+
+# ---- Application ---------------------------------------------------------------------------------
 _ABOUT = """Similarity search in typed graphs: exact, explained, learned.
 
 Every error is `{"error": "one sentence"}`. The JSON of search, explain and infer is what the command line prints with
@@ -198,7 +281,7 @@ def _add_jobs(app: FastAPI, service: Service) -> None:
     async def start_job(request: Annotated[schemas.JobRequest, Body()]) -> Response:
         """Start long work in a process of its own: infer, join or train; 429 when too many jobs wait."""
         jobs.check_room()
-        handle, model = await service.workers.run(service.check_job, request)
+        handle, model = await service.workers.run(check_job, service.registry, request)
         job = jobs.start(request.kind, handle.name, handle.hin, request.model_dump_json(), model)
         return json_response(job.to_dict(), 202)
 

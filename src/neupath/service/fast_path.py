@@ -29,7 +29,6 @@ from neupath.service.handlers import to_json
 from neupath.service.limits import Connection
 from neupath.service.middleware import JSON_HEADER, SECURITY_HEADERS, GuardMiddleware
 from neupath.service.schemas import SearchOne, read_query
-from neupath.service.service import Service
 
 # ---- Without a thread ----------------------------------------------------------------------------
 _LIGHT = 20_000
@@ -110,7 +109,7 @@ class FastConnection(Connection):
     """A connection that answers light searches itself, in the same call that parses their headers."""
 
     guard: ClassVar[GuardMiddleware]
-    service: ClassVar[Service]
+    registry: ClassVar[GraphRegistry]
     graphs: ClassVar[dict[str, str]]
     """The graph of each path that is a search."""
     _in_a_row = 0
@@ -159,19 +158,19 @@ class FastConnection(Connection):
         began = perf_counter()
         try:
             self.guard.check(text_path, self.headers)
-            text = search_light(self.service.registry, graph, read_query(SearchOne, query_string))
+            text = search_light(self.registry, graph, read_query(SearchOne, query_string))
         except NeuPathError:  # the application says it
             return None
         if text is None:
             return None
         body = text.encode()
-        self.service.metrics.count("GET", SEARCH, 200, perf_counter() - began)
+        self.guard.metrics.count("GET", SEARCH, 200, perf_counter() - began)
         return b"%s%d\r\n\r\n%s" % (_HEAD, len(body), body)
 
 
-def fast_connections(guard: GuardMiddleware, service: Service) -> type[FastConnection]:
+def fast_connections(guard: GuardMiddleware, registry: GraphRegistry) -> type[FastConnection]:
     """Return the class of the connections to a service."""
-    connection = FastConnection.limited(service.limits)
-    connection.guard, connection.service = guard, service
-    connection.graphs = {SEARCH.format(graph=name): name for name in service.registry.graphs}
+    connection = FastConnection.limited(registry.limits)
+    connection.guard, connection.registry = guard, registry
+    connection.graphs = {SEARCH.format(graph=name): name for name in registry.graphs}
     return connection

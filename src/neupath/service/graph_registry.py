@@ -20,8 +20,7 @@ from neupath.live import LiveGraph, LiveScorer, LiveStore, View
 from neupath.measures import Combination, Part, PathMeasure, PathSim
 from neupath.service.autocomplete import NameIndex
 from neupath.service.limits import Limits
-from neupath.service.responses import RequestError
-from neupath.service.schemas import NodesRequest
+from neupath.service.schemas import NodesRequest, RequestError
 from neupath.store import Edge, Update
 
 
@@ -76,8 +75,8 @@ class GraphHandle:
     def is_newest(self, handle: "GraphHandle") -> bool:
         return handle is self
 
-    def attach(self, scorer: Scorer) -> "GraphHandle":  # noqa: ARG002
-        return self
+    def attach(self, scorer: Scorer) -> "FittedScorer":
+        return self.fit(scorer)
 
     def update(self, update: Update) -> int:  # noqa: ARG002
         raise RequestError(
@@ -154,10 +153,11 @@ class StoreHandle:
     def is_newest(self, handle: GraphHandle) -> bool:
         return handle.version == self._live.graph.view().version
 
-    def attach(self, scorer: Scorer) -> GraphHandle:
-        """Let a scorer follow updates from now on, and return the newest version."""
-        self._live.attach(scorer)
-        return self.at()
+    def attach(self, scorer: Scorer) -> "FittedScorer":
+        """Let a scorer follow updates from now on, and return it at the newest version."""
+        attached, handle = self._live.attach(scorer), self.at()
+        is_newest = attached.hin_ is handle.hin  # another update may come between the two
+        return FittedScorer(handle, attached) if is_newest else handle.fit(scorer)
 
     def update(self, update: Update) -> int:
         """Write an update to disk, and return the version that it makes."""
@@ -267,7 +267,7 @@ class GraphRegistry:
             path = None if metapath is None else self.limits.check_metapath(hin.metapath(metapath))
             scorer = choose_measure(hin.schema, metapath=path, measure=measure, node_type=node_type)
             can_follow = as_of is None and path is not None
-            return (handle.attach(scorer) if can_follow else handle.at(as_of)).fit(scorer)
+            return handle.attach(scorer) if can_follow else handle.at(as_of).fit(scorer)
 
         if as_of is None and node_type is None and metapath is not None:
             cached = self.cached_measure(graph, measure, metapath)
@@ -311,7 +311,7 @@ class GraphRegistry:
         def bind() -> FittedScorer:
             scorer = bound[graph].scorer
             if scorer.identity is not None and as_of is None:
-                return handle.attach(scorer).fit(scorer)
+                return handle.attach(scorer)
             version = handle.at(as_of)
             return FittedScorer(version, load_scorer(self.folders[name], version.hin))
 

@@ -1,4 +1,4 @@
-"""Jobs: long work in other processes, with a bounded queue, events, cancellation, and results on disk."""
+"""Jobs: checks before they start, a bounded queue, a process for each, events, cancellation, and results on disk."""
 
 import asyncio
 import contextlib
@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from multiprocessing import get_context
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -16,11 +17,22 @@ from uuid import uuid4
 
 from neupath._runtime.files import write_text
 from neupath._runtime.resources import count_cores
-from neupath.errors import NeuPathError, SourceError, WriteError
+from neupath.errors import MissingExtraError, NeuPathError, QueryError, SourceError, WriteError, listed
 from neupath.graph.hin import HIN
+from neupath.learn.labels import read_pairs
+from neupath.learn.registry import (
+    check_architecture,
+    check_model_alone,
+    is_graph_measure,
+    learning_from,
+    required_metapath,
+)
+from neupath.measures import MEASURES, measure_named
+from neupath.service.graph_registry import GraphHandle, GraphRegistry
+from neupath.service.handlers import read_labels
 from neupath.service.job_process import REPORT, TABLE, JobSpec, run_job
 from neupath.service.limits import Limits
-from neupath.service.responses import RequestError
+from neupath.service.schemas import InferJobRequest, JobRequest, JoinJobRequest, RequestError, TrainJobRequest
 
 # ---- Job -----------------------------------------------------------------------------------------
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
@@ -157,6 +169,57 @@ def last_event(header: str | None) -> int:
     """
     is_number = header is not None and header.isascii() and header.isdecimal() and len(header) < 19
     return int(header or 0) if is_number else 0
+
+
+# ---- Checks -----------------------------------------------------------------------------------
+def check_job(registry: GraphRegistry, request: JobRequest) -> tuple[GraphHandle, Path | None]:
+    """Refuse a job that cannot succeed before it waits; return its graph, and the folder of the model it uses."""
+    handle = registry.graph(request.graph)
+    if isinstance(request, InferJobRequest):
+        read_labels(handle.hin, request, registry.limits)
+    elif isinstance(request, JoinJobRequest):
+        return handle, _check_join(registry, handle, request)
+    else:
+        _check_training(registry.limits, handle, request)
+    return handle, None
+
+
+def _check_join(registry: GraphRegistry, handle: GraphHandle, request: JoinJobRequest) -> Path | None:
+    if request.k is not None:
+        registry.limits.check_k(request.k)
+    if request.model is None:
+        _check_measure(registry.limits, handle, request)
+        return None
+    check_model_alone(metapath=request.metapath, measure=request.given_measure)
+    registry.model(handle.name, request.model)
+    return registry.folders[request.model]
+
+
+def _check_training(limits: Limits, handle: GraphHandle, request: TrainJobRequest) -> None:
+    if (request.metapath is None) == (request.pairs is None):
+        raise QueryError("give either metapath, to draw labels from a measure, or pairs, the labels themselves")
+    check_architecture(request.architecture, learning_from("labels"))
+    if request.epochs > limits.epochs:
+        raise QueryError(f"epochs is {request.epochs}; this service trains for at most {limits.epochs} epochs")
+    if request.dim is not None and request.dim > limits.width:
+        raise QueryError(f"dim is {request.dim}; this service trains embeddings of at most {limits.width}")
+    if find_spec("torch") is None:
+        raise MissingExtraError("PyTorch", "neupath[learn]")
+    if request.pairs is None:
+        _check_measure(limits, handle, request)
+        return
+    limits.check_pairs(len(request.pairs))
+    read_pairs(handle.hin, [(pair.query, pair.target, pair.score) for pair in request.pairs])
+
+
+def _check_measure(limits: Limits, handle: GraphHandle, request: JoinJobRequest | TrainJobRequest) -> None:
+    if is_graph_measure(request.measure):
+        raise QueryError(
+            f"{request.measure.lower()} looks at the whole graph, and jobs go along a meta-path; use one of "
+            f"{listed(MEASURES)} with a metapath"
+        )
+    metapath = handle.hin.metapath(str(required_metapath(handle.hin.schema, request.metapath)))
+    measure_named(request.measure, limits.check_metapath(metapath)).check(metapath)
 
 
 # ---- Queue ---------------------------------------------------------------------------------------

@@ -1,12 +1,17 @@
-"""The limits of the service, and what enforces them: checks of requests, the reader of bodies, and connections.
+"""The limits of the service, and what enforces them: checks of requests, worker threads, bodies and connections.
 
 A request that is too large is refused here: 413 for its body or for too many pairs to wait for, 431 for its head.
 """
 
 import asyncio
+import logging
+import os
 import resource
+import sys
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, ParamSpec, Self, TypeVar
 
 from starlette.types import Message, Receive, Scope
 from uvicorn.config import Config
@@ -16,7 +21,7 @@ from uvicorn.server import ServerState
 from neupath._runtime.resources import total_memory
 from neupath.errors import QueryError
 from neupath.graph.metapath import MetaPath
-from neupath.service.responses import RequestError, error_body
+from neupath.service.schemas import RequestError, error_body
 
 # ---- Limits --------------------------------------------------------------------------------------
 _PAIRS_WITHOUT_JOB = 500
@@ -120,6 +125,63 @@ class Limits:
         if len(metapath) > self.steps:
             raise QueryError(f"the meta-path has {len(metapath)} steps; this service walks at most {self.steps}")
         return metapath
+
+
+# ---- Worker threads -------------------------------------------------------------------------------------
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class WorkerThreads:
+    """A thread pool with a bounded queue.
+
+    A thread cannot be stopped: a call whose request has timed out goes on, and counts as busy until it ends. So there
+    are never more than `threads` calls running and `waiting` behind them. `free_memory` is called when one runs out
+    of memory.
+    """
+
+    def __init__(self, threads: int, waiting: int, seconds: float, free_memory: Callable[[], None]) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="neupath-service")
+        self._most = threads + waiting
+        self._seconds, self._free_memory = seconds, free_memory
+        self.busy = 0
+
+    async def run(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+        """Call a function in a thread; 503 where too many wait, 504 where it takes too long."""
+        if self.busy >= self._most:
+            raise RequestError(
+                503, f"the service is busy with {self.busy} other requests; try again soon", Retry_After="2"
+            )
+        loop = asyncio.get_running_loop()
+        future: Future[T] = self._pool.submit(function, *arguments, **options)
+        self.busy += 1
+        future.add_done_callback(lambda _: None if loop.is_closed() else loop.call_soon_threadsafe(self._leave))
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(future), self._seconds)
+        except TimeoutError as error:
+            raise RequestError(
+                504, f"this takes longer than {self._seconds:g} seconds; ask for less, or start a job"
+            ) from error
+        except MemoryError as error:
+            self._free_memory()
+            raise RequestError(
+                503, "there is not enough memory for this now; try again, or ask for less", Retry_After="5"
+            ) from error
+
+    def _leave(self) -> None:
+        self.busy -= 1
+
+    def close(self) -> None:
+        """Take no more calls; running ones end by themselves."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def abandon(self) -> None:
+        """End this process where a call is still running, because a thread cannot be stopped otherwise."""
+        if self.busy:
+            logging.shutdown()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
 
 
 # ---- Bodies --------------------------------------------------------------------------------------

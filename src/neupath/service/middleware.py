@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from neupath.errors import NeuPathError
 from neupath.service.limits import BodyReader, Limits, with_body
-from neupath.service.responses import RequestError, error_body, status_of
+from neupath.service.schemas import RequestError, error_body, status_of
 
 # ---- Metrics -------------------------------------------------------------------------------------
 # Written by hand: the format is a dozen lines, and a counter here is one addition on the one thread that serves, while
@@ -103,7 +103,7 @@ class GuardMiddleware:
     def __init__(
         self, app: ASGIApp, limits: Limits, metrics: Metrics, token: str | None, hosts: frozenset[str] | None
     ) -> None:
-        self._app, self._limits, self._metrics, self._hosts = app, limits, metrics, hosts
+        self._app, self._limits, self.metrics, self._hosts = app, limits, metrics, hosts
         self._token = None if token is None else token.encode()
         self._last_host: bytes | None = None
         self._bodies = BodyReader(limits)
@@ -125,16 +125,16 @@ class GuardMiddleware:
         finally:
             route: Any = inner.get("route")  # its pattern, because a label for each path would grow without limit
             pattern = str(getattr(route, "path", None) or "other")
-            self._metrics.count(scope["method"], pattern, sender.status, perf_counter() - began)
+            self.metrics.count(scope["method"], pattern, sender.status, perf_counter() - began)
 
     async def _call_app(self, scope: Scope, receive: Receive, sender: "_ResponseSender") -> None:
         """Call the application, within the limits on time and on active requests."""
         is_limited = scope["path"].startswith("/api/") and scope["path"] not in _NEVER_BUSY
-        if is_limited and self._metrics.active >= self._limits.active:
+        if is_limited and self.metrics.active >= self._limits.active:
             raise RequestError(
                 503, f"the service is busy with {self._limits.active} requests; try again", Retry_After="1"
             )
-        self._metrics.active += 1
+        self.metrics.active += 1
         try:
             async with asyncio.timeout(self._limits.seconds + 1) as timer:
                 sender.timer = timer
@@ -147,7 +147,7 @@ class GuardMiddleware:
         except Exception:  # the application has answered by now
             _log.exception("a request failed by an error of the service")
         finally:
-            self._metrics.active -= 1
+            self.metrics.active -= 1
 
     def check(self, path: str, headers: Headers) -> None:
         """Raise a RequestError where the host, the origin or the token is wrong."""

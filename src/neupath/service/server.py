@@ -7,9 +7,9 @@ from uvicorn import Server
 from uvicorn.config import Config
 
 from neupath.errors import QueryError
+from neupath.service.app import Service
 from neupath.service.fast_path import fast_connections
 from neupath.service.middleware import GuardMiddleware
-from neupath.service.service import Service
 
 _BACKLOG = 4096
 
@@ -59,7 +59,7 @@ def make_server(app: GuardMiddleware, service: Service, on_start: Callable[[], N
     """Make a server; its `run` serves at sockets until a signal, and then finishes running requests."""
     limits = service.limits
     config = Config(
-        app, http=fast_connections(app, service), loop="uvloop", ws="none", lifespan="on", log_level="error",
+        app, http=fast_connections(app, service.registry), loop="uvloop", ws="none", lifespan="on", log_level="error",
         access_log=False, server_header=False, proxy_headers=False, backlog=_BACKLOG,
         timeout_keep_alive=int(limits.idle_seconds), timeout_graceful_shutdown=int(limits.seconds) + 5,
     )  # fmt: skip
