@@ -62,15 +62,15 @@ def test_evaluate_shows_the_meta_paths_a_model_uses(run: Run, tmp_path: Path) ->
     assert "what it attends to, over the best hits of 5 queries" in run(*arguments).out
 
 
-@pytest.mark.parametrize("model", ["gcn", "nbfnet"])
-def test_baselines_are_trained_and_searched_like_any_model(run: Run, tmp_path: Path, model: str) -> None:
-    settings = ["--dim", 8, "--epochs", 2, "--device", "cpu", "--architecture", model]
+@pytest.mark.parametrize("architecture", ["gcn", "nbfnet"])
+def test_baselines_are_trained_and_searched_like_any_model(run: Run, tmp_path: Path, architecture: str) -> None:
+    settings = ["--dim", 8, "--epochs", 2, "--device", "cpu", "--architecture", architecture]
     trained = run("train", "stdlib", "--metapath", PATH, "--out", tmp_path, *settings, "--json").json
-    assert (trained["model"], trained["epochs"], trained["metapaths"]) == (model, 2, [])
+    assert (trained["architecture"], trained["epochs"], trained["metapaths"]) == (architecture, 2, [])
     told = run("evaluate", "stdlib", "--model", tmp_path, "--metapath", PATH, "--queries", 5, "--json").json
     assert told["queries"] == 5
     found = run("search", "stdlib", "argparse.ArgumentParser", "--model", tmp_path, "-k", 3, "--json").json
-    assert (found["measure"], len(found["hits"])) == (model, 3)
+    assert (found["measure"], len(found["hits"])) == (architecture, 3)
 
 
 def test_embeddings_are_learned_without_labels(run: Run, tmp_path: Path) -> None:

@@ -96,3 +96,14 @@ def test_a_combination_mixes_it(toy: HIN) -> None:
     mixed = Combination([Part("hubsim", PATH, 0.6), Part("pathsim", PATH, 0.4)]).fit(toy)
     single = [make_scorer(toy, metapath=PATH, measure=name).scores("Mike") for name in ("hubsim", "pathsim")]
     np.testing.assert_allclose(mixed.scores("Mike"), 0.6 * single[0] + 0.4 * single[1], atol=1e-12)
+
+
+@pytest.mark.parametrize("measures", [None, ["hubsim"], ["pathsim", "hubsim"]])
+def test_inference_finds_it(toy: HIN, measures: list[str] | None) -> None:
+    authors, scores = toy.nodes["author"].ids.to_pylist(), dense_scores(toy)
+    labels = [(authors[q], authors[t], scores[q, t]) for q in range(len(authors)) for t in range(q)]
+    inferred = npth.infer(toy, labels, max_length=4, measures=measures)
+    assert (inferred.measure, [part.metapath for part in inferred.parts]) == ("hubsim", [PATH])
+    assert inferred.exact
+    ends = toy.find("author", "Mike"), toy.find("author", "Mary")
+    assert inferred.score("Mike", "Mary") == pytest.approx(scores[ends])

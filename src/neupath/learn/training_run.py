@@ -31,7 +31,7 @@ class TrainedModel:
     """The result of a training run."""
 
     folder: str
-    model: str
+    architecture: str
     epochs: int
     best_epoch: int
     train_rmse: float
@@ -49,7 +49,7 @@ class TrainedEmbedding:
     """The result of learning from random walks."""
 
     folder: str
-    model: str
+    architecture: str
     node_type: str
     seconds: float
 
@@ -84,7 +84,10 @@ def learn(
     on_epoch: EpochCallback = ignore_epoch,
     processes: int = 1,
 ) -> TrainedModel:
-    """Train a model on labels drawn from a measure, or on labelled pairs; save it with its log and learning curve."""
+    """Train a model on labels drawn from a measure, or on labelled pairs; save it with its log and learning curve.
+
+    `on_epoch` is no `Progress`: it receives the errors of each epoch, which a progress bar does not know.
+    """
     scorer = make_model(architecture, seed=seed, **settings)
     labels: dict[str, Any] = {"pairs": pairs}
     if metapath is not None:

@@ -28,6 +28,7 @@ class DWPC(PathMeasure):
     """
 
     name = "dwpc"
+    bounded = False
     settings = ("damping",)
 
     def __init__(self, metapath: str | MetaPath, damping: float = 0.4) -> None:

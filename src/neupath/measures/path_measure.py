@@ -97,6 +97,8 @@ class PathMeasure(Scorer):
     normalisation: ClassVar[Normalisation] = Normalisation.NONE
     symmetric_only: ClassVar[bool] = False
     """Whether the measure is defined only on meta-paths H·H⁻¹."""
+    bounded: ClassVar[bool] = True
+    """Whether scores lie between 0 and 1."""
     settings: ClassVar[tuple[str, ...]] = ()
     """The parameters of the constructor besides the meta-path."""
     row_power: float = 0.0

@@ -19,3 +19,4 @@ class PathCount(PathMeasure):
     """
 
     name = "pathcount"
+    bounded = False

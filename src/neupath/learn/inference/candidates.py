@@ -19,8 +19,6 @@ from neupath.learn.inference.features import (
     bound_entries,
     count_work,
     extend_walk,
-    pair_features,
-    start_walk,
 )
 from neupath.learn.labels import Pairs
 
@@ -150,8 +148,7 @@ class _PrefixSearch:
         self.hin, self.pairs, self.half_length, self.budget = hin, pairs, half_length, budget
         self.progress = progress
         self.total = count_halves(hin.schema, pairs.node_type, half_length)
-        nodes, positions = np.unique(np.concatenate([pairs.queries, pairs.targets]), return_inverse=True)
-        self.nodes, self.queries, self.targets = nodes, positions[: len(pairs)], positions[len(pairs) :]
+        self.walks = PairWalks(hin, pairs.node_type, pairs.queries, pairs.targets)
         self.candidates: list[Candidate] = []
         self.work, self.too_large, self.leading_nowhere, self.cached_bytes = 0, 0, 0, 0
         self.limit = budget
@@ -162,8 +159,7 @@ class _PrefixSearch:
         return SearchReport(len(self.candidates), self.total, self.too_large, self.leading_nowhere, self.stopped)
 
     def run(self) -> None:
-        start = start_walk(self.hin, self.pairs.node_type, self.nodes)
-        queue = [_Prefix((0.0, 0, next(self.order)), (), start)]
+        queue = [_Prefix((0.0, 0, next(self.order)), (), self.walks.start)]
         with ThreadPoolExecutor(2) as pool:
             while queue and not self.stopped:
                 prefix = heapq.heappop(queue)
@@ -205,10 +201,10 @@ class _PrefixSearch:
     def _extend(self, walk: Walk, steps: tuple[Step, ...]) -> tuple[Walk, Candidate]:
         longer = extend_walk(self.hin, walk, steps[-1])
         metapath = MetaPath(self.hin.schema, steps + tuple(step.reversed() for step in reversed(steps)))
-        return longer, Candidate(metapath, pair_features(metapath, longer, longer, self.queries, self.targets))
+        return longer, Candidate(metapath, self.walks.score(metapath, longer, longer))
 
     def _walk_again(self, steps: Iterable[Step]) -> Walk:
-        walk = start_walk(self.hin, self.pairs.node_type, self.nodes)
+        walk = self.walks.start
         for step in steps:
             self.work += count_work(self.hin, walk, step)
             walk = extend_walk(self.hin, walk, step)

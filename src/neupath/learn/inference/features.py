@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from neupath.engine.cache import cached
 from neupath.engine.products import Normalisation, adjacency
@@ -12,11 +13,9 @@ from neupath.graph.hin import HIN, Csr, Floats
 from neupath.graph.metapath import MetaPath, Step
 from neupath.graph.nodes import Rows
 from neupath.learn.labels import Pairs
-from neupath.measures import PathCount, measure_named
-from neupath.measures.path_measure import Leg, reversed_legs
+from neupath.measures import MEASURES, PathCount, PathMeasure
+from neupath.measures.path_measure import reversed_legs
 
-MEASURES_INFERRED = ("pathsim", "joinsim", "hetesim", "pcrw", "pathcount")
-"""The measures that can be inferred, in the order in which equally good ones are preferred."""
 MOST_NODES = 256
 """Labelled nodes whose rows are computed at once."""
 MOST_ENTRIES = 30_000_000
@@ -25,7 +24,7 @@ MOST_ENTRIES = 30_000_000
 # ---- How measures factorise ----------------------------------------------------------------------
 # A meta-path is two half-paths that meet, one from the query and one from the target. A measure scores a pair by the
 # product of their two rows, normalised, and says itself how it scales the steps. Rows of one half-path differ in this
-# scaling alone, so that a walk computes them together, one value for each scaling.
+# scaling alone. So one walk computes the usual scalings together, and a measure with another scaling is walked apart.
 _SCALINGS = ((0.0, 0.0), (-1.0, 0.0), (0.0, -1.0))
 """The row power and column power of each step, away from the labelled node: path counts; a random walk; the same walk
 as seen from its end."""
@@ -33,34 +32,32 @@ _PRODUCTS = ((0, 0), (1, 1), (1, 2))
 """The scalings of the query's and the target's row in each product that `pair_dots` computes."""
 
 
-@dataclass(frozen=True)
-class Factorisation:
-    """A measure along a meta-path: which of `_PRODUCTS` it is made of, and how it is normalised."""
+def inferred_measures() -> list[str]:
+    """Return the measures that can be inferred, in the order in which equally good ones are preferred.
 
-    product: int
-    normalisation: Normalisation
+    These are all measures over a meta-path but those with settings, such as a damping, which inference does not fit.
+
+    >>> inferred_measures()
+    ['pathsim', 'joinsim', 'hetesim', 'pcrw', 'pathcount']
+    """
+    names = [name for name, measure in MEASURES.items() if not measure.settings]
+    return sorted(names, key=lambda name: not MEASURES[name].bounded)
 
 
-def factorise(measure: str, metapath: MetaPath) -> Factorisation | None:
-    """Return how a measure scores pairs along a meta-path; None where it is not defined or not made of such products.
+def shared_product(scorer: PathMeasure, metapath: MetaPath) -> int | None:
+    """Return which of `_PRODUCTS` a measure is along a meta-path; None if it scales the steps in another way.
 
-    >>> from neupath import load
-    >>> factorise("pcrw", load("toy").metapath("APA")).product
+    >>> from neupath import PCRW, load
+    >>> shared_product(PCRW("APA"), load("toy").metapath("APA"))
     2
     """
-    scorer = measure_named(measure, metapath)
-    if scorer.symmetric_only and not metapath.is_round_trip:
-        return None
     lefts, rights = scorer.half_legs(metapath)
     halves = lefts, lefts if rights is None else reversed_legs(rights)
+    powers = [{(leg.row_power, leg.column_power) for leg in half} for half in halves]
     for product, scalings in enumerate(_PRODUCTS):
-        if all(_is_scaled(half, _SCALINGS[at]) for half, at in zip(halves, scalings, strict=True)):
-            return Factorisation(product, scorer.normalisation)
+        if all(own <= {_SCALINGS[at]} for own, at in zip(powers, scalings, strict=True)):
+            return product
     return None
-
-
-def _is_scaled(legs: Sequence[Leg], scaling: tuple[float, float]) -> bool:
-    return all((leg.row_power, leg.column_power) == scaling for leg in legs)
 
 
 def half_paths(metapath: MetaPath) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
@@ -107,12 +104,6 @@ class Walk:
         return norms
 
 
-def start_walk(hin: HIN, node_type: str, nodes: Rows) -> Walk:
-    """Return the rows before any step."""
-    values = np.ones((len(nodes), len(_SCALINGS)))
-    return Walk(node_type, hin.num_nodes(node_type), np.arange(len(nodes) + 1), nodes.astype(np.int64), values)
-
-
 def count_work(hin: HIN, walk: Walk, step: Step) -> int:
     """Count the multiplications that one more step takes."""
     return int(_degrees(hin, step)[walk.indices].sum())
@@ -153,37 +144,6 @@ def _ratio(a: Floats, b: Floats) -> Floats:
     return np.divide(a, b, out=np.zeros(len(a)), where=b > 0)
 
 
-def pair_features(metapath: MetaPath, left: Walk, right: Walk, queries: Rows, targets: Rows) -> dict[str, Floats]:
-    """Return the scores of pairs by every measure that is defined on a meta-path; shape (pairs,) each.
-
-    `left` and `right` are the walks along its half-paths; the pairs are given as positions among their nodes.
-    """
-    from neupath.learn.inference.feature_kernels import pair_dots
-
-    dots = pair_dots(left.arrays, right.arrays, queries, targets, left.width)
-    features = {}
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        left_norms = left.squared_norms()
-        right_norms = left_norms if right is left else right.squared_norms()
-        for measure in MEASURES_INFERRED:
-            if how := factorise(measure, metapath):
-                of_query, of_target = _PRODUCTS[how.product]
-                norms = left_norms[queries, of_query], right_norms[targets, of_target]
-                scores = _normalise(how, dots[:, how.product], *norms)
-                features[measure] = np.where(np.isfinite(scores).all(), scores, np.nan)
-    return features
-
-
-def _normalise(how: Factorisation, products: Floats, query_norms: Floats, target_norms: Floats) -> Floats:
-    if how.normalisation == Normalisation.NONE:
-        return products
-    if how.normalisation == Normalisation.DICE:
-        return _ratio(2 * products, query_norms + target_norms)
-    if how.product == 0:  # path counts can be so large that the product of two norms overflows
-        return _ratio(products, np.sqrt(query_norms) * np.sqrt(target_norms))
-    return _ratio(products, np.sqrt(query_norms * target_norms))
-
-
 # ---- Features of given meta-paths ----------------------------------------------------------------
 class PairWalks:
     """The walks from the nodes of some pairs; it keeps those along the halves of the last meta-path."""
@@ -192,7 +152,11 @@ class PairWalks:
         self.hin, self.work = hin, 0
         nodes, positions = np.unique(np.concatenate([queries, targets]), return_inverse=True)
         self.queries, self.targets = positions[: len(queries)], positions[len(queries) :]
-        self.walks: dict[tuple[Step, ...], Walk] = {(): start_walk(hin, node_type, nodes)}
+        values = np.ones((len(nodes), len(_SCALINGS)))
+        self.start = Walk(
+            node_type, hin.num_nodes(node_type), np.arange(len(nodes) + 1), nodes.astype(np.int64), values
+        )
+        self.walks: dict[tuple[Step, ...], Walk] = {(): self.start}
 
     def features(self, metapath: MetaPath) -> dict[str, Floats]:
         """Return the scores of the pairs by every measure; nothing where too many nodes are reached."""
@@ -200,9 +164,7 @@ class PairWalks:
         prefixes = {half[:size] for half in halves for size in range(len(half) + 1)}
         self.walks = {steps: walk for steps, walk in self.walks.items() if steps in prefixes}
         left, right = (self._walk(half) for half in halves)
-        if left is None or right is None:
-            return {}
-        return pair_features(metapath, left, right, self.queries, self.targets)
+        return {} if left is None or right is None else self.score(metapath, left, right)
 
     def _walk(self, steps: tuple[Step, ...]) -> Walk | None:
         if steps not in self.walks:
@@ -212,6 +174,60 @@ class PairWalks:
             self.work += count_work(self.hin, before, steps[-1])
             self.walks[steps] = extend_walk(self.hin, before, steps[-1])
         return self.walks[steps]
+
+    def score(self, metapath: MetaPath, left: Walk, right: Walk) -> dict[str, Floats]:
+        """Score the pairs by every measure that is defined on a meta-path, given the walks along its half-paths."""
+        features = {}
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            shared = self._products(left, right)
+            for name in inferred_measures():
+                scorer = MEASURES[name](metapath)
+                if scorer.symmetric_only and not metapath.is_round_trip:
+                    continue
+                product = shared_product(scorer, metapath)
+                if product is None and not scorer.meets_at_nodes(metapath):
+                    continue
+                products = self._own_products(scorer, metapath) if product is None else shared
+                scores = _normalise(scorer.normalisation, product or 0, *(each[:, product or 0] for each in products))
+                features[name] = np.where(np.isfinite(scores).all(), scores, np.nan)
+        return features
+
+    def _products(self, left: Walk, right: Walk) -> tuple[Floats, Floats, Floats]:
+        """Return the product of each pair's rows, and the squared norms of both; shape (pairs, products) each."""
+        from neupath.learn.inference.feature_kernels import pair_dots
+
+        dots = pair_dots(left.arrays, right.arrays, self.queries, self.targets, left.width)
+        left_norms = left.squared_norms()
+        right_norms = left_norms if right is left else right.squared_norms()
+        of_query, of_target = zip(*_PRODUCTS, strict=True)
+        return dots, left_norms[self.queries][:, of_query], right_norms[self.targets][:, of_target]
+
+    def _own_products(self, scorer: PathMeasure, metapath: MetaPath) -> tuple[Floats, Floats, Floats]:
+        """Return the same of a measure with a scaling of its own, which takes the place of each usual one."""
+        halves = scorer.halves(self.hin, metapath)
+        left = self._own_walk(halves.lefts)
+        if halves.rights is None:
+            return self._products(left, left)
+        return self._products(left, self._own_walk([csr_array(matrix.T) for matrix in reversed(halves.rights)]))
+
+    def _own_walk(self, matrices: Sequence[Csr]) -> Walk:
+        rows = matrices[0][self.start.indices]
+        for matrix in matrices[1:]:
+            rows = csr_array(rows @ matrix)
+        values = np.tile(rows.data[:, None], len(_SCALINGS))
+        return Walk("", rows.shape[1], rows.indptr.astype(np.int64), rows.indices.astype(np.int64), values)
+
+
+def _normalise(
+    normalisation: Normalisation, product: int, products: Floats, query_norms: Floats, target_norms: Floats
+) -> Floats:
+    if normalisation == Normalisation.NONE:
+        return products
+    if normalisation == Normalisation.DICE:
+        return _ratio(2 * products, query_norms + target_norms)
+    if product == 0:  # path counts can be so large that the product of two norms overflows
+        return _ratio(products, np.sqrt(query_norms) * np.sqrt(target_norms))
+    return _ratio(products, np.sqrt(query_norms * target_norms))
 
 
 def compute_features(hin: HIN, metapaths: Iterable[MetaPath], pairs: Pairs) -> list[dict[str, Floats]]:

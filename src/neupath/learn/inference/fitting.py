@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from neupath.graph.hin import Floats
-from neupath.learn.inference.features import MEASURES_INFERRED
 
 
 # ---- Least squares -------------------------------------------------------------------------------
@@ -90,7 +89,10 @@ _TOLD_APART = 1.64
 
 @dataclass(frozen=True)
 class FeatureTable:
-    """The features of labelled pairs: by measure, shape (pairs, paths), NaN where it is not defined on a path."""
+    """The features of labelled pairs: by measure, shape (pairs, paths), NaN where it is not defined on a path.
+
+    Of equally good measures, the earlier one is preferred.
+    """
 
     features: Mapping[str, Floats]
     scores: Floats
@@ -129,9 +131,7 @@ class Hypothesis:
         return paths, self.free, steps, measure, columns
 
 
-def choose_hypothesis(
-    table: FeatureTable, measures: Sequence[str] = MEASURES_INFERRED
-) -> tuple[Hypothesis, list[Hypothesis]]:
+def choose_hypothesis(table: FeatureTable, measures: Sequence[str]) -> tuple[Hypothesis, list[Hypothesis]]:
     """Return the hypothesis to name, and all that were compared.
 
     It is the simplest that the labels cannot tell from the best one. It may leave out a path, take a shorter one or
@@ -183,7 +183,7 @@ def _excess(other: Hypothesis, errors: Floats, table: FeatureTable) -> float:
     return float(difference.mean()) / spread if spread > 0 else (0.0 if difference.mean() <= 0 else np.inf)
 
 
-def find_hypotheses(table: FeatureTable, measures: Sequence[str] = MEASURES_INFERRED) -> list[Hypothesis]:
+def find_hypotheses(table: FeatureTable, measures: Sequence[str]) -> list[Hypothesis]:
     """Return every hypothesis worth comparing, the best by the criterion first."""
     distinct: dict[tuple[str, tuple[int, ...], int], Hypothesis] = {}
     for measure in measures:
@@ -280,7 +280,7 @@ def _hypothesis(table: FeatureTable, measure: str, columns: tuple[int, ...], wei
     criterion = n * np.log(squared / table.scale**2 + _FLOOR)
     criterion += free * np.log(n) + 2 * len(columns) * np.log(max(2, len(table.lengths)))
     length = sum(table.lengths[p] for p in columns)
-    rank = (round(criterion, 6), len(columns), length, MEASURES_INFERRED.index(measure), columns)
+    rank = (round(criterion, 6), len(columns), length, list(table.features).index(measure), columns)
     rmse = float(np.sqrt(squared))
     return Hypothesis(measure, columns, tuple(weights.tolist()), free, rmse, rmse < EXACT * table.scale, rank)
 

@@ -35,7 +35,7 @@ from neupath.learn.inference.candidates import (
     search_one_way,
     spread_queries,
 )
-from neupath.learn.inference.features import MEASURES_INFERRED, compute_features
+from neupath.learn.inference.features import compute_features, inferred_measures
 from neupath.learn.inference.fitting import (
     FeatureTable,
     Hypothesis,
@@ -258,7 +258,7 @@ def infer(
     max_length
         The most steps of a meta-path.
     measures
-        The measures to try: some of pathsim, joinsim, hetesim, pcrw and pathcount; all unless given.
+        Names in `MEASURES`, of measures without settings; all of these unless given.
     asymmetric
         Whether to try also meta-paths that are not a half-path walked out and back.
     budget
@@ -293,19 +293,20 @@ def feature_table(
 ) -> tuple[FeatureTable, list[MetaPath]]:
     """Return the features of labelled pairs along the candidates worth fitting, and these meta-paths."""
     labels = read_pairs(hin, pairs, node_type, bounded=False, examples=True)
-    fit = _prepare(hin, labels, max_length, MEASURES_INFERRED, False, BUDGET, seed, no_progress)
+    fit = _prepare(hin, labels, max_length, inferred_measures(), False, BUDGET, seed, no_progress)
     return fit.table, fit.metapaths
 
 
-def _check_measures(measures: Sequence[str] | None) -> tuple[str, ...]:
+def _check_measures(measures: Sequence[str] | None) -> list[str]:
+    known = inferred_measures()
     if measures is None:
-        return MEASURES_INFERRED
+        return known
     if isinstance(measures, str) or not measures:
-        raise QueryError(f"‹measures› is {measures!r}; give a list of some of {listed(MEASURES_INFERRED)}")
+        raise QueryError(f"‹measures› is {measures!r}; give a list of some of {listed(known)}")
     for measure in measures:
-        if measure not in MEASURES_INFERRED:
-            raise QueryError(f"{measure!r} cannot be inferred; {listed(MEASURES_INFERRED)} can")
-    return tuple(measure for measure in MEASURES_INFERRED if measure in measures)
+        if measure not in known:
+            raise QueryError(f"{measure!r} cannot be inferred; {listed(known)} can")
+    return [measure for measure in known if measure in measures]
 
 
 def _prepare(
@@ -382,7 +383,7 @@ def _to_table(candidates: Sequence[Candidate], pairs: Pairs) -> FeatureTable:
     undefined = np.full(len(pairs), np.nan)
     features = {
         measure: np.stack([candidate.features.get(measure, undefined) for candidate in candidates], axis=1)
-        for measure in MEASURES_INFERRED
+        for measure in inferred_measures()
     }
     lengths = [len(candidate.metapath) for candidate in candidates]
     return FeatureTable(features, pairs.scores, pairs.queries, lengths, float(np.abs(pairs.scores).max()) or 1.0)

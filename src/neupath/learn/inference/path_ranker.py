@@ -16,9 +16,8 @@ from neupath.errors import QueryError
 from neupath.graph.hin import HIN, Floats
 from neupath.learn.inference.fitting import FeatureTable, folds_of
 from neupath.learn.inference.infer import feature_table
-from neupath.measures import Combination, Part
+from neupath.measures import MEASURES, Combination, Part
 
-BOUNDED = ("pathsim", "joinsim", "hetesim", "pcrw")
 _PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 
 
@@ -75,7 +74,12 @@ class PathRanker(Combination):
 
 def _feature_names(table: FeatureTable) -> list[tuple[str, int]]:
     """Return the measure and the path column of each feature."""
-    return [(m, p) for m in BOUNDED for p in range(len(table.lengths)) if np.isfinite(table.features[m][:, p]).all()]
+    return [
+        (measure, p)
+        for measure, scores in table.features.items()
+        for p in range(len(table.lengths))
+        if MEASURES[measure].bounded and np.isfinite(scores[:, p]).all()
+    ]
 
 
 def _fit_ridge(table: FeatureTable, seed: int) -> Floats:
