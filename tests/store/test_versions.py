@@ -215,7 +215,7 @@ def test_a_store_that_was_replaced_below_its_writer_takes_nothing(store: Store, 
         store.folder.rename(tmp_path / "before.store")
         write_store(npth.load("toy"), store.folder)
         for _ in range(2):  # once it is closed, too
-            with pytest.raises(WriteError, match="was moved or replaced while it was open; .* open it anew"):
+            with pytest.raises(WriteError, match="was moved or replaced while it was open; .* open it again"):
                 store.update(edge)
     assert open_store(tmp_path / "before.store").version == 1
     with open_store(store.folder) as anew:

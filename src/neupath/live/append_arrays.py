@@ -44,14 +44,10 @@ def _can_grow(array: pa.Array, more: pa.Array) -> bool:
 
 
 class _Room:
-    """Buffers of an Arrow array with room behind it: values, ends of texts, and validity bits.
-
-    One writer appends, and never touches what is used.
-    """
+    """Buffers of an Arrow array with room behind it; one writer appends, and never touches what is used."""
 
     def __init__(self, array: pa.Array) -> None:
-        self._type = array.type
-        self._is_text = pa.types.is_string(array.type)
+        self._type, self._is_text = array.type, pa.types.is_string(array.type)
         self.size, self._nulls = 0, 0
         self._values: NDArray[Any] = np.empty(0, dtype=np.uint8 if self._is_text else np.int64)
         self._ends = np.zeros(1, dtype=np.int32)
@@ -59,7 +55,6 @@ class _Room:
         self.append(array)
 
     def append(self, more: pa.Array) -> None:
-        """Append values."""
         values, ends = _texts_of(more) if self._is_text else (more.to_numpy(), self._ends[:0])
         start, size = self._used, self.size + len(more)
         if self._is_text and start + len(values) > _MOST_BYTES:
@@ -110,8 +105,7 @@ class AppendTable:
 
     def append(self, more: pa.Table) -> "AppendTable":
         """Return the table with some rows appended; this one stays as it is."""
-        kept = len(self.parts)
-        size = len(more)
+        kept, size = len(self.parts), len(more)
         while kept and len(self.parts[kept - 1]) <= size:
             kept -= 1
             size += len(self.parts[kept])
@@ -139,16 +133,11 @@ class AppendNodes:
         return cls(nodes, AppendColumn(nodes.ids), names, attributes)
 
     def append(self, more: Nodes) -> "AppendNodes":
-        """Return the nodes with others of the same type appended, whose ids are known to be new."""
+        """Return the nodes with others of the same type appended; their ids must be new."""
         ids, names = self.ids.append(more.ids), None if self.names is None else self.names.append(more.names)
         attributes = None if self.attributes is None else self.attributes.append(more.attributes)
-        nodes = Nodes(
-            self.nodes.node_type,
-            ids.array,
-            None if names is None else names.array,
-            self.nodes.attributes if attributes is None else attributes.table(),
-            True,
-        )
+        table = self.nodes.attributes if attributes is None else attributes.table()
+        nodes = Nodes(self.nodes.node_type, ids.array, None if names is None else names.array, table, distinct=True)
         return AppendNodes(nodes, ids, names, attributes)
 
 

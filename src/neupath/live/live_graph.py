@@ -1,8 +1,7 @@
 """The live graph: one writer changes it, any number of readers search versions of it that never change.
 
 `LiveStore.update` writes an update to disk, or `LiveGraph.update` checks it in memory; either way it becomes a `Change`
-by keys, then a `RowChange`. `LiveGraph.apply` lets the half-path matrices of all attached measures, and the updaters of
-all attached models, follow it, and publishes the next `View`.
+by keys, then a `RowChange`. `LiveGraph.apply` brings attached measures and models up to date, and publishes a `View`.
 """
 
 import json
@@ -43,15 +42,14 @@ Factors = tuple[ProductArrays, ProductArrays]
 
 
 class LiveScorer(Scorer):
-    """An attached measure at one version; it scores as the measure fitted to that version from scratch."""
+    """An attached measure at one version; it scores as if it were fitted to that version from scratch."""
 
     exact = True
 
     def __init__(self, measure: PathMeasure, hin: HIN, factors: Factors, version: int, key: MeasureKey) -> None:
         self.name = measure.name  # type: ignore[misc]
         self.hin_, self.version, self.key = hin, version, key
-        self.measure = measure
-        """The measure, with its meta-path but without a product."""
+        self.measure = measure  # with its meta-path, without a product
         left, right = factors
         self._rows, self._columns = left.rows, right.columns
         self._fields = tuple(tuple(part) for part in (left.rows, right.columns, left.norms, right.norms))
@@ -152,6 +150,18 @@ def _key_of(measure: PathMeasure, hin: HIN) -> MeasureKey:
     return measure.name, json.dumps(measure.resolve(hin).params())
 
 
+def _followers_of(scorer: Scorer, hin: HIN) -> dict[object, Scorer]:
+    """Return, by key, what follows the changes for a scorer: itself, its PathSims if it is a sum of them, or none."""
+    if isinstance(scorer, PathMeasure):
+        return {_key_of(scorer, hin): scorer}
+    if scorer.identity is None:
+        return {}
+    parts = scorer.as_pathsims()
+    if parts is None:
+        return {scorer.identity: scorer}
+    return {_key_of(measure, hin): measure for measure in map(PathSim, parts.metapaths)}
+
+
 # ---- State of the writer -------------------------------------------------------------------------
 class _State:
     """A base graph, the log of edges changed since, and all that follows them."""
@@ -164,8 +174,7 @@ class _State:
         self._adjacency = Adjacency(hin, version, self._log)
         self._products: dict[MeasureKey, tuple[LiveProduct, LiveProduct]] = {}
         self._updaters: dict[object, Updater] = {}
-        self.attached: dict[object, Scorer] = {}
-        """By the key of a measure or the identity of a model."""
+        self.attached: dict[object, Scorer] = {}  # by the key of a measure or the identity of a model
         self.view = View(version, hin, MappingProxyType({}))
 
     @property
@@ -176,36 +185,27 @@ class _State:
 
     def attach(self, scorer: Scorer) -> None:
         """Build what a measure or a model needs over the newest version; it follows all later changes."""
-        if isinstance(scorer, PathMeasure):
-            self._attach_measure(scorer)
-        elif scorer.identity is not None and scorer.identity not in self.attached:
-            self._attach_model(scorer)
+        for key, follower in _followers_of(scorer, self.view.hin).items():
+            if key in self.attached:
+                continue
+            if isinstance(follower, PathMeasure):
+                self._attach_measure(follower)
+            elif (updater := follower.updater(self.view.hin)) is not None:
+                self._updaters[key], self.attached[key] = updater, follower
+                self._publish(self.view.version, self.view.hin)
 
     def _attach_measure(self, measure: PathMeasure) -> None:
-        key = _key_of(measure, self.view.hin)
-        if key in self._products:
-            return
         try:
             fitted = measure.bind(self.view.hin)
-        except GraphError:  # numbers that no float holds; `View.scorer` raises it where it is asked for
+        except GraphError:  # a norm overflows; `View.scorer` raises it to whoever wants the scores
             return
-        factors = live_factors(fitted, self._adjacency)
+        factors, key = live_factors(fitted, self._adjacency), _key_of(measure, self.view.hin)
         if factors is not None:
             self._products[key], self.attached[key] = factors, measure
             self._publish(self.view.version, self.view.hin)
 
-    def _attach_model(self, model: Scorer) -> None:
-        parts = model.as_pathsims()
-        for metapath in parts.metapaths if parts else ():
-            self._attach_measure(PathSim(metapath))
-        updater = None if parts else model.updater(self.view.hin)
-        if updater is not None:
-            self._updaters[model.identity], self.attached[model.identity] = updater, model
-            self._publish(self.view.version, self.view.hin)
-
-    def detach(self, key: object) -> None:
-        followers: tuple[dict[Any, Any], ...] = self._products, self._updaters, self.attached
-        for follower in followers:
+    def detach(self, key: Any) -> None:
+        for follower in (self._products, self._updaters, self.attached):
             follower.pop(key, None)
         self._publish(self.view.version, self.view.hin)
 
@@ -236,7 +236,7 @@ class _State:
                 half.grow(sizes[half.steps[0].step.source], sizes[half.steps[-1].step.target])
 
     def _drop_overflown(self) -> None:
-        """Detach measures whose norms no float holds: fitting them from scratch says what is wrong."""
+        """Detach measures whose norms overflow: fitting them from scratch raises an error that says so."""
         for key in [key for key, halves in self._products.items() if not all(half.is_finite for half in halves)]:
             del self._products[key], self.attached[key]
 
@@ -276,18 +276,14 @@ class LiveGraph:
         self._state = _State(hin, version)
         self._share = share
         self._writing, self._compacting = RLock(), Lock()
-        self._since: list[RowChange] = []
-        """The changes since the base."""
-        self._head: Head | None = None
-        """The newest version by keys, which are rows here; None until the first update, and after other changes."""
+        self._since: list[RowChange] = []  # the changes since the base
+        self._head: Head | None = None  # by keys, which are rows here; None if it is not up to date
 
     def view(self) -> View:
-        """Return the newest version."""
         return self._state.view
 
     @property
     def share(self) -> float:
-        """Entries changed per entry of the base, in the half-path matrix that has most."""
         return self._state.share
 
     def attach(self, scorer: Scorer) -> Scorer:
@@ -370,22 +366,18 @@ def _by_rows(change: Change, schema: Schema, rows_of: Callable[[str, Rows], Rows
 MAX_VERSIONS = 100
 """Versions of a store whose views are kept in memory."""
 MAX_BYTES = 1 << 28
-"""What these may hold that the newest view does not; much where nodes are added or removed, or the base is new."""
+"""Bytes that these may hold and the newest view does not; many after nodes were added or removed, or compaction."""
 
 Sizes = dict[int, int]
 """Bytes by part of a view; a part is known by its address, which is unique while the view is kept."""
 
 
 class VersionCache:
-    """The views of recent versions; each shares most of its memory with the next.
-
-    It differs from `engine.cache.LRU` in what it counts: the bytes that no later view shares.
-    """
+    """The views of recent versions. Unlike `engine.cache.LRU`, it counts the bytes that no later view shares."""
 
     def __init__(self) -> None:
         self._views: dict[int, View] = {}
-        self._own: Sizes = {}
-        """By version: the bytes that no later view holds."""
+        self._own: Sizes = {}  # by version: the bytes that no later view holds
         self._newest: Sizes = {}
 
     def __len__(self) -> int:
@@ -400,17 +392,16 @@ class VersionCache:
         self._views[view.version], self._newest = _without_matrices(view), sizes
         while len(self._views) > MAX_VERSIONS or sum(self._own.values()) > MAX_BYTES:
             oldest = next(iter(self._views))
-            self._views.pop(oldest)
+            del self._views[oldest]
             self._own.pop(oldest, None)
 
     def find(self, version: int) -> View | None:
-        """Return the view of a version, or None."""
         view = self._views.get(version)
         return None if view is None else _without_matrices(view)
 
 
 def _without_matrices(view: View) -> View:
-    """Return the same view without the matrices it has computed, so that a cached view holds little."""
+    """Return the view without the matrices it has computed, so that a cached view holds little."""
     if not isinstance(view.hin.matrices, LiveMatrices):
         return view
     return replace(view, hin=HIN(view.hin.schema, view.hin.nodes, view.hin.matrices.fresh(), view.hin.notes))
@@ -439,16 +430,15 @@ MAX_ATTACHED = 16
 
 
 class LiveStore:
-    """A store and its live graph: an update is on disk first, and in the next view then.
+    """A store and its live graph: an update goes to disk first, then into the next view.
 
-    It keeps other processes from opening the store, unless it is read-only. The measures and models attached last
-    follow the changes; each one costs every update a little.
+    Unless it is read-only, it keeps other processes from opening the store.
 
     Parameters
     ----------
     path : the folder of the store.
     share : as for `LiveGraph`.
-    max_attached : how many measures and models follow the changes; the one attached longest ago is detached.
+    max_attached : how many measures and models follow the updates; attaching more detaches the oldest.
     read_only : take no updates, and let other processes open the store.
 
     >>> from tempfile import TemporaryDirectory
@@ -489,11 +479,10 @@ class LiveStore:
         self.close()
 
     def close(self) -> None:
-        """Let other processes open the store; views stay readable."""
+        """Let other processes open the store. Views stay readable."""
         self.store.close()
 
     def _open(self) -> None:
-        """Read the newest version from disk."""
         facts, hin, keys = self.store.keyed()
         self._keys = {node_type: AppendColumn(pa.array(own)) for node_type, own in keys.items()}
         graph = LiveGraph(hin, facts.version, self._share)
@@ -513,19 +502,9 @@ class LiveStore:
     def attach(self, scorer: Scorer) -> Scorer:
         """Let a measure or a trained model follow all later updates; return it, ready, over the newest version."""
         if not self.read_only:
-            if isinstance(scorer, PathMeasure):
-                self._attach(_key_of(scorer, self.view().hin), scorer)
-            elif scorer.identity is not None:
-                self._attach_model(scorer)
+            for key, follower in _followers_of(scorer, self.view().hin).items():
+                self._attach(key, follower)
         return self.view().scorer(scorer)
-
-    def _attach_model(self, model: Scorer) -> None:
-        parts = model.as_pathsims()
-        if parts is None:
-            self._attach(model.identity, model)
-            return
-        for measure in map(PathSim, parts.metapaths):
-            self._attach(_key_of(measure, self.view().hin), measure)
 
     def _attach(self, key: object, scorer: Scorer) -> None:
         with self._attaching:
@@ -557,9 +536,9 @@ class LiveStore:
 
     def _follow(self, change: Change) -> None:
         newest = self.view().version
-        if change.version <= newest:  # an earlier change of the group read the store, with this one in it
+        if change.version <= newest:  # an earlier change of the group has read the store, with this one in it
             return
-        if change.removed_nodes or change.version > newest + 1:  # rows after a removed node are others
+        if change.removed_nodes or change.version > newest + 1:  # removing a node moves the rows behind it
             self._open()
             return
         for node_type, keys in change.keys().items():

@@ -22,7 +22,7 @@ class EdgeArrays(NamedTuple):
     indptr: NDArray[Any]
     indices: NDArray[Any]
     data: NDArray[Any]
-    spans: NDArray[Any]  # by row: where its added edges are, see `span_of`, or -1
+    spans: NDArray[Any]  # by row: where its added edges are, see `_span_of`, or -1
     columns: NDArray[Any]  # by added edge: its column, ascending within its row, or NOWHERE for unused room
     values: NDArray[Any]
 
@@ -43,7 +43,7 @@ class MvccArrays(NamedTuple):
     indices: NDArray[Any]
     data: NDArray[Any]
     replaced: NDArray[Any]  # by place in the base: the version that replaces it
-    spans: NDArray[Any]  # by line: where its entries are, see `span_of`, or -1 where it never changed
+    spans: NDArray[Any]  # by line: where its entries are, see `_span_of`, or -1 where it never changed
     entries: NDArray[Any]
 
 
@@ -86,13 +86,12 @@ _LEAST = 1
 
 
 @compiled
-def rows_of(fields):
-    """Return `EdgeArrays` of their fields."""
+def _rows_of(fields):
     return EdgeArrays(fields[0], fields[1], fields[2], fields[3], fields[4], fields[5])
 
 
 @compiled
-def base_of(indptr, row):
+def _base_of(indptr, row):
     """Return where a row is in the base: the first entry, and the one after the last."""
     if row + 1 < len(indptr):
         return np.int64(indptr[row]), np.int64(indptr[row + 1])
@@ -100,7 +99,7 @@ def base_of(indptr, row):
 
 
 @compiled
-def span_of(span):
+def _span_of(span):
     """Return the room of a row beside the base: its first entry, and the one after its last.
 
     A span is 64 times the first entry plus the logarithm of the size.
@@ -112,7 +111,7 @@ def span_of(span):
 
 
 @compiled
-def room_for(wanted, used):
+def _room_for(wanted, used):
     """Return a span with room for some entries from `used` on, and where it ends."""
     size = _LEAST
     while np.int64(1) << size < wanted:
@@ -121,39 +120,38 @@ def room_for(wanted, used):
 
 
 @compiled
-def more_of(spans, columns, row):
+def _more_of(spans, columns, row):
     """Return where the added edges of a row are: the first, and the one after the last."""
-    first, last = span_of(spans[row])
+    first, last = _span_of(spans[row])
     return first, first + np.searchsorted(columns[first:last], NOWHERE)
 
 
 @compiled
-def length_of(rows, row):
-    """Count the edges of a row, with removed ones."""
-    first, last = base_of(rows.indptr, row)
-    more, end = more_of(rows.spans, rows.columns, row)
+def _length_of(rows, row):
+    first, last = _base_of(rows.indptr, row)
+    more, end = _more_of(rows.spans, rows.columns, row)
     return last - first + end - more
 
 
 @compiled
 def put_entry(fields, used, row, column, value):
     """Set one entry of a row; return how much room is used then, or -1 if there is too little."""
-    rows = rows_of(fields)
-    first, last = base_of(rows.indptr, row)
+    rows = _rows_of(fields)
+    first, last = _base_of(rows.indptr, row)
     at = first + np.searchsorted(rows.indices[first:last], column)
     if at < last and rows.indices[at] == column:
         rows.data[at] = value
         return used
     columns, values = rows.columns, rows.values
-    first, last = more_of(rows.spans, rows.columns, row)
+    first, last = _more_of(rows.spans, rows.columns, row)
     at = first + np.searchsorted(columns[first:last], column)
     if at < last and columns[at] == column:
         values[at] = value
         return used
     if value == 0.0:
         return used
-    if last == span_of(rows.spans[row])[1]:
-        span, after = room_for(last - first + 1, used)
+    if last == _span_of(rows.spans[row])[1]:
+        span, after = _room_for(last - first + 1, used)
         if after > len(columns):
             return -1
         for i in range(last - first):
@@ -180,9 +178,9 @@ def sum_rows(rows, which):
 @compiled
 def copy_row(rows, row):
     """Return the columns, ascending, and values of a row of edges, without removed ones."""
-    first, last = base_of(rows.indptr, row)
-    more, end = more_of(rows.spans, rows.columns, row)
-    columns, values = np.empty(length_of(rows, row), dtype=np.int64), np.empty(length_of(rows, row))
+    first, last = _base_of(rows.indptr, row)
+    more, end = _more_of(rows.spans, rows.columns, row)
+    columns, values = np.empty(_length_of(rows, row), dtype=np.int64), np.empty(_length_of(rows, row))
     size = 0
     while first < last or more < end:
         if more == end or (first < last and rows.indices[first] < rows.columns[more]):
@@ -196,7 +194,7 @@ def copy_row(rows, row):
 
 
 @compiled
-def add_stretch(columns, values, weight, sums, touched, count):
+def _add_stretch(columns, values, weight, sums, touched, count):
     """Add entries times a weight to `sums`, listing in `touched` the columns met after the first `count`."""
     for j in range(len(columns)):
         column = columns[j]
@@ -212,10 +210,10 @@ def add_stretch(columns, values, weight, sums, touched, count):
 def multiply_row(columns, values, rows, sums, touched, count):
     """Add a sparse row times the edges to `sums`, listing in `touched` the columns met after the first `count`."""
     for i in range(len(columns)):
-        first, last = base_of(rows.indptr, columns[i])
-        count = add_stretch(rows.indices[first:last], rows.data[first:last], values[i], sums, touched, count)
-        first, last = more_of(rows.spans, rows.columns, columns[i])
-        count = add_stretch(rows.columns[first:last], rows.values[first:last], values[i], sums, touched, count)
+        first, last = _base_of(rows.indptr, columns[i])
+        count = _add_stretch(rows.indices[first:last], rows.data[first:last], values[i], sums, touched, count)
+        first, last = _more_of(rows.spans, rows.columns, columns[i])
+        count = _add_stretch(rows.columns[first:last], rows.values[first:last], values[i], sums, touched, count)
     return count
 
 
@@ -233,10 +231,10 @@ def take_sums(sums, touched, count):
 @compiled
 def reached(fields, row):
     """Return the columns of a row of edges, ascending, with those of removed edges."""
-    rows = rows_of(fields)
-    first, last = base_of(rows.indptr, row)
-    more, end = more_of(rows.spans, rows.columns, row)
-    columns = np.empty(length_of(rows, row), dtype=np.int64)
+    rows = _rows_of(fields)
+    first, last = _base_of(rows.indptr, row)
+    more, end = _more_of(rows.spans, rows.columns, row)
+    columns = np.empty(_length_of(rows, row), dtype=np.int64)
     columns[: last - first] = rows.indices[first:last]
     columns[last - first :] = rows.columns[more:end]
     return np.sort(columns) if end > more else columns
@@ -273,23 +271,22 @@ def _seek(columns, first, last, column):
 
 
 @compiled
-def weight_of(rows, row, column):
-    """Return the weight of an edge, or 0."""
-    first, last = base_of(rows.indptr, row)
+def _weight_of(rows, row, column):
+    first, last = _base_of(rows.indptr, row)
     at = first + np.searchsorted(rows.indices[first:last], column)
     if at < last and rows.indices[at] == column:
         return rows.data[at]
-    first, last = more_of(rows.spans, rows.columns, row)
+    first, last = _more_of(rows.spans, rows.columns, row)
     at = first + np.searchsorted(rows.columns[first:last], column)
     return rows.values[at] if at < last and rows.columns[at] == column else 0.0
 
 
 @compiled
-def _multiply_entry(short, x, long, y):
+def _dot_rows(short, x, long, y):
     """Add up short[x,p]·long[y,p] over ascending p, looking each entry of the short row up in the long one."""
     columns, values = copy_row(short, x)
-    at, last = base_of(long.indptr, y)
-    more, end = more_of(long.spans, long.columns, y)
+    at, last = _base_of(long.indptr, y)
+    more, end = _more_of(long.spans, long.columns, y)
     total = 0.0
     for i in range(len(columns)):
         at = _seek(long.indices, at, last, columns[i])
@@ -303,20 +300,20 @@ def _multiply_entry(short, x, long, y):
 
 
 @compiled
-def multiply_entry(out, x, back, y):
+def _multiply_entry(out, x, back, y):
     """Return entry (x, y) of the product of two steps: `out` by row, `back` by column, summed as a row would be."""
-    if length_of(out, x) <= length_of(back, y):
-        return _multiply_entry(out, x, back, y)
-    return _multiply_entry(back, y, out, x)
+    if _length_of(out, x) <= _length_of(back, y):
+        return _dot_rows(out, x, back, y)
+    return _dot_rows(back, y, out, x)
 
 
 @compiled
 def multiply_entries(out_fields, back_fields, rows, columns):
     """Return some entries of the product of two steps, the first by row and the second by column."""
-    out, back = rows_of(out_fields), rows_of(back_fields)
+    out, back = _rows_of(out_fields), _rows_of(back_fields)
     values = np.empty(len(rows))
     for i in range(len(rows)):
-        values[i] = multiply_entry(out, rows[i], back, columns[i])
+        values[i] = _multiply_entry(out, rows[i], back, columns[i])
     return values
 
 
@@ -326,20 +323,20 @@ def is_whole_cheaper(out_fields, back_fields, row, columns, mean_size):
 
     `mean_size`: how many entries a row of the second step has.
     """
-    out, back = rows_of(out_fields), rows_of(back_fields)
-    length, work = length_of(out, row), 0
+    out, back = _rows_of(out_fields), _rows_of(back_fields)
+    length, work = _length_of(out, row), 0
     for column in columns:
-        work += min(length, length_of(back, column))
+        work += min(length, _length_of(back, column))
     return work > length * (1.0 + mean_size)
 
 
 @compiled
 def weights_of(fields, rows, columns):
     """Return the weights of some edges."""
-    edges = rows_of(fields)
+    edges = _rows_of(fields)
     values = np.empty(len(rows))
     for i in range(len(rows)):
-        values[i] = weight_of(edges, rows[i], columns[i])
+        values[i] = _weight_of(edges, rows[i], columns[i])
     return values
 
 
@@ -352,23 +349,22 @@ NOW = NEVER - 1
 
 
 @compiled
-def lines_of(fields):
-    """Return `MvccArrays` of their fields."""
+def _lines_of(fields):
     return MvccArrays(fields[0], fields[1], fields[2], fields[3], fields[4], fields[5])
 
 
 @compiled
-def written(entries, span):
+def _written(entries, span):
     """Return where the entries of a line are: the first, and the one after the last."""
-    first, last = span_of(span)
+    first, last = _span_of(span)
     return first, first + np.searchsorted(entries[first:last].born, NEVER)  # which only those bear that are not written
 
 
 @compiled
 def line_at(lines, line, version):
     """Return the places, ascending, and values of a line at a version."""
-    start, end = base_of(lines.indptr, line)
-    first, last = written(lines.entries, lines.spans[line])
+    start, end = _base_of(lines.indptr, line)
+    first, last = _written(lines.entries, lines.spans[line])
     alive = lines.entries[first:last]
     alive = alive[(alive.born <= version) & (alive.died > version)]
     alive = alive[np.argsort(alive.place)]
@@ -417,13 +413,13 @@ def _look_up(lines, line, places, old, in_base, in_span):
 
     Returns how many entries the line has.
     """
-    start, end = base_of(lines.indptr, line)
+    start, end = _base_of(lines.indptr, line)
     for i in range(len(places)):
         at = start + np.searchsorted(lines.indices[start:end], places[i])
         there = at < end and lines.indices[at] == places[i] and lines.replaced[at] == NEVER
         old[i] = lines.data[at] if there else 0.0
         in_base[i], in_span[i] = at if there else -1, -1
-    first, last = written(lines.entries, lines.spans[line])
+    first, last = _written(lines.entries, lines.spans[line])
     least, most = places[0], places[-1]
     for at in range(first, last):
         entry = lines.entries[at]
@@ -440,10 +436,10 @@ def _make_room(lines, line, count, wanted, used):
 
     They are put in the order of their places there: readers are faster where these lie side by side.
     """
-    first, last = span_of(lines.spans[line])
+    first, last = _span_of(lines.spans[line])
     if lines.spans[line] >= 0 and wanted <= last - first:
         return used
-    span, after = room_for(wanted, used)
+    span, after = _room_for(wanted, used)
     if after > len(lines.entries):
         return -1
     for i, at in enumerate(np.argsort(lines.entries[first : first + count].place)):
@@ -475,7 +471,7 @@ def write(fields, used, line, places, values, old, version, start):
     `line`, `places`: ascending, from `start` on. Returns up to where there was room, how much of it is used, and how
     many entries were others.
     """
-    lines = lines_of(fields)
+    lines = _lines_of(fields)
     i, changed = start, 0
     while i < len(line):
         j = i + 1
@@ -493,7 +489,7 @@ def write(fields, used, line, places, values, old, version, start):
                 _look_up(lines, line[i], places[i:j], old[i:j], in_base, in_span)
                 used = after
             changed += np.sum(differ)
-            first, _ = span_of(lines.spans[line[i]])
+            first, _ = _span_of(lines.spans[line[i]])
             _replace(lines, first, first + count, places[i:j], values[i:j], differ, in_base, in_span, version)
         i = j
     return i, used, changed
@@ -508,8 +504,7 @@ EXACT = 2.0**53
 
 
 @compiled
-def norms_of(fields):
-    """Return `NormArrays` of their fields."""
+def _norms_of(fields):
     return NormArrays(fields[0], fields[1], fields[2])
 
 
@@ -533,8 +528,7 @@ def newest(norms):
 
 
 @compiled
-def are_whole(values):
-    """Whether all values are whole numbers."""
+def _are_whole(values):
     return np.all(values == np.floor(values))
 
 
@@ -543,7 +537,7 @@ def find_whole(indptr, data, norms):
     """Tell the rows of a matrix whose norms are sums of squares of whole numbers that a float holds exactly."""
     whole = np.empty(len(norms), dtype=np.bool_)
     for row in range(len(norms)):
-        whole[row] = norms[row] < EXACT and are_whole(data[indptr[row] : indptr[row + 1]])
+        whole[row] = norms[row] < EXACT and _are_whole(data[indptr[row] : indptr[row + 1]])
     return whole
 
 
@@ -572,7 +566,7 @@ def renew(norm_fields, whole, line_fields, rows, old, new, number, version):
     `rows` ascending, one for each entry; `whole` follows what the rows are. Returns the rows, each once, and whether a
     float holds their norms, twice over, and tells those of rows with entries from 0.
     """
-    norms, lines = norms_of(norm_fields), lines_of(line_fields)
+    norms, lines = _norms_of(norm_fields), _lines_of(line_fields)
     distinct = np.empty(len(rows), dtype=np.int64)
     count, i, held = 0, 0, True
     while i < len(rows):
@@ -581,12 +575,12 @@ def renew(norm_fields, whole, line_fields, rows, old, new, number, version):
             j += 1
         row = rows[i]
         norm = np.inf
-        if whole[row] and are_whole(new[i:j]) and np.max(new[i:j]) ** 2 < EXACT:
+        if whole[row] and _are_whole(new[i:j]) and np.max(new[i:j]) ** 2 < EXACT:
             norm = _moved(norm_at(norms, row, NOW), old[i:j], new[i:j])
         if norm == np.inf:
             _, values = line_at(lines, row, NOW)
             norm = _added_up(values)
-            whole[row] = norm < EXACT and are_whole(values)
+            whole[row] = norm < EXACT and _are_whole(values)
             held &= norm <= LARGEST and (norm > 0.0 or len(values) == 0)
         now = norms.since[number + count]
         now.value, now.born, now.previous = norm, version, norms.heads[row]
@@ -634,14 +628,14 @@ def _add_middles(middles, weights, right, version, sums, touched):
     count = 0
     for i in range(len(middles)):
         middle, weight = middles[i], weights[i]
-        first, last = base_of(right.indptr, middle)
+        first, last = _base_of(right.indptr, middle)
         targets, values = right.indices[first:last], right.data[first:last]
         span = right.spans[middle]
         if span < 0:
-            count = add_stretch(targets, values, weight, sums, touched, count)
+            count = _add_stretch(targets, values, weight, sums, touched, count)
             continue
         count = _add_kept(targets, values, right.replaced[first:last], version, weight, sums, touched, count)
-        first, last = written(right.entries, span)
+        first, last = _written(right.entries, span)
         count = _add_entries(right.entries[first:last], version, weight, sums, touched, count)
     return count
 
@@ -654,7 +648,7 @@ def _accumulate(left, right, row, version, sums, touched):
     to the last digit. Middles at which nothing changed are read as in `engine.product_kernels`.
     """
     if left.spans[row] < 0:
-        first, last = base_of(left.indptr, row)
+        first, last = _base_of(left.indptr, row)
         return _add_middles(left.indices[first:last], left.data[first:last], right, version, sums, touched)
     middles, weights = line_at(left, row, version)
     return _add_middles(middles, weights, right, version, sums, touched)
@@ -680,7 +674,7 @@ def _normalise(normalisation, sums, touched, count, dx, norms, version, scores):
 @compiled
 def _halves_of(halves):
     rows, columns, left_norms, right_norms = halves
-    return lines_of(rows), lines_of(columns), norms_of(left_norms), norms_of(right_norms)
+    return _lines_of(rows), _lines_of(columns), _norms_of(left_norms), _norms_of(right_norms)
 
 
 @compiled

@@ -15,18 +15,7 @@ from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.metapath import Link, Relation
 from neupath.graph.nodes import Rows
 from neupath.live import live_kernels as kernels
-from neupath.live.live_kernels import (
-    ENTRY,
-    NEVER,
-    NORM,
-    NOWHERE,
-    VERSION,
-    EdgeArrays,
-    MvccArrays,
-    NormArrays,
-    ProductArrays,
-    grown,
-)
+from neupath.live.live_kernels import NEVER, EdgeArrays, MvccArrays, NormArrays, ProductArrays, grown
 from neupath.measures.path_measure import Leg, PathMeasure, reversed_legs
 from neupath.store.snapshots import Triplets, enlarged, in_both_directions, overlaid
 
@@ -42,11 +31,11 @@ class LiveEdges:
     """
 
     def __init__(self, base: Csr) -> None:
-        self.num_rows, self.num_columns = base.shape
-        self.mean_size = base.nnz / max(1, base.shape[0])
-        spans = np.full(self.num_rows, -1, dtype=np.int64)
+        num_rows, self.num_columns = base.shape
+        self.mean_size = base.nnz / max(1, num_rows)
         self._used = 0
-        room = np.full(_INITIAL_ROOM, NOWHERE), np.zeros(_INITIAL_ROOM)
+        spans = np.full(num_rows, -1, dtype=np.int64)
+        room = np.full(_INITIAL_ROOM, kernels.NOWHERE), np.zeros(_INITIAL_ROOM)
         self._use(EdgeArrays(base.indptr, base.indices, base.data.copy(), spans, *room))
 
     def _use(self, arrays: EdgeArrays) -> None:
@@ -54,26 +43,21 @@ class LiveEdges:
 
     def grow(self, num_rows: int, num_columns: int) -> None:
         """Make room for new nodes, which have no edges."""
-        self.num_rows, self.num_columns = num_rows, num_columns
+        self.num_columns = num_columns
         self._use(self.arrays._replace(spans=grown(self.arrays.spans, num_rows, -1)))
 
     def put(self, row: int, column: int, weight: float) -> None:
         """Set the weight of an edge; 0 removes it."""
-        used = kernels.put_entry(self.fields, self._used, row, column, weight)
-        while used < 0:
+        while (used := kernels.put_entry(self.fields, self._used, row, column, weight)) < 0:
             size = 2 * len(self.arrays.columns)
-            columns, values = grown(self.arrays.columns, size, NOWHERE), grown(self.arrays.values, size)
+            columns, values = grown(self.arrays.columns, size, kernels.NOWHERE), grown(self.arrays.values, size)
             self._use(self.arrays._replace(columns=columns, values=values))
-            used = kernels.put_entry(self.fields, self._used, row, column, weight)
         self._used = used
 
 
 # ---- Matrices of one version ---------------------------------------------------------------------
 class LiveMatrices(Mapping[Relation, Csr]):
-    """The matrices of a base, which views share, with the first `length` edges of a log that only grows.
-
-    A matrix is computed when it is first used.
-    """
+    """The matrices of a base with the first `length` edges of a log that only grows, each computed on first use."""
 
     def __init__(
         self, base: Mapping[Relation, Csr], log: Sequence[RowEdge], length: int, sizes: Mapping[str, int]
@@ -83,7 +67,7 @@ class LiveMatrices(Mapping[Relation, Csr]):
         self._lock = Lock()
 
     def fresh(self) -> "LiveMatrices":
-        """Return the same without the matrices that are computed."""
+        """Return a copy without the matrices that are computed."""
         return LiveMatrices(self.base, self._log, self._length, self._sizes)
 
     def __getitem__(self, relation: Relation) -> Csr:
@@ -128,12 +112,11 @@ class Adjacency:
         return self._edges[link]
 
     def put(self, edges: Sequence[RowEdge]) -> None:
-        """Set the weights of edges that stand in both directions."""
+        """Set the weights of edges, undirected ones listed in both directions."""
         for link, own in self._edges.items():
             _put(own, link, edges)
 
     def grow(self, sizes: Mapping[str, int]) -> None:
-        """Make room for new nodes."""
         self.sizes = dict(sizes)
         for link, edges in self._edges.items():
             edges.grow(sizes[link.source], sizes[link.target])
@@ -149,8 +132,8 @@ def both_directions(edges: Sequence[RowEdge]) -> list[RowEdge]:
     """Return edges, those of undirected relations in both directions."""
     directions: list[RowEdge] = []
     for edge in edges:
-        relation, row, column, weight = edge
         directions.append(edge)
+        relation, row, column, weight = edge
         if not relation.directed and row != column:
             directions.append((relation, column, row, weight))
     return directions
@@ -161,16 +144,11 @@ class LiveStep:
 
     def __init__(self, adjacency: Adjacency, leg: Leg) -> None:
         self.step = step = leg.step
-        self._adjacency, self._leg = adjacency, leg
+        self._adjacency, self.leg = adjacency, leg
         self._sums, self._touched = np.zeros(0), np.zeros(0, dtype=np.int64)
         self._scales = {True: np.zeros(0), False: np.zeros(0)}
         for rows, node_type in ((True, step.source), (False, step.target)):
             self._rescale(rows, np.arange(adjacency.sizes[node_type]))
-
-    @property
-    def is_scaled(self) -> bool:
-        """Whether an edge changes more entries than its own."""
-        return self._leg.is_scaled
 
     @property
     def forward(self) -> list[LiveEdges]:
@@ -181,27 +159,22 @@ class LiveStep:
         return [self._adjacency.edges(link.reversed()) for link in self.step.links]
 
     def row(self, row: int) -> tuple[Rows, Floats]:
-        if len(self.step.links) == 1 and not self.is_scaled:
+        if len(self.step.links) == 1 and not self.leg.is_scaled:
             columns, values = kernels.copy_row(self._adjacency.edges(self.step.links[0]).arrays, row)
             return columns, values
         return self.multiply(np.array([row]), np.ones(1))
 
     def multiply(self, columns: Rows, values: Floats) -> tuple[Rows, Floats]:
         """Return a sparse row times this step."""
-        weights = values if not self._leg.row_power else values * self._scale(True)[columns]
-        sums, touched = self.scratch()
-        count = 0
-        for edges in self.forward:
-            count = kernels.multiply_row(columns, weights, edges.arrays, sums, touched, count)
-        targets, products = kernels.take_sums(sums, touched, count)
-        return targets, products if not self._leg.column_power else products * self._scale(False)[targets]
-
-    def scratch(self) -> tuple[Floats, Rows]:
-        """Return an array of zeros for sums, and room to list columns."""
+        weights = values if not self.leg.row_power else values * self._scale(True)[columns]
         width = self._adjacency.sizes[self.step.target]
         if len(self._sums) < width:
             self._sums, self._touched = np.zeros(width), np.empty(width + 1, dtype=np.int64)
-        return self._sums, self._touched
+        count = 0
+        for edges in self.forward:
+            count = kernels.multiply_row(columns, weights, edges.arrays, self._sums, self._touched, count)
+        targets, products = kernels.take_sums(self._sums, self._touched, count)
+        return targets, products if not self.leg.column_power else products * self._scale(False)[targets]
 
     def ends(self, edges: Sequence[RowEdge]) -> list[tuple[int, int]]:
         """Return the (row, column) of this step's entries that some edges set."""
@@ -221,7 +194,7 @@ class LiveStep:
         columns = np.array(sorted({column for _, column in ends}), dtype=np.int64)
         self._rescale(True, rows)
         self._rescale(False, columns)
-        return np.union1d(rows, self.reaching(columns)) if self._leg.column_power else rows
+        return np.union1d(rows, self.reaching(columns)) if self.leg.column_power else rows
 
     def reaching(self, columns: Rows) -> Rows:
         """Return the rows that have an edge to one of some columns."""
@@ -229,17 +202,15 @@ class LiveStep:
         return sources[0] if len(sources) == 1 else np.unique(np.concatenate(sources))
 
     def _scale(self, rows: bool) -> Floats:
-        """Return the factors of all rows or columns."""
         size = self._adjacency.sizes[self.step.source if rows else self.step.target]
         self._scales[rows] = grown(self._scales[rows], size, 0)
         return self._scales[rows]
 
     def _rescale(self, rows: bool, which: Rows) -> None:
-        """Compute the factors of some rows or columns."""
-        power = self._leg.row_power if rows else self._leg.column_power
+        power = self.leg.row_power if rows else self.leg.column_power
         if power:
             totals = sum(kernels.sum_rows(edges.arrays, which) for edges in (self.forward if rows else self.backward))
-            with np.errstate(over="ignore"):  # found when the norms are checked
+            with np.errstate(over="ignore"):  # the check of the norms finds it
                 self._scale(rows)[which] = np.where(totals > 0, np.where(totals > 0, totals, 1.0) ** power, 0.0)
 
 
@@ -269,7 +240,7 @@ class OneStepPropagation:
 
 
 class TwoStepPropagation:
-    """The entries of W = S1·S2 on paths over an edge: of S1, part of one row; of S2, part of one column."""
+    """The entries of W = S1·S2 on paths over an edge: for S1, part of one row; for S2, part of one column."""
 
     def __init__(self, first: LiveStep, second: LiveStep) -> None:
         self._steps = first, second
@@ -277,7 +248,6 @@ class TwoStepPropagation:
         (self._forward,), (self._back,) = second.forward, second.backward
 
     def entries(self, edges: Sequence[RowEdge]) -> Triplets | None:
-        """Return the entries that some edges may change, ascending, with their new values; None if there are none."""
         first, second = (step.ends(edges) for step in self._steps)
         parts = [self._of_row(*end) for end in first] + [self._of_column(*end) for end in second]
         return _union_of(parts) if len(parts) > 1 else parts[0] if parts else None
@@ -298,7 +268,7 @@ class TwoStepPropagation:
 
 def propagation_of(steps: Sequence[LiveStep]) -> OneStepPropagation | TwoStepPropagation | None:
     """Return how edges propagate over some steps; None where only whole rows can be computed."""
-    if any(step.is_scaled for step in steps):
+    if any(step.leg.is_scaled for step in steps):  # an edge changes more entries than its own
         return None
     if len(steps) == 1:
         return OneStepPropagation(steps[0])
@@ -307,7 +277,6 @@ def propagation_of(steps: Sequence[LiveStep]) -> OneStepPropagation | TwoStepPro
 
 
 def _values_at(columns: Rows, nonzero: Rows, values: Floats) -> Floats:
-    """Return the values of a sparse row at some columns."""
     dense = np.zeros(len(columns))
     _, here, there = np.intersect1d(columns, nonzero, assume_unique=True, return_indices=True)
     dense[here] = values[there]
@@ -315,7 +284,6 @@ def _values_at(columns: Rows, nonzero: Rows, values: Floats) -> Floats:
 
 
 def _union_of(parts: Sequence[Triplets]) -> Triplets:
-    """Return all entries, each once, ascending."""
     rows, columns, values = (np.concatenate(part) for part in zip(*parts, strict=True))
     width = int(columns.max(initial=0)) + 1
     _, kept = np.unique(rows * width + columns, return_index=True)
@@ -323,19 +291,16 @@ def _union_of(parts: Sequence[Triplets]) -> Triplets:
 
 
 # ---- Matrix by version ---------------------------------------------------------------------------
-_EMPTY = np.array((0, 0.0, NEVER, NEVER), dtype=ENTRY)
+_EMPTY = np.array((0, 0.0, NEVER, NEVER), dtype=kernels.ENTRY)
 
 
 class MvccMatrix:
-    """The lines of a sparse matrix, its rows or its columns. One writer sets entries; readers see their version.
-
-    `arrays` is what readers use.
-    """
+    """The lines of a sparse matrix: its rows or its columns. One writer sets entries; readers use `arrays`."""
 
     def __init__(self, base: Csr) -> None:
         frozen = freeze(base)
         spans = np.full(base.shape[0], -1, dtype=np.int64)
-        matrix = frozen.indptr, frozen.indices, frozen.data, np.full(base.nnz, NEVER, dtype=VERSION)
+        matrix = frozen.indptr, frozen.indices, frozen.data, np.full(base.nnz, NEVER, dtype=kernels.VERSION)
         self._used = 0
         self._use(MvccArrays(*matrix, spans, np.full(_INITIAL_ROOM, _EMPTY)), spans.copy())
 
@@ -345,7 +310,6 @@ class MvccMatrix:
         self.arrays = written._replace(spans=spans)
 
     def grow(self, count: int) -> None:
-        """Add empty lines, up to `count`."""
         written = self._written._replace(spans=grown(self._written.spans, count, -1))
         self._use(written, grown(self.arrays.spans, count, -1))
 
@@ -365,7 +329,7 @@ class MvccMatrix:
         return old, changed
 
     def differences(self, line: int, places: Rows, values: Floats) -> tuple[Rows, Floats]:
-        """Return the places at which a line differs from given values, with these."""
+        """Return the places at which a line differs from some values, with the new value of each."""
         changed, wanted = kernels.differences(self._written, line, places, values)
         return changed, wanted
 
@@ -386,15 +350,13 @@ class MvccNorms:
     def __init__(self, base: Floats, rows: MvccArrays) -> None:
         self._use(_without_changes(base.copy(), _MAX_NORMS))
         self._used = 0
-        self.are_finite = True
-        """Whether floats have held all norms so far; where they have not, a measure refuses to be fitted."""
+        self.are_finite = True  # whether floats have held all norms so far; if not, a measure refuses to be fitted
         self._whole = kernels.find_whole(rows.indptr, rows.data, base)
 
     def _use(self, arrays: NormArrays) -> None:
         self.arrays, self._fields = arrays, tuple(arrays)
 
     def grow(self, count: int) -> None:
-        """Add empty rows, up to `count`."""
         base, heads = grown(self.arrays.base, count, 0), grown(self.arrays.heads, count, -1)
         self._use(self.arrays._replace(base=base, heads=heads))
         self._whole = grown(self._whole, count, 1)
@@ -411,12 +373,12 @@ class MvccNorms:
 
 
 def _without_changes(base: Floats, room: int) -> NormArrays:
-    return NormArrays(base, np.full(len(base), -1, dtype=np.int32), np.zeros(room, dtype=NORM))
+    return NormArrays(base, np.full(len(base), -1, dtype=np.int32), np.zeros(room, dtype=kernels.NORM))
 
 
 # ---- Half-path matrix ----------------------------------------------------------------------------
 class LiveProduct:
-    """W = S1·S2·…·Sl over live steps: entries that an edge reaches are computed again, and those that differ are set.
+    """W = S1·S2·…·Sl over live steps.
 
     An entry is never computed from its old value where that could round, so that rounding errors do not add up.
     """
@@ -430,7 +392,7 @@ class LiveProduct:
 
     @property
     def arrays(self) -> ProductArrays:
-        """What readers of the newest version need; later changes do not disturb them."""
+        """What readers of the newest version need; later changes do not alter it."""
         return ProductArrays(self._rows.arrays, self._columns.arrays, self._norms.arrays, self._version)
 
     @property
@@ -440,11 +402,9 @@ class LiveProduct:
 
     @property
     def is_finite(self) -> bool:
-        """Whether floats have held all norms so far."""
         return self._norms.are_finite
 
     def grow(self, num_rows: int, num_columns: int) -> None:
-        """Make room for new nodes at both ends."""
         self._rows.grow(num_rows)
         self._columns.grow(num_columns)
         self._norms.grow(num_rows)

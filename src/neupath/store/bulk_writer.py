@@ -17,7 +17,7 @@ from neupath.errors import QueryError, WriteError, first_line
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import Relation
 from neupath.store import database, snapshots
-from neupath.store.database import DATABASE, StoreLayout, VersionFacts, duckdb, node_table, run, run_on
+from neupath.store.database import DATABASE, StoreLayout, VersionFacts, duckdb, node_table, run
 from neupath.store.snapshots import Triplets, add_checksums, edge_checksum, edges_of, node_checksum
 
 
@@ -80,18 +80,16 @@ def _write(hin: HIN, folder: Path, progress: Progress) -> None:
 
 
 def _insert(connection: Any, hin: HIN, tables: list[pa.Table], progress: Progress) -> VersionFacts:
-    nodes, total = 0, 0
+    nodes, count, total = 0, 0, 0
     for number in track(range(len(tables)), "nodes", progress):
-        run_on(connection, tables[number], f"CREATE TABLE nodes_{number} AS SELECT * FROM given")  # noqa: S608
+        database.create_table(connection, f"nodes_{number}", tables[number])
         nodes += node_checksum(connection, number, "true", [])
-    count = 0
     for number in track(range(len(hin.schema.relations)), "edges", progress):
         relation = hin.schema.relations[number]
-        sources, targets, weights = edges_of(hin.matrices[relation], relation.directed)
-        given = pa.table({"source": sources, "target": targets, "weight": weights})
-        run_on(connection, given, f"CREATE TABLE edges_{number} AS SELECT * FROM given")  # noqa: S608
-        count += len(sources)
-        total = add_checksums(total, edge_checksum(number, sources, targets, weights))
+        edges = edges_of(hin.matrices[relation], relation.directed)
+        database.create_table(connection, f"edges_{number}", database.edge_table(*edges))
+        count += len(edges[0])
+        total = add_checksums(total, edge_checksum(number, *edges))
     return VersionFacts(0, sum(map(len, tables)), count, nodes, total)
 
 
@@ -110,8 +108,7 @@ class BulkWriter:
 
     def __init__(self, folder: Path, connection: Any) -> None:
         self.connection = connection
-        self.scratch = folder / _SCRATCH
-        """A folder for temporary files, removed at the end."""
+        self.scratch = folder / _SCRATCH  # for temporary files, removed at the end
         self._snapshot = folder / f"{database.SNAPSHOT}0"
         self._snapshot.mkdir()
         self._edges, self._edge_checksum = 0, 0
@@ -124,11 +121,10 @@ class BulkWriter:
         """Write the edges of a relation, each once, ordered by source and target."""
         run(self.connection, "PRAGMA force_compression = 'auto'")
         run(self.connection, f"CREATE TABLE edges_{number} (source BIGINT, target BIGINT, weight DOUBLE)")
-        for sources, targets, weights in batches:
-            given = pa.table({"source": sources, "target": targets, "weight": weights})
-            run_on(self.connection, given, f"INSERT INTO edges_{number} SELECT * FROM given")  # noqa: S608
-            self._edges += len(sources)
-            self._edge_checksum = add_checksums(self._edge_checksum, edge_checksum(number, sources, targets, weights))
+        for edges in batches:
+            database.insert_table(self.connection, f"edges_{number}", database.edge_table(*edges))
+            self._edges += len(edges[0])
+            self._edge_checksum = add_checksums(self._edge_checksum, edge_checksum(number, *edges))
 
     def finish(self, layout: StoreLayout) -> None:
         """Complete the store: node tables, snapshot and facts."""
@@ -137,7 +133,7 @@ class BulkWriter:
         sizes, total = {}, 0
         for number, node_type in enumerate(layout.schema.node_types):
             nodes = snapshots.map_nodes(self._snapshot, number)
-            run_on(self.connection, nodes, f"CREATE TABLE nodes_{number} AS SELECT * FROM given")  # noqa: S608
+            database.create_table(self.connection, f"nodes_{number}", nodes)
             sizes[node_type] = len(nodes)
             total += node_checksum(self.connection, number, "true", [])
         shapes = [(sizes[relation.source], sizes[relation.target]) for relation in layout.schema.relations]
@@ -190,8 +186,7 @@ def new_store(target: Path, memory_limit: str | None = None) -> Iterator[BulkWri
 def _bulk_writer(folder: Path, memory_limit: str) -> Iterator[BulkWriter]:
     if not _SIZE.fullmatch(memory_limit.strip()):
         raise QueryError(f"the memory limit {memory_limit!r} is no size; write it as 512MiB or 2GiB")
-    library = duckdb()
-    scratch = folder / _SCRATCH
+    library, scratch = duckdb(), folder / _SCRATCH
     scratch.mkdir()
     connection = library.connect(str(folder / DATABASE))
     try:

@@ -8,23 +8,15 @@ import numpy as np
 
 from neupath.errors import NeuPathError
 from neupath.graph.hin import digest
+from neupath.store import snapshots
 from neupath.store.database import StoreLayout, VersionFacts, check_marker, read_facts, read_layout, reading, run
-from neupath.store.snapshots import (
-    Snapshot,
-    add_checksums,
-    damaged_files,
-    edge_checksum,
-    edges_of,
-    node_checksum,
-    read_snapshot,
-    versions_of,
-)
+from neupath.store.snapshots import Snapshot, edge_checksum, edges_of, node_checksum
 from neupath.store.versions import rebuild, to_hin
 
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The newest and oldest version of a store, its counts, and problems; none if the store is sound."""
+    """The newest and oldest version of a store, its counts, and its problems; a sound store has none."""
 
     version: int
     oldest: int
@@ -65,17 +57,16 @@ def _wrong_versions(connection: Any, layout: StoreLayout, facts: VersionFacts) -
     versions = [version for (version,) in run(connection, "SELECT version FROM versions ORDER BY version")]
     if versions != list(range(layout.base_version, facts.version + 1)):
         return [f"versions {layout.base_version} to {facts.version} should be there, and {len(versions):,} are"]
-    query = "SELECT count(*) FROM changes WHERE version NOT IN (SELECT version FROM versions)"
-    ((strays,),) = run(connection, query)
+    ((strays,),) = run(connection, "SELECT count(*) FROM changes WHERE version NOT IN (SELECT version FROM versions)")
     return [f"{strays:,} changes belong to no version"] if strays else []
 
 
 def _wrong_sums(connection: Any, layout: StoreLayout, facts: VersionFacts, state: Snapshot) -> list[str]:
-    problems = []
-    edges, total = 0, 0
+    problems, edges, total = [], 0, 0
     for number, relation in enumerate(layout.schema.relations):
         listed = edges_of(state.matrices[number], relation.directed)
-        edges, total = edges + len(listed[0]), add_checksums(total, edge_checksum(number, *listed))
+        edges += len(listed[0])
+        total = snapshots.add_checksums(total, edge_checksum(number, *listed))
     if edges != facts.edges:
         problems.append(f"there are {edges:,} edges where {facts.edges:,} were counted")
     if total != facts.edge_checksum:
@@ -96,8 +87,7 @@ def _dangling(layout: StoreLayout, state: Snapshot) -> list[str]:
         for node_type, table in zip(layout.schema.node_types, state.nodes, strict=True)
     }
     problems = []
-    for number, relation in enumerate(layout.schema.relations):
-        matrix = state.matrices[number]
+    for relation, matrix in zip(layout.schema.relations, state.matrices, strict=True):
         at_source = int(np.diff(matrix.indptr)[gone[relation.source]].sum())
         dangling = at_source + int(np.count_nonzero(gone[relation.target][matrix.indices]))
         if dangling:
@@ -107,13 +97,13 @@ def _dangling(layout: StoreLayout, state: Snapshot) -> list[str]:
 
 def _wrong_snapshots(connection: Any, layout: StoreLayout, folder: Path) -> list[str]:
     problems = []
-    for version, path in versions_of(folder).items():
+    for version, path in snapshots.versions_of(folder).items():
         try:
-            damaged = damaged_files(path)
+            damaged = snapshots.damaged_files(path)
             if damaged:
                 problems.append(f"{path.name} is damaged ({damaged[0]}); delete it, the store does without")
             elif version >= layout.base_version:
-                snapshot, expected = read_snapshot(path), rebuild(connection, layout, version)
+                snapshot, expected = snapshots.read_snapshot(path), rebuild(connection, layout, version)
                 if digest(to_hin(layout, snapshot)) != digest(to_hin(layout, expected)):
                     problems.append(f"{path.name} differs from the database; delete it, the store does without")
         except (OSError, ValueError, KeyError, NeuPathError) as error:

@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from neupath.errors import MissingExtraError, SourceError, WriteError, first_line
-from neupath.graph.hin import HIN
+from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import Relation, Schema
+from neupath.graph.nodes import Rows
 
 # ---- Files of a store ----------------------------------------------------------------------------
 MARKER = "store.json"
@@ -89,7 +90,6 @@ class StoreLayout:
 
     @classmethod
     def of(cls, hin: HIN) -> "StoreLayout":
-        """Return the layout of a graph."""
         return cls(
             hin.schema,
             tuple(nodes.names is not None for nodes in hin.nodes.values()),
@@ -173,8 +173,7 @@ def node_table(ids: pa.Array, names: pa.Array | None, attributes: pa.Table, firs
         "id": ids,
         "name": pa.nulls(count, pa.string()) if names is None else names.cast(pa.string()),
     }
-    columns_of_attributes = (attributes[name] for name in attributes.column_names)
-    return pa.table(columns | dict(zip(node_columns(attributes.num_columns), columns_of_attributes, strict=True)))
+    return pa.table(columns | dict(zip(node_columns(attributes.num_columns), attributes.columns, strict=True)))
 
 
 def read_layout(connection: Any) -> StoreLayout:
@@ -200,10 +199,7 @@ def read_facts(connection: Any, version: int | None = None) -> VersionFacts:
 
 def write_facts(connection: Any, *versions: VersionFacts) -> None:
     """Insert the facts of new versions."""
-    rows = [
-        (facts.version, facts.nodes, facts.edges, str(facts.node_checksum), str(facts.edge_checksum))
-        for facts in versions
-    ]
+    rows = [(v.version, v.nodes, v.edges, str(v.node_checksum), str(v.edge_checksum)) for v in versions]
     insert_rows(connection, "versions", rows)
 
 
@@ -218,6 +214,16 @@ def insert_rows(connection: Any, table: str, rows: Sequence[tuple[object, ...]])
 def insert_table(connection: Any, table: str, rows: pa.Table) -> None:
     """Insert an Arrow table into a table with the same columns."""
     run_on(connection, rows, f"INSERT INTO {table} BY NAME SELECT * FROM given")  # noqa: S608
+
+
+def create_table(connection: Any, table: str, rows: pa.Table) -> None:
+    """Create or replace a table, with the columns and rows of an Arrow table."""
+    run_on(connection, rows, f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM given")  # noqa: S608
+
+
+def edge_table(sources: Rows, targets: Rows, weights: Floats) -> pa.Table:
+    """Return edges of a relation as rows of their table."""
+    return pa.table({"source": sources, "target": targets, "weight": weights})
 
 
 # ---- Connections ---------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ def checksum_of_node(node_type: int, key: int, id_: Id, name: str | None) -> int
 
 
 # ---- Matrices of edges ---------------------------------------------------------------------------
-def to_matrix(indptr: NDArray[np.integer], indices: NDArray[np.integer], data: Floats, shape: tuple[int, int]) -> Csr:
+def _to_matrix(indptr: NDArray[np.integer], indices: NDArray[np.integer], data: Floats, shape: tuple[int, int]) -> Csr:
     """Return a matrix over sorted arrays, which may be memory-mapped, without a copy."""
     if len(indptr) != shape[0] + 1 or len(indices) != len(data) or int(indptr[-1]) != len(data):
         raise ValueError(f"arrays of {len(indptr)}, {len(indices)} and {len(data)} do not make a matrix of {shape}")
@@ -108,7 +108,7 @@ def enlarged(matrix: Csr, shape: tuple[int, int]) -> Csr:
     if matrix.shape == shape:
         return matrix
     indptr = np.concatenate([matrix.indptr, np.full(shape[0] - matrix.shape[0], matrix.indptr[-1])])
-    return to_matrix(indptr.astype(matrix.indptr.dtype), matrix.indices, matrix.data, shape)
+    return _to_matrix(indptr.astype(matrix.indptr.dtype), matrix.indices, matrix.data, shape)
 
 
 def overlaid(matrix: Csr, rows: Rows, columns: Rows, weights: Floats) -> Csr:
@@ -153,7 +153,13 @@ def write_snapshot(folder: Path, snapshot: Snapshot) -> Path:
     if target.exists():
         _remove(target)
     with whole_folder(target) as temporary:
-        _fill(temporary, snapshot)
+        for number, matrix in enumerate(snapshot.matrices):
+            for part in _PARTS:
+                np.save(_edge_file(temporary, number, part), getattr(matrix, part), allow_pickle=False)
+        for number, table in enumerate(snapshot.nodes):
+            with writing_nodes(temporary, number, table.schema) as out:
+                out.write_table(table)
+        seal(temporary, [matrix.shape for matrix in snapshot.matrices], len(snapshot.nodes))
     for version, older in versions_of(folder).items():
         if version < snapshot.version:
             _remove(older)
@@ -166,16 +172,6 @@ def _remove(path: Path) -> None:
     shutil.rmtree(hidden, ignore_errors=True)
     path.rename(hidden)
     shutil.rmtree(hidden, ignore_errors=True)
-
-
-def _fill(folder: Path, snapshot: Snapshot) -> None:
-    for number, matrix in enumerate(snapshot.matrices):
-        for part in _PARTS:
-            np.save(_edge_file(folder, number, part), getattr(matrix, part), allow_pickle=False)
-    for number, table in enumerate(snapshot.nodes):
-        with writing_nodes(folder, number, table.schema) as out:
-            out.write_table(table)
-    seal(folder, [matrix.shape for matrix in snapshot.matrices], len(snapshot.nodes))
 
 
 @contextmanager
@@ -220,7 +216,6 @@ def write_matrix(folder: Path, number: int, shape: tuple[int, int], entries: int
 
 @contextmanager
 def _writing_array(folder: Path, number: int, part: str, kind: np.dtype[Any], length: int) -> Iterator[BinaryIO]:
-    """Lend a .npy file whose header is written."""
     header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (length,)}
     with _edge_file(folder, number, part).open("wb") as out:
         np.lib.format.write_array_header_1_0(out, header)
@@ -254,7 +249,7 @@ def read_snapshot(path: Path) -> Snapshot:
         for number, shape in enumerate(manifest["shapes"]):
             files = (_edge_file(path, number, part) for part in _PARTS)
             indptr, indices, data = (np.asarray(np.load(file, mmap_mode="r", allow_pickle=False)) for file in files)
-            matrices.append(to_matrix(indptr, indices, data, (shape[0], shape[1])))
+            matrices.append(_to_matrix(indptr, indices, data, (shape[0], shape[1])))
         nodes = [map_nodes(path, number) for number in range(manifest["nodes"])]
         return Snapshot(int(path.name[len(SNAPSHOT) :]), tuple(matrices), tuple(nodes))
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:

@@ -15,7 +15,6 @@ from typing import Any, Self
 from weakref import WeakValueDictionary
 
 import numpy as np
-import pyarrow as pa
 
 from neupath._runtime.group_commit import GroupCommit
 from neupath.errors import NeuPathError, SourceError, WriteError
@@ -70,9 +69,8 @@ def compact_database(connection: Any, folder: Path, retained: int = RETAINED) ->
         if base > layout.base_version:
             snapshot = rebuild(connection, layout, base)
             for number, relation in enumerate(layout.schema.relations):
-                sources, targets, weights = edges_of(snapshot.matrices[number], relation.directed)
-                given = pa.table({"source": sources, "target": targets, "weight": weights})
-                database.run_on(connection, given, f"CREATE OR REPLACE TABLE edges_{number} AS SELECT * FROM given")  # noqa: S608
+                edges = edges_of(snapshot.matrices[number], relation.directed)
+                database.create_table(connection, f"edges_{number}", database.edge_table(*edges))
             run(connection, "DELETE FROM changes WHERE version <= ?", [base])
             run(connection, "DELETE FROM versions WHERE version < ?", [base])
             database.write_layout(connection, replace(layout, base_version=base))
@@ -102,10 +100,8 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._writer: Any = None
-        """The connection that writes, while this store has the writer lock."""
-        self._file: tuple[int, int] | None = None
-        """Device and inode of the database, once it was opened for writing."""
+        self._writer: Any = None  # the connection that writes, while this store has the writer lock
+        self._file: tuple[int, int] | None = None  # device and inode of the database, once it was opened for writing
         self._head: Head | None = None
         self._lock = RLock()
         self._commit: GroupCommit[Update, Change] = GroupCommit(self.update_many)
@@ -118,7 +114,6 @@ class Store:
 
     @property
     def version(self) -> int:
-        """The number of the newest version."""
         return self.facts().version
 
     def facts(self) -> VersionFacts:
@@ -234,9 +229,8 @@ class Store:
     def _check_in_place(self) -> None:
         """Raise if the folder now holds another store or none: the update would go to the wrong one, or be lost."""
         if not self._is_in_place():
-            raise WriteError(
-                f"the store {self.folder} was moved or replaced while it was open; nothing was changed; open it anew"
-            )
+            what = "was moved or replaced while it was open; nothing was changed; open it again"
+            raise WriteError(f"the store {self.folder} {what}")
 
     def _is_in_place(self) -> bool:
         return self._file is None or _inode_of(self.folder) == self._file

@@ -32,7 +32,6 @@ class Edge:
 
     >>> Edge("writes", "Mike", "paper 7").weight
     1.0
-
     """
 
     relation: str
@@ -59,8 +58,7 @@ class Node:
 class Update:
     """What changes in one step: edges, then nodes are removed; nodes, then edges are added.
 
-    Adding an edge that exists adds to its weight, as parallel edges do. An edge that is both removed and added gets the
-    new weight.
+    Adding an edge that exists adds to its weight; one that is both removed and added gets the new weight.
 
     Parameters
     ----------
@@ -70,7 +68,6 @@ class Update:
 
     >>> len(Update(add_edges=[Edge("writes", "Zoe", "paper 7")], add_nodes=[Node("author", "Zoe")]))
     2
-
     """
 
     add_edges: Sequence[Edge] = ()
@@ -104,7 +101,6 @@ def read_update(add: Sequence[str | Path] = (), remove: Sequence[str | Path] = (
     ...     _ = table.write_text("type,id\nauthor,Zoe\n")
     ...     read_update(add=[table]).add_nodes[0].id
     'Zoe'
-
     """
     lines: dict[str, list[Any]] = {}
     places: dict[str, list[str]] = {}

@@ -12,44 +12,27 @@ import numpy as np
 import pyarrow as pa
 
 from neupath.errors import GraphError, listed
-from neupath.graph.hin import HIN, Csr, Floats
+from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Id, Mask, Nodes, Rows
-from neupath.store import database
+from neupath.store import database, snapshots
 from neupath.store.database import StoreLayout, VersionFacts, node_columns, read_facts, read_layout, run
-from neupath.store.snapshots import (
-    Snapshot,
-    Triplets,
-    add_checksums,
-    checksum_of_node,
-    edge_checksum,
-    enlarged,
-    from_edges,
-    in_both_directions,
-    overlaid,
-    read_snapshot,
-    restricted,
-    versions_of,
-)
+from neupath.store.snapshots import Snapshot, Triplets, checksum_of_node, in_both_directions
 from neupath.store.update import Edge, Node, Update
 
 
 # ---- Reading a version ---------------------------------------------------------------------------
 def read_version(connection: Any, folder: Path, version: int | None = None) -> HIN:
     """Return the graph at a version, by default the newest."""
-    facts = read_facts(connection, version)
-    layout = read_layout(connection)
-    return to_hin(layout, read_state(connection, folder, layout, facts.version))
+    facts, layout = read_facts(connection, version), read_layout(connection)
+    return to_hin(layout, _read_state(connection, folder, layout, facts.version))
 
 
-def read_state(connection: Any, folder: Path, layout: StoreLayout, version: int) -> Snapshot:
-    """Return a version by keys: the last usable snapshot with the changes since, or all from the database.
-
-    A snapshot older than the last compaction is of no use, since the changes after it are gone.
-    """
-    usable = {at: path for at, path in versions_of(folder).items() if layout.base_version <= at <= version}
-    base = read_snapshot(usable[max(usable)]) if usable else rebuild(connection, layout, layout.base_version)
-    return advanced(connection, layout, base, version)
+def _read_state(connection: Any, folder: Path, layout: StoreLayout, version: int) -> Snapshot:
+    """Return a version by keys. No snapshot older than the last compaction is of use: the changes since are gone."""
+    usable = {at: path for at, path in snapshots.versions_of(folder).items() if layout.base_version <= at <= version}
+    base = snapshots.read_snapshot(usable[max(usable)]) if usable else rebuild(connection, layout, layout.base_version)
+    return _advanced(connection, layout, base, version)
 
 
 def rebuild(connection: Any, layout: StoreLayout, version: int) -> Snapshot:
@@ -61,21 +44,20 @@ def rebuild(connection: Any, layout: StoreLayout, version: int) -> Snapshot:
     for number, relation in enumerate(layout.schema.relations):
         shape = sizes[relation.source], sizes[relation.target]
         edges = _fetch(connection, f"SELECT source, target, weight FROM edges_{number}", [])  # noqa: S608
-        matrices.append(from_edges(*edges, shape, relation.directed))
-    return advanced(connection, layout, Snapshot(layout.base_version, tuple(matrices), nodes), version)
+        matrices.append(snapshots.from_edges(*edges, shape, relation.directed))
+    return _advanced(connection, layout, Snapshot(layout.base_version, tuple(matrices), nodes), version)
 
 
-def advanced(connection: Any, layout: StoreLayout, base: Snapshot, version: int) -> Snapshot:
-    """Return a later version: its nodes, and the edges with the changes in between."""
+def _advanced(connection: Any, layout: StoreLayout, base: Snapshot, version: int) -> Snapshot:
     ((last,),) = run(connection, "SELECT max(version) FROM versions")
     nodes = base.nodes if base.version == last else _later_nodes(connection, base)
     nodes = tuple(_as_of(table, version) for table in nodes)
     sizes = dict(zip(layout.schema.node_types, map(len, nodes), strict=True))
     matrices = []
     for number, relation in enumerate(layout.schema.relations):
-        matrix = enlarged(base.matrices[number], (sizes[relation.source], sizes[relation.target]))
+        matrix = snapshots.enlarged(base.matrices[number], (sizes[relation.source], sizes[relation.target]))
         changed = in_both_directions(*_read_changes(connection, number, base.version, version), relation.directed)
-        matrices.append(overlaid(matrix, *changed))
+        matrices.append(snapshots.overlaid(matrix, *changed))
     return Snapshot(version, tuple(matrices), nodes)
 
 
@@ -122,9 +104,10 @@ def to_hin(layout: StoreLayout, state: Snapshot) -> HIN:
         node_type: to_nodes(layout, number, state.nodes[number], masks[node_type])
         for number, node_type in enumerate(layout.schema.node_types)
     }
-    matrices: dict[Relation, Csr] = {}
-    for relation, matrix in zip(layout.schema.relations, state.matrices, strict=True):
-        matrices[relation] = restricted(matrix, masks[relation.source], masks[relation.target])
+    matrices = {
+        relation: snapshots.restricted(matrix, masks[relation.source], masks[relation.target])
+        for relation, matrix in zip(layout.schema.relations, state.matrices, strict=True)
+    }
     return HIN(layout.schema, MappingProxyType(nodes), MappingProxyType(matrices), layout.notes)
 
 
@@ -171,16 +154,12 @@ class EdgeChange:
 
 @dataclass(frozen=True)
 class Change:
-    """One version by keys: what the database writes and the live graph follows. The second shape of an update.
-
-    `edges`: by relation number, the changed edges. `new_nodes`, `removed_nodes`: by number of the node type, the new
-    rows of its table, and the keys that leave it.
-    """
+    """One version by keys: what the database writes and the live graph follows. The second shape of an update."""
 
     facts: VersionFacts
-    edges: Mapping[int, EdgeChange]
-    new_nodes: Mapping[int, pa.Table]
-    removed_nodes: Mapping[int, Sequence[int]]
+    edges: Mapping[int, EdgeChange]  # by number of the relation
+    new_nodes: Mapping[int, pa.Table]  # by number of the node type: the new rows of its table
+    removed_nodes: Mapping[int, Sequence[int]]  # by number of the node type: keys
     layout: StoreLayout
 
     @property
@@ -188,7 +167,6 @@ class Change:
         return self.facts.version
 
     def nodes(self) -> dict[str, Nodes]:
-        """Return the new nodes by type."""
         types = self.layout.schema.node_types
         return {
             types[number]: to_nodes(self.layout, number, table, np.ones(len(table), dtype=np.bool_))
@@ -211,16 +189,15 @@ class Head:
         self.layout, self.facts, self.changes = layout, facts, changes
         self._state = state
         self._keys: dict[int, dict[Id, int]] = {}
-        self._sizes = [len(table) for table in self._state.nodes]
+        self.sizes = [len(table) for table in self._state.nodes]
         self._new: list[dict[int, tuple[Id, str | None]]] = [{} for _ in self._state.nodes]
         self._weights: list[dict[Pair, float]] = [{} for _ in self._state.matrices]
 
     @classmethod
     def read(cls, connection: Any, folder: Path) -> "Head":
-        """Read the newest version of a store."""
         layout, facts = read_layout(connection), read_facts(connection)
         ((changes,),) = run(connection, "SELECT count(*) FROM changes")
-        return cls(layout, facts, read_state(connection, folder, layout, facts.version), changes)
+        return cls(layout, facts, _read_state(connection, folder, layout, facts.version), changes)
 
     @classmethod
     def of(cls, hin: HIN, version: int) -> "Head":
@@ -230,14 +207,9 @@ class Head:
         return cls(StoreLayout.of(hin), VersionFacts(version, 0, 0, 0, 0), state)
 
     def columns(self, number: int) -> pa.Schema:
-        """Return the columns of a node type's table."""
         return self._state.nodes[number].schema
 
-    def has_integer_ids(self, number: int) -> bool:
-        return bool(pa.types.is_int64(self.columns(number).field("id").type))
-
     def key(self, number: int, id_: Id) -> int | None:
-        """Return the key of a node by its id, or None."""
         if number not in self._keys:  # a type that no update names is never hashed
             table = self._state.nodes[number]
             alive = table.filter(table["died"].is_null()) if table["died"].null_count < len(table) else table
@@ -250,11 +222,7 @@ class Head:
         table = self._state.nodes[number]
         return table["id"][key].as_py(), table["name"][key].as_py()
 
-    def next_key(self, number: int) -> int:
-        return self._sizes[number]
-
     def weight(self, number: int, pair: Pair) -> float:
-        """Return the weight of an edge, 0 if there is none."""
         changed = self._weights[number].get(pair)
         if changed is not None:
             return changed
@@ -266,7 +234,7 @@ class Head:
         return float(matrix.data[place]) if place < end and matrix.indices[place] == target else 0.0
 
     def pairs_at(self, number: int, end: int, keys: Iterable[int]) -> set[Pair]:
-        """Return the pairs of a relation with one of some nodes as source (end 0) or target (1), with removed ones."""
+        """Return the edges at some nodes, as source (end 0) or target (end 1), with removed edges."""
         matrix, wanted = self._state.matrices[number], set(keys)
         if end == 0:
             rows = [key for key in wanted if key < matrix.shape[0]]
@@ -280,7 +248,6 @@ class Head:
         return pairs | {pair for pair in self._weights[number] if pair[end] in wanted}
 
     def advance(self, change: Change) -> None:
-        """Advance to the version of a change."""
         for number, keys in change.removed_nodes.items():
             for key in keys:
                 self._keys[number].pop(self.node(number, key)[0], None)
@@ -288,7 +255,7 @@ class Head:
             keys, ids, names = (table[name].to_pylist() for name in ("key", "id", "name"))
             self._keys[number].update(zip(ids, keys, strict=True))
             self._new[number].update(zip(keys, zip(ids, names, strict=True), strict=True))
-            self._sizes[number] += len(keys)
+            self.sizes[number] += len(keys)
         for number, edges in change.edges.items():
             self._weights[number].update(edges.weights_after())
             self.changes += len(edges.sources)
@@ -305,15 +272,11 @@ class Validator:
 
     def __init__(self, head: Head) -> None:
         self._head, self._layout = head, head.layout
-        self._added: dict[int, dict[Pair, float]] = {}
-        """By relation number: the weight to add to each pair."""
-        self._removed: dict[int, dict[Pair, str]] = {}
-        """By relation number: the pairs to remove, each with its description for errors."""
-        self._new: dict[int, list[dict[str, Any]]] = {}
-        """By type number: the new rows of its table."""
+        self._added: dict[int, dict[Pair, float]] = {}  # by relation number: the weight to add to each pair
+        self._removed: dict[int, dict[Pair, str]] = {}  # by relation number: pairs, each with its name for errors
+        self._new: dict[int, list[dict[str, Any]]] = {}  # by type number: the new rows of its table
         self._new_keys: dict[int, dict[Id, int]] = {}
-        self._dead: dict[int, dict[int, str]] = {}
-        """By type number: the keys that are removed, each with its place."""
+        self._dead: dict[int, dict[int, str]] = {}  # by type number: the keys to remove, each with its place
         self._problems: list[str] = []
 
     def check(self, update: Update) -> Change:
@@ -333,7 +296,9 @@ class Validator:
         }
         self._find_dangling(edges)
         if self._problems:
-            raise GraphError(f"nothing was changed: {'; '.join(_cut(self._problems))}")
+            more = len(self._problems) - _MAX_PROBLEMS
+            shown = self._problems[:_MAX_PROBLEMS] + ([f"and {more:,} more bad lines"] if more > 0 else [])
+            raise GraphError(f"nothing was changed: {'; '.join(shown)}")
         new = {
             number: pa.Table.from_pylist(rows, schema=self._head.columns(number))
             for number, rows in sorted(self._new.items())
@@ -343,8 +308,6 @@ class Validator:
 
     def _problem(self, place: str, text: str) -> None:
         self._problems.append(f"{place}: {text}")
-
-    # Nodes
 
     def _remove_node(self, place: str, node: Node) -> None:
         number = self._type_number(place, node)
@@ -370,7 +333,7 @@ class Validator:
             self._problem(place, problem or f"its attributes {dict(node.attributes)} are not of the types {types}")
             return
         rows = self._new.setdefault(number, [])
-        key, version = self._head.next_key(number) + len(rows), self._head.facts.version + 1
+        key, version = self._head.sizes[number] + len(rows), self._head.facts.version + 1
         rows.append({"key": key, "born": version, "id": id_, "name": node.name, **attributes})
         self._new_keys.setdefault(number, {})[id_] = key
 
@@ -408,7 +371,6 @@ class Validator:
         return None
 
     def _key(self, number: int, id_: Id) -> int | None:
-        """Return the key of a node of the graph or of this update, or None."""
         cast_id = self._as_id(number, id_)
         if cast_id is None:
             return None
@@ -419,7 +381,7 @@ class Validator:
         """Return an id in the type of the other ids of its node type, or None where it cannot be cast."""
         if not isinstance(id_, str | Integral):
             return None
-        if not self._head.has_integer_ids(number):
+        if not pa.types.is_int64(self._head.columns(number).field("id").type):
             return str(id_) if _is_text(str(id_)) else None
         try:
             value = int(id_)
@@ -427,10 +389,8 @@ class Validator:
             return None
         return value if abs(value) < 2**63 and str(value) == str(id_).strip() else None
 
-    # Edges
-
     def _add_edge(self, place: str, edge: Edge) -> None:
-        relation = find_relation(self._layout.schema, edge.relation)
+        relation = _find_relation(self._layout.schema, edge.relation)
         if isinstance(relation, Relation) and not _is_weight(edge.weight):
             relation = f"weight {_shown(edge.weight)} is not allowed; weights are finite numbers above 0"
         if isinstance(relation, str):
@@ -440,7 +400,7 @@ class Validator:
             weights[pair] = weights.get(pair, 0.0) + float(edge.weight)
 
     def _remove_edge(self, place: str, edge: Edge) -> None:
-        relation = find_relation(self._layout.schema, edge.relation)
+        relation = _find_relation(self._layout.schema, edge.relation)
         if isinstance(relation, str):
             self._problem(place, relation)
         elif (pair := self._pair(place, edge, relation)) is not None:
@@ -496,7 +456,6 @@ class Validator:
                     ]
 
     def _next_facts(self, edges: Mapping[int, EdgeChange]) -> VersionFacts:
-        """Return the counts and checksums of the next version, from those of the newest."""
         facts = self._head.facts
         nodes, node_total, count, total = facts.nodes, facts.node_checksum, facts.edges, facts.edge_checksum
         for number, rows in self._new.items():
@@ -509,13 +468,13 @@ class Validator:
             count += int(np.count_nonzero(change.after)) - int(np.count_nonzero(change.before))
             for weights, sign in ((change.after, 1), (change.before, -1)):
                 there = weights > 0
-                summed = edge_checksum(number, change.sources[there], change.targets[there], weights[there])
-                total = add_checksums(total, sign * summed)
+                summed = snapshots.edge_checksum(number, change.sources[there], change.targets[there], weights[there])
+                total = snapshots.add_checksums(total, sign * summed)
         return VersionFacts(facts.version + 1, nodes, count, node_total, total)
 
 
-def find_relation(schema: Schema, text: str) -> Relation | str:
-    """Return the relation of a name or of a full spelling, or a sentence that says why there is none."""
+def _find_relation(schema: Schema, text: str) -> Relation | str:
+    """Return the relation by its name or full spelling, or a sentence that says why there is none."""
     matches = [relation for relation in schema.relations if text in (relation.name, str(relation))]
     if len(matches) == 1:
         return matches[0]
@@ -543,16 +502,11 @@ def _shown(value: object) -> str:
     return text if len(text) <= _MAX_LETTERS else f"{text[:_MAX_LETTERS]}…"
 
 
-def _cut(problems: list[str]) -> list[str]:
-    more = len(problems) - _MAX_PROBLEMS
-    return problems if more <= 0 else [*problems[:_MAX_PROBLEMS], f"and {more:,} more bad lines"]
-
-
 # ---- Writing versions ----------------------------------------------------------------------------
 def write_updates(connection: Any, folder: Path, head: Head, updates: Sequence[Update]) -> list[Change | BaseException]:
-    """Write updates in one transaction, each as its own version; an update that is refused gives its error instead.
+    """Write updates in one transaction, each as its own version; return the change or the error of each.
 
-    When this returns, the others are on disk. Where it raises, `head` is ahead of the database and must be dropped.
+    The changes are on disk when this returns. If it raises, `head` is ahead of the database and must be dropped.
     """
     outcomes: list[Change | BaseException] = []
     for update in updates:
