@@ -1,9 +1,9 @@
-"""Whether baselines lack steps or a higher learning rate: nDCG@20 on IMDB's MAM under `strict`, with other budgets.
+"""Test whether baselines need more steps or a higher learning rate: nDCG@20 on IMDB's MAM under `strict`.
 
     python benchmarks/baseline_budget.py --data DATA
 
-Width 64, one seed, on the CPU, everything else as `neupath reproduce` has it. GTN is also trained with gates at the
-learning rate of its weights. Half an hour on one core.
+Width 64, one seed, on the CPU; all other settings are those of `neupath reproduce`. GTN is also trained with its gates
+at the learning rate of its weights. Takes half an hour on one core.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from neupath.learn.reproduce.runs import Run, execute
 MODELS = ("gcn", "gat", "rgcn", "hgt", "gtn")
 BUDGETS: dict[str, tuple[tuple[str, object], ...]] = {
     "as in `reproduce`": (),
-    "five times the steps, in batches of 8": (("batch_size", 8),),
+    "five times the steps (batches of 8)": (("batch_size", 8),),
     "ten times the learning rate": (("learning_rate", 1e-2),),
 }
 
@@ -25,9 +25,9 @@ BUDGETS: dict[str, tuple[tuple[str, object], ...]] = {
 def measure(model: str, settings: tuple[tuple[str, object], ...], data: Path) -> float:
     """Train and test one model."""
     (column,) = (column for column in IMDB if column.metapath == "MAM")
-    found = execute(Run(model, column, "strict", 0, (("dim", 64), *settings)), FULL, data, "cpu")["ndcg@20"]
-    assert isinstance(found, float)
-    return found
+    score = execute(Run(model, column, "strict", 0, (("dim", 64), *settings)), FULL, data, "cpu")["ndcg@20"]
+    assert isinstance(score, float)
+    return score
 
 
 def main() -> None:
@@ -42,7 +42,7 @@ def main() -> None:
             print(f" {measure(model, settings, data):.3f} |", end="", flush=True)
         print()
     metapath_gnns.GATE_PACE = 1
-    print(f"| gates at the rate of weights | | | | | {measure('gtn', (), data):.3f} |")
+    print(f"| gates at the learning rate of the weights | | | | | {measure('gtn', (), data):.3f} |")
 
 
 if __name__ == "__main__":

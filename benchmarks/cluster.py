@@ -1,17 +1,18 @@
-"""What a join on a cluster of processes takes against one process with as many threads, and its memory.
+"""Compare a join on a cluster of processes with one process and as many threads, in time and memory.
 
-    python benchmarks/cluster.py [--edges 1e5,1e6] [--paths APA,APVPA] [--workers 2] [--queries N] [--out FILE.json]
-    python benchmarks/cluster.py --edges 3e6 --paths APAPA --queries 500 --half            half of W's bytes a worker
-    python benchmarks/cluster.py --edges 1e7 --paths APVPA --queries 20000 --total 4GiB    all processes, 4 GiB
-    python benchmarks/cluster.py --fit FILE.json                                the cost model of docs/scale.md
+    python benchmarks/cluster.py [--edges 1e5,1e6] [--metapaths APA,APVPA] [--workers 2] [--queries N]
+        [--out FILE.json]
+    python benchmarks/cluster.py --edges 3e6 --metapaths APAPA --queries 500 --half    # half of W's bytes per worker
+    python benchmarks/cluster.py --edges 1e7 --metapaths APVPA --queries 20000 --total 4GiB    # of all processes
+    python benchmarks/cluster.py --fit FILE.json                 # the cost model of docs/scale.md
 
-Each row is a process of its own on the seeded power-law graph (`powerlaw.py`), written as Parquet tables in parts.
-`local` and `cluster` are wall times of the product and the join over a graph that this process holds, the shortest of
-interleaved rounds after both have compiled what they need. `tables` is a join whose tables the workers read, from the
-tables to the file, and `read` of that the part before the product; with --half or --total nothing else is done, and
-this process never holds the graph. `start` is that of the workers. Peaks are the highest resident memory of a process.
-Seconds of a core are those of all processes together, which other work on the machine changes less than wall times.
-With --half, the limit of a worker is half of W's bytes besides what a worker has before any work (320 MiB).
+Each row is measured in its own process on the seeded power-law graph (`powerlaw.py`), written as Parquet tables in
+parts. `local` and `cluster` are wall times of product and join over a graph in this process: the shortest of
+interleaved rounds, after compilation. `tables` is the time from tables to result if the workers read the tables, and
+`read` the part of it before the product; with --half or --total only this is measured, and this process never holds
+the graph. `start` is the time to start the workers. Memory is the peak resident memory of a process. Core seconds are
+those of all processes together; other work on the machine changes them less than wall times. With --half, the limit of
+a worker is half of W's bytes, plus what an idle worker takes (320 MiB).
 """
 
 import argparse
@@ -35,47 +36,49 @@ COLUMNS = {
     "limit_mib": "limit a worker, MiB", "driver_mib": "this process, MiB", "worker_mib": "largest worker, MiB",
     "same": "same",
 }  # fmt: skip
-_BASE = 320 << 20
-"""Bytes of a worker before it has any work."""
+_IDLE_BYTES = 320 << 20
+"""Memory of an idle worker."""
 _PARTS = 8
 
 
-def run(edges: int, path: str, workers: int, most: int, half: bool, total: str | None, rounds: int) -> dict[str, Any]:
+def run(
+    edges: int, path: str, workers: int, max_queries: int, half: bool, total: str | None, rounds: int
+) -> dict[str, Any]:
     """Measure one join on the cluster and, unless memory is limited, in this process."""
     from neupath.cluster import Dask
     from neupath.cluster.workers import connect, parse_memory
 
-    found: dict[str, Any] = {"edges": edges, "path": path}
+    row: dict[str, Any] = {"edges": edges, "path": path}
     with TemporaryDirectory() as name:
         folder = Path(name)
-        made = subprocess.run(
+        process = subprocess.run(
             [sys.executable, __file__, "--make", str(edges), str(folder / "graph"), PATHS[path]],
             check=True, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
-        found |= json.loads(made.stdout)
+        row |= json.loads(process.stdout)
         limit = None if total is None else (int(parse_memory(total) or 0) - (1 << 29)) // workers
-        limit = _BASE + found["entries"] * 12 // 2 if half else limit
-        found |= {"limit_mib": "-" if limit is None else limit >> 20, "queries": min(most, found["authors"])}
+        limit = _IDLE_BYTES + row["entries"] * 12 // 2 if half else limit
+        row |= {"limit_mib": "-" if limit is None else limit >> 20, "queries": min(max_queries, row["authors"])}
         began = time.perf_counter()
         with connect(None, workers, limit, folder) as cluster:
-            found["start_s"] = time.perf_counter() - began
+            row["start_s"] = time.perf_counter() - began
             engine = Dask(cluster.client.scheduler.address)  # type: ignore[union-attr]
             _warm(folder, engine)
             if limit is None:
-                found |= _compare(folder, PATHS[path], engine, workers, found["queries"], rounds, cluster)
-            found |= _join_tables(folder, PATHS[path], engine, found["queries"], workers, cluster)
-            found["worker_mib"] = max(cluster.client.run(_peak).values())
-        found["driver_mib"] = _peak()
+                row |= _compare(folder, PATHS[path], engine, workers, row["queries"], rounds, cluster)
+            row |= _join_tables(folder, PATHS[path], engine, row["queries"], workers, cluster)
+            row["worker_mib"] = max(cluster.client.run(_peak).values())
+        row["driver_mib"] = _peak()
         if limit is None:
             files = [(folder / f"{name}.parquet").read_bytes() for name in ("local", "cluster", "tables")]
-            found["same"] = files[0] == files[1] == files[2]
-    return found
+            row["same"] = files[0] == files[1] == files[2]
+    return row
 
 
 def _compare(
     folder: Path, path: str, engine: Any, workers: int, queries: int, rounds: int, cluster: Any
 ) -> dict[str, float]:
-    """Join in this process and on the workers in turn, over a graph of which nothing is known yet."""
+    """Join in this process and on the workers in turn, each time over a newly loaded graph without cached products."""
     import numpy as np
 
     from neupath import PathSim, join, load
@@ -83,14 +86,14 @@ def _compare(
     options: dict[str, Any] = {"k": 10, "block": _block(queries, workers)}
     times: dict[str, list[tuple[float, float]]] = {"local": [], "cluster": []}
     for _ in range(rounds):
-        for name, spent in times.items():
+        for name, seconds in times.items():
             hin = load(folder / "graph")
-            own = {"threads": workers} if name == "local" else {"engine": engine}
-            began, busy = time.perf_counter(), _busy(cluster)
+            engine_options = {"threads": workers} if name == "local" else {"engine": engine}
+            start, cpu_start = time.perf_counter(), _cpu_seconds(cluster)
             ids = hin.nodes[hin.metapath(path).source].ids[:queries].to_pylist()
-            join(hin, PathSim(path), folder / f"{name}.parquet", queries=ids, **options, **own)
-            spent.append((time.perf_counter() - began, _busy(cluster) - busy))
-    best = {name: np.min(spent, axis=0).tolist() for name, spent in times.items()}
+            join(hin, PathSim(path), folder / f"{name}.parquet", queries=ids, **options, **engine_options)
+            seconds.append((time.perf_counter() - start, _cpu_seconds(cluster) - cpu_start))
+    best = {name: np.min(seconds, axis=0).tolist() for name, seconds in times.items()}
     return {
         "local_s": best["local"][0], "cluster_s": best["cluster"][0], "times": best["cluster"][0] / best["local"][0],
         "local_cpu": best["local"][1], "cluster_cpu": best["cluster"][1],
@@ -98,7 +101,7 @@ def _compare(
 
 
 def _join_tables(folder: Path, path: str, engine: Any, queries: int, workers: int, cluster: Any) -> dict[str, float]:
-    """Join from the tables on, which the workers read; say when the product began, too."""
+    """Time a join whose tables the workers read, and when its product began."""
     import numpy as np
 
     from neupath import PathSim
@@ -108,27 +111,28 @@ def _join_tables(folder: Path, path: str, engine: Any, queries: int, workers: in
 
     plan = plan_folder(folder / "graph")
     assert plan is not None
-    marks: list[tuple[float, float]] = []
+    product_starts: list[tuple[float, float]] = []
     cut = LegCutter.cut
 
-    def marked(*given: Any, **named: Any) -> Any:
-        marks.append((time.perf_counter(), _busy(cluster)))
-        return cut(*given, **named)
+    def record_start(*arguments: Any, **keywords: Any) -> Any:
+        product_starts.append((time.perf_counter(), _cpu_seconds(cluster)))
+        return cut(*arguments, **keywords)
 
-    LegCutter.cut = marked  # type: ignore[method-assign]
-    terms = JoinOptions(10, queries=np.arange(queries), block=_block(queries, workers))
-    began, busy = time.perf_counter(), _busy(cluster)
-    join_plan(PathSim(path), plan, folder / "tables.parquet", terms, engine=engine)
-    ended, done = time.perf_counter(), _busy(cluster)
+    LegCutter.cut = record_start  # type: ignore[method-assign]
+    options = JoinOptions(10, queries=np.arange(queries), block=_block(queries, workers))
+    start, cpu_start = time.perf_counter(), _cpu_seconds(cluster)
+    join_plan(PathSim(path), plan, folder / "tables.parquet", options, engine=engine)
+    end, cpu_end = time.perf_counter(), _cpu_seconds(cluster)
     LegCutter.cut = cut  # type: ignore[method-assign]
-    read, read_busy = marks[0]
+    read, cpu_read = product_starts[0]
     return {
-        "tables_s": ended - began, "read_s": read - began, "read_cpu": read_busy - busy, "rest_cpu": done - read_busy
+        "tables_s": end - start, "read_s": read - start,
+        "read_cpu": cpu_read - cpu_start, "rest_cpu": cpu_end - cpu_read,
     }  # fmt: skip
 
 
-def _busy(cluster: Any) -> float:
-    """Return the seconds of a core that this process and all workers have had."""
+def _cpu_seconds(cluster: Any) -> float:
+    """Return the CPU seconds of this process and all workers so far."""
     return time.process_time() + float(sum(cluster.client.run(time.process_time).values()))
 
 
@@ -137,7 +141,7 @@ def _block(queries: int, workers: int) -> int:
 
 
 def _warm(folder: Path, engine: Any) -> None:
-    """Compile what is to be compiled, here and on every worker."""
+    """Compile the kernels, here and on every worker."""
     import numpy as np
     from powerlaw import powerlaw
 
@@ -156,7 +160,7 @@ def _peak() -> float:
 
 
 def make(edges: int, target: str, path: str) -> None:
-    """Write a graph as Parquet tables in parts; tell what its half-path matrix has."""
+    """Write a graph as Parquet tables in parts; print the size of its half-path matrix."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -176,12 +180,12 @@ def make(edges: int, target: str, path: str) -> None:
             pq.write_table(pa.table(columns), table / f"part-{part}.parquet")
     whole = multiply_chain(adjacencies(hin, hin.metapath(path).half()))[0]
     additions = float((np.bincount(whole.indices).astype(float) ** 2).sum()) / whole.shape[0]
-    known = {"entries": int(whole.nnz), "additions": additions, "authors": whole.shape[0]}
-    print(json.dumps(known | {"rows": sum(int(m.nnz) for m in hin.matrices.values())}))
+    sizes = {"entries": int(whole.nnz), "additions": additions, "authors": whole.shape[0]}
+    print(json.dumps(sizes | {"rows": sum(int(m.nnz) for m in hin.matrices.values())}))
 
 
 def fit(file: str) -> None:
-    """Fit the seconds of a core in measured rows by what they are made of, none less than nothing."""
+    """Fit the core seconds of measured rows by non-negative least squares."""
     import numpy as np
     from scipy.optimize import nnls
 
@@ -191,18 +195,18 @@ def fit(file: str) -> None:
         np.array([[1.0, row["entries"], row["queries"], row["queries"] * row["additions"]] for row in rows]),
         np.array([row["rest_cpu"] for row in rows]),
     )
-    named = ("reading: fixed, a row of a table", read), ("the rest: fixed, an entry, a query, an addition", rank)
-    for name, (parts, seconds) in named:
-        weights = 1 / seconds  # relative errors are what is made small, so that small rows count as large ones do
-        found, _ = nnls(parts * weights[:, None], seconds * weights)
-        print(f"{name}: " + ", ".join(f"{value:.3g} s" for value in found))
-        for row, guess, measured in zip(rows, parts @ found, seconds, strict=True):
-            told = f"{measured:8.2f} s measured {guess:8.2f} s fitted {guess / measured - 1:+.0%}"
-            print(f"  {row['edges']:>11,} {row['path']:6} {row['queries']:>9,} queries {told}")
+    models = ("reading: fixed, per row of a table", read), ("the rest: fixed, per entry, per query, per addition", rank)
+    for name, (parts, seconds) in models:
+        weights = 1 / seconds  # minimise relative errors, so that fast rows count as much as slow ones
+        coefficients, _ = nnls(parts * weights[:, None], seconds * weights)
+        print(f"{name}: " + ", ".join(f"{value:.3g} s" for value in coefficients))
+        for row, guess, measured in zip(rows, parts @ coefficients, seconds, strict=True):
+            text = f"{measured:8.2f} s measured {guess:8.2f} s fitted {guess / measured - 1:+.0%}"
+            print(f"  {row['edges']:>11,} {row['path']:6} {row['queries']:>9,} queries {text}")
 
 
 def show(results: list[dict[str, Any]]) -> str:
-    """Return the table."""
+    """Format the results as a Markdown table."""
     lines = ["| " + " | ".join(COLUMNS.values()) + " |", "|" + "---|" * len(COLUMNS)]
     lines += ["| " + " | ".join(_plain(result.get(name, "-")) for name in COLUMNS) + " |" for result in results]
     return "\n".join(lines)
@@ -215,17 +219,17 @@ def _plain(value: object) -> str:
 
 
 def main() -> None:
-    """Measure each size in a process of its own."""
+    """Measure each size and meta-path in its own process."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--edges", default="1e5,1e6")
-    parser.add_argument("--paths", default="APA,APVPA")
+    parser.add_argument("--metapaths", default="APA,APVPA")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--queries", type=int, default=10**9)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--half", action="store_true")
-    parser.add_argument("--total", default=None)
-    parser.add_argument("--out", default=None)
-    parser.add_argument("--fit", default=None)
+    parser.add_argument("--half", action="store_true", help="limit a worker to half of W's bytes")
+    parser.add_argument("--total", default=None, help="limit the memory of all processes together, such as 4GiB")
+    parser.add_argument("--out", default=None, help="write the rows to this JSON file")
+    parser.add_argument("--fit", default=None, help="fit the cost model to the rows of a JSON file")
     parser.add_argument("--one", default=None, help=argparse.SUPPRESS)
     parser.add_argument("--make", nargs=3, default=None, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -240,12 +244,13 @@ def main() -> None:
         return
     results = []
     for edges in arguments.edges.split(","):
-        for path in arguments.paths.split(","):
-            asked = {
-                "edges": int(float(edges)), "path": path, "workers": arguments.workers, "most": arguments.queries,
-                "half": arguments.half, "total": arguments.total, "rounds": arguments.rounds,
+        for path in arguments.metapaths.split(","):
+            settings = {
+                "edges": int(float(edges)), "path": path, "workers": arguments.workers,
+                "max_queries": arguments.queries, "half": arguments.half,
+                "total": arguments.total, "rounds": arguments.rounds,
             }  # fmt: skip
-            command = [sys.executable, __file__, "--one", json.dumps(asked)]
+            command = [sys.executable, __file__, "--one", json.dumps(settings)]
             results.append(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout))
             print(json.dumps(results[-1]), file=sys.stderr, flush=True)
     print(show(results))

@@ -1,8 +1,8 @@
-"""Kill -9 at random moments of importing, updating and compacting a store, and count what is lost: nothing.
+"""Kill processes with SIGKILL while they import, update or compact a store, and check that nothing is lost.
 
-In `group`, several threads update at a time, and their batches go to disk together.
+In `group`, several threads update at a time, and their updates are committed to disk together.
 
-`python benchmarks/crash.py` does it 200 times; the folder it works in is removed.
+`python benchmarks/crash.py` kills 200 processes; its temporary folder is removed.
 """
 
 import argparse

@@ -1,15 +1,15 @@
-"""The exact engine against everything one could pick instead: top 10 by PathSim, one query and many, in one run.
+"""Compare the exact engine with other libraries: top 10 by PathSim, for one query and for many, in one run.
 
     python benchmarks/engine.py [--data DATA] [--edges 1e5,1e6,1e7] [--out FOLDER] [--rounds 5]
 
-Peers take turns with the engine, round by round, and the median counts; a peer that takes more than --most-seconds has
-one round, as the JSON says. All start from the same half-path matrix W, its transpose and diagonal, computed once and
-not timed; the engine's index is built before, too, and its time is reported. A peer
-is its library's sparse product W[block]·Wᵀ in blocks of up to 256 rows, then one compiled step for all of them that
-normalises and takes the top 10; DuckDB and Polars do both in a query of their own; `dense` is numpy's product where W
-fits. All may use every core. Before timing, each peer must find the engine's ids and scores. `sparse_dot_topn` can only
-rank by the raw product, so its product is taken and ranked by the same compiled step. Peers that are not installed are
-left out, with a note; `pip install 'neupath[bench]'` brings them all.
+Peers and the engine are timed in interleaved rounds, and the median is reported; a peer that takes more than
+--max-seconds has one round, and the JSON says so. All start from the same half-path matrix W, its transpose and
+diagonal, computed once and not timed. The engine's index is also built before, and its time is reported separately. A
+peer computes W[block]·Wᵀ with its library, in blocks of up to 256 rows; one compiled step, the same for all, normalises
+and takes the top 10. DuckDB and Polars do both in one query. `dense` is numpy's product, if W fits. All may use every
+core. Before timing, each peer must return the engine's ids and scores. `sparse_dot_topn` can only rank by the raw
+product, so its product is ranked by the compiled step, too. Peers that are not installed are left out, with a note;
+`pip install 'neupath[bench]'` installs them all.
 """
 
 import argparse
@@ -34,12 +34,12 @@ from neupath.engine.index import index_of
 from neupath.engine.products import Factors
 from neupath.engine.topk import borrow_scratch, return_scratch, top_k_of_product
 
-K, BLOCK, MANY, ALONE = 10, 256, 5000, 40
-MOST_PRODUCTS = 1 << 25
-"""Entries of a block's product that a peer may have to hold."""
+K, BLOCK, MANY, SINGLE = 10, 256, 5000, 40
+MAX_PRODUCT = 1 << 25
+"""The most entries of a block's product in a peer."""
 PEERS = ("scipy", "MKL", "GraphBLAS", "sparse_dot_topn", "torch", "dense", "DuckDB", "Polars")
 JOINING = ("DuckDB", "Polars")
-"""Peers that join every pair of entries are given fewer queries at once, for their memory; their time is per query."""
+"""Peers that join every pair of entries get fewer queries at a time, for their memory; times are per query."""
 Answer = tuple[np.ndarray, np.ndarray]
 Peer = Callable[[np.ndarray], Answer]
 
@@ -64,8 +64,8 @@ def rank_products(indptr, indices, data, queries, norms, k):  # type: ignore[no-
     return rows, scores
 
 
-def _own(matrix: csr_array) -> csr_array:
-    """Return a copy that libraries in C may take as it is: writable, with 32-bit indices."""
+def _copy_for_c(matrix: csr_array) -> csr_array:
+    """Return a writable copy with 32-bit indices, as libraries in C require."""
     parts = (matrix.data.copy(), matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32))
     return csr_array(parts, shape=matrix.shape)
 
@@ -79,14 +79,14 @@ class Case:
         if not isinstance(factors, Factors):
             raise MemoryError(f"the half-path matrix of {path} on {name} does not fit into memory")
         self.factors = factors
-        self.w, self.wt = _own(self.factors.left), _own(self.factors.right)
+        self.w, self.wt = _copy_for_c(self.factors.left), _copy_for_c(self.factors.right)
         self.norms = np.array(self.factors.left_norms)
         rng = np.random.default_rng(0)
         count = self.w.shape[0]
         related = np.flatnonzero(np.diff(self.w.indptr) > 0)
         self.many = np.sort(rng.choice(count, min(MANY if count < 500_000 else MANY // 5, count), replace=False))
-        self.block = max(1, min(BLOCK, MOST_PRODUCTS // count))
-        self.alone = rng.choice(related, min(ALONE, len(related)), replace=False)
+        self.block = max(1, min(BLOCK, MAX_PRODUCT // count))
+        self.single = rng.choice(related, min(SINGLE, len(related)), replace=False)
 
     @property
     def is_small(self) -> bool:
@@ -107,8 +107,8 @@ class Case:
         return rank
 
     def engine(self, queries: np.ndarray) -> Answer:
-        found = top_k_of_product(self.factors, 1, queries, queries, K)
-        return found.rows, found.scores
+        ranking = top_k_of_product(self.factors, 1, queries, queries, K)
+        return ranking.rows, ranking.scores
 
 
 def arrays(product: csr_array) -> tuple[Any, ...]:
@@ -140,9 +140,9 @@ def _sparse_dot_topn(case: Case) -> Callable[[csr_array], Any]:
     from sparse_dot_topn import sp_matmul
 
     def narrow(matrix: csr_array) -> Any:
-        made = csr_matrix(matrix)
-        made.indptr, made.indices = made.indptr.astype(np.int32), made.indices.astype(np.int32)
-        return made
+        copy = csr_matrix(matrix)
+        copy.indptr, copy.indices = copy.indptr.astype(np.int32), copy.indices.astype(np.int32)
+        return copy
 
     transposed = narrow(case.wt)
     return lambda rows: arrays(sp_matmul(narrow(rows), transposed, n_threads=os.cpu_count()))
@@ -165,8 +165,8 @@ def _graphblas(case: Case) -> Callable[[csr_array], Any]:
     transposed = gb.io.from_scipy_sparse(case.wt)
 
     def product(rows: csr_array) -> Any:
-        made = gb.io.from_scipy_sparse(rows).mxm(transposed, gb.semiring.plus_times).new()
-        indptr, indices, data = made.to_csr()
+        result = gb.io.from_scipy_sparse(rows).mxm(transposed, gb.semiring.plus_times).new()
+        indptr, indices, data = result.to_csr()
         return indptr.astype(np.int64), indices.astype(np.int64), data
 
     return product
@@ -182,8 +182,8 @@ def _torch(case: Case) -> Callable[[csr_array], Any]:
     transposed = tensor(case.wt)
 
     def product(rows: csr_array) -> Any:
-        made = tensor(rows) @ transposed
-        return made.crow_indices().numpy(), made.col_indices().numpy(), made.values().numpy()
+        result = tensor(rows) @ transposed
+        return result.crow_indices().numpy(), result.col_indices().numpy(), result.values().numpy()
 
     return product
 
@@ -193,13 +193,13 @@ def _entries(case: Case) -> dict[str, np.ndarray]:
     return {"x": coo.row.astype(np.int64), "m": coo.col.astype(np.int64), "w": coo.data}
 
 
-def _table(queries: np.ndarray, found: dict[str, Any]) -> Answer:
+def _to_arrays(queries: np.ndarray, columns: dict[str, Any]) -> Answer:
     """Turn (x, y, s, r) columns into arrays."""
     place = {int(query): at for at, query in enumerate(queries)}
     rows, scores = np.full((len(queries), K), -1, dtype=np.int64), np.zeros((len(queries), K))
-    at = np.array([place[int(x)] for x in found["x"]], dtype=np.int64)
-    rank = found["r"].astype(np.int64) - 1
-    rows[at, rank], scores[at, rank] = found["y"], found["s"]
+    at = np.array([place[int(x)] for x in columns["x"]], dtype=np.int64)
+    rank = columns["r"].astype(np.int64) - 1
+    rows[at, rank], scores[at, rank] = columns["y"], columns["s"]
     return rows, scores
 
 
@@ -214,7 +214,7 @@ def _duckdb(case: Case) -> Peer:
 
     def rank(queries: np.ndarray) -> Answer:
         q = pa.table({"x": queries})  # noqa: F841
-        found = connection.execute(
+        columns = connection.execute(
             "with m as (select a.x, b.x as y, sum(a.w * b.w) as m from w a join q using (x) join w b on a.m = b.m"
             " where a.x <> b.x group by all),"
             " s as (select m.x, m.y, 2 * m / (p.d + t.d) as s from m join d p on p.y = m.x join d t on t.y = m.y)"
@@ -222,7 +222,7 @@ def _duckdb(case: Case) -> Peer:
             " qualify r <= ?",
             [K],
         ).fetchnumpy()
-        return _table(queries, found)
+        return _to_arrays(queries, columns)
 
     del w, d
     return rank
@@ -235,7 +235,7 @@ def _polars(case: Case) -> Peer:
     d = pl.DataFrame({"y": np.arange(len(case.norms)), "d": case.norms})
 
     def rank(queries: np.ndarray) -> Answer:
-        found = (
+        table = (
             pl.DataFrame({"x": queries})
             .lazy()
             .join(w.lazy(), on="x")
@@ -251,95 +251,106 @@ def _polars(case: Case) -> Peer:
             .filter(pl.col("r") <= K)
             .collect()
         )
-        return _table(queries, {name: found[name].to_numpy() for name in ("x", "y", "s", "r")})
+        return _to_arrays(queries, {name: table[name].to_numpy() for name in ("x", "y", "s", "r")})
 
     return rank
 
 
-def measure(case: Case, rounds: int, most_seconds: float, peers: list[str] | None) -> dict[str, Any]:
-    """Check that all agree, then let them take turns."""
+def measure(case: Case, rounds: int, max_seconds: float, peers: list[str] | None) -> dict[str, Any]:
+    """Check that all peers agree with the engine, then time them in turn."""
     began = time.perf_counter()
     index = index_of(case.factors)
-    built = time.perf_counter() - began
-    every = dict(peers_of(case))
-    if missing := [name for name in PEERS if name not in every and (name != "dense" or case.is_small)]:
-        print(f"not installed, and left out: {', '.join(missing)}", file=sys.stderr)
-    contenders = {"neupath": case.engine} | {name: every[name] for name in every if peers is None or name in peers}
-    joined_at_once = int(np.clip(2e7 / max(case.factors.work, 1), 10, 200))
-    some = case.many[:joined_at_once]
-    rows, scores = case.engine(some)
+    index_seconds = time.perf_counter() - began
+    installed = dict(peers_of(case))
+    if missing := [name for name in PEERS if name not in installed and (name != "dense" or case.is_small)]:
+        print(f"left out because not installed: {', '.join(missing)}", file=sys.stderr)
+    contenders = {"neupath": case.engine} | {
+        name: installed[name] for name in installed if peers is None or name in peers
+    }
+    join_batch = int(np.clip(2e7 / max(case.factors.work, 1), 10, 200))
+    sample = case.many[:join_batch]
+    rows, scores = case.engine(sample)
     for name, peer in contenders.items():
-        other_rows, other_scores = (part[:, : rows.shape[1]] for part in peer(some))
+        other_rows, other_scores = (part[:, : rows.shape[1]] for part in peer(sample))
         np.testing.assert_allclose(other_scores, scores, rtol=1e-9, err_msg=name)
         differ = (other_rows != rows) & ~_tied(scores)
         if differ.any():
-            raise AssertionError(f"{name} finds other ids than the engine on {case.name} {case.path}")
+            raise AssertionError(f"{name} returns other ids than the engine on {case.name} {case.path}")
     times: dict[str, dict[str, list[float]]] = {name: {"one": [], "many": []} for name in contenders}
     slow: set[tuple[str, str]] = set()
     for _ in range(rounds):
         for name, peer in contenders.items():
             for what in ("one", "many"):
                 if (name, what) not in slow:
-                    seconds = _timed(peer, case, what, joined_at_once if name in JOINING else MANY)
+                    seconds = _timed(peer, case, what, join_batch if name in JOINING else MANY)
                     times[name][what].append(seconds)
-                    if seconds * (ALONE if what == "one" else len(case.many)) > most_seconds:
-                        slow.add((name, what))  # one round of what takes minutes is enough
+                    if seconds * (SINGLE if what == "one" else len(case.many)) > max_seconds:
+                        slow.add((name, what))  # one round of minutes is enough
     result = {name: {what: median(values) for what, values in both.items()} for name, both in times.items()}
     groups = np.unique(index.group_of[case.many])
     return {
         "graph": case.name, "path": case.path, "nodes": case.w.shape[0], "entries": int(case.w.nnz),
-        "labels": index.num_labels, "queries": len(case.many), "index_seconds": built, "seconds": result,
+        "labels": index.num_labels, "queries": len(case.many), "index_seconds": index_seconds, "seconds": result,
         "rounds": {name: {what: len(values) for what, values in both.items()} for name, both in times.items()},
-        "ceiling": _ceiling(index, groups[groups >= 0], rounds),
+        "ceiling": _time_kernels(index, groups[groups >= 0], rounds),
     }  # fmt: skip
 
 
 def _tied(scores: np.ndarray) -> np.ndarray:
-    """Mark scores that equal a neighbour's up to rounding: other orders of addition may swap these."""
+    """Mark scores that equal a neighbour's up to rounding: another order of addition may swap them."""
     close = np.abs(np.diff(scores, axis=1)) <= 1e-12
     left, right = np.pad(close, ((0, 0), (1, 0))), np.pad(close, ((0, 0), (0, 1)), constant_values=True)
     tied: np.ndarray = left | right
     return tied
 
 
-def _timed(peer: Peer, case: Case, what: str, most: int) -> float:
-    """Return the seconds a query takes."""
-    some = case.many[:: max(1, len(case.many) // most)]
+def _timed(peer: Peer, case: Case, what: str, max_queries: int) -> float:
+    """Return the seconds per query."""
+    sample = case.many[:: max(1, len(case.many) // max_queries)]
     began = time.perf_counter()
     if what == "many":
-        peer(some)
-        return (time.perf_counter() - began) / len(some)
-    for query in case.alone:
+        peer(sample)
+        return (time.perf_counter() - began) / len(sample)
+    for query in case.single:
         peer(query[None])
-    return (time.perf_counter() - began) / len(case.alone)
+    return (time.perf_counter() - began) / len(case.single)
 
 
-def _ceiling(index: Any, groups: np.ndarray, rounds: int) -> dict[str, float]:
+def _time_kernels(index: Any, groups: np.ndarray, rounds: int) -> dict[str, float]:
     """Time, on one thread, the scatter alone, the kernel without pruning, and with it."""
     from neupath.engine import index_kernels as kernels
 
     rows, scores = np.full((len(groups), K + 1), -1, dtype=np.int64), np.zeros((len(groups), K + 1))
 
     targets = index.targets(K + 1)
-    room = (np.empty(index.widest, dtype=np.int64), np.empty(index.widest, dtype=np.int64))
+    buffers = (np.empty(index.widest, dtype=np.int64), np.empty(index.widest, dtype=np.int64))
 
     def rank(prune: bool) -> None:
         scratch = borrow_scratch(index.num_labels)
         kernels.rank_groups(
-            index.left, index.left_norms, index.postings, targets, 1, prune, groups, (*scratch[:2], *room), rows, scores
+            index.left,
+            index.left_norms,
+            index.postings,
+            targets,
+            1,
+            prune,
+            groups,
+            (*scratch[:2], *buffers),
+            rows,
+            scores,
         )
         return_scratch(scratch)
 
-    works: dict[str, Callable[[], object]] = {
+    steps: dict[str, Callable[[], object]] = {
         "scatter": lambda: kernels.scatter_only(index.left, index.postings, index.num_labels, groups),
         "unpruned": lambda: rank(False),
         "pruned": lambda: rank(True),
     }
-    times: dict[str, list[float]] = {name: [] for name in works}
+    times: dict[str, list[float]] = {name: [] for name in steps}
     for number in range(rounds + 1):
-        for name, work in works.items():
+        for name, step in steps.items():
             began = time.perf_counter()
-            work()
+            step()
             if number:  # the first round compiles
                 times[name].append(time.perf_counter() - began)
     return {name: median(values) for name, values in times.items()}
@@ -365,7 +376,7 @@ def cases_of(data: Path | None, edges: list[int]) -> Iterator[Case]:
 
 
 def show(results: list[dict[str, Any]]) -> str:
-    """Return the tables: times as many as the engine takes, and the share of the ceiling."""
+    """Format the tables: each peer's time over the engine's, and the scatter's share of the kernel's time."""
     names = list(dict.fromkeys(name for result in results for name in result["seconds"]))[1:]
     lines = []
     for what, title, unit in (("one", "one query", 1e3), ("many", "many queries, a query", 1e3)):
@@ -422,16 +433,16 @@ def main() -> None:
     parser.add_argument("--data", default=os.environ.get("NEUPATH_DATA"))
     parser.add_argument("--edges", default="1e5,1e6")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--most-seconds", type=float, default=10.0)
-    parser.add_argument("--peers", default=None, help="only these, with commas between")
+    parser.add_argument("--max-seconds", type=float, default=10.0)
+    parser.add_argument("--peers", default=None, help="only these, separated by commas")
     parser.add_argument("--out", default=None)
     arguments = parser.parse_args()
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # nobody's threads keep a core busy while others are timed
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # idle threads must not keep a core busy while others are timed
     edges = [int(float(text)) for text in arguments.edges.split(",") if text]
     peers = arguments.peers.split(",") if arguments.peers else None
     results = []
     for case in cases_of(Path(arguments.data) if arguments.data else None, edges):
-        results.append(measure(case, arguments.rounds, arguments.most_seconds, peers))
+        results.append(measure(case, arguments.rounds, arguments.max_seconds, peers))
         print(json.dumps(results[-1]), file=sys.stderr, flush=True)
     print(show(results))
     if arguments.out:

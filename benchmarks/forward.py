@@ -1,11 +1,11 @@
-"""NeuPath's forward pass over classes against the plain one over all nodes and edges, on IMDB; and the inductive test.
+"""Compare NeuPath's forward pass over classes with the plain one over all nodes and edges; test it inductively.
 
     python benchmarks/forward.py --data DATA
 
-Same weights, same scores (checked to 1e-5), interleaved in one run, medians of 5, on the CPU. The plain pass is a
-full-graph GNN forward for one query: node-level products, messages for every edge, T rounds of a scatter maximum.
-Inductive: the model is trained with a fifth of the movies and their edges removed, and tested on queries among them in
-the whole graph. On CUDA it times training alone, with the Triton kernel and without.
+On IMDB, with the same weights and the same scores (checked to 1e-5), interleaved in one run, medians of 5, on the CPU.
+The plain pass is a full-graph GNN forward for one query: products per node, messages for every edge, T rounds of a
+scatter maximum. In the inductive test the model is trained without a fifth of the movies and their edges, and tested on
+queries among them in the whole graph. On CUDA only training is timed, with the Triton kernel and without.
 """
 
 import argparse
@@ -68,7 +68,7 @@ def plain_scores(model: npth.NeuPath, query: int) -> Tensor:
 
 
 def compare(hin: HIN, layers: int, paths: int) -> None:
-    """Time both passes on the same queries, taking turns."""
+    """Time both passes on the same queries, in turn."""
     model = npth.NeuPath(layers=layers, paths=paths, epochs=1, device="cpu")
     teacher = npth.PathSim("MAM").fit(hin)
     model.fit(hin, teacher=teacher, queries=hin.nodes["movie"].ids[:40].to_pylist())
@@ -78,21 +78,21 @@ def compare(hin: HIN, layers: int, paths: int) -> None:
     with torch.no_grad():
         for round_number in range(ROUNDS):
             began = time.perf_counter()
-            found = np.concatenate([model.score_rows(np.array([query])) for query in queries])
+            scores = np.concatenate([model.score_rows(np.array([query])) for query in queries])
             ours.append((time.perf_counter() - began) / QUERIES)
             began = time.perf_counter()
             few = queries[:3] if layers > 2 else queries[:8]
-            expected = [plain_scores(model, first + int(query))[first : first + found.shape[1]] for query in few]
+            expected = [plain_scores(model, first + int(query))[first : first + scores.shape[1]] for query in few]
             plain.append((time.perf_counter() - began) / len(few))
             began = time.perf_counter()
             model.bind(hin)
             background.append(time.perf_counter() - began)
             if round_number == 0:
-                np.testing.assert_allclose(found[: len(few)], np.stack(expected), atol=1e-5, rtol=1e-5)
+                np.testing.assert_allclose(scores[: len(few)], np.stack(expected), atol=1e-5, rtol=1e-5)
     a, b, c = median(ours), median(plain), median(background)
     print(
-        f"L = {layers}, T = {paths}: {1e3 * a:.2f} ms a query over classes, {1e3 * b:.1f} ms over the whole graph, "
-        f"{b / a:.0f} times; the background once a graph {1e3 * c:.0f} ms"
+        f"L = {layers}, T = {paths}: {1e3 * a:.2f} ms per query over classes, {1e3 * b:.1f} ms over the whole graph, "
+        f"{b / a:.0f} times; the background, once per graph, {1e3 * c:.0f} ms"
     )
 
 
@@ -101,7 +101,7 @@ def inductive(hin: HIN) -> None:
     count = hin.num_nodes("movie")
     order = np.random.default_rng(0).permutation(count)
     removed, kept = np.sort(order[: count // 5]), np.sort(order[count // 5 :])
-    part = without(hin, kept)
+    part = keep_movies(hin, kept)
     whole_teacher, part_teacher = npth.PathSim("MAM").fit(hin), npth.PathSim("MAM").fit(part)
     split = split_queries(part, "movie")
     queries = hin.nodes["movie"].ids.take(np.random.default_rng(1).choice(removed, 400, replace=False)).to_pylist()
@@ -110,12 +110,14 @@ def inductive(hin: HIN) -> None:
         part, teacher=part_teacher, queries=split.train, validation=split.validation
     )
     for name, model in (("trained on all movies", seen), ("trained without a fifth, then bound", unseen.bind(hin))):
-        found = evaluate(model, whole_teacher, queries)
-        print(f"{name}: strict nDCG@20 {found.ndcg:.4f}, RMSE all {found.rmse_all:.4f} on 400 of the removed movies")
+        metrics = evaluate(model, whole_teacher, queries)
+        print(
+            f"{name}: strict nDCG@20 {metrics.ndcg:.4f}, RMSE all {metrics.rmse_all:.4f} on 400 of the removed movies"
+        )
 
 
-def without(hin: HIN, kept: np.ndarray) -> HIN:
-    """Return the graph with some movies only, and their edges."""
+def keep_movies(hin: HIN, kept: np.ndarray) -> HIN:
+    """Return the graph with only some movies and their edges."""
     import pyarrow as pa
 
     nodes = [npth.Nodes(t, n.ids.take(pa.array(kept)) if t == "movie" else n.ids) for t, n in hin.nodes.items()]
@@ -127,7 +129,7 @@ def without(hin: HIN, kept: np.ndarray) -> HIN:
 
 
 def train_time(hin: HIN) -> None:
-    """Time training on IMDB MAM as the paper sets it: d = 256, 400 queries, 10 epochs."""
+    """Time training on IMDB MAM with the paper's settings: d = 256, 400 queries, 10 epochs."""
     teacher = npth.PathSim("MAM").fit(hin)
     split = split_queries(hin, "movie")
     began = time.perf_counter()
@@ -139,7 +141,7 @@ def train_time(hin: HIN) -> None:
 
 
 def pooling_time(hin: HIN, path: str, layers: int, paths: int) -> None:
-    """Time epochs with the Triton kernel for T-max pooling and with torch alone, taking turns; CUDA only."""
+    """Time epochs with the Triton kernel for T-max pooling and with torch alone, in turn; CUDA only."""
     teacher = npth.PathSim(path).fit(hin)
     split = split_queries(hin, teacher.source_type)
     times: dict[bool, list[float]] = {True: [], False: []}
@@ -156,14 +158,13 @@ def pooling_time(hin: HIN, path: str, layers: int, paths: int) -> None:
 
 
 def main() -> None:
-    """Run all parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=os.environ.get("NEUPATH_DATA"))
     arguments = parser.parse_args()
     hin = load_graph("imdb", Path(arguments.data))
     train_time(hin)
     if torch.cuda.is_available():
-        train_time(hin)  # the first has CUDA's start in it
+        train_time(hin)  # the first run includes the start of CUDA
         pooling_time(hin, "MAM", 2, 2)
         pooling_time(hin, "MAMAM", 4, 3)
         return

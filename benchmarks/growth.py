@@ -1,10 +1,10 @@
-"""How time and memory grow with the edges of a graph, and what a join's memory depends on.
+"""Measure how time and memory grow with the edges of a graph, and what a join's memory depends on.
 
     python benchmarks/growth.py [--edges 1e5,1e6,1e7] [--queries 20000] [--out FOLDER]
 
-Each row is a process of its own on the seeded power-law graph (`powerlaw.py`), so that its peak memory is its own:
-`graph` is what it takes once the graph is made, `join` the peak from then on, with the product, its index and the top K
-of some random queries, all where there are fewer. Writes growth.json, growth.md and growth.svg.
+Each row is measured in its own process on the seeded power-law graph (`powerlaw.py`), because peak memory is per
+process: `graph` is the memory once the graph is built, `join` the peak from then on, with the product, its index and
+the top K of up to --queries random queries. Writes growth.json, growth.md and growth.svg to --out.
 """
 
 import argparse
@@ -24,7 +24,7 @@ COLUMNS = {
 }  # fmt: skip
 
 
-def run(edges: int, path: str, k: int, block: int, most: int) -> dict[str, Any]:
+def run(edges: int, path: str, k: int, block: int, max_queries: int) -> dict[str, Any]:
     """Measure one join in this process."""
     import numpy as np
     from powerlaw import powerlaw
@@ -34,28 +34,28 @@ def run(edges: int, path: str, k: int, block: int, most: int) -> dict[str, Any]:
     from neupath.engine.join import join
     from neupath.engine.products import Factors
 
-    warm = npth.PathSim(PATHS[path]).fit(powerlaw(20_000))
-    for count in (2000, 2000):  # what is compiled is compiled
-        warm.rank_rows(np.arange(count), np.arange(count), k, None, None)
+    warm_up = npth.PathSim(PATHS[path]).fit(powerlaw(20_000))
+    for count in (2000, 2000):  # compile the kernels
+        warm_up.rank_rows(np.arange(count), np.arange(count), k, None, None)
     hin = powerlaw(edges)
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak begins anew
-    found: dict[str, Any] = {"edges": edges, "path": path, "k": k, "block": block, "graph_mib": _peak()}
-    found["product_s"], scorer = _timed(lambda: npth.PathSim(PATHS[path]).fit(hin))
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # reset the peak
+    row: dict[str, Any] = {"edges": edges, "path": path, "k": k, "block": block, "graph_mib": _peak()}
+    row["product_s"], scorer = _timed(lambda: npth.PathSim(PATHS[path]).fit(hin))
     assert isinstance(scorer.factors_, Factors)
-    found["entries"] = int(scorer.factors_.left.nnz)
+    row["entries"] = int(scorer.factors_.left.nnz)
     rng = np.random.default_rng(0)
-    queries = np.sort(rng.choice(hin.num_nodes("author"), min(most, hin.num_nodes("author")), replace=False))
-    found["queries"] = len(queries)
+    queries = np.sort(rng.choice(hin.num_nodes("author"), min(max_queries, hin.num_nodes("author")), replace=False))
+    row["queries"] = len(queries)
     if scorer.factors_.work >= 2000:
-        found["index_s"], _ = _timed(lambda: index_of(scorer.factors_))
-    alone = queries[:: max(1, len(queries) // 40)]
-    scorer.rank_rows(alone[:1], alone[:1], k, None, None)
-    spent, _ = _timed(lambda: [scorer.rank_rows(q[None], q[None], k, None, None) for q in alone])
-    found["one_ms"] = 1e3 * spent / len(alone)
+        row["index_s"], _ = _timed(lambda: index_of(scorer.factors_))
+    single = queries[:: max(1, len(queries) // 40)]
+    scorer.rank_rows(single[:1], single[:1], k, None, None)
+    seconds, _ = _timed(lambda: [scorer.rank_rows(q[None], q[None], k, None, None) for q in single])
+    row["one_ms"] = 1e3 * seconds / len(single)
     with TemporaryDirectory() as folder:
         out, ids = Path(folder) / "top.parquet", hin.nodes["author"].ids.take(queries).to_pylist()
-        found["join_s"], _ = _timed(lambda: join(hin, scorer, out, k, queries=ids, block=block))
-    return found | {"join_mib": _peak()}
+        row["join_s"], _ = _timed(lambda: join(hin, scorer, out, k, queries=ids, block=block))
+    return row | {"join_mib": _peak()}
 
 
 def _peak() -> float:
@@ -70,7 +70,7 @@ def _timed(work: Any) -> tuple[float, Any]:
 
 
 def show(results: list[dict[str, Any]]) -> str:
-    """Return the table."""
+    """Format the results as a Markdown table."""
     lines = ["| " + " | ".join(COLUMNS.values()) + " |", "|" + "---|" * len(COLUMNS)]
     for result in results:
         cells = [result.get(name, "-") for name in COLUMNS]
@@ -101,7 +101,7 @@ def draw(results: list[dict[str, Any]], path: Path) -> None:
         time_axes.plot(edges, [1e3 * r["one_ms"] for r in rows], f"{mark}:", color=colour, label=f"{name}, one query")
         memory_axes.plot(edges, [r["join_mib"] for r in rows], f"{mark}-", color=colour, label=f"{name}, join")
         memory_axes.plot(edges, [r["graph_mib"] for r in rows], f"{mark}:", color=colour, label=f"{name}, graph alone")
-    for axes, label in ((time_axes, "microseconds a query"), (memory_axes, "peak memory, MiB")):
+    for axes, label in ((time_axes, "microseconds per query"), (memory_axes, "peak memory, MiB")):
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlabel("edges author-paper")
@@ -112,7 +112,7 @@ def draw(results: list[dict[str, Any]], path: Path) -> None:
 
 
 def main() -> None:
-    """Measure each size in a process of its own."""
+    """Measure each size in its own process."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--edges", default="1e5,1e6,1e7")
     parser.add_argument("--queries", type=int, default=20_000)
@@ -123,12 +123,12 @@ def main() -> None:
         print(json.dumps(run(**json.loads(arguments.one))))
         return
     sizes = [int(float(text)) for text in arguments.edges.split(",")]
-    wanted = [(size, path, 10, 4096) for size in sizes for path in PATHS]
-    wanted += [(max(sizes), "APA", k, block) for k, block in ((100, 4096), (10, 512), (10, 20_000), (100, 20_000))]
+    cases = [(size, path, 10, 4096) for size in sizes for path in PATHS]
+    cases += [(max(sizes), "APA", k, block) for k, block in ((100, 4096), (10, 512), (10, 20_000), (100, 20_000))]
     results = []
-    for edges, path, k, block in wanted:
-        asked = {"edges": edges, "path": path, "k": k, "block": block, "most": arguments.queries}
-        command = [sys.executable, __file__, "--one", json.dumps(asked)]
+    for edges, path, k, block in cases:
+        settings = {"edges": edges, "path": path, "k": k, "block": block, "max_queries": arguments.queries}
+        command = [sys.executable, __file__, "--one", json.dumps(settings)]
         results.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
         print(json.dumps(results[-1]), file=sys.stderr, flush=True)
     print(show(results))

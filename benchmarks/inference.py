@@ -1,9 +1,9 @@
-"""Search by example on real graphs: which meta-path and measure labels mean, from how few, and how fast.
+"""Measure search by example on real graphs: whether it finds the meta-path and measure, from how few labels, how fast.
 
     python benchmarks/inference.py --data DATA [PART ...]
 
 DATA holds `imdb`, `kg20c` and `hetionet`. Parts: columns (the paper's eight meta-paths, from 400 and from 10 queries),
-noise, mixture, measures, hetionet, random, people. Without any, all of them.
+noise, mixture, measures, hetionet, random, people. By default all of them.
 """
 
 import argparse
@@ -36,38 +36,38 @@ def columns(data: Path) -> None:
         teacher = npth.PathSim(path).fit(hin)
         split = split_queries(hin, teacher.source_type)
         for protocol, count in (("strict", 400), ("strict", 10), ("paper", 400), ("paper", 10)):
-            chosen: Protocol = "paper" if protocol == "paper" else "strict"
-            pairs = draw_pairs(teacher, split.train[:count], chosen)
+            protocol_name: Protocol = "paper" if protocol == "paper" else "strict"
+            pairs = draw_pairs(teacher, split.train[:count], protocol_name)
             began = time.perf_counter()
-            found = npth.infer(hin, pairs)
+            inferred = npth.infer(hin, pairs)
             seconds = time.perf_counter() - began
-            tested = evaluate(found.scorer, teacher, split.test)
-            right = found.measure == "pathsim" and found.parts[0].metapath == teacher.metapath_text
-            ndcg = "-" if tested.ndcg is None else f"{tested.ndcg:.4f}"
-            others = "; ".join(map(str, found.alternatives[:3])) or "-"
+            metrics = evaluate(inferred.scorer, teacher, split.test)
+            right = inferred.measure == "pathsim" and inferred.parts[0].metapath == teacher.metapath_text
+            ndcg = "-" if metrics.ndcg is None else f"{metrics.ndcg:.4f}"
+            others = "; ".join(map(str, inferred.alternatives[:3])) or "-"
             print(
                 f"| {graph} | {path} | {protocol} | {count} | "
-                f"{'yes' if right else f'{found.parts[0].metapath} by {found.measure}'} | "
-                f"{found.parts[0].weight:.3f} | "
-                f"{seconds:.1f} | {tested.rmse_all:.1e} | {ndcg} | {others} |",
+                f"{'yes' if right else f'{inferred.parts[0].metapath} by {inferred.measure}'} | "
+                f"{inferred.parts[0].weight:.3f} | "
+                f"{seconds:.1f} | {metrics.rmse_all:.1e} | {ndcg} | {others} |",
                 flush=True,
             )
 
 
 def noise(data: Path) -> None:
-    """Add noise of 0.05 to the labels of 10 queries."""
+    """Find each of the paper's meta-paths from 10 queries with noise of 0.05 on the labels."""
     for column in columns_in(data):
         graph, path = column.graph, column.metapath
         hin = load_graph(graph, data)
         teacher = npth.PathSim(path).fit(hin)
         pairs = noisy(draw_pairs(teacher, split_queries(hin, teacher.source_type).train[:10]), 0.05)
-        found = npth.infer(hin, pairs)
-        first = found.parts[0]
+        inferred = npth.infer(hin, pairs)
+        first = inferred.parts[0]
         print(
             f"noise 0.05, 10 queries, {graph} {path}: "
             f"{'right' if first.metapath == teacher.metapath_text else 'WRONG'}: "
-            f"{first.metapath} by {found.measure}, weight {first.weight:.3f} [{first.low:.3f}, {first.high:.3f}], "
-            f"{len(found.parts) - 1} more paths, held-out R² {found.held_out_r2:.3f}",
+            f"{first.metapath} by {inferred.measure}, weight {first.weight:.3f} [{first.low:.3f}, {first.high:.3f}], "
+            f"{len(inferred.parts) - 1} more paths, held-out R² {inferred.held_out_r2:.3f}",
             flush=True,
         )
 
@@ -90,34 +90,36 @@ def mixture(data: Path) -> None:
         train = split_queries(hin, teacher.source_type).train
         for name, queries, deviation in (("no noise", 40, 0.0), ("noise 0.05", 40, 0.05)):
             pairs = draw_pairs(teacher, train[:queries])
-            found = npth.infer(hin, noisy(pairs, deviation) if deviation else pairs)
-            got = {part.metapath: part.weight for part in found.parts}
-            worst = max(abs(got.get(path, 0.0) - weight) for path, weight in weights.items())
-            told = ", ".join(f"{path} {weight:.3f}" for path, weight in got.items())
-            print(f"mixture 0.5/0.3/0.2, {graph}, {name}, {queries} queries: off by {worst:.3f}: {told}", found.measure)
+            inferred = npth.infer(hin, noisy(pairs, deviation) if deviation else pairs)
+            weight_of = {part.metapath: part.weight for part in inferred.parts}
+            worst = max(abs(weight_of.get(path, 0.0) - weight) for path, weight in weights.items())
+            text = ", ".join(f"{path} {weight:.3f}" for path, weight in weight_of.items())
+            print(
+                f"mixture 0.5/0.3/0.2, {graph}, {name}, {queries} queries: off by {worst:.3f}: {text}", inferred.measure
+            )
 
 
 def measures(data: Path) -> None:
-    """Find which measure made the labels."""
+    """Find which measure the labels come from."""
     for graph, path in (("imdb", "MAM"), ("imdb", "MAMAM"), ("kg20c", "APA"), ("kg20c", "APCPA")):
         hin = load_graph(graph, data)
         for measure in ("hetesim", "joinsim", "pcrw", "pathsim"):
             teacher = measure_named(measure, path).fit(hin)
             train = split_queries(hin, teacher.source_type).train
-            found = npth.infer(hin, draw_pairs(teacher, train[:10]))
+            inferred = npth.infer(hin, draw_pairs(teacher, train[:10]))
             print(
-                f"labels by {measure} on {graph} {path}: {standing(found, measure, str(teacher.metapath_text))}: "
-                f"{found.parts[0].metapath} by {found.measure}, weight {found.parts[0].weight:.3f}; "
-                f"{len(found.alternatives)} as good",
+                f"labels by {measure} on {graph} {path}: {place_of(inferred, measure, str(teacher.metapath_text))}: "
+                f"{inferred.parts[0].metapath} by {inferred.measure}, weight {inferred.parts[0].weight:.3f}; "
+                f"{len(inferred.alternatives)} as good",
                 flush=True,
             )
 
 
-def standing(found: npth.Inferred, measure: str, path: str) -> str:
-    """Say whether a path under a measure was named first, as equally good, or not at all."""
-    if (found.measure, found.parts[0].metapath) == (measure, path):
+def place_of(inferred: npth.Inferred, measure: str, path: str) -> str:
+    """Say whether infer returned a path and measure first, as equally good, or not at all."""
+    if (inferred.measure, inferred.parts[0].metapath) == (measure, path):
         return "first"
-    equal = any((other.measure, other.weights[0][0]) == (measure, path) for other in found.alternatives)
+    equal = any((other.measure, other.weights[0][0]) == (measure, path) for other in inferred.alternatives)
     return "named as equally good" if equal else "MISSED"
 
 
@@ -125,27 +127,27 @@ def hetionet(data: Path) -> None:
     """Find a meta-path of half-length 3 among those of Hetionet."""
     hin = npth.load(data / "hetionet")
     disease = next(t for t in hin.schema.node_types if t.lower() == "disease")
-    every = [p for p in npth.enumerate_metapaths(hin.schema, disease, 6) if len(p) == 6]
+    metapaths = [p for p in npth.enumerate_metapaths(hin.schema, disease, 6) if len(p) == 6]
     rng = np.random.default_rng(0)
-    for path in (every[int(at)] for at in rng.choice(len(every), 4, replace=False)):
+    for path in (metapaths[int(at)] for at in rng.choice(len(metapaths), 4, replace=False)):
         teacher = npth.PathSim(path).fit(hin)
         for deviation in (0.0, 0.05):
             pairs = draw_pairs(teacher, hin.nodes[disease].ids[10:30].to_pylist())
             began = time.perf_counter()
-            found = npth.infer(hin, noisy(pairs, deviation) if deviation else pairs)
+            inferred = npth.infer(hin, noisy(pairs, deviation) if deviation else pairs)
             seconds = time.perf_counter() - began
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
             print(
-                f"hetionet, noise {deviation}: {standing(found, 'pathsim', str(path))}: {path} -> "
-                f"{found.parts[0].metapath} by {found.measure} {found.parts[0].weight:.3f}, {seconds:.1f} s, "
-                f"tried {found.searched.tried:,} of {found.searched.total:,}, peak {peak:.2f} GiB, "
-                f"{len(found.alternatives)} as good",
+                f"hetionet, noise {deviation}: {place_of(inferred, 'pathsim', str(path))}: {path} -> "
+                f"{inferred.parts[0].metapath} by {inferred.measure} {inferred.parts[0].weight:.3f}, {seconds:.1f} s, "
+                f"tried {inferred.searched.tried:,} of {inferred.searched.total:,}, peak {peak:.2f} GiB, "
+                f"{len(inferred.alternatives)} as good",
                 flush=True,
             )
 
 
 def random(data: Path) -> None:
-    """Give labels that no path explains."""
+    """Infer from random labels, which no path explains."""
     hin = load_graph("imdb", data)
     rng = np.random.default_rng(0)
     count = hin.num_nodes("movie")
@@ -157,9 +159,9 @@ def random(data: Path) -> None:
         ("random pairs", Pairs("movie", queries, targets, rng.random(400))),
         ("related pairs", Pairs("movie", related.queries, related.targets, rng.random(len(related)))),
     ):
-        found = npth.infer(hin, pairs)
-        told = ", ".join(f"{p.metapath} {p.weight:.3f} [{p.low:.3f}, {p.high:.3f}]" for p in found.parts)
-        print(f"random scores on {name}: {found.verdict}; R² {found.r2:.3f}; {told}")
+        inferred = npth.infer(hin, pairs)
+        text = ", ".join(f"{p.metapath} {p.weight:.3f} [{p.low:.3f}, {p.high:.3f}]" for p in inferred.parts)
+        print(f"random scores on {name}: {inferred.verdict}; R² {inferred.r2:.3f}; {text}")
 
 
 def people(data: Path) -> None:
@@ -193,24 +195,24 @@ def people(data: Path) -> None:
 
     order = rng.permutation(count)
     train, test = draw(order[:400]), draw(order[400:800])
-    found = npth.infer(hin, train, max_length=2)
+    inferred = npth.infer(hin, train, max_length=2)
 
-    def judge(scorer: npth.Combination | npth.PathSim) -> float:
+    def held_out_auc(scorer: npth.Combination | npth.PathSim) -> float:
         predicted = np.concatenate(
             [scorer.score_rows(np.array([q]))[0][test.targets[test.queries == q]] for q in np.unique(test.queries)]
         )
         labels = np.concatenate([test.scores[test.queries == q] for q in np.unique(test.queries)])
         return auc(labels, predicted)
 
-    told = ", ".join(f"{part.metapath} {part.weight:.3f}" for part in found.parts)
-    print(f"people's notion, held-out AUC: learned combination ({found.measure}: {told}) {judge(found.scorer):.4f}")
+    text = ", ".join(f"{part.metapath} {part.weight:.3f}" for part in inferred.parts)
+    name = f"learned combination ({inferred.measure}: {text})"
+    print(f"people's notion, held-out AUC: {name} {held_out_auc(inferred.scorer):.4f}")
     for path in npth.enumerate_metapaths(hin.schema, "movie", 2):
-        print(f"people's notion, held-out AUC: {path} alone {judge(npth.PathSim(path).fit(hin)):.4f}")
+        print(f"people's notion, held-out AUC: {path} alone {held_out_auc(npth.PathSim(path).fit(hin)):.4f}")
     longer = npth.infer(hin, train, max_length=4)
-    told = ", ".join(f"{part.metapath} {part.weight:.3f}" for part in longer.parts)
-    print(
-        f"people's notion, held-out AUC: paths of up to 4 steps ({longer.measure}: {told}) {judge(longer.scorer):.4f}"
-    )
+    text = ", ".join(f"{part.metapath} {part.weight:.3f}" for part in longer.parts)
+    name = f"paths of up to 4 steps ({longer.measure}: {text})"
+    print(f"people's notion, held-out AUC: {name} {held_out_auc(longer.scorer):.4f}")
 
 
 PARTS: dict[str, Callable[[Path], None]] = {
@@ -219,13 +221,12 @@ PARTS: dict[str, Callable[[Path], None]] = {
 
 
 def main() -> None:
-    """Run the parts asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS])
     parser.add_argument("--data", default=os.environ.get("NEUPATH_DATA"))
     arguments = parser.parse_args()
     if arguments.data is None:
-        sys.exit("say where the graphs are with --data or NEUPATH_DATA")
+        sys.exit("name the folder of graphs with --data or NEUPATH_DATA")
     for part in arguments.parts or PARTS:
         PARTS[part](Path(arguments.data))
 

@@ -1,8 +1,7 @@
-"""What one changed edge costs a live graph beside a rebuild, what the entries beside the base cost queries, and when to
-make the base anew.
+"""Compare updating a live graph by one edge with a rebuild, and measure what uncompacted entries cost queries.
 
-`python benchmarks/live.py` measures all of it, interleaved in one process, at a million edges, and prints one JSON
-object a line; `--figure docs/live.svg` draws the queries.
+`python benchmarks/live.py` measures this interleaved in one process, at a million edges, and prints one JSON object per
+line, with the share of changed entries at which compaction pays; `--figure docs/live.svg` draws the query times.
 """
 
 import argparse
@@ -24,19 +23,19 @@ from neupath.live.live_graph import COMPACTION_SHARE
 
 PATHS = ("author-paper-author", "author-paper-venue-paper-author")
 WARM = 3000
-"""Edges before the others; the first 50 compile."""
+"""Edges written before timing; the first 50 compile the kernels."""
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "processor": time.thread_time}
-"""The processor's leaves out what other programs did meanwhile."""
+"""CPU time leaves out other programs' work."""
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
 PARTS = 5
-"""Parts of the queries, of which the figure shows the deviation."""
+"""Groups of queries; the figure shows the deviation between them."""
 TURNS = 3
-"""Times that each query is asked, live and rebuilt in turn; the best counts, for the machine has other work."""
+"""Repeats of each query, live and rebuilt in turn; the best counts, because the machine has other work."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What queries and a new base take where the entries are some share of the base; times in seconds."""
+    """Seconds of queries and of a compaction, at some share of changed entries."""
 
     path: str
     share: float
@@ -57,7 +56,7 @@ def timed(work: Callable[[], object], clock: Callable[[], float] = time.perf_cou
 
 
 def rebuild(hin: HIN, path: str) -> PathSim:
-    """Make the graph and its half-path matrix from edges, as a change would need without a live graph."""
+    """Build the graph and its half-path matrix from edges, as every change would require without a live graph."""
     edges = []
     for relation, matrix in hin.matrices.items():
         entries = matrix.tocoo()
@@ -66,7 +65,7 @@ def rebuild(hin: HIN, path: str) -> PathSim:
 
 
 def random_edges(hin: HIN, rng: np.random.Generator, count: int) -> list[RowEdge]:
-    """Draw edges author-paper as the graph has them: ends of its own edges, and a weight that adds or removes."""
+    """Draw edges author-paper, their ends by degree, and a weight that sets or removes the edge."""
     writes = hin.schema.relations[0]
     entries = hin.matrices[writes].tocoo()
     sources = entries.row[rng.integers(0, entries.nnz, count)].tolist()
@@ -104,38 +103,40 @@ def measure_edges(hin: HIN, path: str, rounds: int, rng: np.random.Generator, cl
     }
 
 
-def ask(scorer: Scorer, row: int) -> float:
-    """Time one query; never through an index, which the live graph has none of."""
+def time_query(scorer: Scorer, row: int) -> float:
+    """Time one query without an index, because a live graph has none."""
     if isinstance(scorer, PathSim):
         scorer.factors_.answered = 0  # type: ignore[union-attr]
-    given = np.array([row])
-    return timed(lambda: scorer.rank_rows(given, given, 10, None, 1))
+    rows = np.array([row])
+    return timed(lambda: scorer.rank_rows(rows, rows, 10, None, 1))
 
 
 def best_times(scorers: Sequence[Scorer], rows: Sequence[int]) -> list[list[float]]:
-    """Time each query with every scorer in turn, some times over, and keep the best of each."""
-    turns = ([[ask(scorer, row) for scorer in scorers] for _ in range(TURNS)] for row in rows)
-    best = [[min(times) for times in zip(*found, strict=True)] for found in turns]
+    """Time each query with every scorer in turn, TURNS times, and keep the best of each."""
+    turns = ([[time_query(scorer, row) for scorer in scorers] for _ in range(TURNS)] for row in rows)
+    best = [[min(times) for times in zip(*turn, strict=True)] for turn in turns]
     return [list(times) for times in zip(*best, strict=True)]
 
 
 def measure_share(live: LiveGraph, path: str, share: float, queries: int, rng: np.random.Generator) -> Cost:
-    """Change edges up to a share; time queries over it beside the same ones rebuilt, and the base made anew."""
+    """Change edges up to a share; time queries on the live and on the rebuilt graph, and a compaction."""
     hin = live.view().hin
     while live.share < share:
         live.apply(RowChange(live.view().version + 1, random_edges(hin, rng, 2000)))
     view = live.view()
-    over, fresh = view.scorer(PathSim(path)), rebuild(view.hin, path)
+    attached, rebuilt = view.scorer(PathSim(path)), rebuild(view.hin, path)
     rows = rng.choice(hin.num_nodes("author"), queries, replace=False).tolist()
-    best_times((over, fresh), rows[:50])
-    parts = [[statistics.mean(times) for times in best_times((over, fresh), rows[i::PARTS])] for i in range(PARTS)]
-    over_times, fresh_times = zip(*parts, strict=True)
-    size = fresh.factors_.left.nnz  # type: ignore[union-attr]
-    return Cost(path, share, over_times, fresh_times, timed(live.compact), size)
+    best_times((attached, rebuilt), rows[:50])
+    parts = [
+        [statistics.mean(times) for times in best_times((attached, rebuilt), rows[i::PARTS])] for i in range(PARTS)
+    ]
+    live_times, rebuilt_times = zip(*parts, strict=True)
+    size = rebuilt.factors_.left.nnz  # type: ignore[union-attr]
+    return Cost(path, share, live_times, rebuilt_times, timed(live.compact), size)
 
 
 def best_share(costs: Sequence[Cost], queries_per_edge: float) -> float:
-    """Return the share s at which C / (s·N) + q·t·a·s / 2 is least, a by least squares; see docs/live.md."""
+    """Return the share s that minimises C / (s·N) + q·t·a·s / 2, with a by least squares; see docs/live.md."""
     slope = float(np.polyfit([cost.share for cost in costs], [cost.times for cost in costs], 1)[0])
     query = statistics.mean(statistics.mean(cost.rebuilt) for cost in costs)
     compaction, size = (
@@ -145,7 +146,7 @@ def best_share(costs: Sequence[Cost], queries_per_edge: float) -> float:
 
 
 def draw(costs: Sequence[Cost], target: Path) -> None:
-    """Draw how much longer queries take than rebuilt, over the share of entries that changed."""
+    """Draw query time relative to a rebuilt graph against the share of changed entries."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -155,14 +156,12 @@ def draw(costs: Sequence[Cost], target: Path) -> None:
         figure = Figure(figsize=(6, 3.6), layout="constrained")
         axes = figure.add_subplot()
         for path, colour, mark in zip(PATHS, COLOURS, "os", strict=False):
-            own = [cost for cost in costs if cost.path == path]
-            spread = [float(np.std(np.divide(cost.live, cost.rebuilt), ddof=1)) for cost in own]
-            percents, times = [100 * cost.share for cost in own], [cost.times for cost in own]
+            path_costs = [cost for cost in costs if cost.path == path]
+            spread = [float(np.std(np.divide(cost.live, cost.rebuilt), ddof=1)) for cost in path_costs]
+            percents, times = [100 * cost.share for cost in path_costs], [cost.times for cost in path_costs]
             axes.errorbar(percents, times, yerr=spread, color=colour, marker=mark, ms=4, capsize=2, label=path)
         axes.axhline(1.0, color=COLOURS[-1], linewidth=0.8, label="rebuilt")
-        axes.axvline(
-            100 * COMPACTION_SHARE, color=COLOURS[-1], linewidth=0.8, linestyle=":", label="the base is made anew"
-        )
+        axes.axvline(100 * COMPACTION_SHARE, color=COLOURS[-1], linewidth=0.8, linestyle=":", label="compaction")
         axes.set_xscale("log")
         axes.set_xticks([100 * share for share in SHARES], [f"{100 * share:g}" for share in SHARES])
         axes.minorticks_off()
@@ -176,8 +175,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--edges", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--queries", type=int, default=500, help="0: edges alone")
-    parser.add_argument("--load", type=float, default=1.0, help="queries for each edge written")
+    parser.add_argument("--queries", type=int, default=500, help="0 measures edges only")
+    parser.add_argument("--load", type=float, default=1.0, help="queries per written edge")
     parser.add_argument("--figure", type=Path)
     options = parser.parse_args()
     hin = powerlaw(options.edges)
@@ -185,7 +184,7 @@ def main() -> None:
     for path in PATHS:
         for clock in CLOCKS:
             print(json.dumps(measure_edges(hin, path, options.rounds, rng, clock)), flush=True)
-    every: list[Cost] = []
+    all_costs: list[Cost] = []
     for path in PATHS if options.queries else ():
         live = LiveGraph(hin, share=float("inf"))
         live.attach(PathSim(path))
@@ -193,9 +192,9 @@ def main() -> None:
         for cost in costs:
             print(json.dumps(asdict(cost) | {"times": round(cost.times, 2)}), flush=True)
         print(json.dumps({"path": path, "best_share": round(best_share(costs, options.load), 4)}), flush=True)
-        every += costs
+        all_costs += costs
     if options.figure:
-        draw(every, options.figure)
+        draw(all_costs, options.figure)
 
 
 if __name__ == "__main__":

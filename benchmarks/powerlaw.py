@@ -1,4 +1,4 @@
-"""A seeded graph whose degrees follow a power law, of any size, to measure growth with."""
+"""Seeded graph of any size whose degrees follow a power law."""
 
 import numpy as np
 import pyarrow as pa
@@ -7,16 +7,16 @@ from neupath import HIN, Edges, Nodes, Relation
 
 
 def powerlaw(edges: int, seed: int = 0, *, mean_degree: float = 10.0, exponent: float = 0.75) -> HIN:
-    """Make authors, papers and venues: `edges` edges author-paper, as many papers as a tenth, a paper in one venue.
+    """Make `edges` edges author-paper, a tenth as many authors and as many papers, and one venue per paper.
 
-    Ends are drawn with probability proportional to rank^-exponent; parallel edges are dropped, so there are a few less.
+    Ends are drawn with probability proportional to rank^-exponent. Parallel edges are dropped, so a few less remain.
     """
     rng = np.random.default_rng(seed)
     count = max(10, int(edges / mean_degree))
     venues = max(5, int(count**0.5))
-    papers = rng.permutation(count)[_drawn(rng, count, edges, exponent / 2)]
-    authors = rng.permutation(count)[_drawn(rng, count, edges, exponent)]
-    places = rng.permutation(venues)[_drawn(rng, venues, count, exponent)]
+    papers = rng.permutation(count)[_draw_ranks(rng, count, edges, exponent / 2)]
+    authors = rng.permutation(count)[_draw_ranks(rng, count, edges, exponent)]
+    places = rng.permutation(venues)[_draw_ranks(rng, venues, count, exponent)]
     nodes = [
         Nodes(name, pa.array(np.arange(n))) for name, n in (("author", count), ("paper", count), ("venue", venues))
     ]
@@ -30,7 +30,7 @@ def powerlaw(edges: int, seed: int = 0, *, mean_degree: float = 10.0, exponent: 
     )
 
 
-def _drawn(rng: np.random.Generator, count: int, number: int, exponent: float) -> np.ndarray:
+def _draw_ranks(rng: np.random.Generator, count: int, size: int, exponent: float) -> np.ndarray:
     """Draw numbers below `count`, small ones more often, by inverting the integral of rank^-exponent."""
-    share = rng.random(number)
+    share = rng.random(size)
     return np.minimum((count * share ** (1 / (1 - exponent))).astype(np.int64), count - 1)

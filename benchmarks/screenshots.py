@@ -1,4 +1,4 @@
-"""Take the pictures of the explorer that the docs show, in Chromium, from a service of its own.
+"""Take the screenshots of the explorer for the docs, in Chromium, from a service that the script starts.
 
 python benchmarks/screenshots.py --out docs
 """
@@ -32,7 +32,7 @@ EXAMPLES = [
 
 
 def by_example(hin: npth.HIN) -> dict[str, str]:
-    """Return the view of pairs that someone scored as sharing methods makes, to two digits."""
+    """Return the view of a search by example whose pairs are scored by shared methods, to two digits."""
     score = npth.PathSim("class-method-class").fit(hin).score
     pairs = [[query, target, round(score(query, target), 2)] for query, target in EXAMPLES]
     return {"g": "stdlib", "v": "example", "type": "class", "ran": "1", "pairs": json.dumps(pairs)}
@@ -42,8 +42,8 @@ DESKTOP, PHONE = (1280, 1180), (390, 1180)
 Picture = tuple[str, dict[str, str], tuple[int, int], str, str]
 
 
-def pictures(hin: npth.HIN) -> list[Picture]:
-    """List every picture: its name, what is shown, its size, its colours, what is there when it is whole."""
+def list_pictures(hin: npth.HIN) -> list[Picture]:
+    """List each screenshot: name, view, size, colour scheme, and the element to wait for."""
     example = by_example(hin)
     return [
         ("explorer-desktop-light", VIEW, DESKTOP, "light", ".paths .spot"),
@@ -54,21 +54,20 @@ def pictures(hin: npth.HIN) -> list[Picture]:
     ]
 
 
-def take(url: str, wanted: list[Picture], out: Path) -> None:
-    """Take every picture."""
+def take(url: str, pictures: list[Picture], out: Path) -> None:
     from playwright.sync_api import sync_playwright
 
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        for name, words, (width, height), scheme, whole in wanted:
+        for name, view, (width, height), scheme, awaited in pictures:
             page = browser.new_page(
                 viewport={"width": width, "height": height},
                 color_scheme="dark" if scheme == "dark" else "light",
                 reduced_motion="reduce",
             )
-            page.goto(f"{url}/#{urlencode(words)}")
-            page.locator(whole).first.wait_for()
+            page.goto(f"{url}/#{urlencode(view)}")
+            page.locator(awaited).first.wait_for()
             page.wait_for_load_state("networkidle")
             page.evaluate("scrollTo(0, 0)")
             target = out / f"{name}.png"
@@ -79,14 +78,13 @@ def take(url: str, wanted: list[Picture], out: Path) -> None:
 
 
 def save(png: bytes, target: Path) -> None:
-    """Write a picture with as few colours as it needs, which makes it small."""
+    """Write a picture with 160 colours, to keep the file small."""
     from PIL import Image
 
     Image.open(io.BytesIO(png)).convert("RGB").quantize(160).save(target, optimize=True)
 
 
 def main() -> None:
-    """Serve the standard library, take the pictures, stop."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("docs"))
     arguments = parser.parse_args()
@@ -100,7 +98,7 @@ def main() -> None:
         thread.start()
         try:
             started.wait(60)
-            take(url, pictures(hin), arguments.out)
+            take(url, list_pictures(hin), arguments.out)
         finally:
             server.should_exit = True
             thread.join()

@@ -1,7 +1,7 @@
-"""What importing tables costs in time and memory, in parts and whole, and how soon the store answers.
+"""Measure the time and memory of importing tables into a store, out of core and in memory, and of the first query.
 
-`python benchmarks/store.py` makes tables of ten million edges with text ids, imports them under a memory limit, imports
-them whole as `load` reads them, compares the two stores, and asks the first query; every step is a process of its own.
+`python benchmarks/store.py` writes tables of ten million edges with text ids, imports them under a memory limit, and
+again in memory with `load`, compares the two stores, and searches once; every step runs in its own process.
 """
 
 import argparse
@@ -28,7 +28,7 @@ SAME = "import sys, neupath as n; a, b = (n.graph.digest(n.load(s)) for s in sys
 
 
 def write_tables(hin: HIN, folder: Path, suffix: str) -> None:
-    """Write two tables of nodes and two of edges, a part at a time."""
+    """Write two tables of nodes and two of edges, in parts."""
     folder.mkdir()
     for node_type in ("author", "paper"):
         rows = np.arange(hin.num_nodes(node_type))
@@ -67,8 +67,8 @@ def make(edges: int, folder: Path) -> None:
         write_tables(hin, folder / suffix[1:], suffix)
 
 
-def measured(*command: object) -> dict[str, float]:
-    """Run a process; return its seconds, those of all cores, and the most memory it had, in MiB."""
+def run_measured(*command: object) -> dict[str, float]:
+    """Run a process; return its wall seconds, CPU seconds and peak memory in MiB."""
     began = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, *map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -76,29 +76,29 @@ def measured(*command: object) -> dict[str, float]:
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"{command} failed")
-    seconds, worked = time.perf_counter() - began, usage.ru_utime + usage.ru_stime
-    return {"seconds": round(seconds, 1), "cpu_seconds": round(worked, 1), "peak_mib": usage.ru_maxrss // 1024}
+    seconds, cpu_seconds = time.perf_counter() - began, usage.ru_utime + usage.ru_stime
+    return {"seconds": round(seconds, 1), "cpu_seconds": round(cpu_seconds, 1), "peak_mib": usage.ru_maxrss // 1024}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--edges", type=float, default=1e7)
     parser.add_argument("--memory-limit", default="256MiB")
-    parser.add_argument("--whole", action=argparse.BooleanOptionalAction, default=True, help="import whole as well")
-    parser.add_argument("--make", type=Path, help="only make the tables, in this folder")
+    parser.add_argument("--whole", action=argparse.BooleanOptionalAction, default=True, help="import in memory as well")
+    parser.add_argument("--make", type=Path, help="only write the tables, to this folder")
     options = parser.parse_args()
     if options.make:
         make(int(options.edges), options.make)
         return
     with TemporaryDirectory() as parent:
-        # a process inherits the peak of the one that starts it, which therefore has to stay small
-        measured(__file__, "--make", parent, "--edges", options.edges)
+        # a process inherits its parent's peak memory, so this process must stay small
+        run_measured(__file__, "--make", parent, "--edges", options.edges)
         for suffix in SUFFIXES:
             measure(Path(parent) / suffix[1:], options.memory_limit, options.whole)
 
 
 def measure(folder: Path, limit: str, whole: bool) -> None:
-    """Import tables in parts and whole, and ask the store that the parts made."""
+    """Import tables out of core and in memory, compare the stores, and search the first."""
     store, other = folder.with_suffix(".store"), folder.with_suffix(".whole")
     size = sum(path.stat().st_size for path in folder.iterdir()) / 2**20
     print(json.dumps({"tables": folder.name, "mib": round(size), "limit": limit}), flush=True)
@@ -112,7 +112,7 @@ def measure(folder: Path, limit: str, whole: bool) -> None:
     }
     for step, arguments in steps.items():
         if whole or step not in ("whole", "same"):
-            print(json.dumps({"step": step, **measured(*arguments)}), flush=True)
+            print(json.dumps({"step": step, **run_measured(*arguments)}), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Durable updates at a steady rate while others read: how long each takes, and whether any read is torn.
+"""Measure durable updates at a steady rate beside readers: latencies, and whether any read is torn.
 
-`python benchmarks/updates.py` offers 10,000 updates a minute to a store of a million edges for two minutes, beside 8
-readers, in stretches that take turns with stretches of the same readers alone. Most updates are one edge, drawn as the
-graph has them; every tenth is an exchange that the readers watch (tests/live/isolation.py). `--service` does it over
-HTTP, with the service in a process of its own. `--torn` takes the protection away, to show that the watching finds it.
+`python benchmarks/updates.py` offers 10,000 updates per minute to a store of a million edges for two minutes, beside 8
+readers, alternating with periods of the same readers alone. Most updates are one edge, its ends drawn by degree; every
+tenth is an exchange that the readers watch (tests/live/isolation.py). `--service` runs it over HTTP, with the service
+in its own process. `--torn` removes the isolation, to show that the readers notice.
 """
 
 import argparse
@@ -32,10 +32,10 @@ from neupath.live import LiveStore
 from neupath.store import Edge, Update, check, write_store
 
 PATH = "author-paper-author"
-STRETCH = 10.0
-"""Seconds of readers beside writers, and then of readers alone."""
+PERIOD = 10.0
+"""Seconds of readers beside writers, then of readers alone."""
 WATCHED = 10
-"""One update of so many is an exchange."""
+"""One update in this many is an exchange."""
 
 
 class Caller(ABC):
@@ -51,11 +51,11 @@ class Caller(ABC):
 
     @abstractmethod
     def see(self, authors: tuple[Id, Id]) -> Seen:
-        """Return what is known of two authors now."""
+        """Return the version and the venue counts of two authors."""
 
 
 class Direct(Caller):
-    """A thread of the process that has the graph."""
+    """A thread of the process that holds the graph."""
 
     def __init__(self, live: LiveStore) -> None:
         self._live = live
@@ -85,8 +85,8 @@ class Remote(Caller):
         self._client._session.read_bytes("GET", f"/api/graphs/store/search?query={author}&metapath={PATH}&k=10")
 
     def see(self, authors: tuple[Id, Id]) -> Seen:
-        asked = {"queries": list(authors), "metapath": str(MEASURE.metapath), "measure": MEASURE.name, "k": 1000}
-        answers = self._client._session.read_list("POST", "/api/graphs/store/search", asked)
+        body = {"queries": list(authors), "metapath": str(MEASURE.metapath), "measure": MEASURE.name, "k": 1000}
+        answers = self._client._session.read_list("POST", "/api/graphs/store/search", body)
         counts = np.zeros((2, self._num_venues))
         for row, answer in enumerate(answers):
             for hit in answer["hits"]:
@@ -95,7 +95,7 @@ class Remote(Caller):
 
 
 class Writer:
-    """Writes single edges, drawn as the graph has them, and now and then an exchange of its own."""
+    """Writes single edges, their ends drawn by degree, and regularly its own exchange."""
 
     def __init__(self, caller: Caller, hin: HIN, exchange: Exchange, seed: int) -> None:
         self._caller, self._exchange = caller, exchange
@@ -119,7 +119,7 @@ class Writer:
 
 
 class Reader:
-    """Searches for random authors, and looks at an exchange after each answer."""
+    """Searches for random authors, and checks an exchange after each answer."""
 
     def __init__(self, caller: Caller, exchanges: list[Exchange], num_authors: int, seed: int) -> None:
         self._caller, self._num_authors = caller, num_authors
@@ -127,14 +127,13 @@ class Reader:
         self.watcher = Watcher(exchanges, caller.see)
 
     def read(self) -> None:
-        """Do what is timed."""
         self._caller.search(int(self._rng.integers(0, self._num_authors)))
 
 
 def call_steadily(
     call: Callable[[], object], rate: float, until: float, times: list[float], after: Callable[[], object] = bool
 ) -> None:
-    """Call at a steady rate until a moment; each call is timed from when it was due, so that no delay is hidden."""
+    """Call at a steady rate until a point in time; time each call from when it was due, so that no delay is hidden."""
     due = time.perf_counter() + np.random.default_rng().uniform(0, 1 / rate)
     while due < until:
         time.sleep(max(0.0, due - time.perf_counter()))
@@ -148,16 +147,16 @@ def start_exchanges(caller: Caller, hin: HIN, count: int) -> list[Exchange]:
     """Add pairs of authors who exchange two papers of different venues."""
     venues = hin.matrices[hin.schema.relations[1]].indices
     new, other = hin.num_nodes("author"), int(np.flatnonzero(venues != venues[0])[0])
-    found = [Exchange((new + 2 * i, new + 2 * i + 1), (0, other)) for i in range(count)]
-    for exchange in found:
+    exchanges = [Exchange((new + 2 * i, new + 2 * i + 1), (0, other)) for i in range(count)]
+    for exchange in exchanges:
         caller.update(exchange.start())
-    return found
+    return exchanges
 
 
-def run_stretch(*jobs: Callable[[float], None]) -> float:
-    """Do some jobs in threads of their own, for what is due until the same moment; return the seconds it took."""
+def run_period(*jobs: Callable[[float], None]) -> float:
+    """Run each job in its own thread until the same point in time; return the seconds it took."""
     began = time.perf_counter()
-    until = began + STRETCH
+    until = began + PERIOD
     threads = [threading.Thread(target=job, args=(until,)) for job in jobs]
     for thread in threads:
         thread.start()
@@ -176,7 +175,7 @@ def measure(make_caller: Callable[[], Caller], hin: HIN, options: argparse.Names
     writers = [Writer(make_caller(), hin, exchange, seed) for seed, exchange in enumerate(exchanges)]
     readers = [Reader(make_caller(), exchanges, hin.num_nodes("author"), 100 + n) for n in range(options.readers)]
     for work in [reader.read for reader in readers] + [writer.write for writer in writers] * WATCHED:
-        work()  # the first calls compile
+        work()  # the first calls compile the kernels
     alone: list[float] = []
     beside: list[float] = []
     acknowledged: list[float] = []
@@ -187,9 +186,9 @@ def measure(make_caller: Callable[[], Caller], hin: HIN, options: argparse.Names
         return [partial(call_steadily, r.read, read_rate, times=times, after=r.watcher.look) for r in readers]
 
     seconds = 0.0
-    for _ in range(max(1, round(options.seconds / STRETCH))):
-        seconds += run_stretch(*writing, *reading(beside))
-        run_stretch(*reading(alone))
+    for _ in range(max(1, round(options.seconds / PERIOD))):
+        seconds += run_period(*writing, *reading(beside))
+        run_period(*reading(alone))
     watchers = [reader.watcher for reader in readers]
     return {
         "offered_per_minute": options.updates,
@@ -206,7 +205,7 @@ def measure(make_caller: Callable[[], Caller], hin: HIN, options: argparse.Names
 
 @contextmanager
 def serve(store: Path) -> Iterator[str]:
-    """Run a service of a store in a process of its own."""
+    """Serve a store from another process."""
     command = [sys.executable, "-m", "neupath.cli", "serve", f"store={store}", "--writable", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -229,25 +228,25 @@ def measure_store(store: Path, hin: HIN, options: argparse.Namespace) -> dict[st
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--edges", type=int, default=1_000_000)
-    parser.add_argument("--seconds", type=float, default=120.0, help="seconds with writers; as many come without")
-    parser.add_argument("--updates", type=float, default=10_000, help="updates offered a minute")
+    parser.add_argument("--seconds", type=float, default=120.0, help="seconds with writers; as many follow without")
+    parser.add_argument("--updates", type=float, default=10_000, help="updates offered per minute")
     parser.add_argument("--writers", type=int, default=16)
     parser.add_argument("--readers", type=int, default=8)
-    parser.add_argument("--reads", type=float, default=200.0, help="reads offered a second, by all readers")
+    parser.add_argument("--reads", type=float, default=200.0, help="reads offered per second, by all readers")
     parser.add_argument("--service", action="store_true", help="over HTTP")
-    parser.add_argument("--torn", action="store_true", help="take the protection away")
+    parser.add_argument("--torn", action="store_true", help="remove the isolation")
     options = parser.parse_args()
     hin = powerlaw(options.edges)
     with TemporaryDirectory() as folder:
         store = write_store(hin, Path(folder) / "store")
         if options.torn:
             with unprotected():
-                found = measure_store(store, hin, options)
+                result = measure_store(store, hin, options)
         else:
-            found = measure_store(store, hin, options)
-        found["version"] = check(store).version
-        found["problems"] = check(store).problems
-    print(json.dumps(found))
+            result = measure_store(store, hin, options)
+        result["version"] = check(store).version
+        result["problems"] = check(store).problems
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

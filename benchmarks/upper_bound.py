@@ -1,9 +1,10 @@
-"""The upper bound of NeuPath: its metrics if it knew the mean true score of every class of nodes.
+"""Compute the upper bound of NeuPath: its metrics if it knew the mean true score of every class of nodes.
 
     python benchmarks/upper_bound.py --data DATA
 
-Targets that a query-conditioned GNN with T-max pooling cannot tell apart are one class and get one score, whatever its
-weights. The mean true score of each class, over the very test queries, is the least-squares best of all such models.
+Targets that a query-conditioned GNN with T-max pooling cannot distinguish form one class and get one score, whatever
+its weights. The mean true score of each class, over the test queries themselves, is the least-squares optimum of
+all such models.
 """
 
 import argparse
@@ -22,20 +23,20 @@ QUERIES = 150
 
 
 def ties(data: Path) -> str:
-    """Return what the released metric makes of exact APA scores whose zeros are told apart by noise of 1e-6."""
+    """Return the released metric of exact APA scores with noise of 1e-6 on the zeros."""
     hin = load_graph("kg20c", data)
     teacher, rng = npth.PathSim("APA").fit(hin), np.random.default_rng(0)
-    queries, found = hin.nodes["author"].find_many(split_queries(hin, "author").test), []
+    queries, scores = hin.nodes["author"].find_many(split_queries(hin, "author").test), []
     for query, row in zip(queries, teacher.score_rows(queries), strict=True):
         truth = np.delete(row, query)
         if truth.max() > 0:
             noise = np.where(truth == 0, rng.normal(0, 1e-6, len(truth)), 0)
-            found.append(ndcg_released(truth, truth + noise))
-    return f"exact APA scores with noise of 1e-6 on the zeros: nDCG as released {np.mean(found):.4f}"
+            scores.append(ndcg_released(truth, truth + noise))
+    return f"exact APA scores with noise of 1e-6 on the zeros: nDCG as released {np.mean(scores):.4f}"
 
 
 def upper_bound(data: Path, graph: str, path: str, paths: int) -> str:
-    """Return strict nDCG@20 and RMSE of the least-squares best scores that classes allow on one column."""
+    """Return strict nDCG@20 and RMSE of the class means on one column."""
     hin = load_graph(graph, data)
     teacher = npth.PathSim(path).fit(hin)
     count, flat = hin.num_nodes(teacher.source_type), FlatGraph.of(hin)
@@ -44,8 +45,8 @@ def upper_bound(data: Path, graph: str, path: str, paths: int) -> str:
     background = table.background(flat)
     reach = table.reach(flat, np.arange(first, first + count))
     queries = hin.nodes[teacher.source_type].find_many(split_queries(hin, teacher.source_type).test[:QUERIES])
-    found = [table.classes_of(flat, background, first + int(q), reach)[first : first + count] for q in queries]
-    truth, classes = teacher.score_rows(queries), np.stack(found)
+    class_rows = [table.classes_of(flat, background, first + int(q), reach)[first : first + count] for q in queries]
+    truth, classes = teacher.score_rows(queries), np.stack(class_rows)
     others = np.ones(classes.shape, dtype=bool)
     others[np.arange(len(queries)), queries] = False
     _, which = np.unique(classes, return_inverse=True)
@@ -59,7 +60,6 @@ def upper_bound(data: Path, graph: str, path: str, paths: int) -> str:
 
 
 def main() -> None:
-    """Print one row a column."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=os.environ.get("NEUPATH_DATA"))
     arguments = parser.parse_args()

@@ -2,8 +2,8 @@
 
     python examples/side_by_side.py GRAPH QUERY --node-type TYPE --metapaths P1,P2 [--config graph.toml] [--embeddings]
 
-Measures over a meta-path are asked for each of the paths; those of the whole graph know no path. With --embeddings
-node2vec and metapath2vec are trained and asked, too, which takes a minute on a small graph and needs neupath[learn].
+Measures along a meta-path have one column per meta-path; measures over the whole graph have one column. --embeddings
+adds node2vec and metapath2vec, whose training takes a minute on a small graph and needs neupath[learn].
 """
 
 import argparse
@@ -13,7 +13,6 @@ from neupath.measures import GRAPH_MEASURES, graph_measure_named
 
 
 def main() -> None:
-    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("graph", nargs="?", default="toy")
     parser.add_argument("query", nargs="?", default="Mike")
