@@ -1,4 +1,4 @@
-"""infer as a user types it, the dialogue included."""
+"""infer as a user types it, including the dialogue."""
 
 import io
 import sys
@@ -24,31 +24,36 @@ def pairs(tmp_path: Path) -> Path:
 
 def test_infer_prints_saves_and_is_searched(run: Run, pairs: Path, tmp_path: Path) -> None:
     folder = tmp_path / "meaning"
-    shown = run("infer", "stdlib", pairs, "--out", folder)
-    assert shown.code == 0
-    assert "class-method-class   1.000" in shown.out
-    assert "explained exactly, and by nothing else that was tried" in shown.out
-    assert "searched 17 of 17 meta-paths" in shown.out
-    found = run("search", "stdlib", "argparse.ArgumentParser", "--model", folder, "-k", 3, "--json").json
+    result = run("infer", "stdlib", pairs, "--out", folder)
+    assert result.code == 0
+    assert "class-method-class   1.000" in result.out
+    assert "explained exactly, and by nothing else that was tried" in result.out
+    assert "searched 17 of 17 meta-paths" in result.out
+    answer = run("search", "stdlib", "argparse.ArgumentParser", "--model", folder, "-k", 3, "--json").json
     exact = run("search", "stdlib", "argparse.ArgumentParser", "--metapath", PATH, "-k", 3, "--json").json
-    assert [(hit["id"], hit["score"]) for hit in found["hits"]] == [(hit["id"], hit["score"]) for hit in exact["hits"]]
-    assert (found["measure"], found["exact"], found["metapath"]) == ("combination", True, PATH)
+    assert [(hit["id"], hit["score"]) for hit in answer["hits"]] == [(hit["id"], hit["score"]) for hit in exact["hits"]]
+    assert (answer["measure"], answer["exact"], answer["metapath"]) == ("combination", True, PATH)
     hit = exact["hits"][0]["id"]
     why = run("explain", "stdlib", "argparse.ArgumentParser", hit, "--model", folder, "--json").json
     assert why["score"] == pytest.approx(exact["hits"][0]["score"])
     assert why["parts"][0]["metapath"] == PATH
-    told = run("explain", "stdlib", "argparse.ArgumentParser", hit, "--model", folder)
-    assert "class-method-class adds" in told.out
-    assert "100.0 % of the score" in told.out
+    report = run("explain", "stdlib", "argparse.ArgumentParser", hit, "--model", folder)
+    assert "class-method-class adds" in report.out
+    assert "100.0 % of the score" in report.out
 
 
 def test_infer_json(run: Run, pairs: Path) -> None:
-    told = run("infer", "stdlib", pairs, "--json").json
-    assert told["metapaths"] == [
+    report = run("infer", "stdlib", pairs, "--json").json
+    assert report["metapaths"] == [
         {"metapath": PATH, "weight": 1.0, "low": pytest.approx(1.0), "high": pytest.approx(1.0)}
     ]
-    assert (told["measure"], told["rmse"], told["r2"], told["alternatives"]) == ("pathsim", pytest.approx(0), 1.0, [])
-    assert told["searched"] == {"tried": 17, "candidates": 17, "too_large": 0, "leading_nowhere": 0, "stopped": None}
+    assert (report["measure"], report["rmse"], report["r2"], report["alternatives"]) == (
+        "pathsim",
+        pytest.approx(0),
+        1.0,
+        [],
+    )
+    assert report["searched"] == {"tried": 17, "candidates": 17, "too_large": 0, "leading_nowhere": 0, "stopped": None}
 
 
 def test_the_dialogue_asks_until_one_explanation_is_left(
@@ -60,32 +65,32 @@ def test_the_dialogue_asks_until_one_explanation_is_left(
     few.write_text("query,target,score\nMike,Bob,1\nMike,Ann,0\n")
     monkeypatch.setattr(sys, "stdin", io.StringIO("what\n2\ns\n0.8\nq\n"))
     more = tmp_path / "more.csv"
-    shown = run("infer", "toy", few, "--ask", "--save-pairs", more, "--max-length", 4)
-    assert shown.code == 0
-    assert "How similar are" in shown.out
-    assert "'what' is no score from 0 to 1." in shown.out
-    assert "'2' is no score from 0 to 1." in shown.out
+    result = run("infer", "toy", few, "--ask", "--save-pairs", more, "--max-length", 4)
+    assert result.code == 0
+    assert "How similar are" in result.out
+    assert "'what' is no score from 0 to 1." in result.out
+    assert "'2' is no score from 0 to 1." in result.out
     lines = more.read_text().splitlines()
     assert len(lines) == 4
     assert lines[-1].endswith(",0.8")
 
 
-def test_nothing_is_asked_where_one_explanation_is_left(run: Run, pairs: Path) -> None:
-    assert "Nothing is left to ask" in run("infer", "stdlib", pairs, "--ask").out
+def test_no_question_if_one_explanation_is_left(run: Run, pairs: Path) -> None:
+    assert "No question is left" in run("infer", "stdlib", pairs, "--ask").out
 
 
 def test_compare_lists_the_learned_models(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the learn extra is not installed")
     labels = tmp_path / "pairs.csv"
     labels.write_text("query,target,score\nMike,Bob,1\nMike,Mary,0.8\nMary,Ann,0.2857142857\nJim,Ann,0\n")
-    told = run("infer", "toy", labels, "--compare", "--max-length", 4, "--json").json
-    assert [row["model"] for row in told["compared"]] == [
+    report = run("infer", "toy", labels, "--compare", "--max-length", 4, "--json").json
+    assert [row["model"] for row in report["compared"]] == [
         "infer",
         "pathranker",
         "countpath",
         "neupath",
     ]
-    assert all(row["rmse"] >= 0 or row["reason"] for row in told["compared"])
+    assert all(row["rmse"] >= 0 or row["reason"] for row in report["compared"])
 
 
 @pytest.mark.parametrize(
@@ -101,8 +106,8 @@ def test_compare_lists_the_learned_models(run: Run, tmp_path: Path) -> None:
             "query,target,score\nMike,Bob,1\nMike,Bob,0\n",
             r"line 2 .* has the score 1, and .* line 3 .* has 0; keep",
         ),
-        ("query,target,score\nMike,SIGMOD,1\n", "no node type knows all nodes of the pairs"),
-        ("query,target,score\nMike,Nobody,1\n", "no node type knows all nodes of the pairs"),
+        ("query,target,score\nMike,SIGMOD,1\n", "no node type has all nodes of the pairs"),
+        ("query,target,score\nMike,Nobody,1\n", "no node type has all nodes of the pairs"),
     ],
 )
 def test_bad_pairs(run: Run, tmp_path: Path, content: str, message: str) -> None:
@@ -124,10 +129,10 @@ def test_examples_stay_examples_through_the_dialogue(
     examples.write_text("query,target\nMike,Bob\nMike,Mary\n")
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\nq\n"))
     more = tmp_path / "more.csv"
-    shown = run("infer", "toy", examples, "--ask", "--save-pairs", more, "--max-length", 4)
-    assert shown.code == 0
-    assert "what 2 labelled pairs" in shown.out
-    assert "RMSE" not in shown.out
+    result = run("infer", "toy", examples, "--ask", "--save-pairs", more, "--max-length", 4)
+    assert result.code == 0
+    assert "what 2 labelled pairs" in result.out
+    assert "RMSE" not in result.out
     assert more.read_text().splitlines()[0] == '"query","target"'
 
 

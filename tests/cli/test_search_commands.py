@@ -1,4 +1,4 @@
-"""The commands as a user types them: what they print, and what they say of bad input."""
+"""info, paths, search, explain and join as a user types them: their output, and errors for bad input."""
 
 import json
 import os
@@ -20,17 +20,17 @@ def movies(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("measure", list(GRAPH_MEASURES))
-def test_search_over_the_whole_graph_needs_no_path(run: Run, measure: str) -> None:
-    found = run("search", "toy", "Mike", "--measure", measure, "--json").json
-    assert (found["measure"], found["metapath"], found["exact"]) == (measure, None, True)
-    assert found == run("search", "toy", "Mike", "--measure", measure, "--node-type", "author", "--json").json
-    shown = run("search", "toy", "Mike", "Bob", "--measure", measure)
-    assert shown.code == 0
+def test_search_over_the_whole_graph_needs_no_metapath(run: Run, measure: str) -> None:
+    answer = run("search", "toy", "Mike", "--measure", measure, "--json").json
+    assert (answer["measure"], answer["metapath"], answer["exact"]) == (measure, None, True)
+    assert answer == run("search", "toy", "Mike", "--measure", measure, "--node-type", "author", "--json").json
+    result = run("search", "toy", "Mike", "Bob", "--measure", measure)
+    assert result.code == 0
     if measure == "scan":  # no two authors share a paper
-        assert "Mike: nothing found by scan" in shown.out
-        assert "0 of 4 author nodes are related; the others have score 0" in shown.err
+        assert "Mike: nothing found by scan" in result.out
+        assert "0 of 4 author nodes are related; the others have score 0" in result.err
     else:
-        assert f"author nodes most similar to Mike by {measure}" in shown.out
+        assert f"author nodes most similar to Mike by {measure}" in result.out
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_search_with_options_that_do_not_go_together(run: Run, arguments: tuple[
     assert message in result.err
 
 
-def test_ctrl_c_is_said(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_prints_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -65,8 +65,8 @@ def test_ctrl_c_is_said(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (stopped.code, stopped.out, stopped.err) == (130, "", "error: interrupted\n")
 
 
-def test_a_query_of_no_type_or_of_two(run: Run, tmp_path: Path) -> None:
-    assert "no node type knows all nodes of the query" in run("search", "toy", "Nobody", "--measure", "ppr").err
+def test_a_query_that_fits_no_type_or_two_types(run: Run, tmp_path: Path) -> None:
+    assert "no node type has all nodes of the query" in run("search", "toy", "Nobody", "--measure", "ppr").err
     folder = write(tmp_path / "g", a_b__csv="a,b\nx,x\ny,x\n")
     result = run("search", folder, "x", "--measure", "ppr")
     assert "the query could be of type a or b; say which with --node-type" in result.err
@@ -97,7 +97,7 @@ def test_search_prints_a_ranked_table(run: Run, movies: Path) -> None:
     assert "most similar to Avatar (1) by movie-actor-movie, pathsim" in result.out
 
 
-def test_search_of_several_queries_is_an_object_a_line(run: Run) -> None:
+def test_search_of_several_queries_prints_one_object_per_line(run: Run) -> None:
     lines = run("search", "toy", "Mike", "Jim", "-p", "APVPA", "-k", 1, "--json").out.splitlines()
     assert [json.loads(line)["query"] for line in lines] == ["Mike", "Jim"]
 
@@ -128,11 +128,11 @@ def test_explain_prints_a_tree_and_draws(run: Run, tmp_path: Path) -> None:
 
 
 def test_explain_json_sums_to_the_score(run: Run) -> None:
-    told = run("explain", "toy", "Mike", "Jim", "-p", "APVPA", "--json", "--limit", 7).json
-    assert told["score"] == pytest.approx(sum(i["share"] for i in told["instances"]) + told["more"]["share"])
-    assert (told["numerator"], told["denominators"]) == (120, [5, 2900])
-    assert told["more"]["instances"] == 113
-    assert [node["node_type"] for node in told["instances"][0]["nodes"]] == [
+    report = run("explain", "toy", "Mike", "Jim", "-p", "APVPA", "--json", "--limit", 7).json
+    assert report["score"] == pytest.approx(sum(i["share"] for i in report["instances"]) + report["more"]["share"])
+    assert (report["numerator"], report["denominators"]) == (120, [5, 2900])
+    assert report["more"]["instances"] == 113
+    assert [node["node_type"] for node in report["instances"][0]["nodes"]] == [
         "author",
         "paper",
         "venue",
@@ -151,9 +151,9 @@ def test_info(run: Run, movies: Path) -> None:
     result = run("info", movies)
     assert result.code == 0
     assert "movie-actor-movie" in result.out
-    told = run("info", movies, "--json").json
-    assert told["relations"][0]["edges"] == 3
-    assert told["node_types"][0] == {
+    report = run("info", movies, "--json").json
+    assert report["relations"][0]["edges"] == 3
+    assert report["node_types"][0] == {
         "node_type": "movie", "nodes": 3, "isolated": 1, "named": True, "attributes": ["year"],
     }  # fmt: skip
 
@@ -180,7 +180,7 @@ def test_datasets(run: Run) -> None:
     assert run("datasets", "get", "kg20c").code == 2
 
 
-def test_a_step_over_several_relations_is_told(run: Run, tmp_path: Path) -> None:
+def test_a_step_over_several_relations_is_noted(run: Run, tmp_path: Path) -> None:
     nodes = "id,type\na,x\nb,x\nm,y\n"
     edges = "source,relation,target\na,r,m\nb,s,m\n"
     result = run("search", write(tmp_path / "g", nodes__csv=nodes, edges__csv=edges), "a", "-p", "x-y-x", "--json")
@@ -188,7 +188,7 @@ def test_a_step_over_several_relations_is_told(run: Run, tmp_path: Path) -> None
     assert "note: x-y follows any of r, s (one alone: 'x -r-> y')" in result.err
 
 
-def test_a_number_that_is_an_id_and_a_name_is_told(run: Run, tmp_path: Path) -> None:
+def test_a_number_that_is_an_id_and_a_name_is_noted(run: Run, tmp_path: Path) -> None:
     rows = "movie_id,name\n300,End of Days\n412,300\n"
     folder = write(tmp_path / "g", movies__csv=rows, movie_actor__csv="movie_id,actor_id\n300,x\n412,x\n")
     result = run("search", folder, "300", "-p", "MAM")
@@ -200,9 +200,9 @@ def test_output_that_cannot_be_written() -> None:
     command = [sys.executable, "-m", "neupath.cli", "paths", "toy"]
     if Path("/dev/full").exists():
         with Path("/dev/full").open("w") as full:
-            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-        assert done.returncode == 1
-        assert done.stderr == "error: cannot write the output: No space left on device\n"
+            process = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        assert process.returncode == 1
+        assert process.stderr == "error: cannot write the output: No space left on device\n"
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "neupath.cli", "explain", "toy", "Mike", "Jim", "-p", "APVPA"]
     assert subprocess.run(command, env=environment, capture_output=True, check=False).returncode == 0
@@ -283,7 +283,7 @@ def test_unknown_command_and_version(run: Run) -> None:
     assert re.fullmatch(r"neupath \d+\.\d+\.\d+\n", run("--version").out)
 
 
-def test_demo_runs_the_main_job(run: Run) -> None:
+def test_demo_runs_the_main_commands(run: Run) -> None:
     result = run("demo")
     assert result.code == 0
     for part in (
@@ -297,9 +297,9 @@ def test_demo_runs_the_main_job(run: Run) -> None:
 
 def test_no_traceback_from_the_real_command() -> None:
     command = [sys.executable, "-m", "neupath.cli", "search", "toy", "Mikey", "-p", "APVPA"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr == "error: no author with the id 'Mikey' among 5; did you mean 'Mike'?\n"
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 2
+    assert process.stderr == "error: no author with the id 'Mikey' among 5; did you mean 'Mike'?\n"
 
 
 def test_join_over_the_whole_graph_needs_a_node_type(run: Run, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""neupath serve as a user types it: it says where it serves, and refuses with a sentence."""
+"""serve as a user types it: the address it prints, and one-line errors."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def refuse(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().err.rstrip("\n")
 
 
-def test_a_served_graph_answers_until_it_is_told_to_stop(tmp_path: Path) -> None:
+def test_a_served_graph_answers_until_it_is_stopped(tmp_path: Path) -> None:
     model = npth.PathSim("APVPA").fit(npth.load("toy")).save(tmp_path / "model")
     command = [sys.executable, "-m", "neupath.cli", "serve", "toy", "mine=toy", "--port", "0"]
     command += ["--model", f"saved={model}", "--limit", "k=3"]
@@ -34,30 +34,30 @@ def test_a_served_graph_answers_until_it_is_told_to_stop(tmp_path: Path) -> None
     environment = os.environ | {"NEUPATH_TOKEN": "correct-horse", "TMPDIR": str(temporary)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
-        told = process.stdout.readline()
-        assert told.startswith("serving toy, mine at http://127.0.0.1:")
-        url = told.split()[4]
+        line = process.stdout.readline()
+        assert line.startswith("serving toy, mine at http://127.0.0.1:")
+        url = line.split()[4]
         headers = {"authorization": "Bearer correct-horse"}
-        asked = urllib.request.Request(f"{url}/api/graphs/mine/search?query=Mike&model=saved&k=3", headers=headers)
-        with urllib.request.urlopen(asked, timeout=30) as answer:
+        request = urllib.request.Request(f"{url}/api/graphs/mine/search?query=Mike&model=saved&k=3", headers=headers)
+        with urllib.request.urlopen(request, timeout=30) as answer:
             assert json.load(answer)["hits"][0]["id"] == "Bob"
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
     assert list(temporary.iterdir()) == []
 
 
-def test_a_store_takes_updates_only_where_it_is_told_to(tmp_path: Path) -> None:
+def test_a_store_takes_updates_only_with_writable(tmp_path: Path) -> None:
     store = write_store(npth.load("toy"), tmp_path / "library.store")
     body = {"add_edges": [{"relation": "writes", "source": "Mike", "target": "Jim-SIGMOD-1"}]}
-    for options, wanted in (([], 403), (["--writable"], 200)):
+    for options, status in (([], 403), (["--writable"], 200)):
         command = [sys.executable, "-m", "neupath.cli", "serve", str(store), "--port", "0", *options]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
-            told = process.stdout.readline()
-            assert told.startswith("serving library at http://127.0.0.1:")
-            with httpx.Client(base_url=told.split()[3], timeout=30) as client:
-                assert client.post("/api/graphs/library/updates", json=body).status_code == wanted
-                assert client.get("/api/graphs").json()[0]["version"] == (wanted == 200)
+            line = process.stdout.readline()
+            assert line.startswith("serving library at http://127.0.0.1:")
+            with httpx.Client(base_url=line.split()[3], timeout=30) as client:
+                assert client.post("/api/graphs/library/updates", json=body).status_code == status
+                assert client.get("/api/graphs").json()[0]["version"] == (status == 200)
             process.send_signal(signal.SIGTERM)
             assert process.wait(30) == 0
     assert open_store(store).version == 1
@@ -65,8 +65,9 @@ def test_a_store_takes_updates_only_where_it_is_told_to(tmp_path: Path) -> None:
 
 
 def test_writable_needs_a_store(capsys: pytest.CaptureFixture[str]) -> None:
-    said = refuse(capsys, "toy", "--writable", "--port", "0")
-    assert said == "error: --writable is for stores, and toy is none; make one: neupath import GRAPH --to STORE"
+    error = refuse(capsys, "toy", "--writable", "--port", "0")
+    advice = "make one with: neupath import GRAPH --to STORE"
+    assert error == f"error: --writable needs a store, but none is served (toy); {advice}"
 
 
 HANGS = """
@@ -78,7 +79,7 @@ main(["serve", "toy", "--port", "0", "--limit", "seconds=0.3"])
 """
 
 
-def test_work_that_never_ends_does_not_keep_it_from_ending(tmp_path: Path) -> None:
+def test_the_service_stops_despite_work_that_never_ends(tmp_path: Path) -> None:
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     with subprocess.Popen([sys.executable, "-c", HANGS], stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
@@ -96,17 +97,17 @@ def test_work_that_never_ends_does_not_keep_it_from_ending(tmp_path: Path) -> No
 def test_a_port_in_use(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        said = refuse(capsys, "toy", "--port", port)
-    assert said == (f"error: cannot serve at 127.0.0.1 port {port}: address already in use; choose another --port")
+        error = refuse(capsys, "toy", "--port", port)
+    assert error == (f"error: cannot serve at 127.0.0.1 port {port}: address already in use; choose another --port")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["toy", "--host", "0.0.0.0"], "0.0.0.0 can be reached from other machines; set a --token"),
         (["toy", "--token", "short"], "the token is too short or has odd characters"),
         (["toy", "--port", "99999"], "port is 99999; it must lie between 0 and 65535"),
-        (["toy", "toy"], "two are called 'toy'; give one another name"),
+        (["toy", "toy"], "GRAPH has two values named 'toy'; rename one with NAME=VALUE"),
         (["a/b=toy"], "GRAPH 'a/b=toy' cannot be served"),
         (["toy", "--model", "folder"], "--model 'folder' cannot be served"),
         (["toy", "--model", "x=nowhere"], "no saved scorer in nowhere"),
@@ -115,22 +116,24 @@ def test_a_port_in_use(capsys: pytest.CaptureFixture[str]) -> None:
         (["nowhere", "--port", "0"], "no such file or folder: nowhere"),
     ],
 )
-def test_what_cannot_be_served(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
-    assert said in refuse(capsys, *arguments)
+def test_names_and_limits_that_cannot_be_served(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert message in refuse(capsys, *arguments)
 
 
 def test_a_model_that_fits_no_graph(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = npth.PathSim("user-item-user").fit(shop_graph()).save(tmp_path)
-    said = refuse(capsys, "toy", "--port", "0", "--model", f"other={path}")
-    assert "the model 'other' fits no graph that is served" in said
+    error = refuse(capsys, "toy", "--port", "0", "--model", f"other={path}")
+    assert "the model 'other' fits no graph that is served" in error
 
 
 def test_a_missing_extra_is_named(tmp_path: Path) -> None:
     code = (
         "import sys\nsys.modules['fastapi'] = None\nfrom neupath.cli import main\nmain(['serve', 'toy', '--port', '0'])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.returncode == 2
-    assert done.stderr.rstrip() == (
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert process.returncode == 2
+    assert process.stderr.rstrip() == (
         "error: this needs fastapi, which is not installed; run: pip install 'neupath[serve]'"
     )

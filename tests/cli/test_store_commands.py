@@ -12,8 +12,8 @@ from tests.tables import CAST, MOVIES, write
 
 @pytest.fixture
 def store(tmp_path: Path, run: Run) -> Path:
-    made = run("import", "toy", "--to", tmp_path / "toy.store", "--json")
-    assert made.json == {"store": str(tmp_path / "toy.store"), "version": 0, "nodes": 90, "edges": 162}
+    result = run("import", "toy", "--to", tmp_path / "toy.store", "--json")
+    assert result.json == {"store": str(tmp_path / "toy.store"), "version": 0, "nodes": 90, "edges": 162}
     return tmp_path / "toy.store"
 
 
@@ -25,13 +25,13 @@ def test_a_store_is_a_graph_to_every_command(run: Run, store: Path) -> None:
     assert "a store, version 0: 90 nodes, 162 edges" in run("info", store).out
 
 
-def test_update_changes_what_is_found(run: Run, store: Path, tmp_path: Path) -> None:
+def test_update_changes_search_results(run: Run, store: Path, tmp_path: Path) -> None:
     (tmp_path / "nodes.csv").write_text("type,id\nauthor,Zoe\n")
     (tmp_path / "edges.csv").write_text("relation,source,target\nwrites,Zoe,Mike-SIGMOD-1\n")
-    done = run("update", store, "--add", tmp_path / "nodes.csv", "--add", tmp_path / "edges.csv")
-    assert done.out == "version 1: 91 nodes, 163 edges\n"
-    found = run("search", store, "Zoe", "--metapath", "author-paper-author", "--json").json
-    assert [hit["id"] for hit in found["hits"]] == ["Mike"]
+    result = run("update", store, "--add", tmp_path / "nodes.csv", "--add", tmp_path / "edges.csv")
+    assert result.out == "version 1: 91 nodes, 163 edges\n"
+    answer = run("search", store, "Zoe", "--metapath", "author-paper-author", "--json").json
+    assert [hit["id"] for hit in answer["hits"]] == ["Mike"]
     earlier = run("search", store, "Zoe", "--metapath", "author-paper-author", "--as-of", 0)
     assert (earlier.code, "no author with the id 'Zoe'" in earlier.err) == (2, True)
     why = run("explain", store, "Mike", "Zoe", "--metapath", "author-paper-author", "--as-of", 1, "--json").json
@@ -54,22 +54,22 @@ def test_export_imports_back_the_same(run: Run, store: Path, tmp_path: Path) -> 
 
 def test_tables_are_imported_in_parts(run: Run, tmp_path: Path) -> None:
     folder = write(tmp_path / "movies", movies__tsv=MOVIES, movie_actor__tsv=CAST)
-    made = run("import", folder, "--to", tmp_path / "s", "--memory-limit", "200MiB")
-    assert made.out == f"5 nodes and 3 edges written to {tmp_path / 's'}, version 0\n"
+    result = run("import", folder, "--to", tmp_path / "s", "--memory-limit", "200MiB")
+    assert result.out == f"5 nodes and 3 edges written to {tmp_path / 's'}, version 0\n"
     assert digest(npth.load(tmp_path / "s")) == digest(npth.load(folder))
 
 
 def test_check_fails_on_a_damaged_store(run: Run, store: Path) -> None:
     (store / "snapshot-0" / "manifest.json").write_text("{}")
-    done = run("check", store)
-    assert done.code == 1
-    assert done.out.startswith("wrong: snapshot-0 cannot be read")
+    result = run("check", store)
+    assert result.code == 1
+    assert result.out.startswith("wrong: snapshot-0 cannot be read")
     assert run("check", store, "--json").code == 1
 
 
 def test_bad_calls(run: Run, store: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text("from,to\na,b\n")
-    for arguments, told in (
+    for arguments, message in (
         (("update", store), "nothing to change; give --add FILE, --remove FILE or --compact"),
         (("update", store, "--add", tmp_path / "bad.csv"), "has the columns from, to; a table of edges needs relation"),
         (("update", store, "--add", tmp_path / "none.csv"), "no such file"),
@@ -90,9 +90,9 @@ def test_bad_calls(run: Run, store: Path, tmp_path: Path) -> None:
         (("import", "toy", "--to", store), "exists already"),
         (
             ("import", "toy", "--to", tmp_path / "y", "--memory-limit", "1GiB"),
-            "toy is not read in batches, so --memory-limit cannot be kept",
+            "toy is not read in batches, so --memory-limit has no effect",
         ),
     ):
-        done = run(*arguments)
-        assert done.code == 2
-        assert told in done.err
+        result = run(*arguments)
+        assert result.code == 2
+        assert message in result.err

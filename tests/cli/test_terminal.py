@@ -1,4 +1,4 @@
-"""What all commands share: errors in the words of the command, and help that teaches."""
+"""Errors name the flags of the command, and --help shows commands that work."""
 
 import re
 import shlex

@@ -27,13 +27,13 @@ def test_train_evaluate_search_with_countpath(run: Run, tmp_path: Path) -> None:
     assert trained.code == 0
     assert "it reads as class-method-class with weight 1.000" in trained.out
     assert {path.name for path in folder.iterdir()} == {"config.json", "weights.safetensors", "log.jsonl", "curve.svg"}
-    told = run("evaluate", "stdlib", "--model", folder, "--metapath", PATH, "--queries", 50, "--json").json
-    assert told["ndcg@20"] == pytest.approx(1.0)
-    assert set(told) >= {"metapath", "protocol", "rmse_top", "rmse_all", "rmse_nonzero", "ndcg_released", "recall@20"}
-    found = run("search", "stdlib", "argparse.ArgumentParser", "--model", folder, "-k", 3, "--json").json
-    assert (found["measure"], found["exact"], found["metapath"]) == ("countpath", False, None)
+    report = run("evaluate", "stdlib", "--model", folder, "--metapath", PATH, "--queries", 50, "--json").json
+    assert report["ndcg@20"] == pytest.approx(1.0)
+    assert set(report) >= {"metapath", "protocol", "rmse_top", "rmse_all", "rmse_nonzero", "ndcg_released", "recall@20"}
+    answer = run("search", "stdlib", "argparse.ArgumentParser", "--model", folder, "-k", 3, "--json").json
+    assert (answer["measure"], answer["exact"], answer["metapath"]) == ("countpath", False, None)
     exact = run("search", "stdlib", "argparse.ArgumentParser", "--metapath", PATH, "-k", 3, "--json").json
-    assert [hit["id"] for hit in found["hits"]] == [hit["id"] for hit in exact["hits"]]
+    assert [hit["id"] for hit in answer["hits"]] == [hit["id"] for hit in exact["hits"]]
 
 
 def test_train_evaluate_search_with_neupath(run: Run, tmp_path: Path) -> None:
@@ -43,8 +43,8 @@ def test_train_evaluate_search_with_neupath(run: Run, tmp_path: Path) -> None:
     pairs.write_text("query,target,score\nMike,Bob,1\nMike,Mary,0.8\nJim,Mike,0.0826\nMary,Ann,0.2857\nBob,Ann,0\n")
     trained = run("train", "toy", "--pairs", pairs, "--out", folder, *arguments, "--json")
     assert trained.json["epochs"] == 3
-    shown = run("evaluate", "toy", "--model", folder, "--metapath", "APVPA", "--queries", 2)
-    assert shown.code == 2, "five authors are too few for a split"
+    result = run("evaluate", "toy", "--model", folder, "--metapath", "APVPA", "--queries", 2)
+    assert result.code == 2, "five authors are too few for a split"
     searched = run("search", "toy", "Mike", "--model", folder)
     assert re.search(r"most similar to Mike by the neupath model in ", searched.out)
     assert len((folder / "log.jsonl").read_text().splitlines()) == 3
@@ -67,10 +67,10 @@ def test_baselines_are_trained_and_searched_like_any_model(run: Run, tmp_path: P
     settings = ["--dim", 8, "--epochs", 2, "--device", "cpu", "--architecture", architecture]
     trained = run("train", "stdlib", "--metapath", PATH, "--out", tmp_path, *settings, "--json").json
     assert (trained["architecture"], trained["epochs"], trained["metapaths"]) == (architecture, 2, [])
-    told = run("evaluate", "stdlib", "--model", tmp_path, "--metapath", PATH, "--queries", 5, "--json").json
-    assert told["queries"] == 5
-    found = run("search", "stdlib", "argparse.ArgumentParser", "--model", tmp_path, "-k", 3, "--json").json
-    assert (found["measure"], len(found["hits"])) == (architecture, 3)
+    report = run("evaluate", "stdlib", "--model", tmp_path, "--metapath", PATH, "--queries", 5, "--json").json
+    assert report["queries"] == 5
+    answer = run("search", "stdlib", "argparse.ArgumentParser", "--model", tmp_path, "-k", 3, "--json").json
+    assert (answer["measure"], len(answer["hits"])) == (architecture, 3)
 
 
 def test_embeddings_are_learned_without_labels(run: Run, tmp_path: Path) -> None:
@@ -95,8 +95,8 @@ def test_embeddings_are_learned_without_labels(run: Run, tmp_path: Path) -> None
     assert (
         "most similar to Mike by the node2vec model in" in run("search", "toy", "Mike", "--model", tmp_path / "n").out
     )
-    found = run("search", "toy", "Mike", "--model", tmp_path / "m", "--json").json
-    assert (found["measure"], found["metapath"]) == ("metapath2vec", "author-paper-author")
+    answer = run("search", "toy", "Mike", "--model", tmp_path / "m", "--json").json
+    assert (answer["measure"], answer["metapath"]) == ("metapath2vec", "author-paper-author")
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_bad_input(run: Run, arguments: tuple[object, ...], message: str, tmp_pa
     assert not (tmp_path / "m").exists()
 
 
-def test_every_model_is_named_where_models_are_named(run: Run) -> None:
+def test_help_and_errors_name_every_architecture(run: Run) -> None:
     from neupath.learn.registry import ARCHITECTURES
     from neupath.learn.reproduce import runs
 

@@ -72,7 +72,7 @@ def test_reads_and_prints(text: str, canonical: str) -> None:
         ("paper <-foo- paper", "step 1: no relation 'foo' at paper"),
         ("paper <-in- venue", "step 1: in does not lead that way from paper to venue; possible is 'paper -in-> venue'"),
         ("author -cites-> paper", "no relation 'cites' at author"),
-        ("AXA", "letter 2, 'X', begins no node type"),
+        ("AXA", "letter 2, 'X', is not the initial of a node type"),
         ("VA", "no types with these initials are joined in this order"),
         ("A", "'A' could be author or affiliation; write the one you mean"),
         ("author paper", "has no dashes; write node types joined by dashes"),

@@ -1,4 +1,4 @@
-"""Graphs that are known by name: the standard library, and public graphs from a server on this machine."""
+"""Graphs with a name: the standard library, and public graphs from a local server."""
 
 import gzip
 import hashlib
@@ -50,7 +50,7 @@ def test_stdlib_counts_of_cpython_3_11(stdlib: HIN) -> None:
     assert shape(stdlib)["class -has-> method"] == pytest.approx(11130, rel=0.15)
 
 
-def test_stdlib_finds_what_a_programmer_would(stdlib: HIN) -> None:
+def test_stdlib_ranks_related_classes_first(stdlib: HIN) -> None:
     parsers = npth.PathSim("class-method-class").fit(stdlib).top_k("ArgumentParser")
     assert parsers[0].id == "optparse.OptionParser"
     errors = npth.PathSim("class-base-class").fit(stdlib).top_k("json.decoder.JSONDecodeError", k=1000)
@@ -67,10 +67,10 @@ def test_stdlib_is_built_once(stdlib: HIN, monkeypatch) -> None:
 def test_a_damaged_cache_is_built_again(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("NEUPATH_CACHE", str(tmp_path))
     npth.load("stdlib")
-    (kept,) = tmp_path.glob("stdlib-*")
-    next(kept.glob("edges-*")).write_bytes(b"damaged")
+    (cached,) = tmp_path.glob("stdlib-*")
+    next(cached.glob("edges-*")).write_bytes(b"damaged")
     assert npth.load("stdlib").num_nodes("module") == 5
-    assert npth.load(kept).num_nodes("module") == 5
+    assert npth.load(cached).num_nodes("module") == 5
 
 
 @pytest.mark.usefixtures("_small_library")
@@ -147,7 +147,7 @@ def dataset(url: str, content: bytes = TRIPLES, prepare=None) -> PublicDataset:
     return PublicDataset("small", "", "", "", {url: hashlib.sha256(content).hexdigest()}, prepare)
 
 
-def test_fetches_checks_and_keeps(server: str, tmp_path: Path) -> None:
+def test_fetch_verifies_and_caches(server: str, tmp_path: Path) -> None:
     reports: list[tuple[str, int, int]] = []
     folder = fetch(dataset(f"{server}/train.txt"), tmp_path / "data" / "small", lambda *report: reports.append(report))
     assert npth.load(folder).num_nodes("entity") == 4  # the header repeats, and so is data
@@ -173,7 +173,7 @@ def test_a_missing_file_saves_nothing(server: str, tmp_path: Path) -> None:
     assert nothing_left(tmp_path)
 
 
-def test_no_network_is_said_plainly(tmp_path: Path) -> None:
+def test_no_network_is_one_sentence(tmp_path: Path) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), _Quiet) as http:
         port = http.server_port
     with pytest.raises(NeuPathError, match="cannot reach 127.0.0.1: .*; is there a network\\? nothing was saved"):
@@ -217,11 +217,11 @@ def test_imdb_from_the_raw_table(data: Path, tmp_path: Path) -> None:
     raw = tmp_path / "movie_metadata.csv"
     raw.write_bytes(gzip.decompress((data / "imdb" / "movie_metadata.csv.gz").read_bytes()))
     assert hashlib.sha256(raw.read_bytes()).hexdigest() in PUBLIC["imdb"].files.values()
-    built, given = build_imdb(raw), npth.load(data / "imdb")
+    built, reference = build_imdb(raw), npth.load(data / "imdb")
     for node_type in ("movie", "actor", "director"):
-        assert built.nodes[node_type].ids == given.nodes[node_type].ids
-        assert built.nodes[node_type].names == given.nodes[node_type].names
-    for relation, matrix in given.matrices.items():
+        assert built.nodes[node_type].ids == reference.nodes[node_type].ids
+        assert built.nodes[node_type].names == reference.nodes[node_type].names
+    for relation, matrix in reference.matrices.items():
         assert built.matrices[relation].nnz == matrix.nnz
         if relation.target in ("actor", "director"):
             assert (built.matrices[relation] != matrix).nnz == 0

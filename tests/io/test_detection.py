@@ -1,4 +1,4 @@
-"""What the names of files and columns say, layout by layout, and where they are ambiguous."""
+"""Detection of types, relations and headers from file and column names, layout by layout."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from neupath import NeuPathError
 from tests.tables import FREEBASE, shape, write
 
 
-def test_texts_are_cut_at_tabs_though_every_title_has_a_comma(tmp_path: Path) -> None:
+def test_tabs_are_the_delimiter_even_if_titles_have_commas(tmp_path: Path) -> None:
     papers = "1\tGraphs, again\n2\tTrees, at last\n"
     hin = npth.load(write(tmp_path / "g", paper__txt=papers, paper_author__txt="1\t7\n2\t7\n"))
     assert npth.PathSim("PAP").fit(hin).top_k("Graphs, again").names == ("Trees, at last",)
@@ -62,14 +62,14 @@ def test_names_say_which_types_a_table_joins(tmp_path: Path, files: dict[str, st
     assert not hin.notes
 
 
-def test_columns_that_say_something_else_are_believed(tmp_path: Path) -> None:
+def test_column_names_win_over_the_file_name(tmp_path: Path) -> None:
     cast = {"movie_actor__csv": "movie,person\nm,a\n", "movies__csv": "movie_id,title\nm,Heat\n"}
     assert shape(npth.load(write(tmp_path / "g", **cast))) == {"movie -actor-> person": 1}
     facts = {"movie_metadata__csv": "colour,director\nred,x\n", "movie_actor__csv": "movie,actor\nm,a\n"}
     assert len(npth.load(write(tmp_path / "h", **facts)).notes) == 1
 
 
-def test_the_row_numbers_of_data_frames_are_no_ids(tmp_path: Path) -> None:
+def test_row_numbers_of_data_frames_are_not_ids(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     pandas.DataFrame({"movie": ["m1", "m2"], "actor": ["a", "a"]}).to_csv(tmp_path / "movie_actor.csv")
     (tmp_path / "movies.csv").write_text('"","movie_id","name"\n"1","m1","Heat"\n"2","m2","Up"\n')
@@ -142,12 +142,12 @@ def test_files_of_any_name_may_be_named(tmp_path: Path) -> None:
         ({"a_b__csv": "a_id;b_id;weight\n1;2;0,5\n"}, "weight '0,5' is not allowed; .*, with a point and no comma"),
     ],
 )
-def test_what_is_said_of_tables_written_otherwise(tmp_path: Path, files: dict[str, str | bytes], message: str) -> None:
+def test_notes_on_tables_in_other_layouts(tmp_path: Path, files: dict[str, str | bytes], message: str) -> None:
     with pytest.raises(npth.NeuPathError, match=message):
         npth.load(write(tmp_path / "g", **files))
 
 
-def test_colons_in_ids_are_no_delimiter(tmp_path: Path) -> None:
+def test_colons_in_ids_are_not_a_delimiter(tmp_path: Path) -> None:
     triples = "Gene::1\tGiG::x\tGene::2\nGene::2\tGiG::x\tGene::3\n"
     assert shape(npth.load(write(tmp_path / "g", kg__tsv=triples) / "kg.tsv")) == {"entity -GiG::x-> entity": 2}
 
@@ -162,7 +162,7 @@ def test_a_lone_table_of_triples_in_a_folder(tmp_path: Path) -> None:
     assert shape(npth.load(folder)) == {"entity -knows-> entity": 1}
 
 
-def test_foreign_keys_are_relations_where_graph_toml_says_so(tmp_path: Path) -> None:
+def test_foreign_keys_are_relations_if_graph_toml_names_them(tmp_path: Path) -> None:
     movies = "id,title,director_id\n1,Heat,7\n2,Ali,7\n"
     folder = write(tmp_path / "g", movies__csv=movies, directors__csv="id,name\n7,Mann\n")
     with pytest.raises(npth.NeuPathError, match=r"directors.csv, movies.csv hold nodes; .* \[\[edges\]\] in graph"):
@@ -288,7 +288,7 @@ def test_a_lone_relation_whose_edges_have_a_type(
 
 
 @pytest.mark.parametrize("word", ["link", "relationships"])
-def test_a_relation_of_two_types_is_no_table_of_all_edges(tmp_path: Path, word: str) -> None:
+def test_a_relation_of_two_types_is_not_a_table_of_all_edges(tmp_path: Path, word: str) -> None:
     links = {f"user_item_{word}__csv": "user_id,item_id,type\nu1,i1,view\nu2,i1,buy\n"}
     hin = npth.load(write(tmp_path / "g", users__csv=USERS, items__csv=ITEMS, **links))
     assert shape(hin) == {f"user -{word}-> item": 2}
@@ -297,20 +297,20 @@ def test_a_relation_of_two_types_is_no_table_of_all_edges(tmp_path: Path, word: 
 
 
 @pytest.mark.parametrize("label", ["0", "spam"])
-def test_a_label_of_nodes_is_a_class_and_not_their_type(tmp_path: Path, label: str) -> None:
+def test_a_label_of_nodes_is_not_their_type(tmp_path: Path, label: str) -> None:
     nodes, edges = f"id,name,label\n1,Ann,{label}\n2,Bob,1\n", "source,relation,target\n1,knows,2\n"
     hin = npth.load(write(tmp_path / "g", nodes__csv=nodes, edges__csv=edges))
     assert shape(hin) == {"node -knows-> node": 1}
     assert hin.nodes["node"].attributes.column_names == ["label"]
 
 
-def test_numbers_are_no_labels_of_a_property_graph(tmp_path: Path) -> None:
+def test_numbers_are_not_labels_of_a_property_graph(tmp_path: Path) -> None:
     nodes, edges = "id,name,label\n1,Ann,0\n2,Bob,1\n", "start,type,end\n1,knows,2\n"
     hin = npth.load(write(tmp_path / "g", nodes__csv=nodes, relationships__csv=edges))
     assert hin.schema.node_types == ("node",)
 
 
-def test_a_column_that_graph_toml_calls_the_type_or_the_name(tmp_path: Path) -> None:
+def test_graph_toml_names_the_type_or_name_column(tmp_path: Path) -> None:
     edges = "source,relation,target\n1,in,2\n"
     typed = {"nodes__csv": "id,label\n1,Person\n2,Film\n", "graph__toml": '[pair]\ntype = "label"\n'}
     hin = npth.load(write(tmp_path / "g", edges__csv=edges, **typed))
@@ -330,18 +330,18 @@ def test_a_column_that_graph_toml_calls_the_type_or_the_name(tmp_path: Path) -> 
         ("movies.dat", b"movie_id\nm7\n"),
     ],
 )
-def test_data_files_beside_tables_are_left_out(tmp_path: Path, name: str, content: bytes) -> None:
+def test_data_files_next_to_tables_are_left_out(tmp_path: Path, name: str, content: bytes) -> None:
     folder = write(tmp_path / "g", movie_actor__csv="movie_id,actor_id\nm1,a1\n")
     (folder / name).write_bytes(content)
     hin = npth.load(folder)
     assert shape(hin) == {"movie -movie_actor-> actor": 1}
     (note,) = hin.notes
-    assert note.startswith(f"{name} was left out: a .dat file may be anything")
+    assert note.startswith(f"{name} was left out: a .dat file can hold anything")
     (folder / "graph.toml").write_text('ignore = ["*.dat"]')
     assert npth.load(folder).notes == ()
 
 
-def test_a_data_file_beside_tables_may_be_named(tmp_path: Path) -> None:
+def test_graph_toml_may_name_a_data_file(tmp_path: Path) -> None:
     folder = write(tmp_path / "g", users__csv=USERS, user_item__dat="u1\ti1\nu1\ti2\n")
     with pytest.raises(
         npth.NeuPathError, match=r"no file of .* is a relation: user_item.dat was left out: .* names it"
@@ -355,7 +355,7 @@ def test_a_data_file_beside_tables_may_be_named(tmp_path: Path) -> None:
     assert hin.notes == ()
 
 
-def test_a_data_file_beside_a_matlab_file(tmp_path: Path) -> None:
+def test_a_data_file_next_to_a_matlab_file(tmp_path: Path) -> None:
     savemat(tmp_path / "graph.mat", {"user_item": np.eye(2)})
     (tmp_path / "vectors.dat").write_bytes(b"\0\1")
     assert shape(npth.load(tmp_path)) == {"user -user_item-> item": 2}
@@ -403,9 +403,9 @@ def test_a_header_that_is_marked_as_a_comment(tmp_path: Path, name: str, text: s
     assert (next(iter(hin.matrices.values())).data.sum() == 6) == ("weight" in text)
     assert hin.notes == ()
     write(folder, **{name.replace(".", "__"): "# As of 2019\n" + text})
-    again = npth.load(folder)
-    assert shape(again) == shape(hin)
-    assert again.notes == (f"{name}: skipped 1 comment line above the table",)
+    reloaded = npth.load(folder)
+    assert shape(reloaded) == shape(hin)
+    assert reloaded.notes == (f"{name}: skipped 1 comment line above the table",)
 
 
 def test_a_marked_header_of_nodes_of_triples_and_in_graph_toml(tmp_path: Path) -> None:
@@ -423,7 +423,7 @@ def test_a_marked_header_of_nodes_of_triples_and_in_graph_toml(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("tags", [["# 1 fan", "# 2 fan", "fan", "7"], ["# 1 fan", "# 2 fan", "# 3 fan", "# 4 fan"]])
-def test_ids_that_begin_as_comments_do(tmp_path: Path, tags: list[str]) -> None:
+def test_ids_that_start_like_comments_are_kept(tmp_path: Path, tags: list[str]) -> None:
     text = "".join(f"{tag}\tp\n" for tag in tags)
     hin = npth.load(write(tmp_path / "g", tag_post__txt=text))
     assert hin.nodes["tag"].ids.to_pylist() == tags
@@ -432,7 +432,7 @@ def test_ids_that_begin_as_comments_do(tmp_path: Path, tags: list[str]) -> None:
     assert header.nodes["tag"].ids.to_pylist() == tags
 
 
-def test_comments_that_are_cut_as_the_table_below(tmp_path: Path) -> None:
+def test_comments_with_as_many_cells_as_the_table(tmp_path: Path) -> None:
     folder = write(tmp_path / "g", user_item__csv="# by Ann, 2019\n# of a shop\nuser_id,item_id\nu,i\n")
     assert npth.load(folder).notes == ("user_item.csv: skipped 2 comment lines above the table",)
     numbers = npth.load(write(tmp_path / "h", user_item__txt="# Nodes:\t4\n# Edges:\t2\n1\t7\n2\t7\n"))
@@ -443,7 +443,7 @@ def test_comments_that_are_cut_as_the_table_below(tmp_path: Path) -> None:
     assert words.nodes["user"].ids.to_pylist() == ["a", "b"]
 
 
-def test_no_line_is_a_comment_where_graph_toml_speaks_of_the_header(tmp_path: Path) -> None:
+def test_no_line_is_a_comment_if_graph_toml_sets_header(tmp_path: Path) -> None:
     files = {"tag_post__csv": "# a,p\nb,q\n", "graph__toml": "header = false\n"}
     assert npth.load(write(tmp_path / "g", **files)).nodes["tag"].ids.to_pylist() == ["# a", "b"]
     files = {"tag_post__csv": "# of 2019\nb,q\n", "graph__toml": "header = false\n"}

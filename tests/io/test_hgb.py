@@ -1,4 +1,4 @@
-"""The benchmarks' node.dat and link.dat: types by number or by name, and what is said of bad ones."""
+"""Folders with node.dat and link.dat: types by number or by name, and errors in bad files."""
 
 import json
 from pathlib import Path
@@ -32,7 +32,7 @@ AS_TEXT = (
 
 
 @pytest.mark.parametrize("meanings", [AS_JSON, AS_TEXT])
-def test_types_and_relations_are_called_what_info_says(tmp_path: Path, meanings: str) -> None:
+def test_info_dat_names_types_and_relations(tmp_path: Path, meanings: str) -> None:
     folder = write(tmp_path / "g", node__dat=NODES, link__dat=LINKS, info__dat=meanings, label__dat="0\tAnn\t0\t1\n")
     hin = npth.load(folder)
     assert shape(hin) == {"author -author_paper-> paper": 3, "paper -cite-> paper": 1}
@@ -46,7 +46,7 @@ def test_types_and_relations_are_called_what_info_says(tmp_path: Path, meanings:
     assert npth.PathSim("author-paper-author").fit(hin).top_k("Ann").scores == pytest.approx((1 / 3,))
 
 
-def test_numbers_where_nothing_says_more(tmp_path: Path) -> None:
+def test_without_info_dat_numbers_are_names(tmp_path: Path) -> None:
     folder = write(tmp_path / "g", node__dat=NODES, link__dat=LINKS, graph__toml='take = ["0"]\n')
     hin = npth.load(folder)
     assert shape(hin) == {"0 -0-> 1": 3}

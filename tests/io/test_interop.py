@@ -1,4 +1,4 @@
-"""Tables, NetworkX graphs, PyTorch Geometric graphs and graph files become a HIN, and back."""
+"""Conversion of tables, NetworkX graphs, PyTorch Geometric graphs and graph files to a HIN and back."""
 
 import gzip
 from pathlib import Path
@@ -58,7 +58,7 @@ def test_bad_tables(tables, message: str) -> None:
         npth.load(tables)
 
 
-def test_ids_of_both_kinds_meet_as_texts() -> None:
+def test_integer_and_text_ids_are_compared_as_texts() -> None:
     users = pd.DataFrame({"id": [1, 2]})
     likes = pd.DataFrame({"user": ["1", "2"], "item": ["x", "x"]})
     assert shape(npth.load({"user": users, ("user", "item"): likes})) == {"user -user_item-> item": 2}
@@ -82,7 +82,7 @@ def test_an_index_with_a_name_is_the_first_column() -> None:
         ([], "the list of table files is empty"),
     ],
 )
-def test_lists_that_hold_no_files(source, message: str) -> None:
+def test_lists_without_table_files(source, message: str) -> None:
     with pytest.raises(NeuPathError, match=message):
         npth.load(source)
 
@@ -117,7 +117,7 @@ def test_networkx_types_under_other_names(node_key: str, edge_key: str) -> None:
         ("nodes", "node_type", [f"person {number}" for number in range(100)]),
     ],
 )
-def test_networkx_attributes_that_are_no_types(of: str, key: str, values: list) -> None:
+def test_networkx_attributes_that_are_not_types(of: str, key: str, values: list) -> None:
     graph = nx.DiGraph()
     for number in range(100):
         carried = {key: values[number % len(values)]}
@@ -140,7 +140,7 @@ def test_networkx_usual_names_are_taken_whatever_they_hold() -> None:
     assert shape(npth.load(graph)) == {"1.5 -edge-> node": 1}
 
 
-def test_networkx_weight_that_is_no_number() -> None:
+def test_networkx_weight_that_is_not_a_number() -> None:
     graph = nx.Graph()
     graph.add_edge("a", "b", weight="heavy")
     with pytest.raises(NeuPathError, match="the weight of the edge from 'a' to 'b' must be a number, got 'heavy'"):
@@ -165,14 +165,14 @@ def test_networkx_directed_and_not() -> None:
 
 @settings(max_examples=30)
 @given(hins())
-def test_networkx_there_and_back(hin: HIN) -> None:
-    again = npth.from_networkx(npth.to_networkx(hin))
+def test_networkx_round_trip(hin: HIN) -> None:
+    reloaded = npth.from_networkx(npth.to_networkx(hin))
     for node_type, nodes in hin.nodes.items():
         if len(nodes):
-            assert again.nodes[node_type].ids.to_pylist() == nodes.ids.to_pylist()
+            assert reloaded.nodes[node_type].ids.to_pylist() == nodes.ids.to_pylist()
     for relation, matrix in hin.matrices.items():
         if matrix.nnz:
-            assert (again.matrices[relation] != matrix).nnz == 0
+            assert (reloaded.matrices[relation] != matrix).nnz == 0
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.*:UserWarning")
@@ -184,11 +184,11 @@ class TestHeteroData:
     @settings(max_examples=20)
     @given(hin=hins())
     def test_there_and_back(self, hin: HIN) -> None:
-        again = npth.load(npth.to_pyg(hin))
-        assert again.schema.node_types == hin.schema.node_types
+        reloaded = npth.load(npth.to_pyg(hin))
+        assert reloaded.schema.node_types == hin.schema.node_types
         for relation, matrix in hin.matrices.items():
             one_way = npth.Relation(relation.source, relation.name, relation.target)
-            np.testing.assert_array_equal(again.matrices[one_way].toarray(), matrix.toarray())
+            np.testing.assert_array_equal(reloaded.matrices[one_way].toarray(), matrix.toarray())
 
     def test_a_type_without_a_count(self) -> None:
         import torch
@@ -223,7 +223,7 @@ def shop() -> "nx.MultiDiGraph":
 @pytest.mark.parametrize(
     ("suffix", "write"), [("graphml", "write_graphml"), ("gml", "write_gml"), ("gexf", "write_gexf")]
 )
-def test_what_networkx_writes_is_read(tmp_path: Path, shop: "nx.MultiDiGraph", suffix: str, write: str) -> None:
+def test_files_of_networkx_are_read(tmp_path: Path, shop: "nx.MultiDiGraph", suffix: str, write: str) -> None:
     path = tmp_path / f"shop.{suffix}"
     getattr(nx, write)(shop, path)
     hin = npth.load(path)
@@ -255,7 +255,7 @@ def test_bad_files(tmp_path: Path, suffix: str, content: bytes) -> None:
         npth.load(path)
 
 
-def test_they_take_no_configuration(tmp_path: Path, shop: "nx.MultiDiGraph") -> None:
+def test_graph_files_take_no_config(tmp_path: Path, shop: "nx.MultiDiGraph") -> None:
     nx.write_graphml(shop, tmp_path / "shop.graphml")
     with pytest.raises(NeuPathError, match="shop.graphml describes itself and takes no graph.toml"):
         npth.load(tmp_path / "shop.graphml", config=tmp_path / "graph.toml")

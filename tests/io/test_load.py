@@ -1,4 +1,4 @@
-"""Folders of tables: what is detected, what graph.toml adds, and what is said of bad ones."""
+"""Folders of tables: detection, graph.toml, and errors in bad folders."""
 
 import gzip
 import os
@@ -19,7 +19,7 @@ from tests.graphs import hins
 from tests.tables import BAD_FOLDERS, CAST, MOVIES, shape, write
 
 
-def test_one_file_a_relation_with_node_files(tmp_path: Path) -> None:
+def test_one_file_per_relation_with_node_files(tmp_path: Path) -> None:
     hin = npth.load(
         write(tmp_path / "g", movies__tsv=MOVIES, movie_actor__tsv__gz=CAST, movie_genre__csv="movie_id,genre\n1,War\n")
     )
@@ -40,9 +40,9 @@ def test_nodes_and_edges(tmp_path: Path) -> None:
     assert shape(hin) == {"Disease -DaG-> Gene": 1, "Disease -GiG-> Gene": 1, "Gene -GiG-> Gene": 1}
     assert hin.notes == ("metaedges.tsv was left out: the graph is read from nodes.tsv and edges.tsv",)
     (folder / "graph.toml").write_text('undirected = ["GiG"]\n[pair]\nweight = "score"\n')
-    again = npth.load(folder)
-    assert again.matrices[Relation("Disease", "DaG", "Gene")].data.tolist() == [0.5]
-    assert again.matrices[Relation("Gene", "GiG", "Gene", directed=False)].nnz == 2
+    reloaded = npth.load(folder)
+    assert reloaded.matrices[Relation("Disease", "DaG", "Gene")].data.tolist() == [0.5]
+    assert reloaded.matrices[Relation("Gene", "GiG", "Gene", directed=False)].nnz == 2
     other = tmp_path / "other.toml"
     other.write_text('take = ["DaG"]\n')
     assert shape(npth.load(folder, config=other)) == {"Disease -DaG-> Gene": 1}
@@ -65,7 +65,7 @@ def test_citations_are_a_relation_of_a_type_to_itself(tmp_path: Path) -> None:
         ("User_Item.csv", "UserID;ItemID\n1;2\n", "User -User_Item-> Item"),
     ],
 )
-def test_names_that_are_understood(tmp_path: Path, name: str, text: str, relation: str) -> None:
+def test_file_names_that_are_recognised(tmp_path: Path, name: str, text: str, relation: str) -> None:
     folder = write(tmp_path / "g", **{name.replace(".", "__"): text})
     assert list(shape(npth.load(folder))) == [relation]
 
@@ -90,7 +90,7 @@ def test_generic_id_columns_and_plurals(tmp_path: Path) -> None:
     assert hin.schema.node_types == ("company", "person")
 
 
-def test_headers_are_known_by_their_words(tmp_path: Path) -> None:
+def test_headers_are_recognised_by_their_words(tmp_path: Path) -> None:
     files = {"movies__tsv": "id\tname\tkind\n1\tname\tx\n", "movie_actor__tsv": "movie\tactor\n1\tmovie\n"}
     hin = npth.load(write(tmp_path / "g", **files))
     assert hin.nodes["movie"].ids.to_pylist() == [1]
@@ -125,7 +125,7 @@ def test_two_id_columns_are_a_relation_whatever_the_file_is_called(tmp_path: Pat
     assert npth.PathSim("user-movie-user").fit(hin).top_k(1).ids == (2,)
 
 
-def test_texts_about_the_data_are_no_tables(tmp_path: Path) -> None:
+def test_readme_files_are_not_tables(tmp_path: Path) -> None:
     files = {"README__txt": "the data the paper", "LICENSE__txt": "", "movie_actor__tsv": CAST}
     assert shape(npth.load(write(tmp_path / "g", **files))) == {"movie -movie_actor-> actor": 3}
 
@@ -152,7 +152,7 @@ def test_odd_text_tables(tmp_path: Path) -> None:
     assert npth.load(write(tmp_path / "h", movie_genre__tsv=tsv)).nodes["genre"].ids.to_pylist() == ['says "hi"']
 
 
-def test_ids_keep_what_they_are(tmp_path: Path) -> None:
+def test_ids_keep_their_type(tmp_path: Path) -> None:
     hin = npth.load(write(tmp_path / "g", a_b__csv="a_id,b_id\n007,12\n8,-3\n"))
     assert hin.nodes["a"].ids.to_pylist() == ["007", "8"]
     assert hin.nodes["b"].ids.to_pylist() == [12, -3]
@@ -222,31 +222,31 @@ def test_a_list_of_files(tmp_path: Path) -> None:
 
 @settings(max_examples=30)
 @given(hin=hins())
-def test_what_is_written_reads_back_the_same(hin: HIN, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_written_folders_load_as_the_same_graph(hin: HIN, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = npth.write_folder(hin, tmp_path_factory.mktemp("out") / "g")
-    again = npth.load(folder)
-    assert again.schema == hin.schema
+    reloaded = npth.load(folder)
+    assert reloaded.schema == hin.schema
     for node_type, nodes in hin.nodes.items():
-        assert again.nodes[node_type].ids.to_pylist() == nodes.ids.to_pylist()
+        assert reloaded.nodes[node_type].ids.to_pylist() == nodes.ids.to_pylist()
     for relation, matrix in hin.matrices.items():
-        assert (again.matrices[relation] != matrix).nnz == 0
+        assert (reloaded.matrices[relation] != matrix).nnz == 0
 
 
 def test_writing_keeps_ids_that_look_like_numbers_and_attributes_that_look_like_names(tmp_path: Path) -> None:
     nodes = npth.Nodes("a", pa.array(["1", "2"]), None, pa.table({"title": ["x", "y"]}))
     edges = npth.Edges(Relation("a", "r", "a"), np.array([0]), np.array([1]))
-    again = npth.load(npth.write_folder(HIN.build([nodes], [edges]), str(tmp_path / "out")))
-    assert again.nodes["a"].ids.to_pylist() == ["1", "2"]
-    assert again.nodes["a"].names is None
-    assert again.nodes["a"].attributes.column_names == ["title"]
+    reloaded = npth.load(npth.write_folder(HIN.build([nodes], [edges]), str(tmp_path / "out")))
+    assert reloaded.nodes["a"].ids.to_pylist() == ["1", "2"]
+    assert reloaded.nodes["a"].names is None
+    assert reloaded.nodes["a"].attributes.column_names == ["title"]
 
 
 def test_writing_keeps_names_attributes_and_never_overwrites(tmp_path: Path) -> None:
     hin = npth.load(write(tmp_path / "g", movies__tsv=MOVIES + "4\tÄ\t1\n", movie_actor__tsv=CAST))
     folder = npth.write_folder(hin, tmp_path / "out")
-    again = npth.load(folder)
-    assert again.nodes["movie"].attributes.equals(hin.nodes["movie"].attributes)
-    assert again.nodes["movie"].names == hin.nodes["movie"].names
+    reloaded = npth.load(folder)
+    assert reloaded.nodes["movie"].attributes.equals(hin.nodes["movie"].attributes)
+    assert reloaded.nodes["movie"].names == hin.nodes["movie"].names
     with pytest.raises(NeuPathError, match="exists already; give a new folder"):
         npth.write_folder(hin, folder)
 
@@ -352,7 +352,7 @@ def test_parts_may_lie_in_folders_that_are_named_for_a_value(tmp_path: Path) -> 
     assert hin.notes == ("movie_actor is partitioned into folders by month, year: folder names are not read",)
 
 
-def test_a_column_that_names_nodes_is_no_name_of_a_folder(tmp_path: Path) -> None:
+def test_an_id_column_cannot_be_a_folder_name(tmp_path: Path) -> None:
     table = tmp_path / "g" / "movie_actor"
     parts(table / "actor_id=7", {"movie_id": [3], "weight": [0.5]})
     with pytest.raises(NeuPathError, match="movie_actor is partitioned into folders by actor_id, and folder names are"):
@@ -403,7 +403,7 @@ def test_a_named_table_without_parts(tmp_path: Path) -> None:
     ("name", "message"),
     [("part-99", "part-99.parquet cannot be read: Parquet magic"), ("a", "a.parquet is named .parquet but is not")],
 )
-def test_a_part_that_is_no_parquet(tmp_path: Path, name: str, message: str) -> None:
+def test_a_part_that_is_not_parquet(tmp_path: Path, name: str, message: str) -> None:
     table = parts(tmp_path / "g" / "movie_actor", {"movie_id": [1, 1], "actor_id": ["a", "b"]})
     (table / f"{name}.parquet").write_text("movie_id,actor_id\n")
     with pytest.raises(NeuPathError, match=message):
@@ -411,7 +411,7 @@ def test_a_part_that_is_no_parquet(tmp_path: Path, name: str, message: str) -> N
 
 
 @pytest.mark.parametrize("name", ["backup", "train", "results"])
-def test_other_folders_beside_tables_are_no_tables(tmp_path: Path, name: str) -> None:
+def test_other_folders_next_to_tables_are_not_tables(tmp_path: Path, name: str) -> None:
     folder = write(tmp_path / "g", movie_actor__tsv=CAST)
     parts(folder / name, {"movie_id": [1], "actor_id": [7], "score": [0.5]}, {"actor_id": [7], "name": ["Ann"]})
     hin = npth.load(folder)

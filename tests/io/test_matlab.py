@@ -17,7 +17,7 @@ def save(path: Path, **content: object) -> Path:
     return path
 
 
-def test_acm_is_known_by_its_keys(tmp_path: Path) -> None:
+def test_acm_is_recognised_by_its_keys(tmp_path: Path) -> None:
     names = np.empty((2, 1), dtype=object)
     names[:, 0] = ["KDD", "VLDB"]
     path = save(
@@ -79,7 +79,7 @@ def test_bad_files(tmp_path: Path) -> None:
         npth.load(tmp_path / "missing.mat")
 
 
-def test_a_folder_of_results_beside_it_is_no_table(tmp_path: Path) -> None:
+def test_a_folder_of_results_next_to_it_is_not_a_table(tmp_path: Path) -> None:
     save(tmp_path / "g.mat", movie_actor=np.eye(2))
     (tmp_path / "results").mkdir()
     pq.write_table(pa.table({"query": ["a"], "rank": [1]}), tmp_path / "results" / "top.parquet")

@@ -1,4 +1,4 @@
-"""Tables imported in parts make the very store that tables read whole do, or the very error."""
+"""Tables imported out of core give the same store as tables read into memory, or the same error."""
 
 import sys
 from pathlib import Path
@@ -41,10 +41,10 @@ def assert_same(source: Path, parent: Path, **options: object) -> HIN:
     assert digest(one) == digest(other)
     assert (one.schema, one.notes) == (other.schema, other.notes)
     for node_type, nodes in one.nodes.items():
-        found = other.nodes[node_type]
-        assert (nodes.ids, nodes.names) == (found.ids, found.names)
-        assert nodes.attributes.equals(found.attributes)
-        assert nodes.attributes.schema.equals(found.attributes.schema)
+        other_nodes = other.nodes[node_type]
+        assert (nodes.ids, nodes.names) == (other_nodes.ids, other_nodes.names)
+        assert nodes.attributes.equals(other_nodes.attributes)
+        assert nodes.attributes.schema.equals(other_nodes.attributes.schema)
     assert open_store(whole).facts() == open_store(parts).facts()
     assert not check(parts).problems
     assert sorted(p.name for p in parts.rglob("*")) == sorted(p.name for p in whole.rglob("*"))
@@ -137,13 +137,13 @@ def test_parquet(tmp_path: Path) -> None:
     assert hin.nodes["actor"].ids.to_pylist() == [7, 8, 9]
 
 
-def test_a_dictionary_is_read_whole(tmp_path: Path) -> None:
+def test_a_dictionary_column_is_read(tmp_path: Path) -> None:
     folder = tmp_path / "g"
     folder.mkdir()
     kinds = pa.array(["x", "y", "x"]).dictionary_encode()
     pq.write_table(pa.table({"movie_id": [1, 2, 3], "kind": kinds}), folder / "movies.parquet")
     pq.write_table(pa.table({"movie_id": [1, 3], "actor_id": [7, 8]}), folder / "movie_actor.parquet")
-    with pytest.raises(QueryError, match="is not read in batches, so memory_limit cannot be kept; leave it out"):
+    with pytest.raises(QueryError, match="is not read in batches, so memory_limit has no effect; leave it out"):
         import_store(folder, tmp_path / "s", memory_limit="1GiB")
     assert digest(npth.load(import_store(folder, tmp_path / "s"))) == digest(npth.load(folder))
 
@@ -183,7 +183,7 @@ def test_errors_are_the_same(tmp_path: Path, case: str, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("weight", ["1e308", "1.1e308"])
-def test_parallel_edges_that_no_float_holds_are_refused(tmp_path: Path, weight: str) -> None:
+def test_parallel_edges_whose_sum_overflows_are_refused(tmp_path: Path, weight: str) -> None:
     folder = write(tmp_path / "g", a_b__csv=f"a_id,b_id,weight\nx,y,{weight}\nx,y,{weight}\nx,z,0.5\n")
     with pytest.raises(GraphError, match="weights of parallel edges of 'a -a_b-> b' add up to more than a float"):
         npth.load(folder)
@@ -252,7 +252,7 @@ def test_types_are_those_of_arrow(cells: list[str]) -> None:
     assert column.type == pa.csv.read_csv(written).schema.field("c").type
 
 
-def test_bytes_that_are_no_text(tmp_path: Path) -> None:
+def test_bytes_that_are_not_text(tmp_path: Path) -> None:
     movies = b"movie_id\tplot\n" + b"".join(b"%d\tabout %d\n" % (n, n) for n in range(3000)) + b"9999\tJ\xf6rg\n"
     folder = write(tmp_path / "g", movies__tsv=movies, movie_actor__tsv="movie_id\tactor_id\n9999\t1\n")
     assert assert_same(folder, tmp_path).nodes["movie"].attributes.schema.field("plot").type == pa.binary()
@@ -266,14 +266,14 @@ def test_a_limit_is_a_size(tmp_path: Path, limit: str) -> None:
     assert names(tmp_path) == ["g"]
 
 
-def test_too_little_memory_is_said(tmp_path: Path) -> None:
+def test_too_little_memory_is_one_sentence(tmp_path: Path) -> None:
     folder = write(tmp_path / "g", a_b__csv="a_id,b_id\n" + "".join(f"{n},{n}\n" for n in range(5000)))
     with pytest.raises(WriteError, match="100KiB of memory are not enough for this; give more"):
         import_store(folder, tmp_path / "s", memory_limit="100KiB")
     assert names(tmp_path) == ["g"]
 
 
-def test_a_file_in_the_way_and_an_interruption(tmp_path: Path) -> None:
+def test_an_existing_file_and_an_interruption(tmp_path: Path) -> None:
     folder = write(tmp_path / "g", movie_actor__tsv=CAST)
     (tmp_path / "file").write_text("x")
     with pytest.raises(WriteError, match=r"cannot write .*file/s: (File exists|Not a directory)"):
@@ -318,9 +318,9 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path, size: in
     lines = "".join(f"author number {n % 9000},paper number {n}\n" for n in range(40_000))
     folder = write(tmp_path / "g", a_b__csv="a_id,b_id\n" + lines)
     command = [sys.executable, "-c", FULL_DISK, str(folder), str(tmp_path / "s"), str(size)]
-    done = run_process(command, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith(f"WriteError cannot write {tmp_path / 's'}: ")
-    assert done.stdout.count("\n") == 1
+    process = run_process(command, capture_output=True, text=True, check=True)
+    assert process.stdout.startswith(f"WriteError cannot write {tmp_path / 's'}: ")
+    assert process.stdout.count("\n") == 1
     assert names(tmp_path) == ["g"]
 
 

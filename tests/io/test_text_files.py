@@ -1,4 +1,4 @@
-"""Quotes that are not closed are refused where they open; quotes of all other kinds are read as before."""
+"""An unclosed quote is an error that names its line; all other quotes are read."""
 
 import csv
 import gzip
@@ -82,19 +82,19 @@ TEXTS = st.text(st.sampled_from('a" ,\t\n\r'), max_size=30)
 
 @settings(max_examples=300)
 @given(TEXTS)
-def test_nothing_is_refused_that_is_closed_and_all_that_is_cut_off(text: str) -> None:
+def test_only_unclosed_quotes_are_refused(text: str) -> None:
     """What a strict reader takes has all quotes closed; what ends inside a quote for any reader has not."""
     lines = io.StringIO(text, newline="").readlines()
-    found = find_unclosed(lines, ",", '"')
+    unclosed = find_unclosed(lines, ",", '"')
     try:
         list(csv.reader(lines, strict=True))
     except csv.Error as error:
-        assert found is not None or "end of data" not in str(error)
+        assert unclosed is not None or "end of data" not in str(error)
     else:
-        assert found is None
+        assert unclosed is None
 
 
-def test_a_long_cell_is_told_from_an_open_one_without_being_kept() -> None:
+def test_a_long_cell_is_not_an_unclosed_quote() -> None:
     def lines(end: str) -> Iterator[str]:
         yield "movie_id,title\n"
         yield 'm1,"Film\n'
@@ -110,7 +110,7 @@ def test_a_long_cell_is_told_from_an_open_one_without_being_kept() -> None:
         tracemalloc.stop()
 
 
-def test_quotes_may_be_mere_characters(tmp_path: Path) -> None:
+def test_quotes_may_be_ordinary_characters(tmp_path: Path) -> None:
     folder = table(tmp_path / "g", UNCLOSED["until the end"])
     (folder / "graph.toml").write_text('quote = ""\n')
     assert npth.load(folder).num_nodes("movie") == 60

@@ -28,8 +28,8 @@ def test_pairs_come_as_file_table_or_tuples(toy: HIN, tmp_path: Path) -> None:
     ("source", "message"),
     [
         ([], "there are no pairs to learn from"),
-        ([("Mike", "Nobody", 1.0)], "no node type knows all nodes of the pairs: no author with the id 'Nobody'"),
-        ([("Mike", "SIGMOD", 1.0)], "no node type knows all nodes of the pairs"),
+        ([("Mike", "Nobody", 1.0)], "no node type has all nodes of the pairs: no author with the id 'Nobody'"),
+        ([("Mike", "SIGMOD", 1.0)], "no node type has all nodes of the pairs"),
         ([("Mike", "Bob", 1.5)], r"pair 1 \('Mike', 'Bob'\) has the score 1.5; scores lie between 0 and 1"),
         ([("Mike", "Bob", float("nan"))], "has the score nan; scores lie between 0 and 1"),
         ([("Mike", "Bob", "high")], "pair 1 is .* a score that is a number"),

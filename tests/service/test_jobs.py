@@ -124,7 +124,7 @@ def test_a_job_that_fails_says_why(running: Running) -> None:
     [
         ({"kind": "dance"}, 422, "input tag 'dance' found using 'kind' does not match any of the expected tags"),
         (JOIN | {"graph": "x"}, 404, "no graph 'x' is served"),
-        (JOIN | {"metapath": "APX"}, 422, "letter 3, 'X', begins no node type"),
+        (JOIN | {"metapath": "APX"}, 422, "letter 3, 'X', is not the initial of a node type"),
         (JOIN | {"metapath": "APV"}, 422, "PathSim needs a symmetric meta-path"),
         (JOIN | {"k": 1001}, 422, "at most 1,000 hits"),
         (JOIN | {"out": "/etc/passwd"}, 422, "join.out is not a word that this request knows"),

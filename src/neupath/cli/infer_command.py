@@ -111,7 +111,7 @@ def infer(
         return
     if inferred.alternatives and suggest and not ask:
         suggestions = inferred.suggest_pairs(suggest)
-        agree = "These explanations agree on every pair looked at, so no label tells them apart."
+        agree = "These explanations agree on every candidate pair, so no label can distinguish them."
         stdout.print(_render_suggestions(suggestions) if suggestions else agree)
     if rows:
         stdout.print(_render_comparison(rows))
@@ -128,7 +128,7 @@ def _ask(
     while True:
         suggestions = inferred.suggest_pairs(1, skipped)
         if not suggestions:
-            stdout.print("Nothing is left to ask: no other pair looked at would tell explanations apart.")
+            stdout.print("No question is left: no other candidate pair would distinguish the explanations.")
             break
         pair = suggestions[0]
         answer = _answer(pair, highest)

@@ -114,7 +114,7 @@ def join(
 
 @contextmanager
 def _reporting_finished_blocks(out: Path) -> Iterator[None]:
-    """Tell the user who interrupts a join how much of it is kept."""
+    """When the user interrupts a join, print how much of it is kept."""
     try:
         yield
     except KeyboardInterrupt as stop:

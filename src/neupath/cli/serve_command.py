@@ -72,7 +72,8 @@ def serve(
     models = {name: Path(folder) for name, folder in _read_names("--model", model or [], own_name=False).items()}
     if writable and not any(is_store(Path(source)) for source in names.values()):
         raise QueryError(
-            f"--writable is for stores, and {listed(names.values())} is none; make one: neupath import GRAPH --to STORE"
+            f"--writable needs a store, but none is served ({listed(names.values())}); make one with: "
+            f"neupath import GRAPH --to STORE"
         )
     bound = server.bind(host, port)
     with ExitStack() as stack:
@@ -116,7 +117,7 @@ def _read_names(option: str, texts: list[str], *, own_name: bool) -> dict[str, s
                 f"{option} {text!r} cannot be served; write NAME=VALUE, with a name that fits into an address"
             )
         if name in values:
-            raise QueryError(f"two are called {name!r}; give one another name, as NAME=VALUE")
+            raise QueryError(f"{option} has two values named {name!r}; rename one with NAME=VALUE")
         values[name] = value
     return values
 

@@ -241,7 +241,7 @@ stderr = Console(stderr=True)
 
 
 def note(text: str) -> None:
-    """Print a remark beside the result, on standard error."""
+    """Print a note on standard error, apart from the result."""
     stderr.print(f"note: {printable(text)}", style="dim", highlight=False, markup=False, soft_wrap=True)
 
 
@@ -265,7 +265,7 @@ def plain_table(*columns: str) -> Table:
 
 
 def titled(title: str, *parts: RenderableType) -> Group:
-    """Put a title over what is shown."""
+    """Print a title above a table or tree."""
     return Group(Text(printable(title), style="bold"), *parts)
 
 

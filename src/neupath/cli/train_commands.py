@@ -161,7 +161,7 @@ def evaluate(
     shares: list[tuple[str, float]] = []
     if used_paths:
         if not hasattr(scorer, "used_metapaths"):
-            raise QueryError(f"a {scorer.name} model attends to no paths; leave out --used-paths")
+            raise QueryError(f"a {scorer.name} model has no attention paths; leave out --used-paths")
         unseen = split_queries(hin, teacher.source_type, seed=seed, most_test=used_paths).test
         shares = scorer.used_metapaths([(hits.query, hits[0].id) for hits in scorer.top_k(list(unseen), k=1)])
     if as_json:

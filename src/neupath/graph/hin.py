@@ -185,7 +185,7 @@ class HIN:
         return self.nodes[self.schema.node_type(node_type)].find(query)
 
     def find_type(self, ids: Sequence[Id], what: str) -> str:
-        """Find the one node type that knows all the ids or names; `what` says whose they are, for errors."""
+        """Find the one node type that has all these ids or names; `what` names them in errors."""
         distinct = list(dict.fromkeys(ids))
         fitting, reasons = [], []
         for name, nodes in self.nodes.items():
@@ -202,7 +202,7 @@ class HIN:
                 parameter="node_type",
                 allowed=fitting,
             )
-        raise NodeError(f"no node type knows all nodes of {what}: {listed(reasons, 2)}")
+        raise NodeError(f"no node type has all nodes of {what}: {listed(reasons, 2)}")
 
     def candidates(
         self, node_type: str, *, among: Sequence[Id] | None = None, where: str | Sequence[str] = ()

@@ -190,7 +190,7 @@ def _read_initials(schema: Schema, text: str) -> tuple[str, ...]:
     for position, (letter, types) in enumerate(zip(text, choices, strict=True), 1):
         if not types:
             raise MetaPathError(
-                f"meta-path {text!r}: letter {position}, {letter!r}, begins no node type "
+                f"meta-path {text!r}: letter {position}, {letter!r}, is not the initial of a node type "
                 f"(there are {listed(schema.node_types)}); write the types out, joined by dashes"
                 f"{did_you_mean(text, schema.node_types)}"
             )
@@ -323,7 +323,7 @@ class _PathReader:
         return edge
 
     def _read_names(self, source: str, closing: str) -> tuple[str, ...]:
-        """Read `name|name` and the closing behind it, or nothing and stay where we are."""
+        """Read `name|name` and the closing after it; otherwise read nothing."""
         start = self.position
         known = {link.relation.name for link in self.schema.links_from(source)}
         names: list[str] = []
@@ -364,9 +364,9 @@ class _PathReader:
             and (edge.reverse is None or not link.relation.directed or link.reverse == edge.reverse)
         )
         if not set(edge.names) <= {link.relation.name for link in chosen} or not chosen:
-            asked = "|".join(edge.names) or "a relation"
+            requested = "|".join(edge.names) or "a relation"
             raise MetaPathError(
-                f"{where}: {asked} does not lead that way from {source} to {target}; possible is {ways}"
+                f"{where}: {requested} does not lead that way from {source} to {target}; possible is {ways}"
             )
         if edge.reverse is None and source == target and any(link.relation.directed for link in chosen):
             raise MetaPathError(f"{where}: {source} to {target} can be walked in two directions; say which: {ways}")
@@ -491,7 +491,7 @@ class MetaPath:
         reason = "has an odd number of steps" if self.is_symmetric else "is not symmetric"
         raise MetaPathError(
             f"{what} needs a symmetric meta-path of even length, and '{self}' {reason}; "
-            f"'{there_and_back}' would do, or a measure for any path: hetesim, pcrw, pathcount, dwpc"
+            f"use '{there_and_back}', or a measure for any path: hetesim, pcrw, pathcount, dwpc"
         )
 
     def all_relations_steps(self) -> list[str]:

@@ -73,7 +73,7 @@ def _read_triples(source: TripleTables) -> HIN:
 # ---- One table per node type and relation: ids become rows ---------------------------------------
 @dataclass(frozen=True)
 class NodeTable:
-    """The nodes of one type: ids, and names and attributes where there are any."""
+    """The nodes of one type: ids, and optional names and attributes."""
 
     node_type: str
     ids: pa.Array
@@ -86,7 +86,7 @@ class NodeTable:
 
 @dataclass(frozen=True)
 class EdgeTable:
-    """The edges of one relation: the ids at both ends, and weights where there are any."""
+    """The edges of one relation: the ids at both ends, and optional weights."""
 
     relation: Relation
     sources: pa.Array
@@ -199,7 +199,7 @@ class TripleTable:
 def assemble_typed(nodes: TypedTable, edges: TripleTable, options: ReadOptions) -> HIN:
     """Build a graph from one table of typed nodes and one of named edges.
 
-    A relation's name may join several pairs of types: each pair is a relation of its own.
+    A relation's name may join several pairs of types: each pair becomes its own relation.
     """
     _refuse_repeats(nodes.ids, nodes.place)
     sources, targets = (

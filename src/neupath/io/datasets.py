@@ -378,7 +378,7 @@ def _download(url: str, checksum: str, folder: Path, progress: Progress) -> None
     if digest.hexdigest() != checksum:
         raise SourceError(
             f"{name} has the checksum {digest.hexdigest()[:12]}…, expected {checksum[:12]}…; "
-            f"it has changed or was damaged on its way, so nothing was saved"
+            f"the file has changed or was damaged in transit; nothing was saved"
         )
 
 

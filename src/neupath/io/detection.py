@@ -700,8 +700,8 @@ def _without_data_files(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
     if not others:
         return list(paths), []
     return others, [
-        f"{path.name} was left out: a .dat file may be anything, so beside other tables it is read only if graph.toml "
-        f"names it"
+        f"{path.name} was left out: a .dat file can hold anything, so next to other tables it is read only if "
+        f"graph.toml names it"
         for path in paths
         if is_data_file(path)
     ]

@@ -88,7 +88,7 @@ def import_store(
     tables = find_tables(source, config, duplicates, data) if isinstance(source, str | os.PathLike) else None
     if tables is None or not _can_stream(tables):
         if memory_limit is not None:
-            raise QueryError(f"{source} is not read in batches, so ‹memory_limit› cannot be kept; leave it out")
+            raise QueryError(f"{source} is not read in batches, so ‹memory_limit› has no effect; leave it out")
         hin = load(source, config=config, duplicates=duplicates, data=data, progress=progress)
         return write_store(hin, to, progress)
     with new_store(Path(to), memory_limit) as writer:

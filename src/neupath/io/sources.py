@@ -22,12 +22,12 @@ from neupath.graph.nodes import Rows
 from neupath.io.tables import TableFile
 
 Place = Callable[[int], str]
-"""Says where a row of a table is, for error messages: the file and the line."""
+"""Return the file and line of a row of a table, for error messages."""
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What a user may choose about a graph, and the notes on what is not read."""
+    """The user's settings for a graph, and notes on what is not read."""
 
     duplicates: Duplicates = "count"
     take: Sequence[str] = ()

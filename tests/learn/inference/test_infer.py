@@ -235,8 +235,8 @@ def test_found_is_saved_as_readable_json(hin: HIN, tmp_path) -> None:
     ("pairs", "options", "message"),
     [
         ([], {}, "there are no pairs to learn from"),
-        ([("u0", "nobody", 1.0)], {}, "no node type knows all nodes of the pairs"),
-        ([("u0", "t1", 1.0)], {}, "no node type knows all nodes of the pairs"),
+        ([("u0", "nobody", 1.0)], {}, "no node type has all nodes of the pairs"),
+        ([("u0", "t1", 1.0)], {}, "no node type has all nodes of the pairs"),
         ([("u0", "u1", "much")], {}, r"pair 1 is \('u0', 'u1', 'much'\); it must be"),
         ([("u0", "u1", float("inf"))], {}, "has the score inf; scores are finite numbers"),
         (
