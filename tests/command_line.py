@@ -1,4 +1,4 @@
-"""What a command printed, for tests that run one by the fixture `run`."""
+"""The result of a command that a test runs with the fixture `run`."""
 
 import json
 from collections.abc import Callable

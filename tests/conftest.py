@@ -1,4 +1,4 @@
-"""What all tests share: the toy graph, the real graphs where they are at hand, and a cache of our own."""
+"""Fixtures of all tests: the toy graph, the real graphs if NEUPATH_DATA is set, and a temporary cache."""
 
 import os
 from pathlib import Path

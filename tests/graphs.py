@@ -1,4 +1,4 @@
-"""Small graphs that tests share: random ones with everything that makes graphs hard, and a shop."""
+"""Small graphs that tests share: random ones with every kind of relation, and a shop."""
 
 import numpy as np
 import pyarrow as pa

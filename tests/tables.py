@@ -136,4 +136,4 @@ BAD_FOLDERS = {
     ),
     "bad duplicates": ({"a_b__csv": "a_id,b_id\nx,y\n", "graph__toml": 'duplicates = "sum"'}, "duplicates is 'sum'"),
 }
-"""Files that cannot be read, and what the error says of them."""
+"""Files that cannot be read, and the error for each."""

@@ -1,4 +1,4 @@
-"""What every scorer promises. A new one is a line in SCORERS."""
+"""The contract of every scorer. A new scorer is one line in SCORERS."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,9 +23,11 @@ except MissingExtraError:
 PATH = "user-item-tag-item-user"
 PARTS = [Part("pathsim", PATH, 0.7), Part("joinsim", "user-item-user", 0.3)]
 LABELS = [(f"u{query}", f"u{target}", (query + target) % 5 / 4) for query in range(6) for target in range(10, 16)]
-SCORERS: dict[str, Callable[[], Scorer]] = {name: lambda made=made: made(PATH) for name, made in MEASURES.items()}
+SCORERS: dict[str, Callable[[], Scorer]] = {
+    name: lambda measure=measure: measure(PATH) for name, measure in MEASURES.items()
+}
 SCORERS |= {"combination": lambda: Combination(PARTS), "pathranker": lambda: PathRanker(parts=PARTS)}
-SCORERS |= {name: lambda made=made: made("user") for name, made in GRAPH_MEASURES.items()}
+SCORERS |= {name: lambda measure=measure: measure("user") for name, measure in GRAPH_MEASURES.items()}
 SCORERS |= {
     name: lambda name=name: make_model(
         name, **SMALL.get(name, {"dim": 8}), **FROM[ARCHITECTURES[name].learns_from], device="cpu"
@@ -109,14 +111,14 @@ def test_one_pair_equals_the_row(scorer: Scorer) -> None:
 
 
 def test_symmetry_and_range(name: str, scorer: Scorer) -> None:
-    every = np.stack([scorer.scores(f"u{i}") for i in range(40)])
+    scores = np.stack([scorer.scores(f"u{i}") for i in range(40)])
     if name in SYMMETRIC:
-        assert np.array_equal(every, every.T)
+        assert np.array_equal(scores, scores.T)
     else:
-        assert np.allclose(every, every.T, rtol=0, atol=1e-6) == (name not in NOT_SYMMETRIC)
+        assert np.allclose(scores, scores.T, rtol=0, atol=1e-6) == (name not in NOT_SYMMETRIC)
     if name not in ARCHITECTURES or name == "countpath":  # what is learned may leave the range of its labels
-        assert every.min() >= 0
-        assert name in UNBOUNDED or every.max() <= 1 + 1e-12
+        assert scores.min() >= 0
+        assert name in UNBOUNDED or scores.max() <= 1 + 1e-12
 
 
 def test_same_scores_on_the_same_graph_built_again(name: str, scorer: Scorer) -> None:
@@ -125,9 +127,9 @@ def test_same_scores_on_the_same_graph_built_again(name: str, scorer: Scorer) ->
 
 def test_save_load_same_scores(scorer: Scorer, tmp_path: Path) -> None:
     folder = scorer.save(tmp_path / "saved")
-    again = npth.load_scorer(folder, shop_graph())
-    np.testing.assert_array_equal(again.scores("u2"), scorer.scores("u2"))
-    assert again.params() == scorer.params()
+    reloaded = npth.load_scorer(folder, shop_graph())
+    np.testing.assert_array_equal(reloaded.scores("u2"), scorer.scores("u2"))
+    assert reloaded.params() == scorer.params()
 
 
 def test_needs_a_graph_first(name: str) -> None:

@@ -14,6 +14,6 @@ EXPECTED = {
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_example_runs(path: Path) -> None:
-    done = subprocess.run([sys.executable, "-W", "error", path], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert EXPECTED[path.name] in done.stdout
+    process = subprocess.run([sys.executable, "-W", "error", path], capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    assert EXPECTED[path.name] in process.stdout

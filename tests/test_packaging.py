@@ -1,4 +1,4 @@
-"""The public API is what it says, imports little, and the wheel works where it is unpacked."""
+"""The public API is complete and imports nothing heavy, and the wheel works on its own."""
 
 import os
 import re
@@ -64,21 +64,21 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 @pytest.mark.parametrize("module", ["neupath", "neupath.cli"])
 def test_the_import_loads_nothing_heavy(module: str) -> None:
     code = f"import sys, {module}; print([name for name in {HEAVY!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"
 
 
 def extras() -> set[str]:
     """What only the extras install, by the names one imports."""
-    wanted = {
+    optional = {
         re.split(r"[^\w-]", line)[0].lower() for lines in DECLARED["optional-dependencies"].values() for line in lines
     }
     found = {
         module
         for module, packages in metadata.packages_distributions().items()
-        if wanted & {package.lower() for package in packages}
+        if optional & {package.lower() for package in packages}
     }
-    return {*found, "starlette", "anyio", "dask"} - {"neupath"}  # and what these bring along
+    return {*found, "starlette", "anyio", "dask"} - {"neupath"}  # and their dependencies
 
 
 def test_the_wheel_works_alone(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_the_wheel_works_alone(tmp_path: Path) -> None:
     (tmp_path / "alone.py").write_text(ALONE)
     arguments = ["search", "toy", "Mike", "--metapath", "author-paper-venue-paper-author", "--json"]
     environment = os.environ | {"PYTHONPATH": str(tmp_path / "site")}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, tmp_path / "alone.py", ",".join(extras()), *arguments],
         cwd=tmp_path,
         env=environment,
@@ -106,5 +106,5 @@ def test_the_wheel_works_alone(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert str(tmp_path / "site") in done.stdout
-    assert '"id": "Bob"' in done.stdout
+    assert str(tmp_path / "site") in process.stdout
+    assert '"id": "Bob"' in process.stdout

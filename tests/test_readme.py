@@ -1,4 +1,4 @@
-"""Every example in the README and the docs runs, and prints what they say it prints."""
+"""Every example in the README and the docs runs and prints the output shown."""
 
 import contextlib
 import io
@@ -32,13 +32,13 @@ def test_python_examples_run(page: Path) -> None:
 
 
 def commands() -> list[tuple[str, str]]:
-    found = []
+    examples = []
     for page in PAGES:
         for block in blocks(page, "console"):
             for part in re.split(r"^\$ neupath ", block, flags=re.MULTILINE)[1:]:
                 command, _, output = part.partition("\n")
-                found.append((command, output))
-    return found
+                examples.append((command, output))
+    return examples
 
 
 @pytest.mark.parametrize(("command", "output"), commands(), ids=lambda text: text[:40].replace("\n", " "))

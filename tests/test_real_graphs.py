@@ -1,4 +1,4 @@
-"""Real graphs: they load as they lie, and search on them equals a computation written here."""
+"""Real graphs load without settings, and search on them equals a scipy computation."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ SIZES = {
 
 
 @pytest.mark.parametrize("name", list(SIZES))
-def test_loads_as_it_lies(data: Path, name: str) -> None:
+def test_public_graphs_load_without_config(data: Path, name: str) -> None:
     hin = npth.load(data / name)
     nodes, edges = SIZES[name]
     for node_type, count in nodes.items():
@@ -54,8 +54,8 @@ def test_imdb_top_20_equals_scipy(data: Path, path: str) -> None:
     m = a @ a.T if path == "MAM" else (a @ a.T) @ (a @ a.T).T
     d = m.diagonal()
     queries = np.random.default_rng(0).choice(4780, 500, replace=False)
-    found = npth.PathSim(path).fit(npth.load(data / "imdb")).top_k(queries.tolist(), k=20)
-    for query, hits in zip(queries, found, strict=True):
+    results = npth.PathSim(path).fit(npth.load(data / "imdb")).top_k(queries.tolist(), k=20)
+    for query, hits in zip(queries, results, strict=True):
         row = m[[query]].toarray().ravel()
         scores = 2 * row / (d[query] + d)
         scores[query] = 0
@@ -87,15 +87,16 @@ def test_the_papers_paths_are_found_from_ten_queries(data: Path, name: str, path
     teacher = npth.PathSim(path).fit(hin)
     rows = np.random.default_rng(1).permutation(hin.num_nodes(teacher.source_type))
     ids = hin.nodes[teacher.source_type].ids.take(rows[:10]).to_pylist()
-    found = npth.infer(hin, draw_pairs(teacher, ids), max_length=4)
-    assert (found.measure, found.parts[0].metapath, found.parts[0].weight) == ("pathsim", teacher.metapath_text, 1.0)
-    np.testing.assert_allclose(found.scorer.score_rows(rows[10:20]), teacher.score_rows(rows[10:20]), atol=1e-9)
+    inferred = npth.infer(hin, draw_pairs(teacher, ids), max_length=4)
+    part = inferred.parts[0]
+    assert (inferred.measure, part.metapath, part.weight) == ("pathsim", teacher.metapath_text, 1.0)
+    np.testing.assert_allclose(inferred.scorer.score_rows(rows[10:20]), teacher.score_rows(rows[10:20]), atol=1e-9)
 
 
 def test_a_long_path_is_found_in_hetionet_without_trying_all(data: Path) -> None:
     hin = npth.load(data / "hetionet")
     path = "Disease -DuG-> Gene <-AeG- Anatomy-Disease-Anatomy -AeG-> Gene <-DuG- Disease"
     diseases = hin.nodes["Disease"].ids[10:20].to_pylist()
-    found = npth.infer(hin, draw_pairs(npth.PathSim(path).fit(hin), diseases))
-    assert (found.parts[0].metapath, found.parts[0].weight) == (path, 1.0)
-    assert found.searched.tried < found.searched.total / 2
+    inferred = npth.infer(hin, draw_pairs(npth.PathSim(path).fit(hin), diseases))
+    assert (inferred.parts[0].metapath, inferred.parts[0].weight) == (path, 1.0)
+    assert inferred.searched.tried < inferred.searched.total / 2

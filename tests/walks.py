@@ -1,4 +1,4 @@
-"""A second opinion on every measure: walks listed one by one, and the formulas as their papers write them."""
+"""Brute-force reference for every measure: enumerated walks, and the formulas as in their papers."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -25,25 +25,25 @@ class Walker:
 
     @staticmethod
     def _edges(hin: HIN, step: Step) -> dict[int, dict[int, float]]:
-        found: dict[int, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+        weight_of: dict[int, dict[int, float]] = defaultdict(lambda: defaultdict(float))
         for link in step.links:
             dense = hin.matrices[link.relation].toarray()
             for i in range(dense.shape[0]):
                 for j in range(dense.shape[1]):
                     if dense[i, j]:
                         u, v = (j, i) if link.reverse else (i, j)
-                        found[u][v] += dense[i, j]
-        return found
+                        weight_of[u][v] += dense[i, j]
+        return weight_of
 
     def walks(self, start: int, steps: slice = slice(None)) -> list[Walk]:
-        found = [Walk((start,), ())]
+        walks = [Walk((start,), ())]
         for edges in self.edges[steps]:
-            found = [
+            walks = [
                 Walk((*walk.rows, v), (*walk.weights, w))
-                for walk in found
+                for walk in walks
                 for v, w in edges.get(walk.rows[-1], {}).items()
             ]
-        return found
+        return walks
 
     def out(self, step: int, row: int) -> float:
         return sum(self.edges[step].get(row, {}).values())
@@ -80,7 +80,7 @@ class Walker:
         return total
 
     def hetesim(self, x: int, y: int) -> float:
-        """The cosine of where walkers from both ends are when they meet, every edge of an odd middle step a place."""
+        """Return the cosine of both walks' distributions at the middle, which is the edges of an odd middle step."""
         length = len(self.edges)
         k = length // 2
         here = self._arrivals(x, range(k), forward=True)
