@@ -24,7 +24,10 @@ from neupath import HIN
 PART = 1 << 20
 SUFFIXES = (".parquet", ".csv")
 WHOLE = "from sys import argv; from neupath import load, store; store.write_store(load(argv[1]), argv[2])"
-SAME = "import sys, neupath as n; a, b = (n.graph.digest(n.load(s)) for s in sys.argv[1:]); assert a == b"
+SAME = (
+    "import sys, neupath; from neupath.graph.hin import digest;"
+    " first, second = (digest(neupath.load(store)) for store in sys.argv[1:]); assert first == second"
+)
 
 
 def write_tables(hin: HIN, folder: Path, suffix: str) -> None:
