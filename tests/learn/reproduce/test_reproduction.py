@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from neupath import NeuPathError
 from neupath.learn.reproduce import PARTS, QUICK, paper_numbers, reproduce, reproduction
 from neupath.learn.reproduce.protocol import Column, columns_in, load_graph
-from neupath.learn.reproduce.reports import Cell, collect, make_table, report_ndcg, report_rmse, to_csv
+from neupath.learn.reproduce.reports import Cell, make_table, report_ndcg, report_rmse, to_csv
 from neupath.learn.reproduce.runs import (
     CLASSICAL,
     INFERRED,
@@ -134,11 +134,11 @@ def test_the_printed_tables_are_the_papers() -> None:
 
 
 def test_cells_are_means_with_deviations_and_the_best_is_bold() -> None:
-    results = [{"m": "a", "p": "x", "v": v} for v in (0.1, 0.3)] + [{"m": "b", "p": "x", "v": None}]
-    found = collect(results, "v", lambda r: str(r["m"]), lambda r: str(r["p"]))
-    assert found["a", "x"].text(4) == "0.2000 ± 0.1414"
-    assert found["a", "x"].text(0) == "0"
-    table = make_table("t", "model", ["a", "b", "c"], ["x"], found, {("a", "x"): 0.5})
+    results = [{"model": "a", "path": "x", "ndcg": value} for value in (0.1, 0.3)]
+    results += [{"model": "b", "path": "x", "ndcg": None}]
+    table = make_table("t", results, "ndcg", ["a", "b", "c"], ["x"], printed={("a", "x"): 0.5})
+    assert table.cell("a", "x").text(4) == "0.2000 ± 0.1414"
+    assert table.cell("a", "x").text(0) == "0"
     assert table.rows == ("a", "b")
     assert table.to_markdown().splitlines()[-2:] == ["| a | **0.2000 ± 0.1414** (0.5000) |", "| b | - |"]
     assert to_csv({"t": table}).splitlines()[1] == "t,a,x,0.2,0.141421,2,0.5"

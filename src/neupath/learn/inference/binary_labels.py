@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from neupath.graph.hin import Floats
-from neupath.learn.inference.fitting import FeatureTable, folds_of, useful_columns
+from neupath.learn.inference.fitting import FeatureTable, WeightedPaths, folds_of, useful_columns
 from neupath.learn.labels import Pairs
 
 _PENALTIES = (0.1, 0.03, 0.01, 0.001, 1e-4, 1e-5)
@@ -26,19 +26,12 @@ NEGATIVES = 5
 
 
 @dataclass(frozen=True)
-class Ranker:
-    """A measure and the weights of its paths, which add up to 1; `auc` is the cross-validated AUC."""
+class Ranker(WeightedPaths):
+    """An explanation of a ranking, whose weights add up to 1; `auc` is the cross-validated AUC."""
 
-    measure: str
-    columns: tuple[int, ...]
-    weights: tuple[float, ...]
     auc: float
     error: float
     """The standard error of the AUC over folds."""
-
-    def predict(self, table: FeatureTable) -> Floats:
-        scores: Floats = table.features[self.measure][:, list(self.columns)] @ np.array(self.weights)
-        return scores
 
 
 def auc(labels: Floats, scores: Floats) -> float:
@@ -50,11 +43,8 @@ def auc(labels: Floats, scores: Floats) -> float:
     positive = labels > 0.5
     if positive.all() or not positive.any():
         return 0.5
-    order = np.argsort(scores, kind="stable")
-    _, where, counts = np.unique(scores[order], return_inverse=True, return_counts=True)
-    middle = np.cumsum(counts) - (counts - 1) / 2
-    ranks = np.empty(len(scores))
-    ranks[order] = middle[where]
+    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
     n = int(positive.sum())
     return float((ranks[positive].sum() - n * (n + 1) / 2) / (n * (len(scores) - n)))
 
@@ -130,8 +120,8 @@ def _logistic(matrix: Floats, labels: Floats, penalty: float, rows: np.ndarray) 
     from scipy.special import expit
 
     features, signs = matrix[rows], np.where(labels[rows] > 0.5, 1.0, -1.0)
-    share = {1.0: max(1, int((signs > 0).sum())), -1.0: max(1, int((signs < 0).sum()))}
-    importance = np.where(signs > 0, 0.5 / share[1.0], 0.5 / share[-1.0])  # both kinds of labels weigh the same
+    similar, others = max(1, int((signs > 0).sum())), max(1, int((signs < 0).sum()))
+    importance = np.where(signs > 0, 0.5 / similar, 0.5 / others)  # both kinds of labels weigh the same
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
         margin = signs * (parameters[0] + features @ parameters[1:])
@@ -159,9 +149,5 @@ def with_negatives(pairs: Pairs, count: int, seed: int) -> Pairs:
                 drawn.append((query, target))
                 wanted -= 1
     new = np.array(drawn, dtype=np.int64).reshape(-1, 2)
-    return Pairs(
-        pairs.node_type,
-        np.concatenate([pairs.queries, new[:, 0]]),
-        np.concatenate([pairs.targets, new[:, 1]]),
-        np.concatenate([pairs.scores, np.zeros(len(new))]),
-    )
+    queries, targets = np.concatenate([pairs.queries, new[:, 0]]), np.concatenate([pairs.targets, new[:, 1]])
+    return Pairs(pairs.node_type, queries, targets, np.concatenate([pairs.scores, np.zeros(len(new))]))

@@ -54,8 +54,13 @@ class SearchReport:
     stopped: str | None = None
     """Why the search ended before all were tried, if it did."""
 
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "tried": self.tried, "candidates": self.total, "too_large": self.too_large,
+            "leading_nowhere": self.leading_nowhere, "stopped": self.stopped,
+        }  # fmt: skip
+
     def plus(self, other: "SearchReport") -> "SearchReport":
-        """Add up two searches."""
         return SearchReport(
             self.tried + other.tried, self.total + other.total, self.too_large + other.too_large,
             self.leading_nowhere + other.leading_nowhere, other.stopped or self.stopped,

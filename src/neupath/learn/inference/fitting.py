@@ -108,21 +108,27 @@ class FeatureTable:
 
 
 @dataclass(frozen=True)
-class Hypothesis:
-    """An explanation of labels: a measure, its paths as columns of the table, and their weights."""
+class WeightedPaths:
+    """A measure, its paths as columns of the table, and their weights."""
 
     measure: str
     columns: tuple[int, ...]
     weights: tuple[float, ...]
+
+    def predict(self, table: FeatureTable) -> Floats:
+        prediction: Floats = table.features[self.measure][:, list(self.columns)] @ np.array(self.weights)
+        return prediction
+
+
+@dataclass(frozen=True)
+class Hypothesis(WeightedPaths):
+    """An explanation of scores."""
+
     free: int
     """How many of the weights were fitted; one path with weight 1 has none."""
     rmse: float
     exact: bool
     rank: tuple[float, int, int, int, tuple[int, ...]]
-
-    def predict(self, table: FeatureTable) -> Floats:
-        prediction: Floats = table.features[self.measure][:, list(self.columns)] @ np.array(self.weights)
-        return prediction
 
     @property
     def complexity(self) -> tuple[int, int, int, int, tuple[int, ...]]:
@@ -204,20 +210,23 @@ def useful_columns(matrix: Floats) -> list[int]:
 
 
 def _grow_sets(table: FeatureTable, measure: str, useful: list[int]) -> list[Hypothesis]:
-    """Grow a set of paths one at a time, always by the best one; after each, swap a path where another does better."""
-    gram = Gram.of(table.features[measure], table.scores)
-    chosen: tuple[int, ...] = ()
     hypotheses = []
-    for _ in range(min(MOST_PATHS, len(useful))):
-        options = [tuple(sorted((*chosen, p))) for p in _promising(gram, chosen, useful)]
-        if not options:
-            break
-        chosen = _swapped(gram, min(options, key=gram.preference), useful)
-        fitted = _fitted(table, measure, chosen)
-        hypotheses.append(fitted)
-        if fitted.exact or len(fitted.columns) < len(chosen):
+    for columns in _grow(Gram.of(table.features[measure], table.scores), useful, MOST_PATHS):
+        hypotheses.append(_fitted(table, measure, columns))
+        if hypotheses[-1].exact or len(hypotheses[-1].columns) < len(columns):
             break
     return hypotheses
+
+
+def _grow(gram: Gram, useful: list[int], most: int) -> Iterator[tuple[int, ...]]:
+    """Grow a set of paths one at a time, always by the best one; after each, swap a path where another does better."""
+    chosen: tuple[int, ...] = ()
+    for _ in range(min(most, len(useful))):
+        options = [tuple(sorted((*chosen, p))) for p in _promising(gram, chosen, useful)]
+        if not options:
+            return
+        chosen = _swapped(gram, min(options, key=gram.preference), useful)
+        yield chosen
 
 
 def promising_columns(table: FeatureTable, measure: str) -> list[int]:
@@ -391,12 +400,7 @@ def _resampled(gram: Gram, best: Hypothesis, useful: list[int]) -> Floats:
     """Return the weights of the paths of the best hypothesis when as many paths are chosen from a resample."""
     least = 1e-12 * float(gram.products.diagonal().max(initial=0.0))
     useful_here = [p for p in useful if gram.products[p, p] > least]
-    chosen: tuple[int, ...] = ()
-    for _ in best.columns:
-        options = [tuple(sorted((*chosen, p))) for p in _promising(gram, chosen, useful_here)]
-        if not options:
-            break
-        chosen = _swapped(gram, min(options, key=gram.preference), useful_here)
+    chosen = ((), *_grow(gram, useful_here, len(best.columns)))[-1]
     known = tuple(p for p in best.columns if p in useful_here)
     if known and gram.error(known) <= gram.error(chosen) * (1 + 1e-9) + 1e-12 * gram.of_scores:
         chosen = known

@@ -39,6 +39,7 @@ from neupath.learn.inference.features import compute_features, inferred_measures
 from neupath.learn.inference.fitting import (
     FeatureTable,
     Hypothesis,
+    WeightedPaths,
     alternatives_of,
     bootstrap_weights,
     choose_hypothesis,
@@ -67,9 +68,6 @@ class InferredPart:
     weight: float
     low: float | None = None
     high: float | None = None
-
-    def to_dict(self) -> dict[str, object]:
-        return dict(vars(self))
 
 
 @dataclass(frozen=True)
@@ -199,26 +197,12 @@ class Inferred:
 
     def to_dict(self) -> dict[str, object]:
         """Return the explanation and the evidence as JSON can hold them."""
+        names = ("measure", "kind", "rmse", "r2", "held_out_rmse", "held_out_r2", "auc", "held_out_auc")
         return {
-            "metapaths": [part.to_dict() for part in self.parts],
-            "measure": self.measure,
-            "kind": self.kind,
-            "rmse": self.rmse,
-            "r2": self.r2,
-            "held_out_rmse": self.held_out_rmse,
-            "held_out_r2": self.held_out_r2,
-            "auc": self.auc,
-            "held_out_auc": self.held_out_auc,
-            "explains": self.explains,
-            "verdict": self.verdict,
+            "metapaths": [dict(vars(part)) for part in self.parts],
+            **{name: getattr(self, name) for name in (*names, "explains", "verdict")},
             "alternatives": [other.to_dict() for other in self.alternatives],
-            "searched": {
-                "tried": self.searched.tried,
-                "candidates": self.searched.total,
-                "too_large": self.searched.too_large,
-                "leading_nowhere": self.searched.leading_nowhere,
-                "stopped": self.searched.stopped,
-            },
+            "searched": self.searched.to_dict(),
         }
 
 
@@ -424,22 +408,19 @@ class _Fit:
     def _inferred(
         self,
         labels: Pairs,
-        best: Hypothesis | Ranker,
-        others: Sequence[Hypothesis | Ranker],
+        best: WeightedPaths,
+        others: Sequence[WeightedPaths],
         intervals: Sequence[tuple[float, ...]],
         **evidence: Any,
     ) -> Inferred:
-        parts = [
-            InferredPart(*weight, *interval) for weight, interval in zip(self._weights(best), intervals, strict=True)
-        ]
-        alternatives = [
-            Alternative(other.measure, self._weights(other), getattr(other, "rmse", None)) for other in others
-        ]
+        weights = zip(self._weights(best), intervals, strict=True)
+        parts = [InferredPart(*weight, *interval) for weight, interval in weights]
+        alternatives = (Alternative(each.measure, self._weights(each), getattr(each, "rmse", None)) for each in others)
         return Inferred(
             self.hin, labels, best.measure, tuple(sorted(parts, key=lambda part: -part.weight)),
             alternatives=tuple(alternatives), searched=self.searched, seed=self.seed, **evidence,
         )  # fmt: skip
 
-    def _weights(self, explanation: Hypothesis | Ranker) -> tuple[tuple[str, float], ...]:
+    def _weights(self, explanation: WeightedPaths) -> tuple[tuple[str, float], ...]:
         columns = zip(explanation.columns, explanation.weights, strict=True)
         return tuple((str(self.metapaths[p]), weight) for p, weight in columns)

@@ -1,7 +1,7 @@
 """The protocol: presets of sizes and settings, and the columns of the paper's tables, each a graph and a meta-path."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -26,9 +26,6 @@ class Preset:
 
     def settings_of(self, model: str) -> dict[str, object]:
         return {**self.settings.get("", {}), **self.settings.get(model, {})}
-
-    def to_dict(self) -> dict[str, object]:
-        return asdict(self)
 
 
 FULL = Preset(

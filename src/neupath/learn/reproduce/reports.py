@@ -2,7 +2,8 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
@@ -19,7 +20,9 @@ from neupath.learn.reproduce import paper_numbers
 from neupath.learn.reproduce.runs import CLASSICAL, INFERRED, LEARNED, REFERENCE_RANKINGS, VARIANTS, Study
 
 # ---- Tables --------------------------------------------------------------------------------------
-Result = Mapping[str, object]
+Result = Mapping[str, Any]
+Numbers = Mapping[tuple[str, str], float]
+"""The paper's numbers, by row and column."""
 
 
 @dataclass(frozen=True)
@@ -54,15 +57,18 @@ class ResultTable:
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     cells: Mapping[tuple[str, str], Cell]
-    printed: Mapping[tuple[str, str], float]
+    printed: Numbers
     lower_is_better: bool
     decimals: int
 
+    def cell(self, row: str, column: str) -> Cell:
+        """Return a cell; a missing run is an empty one."""
+        return self.cells.get((row, column), Cell(()))
+
     def best(self, column: str) -> float | None:
         """Return the best mean of a column."""
-        means = [self.cells[row, column].mean for row in self.rows]
-        known = [mean for mean in means if mean is not None]
-        return (min(known) if self.lower_is_better else max(known)) if known else None
+        means = [mean for row in self.rows if (mean := self.cell(row, column).mean) is not None]
+        return (min(means) if self.lower_is_better else max(means)) if means else None
 
     def to_markdown(self) -> str:
         """Return the table; the best of each column is bold, the paper's number stands in brackets."""
@@ -74,7 +80,7 @@ class ResultTable:
         return "\n".join(lines)
 
     def _text(self, row: str, column: str) -> str:
-        cell, printed = self.cells[row, column], self.printed.get((row, column))
+        cell, printed = self.cell(row, column), self.printed.get((row, column))
         best = self.best(column)
         is_best = cell.mean is not None and best is not None and abs(cell.mean - best) < 0.5 * 10**-self.decimals
         text = cell.text(self.decimals)
@@ -82,36 +88,28 @@ class ResultTable:
         return text if printed is None else f"{text} ({printed:.4f})"
 
 
-def collect(
-    results: Iterable[Result],
-    metric: str,
-    row_of: Callable[[Result], str],
-    column_of: Callable[[Result], str],
-) -> dict[tuple[str, str], Cell]:
-    """Collect the values of a metric by row and column."""
-    values_of: dict[tuple[str, str], list[float]] = {}
-    for result in results:
-        values = values_of.setdefault((row_of(result), column_of(result)), [])
-        value = result.get(metric)
-        if isinstance(value, (int, float)):
-            values.append(float(value))
-    return {key: Cell(tuple(values)) for key, values in values_of.items()}
-
-
 def make_table(
     title: str,
-    corner: str,
+    results: Iterable[Result],
+    metric: str,
     rows: Sequence[str],
     columns: Sequence[str],
-    cells: Mapping[tuple[str, str], Cell],
-    printed: Mapping[tuple[str, str], float] | None = None,
-    lower_is_better: bool = False,
+    *,
+    row_of: Callable[[Result], str] = lambda result: str(result["model"]),
+    corner: str = "model",
+    printed: Numbers | None = None,
     decimals: int = 4,
 ) -> ResultTable:
-    """Make a table of the rows that have any cell; missing runs are empty cells."""
+    """Make a table of a metric: one column per meta-path, and those rows that have any result."""
+    values: dict[tuple[str, str], list[float]] = {}
+    for result in results:
+        own = values.setdefault((row_of(result), str(result["path"])), [])
+        if isinstance(result.get(metric), int | float):
+            own.append(float(result[metric]))
+    cells = {key: Cell(tuple(own)) for key, own in values.items()}
     kept = tuple(row for row in rows if any((row, column) in cells for column in columns))
-    filled = {(row, column): cells.get((row, column), Cell(())) for row in kept for column in columns}
-    return ResultTable(title, corner, kept, tuple(columns), filled, printed or {}, lower_is_better, decimals)
+    lower_is_better = not metric.startswith("ndcg")
+    return ResultTable(title, corner, kept, tuple(columns), cells, printed or {}, lower_is_better, decimals)
 
 
 def to_csv(tables: Mapping[str, ResultTable]) -> str:
@@ -120,10 +118,11 @@ def to_csv(tables: Mapping[str, ResultTable]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["table", "row", "column", "mean", "deviation", "seeds", "printed"])
     for name, table in tables.items():
-        for (row, column), cell in table.cells.items():
-            mean = "" if cell.mean is None else f"{cell.mean:.6g}"
-            printed = table.printed.get((row, column), "")
-            writer.writerow([name, row, column, mean, f"{cell.deviation:.6g}", len(cell.values), printed])
+        for row in table.rows:
+            for column in table.columns:
+                cell, printed = table.cell(row, column), table.printed.get((row, column), "")
+                mean = "" if cell.mean is None else f"{cell.mean:.6g}"
+                writer.writerow([name, row, column, mean, f"{cell.deviation:.6g}", len(cell.values), printed])
     return text.getvalue()
 
 
@@ -137,53 +136,59 @@ _RANKED = -0.03, 1.03
 _SETTINGS: Any = {"svg.fonttype": "none", "svg.hashsalt": "neupath", "font.size": 9, "text.parse_math": False}
 
 
-def draw_tables(tables: Sequence[ResultTable], labels: Sequence[str], path: Path, unit: str) -> None:
+@contextmanager
+def _panels(path: Path, shape: tuple[int, int], size: tuple[float, float], sharey: bool, ncols: int) -> Iterator[Any]:
+    """Yield the panels of a figure to draw into; then add the legend and write it."""
+    with rc_context(_SETTINGS):
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasAgg(figure)
+        panels = figure.subplots(*shape, squeeze=False, sharey=sharey).ravel()
+        yield panels
+        handles, names = panels[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside upper center", ncols=ncols, frameon=False)
+        figure.set_layout_engine("constrained", w_pad=0.12)  # the fonts of a viewer may be wider
+        write_whole(path, lambda temporary: figure.savefig(temporary, metadata={"Date": None}, facecolor="white"))
+
+
+def draw_tables(tables: Sequence[ResultTable], path: Path, unit: str) -> None:
     """Draw one panel a column: a line for each row, a dot with its deviation for each table, the paper's as a ring."""
     columns, rows = tables[0].columns, tables[0].rows
-    with rc_context(_SETTINGS):
-        across = min(4, len(columns))
-        down = -(-len(columns) // across)
-        figure = Figure(figsize=(3.1 * across + 0.8, down * (0.24 * len(rows) + 1.1) + 0.5), layout="constrained")
-        FigureCanvasAgg(figure)
-        panels = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
+    across = min(4, len(columns))
+    down = -(-len(columns) // across)
+    size = 3.1 * across + 0.8, down * (0.24 * len(rows) + 1.1) + 0.5
+    with _panels(path, (down, across), size, sharey=True, ncols=3) as panels:
         for axes, column in zip(panels, columns, strict=False):
             for number, table in enumerate(tables):
-                _dots(axes, [table.cells.get((row, column), Cell(())) for row in rows], number, labels[number])
-            _rings(axes, tables, column)
+                _dots(axes, table, rows, column, number)
+            for number, table in enumerate(tables):
+                _rings(axes, table, column, number)
             axes.set_title(column)
             axes.set_xlabel(unit)
             axes.set_yticks(range(len(rows)), rows)
-            axes.set_xlim(*(_RANKED if "nDCG" in unit else (-0.02 * axes.get_xlim()[1], None)))
-            if not any(table.cells[row, column].values for table in tables for row in table.rows):
+            axes.set_xlim(*(_RANKED if unit == "nDCG" else (-0.02 * axes.get_xlim()[1], None)))
+            if not any(table.cell(row, column).values for table in tables for row in table.rows):
                 axes.text(0.5, 0.5, "no query has a related\ntarget to rank", transform=axes.transAxes, ha="center")
             axes.grid(axis="x", alpha=0.3)
         for axes in panels[len(columns) :]:
             axes.set_visible(False)
         panels[0].set_ylim(len(rows) - 0.5, -0.5)
-        handles, names = panels[0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside upper center", ncols=3, frameon=False)
-        _save(figure, path)
 
 
-def _rings(axes: Axes, tables: Sequence[ResultTable], column: str) -> None:
+def _dots(axes: Axes, table: ResultTable, rows: Sequence[str], column: str, number: int) -> None:
+    cells = [(y + _STEP * number, table.cell(row, column)) for y, row in enumerate(rows)]
+    known = [(cell.mean, y, cell.deviation) for y, cell in cells if cell.mean is not None]
+    if known:
+        x, y, deviations = zip(*known, strict=True)
+        label = table.title.removeprefix("RMSE over ").removeprefix("RMSE on the ")
+        axes.errorbar(x, y, xerr=deviations, fmt=_MARKS[number], ms=4, color=COLOURS[number], capsize=2, label=label)
+
+
+def _rings(axes: Axes, table: ResultTable, column: str, number: int) -> None:
     """Draw the paper's own numbers around the dots they are to be compared with."""
-    for number, table in enumerate(tables):
-        known = [
-            (table.printed[row, column], y + _STEP * number)
-            for y, row in enumerate(table.rows)
-            if (row, column) in table.printed
-        ]
-        if known:
-            x, y = zip(*known, strict=True)
-            axes.plot(x, y, "o", mfc="none", mec=COLOURS[number], ms=8, label="printed in the paper")
-
-
-def _dots(axes: Axes, cells: Sequence[Cell], number: int, label: str) -> None:
-    known = [(cell.mean, y + _STEP * number, cell.deviation) for y, cell in enumerate(cells) if cell.mean is not None]
-    if not known:
-        return
-    x, y, deviations = zip(*known, strict=True)
-    axes.errorbar(x, y, xerr=deviations, fmt=_MARKS[number], ms=4, color=COLOURS[number], capsize=2, label=label)
+    places = {row: y + _STEP * number for y, row in enumerate(table.rows) if (row, column) in table.printed}
+    if places:
+        x = [table.printed[row, column] for row in places]
+        axes.plot(x, [*places.values()], "o", mfc="none", mec=COLOURS[number], ms=8, label="printed in the paper")
 
 
 def draw_curves(
@@ -196,10 +201,8 @@ def draw_curves(
     tick: str = "{:g}",
 ) -> None:
     """Draw one panel a title, one curve a name, with deviations as bars; `log` names the axes that are logarithmic."""
-    with rc_context(_SETTINGS):
-        figure = Figure(figsize=(4.2 * len(panels) + 0.4, 3.6), layout="constrained")
-        FigureCanvasAgg(figure)
-        every = figure.subplots(1, len(panels), squeeze=False)[0]
+    size = 4.2 * len(panels) + 0.4, 3.6
+    with _panels(path, (1, len(panels)), size, sharey=False, ncols=1 + 2 * len(panels)) as every:
         for axes, (title, curves) in zip(every, panels.items(), strict=True):
             for number, (name, points) in enumerate(curves.items()):
                 _curve(axes, points, number, name)
@@ -210,9 +213,6 @@ def draw_curves(
             axes.set_xlabel(x_label)
             axes.set_ylabel(y_label)
             axes.grid(alpha=0.3)
-        handles, names = every[0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside upper center", ncols=1 + 2 * len(panels), frameon=False)
-        _save(figure, path)
 
 
 def _curve(axes: Axes, points: Mapping[float, Cell], number: int, name: str) -> None:
@@ -235,120 +235,85 @@ def _scale(axes: Axes, places: Sequence[float], log: str, tick: str) -> None:
         axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def _save(figure: Figure, path: Path) -> None:
-    figure.set_layout_engine("constrained", w_pad=0.12)  # the fonts of a viewer may be wider
-    write_whole(path, lambda temporary: figure.savefig(temporary, metadata={"Date": None}, facecolor="white"))
-
-
 # ---- Reports -------------------------------------------------------------------------------------
-NDCG = "ndcg@20"
+NDCG, NDCG_TITLE = "ndcg@20", "nDCG@20, strict"
 _PAPER = "the paper's protocol"
+_RELATED_TITLE = "RMSE over related pairs, strict"
 
 
 def report_rmse(results: Sequence[Result], study: Study, folder: Path) -> list[Path]:
     """Report how near scores come."""
-    rows = (*LEARNED, INFERRED)
-    paper = _compared(results, study, rows, "paper", "rmse_top", f"RMSE on the top 10, {_PAPER}", paper_numbers.RMSE)
-    every = _compared(results, study, rows, "strict", "rmse_all", "RMSE over all pairs, strict")
-    nonzero = _compared(results, study, rows, "strict", "rmse_nonzero", "RMSE over related pairs, strict")
-    draw_tables([nonzero, paper], ["related pairs, strict", f"top 10, {_PAPER}"], folder / "rmse.svg", "RMSE")
-    return _write(folder, "rmse", {"paper": paper, "strict_all": every, "strict_related": nonzero})
+    rows, columns = (*LEARNED, INFERRED), _metapaths(study)
+    paper, strict = ([r for r in results if r["protocol"] == protocol] for protocol in ("paper", "strict"))
+    related = [r if r["ranked_queries"] else {**r, "rmse_nonzero": None} for r in strict]  # no related pairs, no error
+    title = f"RMSE on the top 10, {_PAPER}"
+    tables = {
+        "paper": make_table(title, paper, "rmse_top", rows, columns, printed=paper_numbers.RMSE),
+        "strict_all": make_table("RMSE over all pairs, strict", strict, "rmse_all", rows, columns),
+        "strict_related": make_table(_RELATED_TITLE, related, "rmse_nonzero", rows, columns),
+    }
+    draw_tables([tables["strict_related"], tables["paper"]], folder / "rmse.svg", "RMSE")
+    return _write(folder, "rmse", tables)
 
 
 def report_ndcg(results: Sequence[Result], study: Study, folder: Path) -> list[Path]:
-    """Report how good rankings are."""
-    rows = (*LEARNED, INFERRED, *CLASSICAL)
-    paper = _compared(
-        results, study, rows, "paper", "ndcg_released", f"nDCG as released, {_PAPER}", paper_numbers.NDCG, free=True
+    """Report how good rankings are; what learns nothing from labels has the same results under both protocols."""
+    rows, columns = (*LEARNED, INFERRED, *CLASSICAL), _metapaths(study)
+    paper, strict = (
+        [r for r in results if r["protocol"] == protocol or r["model"] in CLASSICAL] for protocol in ("paper", "strict")
     )
-    strict = _compared(results, study, rows, "strict", NDCG, "nDCG@20, strict", free=True)
-    draw_tables([strict, paper], ["nDCG@20, strict", f"nDCG as released, {_PAPER}"], folder / "ndcg.svg", "nDCG")
-    return _write(folder, "ndcg", {"paper": paper, "strict": strict})
-
-
-def _compared(
-    results: Sequence[Result],
-    study: Study,
-    rows: Sequence[str],
-    protocol: str,
-    metric: str,
-    title: str,
-    numbers: dict[tuple[str, str], float] | None = None,
-    free: bool = False,
-) -> ResultTable:
-    """Compare models on all columns; models that are `free` of labels have the same results under both protocols."""
-    kept = [r for r in results if r["protocol"] == protocol or (free and r["model"] in CLASSICAL)]
-    if metric == "rmse_nonzero":
-        kept = [r if r["ranked_queries"] else {**r, metric: None} for r in kept]  # no related pairs, no error
-    columns = [column.metapath for column in study.columns]
-    return make_table(title, "model", rows, columns, collect(kept, metric, _model, _path), numbers, "rmse" in metric)
+    title = f"nDCG as released, {_PAPER}"
+    tables = {
+        "paper": make_table(title, paper, "ndcg_released", rows, columns, printed=paper_numbers.NDCG),
+        "strict": make_table(NDCG_TITLE, strict, NDCG, rows, columns),
+    }
+    draw_tables([tables["strict"], tables["paper"]], folder / "ndcg.svg", "nDCG")
+    return _write(folder, "ndcg", tables)
 
 
 def report_ablation(results: Sequence[Result], study: Study, folder: Path) -> list[Path]:
     """Report what NeuPath loses without its parts."""
     names = {tuple(sorted(settings)): name for name, settings in VARIANTS.items()}
-
-    def variant(result: Result) -> str:
-        settings: Any = result["settings"]
-        return names[tuple(sorted(settings.items()))]
-
-    columns = [column.metapath for column in study.ablated]
-    wanted = {
+    wanted: dict[str, tuple[str, str, str, Numbers]] = {
         "paper_rmse": ("paper", "rmse_top", f"RMSE on the top 10, {_PAPER}", paper_numbers.ABLATION_RMSE),
         "paper_ndcg": ("paper", "ndcg_released", f"nDCG as released, {_PAPER}", paper_numbers.ABLATION_NDCG),
-        "strict_rmse": ("strict", "rmse_nonzero", "RMSE over related pairs, strict", {}),
-        "strict_ndcg": ("strict", NDCG, "nDCG@20, strict", {}),
+        "strict_rmse": ("strict", "rmse_nonzero", _RELATED_TITLE, {}),
+        "strict_ndcg": ("strict", NDCG, NDCG_TITLE, {}),
     }
-    tables = {}
-    for name, (protocol, metric, title, numbers) in wanted.items():
-        cells = collect([r for r in results if r["protocol"] == protocol], metric, variant, _path)
-        tables[name] = make_table(title, "variant", list(VARIANTS), columns, cells, numbers, "rmse" in metric)
-    shown, labels = [tables["strict_ndcg"], tables["paper_ndcg"]], ["nDCG@20, strict", f"nDCG as released, {_PAPER}"]
-    draw_tables(shown, labels, folder / "ablation.svg", "nDCG")
+    tables = {
+        name: make_table(
+            title, [r for r in results if r["protocol"] == protocol], metric, list(VARIANTS),
+            [column.metapath for column in study.ablated],
+            row_of=lambda r: names[tuple(sorted(r["settings"].items()))], corner="variant", printed=numbers,
+        )
+        for name, (protocol, metric, title, numbers) in wanted.items()
+    }  # fmt: skip
+    draw_tables([tables["strict_ndcg"], tables["paper_ndcg"]], folder / "ablation.svg", "nDCG")
     return _write(folder, "ablation", tables)
 
 
 def report_paths(results: Sequence[Result], study: Study, folder: Path) -> list[Path]:
     """Report how NeuPath does with T paths."""
     usual = {column.metapath: column.paths for column in study.columns}
-
-    def paths(result: Result) -> str:
-        settings: Any = result["settings"]
-        return str(settings.get("paths", usual[str(result["path"])]))
-
-    rows = [str(t) for t in range(1, study.preset.most_paths + 1)]
-    tables = _focused(results, study, "T", rows, paths)
-    _draw_focused(tables, rows, folder / "paths.svg", "T, the path instances kept")
+    rows = {str(t): float(t) for t in range(1, study.preset.most_paths + 1)}
+    tables = _focused(results, study, "T", list(rows), lambda r: str(r["settings"].get("paths", usual[r["path"]])))
+    curves = _curves({table.title.partition(": ")[2]: table for table in tables.values()}, rows)
+    draw_curves(curves, folder / "paths.svg", "T, the path instances kept", "nDCG@20 and RMSE")
     return _write(folder, "paths", tables)
 
 
 def report_labels(results: Sequence[Result], study: Study, folder: Path) -> list[Path]:
     """Report how models do with few training queries."""
     models = [model for model in ("neupath", "countpath") if any(r["model"] == model for r in results)]
-    rows = [f"{share:.2%}" for share in study.preset.shares]
+    rows = {f"{share:.2%}": 100 * share for share in study.preset.shares}
     tables: dict[str, ResultTable] = {}
     for model in models:
         own = [result for result in results if result["model"] == model]
-        found = _focused(own, study, "training queries", rows, lambda r: f"{float(str(r['share'])):.2%}")
-        tables |= {f"{model}_{name}": table for name, table in found.items()}
-    curves = {
-        column.metapath: {
-            model: {
-                100 * share: tables[f"{model}_ndcg"].cells.get((f"{share:.2%}", column.metapath), Cell(()))
-                for share in study.preset.shares
-            }
-            for model in models
-        }
-        for column in study.focus
-    }
-    draw_curves(
-        curves,
-        folder / "labels.svg",
-        f"share of {study.preset.queries[0]} training queries",
-        "nDCG@20, strict",
-        log="x",
-        tick="{:.3g} %",
-    )
+        focused = _focused(own, study, "training queries", list(rows), lambda r: f"{float(r['share']):.2%}")
+        tables |= {f"{model}_{name}": table for name, table in focused.items()}
+    curves = _curves({model: tables[f"{model}_ndcg"] for model in models}, rows)
+    x_label = f"share of {study.preset.queries[0]} training queries"
+    draw_curves(curves, folder / "labels.svg", x_label, NDCG_TITLE, log="x", tick="{:.3g} %")
     return _write(folder, "labels", tables)
 
 
@@ -356,87 +321,63 @@ def _focused(
     results: Sequence[Result], study: Study, corner: str, rows: Sequence[str], row_of: Callable[[Result], str]
 ) -> dict[str, ResultTable]:
     columns = [column.metapath for column in study.focus]
-    metrics = {"ndcg": (NDCG, "nDCG@20, strict"), "rmse": ("rmse_nonzero", "RMSE over related pairs, strict")}
-    who = f"{results[0]['model']}: " if results else ""
+    metrics = {"ndcg": (NDCG, NDCG_TITLE), "rmse": ("rmse_nonzero", _RELATED_TITLE)}
+    model = f"{results[0]['model']}: " if results else ""
     return {
-        name: make_table(
-            who + title, corner, rows, columns, collect(results, metric, row_of, _path), None, "rmse" in metric
-        )
+        name: make_table(model + title, results, metric, rows, columns, row_of=row_of, corner=corner)
         for name, (metric, title) in metrics.items()
     }
 
 
-def _draw_focused(tables: dict[str, ResultTable], rows: Sequence[str], path: Path, x_label: str) -> None:
-    curves = {
-        column: {
-            tables[name].title.partition(": ")[2]: {
-                float(row): tables[name].cells.get((row, column), Cell(())) for row in rows
-            }
-            for name in tables
-        }
-        for column in tables["ndcg"].columns
+def _curves(tables: Mapping[str, ResultTable], rows: Mapping[str, float]) -> dict[str, dict[str, dict[float, Cell]]]:
+    """Return the rows of tables as curves, a panel a column; `rows` has the place of each row on the x axis."""
+    columns = next(iter(tables.values())).columns
+    return {
+        column: {name: {x: table.cell(row, column) for row, x in rows.items()} for name, table in tables.items()}
+        for column in columns
     }
-    draw_curves(curves, path, x_label, "nDCG@20 and RMSE")
 
 
 def report_runtime(results: Sequence[Result], study: Study, folder: Path) -> list[Path]:
     """Report how scoring time grows with the number of test nodes."""
-    points: dict[str, dict[float, list[float]]] = {}
-    for result in results:
-        timings: Any = result["timings"]
-        for count, seconds in timings:
-            points.setdefault(_model(result), {}).setdefault(float(count), []).append(float(seconds))
-    counts = sorted({count for by_count in points.values() for count in by_count})
-    cells = {
-        (model, f"{n:g}"): Cell(tuple(1000 * seconds for seconds in by_count.get(n, [])))
-        for model, by_count in points.items()
-        for n in counts
-    }
+    timings = [
+        {"model": result["model"], "path": f"{count:g}", "milliseconds": 1000 * float(seconds)}
+        for result in results
+        for count, seconds in result["timings"]
+    ]
+    counts = sorted({count for result in results for count, _ in result["timings"]})
+    models = list(dict.fromkeys(str(result["model"]) for result in results))
     title = f"milliseconds to score test nodes against all targets, {study.focus[0].title}"
-    table = make_table(title, "model", list(points), [f"{n:g}" for n in counts], cells, None, True, 2)
-    curves = {model: {n: cells[model, f"{n:g}"] for n in counts} for model in points}
+    table = make_table(title, timings, "milliseconds", models, [f"{n:g}" for n in counts], decimals=2)
+    curves = {model: {float(n): table.cell(model, f"{n:g}") for n in counts} for model in models}
     draw_curves({study.focus[0].title: curves}, folder / "runtime.svg", "test nodes", "milliseconds", log="xy")
     return _write(folder, "runtime", {"runtime": table})
 
 
 def report_chance(results: Sequence[Result], study: Study, folder: Path) -> list[Path]:
     """Report what each metric gives the reference rankings."""
-    columns = [column.metapath for column in study.columns]
     metrics = {
         "ndcg_released": ("ndcg_released", "nDCG as released"),
-        "ndcg_strict": (NDCG, "nDCG@20, strict"),
+        "ndcg_strict": (NDCG, NDCG_TITLE),
         "rmse_top": ("rmse_top", "RMSE on the top 10"),
         "rmse_all": ("rmse_all", "RMSE over all pairs"),
     }
     tables = {
-        name: make_table(
-            title,
-            "ranking",
-            list(REFERENCE_RANKINGS),
-            columns,
-            collect(results, metric, _model, _path),
-            None,
-            "rmse" in metric,
-        )
+        name: make_table(title, results, metric, list(REFERENCE_RANKINGS), _metapaths(study), corner="ranking")
         for name, (metric, title) in metrics.items()
     }
-    shown = [tables["ndcg_strict"], tables["ndcg_released"]]
-    draw_tables(shown, ["nDCG@20, strict", "nDCG as released"], folder / "chance.svg", "nDCG")
+    draw_tables([tables["ndcg_strict"], tables["ndcg_released"]], folder / "chance.svg", "nDCG")
     return _write(folder, "chance", tables)
+
+
+def _metapaths(study: Study) -> list[str]:
+    return [column.metapath for column in study.columns]
 
 
 def _write(folder: Path, name: str, tables: dict[str, ResultTable]) -> list[Path]:
     write_text(folder / f"{name}.md", "\n\n".join(table.to_markdown() for table in tables.values()) + "\n")
     write_text(folder / f"{name}.csv", to_csv(tables))
     return [folder / f"{name}{suffix}" for suffix in (".md", ".csv", ".svg")]
-
-
-def _model(result: Result) -> str:
-    return str(result["model"])
-
-
-def _path(result: Result) -> str:
-    return str(result["path"])
 
 
 REPORTS: dict[str, Callable[[Sequence[Result], Study, Path], list[Path]]] = {

@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter
@@ -116,7 +116,7 @@ def _open(folder: Path, preset: Preset) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise WriteError(f"cannot write to {folder}: {error.strerror}") from error
-    about = json.dumps(preset.to_dict(), indent=1) + "\n"
+    about = json.dumps(asdict(preset), indent=1) + "\n"
     path = folder / ABOUT
     if not path.is_file():
         write_text(path, about)
@@ -155,7 +155,6 @@ def _patience(run: Run) -> tuple[int, int]:
 
 
 def _start(threads: int) -> None:
-    """Give each process its share of the cores."""
     os.environ["OMP_NUM_THREADS"] = str(threads)
     import torch
 
@@ -163,8 +162,7 @@ def _start(threads: int) -> None:
 
 
 def _append(folder: Path, line: dict[str, object]) -> None:
-    """Append a result on a line of its own, even after a line that was cut off."""
-    try:
+    try:  # on a line of its own, even after a line that was cut off
         with (folder / RUNS).open("a", encoding="utf-8") as file:
             file.write(f"\n{json.dumps(line)}\n")
     except OSError as error:

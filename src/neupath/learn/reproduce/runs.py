@@ -27,8 +27,8 @@ class ReferenceRanking(Scorer):
 
     exact = False
 
-    def __init__(self, teacher: Scorer, seed: int = 0) -> None:
-        self.teacher, self.seed = teacher, seed
+    def __init__(self, name: str, teacher: Scorer, seed: int = 0) -> None:
+        self.name, self.teacher, self.seed = name, teacher, seed  # type: ignore[misc]
         self.hin_ = teacher.hin_
 
     def fit(self, hin: HIN) -> Self:
@@ -50,63 +50,19 @@ class ReferenceRanking(Scorer):
     def params(self) -> dict[str, object]:
         return {"seed": self.seed}
 
-    def _noise(self, queries: Rows) -> Floats:
+    def score_rows(self, queries: Rows) -> Floats:
+        return REFERENCE_RANKINGS[self.name](self, queries)
+
+    def truth(self, queries: Rows) -> Floats:
+        return self.teacher.score_rows(queries)
+
+    def noise(self, queries: Rows) -> Floats:
         """Return numbers between 0 and 1 that depend on the seed and the query; shape (queries, targets)."""
         count = self.hin_.num_nodes(self.target_type)
         return np.stack([np.random.default_rng([self.seed, int(query)]).random(count) for query in queries])
 
-
-class Exact(ReferenceRanking):
-    """The true scores."""
-
-    name = "exact"
-
-    def score_rows(self, queries: Rows) -> Floats:
-        return self.teacher.score_rows(queries)
-
-
-class NearlyExact(ReferenceRanking):
-    """The true scores with noise of a millionth: the best that can be expected of a learned model."""
-
-    name = "exact + 1e-6 noise"
-
-    def score_rows(self, queries: Rows) -> Floats:
-        return self.teacher.score_rows(queries) + 1e-6 * self._noise(queries)
-
-
-class Random(ReferenceRanking):
-    """Scores drawn at random."""
-
-    name = "random"
-
-    def score_rows(self, queries: Rows) -> Floats:
-        return self._noise(queries)
-
-
-class Reversed(ReferenceRanking):
-    """The true scores reversed: the most similar target is last."""
-
-    name = "reversed"
-
-    def score_rows(self, queries: Rows) -> Floats:
-        return 1 - self.teacher.score_rows(queries)
-
-
-class Constant(ReferenceRanking):
-    """The same score for all targets."""
-
-    name = "constant"
-
-    def score_rows(self, queries: Rows) -> Floats:
-        return np.full((len(queries), self.hin_.num_nodes(self.target_type)), 0.5)
-
-
-class Popularity(ReferenceRanking):
-    """The number of edges of a target, relative to the largest, whatever the query."""
-
-    name = "popularity"
-
-    def score_rows(self, queries: Rows) -> Floats:
+    def popularity(self, queries: Rows) -> Floats:
+        """Return the number of edges of each target, relative to the largest; shape (queries, targets)."""
         degrees = np.zeros(self.hin_.num_nodes(self.target_type))
         for relation, matrix in self.hin_.matrices.items():
             if relation.source == self.target_type:
@@ -116,8 +72,13 @@ class Popularity(ReferenceRanking):
         return np.tile(degrees / max(1.0, degrees.max()), (len(queries), 1))
 
 
-REFERENCE_RANKINGS: dict[str, type[ReferenceRanking]] = {
-    ranking.name: ranking for ranking in (Exact, NearlyExact, Popularity, Constant, Random, Reversed)
+REFERENCE_RANKINGS: dict[str, Callable[[ReferenceRanking, Rows], Floats]] = {
+    "exact": ReferenceRanking.truth,
+    "exact + 1e-6 noise": lambda own, queries: own.truth(queries) + 1e-6 * own.noise(queries),  # the best a model can
+    "popularity": ReferenceRanking.popularity,
+    "constant": lambda own, queries: np.full((len(queries), own.hin_.num_nodes(own.target_type)), 0.5),
+    "random": ReferenceRanking.noise,
+    "reversed": lambda own, queries: 1 - own.truth(queries),
 }
 
 
@@ -173,7 +134,7 @@ def execute(run: Run, preset: Preset, data: Path | None, device: str | None) -> 
 
 def _fit(run: Run, preset: Preset, hin: HIN, teacher: PathSim, split: Split, device: str | None) -> Scorer:
     if run.model in REFERENCE_RANKINGS:
-        return REFERENCE_RANKINGS[run.model](teacher, run.seed)
+        return ReferenceRanking(run.model, teacher, run.seed)
     if run.model == EXACT:
         return teacher
     if run.model == INFERRED:
@@ -260,7 +221,7 @@ def plan_comparison(study: Study) -> Iterator[Run]:
     """Plan all models on all columns; those that learn from labels under both protocols."""
     for seed, column in product(study.seeds, study.columns):
         for model, protocol in product(study.wanted((*LEARNED, INFERRED)), PROTOCOLS):
-            yield Run(model, column, _protocol(protocol), seed)
+            yield Run(model, column, protocol, seed)
         for model in study.wanted(CLASSICAL):
             yield Run(model, column, "strict", seed)
 
@@ -269,7 +230,7 @@ def plan_ablation(study: Study) -> Iterator[Run]:
     """Plan NeuPath with other poolings, and without types."""
     variants = VARIANTS.values() if study.wanted(("neupath",)) else ()
     for seed, column, settings, protocol in product(study.seeds, study.ablated, variants, PROTOCOLS):
-        yield Run("neupath", column, _protocol(protocol), seed, settings)
+        yield Run("neupath", column, protocol, seed, settings)
 
 
 def plan_paths(study: Study) -> Iterator[Run]:
@@ -298,10 +259,6 @@ def plan_chance(study: Study) -> Iterator[Run]:
     """Plan the reference rankings, which show what each metric gives without any learning."""
     for seed, column, ranking in product(study.seeds, study.columns, REFERENCE_RANKINGS):
         yield Run(ranking, column, "strict", seed)
-
-
-def _protocol(text: str) -> Protocol:
-    return "paper" if text == "paper" else "strict"
 
 
 PARTS: dict[str, tuple[str, Callable[[Study], Iterator[Run]]]] = {
