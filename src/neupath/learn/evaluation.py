@@ -28,11 +28,7 @@ class Split:
 
 
 def split_queries(
-    hin: HIN,
-    node_type: str,
-    sizes: tuple[int, int, int] = (400, 100, 400),
-    seed: int = 0,
-    most_test: int | None = None,
+    hin: HIN, node_type: str, sizes: tuple[int, int, int] = (400, 100, 400), seed: int = 0, most_test: int | None = None
 ) -> Split:
     """Draw disjoint queries at random from the nodes of a type.
 
@@ -101,8 +97,7 @@ def ndcg(truth: Floats, scores: Floats, k: int = CUT) -> float:
 def ndcg_released(truth: Floats, scores: Floats, k: int = CUT) -> float:
     """Return the ranking metric of the paper's released code, with its sort order corrected.
 
-    The gain of a target is whether it is in the true top k, and the ranking is not cut at k. So a random ranking scores
-    far above 0.
+    A target in the true top k has gain 1, and the ranking is not cut at k. So a random ranking scores far above 0.
     """
     relevant = np.zeros(len(truth))
     relevant[_ranked(truth)[:k]] = 1
@@ -147,7 +142,6 @@ class Evaluation:
     seconds_per_query: float
 
     def to_dict(self) -> dict[str, object]:
-        """Return the metrics by name, as `evaluate --json` prints them."""
         return {f"{name}@{CUT}" if name in ("ndcg", "recall") else name: value for name, value in vars(self).items()}
 
 

@@ -36,7 +36,6 @@ class Pairs:
         return len(self.queries)
 
     def of_queries(self, queries: Iterable[int]) -> "Pairs":
-        """Return the pairs whose query is one of those pairs."""
         chosen = np.flatnonzero(np.isin(self.queries, list(queries)))
         return Pairs(self.node_type, self.queries[chosen], self.targets[chosen], self.scores[chosen], self.scored)
 
@@ -85,12 +84,10 @@ class _NamedPairs:
     file: Path | None
 
     def place(self, number: int) -> str:
-        """Return the file and line of a pair, or its number."""
         return f"pair {number + 1}" if self.file is None else TableFile(self.file).place(number)
 
     def describe(self, number: int) -> str:
-        where = self.place(number)
-        return f"{where} ({self.queries[number]!r}, {self.targets[number]!r})"
+        return f"{self.place(number)} ({self.queries[number]!r}, {self.targets[number]!r})"
 
 
 def _refuse_contradictions(pairs: _NamedPairs, queries: Rows, targets: Rows) -> None:
@@ -115,7 +112,9 @@ def _read_columns(source: Any, examples: bool) -> _NamedPairs:
             raise SourceError(
                 f"a table of pairs has the columns {', '.join(COLUMNS)}, and this has {listed(map(str, names))}{hint}"
             )
-        rows: list[Any] = list(zip(*(_as_list(table[column]) for column in wanted), strict=True))
+        columns = (table[column] for column in wanted)
+        lists = (column.to_pylist() if hasattr(column, "to_pylist") else column for column in columns)
+        rows: list[Any] = list(zip(*lists, strict=True))
     else:
         try:
             rows = list(table)
@@ -138,11 +137,6 @@ def _read_columns(source: Any, examples: bool) -> _NamedPairs:
     return pairs
 
 
-def _as_list(column: Any) -> list[Any]:
-    result: list[Any] = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
-    return result
-
-
 def _read_file(path: Path) -> pa.Table:
     file = TableFile(path)
     wanted = [column for column in file.columns if column in COLUMNS] or file.columns
@@ -152,13 +146,9 @@ def _read_file(path: Path) -> pa.Table:
 def write_pairs(hin: HIN, pairs: Pairs) -> str:
     """Return pairs as a CSV text that `read_pairs` reads back."""
     nodes = hin.nodes[pairs.node_type]
-    columns = {
-        "query": nodes.ids.take(pa.array(pairs.queries)),
-        "target": nodes.ids.take(pa.array(pairs.targets)),
-        "score": pa.array(pairs.scores),
-    }
-    if not pairs.scored and (pairs.scores == 1).all():
-        del columns["score"]
+    columns = {"query": nodes.ids.take(pa.array(pairs.queries)), "target": nodes.ids.take(pa.array(pairs.targets))}
+    if pairs.scored or (pairs.scores != 1).any():
+        columns["score"] = pa.array(pairs.scores)
     sink = pa.BufferOutputStream()
     pa.csv.write_csv(pa.table(columns), sink)
     return str(sink.getvalue().to_pybytes().decode("utf-8"))

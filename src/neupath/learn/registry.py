@@ -41,7 +41,6 @@ class Architecture:
     """Whether it is a published model to compare with, rather than one of this project."""
 
     def import_class(self) -> "type[Model]":
-        """Import the class."""
         module, _, name = self.target.partition(":")
         model: type[Model] = getattr(import_module(module), name)
         return model
@@ -68,10 +67,8 @@ ARCHITECTURES: dict[str, Architecture] = {
 
 
 def learning_from(*sources: str, baseline: bool | None = None) -> tuple[str, ...]:
-    """Return the names of the architectures that learn from labels, from a meta-path or from a node type.
+    """Return the names of the architectures that learn from "labels", from a "metapath" or from a "node_type".
 
-    >>> learning_from("metapath", "node_type")
-    ('node2vec', 'metapath2vec')
     >>> learning_from("labels", baseline=False)
     ('neupath', 'countpath')
     """
@@ -108,17 +105,17 @@ def make_model(architecture: str, **settings: Any) -> Any:
     3
 
     """
-    described = ARCHITECTURES[check_architecture(architecture)]
-    made: Any = described.import_class()
-    required = () if described.learns_from == "labels" else (described.learns_from,)
+    entry = ARCHITECTURES[check_architecture(architecture)]
+    model_class: Any = entry.import_class()
+    required = {} if entry.learns_from == "labels" else {entry.learns_from: ""}
     for name in required:
         if settings.get(name) is None:
             raise QueryError(f"{architecture} learns from random walks, and needs ‹{name}› to know which")
-    known = {*made(**dict.fromkeys(required, "")).params(), "device"}
+    known = {*model_class(**required).params(), "device"}
     for setting in settings:
         if setting not in known:
             raise QueryError(f"a {architecture} model has no {setting}; it has {listed(sorted(known), 20)}")
-    return made(**settings)
+    return model_class(**settings)
 
 
 # ---- Saved scorers -------------------------------------------------------------------------------
@@ -145,12 +142,8 @@ def load_scorer(folder: str | Path, hin: HIN, device: str | None = None) -> Scor
     name, params = read_saved(folder)
     if name in ARCHITECTURES:
         return ARCHITECTURES[name].import_class().from_folder(Path(folder), params, hin, device)
-    measures: dict[str, Any] = {
-        **MEASURES,
-        **GRAPH_MEASURES,
-        Combination.name: Combination,
-        PathRanker.name: PathRanker,
-    }
+    measures: dict[str, Any] = {**MEASURES, **GRAPH_MEASURES}
+    measures |= {Combination.name: Combination, PathRanker.name: PathRanker}
     if name not in measures:
         known = [*measures, *ARCHITECTURES]
         raise SourceError(f"{folder} holds a scorer named {name!r}, which is not one of {listed(known, 40)}")
@@ -173,10 +166,7 @@ def make_scorer(
     model: str | Path | None = None,
     queries: Sequence[Id] = (),
 ) -> Scorer:
-    """Make the scorer that a request describes, fitted to a graph.
-
-    Give a meta-path, with or without a measure; or a measure over the whole graph, with the node type that it ranks;
-    or a saved model alone.
+    """Make the scorer that a request describes, fitted to a graph: give a meta-path, a node type, or a model alone.
 
     Parameters
     ----------
@@ -185,17 +175,15 @@ def make_scorer(
     metapath
         Which paths make two nodes similar, for a measure along a meta-path.
     measure
-        A name in `MEASURES` or `GRAPH_MEASURES`; PathSim unless given.
+        A name in `MEASURES` or, for a measure over the whole graph, in `GRAPH_MEASURES`; PathSim unless given.
     node_type
-        The type to rank, for a measure over the whole graph.
+        The type that a measure over the whole graph ranks.
     model
         The folder of a saved measure or model.
     queries
         Ids or names that tell the node type of a measure over the whole graph where `node_type` does not.
 
     >>> from neupath import load
-    >>> make_scorer(load("toy"), metapath="APVPA").top_k("Mike", k=1).ids
-    ('Bob',)
     >>> make_scorer(load("toy"), measure="simrank", queries=["Mike"]).source_type
     'author'
 
@@ -226,7 +214,7 @@ def choose_measure(
                 parameter="node_type",
             )
         path = required_metapath(schema, metapath)
-        return MEASURES[name.lower()](path) if name.lower() in MEASURES else measure_named(name, path)
+        return measure_named(name, path)
     if metapath is not None:
         return measure_named(name, metapath)  # which refuses it
     if node_type is None:

@@ -22,10 +22,10 @@ from neupath.learn.models.training import CHECKPOINT, EpochCallback, ignore_epoc
 from neupath.learn.registry import ARCHITECTURES, make_model
 from neupath.measures import measure_named
 
-# ---- Learning ------------------------------------------------------------------------------------
 CURVE = "curve.svg"
 
 
+# ---- Learning ------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class TrainedModel:
     """The result of a training run."""
@@ -133,7 +133,7 @@ def compare_models(inferred: Inferred, max_length: int, seed: int = 0) -> Iterat
     hin, pairs = inferred.hin, inferred.pairs
     if not pairs.scored:
         pairs = with_negatives(pairs, hin.num_nodes(pairs.node_type), seed)
-    for name, fit in _makers(max_length, seed):
+    for name, fit in _fits(max_length, seed).items():
         began = perf_counter()
         try:
             predicted = _held_out(hin, pairs, fit, seed)
@@ -148,16 +148,16 @@ def compare_models(inferred: Inferred, max_length: int, seed: int = 0) -> Iterat
             yield Compared(name, rmse, r_squared(pairs.scores, predicted), None, seconds)
 
 
-def _makers(max_length: int, seed: int) -> list[tuple[str, Fit]]:
+def _fits(max_length: int, seed: int) -> dict[str, Fit]:
     def fit_model(architecture: str, **settings: Any) -> Fit:
         return lambda hin, pairs: make_model(architecture, seed=seed, **settings).fit(hin, pairs)
 
-    return [
-        ("infer", lambda hin, pairs: infer(hin, pairs, max_length=max_length, seed=seed).scorer),
-        ("pathranker", lambda hin, pairs: PathRanker(max_length, seed).fit(hin, pairs)),
-        ("countpath", fit_model("countpath", layers=max(1, max_length // 2))),
-        ("neupath", fit_model("neupath", dim=128, layers=min(4, max_length), paths=2, epochs=20)),
-    ]
+    return {
+        "infer": lambda hin, pairs: infer(hin, pairs, max_length=max_length, seed=seed).scorer,
+        "pathranker": lambda hin, pairs: PathRanker(max_length, seed).fit(hin, pairs),
+        "countpath": fit_model("countpath", layers=max(1, max_length // 2)),
+        "neupath": fit_model("neupath", dim=128, layers=min(4, max_length), paths=2, epochs=20),
+    }
 
 
 def _held_out(hin: HIN, pairs: Pairs, fit: Fit, seed: int) -> Floats:

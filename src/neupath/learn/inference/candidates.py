@@ -75,14 +75,13 @@ def steps_from(schema: Schema, node_type: str) -> list[Step]:
     >>> [step.target for step in steps_from(load("toy").schema, "paper")]
     ['author', 'venue']
     """
-    single = [Step((link,)) for link in schema.links_from(node_type)]
-    combined = []
+    steps = [Step((link,)) for link in schema.links_from(node_type)]
     for target in schema.neighbours(node_type):
         links = schema.links(node_type, target)
         directed = node_type == target and any(link.relation.directed for link in links)
         if len(links) > 1 and not directed:
-            combined.append(Step(links))
-    return single + combined
+            steps.append(Step(links))
+    return steps
 
 
 def count_ends(schema: Schema, node_type: str, length: int) -> list[dict[str, int]]:
@@ -103,12 +102,7 @@ def count_ends(schema: Schema, node_type: str, length: int) -> list[dict[str, in
 
 
 def count_halves(schema: Schema, node_type: str, half_length: int) -> int:
-    """Count the half-paths of up to `half_length` steps, without listing them.
-
-    >>> from neupath import load
-    >>> count_halves(load("toy").schema, "author", 2)
-    3
-    """
+    """Count the half-paths of up to `half_length` steps, without listing them."""
     return sum(sum(ways.values()) for ways in count_ends(schema, node_type, half_length)[1:])
 
 
@@ -128,7 +122,10 @@ def search_candidates(
     sample = spread_queries(pairs, max(2, int(MOST_NODES / mean_nodes)))
     search = _PrefixSearch(hin, sample, half_length, budget, progress)
     search.run()
-    return search.candidates, search.report(), sample
+    report = SearchReport(
+        len(search.candidates), search.total, search.too_large, search.leading_nowhere, search.stopped
+    )
+    return search.candidates, report, sample
 
 
 def spread_queries(pairs: Pairs, most: int) -> Pairs:
@@ -159,9 +156,6 @@ class _PrefixSearch:
         self.limit = budget
         self.stopped: str | None = None
         self.order = count()
-
-    def report(self) -> SearchReport:
-        return SearchReport(len(self.candidates), self.total, self.too_large, self.leading_nowhere, self.stopped)
 
     def run(self) -> None:
         queue = [_Prefix((0.0, 0, next(self.order)), (), self.walks.start)]
@@ -243,7 +237,14 @@ def search_one_way(hin: HIN, pairs: Pairs, max_length: int, budget: int) -> tupl
     walks = PairWalks(hin, node_type, pairs.queries, pairs.targets)
     candidates: list[Candidate] = []
     too_large, stopped = 0, None
-    for metapath in _one_way(schema, node_type, max_length):
+    metapaths = (
+        MetaPath(schema, steps)
+        for length in range(1, max_length + 1)
+        for steps in _sequences(schema, node_type, node_type, length)
+    )
+    for metapath in metapaths:
+        if metapath.is_round_trip:
+            continue
         if walks.work > budget or len(candidates) >= _MOST_ONE_WAY:
             stopped = _SPENT
             break
@@ -253,14 +254,6 @@ def search_one_way(hin: HIN, pairs: Pairs, max_length: int, budget: int) -> tupl
         else:
             too_large += 1
     return candidates, SearchReport(len(candidates), total, too_large, 0, stopped)
-
-
-def _one_way(schema: Schema, node_type: str, max_length: int) -> Iterator[MetaPath]:
-    for length in range(1, max_length + 1):
-        for steps in _sequences(schema, node_type, node_type, length):
-            metapath = MetaPath(schema, steps)
-            if not metapath.is_round_trip:
-                yield metapath
 
 
 def _sequences(schema: Schema, here: str, end: str, length: int) -> Iterator[tuple[Step, ...]]:

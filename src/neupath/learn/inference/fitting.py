@@ -24,7 +24,6 @@ class Gram:
         return cls(matrix.T @ matrix, matrix.T @ scores, float(scores @ scores))
 
     def without_constant(self) -> "Gram":
-        """Return the same without the last column."""
         return Gram(self.products[:-1, :-1], self.with_scores[:-1], self.of_scores)
 
     def without_mean(self) -> "Gram":
@@ -38,7 +37,6 @@ class Gram:
         )
 
     def weights(self, columns: tuple[int, ...]) -> Floats:
-        """Solve for weights of 0 or more."""
         from scipy.optimize import nnls
 
         chosen = list(columns)
@@ -50,7 +48,6 @@ class Gram:
         return solved
 
     def error(self, columns: tuple[int, ...]) -> float:
-        """Return the sum of squared errors."""
         chosen, weights = list(columns), self.weights(columns)
         return float(
             self.of_scores
@@ -61,11 +58,6 @@ class Gram:
     def preference(self, columns: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
         """Order sets of paths by their error and, where errors differ by rounding only, by their columns."""
         return round(self.error(columns) / (self.of_scores or 1.0), 11), columns
-
-    def slopes(self, columns: tuple[int, ...]) -> Floats:
-        """Return the product of each path with the residual of the chosen ones; shape (P,)."""
-        residual: Floats = self.with_scores - self.products[:, list(columns)] @ self.weights(columns)
-        return residual
 
 
 # ---- Hypotheses ----------------------------------------------------------------------------------
@@ -130,6 +122,9 @@ class Hypothesis(WeightedPaths):
     exact: bool
     rank: tuple[float, int, int, int, tuple[int, ...]]
 
+    def squared_errors(self, table: FeatureTable) -> Floats:
+        return np.asarray((self.predict(table) - table.scores) ** 2)
+
     @property
     def complexity(self) -> tuple[int, int, int, int, tuple[int, ...]]:
         """Its number of paths, free weights and steps, and the place of its measure; the smaller, the simpler."""
@@ -145,7 +140,7 @@ def choose_hypothesis(table: FeatureTable, measures: Sequence[str]) -> tuple[Hyp
     """
     compared = find_hypotheses(table, measures)
     best = compared[0]
-    errors = _squared(best, table)
+    errors = best.squared_errors(table)
 
     def as_good(other: Hypothesis) -> bool:
         return other.exact if best.exact else _excess(other, errors, table) <= _TOLD_APART
@@ -172,17 +167,12 @@ def _variants(table: FeatureTable, of: Hypothesis) -> list[Hypothesis]:
     return variants
 
 
-def _squared(hypothesis: Hypothesis, table: FeatureTable) -> Floats:
-    squared: Floats = (hypothesis.predict(table) - table.scores) ** 2
-    return squared
-
-
 def _excess(other: Hypothesis, errors: Floats, table: FeatureTable) -> float:
     """Return by how many standard errors the squared errors of a hypothesis exceed given ones, pair by pair.
 
     A few large errors make the standard error large as well. So a hypothesis that is a fifth worse overall is worse.
     """
-    difference = _squared(other, table) - errors
+    difference = other.squared_errors(table) - errors
     if other.rmse > _WORSE * float(np.sqrt(errors.mean())):
         return np.inf
     spread = float(difference.std()) / np.sqrt(len(difference))
@@ -246,7 +236,7 @@ def promising_columns(table: FeatureTable, measure: str) -> list[int]:
 
 def _promising(gram: Gram, chosen: tuple[int, ...], useful: list[int]) -> list[int]:
     """Return the paths that correlate most with what is left to explain."""
-    slopes = gram.slopes(chosen)
+    slopes = gram.with_scores - gram.products[:, list(chosen)] @ gram.weights(chosen)  # of each path
     scaled = {p: slopes[p] / np.sqrt(gram.products[p, p]) for p in useful if p not in chosen and slopes[p] > 0}
     return sorted(scaled, key=lambda p: (-round(scaled[p], 12), p))[:_SWAPS]
 
@@ -300,14 +290,11 @@ def alternatives_of(best: Hypothesis, hypotheses: Sequence[Hypothesis], table: F
     If the best one is exact, the others must be exact. If not, squared errors are compared pair by pair, and their mean
     difference must be within 1.64 standard errors.
     """
-    errors = _squared(best, table)
+    errors = best.squared_errors(table)
     alternatives: list[Hypothesis] = []
     for other in sorted((*hypotheses, *_twins(table, best)), key=lambda hypothesis: hypothesis.complexity):
-        contains_simpler = any(
-            other.measure == simpler.measure and set(simpler.columns) <= set(other.columns)
-            for simpler in (best, *alternatives)
-        )
-        if contains_simpler:
+        simpler = [each for each in (best, *alternatives) if each.measure == other.measure]
+        if any(set(each.columns) <= set(other.columns) for each in simpler):
             continue
         if other.exact if best.exact else _excess(other, errors, table) <= _TOLD_APART:
             alternatives.append(other)

@@ -40,10 +40,7 @@ class Suggestion:
         return query, target
 
     def to_dict(self) -> dict[str, object]:
-        return {
-            "query": self.query, "target": self.target, "query_name": self.query_name,
-            "target_name": self.target_name, "scores": list(self.scores),
-        }  # fmt: skip
+        return vars(self) | {"scores": list(self.scores)}
 
 
 def suggest(

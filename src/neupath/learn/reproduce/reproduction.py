@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -89,8 +90,7 @@ def reproduce(
     folder, source = Path(out), None if quick or data is None else Path(data)
     columns = QUICK_COLUMNS if quick else columns_in(source)
     study = Study(columns, range(seeds or (1 if quick else 3)), QUICK if quick else FULL, architectures)
-    wanted = list(parts) or list(PARTS)
-    plans = {part: list(PARTS[part][1](study)) for part in wanted}
+    plans = {part: list(PARTS[part][1](study)) for part in parts or PARTS}
     for part, plan in plans.items():
         if not plan:
             raise QueryError(f"the part {part!r} has none of {listed(architectures or ())}; leave out either")
@@ -105,7 +105,7 @@ def reproduce(
         results[run.key] = result
         _append(folder, {"run": run.key, **result})
         progress("runs", len(runs) - sum(each.key not in results for each in missing), len(runs))
-    files = [path for part in wanted for path in REPORTS[part]([results[r.key] for r in plans[part]], study, folder)]
+    files = [path for part in plans for path in REPORTS[part]([results[r.key] for r in plans[part]], study, folder)]
     return Reproduced(folder, len(runs), done, perf_counter() - began, tuple(files))
 
 
@@ -128,25 +128,19 @@ def _carry_out(
     runs: Sequence[Run], preset: Preset, data: Path | None, jobs: int, device: str | None
 ) -> Iterator[tuple[Run, dict[str, object]]]:
     """Execute runs in some processes and yield each result as it comes; timed runs have the machine to themselves."""
-    alone = [run for run in runs if run.timed or jobs == 1]
-    together = [run for run in runs if not (run.timed or jobs == 1)]
+    together = [run for run in runs if jobs > 1 and not run.timed]
     if together:
-        yield from _side_by_side(together, preset, data, jobs, device)
-    for run in alone:
-        yield run, execute(run, preset, data, device)
-
-
-def _side_by_side(
-    runs: Sequence[Run], preset: Preset, data: Path | None, jobs: int, device: str | None
-) -> Iterator[tuple[Run, dict[str, object]]]:
-    threads = max(1, count_cores() // jobs)
-    with ProcessPoolExecutor(jobs, get_context("spawn"), _start, (threads,)) as pool:
-        waiting = {pool.submit(execute, run, preset, data, device): run for run in runs}
-        try:
-            for finished in as_completed(waiting):
-                yield waiting[finished], finished.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        threads = max(1, count_cores() // jobs)
+        with ProcessPoolExecutor(jobs, get_context("spawn"), _limit_threads, (threads,)) as pool:
+            waiting = {pool.submit(execute, run, preset, data, device): run for run in together}
+            try:
+                for finished in as_completed(waiting):
+                    yield waiting[finished], finished.result()
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+    for run in runs:
+        if jobs == 1 or run.timed:
+            yield run, execute(run, preset, data, device)
 
 
 def _patience(run: Run) -> tuple[int, int]:
@@ -154,7 +148,7 @@ def _patience(run: Run) -> tuple[int, int]:
     return -run.column.layers, _SLOW.index(run.model) if run.model in _SLOW else len(_SLOW)
 
 
-def _start(threads: int) -> None:
+def _limit_threads(threads: int) -> None:
     os.environ["OMP_NUM_THREADS"] = str(threads)
     import torch
 
@@ -173,11 +167,8 @@ def _read(folder: Path) -> dict[str, dict[str, object]]:
     """Return the saved results by run key; a line that was cut off counts as not run."""
     path = folder / RUNS
     results = {}
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
-    for line in filter(None, lines):
-        try:
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else ():
+        with suppress(ValueError, KeyError, AttributeError, TypeError):
             result = json.loads(line)
             results[str(result.pop("run"))] = result
-        except (ValueError, KeyError, AttributeError, TypeError):
-            continue
     return results
