@@ -68,8 +68,8 @@ def test_the_dialogue_asks_until_one_explanation_is_left(
     result = run("infer", "toy", few, "--ask", "--save-pairs", more, "--max-length", 4)
     assert result.code == 0
     assert "How similar are" in result.out
-    assert "'what' is no score from 0 to 1." in result.out
-    assert "'2' is no score from 0 to 1." in result.out
+    assert "'what' is not a score from 0 to 1." in result.out
+    assert "'2' is not a score from 0 to 1." in result.out
     lines = more.read_text().splitlines()
     assert len(lines) == 4
     assert lines[-1].endswith(",0.8")

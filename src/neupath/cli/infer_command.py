@@ -1,4 +1,4 @@
-"""infer: the meta-paths that labelled pairs mean, with a dialogue to tell explanations apart."""
+"""infer: find the meta-paths behind labelled pairs, with a dialogue that asks for more labels."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -63,7 +63,7 @@ def infer(
     seed: Annotated[int, typer.Option("--seed", help="Decides folds, resamples and negatives.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Find the meta-paths, their weights, and the measure that labelled pairs mean.
+    """Find the meta-paths, their weights, and the measure behind labelled pairs.
 
     Scores may come from another system or from people; yes/no labels (1 and 0),
     and pairs without scores, are explained as a ranking. The result is a
@@ -121,7 +121,7 @@ def infer(
 def _ask(
     hin: HIN, inferred: Inferred, labels: Pairs, infer_from: Callable[[Pairs], Inferred], save_pairs: Path | None
 ) -> Inferred:
-    """Show a pair, read its score and infer again, until no pair is left to ask about or the user stops."""
+    """Show a pair, read its score and infer again, until no pair is left or the user stops."""
     skipped: list[tuple[Id, Id]] = []
     highest = max(1.0, float(labels.scores.max()))
     stdout.print(render_inferred(inferred))
@@ -168,12 +168,12 @@ def _answer(pair: Suggestion, highest: float) -> float | str | None:
             score = -1.0
         if 0 <= score <= highest:
             return score
-        stdout.print(f"{text!r} is no score from 0 to {highest:g}.", highlight=False, markup=False)
+        stdout.print(f"{text!r} is not a score from 0 to {highest:g}.", highlight=False, markup=False)
 
 
 # ---- Rendering -----------------------------------------------------------------------------------
 def render_inferred(inferred: Inferred, most: int = 6) -> Group:
-    """Show what labelled pairs mean, how sure that is, and what else they could mean."""
+    """Show the explanation of labelled pairs, how certain it is, and the alternatives."""
     table = plain_table("meta-path", ">weight", ">9 in 10 resamples", "")
     table.columns[0].overflow = "fold"
     heaviest = max(part.weight for part in inferred.parts) or 1.0

@@ -85,7 +85,7 @@ def serve(
         running.registry.warm_up()
         ready = app.make_app(running, token, guard.allowed_hosts(host))
         banner = f"serving {listed(served)} at {server.address_of(bound)} (open it in a browser; Ctrl+C stops)"
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # then, too, temporary files are removed
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that temporary files are removed
         with suppress(KeyboardInterrupt), graph_registry.frozen_garbage_collection():
             server.make_server(ready, running, lambda: print(banner, flush=True)).run([bound])
     running.workers.abandon()  # temporary files are removed by now

@@ -171,7 +171,7 @@ def get(
     to: Annotated[Path | None, typer.Option("--to", help="A new folder; by default one in the cache.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Fetch a public graph, check its checksum, and keep it, so that its name works as GRAPH."""
+    """Fetch a public graph, verify its checksum, and cache it, so that its name works as GRAPH."""
     with ProgressBars(DownloadColumn()) as bars:
         folder = fetch(public_dataset(name), to, bars)
     if as_json:

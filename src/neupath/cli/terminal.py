@@ -93,7 +93,7 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command. An error that the user can mend is one line and exit code 2."""
+    """Run a command. An error that the user can fix is one line and exit code 2."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's threads leave the cores to others while they wait
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -157,7 +157,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 # ---- The graph to read ---------------------------------------------------------------------------
 @dataclass(frozen=True)
 class GraphSource:
-    """GRAPH, and the options that say how to read it."""
+    """GRAPH, and the options for reading it."""
 
     graph: Annotated[
         str,
@@ -186,7 +186,7 @@ class GraphSource:
 
 
 def reads_graph(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace the parameter `source` of a command by GRAPH and the options that say how to read it."""
+    """Replace the parameter `source` of a command by GRAPH and the options for reading it."""
     hints, source_hints = (get_type_hints(of, include_extras=True) for of in (command, GraphSource))
     own = [parameter for name, parameter in signature(command).parameters.items() if name != "source"]
     graph, *options = signature(GraphSource).parameters.values()

@@ -175,7 +175,7 @@ def evaluate(
 
 
 def compare_on_test(scorer: Scorer, teacher: Scorer, protocol: Protocol, queries: int, seed: int) -> Evaluation:
-    """Compare two scorers on up to so many queries that training with this seed leaves unseen."""
+    """Compare two scorers on at most `queries` queries that training with this seed did not use."""
     if queries < 1:
         raise QueryError(f"‹queries› is {queries}; test on at least 1")
     unseen = split_queries(teacher.hin_, teacher.source_type, seed=seed, most_test=queries).test
@@ -183,7 +183,7 @@ def compare_on_test(scorer: Scorer, teacher: Scorer, protocol: Protocol, queries
 
 
 def render_evaluation(evaluation: Evaluation, title: str) -> Group:
-    """Show how near a scorer comes to an exact measure."""
+    """Show how close a scorer comes to an exact measure."""
     table = plain_table("metric", ">value")
     for name, value in evaluation.to_dict().items():
         if isinstance(value, float):

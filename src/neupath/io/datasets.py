@@ -1,4 +1,4 @@
-"""Graphs that are known by name: toy, the standard library, and public graphs to download."""
+"""Graphs with a name: toy, the standard library, and public graphs to download."""
 
 import ast
 import builtins

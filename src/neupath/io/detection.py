@@ -98,7 +98,7 @@ def _recognise(paths: list[Path], folder: Path, settings: Config, options: ReadO
 def _triple_files(paths: list[Path], settings: Config) -> list[Path]:
     """Find the files of a knowledge graph: train, valid and test, or a lone table that names its relations."""
     splits = [path for path in paths if stem(path).lower() in _SPLITS]
-    # beside tables, a folder named train is more likely something else
+    # next to tables, a folder named train is more likely something else
     if any(stem(path).lower() == "train" and path.is_file() for path in splits) or len(splits) == len(paths):
         return splits
     if len(paths) == 1 and _is_all_triples(TableFile(paths[0], settings.dialect)):

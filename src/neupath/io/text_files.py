@@ -107,7 +107,7 @@ class TextFile:
 
     @cached_property
     def _below(self) -> list[str]:
-        """The first lines without blank ones and comments; if all lines begin as comments do, they are the table."""
+        """The first lines without blank ones and comments; if all lines start like comments, they are the table."""
         lines = list(filter(str.strip, self._first_lines[self._marked :])) or list(filter(str.strip, self._first_lines))
         if not lines:
             raise SourceError(f"{self.path} has only blank lines and comments; a table has at least a header line")
@@ -115,7 +115,7 @@ class TextFile:
 
     @cached_property
     def _marked(self) -> int:
-        """The number of leading lines that are blank or begin as comments do."""
+        """The number of leading lines that are blank or start like comments."""
         is_above = _is_above if self.dialect.comments else _is_blank
         return sum(1 for _ in takewhile(is_above, self._first_lines))
 
@@ -167,7 +167,7 @@ class TextFile:
 
 
 def _is_above(line: str) -> bool:
-    """Whether a line looks as if it were above the table: blank, or a comment as in edge lists."""
+    """Whether a line can stand above the table: blank, or a comment as in edge lists."""
     return _is_blank(line) or line.rstrip() in ("#", "%") or line.startswith(_COMMENT_MARKS)
 
 
