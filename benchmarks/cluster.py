@@ -33,7 +33,7 @@ COLUMNS = {
     "edges": "edges", "path": "path", "queries": "queries", "entries": "W entries", "local_s": "local, s",
     "cluster_s": "cluster, s", "times": "times", "local_cpu": "local, core s", "cluster_cpu": "cluster, core s",
     "start_s": "start, s", "read_s": "read, s", "tables_s": "tables, s",
-    "limit_mib": "limit a worker, MiB", "driver_mib": "this process, MiB", "worker_mib": "largest worker, MiB",
+    "limit_mib": "limit per worker, MiB", "driver_mib": "this process, MiB", "worker_mib": "largest worker, MiB",
     "same": "same",
 }  # fmt: skip
 _IDLE_BYTES = 320 << 20

@@ -17,7 +17,7 @@ RELATIONS = (
 
 @st.composite
 def hins(draw: st.DrawFn, *, weighted: bool = True) -> HIN:
-    """A graph of up to 5 nodes a type, possibly none, with isolated nodes, loops, parallel edges and weights."""
+    """A graph of up to 5 nodes per type, possibly none, with isolated nodes, loops, parallel edges and weights."""
     sizes = {node_type: draw(st.integers(0, 5), label=node_type) for node_type in "abc"}
     edges = []
     for relation in RELATIONS:

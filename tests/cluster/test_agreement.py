@@ -20,7 +20,7 @@ RELATIONS = (
     Relation("a", "cites", "a"),
     Relation("b", "near", "b", directed=False),
 )
-Found = list[tuple[int, float]]
+RankedRows = list[tuple[int, float]]
 
 
 def draw_graph(rng: np.random.Generator) -> HIN:
@@ -34,7 +34,7 @@ def draw_graph(rng: np.random.Generator) -> HIN:
         sources[: count // 10] = 0
         edges.append(Edges(relation, sources, targets, rng.choice([0.0, 0.25, 0.5, 1.0, 2.0], count)))
     ids = {node_type: pa.array([f"{node_type}{i}" for i in range(n)], pa.string()) for node_type, n in sizes.items()}
-    return HIN.build([Nodes(node_type, given) for node_type, given in ids.items()], edges)
+    return HIN.build([Nodes(node_type, own) for node_type, own in ids.items()], edges)
 
 
 def score_densely(hin: HIN, path: MetaPath, measure: str) -> np.ndarray:
@@ -50,7 +50,7 @@ def score_densely(hin: HIN, path: MetaPath, measure: str) -> np.ndarray:
     return np.where(m > 0, (2.0 if measure == "pathsim" else 1.0) * m / np.where(below > 0, below, 1), 0.0)
 
 
-def best(scores: np.ndarray, skipped: int, k: int | None, least: float, among: np.ndarray | None = None) -> Found:
+def best(scores: np.ndarray, skipped: int, k: int | None, least: float, among: np.ndarray | None = None) -> RankedRows:
     """Return the related targets of a query, best first, ties in node order."""
     allowed = [y for y in range(len(scores)) if y != skipped and (among is None or y in among)]
     ranked = sorted((-scores[y], y) for y in allowed if scores[y] > 0 and scores[y] >= least)
@@ -72,7 +72,7 @@ def test_all_agree(seed: int, measure: str, tmp_path: Path, monkeypatch: pytest.
     scorer, scores = measure_named(measure, path).fit(hin), score_densely(hin, path, measure)
     k, least = (None, 0.5) if rng.random() < 0.3 else (int(rng.choice([1, 3, 200])), float(rng.choice([0, 0.5, 1])))
     own = range(len(scores)) if path.source == path.target else [-1] * len(scores)
-    wanted = [best(row, skipped, k, least) for row, skipped in zip(scores, own, strict=True)]
+    expected = [best(row, skipped, k, least) for row, skipped in zip(scores, own, strict=True)]
 
     sources, targets = (hin.nodes[node_type].ids.to_pylist() for node_type in (path.source, path.target))
     block = int(rng.choice([1, 7, 4096]))
@@ -83,7 +83,7 @@ def test_all_agree(seed: int, measure: str, tmp_path: Path, monkeypatch: pytest.
     ]
     rows = [
         (sources[x], rank, targets[y], score)
-        for x, hits in enumerate(wanted)
+        for x, hits in enumerate(expected)
         for rank, (y, score) in enumerate(hits, 1)
     ]
     assert list(zip(*pq.read_table(files[0]).to_pydict().values(), strict=True)) == rows
@@ -91,7 +91,7 @@ def test_all_agree(seed: int, measure: str, tmp_path: Path, monkeypatch: pytest.
 
     among = rng.permutation(len(targets))[: rng.integers(1, len(targets) + 1)] if targets else None
     options = {} if among is None else {"among": [targets[y] for y in among]}
-    found = scorer.top_k(sources, k or 5, threads=2, **options)
-    assert found == [scorer.top_k(source, k or 5, threads=1, **options) for source in sources]
-    for hits, row, skipped in zip(found, scores, own, strict=True):
+    hit_lists = scorer.top_k(sources, k or 5, threads=2, **options)
+    assert hit_lists == [scorer.top_k(source, k or 5, threads=1, **options) for source in sources]
+    for hits, row, skipped in zip(hit_lists, scores, own, strict=True):
         assert [(targets.index(hit.id), hit.score) for hit in hits] == best(row, skipped, k or 5, 0, among)

@@ -17,7 +17,7 @@ from neupath.cluster.ingestion import ingest
 from neupath.engine.join import JoinOptions
 from neupath.io.tables import TableFile
 from neupath.measures import MEASURES, measure_named
-from tests.cluster.conftest import InlineWorkers
+from tests.cluster.clusters import InlineWorkers
 from tests.command_line import Run
 
 APVPA = "author-paper-venue-paper-author"
@@ -302,15 +302,15 @@ def test_the_command(run: Run, tmp_path: Path) -> None:
     assert run("join", folder, *options, "--out", out).code == 0
     join(npth.load("toy"), npth.PathSim("APVPA"), here, 10)
     assert out.read_bytes() == here.read_bytes()
-    told = run("join", "toy", *options, "--ingest", "cluster", "--out", out)
-    assert told.code == 2
-    assert "toy is not a folder of Parquet tables" in told.err
-    told = run("join", folder, "--metapath", "APVPA", "--ingest", "local", "--out", out)
-    assert "--ingest only works with a cluster" in told.err
-    told = run(
+    result = run("join", "toy", *options, "--ingest", "cluster", "--out", out)
+    assert result.code == 2
+    assert "toy is not a folder of Parquet tables" in result.err
+    result = run("join", folder, "--metapath", "APVPA", "--ingest", "local", "--out", out)
+    assert "--ingest only works with a cluster" in result.err
+    result = run(
         "join", folder, *options, "--measure", "hetesim", "--metapath", "AP", "--ingest", "cluster", "--out", out
     )
-    assert "hetesim along 'author-paper' is made of more than" in told.err
+    assert "hetesim along 'author-paper' is made of more than" in result.err
 
 
 def test_ids_are_spread_over_buckets() -> None:

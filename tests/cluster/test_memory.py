@@ -1,4 +1,4 @@
-"""Memory limits: a join whose product is larger than a worker stays below its limit, and what cannot is said so."""
+"""Memory limits: a join whose product is larger than a worker stays below its limit, and an error says what cannot."""
 
 import time
 from collections.abc import Iterator

@@ -18,7 +18,7 @@ from neupath.cluster.tiles import Tiles, cut_evenly, cut_matrix
 from neupath.cluster.workers import clear_cache
 from neupath.engine.products import Factors
 from neupath.measures import MEASURES
-from tests.cluster.conftest import InlineWorkers
+from tests.cluster.clusters import InlineWorkers
 
 
 @given(st.lists(st.sampled_from([0.0, 1.0, 2.0, 50.0]), max_size=30), st.integers(1, 12))
@@ -67,18 +67,18 @@ def test_any_graph(data: st.DataObject) -> None:
 
 
 def assert_same(scorer, folder: Path, most: int) -> None:
-    """Compare the factors in tiles with those that were made at once."""
+    """Compare the factors in tiles with those of the whole matrices."""
     local = scorer.factors_
     assert isinstance(local, Factors)
-    made = multiply_halves(scorer.halves(scorer.hin_, scorer.metapath_), folder, InlineWorkers(), most)
-    left = [made.left.row_strip(i) for i in range(made.left.shape[0])]
+    product = multiply_halves(scorer.halves(scorer.hin_, scorer.metapath_), folder, InlineWorkers(), most)
+    left = [product.left.row_strip(i) for i in range(product.left.shape[0])]
     assert_equal_rows(left, local.left)
     right = local.right.T.tocsr()
-    if made.right is not None:
-        assert_equal_rows([made.right.column_strip(j).T.tocsr() for j in range(made.right.shape[1])], right)
-    assert np.array_equal(made.left_norms, local.left_norms)
-    assert np.array_equal(made.right_norms, local.right_norms)
-    assert made.entries.sum() == right.nnz
+    if product.right is not None:
+        assert_equal_rows([product.right.column_strip(j).T.tocsr() for j in range(product.right.shape[1])], right)
+    assert np.array_equal(product.left_norms, local.left_norms)
+    assert np.array_equal(product.right_norms, local.right_norms)
+    assert product.entries.sum() == right.nnz
 
 
 def assert_equal_rows(strips, whole) -> None:
@@ -90,12 +90,12 @@ def assert_equal_rows(strips, whole) -> None:
 def test_what_all_tasks_need_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     matrix = random_array((20, 20), density=0.3, format="csr", rng=np.random.default_rng(0))
     left, right = (cut_matrix(matrix, tmp_path / name, (0, 10, 20), (0, 20)) for name in ("left", "right"))
-    made = Tiles(tmp_path / "made", left.rows, (0, 20))
-    made.folder.mkdir()
+    product = Tiles(tmp_path / "product", left.rows, (0, 20))
+    product.folder.mkdir()
     read: list[range] = []
     whole = Tiles.columns_in
     monkeypatch.setattr(Tiles, "columns_in", lambda tiles, strips: read.append(strips) or whole(tiles, strips))
-    for i in range(2):  # a task has copies of what it is given
-        multiply_rows(*pickle.loads(pickle.dumps((left, right, made, i, 10**6))))
+    for i in range(2):  # a task gets copies of its arguments
+        multiply_rows(*pickle.loads(pickle.dumps((left, right, product, i, 10**6))))
     assert len(read) == 1
     clear_cache()

@@ -36,11 +36,11 @@ def test_a_key_is_built_once_and_others_do_not_wait() -> None:
         return "slow"
 
     with ThreadPoolExecutor(2) as pool:
-        asked = [pool.submit(cache.get, "slow", slow) for _ in range(2)]
+        futures = [pool.submit(cache.get, "slow", slow) for _ in range(2)]
         assert began.wait(20)
         assert cache.get("quick", lambda: "quick") == "quick"
         go_on.set()
-        assert [one.result(20) for one in asked] == ["slow", "slow"]
+        assert [future.result(20) for future in futures] == ["slow", "slow"]
     assert built == ["slow"]
 
 
@@ -88,7 +88,7 @@ def test_a_limit_that_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_slow_build_holds_up_nobody_else() -> None:
-    """Cached values are found, and other keys are built, while one build takes its time."""
+    """A slow build blocks neither cached values nor the building of other keys."""
     toy, begun, go_on = npth.load("toy"), threading.Event(), threading.Event()
     npth.PathSim("APVPA").fit(toy)
 

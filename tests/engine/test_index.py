@@ -103,11 +103,11 @@ def test_scipy_answers_to_the_same_bit(kind: str, seed: int, k: int, normalisati
     factors = symmetric_factors(matrix(kind, seed, rows=60))
     every = np.arange(60)
     best = topk._top_k_by_scipy(factors, normalisation, every, every, k, None)
-    found = [
+    hits = [
         list(zip(rows[:size].tolist(), scores[:size].tolist(), strict=True))
         for rows, scores, size in zip(best.rows, best.scores, best.sizes, strict=True)
     ]
-    assert found == expected(factors, normalisation, k)
+    assert hits == expected(factors, normalisation, k)
 
 
 def test_one_search_does_not_load_the_compiler() -> None:
@@ -115,8 +115,8 @@ def test_one_search_does_not_load_the_compiler() -> None:
         "import sys, neupath as npth; hits = npth.PathSim('APVPA').fit(npth.load('toy')).top_k('Mike'); "
         "assert hits.ids == ('Bob', 'Mary', 'Jim'), hits; print('numba' in sys.modules)"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout == "False\n"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout == "False\n"
 
 
 @settings(max_examples=25, deadline=None)
@@ -134,7 +134,7 @@ def test_pruning_changes_nothing(kind: str, seed: int, normalisation: Normalisat
     factors = symmetric_factors(w)
     index = index_of(factors)
     groups = np.arange(len(index.left_norms))
-    found = []
+    results = []
     for prune in (False, True):
         rows, scores = np.full((len(groups), k), -1, dtype=np.int64), np.zeros((len(groups), k))
         room = (np.zeros(index.num_labels), np.empty(index.num_labels + 1, dtype=np.uint32),
@@ -143,10 +143,10 @@ def test_pruning_changes_nothing(kind: str, seed: int, normalisation: Normalisat
             index.left, index.left_norms, index.postings, index.targets(k), int(normalisation), prune, groups, room,
             rows, scores,
         )  # fmt: skip
-        assert not room[0].any(), "sums are left as they were found"
+        assert not room[0].any(), "the kernel must reset its sums"
         filled = np.arange(k) < sizes[:, None]
-        found.append((sizes.tolist(), rows[filled].tolist(), scores[filled].tolist()))
-    assert found[0] == found[1]
+        results.append((sizes.tolist(), rows[filled].tolist(), scores[filled].tolist()))
+    assert results[0] == results[1]
     work = factors.work * len(w.indptr) / max(1, len(groups))
     assert index.num_labels > 16 * k
     assert work > 2048, "so that queries are pruned at all"

@@ -90,7 +90,7 @@ def stop(_: str, done: int, __: int | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("other", "told"),
+    ("other", "difference"),
     [
         ({"k": 4}, "k (3)"),
         ({"k": None, "min_score": 0.5}, "k (3), min_score (0.0)"),
@@ -102,7 +102,7 @@ def stop(_: str, done: int, __: int | None) -> None:
         ({"graph": "changed"}, "graph"),
     ],
 )
-def test_blocks_of_another_join_are_not_mixed_in(hin: HIN, tmp_path: Path, other: dict, told: str) -> None:
+def test_blocks_of_another_join_are_not_mixed_in(hin: HIN, tmp_path: Path, other: dict, difference: str) -> None:
     def join_as(measure=npth.PathSim, path=PATH, graph="stdlib", progress=lambda *_: None, **options) -> Joined:
         chosen = hin if graph == "stdlib" else with_one_edge_less(hin)
         terms = {"k": 3, "block": 5} | options
@@ -111,7 +111,7 @@ def test_blocks_of_another_join_are_not_mixed_in(hin: HIN, tmp_path: Path, other
     with pytest.raises(KeyboardInterrupt):
         join_as(progress=stop)
     with pytest.raises(
-        NeuPathError, match=re.escape(f"holds blocks of another join, with another {told}; finish that join,")
+        NeuPathError, match=re.escape(f"holds blocks of another join, with another {difference}; finish that join,")
     ):
         join_as(**other)
     assert join_as().resumed == 3
@@ -120,8 +120,10 @@ def test_blocks_of_another_join_are_not_mixed_in(hin: HIN, tmp_path: Path, other
 def with_one_edge_less(hin: HIN) -> HIN:
     edges = []
     for relation, matrix in hin.matrices.items():
-        found = matrix.tocoo()
-        edges.append(Edges(relation, found.row[1:].astype(np.int64), found.col[1:].astype(np.int64), found.data[1:]))
+        entries = matrix.tocoo()
+        edges.append(
+            Edges(relation, entries.row[1:].astype(np.int64), entries.col[1:].astype(np.int64), entries.data[1:])
+        )
     return HIN.build(hin.nodes.values(), edges)
 
 
@@ -165,8 +167,10 @@ def test_a_lock_that_a_killed_join_left_is_nobodys(hin: HIN, tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == [joined.path]
 
 
-@pytest.mark.parametrize(("blocks", "told"), [(0, "interrupted before a block was"), (3, "3 finished blocks are kept")])
-def test_ctrl_c_says_what_is_kept(run: Run, tmp_path: Path, monkeypatch, blocks: int, told: str) -> None:
+@pytest.mark.parametrize(
+    ("blocks", "message"), [(0, "interrupted before a block was"), (3, "3 finished blocks are kept")]
+)
+def test_ctrl_c_says_what_is_kept(run: Run, tmp_path: Path, monkeypatch, blocks: int, message: str) -> None:
     whole = LocalEngine.run
 
     def stop(engine: LocalEngine, scorer, job, missing, on_block) -> None:
@@ -178,7 +182,7 @@ def test_ctrl_c_says_what_is_kept(run: Run, tmp_path: Path, monkeypatch, blocks:
         patched.setattr(LocalEngine, "run", stop)
         stopped = run(*command)
     assert stopped.code == 130
-    assert told in stopped.err
+    assert message in stopped.err
     assert run(*command, "--json").json["resumed"] == blocks
 
 
@@ -246,9 +250,9 @@ def test_bad_input(hin: HIN, options, message: str) -> None:
 
 def test_the_command(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "top.parquet"
-    told = run("join", "toy", "--metapath", "APVPA", "-k", 2, "--out", out)
-    assert told.code == 0
-    assert "pairs of 5 queries written to" in told.out
+    result = run("join", "toy", "--metapath", "APVPA", "-k", 2, "--out", out)
+    assert result.code == 0
+    assert "pairs of 5 queries written to" in result.out
     assert run("join", "toy", "--metapath", "APVPA", "--min-score", 0.9, "--out", out, "--json").json["pairs"] == 2
     assert "the name must end in .parquet" in run("join", "toy", "--metapath", "APVPA", "--out", "x.csv").err
 

@@ -1,4 +1,4 @@
-"""The kernel without an index against all scores sorted: many targets a query, so that its bounds come into play."""
+"""The kernel without an index against all scores sorted: many targets per query, so that its bounds matter."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -13,15 +13,15 @@ from tests.engine.matrices import KINDS, expected, matrix
 @given(KINDS, st.integers(0, 99), st.sampled_from(Normalisation), st.sampled_from([1, 3, 16, 17, 40, 500]))
 def test_the_best_targets_in_order(kind: str, seed: int, normalisation: Normalisation, k: int) -> None:
     factors = symmetric_factors(matrix(kind, seed))
-    factors.work = 0.0  # so light that no index is made
+    factors.work = 0.0  # so light that no index is built
     every = np.arange(factors.left.shape[0])
-    found = topk.top_k_of_product(factors, normalisation, every, every, k, threads=1)
+    ranking = topk.top_k_of_product(factors, normalisation, every, every, k, threads=1)
     assert factors.index is None
     assert [
         list(zip(rows[:size].tolist(), scores[:size].tolist(), strict=True))
-        for rows, scores, size in zip(found.rows, found.scores, found.sizes, strict=True)
+        for rows, scores, size in zip(ranking.rows, ranking.scores, ranking.sizes, strict=True)
     ] == expected(factors, normalisation, k)
-    for rows, scores, size in zip(found.rows, found.scores, found.sizes, strict=True):
+    for rows, scores, size in zip(ranking.rows, ranking.scores, ranking.sizes, strict=True):
         assert (rows[size:] == -1).all()
         assert (scores[size:] == 0).all()
 
@@ -30,6 +30,6 @@ def test_only_candidates_count() -> None:
     factors = symmetric_factors(matrix("counts", 5))
     every = np.arange(300)
     allowed = every % 3 == 0
-    found = topk.top_k_of_product(factors, Normalisation.DICE, every, every, 8, allowed)
-    for row, wanted in zip(found.rows, expected(factors, Normalisation.DICE, 300), strict=True):
+    ranking = topk.top_k_of_product(factors, Normalisation.DICE, every, every, 8, allowed)
+    for row, wanted in zip(ranking.rows, expected(factors, Normalisation.DICE, 300), strict=True):
         assert row.tolist() == [y for y, _ in wanted if allowed[y]][:8]

@@ -50,10 +50,10 @@ def test_rows_are_propagated_to_the_same_answers(measure, path, request, tmp_pat
     queries = np.arange(0, 900, 37)
     np.testing.assert_allclose(scorer.score_rows(queries), plain.score_rows(queries), rtol=1e-12)
     ids = plain.hin_.nodes[plain.source_type].ids.take(queries).to_pylist()
-    for found, wanted in zip(scorer.top_k(ids, k=7), plain.top_k(ids, k=7), strict=True):
-        np.testing.assert_allclose(found.scores, wanted.scores, rtol=1e-12)
+    for hits, expected in zip(scorer.top_k(ids, k=7), plain.top_k(ids, k=7), strict=True):
+        np.testing.assert_allclose(hits.scores, expected.scores, rtol=1e-12)
         if measure in (npth.PathSim, npth.PathCount):  # whole numbers, so that ties are ties
-            assert found.ids == wanted.ids
+            assert hits.ids == expected.ids
     pairs = [
         join(each.hin_, each, tmp_path / f"{number}.parquet", None, queries=ids, min_score=0.3).pairs
         for number, each in enumerate((plain, scorer))

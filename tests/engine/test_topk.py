@@ -1,16 +1,21 @@
+"""Top-k and range search against all scores, sorted."""
+
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neupath as npth
 from neupath import HIN, Edges, MetaPath, Nodes, Relation
 from neupath.engine import products
+from neupath.engine.products import Factors, Normalisation, make_factors, symmetric_factors
+from neupath.engine.topk import HitLists, range_of_product, range_of_scores, score_product
 from neupath.errors import GraphError, QueryError
 from neupath.measures import MEASURES, measure_named
+from tests.engine.matrices import KINDS, matrix
 from tests.graphs import hins_with_path
 
 
@@ -79,7 +84,6 @@ def test_weights_past_all_bounds_are_refused() -> None:
 
 def test_threads_build_a_product_once(monkeypatch) -> None:
     hin, built = npth.load("toy"), []
-    symmetric_factors = products.symmetric_factors
     monkeypatch.setattr(products, "symmetric_factors", lambda left: built.append(1) or symmetric_factors(left))
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: npth.PathSim("APVPA").fit(hin), range(16)))
@@ -154,3 +158,56 @@ def test_hits_read_like_a_list(toy: HIN) -> None:
             {"rank": 3, "id": "Jim", "name": None, "score": 0.08261617900172118},
         ],
     }
+
+
+# ---- All targets of at least a score -------------------------------------------------------------
+def hit_pairs(hits: HitLists) -> list[list[tuple[int, float]]]:
+    pairs = list(zip(hits.rows.tolist(), hits.scores.tolist(), strict=True))
+    return [pairs[a:b] for a, b in zip(hits.starts, hits.starts[1:], strict=False)]
+
+
+def sorted_above(factors: Factors, normalisation: int, least: float) -> list[list[tuple[int, float]]]:
+    scores = score_product(factors, normalisation, np.arange(factors.left.shape[0]))
+    return [
+        sorted(
+            ((y, float(score)) for y, score in enumerate(row) if score >= least and y != query),
+            key=lambda pair: (-pair[1], pair[0]),
+        )
+        for query, row in enumerate(scores)
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(KINDS, st.integers(0, 99), st.sampled_from(Normalisation), st.floats(0.001, 1.0), st.booleans())
+def test_a_range_has_all_targets_of_at_least_a_score(
+    kind: str, seed: int, normalisation: Normalisation, share: float, is_mirrored: bool
+) -> None:
+    w = matrix(kind, seed)
+    factors = symmetric_factors(w) if is_mirrored else make_factors(w, matrix("floats", seed + 1).T.tocsr())
+    every = np.arange(w.shape[0])
+    scores = score_product(factors, normalisation, every)
+    least = float(np.quantile(scores[scores > 0], share)) if scores.any() else 0.5  # often a score that a pair has
+    hits = range_of_product(factors, normalisation, every, every, least, threads=1)
+    assert hit_pairs(hits) == sorted_above(factors, normalisation, least)
+
+
+def test_a_range_is_the_same_on_any_number_of_threads() -> None:
+    factors = symmetric_factors(matrix("counts", 3, rows=3000, columns=20))
+    every = np.arange(3000)
+    one = hit_pairs(range_of_product(factors, Normalisation.DICE, every, every, 0.7, threads=1))
+    assert one == hit_pairs(range_of_product(factors, Normalisation.DICE, every, every, 0.7, threads=3))
+    assert one[17:18] == hit_pairs(range_of_product(factors, Normalisation.DICE, every[17:18], every[17:18], 0.7))
+
+
+@pytest.mark.parametrize("least", [0.0, 0.5, 2.0])
+def test_the_range_of_a_score_matrix(least: float) -> None:
+    scores = np.array([[0.5, 1.0, 0.5, 0.1], [0.0, 0.0, 0.0, 0.0]])
+    hits = range_of_scores(scores, np.array([0, -1]), least)
+    expected = {0.0: [[1, 2, 3], [0, 1, 2, 3]], 0.5: [[1, 2], []], 2.0: [[], []]}[least]
+    assert [[y for y, _ in row] for row in hit_pairs(hits)] == expected
+
+
+def test_the_range_of_no_queries() -> None:
+    none = np.zeros(0, dtype=np.int64)
+    hits = range_of_product(symmetric_factors(matrix("ones", 0)), Normalisation.DICE, none, none, 0.5)
+    assert (len(hits.rows), hits.starts.tolist()) == (0, [0])

@@ -122,8 +122,8 @@ def test_reverse_half_and_symmetry() -> None:
 
 
 def test_says_which_relations_a_step_follows() -> None:
-    told = MetaPath.parse(SCHEMA, "author-paper-venue-paper-author").all_relations_steps()
-    assert told == ["author-paper follows any of reviews, writes (one alone: 'author -writes-> paper')"]
+    notes = MetaPath.parse(SCHEMA, "author-paper-venue-paper-author").all_relations_steps()
+    assert notes == ["author-paper follows any of reviews, writes (one alone: 'author -writes-> paper')"]
     assert MetaPath.parse(SCHEMA, "paper-venue-paper").all_relations_steps() == []
 
 

@@ -6,16 +6,16 @@ from neupath.graph.summary import summarise
 
 
 def test_counts_of_the_toy_graph(toy: HIN) -> None:
-    told = summarise(toy).to_dict()
-    assert [(t["node_type"], t["nodes"], t["isolated"]) for t in told["node_types"]] == [
+    summary = summarise(toy).to_dict()
+    assert [(t["node_type"], t["nodes"], t["isolated"]) for t in summary["node_types"]] == [
         ("author", 5, 0),
         ("paper", 81, 0),
         ("venue", 4, 0),
     ]
-    writes = told["relations"][0]
+    writes = summary["relations"][0]
     assert (writes["edges"], writes["source_degree_mean"], writes["source_degree_max"]) == (81, 16.2, 70)
     assert (writes["target_degree_mean"], writes["target_degree_max"], writes["weight"]) == (1.0, 1, 81.0)
-    assert told["metapaths"]["author"] == [
+    assert summary["metapaths"]["author"] == [
         "author-paper-author",
         "author-paper-author-paper-author",
         "author-paper-venue-paper-author",
@@ -25,7 +25,7 @@ def test_counts_of_the_toy_graph(toy: HIN) -> None:
 def test_empty_types_and_isolated_nodes() -> None:
     nodes = [Nodes("a", pa.array(["x", "y"])), Nodes("b", pa.array([], pa.string()))]
     hin = HIN.build(nodes, [Edges(Relation("a", "r", "b"), np.array([], int), np.array([], int))], notes=["hello"])
-    told = summarise(hin)
-    assert [t.isolated for t in told.node_types] == [2, 0]
-    assert told.relations[0].target_degree_mean == 0.0
-    assert told.notes == ["hello"]
+    summary = summarise(hin)
+    assert [t.isolated for t in summary.node_types] == [2, 0]
+    assert summary.relations[0].target_degree_mean == 0.0
+    assert summary.notes == ["hello"]

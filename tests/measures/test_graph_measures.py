@@ -67,8 +67,8 @@ def test_ppr_is_that_of_networkx(make) -> None:
         own = nodes_of(hin, node_type)
         for query, row in zip(own, every_score(PPR(node_type, damping=0.7), hin), strict=True):
             if graph.degree(query):
-                found = nx.pagerank(graph, alpha=0.7, personalization={query: 1}, tol=1e-13, max_iter=1000)
-                np.testing.assert_allclose(row, [found[node] for node in own], atol=1e-8)
+                visits = nx.pagerank(graph, alpha=0.7, personalization={query: 1}, tol=1e-13, max_iter=1000)
+                np.testing.assert_allclose(row, [visits[node] for node in own], atol=1e-8)
 
 
 @settings(max_examples=40)
@@ -89,9 +89,9 @@ def test_simrank_comes_as_near_to_that_of_networkx_as_it_says(toy: HIN) -> None:
     own = nodes_of(toy, "author")
     expected = np.array([[limit[x][y] for y in own] for x in own])
     for iterations in (2, 5, 25):
-        found = every_score(SimRank("author", iterations=iterations), toy)
-        assert np.abs(found - expected).max() <= 0.6 ** (iterations + 1)
-    np.testing.assert_allclose(found, expected, atol=2e-6)
+        scores = every_score(SimRank("author", iterations=iterations), toy)
+        assert np.abs(scores - expected).max() <= 0.6 ** (iterations + 1)
+    np.testing.assert_allclose(scores, expected, atol=2e-6)
 
 
 def simrank(a: np.ndarray, decay: float, iterations: int) -> np.ndarray:
@@ -132,10 +132,10 @@ def test_commute_time_is_the_resistance_of_networkx(make) -> None:
         near |= nx.resistance_distance(part, weight="weight", invert_weight=False)
     for node_type in hin.schema.node_types:
         own = nodes_of(hin, node_type)
-        found = every_score(CommuteTime(node_type), hin)
+        scores = every_score(CommuteTime(node_type), hin)
         for i, x in enumerate(own):
             expected = [1 / (1 + near[x][y]) if y in near[x] else 0.0 for y in own]
-            assert found[i].tolist() == pytest.approx(expected, abs=1e-9)
+            assert scores[i].tolist() == pytest.approx(expected, abs=1e-9)
 
 
 @settings(max_examples=60)

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 
@@ -34,7 +33,6 @@ from neupath.engine.join import (
     claim,
     discard,
     finish_job,
-    make_parts,
     make_work,
     open_job,
     parts_of,
@@ -99,12 +97,10 @@ class Dask(JoinEngine):
             memory_budget(limit)
 
     def prepare(self, hin: HIN, scorer: Scorer) -> Scorer:
-        """Return the scorer over a graph, without its product."""
         measure = _path_measure(scorer)
         return measure if getattr(measure, "hin_", None) is hin else measure.resolve(hin)
 
     def run(self, scorer: Scorer, job: JoinJob, missing: Sequence[int], on_block: OnBlock) -> None:
-        """Write the missing blocks of a join over a graph that this process holds, on the workers."""
         measure = _path_measure(scorer)
         with self.work_in(job.parts) as (work, workers):
             budget = self.budget(workers, job)
@@ -112,14 +108,13 @@ class Dask(JoinEngine):
             product = multiply_halves(measure.halves(measure.hin_, measure.metapath_), work, workers, budget.entries)
             sources = write_ids(work / "sources.arrow", nodes[measure.source_type].ids)
             targets = write_ids(work / "targets.arrow", nodes[measure.target_type].ids)
-            spec = make_task_spec(job, work, product, measure.normalisation, (sources, targets), budget)
-            rank_missing(spec, product, job, missing, workers, on_block)
+            spec = _make_task_spec(job, work, product, measure.normalisation, (sources, targets), budget)
+            _rank_missing(spec, product, job, missing, workers, on_block)
 
     @contextmanager
     def work_in(self, folder: Path) -> Iterator[tuple[Path, Workers]]:
         """Connect to workers; yield a working folder that all of them see, and the workers."""
-        make_parts(folder)
-        work = make_work(folder, uuid4().hex[:8])
+        work = make_work(folder)
         try:
             memory = parse_memory(self.memory_limit)
             with connect(self.scheduler, self.workers, memory, work, self.patience) as workers:
@@ -131,7 +126,6 @@ class Dask(JoinEngine):
                 folder.rmdir()
 
     def budget(self, workers: Workers, job: JoinJob | None = None) -> MemoryBudget:
-        """Return how much a task may hold at once."""
         budget = memory_budget(workers.memory, job)
         return budget if self.strip is None else replace(budget, entries=self.strip)
 
@@ -142,7 +136,7 @@ def _path_measure(scorer: Scorer) -> PathMeasure:
     raise QueryError(f"{scorer.name} cannot be joined on a cluster, only measures over a meta-path can")
 
 
-def make_task_spec(
+def _make_task_spec(
     job: JoinJob, work: Path, product: TiledProduct, normalisation: int, ids: tuple[IdFiles, IdFiles],
     budget: MemoryBudget,
 ) -> TaskSpec:  # fmt: skip
@@ -157,10 +151,9 @@ def make_task_spec(
     )  # fmt: skip
 
 
-def rank_missing(
+def _rank_missing(
     spec: TaskSpec, product: TiledProduct, job: JoinJob, missing: Sequence[int], workers: Workers, on_block: OnBlock
 ) -> None:
-    """Write the missing blocks of a join whose factors are tiles."""
     groups = _group_blocks(spec, product, job, missing, workers.count)
 
     def on_done(task: int) -> None:
@@ -204,12 +197,8 @@ def plan_folder(
 ) -> IngestionPlan | None:
     """Find the Parquet tables of a folder; None where workers cannot read them.
 
-    Workers read tables of one relation each, whose parallel edges are counted or dropped.
-
-    Parameters
-    ----------
-    folder, config, duplicates, data
-        As in `neupath.load`.
+    Workers read tables of one relation each, whose parallel edges are counted or dropped. The parameters are those of
+    `neupath.load`.
     """
     tables = find_tables(folder, config, duplicates, data)
     if not isinstance(tables, RelationTables) or tables.options.duplicates == "error":
@@ -284,7 +273,7 @@ def join_plan(
             left = cutter.cut(lefts, "left", is_left=True)
             right = None if rights is None else cutter.cut(rights, "right", is_left=False)
             product = multiply_tiles(left, right, work, workers, budget.entries)
-            spec = make_task_spec(job, work, product, measure.normalisation, ids, budget)
-            rank_missing(spec, product, job, missing, workers, on_block)
+            spec = _make_task_spec(job, work, product, measure.normalisation, ids, budget)
+            _rank_missing(spec, product, job, missing, workers, on_block)
 
         return finish_job(job, run, progress)

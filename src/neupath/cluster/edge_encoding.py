@@ -24,8 +24,7 @@ from neupath.graph.nodes import Rows
 from neupath.io.sources import empty_end, missing_ids, to_weights, unknown_end
 from neupath.io.tables import TableFile
 
-_BINS = 1 << 14
-"""The number of bins of consecutive nodes in which edges are counted; strips are cut between bins."""
+_BINS = 1 << 14  # the number of bins of consecutive nodes in which edges are counted; strips are cut between bins
 _EMPTY, _DANGLING, _WEIGHT = "empty", "dangling", "weight"
 
 
@@ -48,8 +47,7 @@ class End:
     as_text: bool
     num_nodes: int
     folder: Path
-    chunk: int
-    """The number of the chunk among all that name nodes of the type."""
+    chunk: int  # the number of the chunk among all that name nodes of the type
     stretches: tuple[Stretch, ...]
 
     def number(self, ids: pa.Array) -> tuple[Rows, list[Fault]]:
@@ -76,8 +74,7 @@ class EdgeChunk:
     weight: str | None
     directed: bool
     out: Path
-    back: Path
-    """The edges of an undirected relation in the other direction."""
+    back: Path  # the edges of an undirected relation in the other direction
 
 
 @dataclass(frozen=True)
@@ -101,9 +98,11 @@ class EdgeCounts:
 
 
 def number_chunks(edges: EdgeChunks, workers: Workers) -> list[EdgeCounts]:
-    """Number the edges of a relation, on the workers; raise as `load` does if some are bad."""
+    """Number the edges of a relation, on the workers; raise what `load` raises for the first fault it would find."""
     counts = workers.each(number_edges, [(chunk,) for chunk in edges.chunks])
-    _raise_first_fault(edges, counts)
+    faults = [(chunk, fault) for chunk, own in zip(edges.chunks, counts, strict=True) for fault in own.faults]
+    if faults:
+        _raise_first(edges, faults)
     return counts
 
 
@@ -141,11 +140,7 @@ def _write_sorted(path: Path, rows: Rows, columns: Rows, weights: Floats | None)
     write_arrays(path, rows[order], columns[order], *([] if weights is None else [weights[order]]))
 
 
-def _raise_first_fault(edges: EdgeChunks, counts: Sequence[EdgeCounts]) -> None:
-    """Raise what `load` raises for the first fault it would find."""
-    faults = [(chunk, fault) for chunk, own in zip(edges.chunks, counts, strict=True) for fault in own.faults]
-    if not faults:
-        return
+def _raise_first(edges: EdgeChunks, faults: Sequence[tuple[EdgeChunk, Fault]]) -> None:
     relation, first = edges.relation, edges.chunks[0]
     for node_type, end in ((relation.source, first.source), (relation.target, first.target)):
         for kind in (_EMPTY, _DANGLING):
@@ -162,6 +157,9 @@ def _raise_first_fault(edges: EdgeChunks, counts: Sequence[EdgeCounts]) -> None:
 
 
 # ---- From rows to tiles --------------------------------------------------------------------------
+Stretches = Sequence[tuple[Path, Stretch]]  # files, and the edges of a strip in each
+
+
 def cut_edges(
     edges: EdgeChunks, counts: Sequence[EdgeCounts], folder: Path, most: int, duplicates: Duplicates, workers: Workers
 ) -> Tiles:
@@ -186,12 +184,7 @@ def cut_edges(
 
 
 def write_strip(
-    relation: Relation,
-    tiles: Tiles,
-    strip: int,
-    out: Sequence[tuple[Path, Stretch]],
-    back: Sequence[tuple[Path, Stretch]],
-    duplicates: Duplicates,
+    relation: Relation, tiles: Tiles, strip: int, out: Stretches, back: Stretches, duplicates: Duplicates
 ) -> None:
     """Gather some rows of a relation's matrix from all chunks, and write them as tiles."""
     first, last = tiles.rows[strip : strip + 2]
@@ -204,7 +197,7 @@ def write_strip(
     tiles.write_strip(strip, freeze(matrix))
 
 
-def _gather(files: Sequence[tuple[Path, Stretch]], first: int, width: int, duplicates: Duplicates) -> list[Array]:
+def _gather(files: Stretches, first: int, width: int, duplicates: Duplicates) -> list[Array]:
     """Return the rows, from `first` on, the columns and the weights of some edges, in the order of the table."""
     edges = [read_arrays(path, *stretch) for path, stretch in files]
     rows = np.concatenate([np.zeros(0, np.int64), *(arrays[0] - first for arrays in edges)])
@@ -230,7 +223,7 @@ def _in_nodes(bins: Cut, nodes: int) -> Cut:
     return tuple(min(at * _width(nodes), nodes) for at in bins)
 
 
-def _stretches(files: Sequence[Path], counts: Counts, bins: Stretch) -> list[tuple[Path, Stretch]]:
+def _stretches(files: Sequence[Path], counts: Counts, bins: Stretch) -> Stretches:
     """Return where the edges of some bins stand in each chunk's file that has any."""
     first = counts[:, : bins[0]].sum(axis=1)
     last = first + counts[:, bins[0] : bins[1]].sum(axis=1)

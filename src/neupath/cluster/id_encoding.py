@@ -41,17 +41,16 @@ class Chunk:
     groups: range
     first: int
     rows: int
-    skipped: int | None = None
-    """The rows of the row group before these; None where all rows of the groups are taken."""
+    skipped: int | None = None  # the rows of the row group before these; None where all rows of the groups are taken
 
     def read(self, columns: Sequence[str]) -> pa.Table:
         """Read some columns as `load` does: as integers or as texts."""
         with file_errors(self.path):
-            table = self._read_groups(columns) if self.skipped is None else self._read_rows(columns, self.skipped)
+            if self.skipped is None:
+                table = pq.ParquetFile(self.path).read_row_groups(self.groups, list(columns), use_threads=False)
+            else:
+                table = self._read_rows(columns, self.skipped)
             return cast_columns(table, columns, dict.fromkeys(columns, pa.string())).combine_chunks()
-
-    def _read_groups(self, columns: Sequence[str]) -> pa.Table:
-        return pq.ParquetFile(self.path).read_row_groups(self.groups, columns=list(columns), use_threads=False)
 
     def _read_rows(self, columns: Sequence[str], skipped: int) -> pa.Table:
         file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BATCH_BYTES)
@@ -110,7 +109,6 @@ class IdFiles:
         return self.starts[-1]
 
     def take(self, rows: Rows) -> pa.Array:
-        """Return the ids of some rows, in the order of the rows."""
         if len(self.files) == 1:
             return read_batch(self.files[0], 0)["id"].take(pa.array(rows))
         distinct, place = np.unique(rows, return_inverse=True)
@@ -148,8 +146,7 @@ def read_batch(path: Path, number: int) -> pa.RecordBatch:
 
 # ---- Id columns ----------------------------------------------------------------------------------
 Counts = NDArray[np.int64]
-Stretch = tuple[int, int]
-"""Where a range begins in a file, and where it ends."""
+Stretch = tuple[int, int]  # where a range begins in a file, and where it ends
 
 
 @dataclass(frozen=True)
@@ -159,11 +156,9 @@ class IdColumn:
     file: TableFile
     name: str
     chunks: tuple[Chunk, ...]
-    end: tuple[int, int] | None = None
-    """The number of the relation, and 0 for its source or 1 for its target; None for a node table."""
+    end: tuple[int, int] | None = None  # of a relation: its number, and 0 (source) or 1 (target)
 
     def value(self, row: int) -> object:
-        """Return the id in a row of the table."""
         chunk = next(chunk for chunk in reversed(self.chunks) if chunk.first <= row)
         return chunk.read([self.name])[self.name][row - chunk.first].as_py()
 
@@ -173,12 +168,9 @@ class IdColumns:
     """All columns with the ids of one node type, in the order in which they number its nodes."""
 
     columns: tuple[IdColumn, ...]
-    has_table: bool
-    """Whether the first column is that of a node table, which lists all nodes."""
-    kind: pa.DataType
-    """The type of the ids; without a node table, texts that all read as integers become integers."""
-    as_text: bool
-    """Whether ids are compared as texts, because some columns hold integers and others do not."""
+    has_table: bool  # whether the first column is that of a node table, which lists all nodes
+    kind: pa.DataType  # the type of the ids; without a node table, texts that all read as integers become integers
+    as_text: bool  # whether ids are compared as texts, because some columns hold integers and others do not
 
     @property
     def chunks(self) -> list[tuple[str, Chunk]]:
@@ -196,8 +188,7 @@ class NumberedIds:
 
     folder: Path
     ids: IdFiles
-    listed: Counts
-    """Shape (buckets, chunks + 1): the ids that chunk c lists stand in bucket b from [b, c] to [b, c+1]."""
+    listed: Counts  # shape (buckets, chunks + 1): the ids that chunk c lists stand in bucket b from [b, c] to [b, c+1]
 
     def stretches(self, chunk: int) -> tuple[Stretch, ...]:
         """Return where the ids that a chunk lists stand in each bucket."""
@@ -212,43 +203,23 @@ def dictionary_of(ids: pa.Array, as_text: bool) -> tuple[Rows, pa.Array]:
 
 
 # ---- Numbering -----------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class IdSplit:
-    """What a chunk lists: the number of ids in each bucket, and the first rows with an empty or repeated id, or -1."""
-
-    sizes: Counts
-    missing: int
-    repeated: int
-
-
-@dataclass(frozen=True)
-class IdBucket:
-    """What a bucket holds: how many ids stand first in each chunk, and the first place where a table repeats one."""
-
-    firsts: Counts
-    repeated: int
-    all_integers: bool
-
-
 def number_ids(columns: IdColumns, folder: Path, num_buckets: int, workers: Workers) -> NumberedIds:
     """Number the ids of a node type, on the workers."""
     folder.mkdir()
     chunks = columns.chunks
-    splits = workers.each(
-        split_ids,
-        [
-            (chunk, name, columns.as_text, num_buckets, _file(folder, "split", c))
-            for c, (name, chunk) in enumerate(chunks)
-        ],
-    )
+    tasks = [
+        (chunk, name, columns.as_text, num_buckets, _file(folder, "split", c)) for c, (name, chunk) in enumerate(chunks)
+    ]
+    sizes, missing, repeated = zip(*workers.each(split_ids, tasks), strict=True)
     starts = np.concatenate([[0], np.cumsum([chunk.rows for _, chunk in chunks])]).astype(np.int64)
     own = len(columns.columns[0].chunks) if columns.has_table else len(chunks)
     buckets = workers.each(gather_bucket, [(folder, b, starts, own) for b in range(num_buckets)])
+    first_counts, repeated_places, all_integers = zip(*buckets, strict=True)
     if columns.has_table:
-        _check_table(columns.columns[0], splits, buckets)
-    firsts = np.array([bucket.firsts for bucket in buckets])[:, :own]
+        _check_table(columns.columns[0], missing, repeated, repeated_places)
+    firsts = np.array(first_counts)[:, :own]
     first_row = np.concatenate([[0], np.cumsum(firsts.sum(axis=0))])
-    as_integers = not columns.has_table and first_row[-1] > 0 and all(bucket.all_integers for bucket in buckets)
+    as_integers = not columns.has_table and first_row[-1] > 0 and all(all_integers)
     kind = pa.int64() if as_integers else columns.kind
     in_bucket, in_chunk = _cumulated(firsts, axis=1), _cumulated(firsts, axis=0)
     filled = [c for c in range(own) if first_row[c] < first_row[c + 1]]
@@ -257,11 +228,14 @@ def number_ids(columns: IdColumns, folder: Path, num_buckets: int, workers: Work
     workers.each(number_bucket, [(folder, b, stretches[b]) for b in range(num_buckets)])
     files = tuple(_file(folder, "ids", c) for c in filled)
     ids = IdFiles(kind, files, (*(int(first_row[c]) for c in filled), int(first_row[-1])))
-    return NumberedIds(folder, ids, _cumulated(np.array([split.sizes for split in splits]).T, axis=1))
+    return NumberedIds(folder, ids, _cumulated(np.array(sizes).T, axis=1))
 
 
-def split_ids(chunk: Chunk, column: str, as_text: bool, num_buckets: int, path: Path) -> IdSplit:
-    """Write the distinct ids of a chunk, in order of appearance, one batch per bucket."""
+def split_ids(chunk: Chunk, column: str, as_text: bool, num_buckets: int, path: Path) -> tuple[Counts, int, int]:
+    """Write the distinct ids of a chunk, in order of appearance, one batch per bucket.
+
+    Returns the number of ids in each bucket, and the first row with an empty id and with a repeated one, or -1.
+    """
     codes, keys = dictionary_of(chunk.read([column])[column].combine_chunks(), as_text)
     is_first = _is_first(codes)
     is_id = np.ones(len(keys) + 1, dtype=np.bool_)
@@ -270,22 +244,21 @@ def split_ids(chunk: Chunk, column: str, as_text: bool, num_buckets: int, path: 
     bucket = hash_ids(keys.take(pa.array(known))) % np.uint64(num_buckets)
     ordered = known[np.argsort(bucket, kind="stable")]
     sizes = np.bincount(bucket.astype(np.int64), minlength=num_buckets)
-    batch = pa.record_batch(
-        {
-            "id": keys.take(pa.array(ordered)),
-            "code": ordered.astype(np.int32),
-            "row": np.flatnonzero(is_first)[ordered].astype(np.int32),
-        }
-    )
+    rows = np.flatnonzero(is_first)[ordered].astype(np.int32)
+    batch = pa.record_batch({"id": keys.take(pa.array(ordered)), "code": ordered.astype(np.int32), "row": rows})
     ends = np.cumsum(sizes)
     write_batches(path, [batch.slice(end - size, size) for end, size in zip(ends, sizes, strict=True)])
     missing = np.flatnonzero(~is_id[codes])
     repeated = np.flatnonzero(~is_first & (codes >= 0))
-    return IdSplit(sizes, _first(missing), _first(repeated))
+    return sizes, _first(missing), _first(repeated)
 
 
-def gather_bucket(folder: Path, bucket: int, starts: Rows, own: int) -> IdBucket:
-    """Find the distinct ids of a bucket and where each stands first; the first `own` chunks are the node table's."""
+def gather_bucket(folder: Path, bucket: int, starts: Rows, own: int) -> tuple[Counts, int, bool]:
+    """Find the distinct ids of a bucket and where each stands first; the first `own` chunks are the node table's.
+
+    Returns how many ids stand first in each chunk, the first place where a node table repeats one (or -1), and whether
+    all ids are integers.
+    """
     batches = [read_batch(_file(folder, "split", chunk), bucket) for chunk in range(len(starts) - 1)]
     places = np.concatenate([start + batch["row"].to_numpy() for start, batch in zip(starts, batches, strict=False)])
     codes, keys = dictionary_of(pa.concat_arrays([batch["id"] for batch in batches]), as_text=False)
@@ -296,7 +269,7 @@ def gather_bucket(folder: Path, bucket: int, starts: Rows, own: int) -> IdBucket
     write_arrays(_file(folder, "codes", bucket), codes)
     firsts = np.bincount(np.searchsorted(starts, first, side="right") - 1, minlength=len(starts) - 1)
     all_integers = not pa.types.is_string(keys.type) or all_read_as_integers(keys)
-    return IdBucket(firsts, _first(again[again < starts[own]]), all_integers)
+    return firsts, _first(again[again < starts[own]]), all_integers
 
 
 def order_ids(folder: Path, chunk: int, kind: pa.DataType, first_row: int, stretches: Counts) -> None:
@@ -349,16 +322,15 @@ def _cumulated(counts: Counts, axis: int) -> Counts:
     return np.insert(np.cumsum(counts, axis=axis), 0, 0, axis=axis)
 
 
-def _check_table(column: IdColumn, splits: Sequence[IdSplit], buckets: Sequence[IdBucket]) -> None:
-    """Raise as `load` does if a node table has an empty or a repeated id."""
-    chunks = list(zip(column.chunks, splits, strict=False))
-    missing = [chunk.first + split.missing for chunk, split in chunks if split.missing >= 0]
-    repeated = [chunk.first + split.repeated for chunk, split in chunks if split.repeated >= 0]
-    repeated += [bucket.repeated for bucket in buckets if bucket.repeated >= 0]
-    if missing:
-        raise empty_id(column.file.place(min(missing)))
-    if repeated:
-        raise repeated_id(column.file.place(min(repeated)), column.value(min(repeated)))
+def _check_table(column: IdColumn, missing: Sequence[int], repeated: Sequence[int], places: Sequence[int]) -> None:
+    """Raise as `load` does if a node table has an empty id, or a repeated one within a chunk or across chunks."""
+    empty = [chunk.first + row for chunk, row in zip(column.chunks, missing, strict=False) if row >= 0]
+    again = [chunk.first + row for chunk, row in zip(column.chunks, repeated, strict=False) if row >= 0]
+    again += [place for place in places if place >= 0]
+    if empty:
+        raise empty_id(column.file.place(min(empty)))
+    if again:
+        raise repeated_id(column.file.place(min(again)), column.value(min(again)))
 
 
 def _file(folder: Path, name: str, number: int) -> Path:

@@ -38,8 +38,7 @@ class TiledGraph:
     schema: Schema
     ids: Mapping[str, IdFiles]
     tiles: Mapping[Relation, Tiles]
-    digest: str
-    """A hash of the tables' content."""
+    digest: str  # a hash of the tables' content
 
     def links(self, links: tuple[Link, ...]) -> tuple[tuple[Tiles, bool], ...]:
         """Return the tiles of some links, and whether they are to be transposed."""
@@ -68,7 +67,6 @@ class IngestionPlan:
 
     @property
     def parts(self) -> list[Path]:
-        """The files of all tables."""
         return [part.absolute() for file in self._files for part in file.parts]
 
 

@@ -26,12 +26,9 @@ from neupath.graph.hin import Csr, freeze
 from neupath.graph.nodes import Rows
 
 # ---- Memory budget -------------------------------------------------------------------------------
-_BASE = 320 << 20
-"""Bytes of a worker without work: Python, the kernels, and their compiler."""
-_PER_ENTRY = 96
-"""Bytes that a task takes at its peak for each entry of a strip: its copies by row, by column and in the index."""
-_PER_HIT = 128
-"""Bytes that a task takes at its peak for each hit: in two rankings that are merged, with its ids, and as written."""
+_BASE = 320 << 20  # bytes of a worker without work: Python, the kernels, and their compiler
+_PER_ENTRY = 96  # bytes per entry of a strip at a task's peak: its copies by row, by column and in the index
+_PER_HIT = 128  # bytes per hit at a task's peak: in two rankings that are merged, with its ids, and as written
 _FEWEST = 1 << 18
 _MOST_HITS = 1 << 22
 
@@ -75,10 +72,8 @@ class TaskSpec:
     work: Path
     parts: Path
     left: Tiles
-    right: Tiles | None
-    """None where it is `left` transposed."""
-    blocks: tuple[range, ...]
-    """The strips of targets in each block."""
+    right: Tiles | None  # None where it is `left` transposed
+    blocks: tuple[range, ...]  # the strips of targets in each block
     budget: MemoryBudget
     sources: IdFiles
     targets: IdFiles
@@ -92,16 +87,6 @@ class TaskSpec:
     def product_fits(self) -> bool:
         """Whether a worker can hold the whole product."""
         return self.right is None and len(self.blocks) == 1
-
-
-@dataclass(frozen=True)
-class _TargetBlock:
-    """Some queries against the targets from row `first` on: their rows of the product, and the target each skips."""
-
-    factors: Factors
-    rows: Rows
-    skipped: Rows
-    first: int
 
 
 def rank_parts(spec: TaskSpec, numbers: tuple[int, ...]) -> None:
@@ -121,12 +106,15 @@ def rank_parts(spec: TaskSpec, numbers: tuple[int, ...]) -> None:
         first = last
 
 
-def _target_blocks(spec: TaskSpec, queries: Rows) -> Iterator[_TargetBlock]:
-    """Yield some queries against each block of targets; a product that fits is cached with its index."""
+def _target_blocks(spec: TaskSpec, queries: Rows) -> Iterator[tuple[Factors, Rows, Rows, int]]:
+    """Yield, per block of targets, factors, the rows of the queries there, the target each skips, and the first target.
+
+    A product that fits is cached with its index.
+    """
     nobody = np.full(len(queries), -1)
     if spec.product_fits:
         factors = cache_last(spec.work, lambda: symmetric_factors(spec.left.rows_in(spec.blocks[0])))
-        yield _TargetBlock(factors, queries, queries if spec.skips_query else nobody, 0)
+        yield factors, queries, queries if spec.skips_query else nobody, 0
         return
     left, norms = _left_rows(spec, queries), np.load(spec.work / LEFT_NORMS, mmap_mode="r")[queries]
     cut = spec.left.rows if spec.right is None else spec.right.columns
@@ -137,7 +125,7 @@ def _target_blocks(spec: TaskSpec, queries: Rows) -> Iterator[_TargetBlock]:
         own = queries - first
         is_target = (own >= 0) & (own < last - first) & spec.skips_query
         factors = Factors(left, right, norms, np.array(right_norms[first:last]))
-        yield _TargetBlock(factors, factors.all_rows, np.where(is_target, own, -1), first)
+        yield factors, factors.all_rows, np.where(is_target, own, -1), first
 
 
 def _left_rows(spec: TaskSpec, queries: Rows) -> Csr:
@@ -166,11 +154,11 @@ def _search_top_k(spec: TaskSpec, queries: Rows) -> HitLists:
     """Keep the best targets of each query, block by block; at equal scores those of the earlier block come first."""
     k = 0 if spec.k is None else spec.k
     best = Ranking(np.zeros((len(queries), 0), np.int64), np.zeros((len(queries), 0)), np.zeros(len(queries), np.int64))
-    for block in _target_blocks(spec, queries):
-        ranking = top_k_of_product(block.factors, spec.normalisation, block.rows, block.skipped, k, threads=1)
+    for factors, block, skipped, first in _target_blocks(spec, queries):
+        ranking = top_k_of_product(factors, spec.normalisation, block, skipped, k, threads=1)
         if len(spec.blocks) == 1:
             return hit_lists(ranking, spec.min_score)
-        rows = np.where(ranking.rows < 0, -1, ranking.rows + block.first)
+        rows = np.where(ranking.rows < 0, -1, ranking.rows + first)
         best = merge_rankings(best, replace(ranking, rows=rows), k)
     return hit_lists(best, spec.min_score)
 
@@ -178,14 +166,13 @@ def _search_top_k(spec: TaskSpec, queries: Rows) -> HitLists:
 def _search_range(spec: TaskSpec, queries: Rows) -> HitLists:
     """Return all targets with at least the minimal score, block by block."""
     places, rows, scores = [], [], []
-    for block in _target_blocks(spec, queries):
-        factors, normalisation = block.factors, spec.normalisation
+    for factors, block, skipped, first in _target_blocks(spec, queries):
         if factors.bounds_are_safe:
-            hits = range_of_product(factors, normalisation, block.rows, block.skipped, spec.min_score, 1)
+            hits = range_of_product(factors, spec.normalisation, block, skipped, spec.min_score, 1)
         else:
-            hits = range_of_scores(score_product(factors, normalisation, block.rows), block.skipped, spec.min_score)
+            hits = range_of_scores(score_product(factors, spec.normalisation, block), skipped, spec.min_score)
         places.append(np.repeat(np.arange(len(queries)), np.diff(hits.starts)))
-        rows.append(hits.rows + block.first)
+        rows.append(hits.rows + first)
         scores.append(hits.scores)
     place, row, score = np.concatenate(places), np.concatenate(rows), np.concatenate(scores)
     order = np.lexsort((row, -score, place))

@@ -21,8 +21,7 @@ from neupath.measures.path_measure import Leg
 # ---- Cutting steps into tiles --------------------------------------------------------------------
 Counts = NDArray[np.int64]
 _MOST_STRIPS = 1024
-_MOST_SQUARED = 64
-"""The strips of a step in the middle of a half; it is cut both ways, into the square of so many tiles."""
+_MOST_SQUARED = 64  # the strips of a step inside a half, which is cut both ways, into the square of so many tiles
 
 
 class CountedTiles:
@@ -118,10 +117,8 @@ class TiledProduct:
     right: Tiles | None
     left_norms: Floats
     right_norms: Floats
-    row_counts: Counts
-    """The entries of each row of `left`."""
-    entries: Counts
-    """The entries of each strip of targets."""
+    row_counts: Counts  # the entries of each row of `left`
+    entries: Counts  # the entries of each strip of targets
 
 
 def multiply_halves(halves: Halves, folder: Path, workers: Workers, most: int) -> TiledProduct:
@@ -219,8 +216,8 @@ def _sum_stretches(counts: Counts, cut: Cut) -> Counts:
 
 
 # ---- Cutting the legs of a graph in tiles --------------------------------------------------------
-Linked = tuple[tuple[Tiles, bool], ...]
-"""The tiles of each link of a step, and whether they are to be transposed."""
+_ROW_SUMS, _COLUMN_SUMS = "row-sums.npy", "column-sums.npy"
+Linked = tuple[tuple[Tiles, bool], ...]  # the tiles of each link of a step, and whether they are to be transposed
 
 
 class LegCutter:
@@ -230,7 +227,6 @@ class LegCutter:
         self.graph, self.folder, self.workers, self.most = graph, folder, workers, most
 
     def cut(self, legs: Sequence[Leg], name: str, *, is_left: bool) -> list[CountedTiles]:
-        """Write the matrices of a half as tiles."""
         down, across = self._bound(legs)
         cuts = find_cuts(down, across, self.most, is_left)
         return [
@@ -262,39 +258,21 @@ class LegCutter:
         """Write the matrix of a leg by strips of rows, or by strips of columns where only these are cut."""
         tiles.folder.mkdir(parents=True)
         out, back = (self.graph.links(step.links) for step in (leg.step, leg.step.reversed()))
-        row_sums, column_sums = self.folder / "row-sums.npy", self.folder / "column-sums.npy"
         if leg.row_power:
-            self._save_sums(row_sums, sum_rows, out)
+            self._save_sums(_ROW_SUMS, out, axis=1)
         if leg.column_power:
-            self._save_sums(column_sums, sum_columns, back)
-        sums = SavedSums(leg, row_sums, column_sums)
+            self._save_sums(_COLUMN_SUMS, back, axis=0)
         if tiles.shape[0] > 1 or tiles.shape[1] == 1:
-            rows = self.workers.each(write_rows, [(out, sums, tiles, i) for i in range(tiles.shape[0])])
+            rows = self.workers.each(write_rows, [(out, leg, self.folder, tiles, i) for i in range(tiles.shape[0])])
             return CountedTiles(tiles, rows=np.concatenate(rows))
-        columns = self.workers.each(write_columns, [(back, sums, tiles, j) for j in range(tiles.shape[1])])
+        columns = self.workers.each(write_columns, [(back, leg, self.folder, tiles, j) for j in range(tiles.shape[1])])
         return CountedTiles(tiles, columns=np.concatenate(columns))
 
-    def _save_sums(self, file: Path, work: Callable[[Linked, int, int], Floats], linked: Linked) -> None:
+    def _save_sums(self, name: str, linked: Linked, axis: int) -> None:
         tiles, transposed = linked[0]
         strips = pairwise(tiles.columns if transposed else tiles.rows)
-        np.save(file, np.concatenate(self.workers.each(work, [(linked, *strip) for strip in strips])))
-
-
-@dataclass(frozen=True)
-class SavedSums:
-    """A leg, and the files with the row and column sums of its step."""
-
-    leg: Leg
-    row_sums: Path
-    column_sums: Path
-
-    def scale(self, weights: Csr, rows: slice, columns: slice) -> Csr:
-        """Scale some rows and columns of the step's weights."""
-        return self.leg.scale(
-            weights,
-            lambda: np.load(self.row_sums, mmap_mode="r")[rows],
-            lambda: np.load(self.column_sums, mmap_mode="r")[columns],
-        )
+        sums = self.workers.each(sum_strip, [(linked, *strip, axis) for strip in strips])
+        np.save(self.folder / name, np.concatenate(sums))
 
 
 def count_paths(tiles: Tiles, transposed: bool, strip: int, file: Path) -> Floats:
@@ -310,33 +288,37 @@ def count_paths(tiles: Tiles, transposed: bool, strip: int, file: Path) -> Float
     return total
 
 
-def sum_rows(out: Linked, first: int, last: int) -> Floats:
-    """Add up some rows of a step."""
-    sums: Floats = _rows(out, first, last).sum(axis=1)
+def sum_strip(linked: Linked, first: int, last: int, axis: int) -> Floats:
+    """Add up rows of a step, or for axis 0 columns, given as rows, in the order in which a whole matrix adds up."""
+    strip = _rows(linked, first, last)
+    sums: Floats = strip.sum(axis=1) if axis else csr_array(strip.T.tocsr()).sum(axis=0)
     return sums
 
 
-def sum_columns(back: Linked, first: int, last: int) -> Floats:
-    """Add up some columns of a step, given their transpose, in the order in which a whole matrix adds up."""
-    sums: Floats = csr_array(_rows(back, first, last).T.tocsr()).sum(axis=0)
-    return sums
-
-
-def write_rows(out: Linked, sums: SavedSums, tiles: Tiles, i: int) -> Counts:
+def write_rows(out: Linked, leg: Leg, folder: Path, tiles: Tiles, i: int) -> Counts:
     """Write some rows of a leg's matrix as tiles; return the entries of each."""
     first, last = tiles.rows[i : i + 2]
-    strip = sums.scale(_rows(out, first, last), slice(first, last), slice(None))
+    strip = _scale(leg, folder, _rows(out, first, last), slice(first, last), slice(None))
     tiles.write_strip(i, strip)
     return np.diff(strip.indptr).astype(np.int64)
 
 
-def write_columns(back: Linked, sums: SavedSums, tiles: Tiles, j: int) -> Counts:
+def write_columns(back: Linked, leg: Leg, folder: Path, tiles: Tiles, j: int) -> Counts:
     """Write some columns of a leg's matrix, given their transpose, as one tile; return the entries of each."""
     first, last = tiles.columns[j : j + 2]
     columns = freeze(csr_array(_rows(back, first, last).T.tocsr()))
-    strip = sums.scale(columns, slice(None), slice(first, last))
+    strip = _scale(leg, folder, columns, slice(None), slice(first, last))
     tiles.write(0, j, strip)
     return np.bincount(strip.indices, minlength=last - first)
+
+
+def _scale(leg: Leg, folder: Path, weights: Csr, rows: slice, columns: slice) -> Csr:
+    """Scale some rows and columns of a step's weights by the saved sums."""
+    return leg.scale(
+        weights,
+        lambda: np.load(folder / _ROW_SUMS, mmap_mode="r")[rows],
+        lambda: np.load(folder / _COLUMN_SUMS, mmap_mode="r")[columns],
+    )
 
 
 def _rows(linked: Linked, first: int, last: int) -> Csr:

@@ -4,11 +4,11 @@ Rows and columns are cut, but never sums: an entry of a product of strips is add
 product of the whole matrices, and so is equal to the bit.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
@@ -35,25 +35,21 @@ def write_arrays(path: Path, *arrays: Array) -> None:
 
 def read_arrays(path: Path, first: int = 0, last: int | None = None) -> list[Array]:
     """Read all arrays of a file, or the same stretch of each."""
+    arrays, size = [], path.stat().st_size
     with path.open("rb") as stream:
-        return list(_read(stream, path.stat().st_size, first, last))
-
-
-def _read(stream: BinaryIO, size: int, first: int, last: int | None) -> Iterator[Array]:
-    while stream.tell() < size:
-        npy.read_magic(stream)
-        (count,), _, kind = npy.read_array_header_1_0(stream)
-        begins = stream.tell()
-        stream.seek(begins + first * kind.itemsize)
-        yield np.fromfile(stream, kind, (count if last is None else last) - first)
-        stream.seek(begins + count * kind.itemsize)
+        while stream.tell() < size:
+            npy.read_magic(stream)
+            (count,), _, kind = npy.read_array_header_1_0(stream)
+            begin = stream.tell()
+            stream.seek(begin + first * kind.itemsize)
+            arrays.append(np.fromfile(stream, kind, (count if last is None else last) - first))
+            stream.seek(begin + count * kind.itemsize)
+    return arrays
 
 
 # ---- Tiles ---------------------------------------------------------------------------------------
-Cut = tuple[int, ...]
-"""Where stretches of rows or columns begin, and where the last one ends."""
-_PER_ENTRY = 12
-"""Bytes of an entry in a file: its value and its column."""
+Cut = tuple[int, ...]  # where stretches of rows or columns begin, and where the last one ends
+_PER_ENTRY = 12  # bytes of an entry in a file: its value and its column
 
 
 @dataclass(frozen=True)
@@ -70,11 +66,9 @@ class Tiles:
         return len(self.rows) - 1, len(self.columns) - 1
 
     def row_strip(self, i: int) -> Csr:
-        """Return some rows of the matrix."""
         return freeze(csr_array(hstack([self.read(i, j) for j in range(self.shape[1])], format="csr")))
 
     def column_strip(self, j: int) -> Csr:
-        """Return some columns of the matrix."""
         return freeze(csr_array(vstack([self.read(i, j) for i in range(self.shape[0])], format="csr")))
 
     def row_groups(self, most: int) -> list[range]:
@@ -86,11 +80,9 @@ class Tiles:
         return group([sum(self._entries(i, j) for i in range(self.shape[0])) for j in range(self.shape[1])], most)
 
     def rows_in(self, strips: range) -> Csr:
-        """Return the rows of neighbouring strips."""
         return freeze(csr_array(vstack([self.row_strip(i) for i in strips], format="csr")))
 
     def columns_in(self, strips: range) -> Csr:
-        """Return the columns of neighbouring strips."""
         return freeze(csr_array(hstack([self.column_strip(j) for j in strips], format="csr")))
 
     def _entries(self, i: int, j: int) -> int:
@@ -101,7 +93,6 @@ class Tiles:
         write_arrays(self._path(i, j), tile.indptr, tile.indices, tile.data)
 
     def write_strip(self, i: int, strip: Csr) -> None:
-        """Write some rows of the matrix as tiles."""
         if self.shape[1] == 1:
             self.write(i, 0, strip)
             return
@@ -110,7 +101,6 @@ class Tiles:
             self.write(i, j, csr_array(by_column[:, left:right].tocsr()))
 
     def read(self, i: int, j: int) -> Csr:
-        """Read one tile."""
         indptr, indices, data = read_arrays(self._path(i, j))
         shape = self.rows[i + 1] - self.rows[i], self.columns[j + 1] - self.columns[j]
         return csr_array((data, indices, indptr), shape=shape)

@@ -106,10 +106,8 @@ class Workers:
 
     client: "Client"
     count: int
-    memory: int
-    """Bytes per task, including its share of the process."""
-    patience: float
-    """Seconds to wait for new workers when all are gone."""
+    memory: int  # bytes per task, including its share of the process
+    patience: float  # seconds to wait for new workers when all are gone
 
     def each(
         self,
@@ -153,7 +151,6 @@ class Workers:
         return results
 
     def clear_caches(self) -> None:
-        """Clear the cache of every worker."""
         if self.client.status == "running":
             with suppress(OSError):  # a worker is gone, and its cache with it
                 self.client.run(clear_cache)

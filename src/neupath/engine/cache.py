@@ -33,19 +33,10 @@ T = TypeVar("T")
 
 
 class LRU(Generic[K, V]):
-    """Least-recently-used cache, limited in entries and bytes, that builds what it lacks.
+    """Least-recently-used cache of at most `most` entries and `most_bytes` (by `size_of`) that builds what it lacks.
 
-    One thread at a time builds a key: others wait for it if they need the same key, and go on if they need another.
-    A build may get other keys.
-
-    Parameters
-    ----------
-    most
-        The maximum number of entries.
-    most_bytes
-        The maximum size of all entries; a value larger than that is returned but not cached.
-    size_of
-        Returns the bytes of a value.
+    A value of more than `most_bytes` is returned but not cached. One thread at a time builds a key: others wait for it
+    if they need the same key, and go on if they need another. A build may get other keys.
 
     >>> cache = LRU(2, 100, len)
     >>> [cache.get(word, word.upper) for word in ("a", "b", "c", "b")]
@@ -120,8 +111,7 @@ class LRU(Generic[K, V]):
 # ---- Matrices derived from a graph ---------------------------------------------------------------
 LIMIT = "NEUPATH_CACHE_BYTES"
 """The environment variable that limits the cache of one graph, in bytes."""
-_LITTLE = 1 << 26
-"""Bytes below which the cache does not look up how much memory there is."""
+_LITTLE = 1 << 26  # bytes below which the cache does not look up how much memory there is
 
 
 class _GraphCache(LRU[Hashable, object]):

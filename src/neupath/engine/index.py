@@ -33,8 +33,7 @@ class Index:
     first_rows: Ints
     members: tuple[Ints, Ints]  # (starts, rows)
     label_of: NDArray[np.int32]  # of each target row; -1 where no path leads to it
-    widest: int
-    """The most entries of a row of `left`."""
+    widest: int  # the most entries of a row of `left`
 
     @property
     def num_labels(self) -> int:
@@ -61,7 +60,7 @@ def index_of(factors: Factors) -> Index:
         if factors.index is None:
             factors.index = build_index(factors)
         index: Index = factors.index
-        return index
+    return index
 
 
 def build_index(factors: Factors) -> Index:

@@ -84,14 +84,11 @@ def transpose_rows(indptr, indices, data, rows, width):
 
 # ---- Ranking groups ------------------------------------------------------------------------------
 _NONE, _DICE, _COSINE = int(Normalisation.NONE), int(Normalisation.DICE), int(Normalisation.COSINE)
-_SLACK = 1e-9
-"""The share by which bounds are widened against rounding."""
+_SLACK = 1e-9  # the share by which bounds are widened against rounding
 _STRIDE = 64
 _TRIES = 32
-_SCAN = 8
-"""Labels that can be scanned in the time that listing one takes."""
-_LIGHT = 2048
-"""Additions below which a query is not worth the binary searches of a band."""
+_SCAN = 8  # labels that can be scanned in the time that listing one takes
+_LIGHT = 2048  # additions below which a query is not worth the binary searches of a band
 
 
 @compiled
@@ -102,7 +99,7 @@ def _bounds(labels, begin, end, low, high):
 
 
 @compiled
-def _scatter(labels, values, weight, sums):
+def scatter(labels, values, weight, sums):
     """Add a stretch of postings to the sums; no values mean that all are 1."""
     if len(values) == 0:
         for j in range(len(labels)):
@@ -240,7 +237,7 @@ def add_up(row, postings, low, high, num_labels, work, state):
         if listing:
             count = _scatter_touched(labels[begin:end], values[begin:end], weights[i], sums, touched, count)
         else:
-            _scatter(labels[begin:end], values[begin:end], weights[i], sums)
+            scatter(labels[begin:end], values[begin:end], weights[i], sums)
     return count if listing else -1
 
 
@@ -336,21 +333,6 @@ def rank_groups(left, left_norms, postings, targets, normalisation, prune, group
                 )
         sizes[q] = held[0]
     return sizes
-
-
-@compiled
-def scatter_only(left, postings, num_labels, groups):
-    """Add up the products of some groups and do nothing else: the upper bound of any such kernel, for benchmarks."""
-    indptr, indices, data = left
-    starts, labels, values = postings
-    sums = np.zeros(num_labels)
-    total = 0.0
-    for g in groups:
-        for i in range(indptr[g], indptr[g + 1]):
-            begin, end = starts[indices[i]], starts[indices[i] + 1]
-            _scatter(labels[begin:end], values[begin:end], data[i], sums)
-        total += sums[0]
-    return total
 
 
 # ---- From groups to rows -------------------------------------------------------------------------

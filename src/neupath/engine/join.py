@@ -10,11 +10,12 @@ import json
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol, Self
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -30,11 +31,8 @@ from neupath.graph.hin import HIN, digest
 from neupath.graph.nodes import Id, Rows
 
 BLOCK = 4096
-_MOST_RANKED, _MOST_IN_RANGE = 1 << 22, 1 << 24
-"""The most hits of a block: with k per query, and where all targets might reach the minimal score."""
-
-OnBlock = Callable[[int], None]
-"""Called with the number of each finished block."""
+_MOST_RANKED, _MOST_IN_RANGE = 1 << 22, 1 << 24  # the most hits of a block: with k, and without
+OnBlock = Callable[[int], None]  # called with the number of each finished block
 
 
 # ---- Options and jobs ----------------------------------------------------------------------------
@@ -79,15 +77,12 @@ class JoinJob:
 
     out: Path
     queries: Rows
-    k: int | None
-    """Hits per query; None for all of at least `min_score`."""
+    k: int | None  # hits per query; None for all of at least `min_score`
     min_score: float
     block_size: int
     num_targets: int
-    schema: pa.Schema
-    """The columns of the result."""
-    skips_query: bool
-    """Whether queries are targets, too, and each is left out of its own hits."""
+    schema: pa.Schema  # the columns of the result
+    skips_query: bool  # whether queries are targets, too, and each is left out of its own hits
 
     @classmethod
     def of(cls, out: Path, options: JoinOptions, sources: NodeIds, targets: NodeIds, *, same_type: bool) -> Self:
@@ -114,20 +109,13 @@ class JoinJob:
         return 0 if self.k is None else self.block_size * min(self.k, self.num_targets)
 
     def block(self, number: int) -> Rows:
-        """Return the queries of a block."""
         return self.queries[number * self.block_size : (number + 1) * self.block_size]
 
     def part(self, number: int) -> Path:
-        """Return the file of a block."""
         return self.parts / f"{number:06}.parquet"
 
     def missing(self) -> list[int]:
-        """Return the blocks that are not finished."""
         return [number for number in range(self.num_blocks) if not self.part(number).is_file()]
-
-    def skipped(self, queries: Rows) -> Rows:
-        """Return the target that each query leaves out; -1 for none."""
-        return queries if self.skips_query else np.full(len(queries), -1, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -175,15 +163,13 @@ class LocalEngine(JoinEngine):
         sources, targets = (scorer.hin_.nodes[node_type].ids for node_type in (scorer.source_type, scorer.target_type))
         for number in missing:
             queries = job.block(number)
-            hits = self._search(scorer, job, queries)
+            skipped = queries if job.skips_query else np.full(len(queries), -1, dtype=np.int64)
+            if job.k is None:
+                hits = scorer.range_rows(queries, skipped, job.min_score, self.threads)
+            else:
+                hits = hit_lists(scorer.rank_rows(queries, skipped, job.k, None, self.threads), job.min_score)
             write_hits(job.part(number), sources.take(pa.array(queries)), targets.take(pa.array(hits.rows)), hits)
             on_block(number)
-
-    def _search(self, scorer: Scorer, job: JoinJob, queries: Rows) -> HitLists:
-        skipped = job.skipped(queries)
-        if job.k is None:
-            return scorer.range_rows(queries, skipped, job.min_score, self.threads)
-        return hit_lists(scorer.rank_rows(queries, skipped, job.k, None, self.threads), job.min_score)
 
 
 def join(
@@ -277,21 +263,22 @@ def finish_job(job: JoinJob, run: Callable[[Sequence[int], OnBlock], None], prog
     def on_block(number: int) -> None:
         nonlocal done
         done += len(job.block(number))
-        result.append_finished()  # while an engine elsewhere ranks other blocks
+        if file is not None:
+            file.append_finished()  # while an engine elsewhere ranks other blocks
         progress("joining", done, total)
 
     tables = [job.part(number) for number in range(job.num_blocks)]
     try:
-        with ResultFile(job, tables) if job.out.suffix else ResultFolder(job, tables) as result:
+        with ResultFile(job, tables) if job.out.suffix else nullcontext() as file:
             if missing:
                 run(missing, on_block)
-            result.finish()
+            pairs = _finish_folder(job, tables) if file is None else file.finish()
     except BaseException:
         if len(job.missing()) == job.num_blocks:  # no block is lost, and the next join may be a different one
             shutil.rmtree(job.parts, ignore_errors=True)
         raise
     remove_parts(job.parts)
-    return Joined(job.out, total, result.pairs, job.num_blocks, job.num_blocks - len(missing))
+    return Joined(job.out, total, pairs, job.num_blocks, job.num_blocks - len(missing))
 
 
 def check_out(out: Path) -> None:
@@ -327,9 +314,8 @@ class ResultFile:
     """Writes the blocks as row groups of one file in order; it stays in the folder of blocks until it is complete."""
 
     def __init__(self, job: JoinJob, tables: Sequence[Path]) -> None:
-        self.pairs = 0
         self._out, self._path = job.out, job.parts / "together"
-        self._tables, self._next = tables, 0
+        self._tables, self._next, self._pairs = tables, 0, 0
         with _writing(self._path):
             self._writer = pq.ParquetWriter(self._path, job.schema)
 
@@ -346,46 +332,31 @@ class ResultFile:
             while self._next < len(self._tables) and self._tables[self._next].is_file():
                 table = pq.ParquetFile(self._tables[self._next]).read()
                 self._writer.write_table(table, row_group_size=max(1, table.num_rows))
-                self.pairs += table.num_rows
+                self._pairs += table.num_rows
                 self._next += 1
 
-    def finish(self) -> None:
-        """Write the remaining blocks, and move the file to its name."""
+    def finish(self) -> int:
+        """Write the remaining blocks, move the file to its name, and return the number of pairs."""
         self.append_finished()
         if self._next < len(self._tables):
             raise WriteError(f"cannot write {self._out}: {self._tables[self._next]} is missing; run the join again")
         with _writing(self._out):
             self._writer.close()
             self._path.replace(self._out)
+        return self._pairs
 
 
-class ResultFolder:
-    """Makes the folder of blocks the result."""
-
-    def __init__(self, job: JoinJob, tables: Sequence[Path]) -> None:
-        self.pairs = 0
-        self._job, self._tables = job, tables
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Keep the finished blocks."""
-
-    def append_finished(self) -> None:
-        """Do nothing: finished blocks are in place."""
-
-    def finish(self) -> None:
-        """Remove other files from the folder of blocks, and move it to its name; without blocks, write an empty one."""
-        parts = self._job.parts
-        with _writing(self._job.out):
-            tables = list(self._tables) or [parts / "000000.parquet"]
-            if not self._tables:
-                pq.write_table(self._job.schema.empty_table(), tables[0])
-            self.pairs = sum(pq.read_metadata(table).num_rows for table in tables)
-            for other in set(parts.iterdir()) - set(tables):
-                shutil.rmtree(other) if other.is_dir() else other.unlink()
-            parts.rename(self._job.out)
+def _finish_folder(job: JoinJob, blocks: Sequence[Path]) -> int:
+    """Make the folder of blocks, or of one empty block, the result; return the number of pairs."""
+    with _writing(job.out):
+        tables = list(blocks) or [job.parts / "000000.parquet"]
+        if not blocks:
+            pq.write_table(job.schema.empty_table(), tables[0])
+        pairs: int = sum(pq.read_metadata(table).num_rows for table in tables)
+        for other in set(job.parts.iterdir()) - set(tables):
+            shutil.rmtree(other) if other.is_dir() else other.unlink()
+        job.parts.rename(job.out)
+    return pairs
 
 
 @contextmanager
@@ -431,12 +402,13 @@ def make_parts(parts: Path) -> None:
         parts.mkdir(exist_ok=True)
 
 
-def make_work(parts: Path, name: str) -> Path:
+def make_work(parts: Path) -> Path:
     """Create the working folder of a running join, where blocks are written before they move to the finished ones.
 
     A task that outlives its join does not find the folder, and so cannot write a block into another join.
     """
-    work = (parts / f"{_WORK}{name}").absolute()
+    make_parts(parts)
+    work = (parts / f"{_WORK}{uuid4().hex[:8]}").absolute()
     work.mkdir()
     return work
 

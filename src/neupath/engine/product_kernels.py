@@ -23,8 +23,7 @@ def compiled(function: Callable[..., Any]) -> Any:
 
 
 _NONE, _DICE = int(Normalisation.NONE), int(Normalisation.DICE)
-_SHORT = 32
-"""The largest k for which a sorted list is faster than a heap."""
+_SHORT = 32  # the largest k for which a sorted list is faster than a heap
 _LANES = 32
 _NO_SCORE = -1.0
 

@@ -29,12 +29,9 @@ logger = logging.getLogger("neupath")
 class Normalisation(IntEnum):
     """How a score s follows from m = M[x,y] and the squared norms dx and dy of both nodes' rows."""
 
-    NONE = 0
-    """s = m"""
-    DICE = 1
-    """s = 2·m / (dx + dy)"""
-    COSINE = 2
-    """s = m / √(dx·dy)"""
+    NONE = 0  # s = m
+    DICE = 1  # s = 2·m / (dx + dy)
+    COSINE = 2  # s = m / √(dx·dy)
 
 
 # ---- Factors and chains --------------------------------------------------------------------------
@@ -50,12 +47,9 @@ class Factors:
     right: Csr
     left_norms: Floats
     right_norms: Floats
-    answered: int = 0
-    """The number of queries answered so far."""
-    work: float = field(init=False)
-    """The number of additions that a query takes on average."""
-    index: Any = None
-    """The index for many queries, built once it pays; see `index`."""
+    answered: int = 0  # the number of queries answered so far
+    work: float = field(init=False)  # the number of additions that a query takes on average
+    index: Any = None  # the index for many queries, built once it pays; see `index`
 
     def __post_init__(self) -> None:
         self.work = multiplications(self.left, self.right) / max(1, self.left.shape[0])
@@ -103,7 +97,6 @@ class Chain:
         return all(is_whole(matrix) for matrix in self.matrices)
 
     def rows(self, queries: Rows) -> Csr:
-        """Return some rows of M."""
         return _propagate(self.matrices, queries)
 
     def blocks(self, queries: Rows) -> Iterator[tuple[slice, Factors]]:
@@ -136,7 +129,6 @@ class Halves:
     rights: Sequence[Csr] | None = None
 
     def product(self) -> Product:
-        """Multiply each half."""
         return _product_of(multiply_chain(self.lefts), None if self.rights is None else multiply_chain(self.rights))
 
 
@@ -185,27 +177,21 @@ def _product_of(left: list[Csr], right: list[Csr] | None) -> Product:
         return symmetric_factors(left[0]) if right is None else make_factors(left[0], right[0])
     _warn_of_size(left if right is None or len(left) > 1 else right)
     norms = _chain_norms(left)
-    back = _transposed(left if right is None else right)
+    back = [freeze(matrix.T.tocsr()) for matrix in reversed(left if right is None else right)]
     if right is None:
         return Chain([*left, *back], norms, norms)
     return Chain([*left, *right], norms, _chain_norms(back))
 
 
 # ---- Chain multiplication ------------------------------------------------------------------------
-_ENTRY = 12
-"""Bytes of one entry of a product: its value and its column."""
-_COPIES = 4
-"""A product takes this many times its size until it can be searched."""
-_SMALL = 1 << 28
-"""Bytes of a product below which the free memory is not looked up."""
-_BLOCK = 1 << 28
-"""Bytes of a block of rows on its way through a chain."""
+_ENTRY = 12  # bytes of one entry of a product: its value and its column
+_COPIES = 4  # a product takes this many times its size until it can be searched
+_SMALL = 1 << 28  # bytes of a product below which the free memory is not looked up
+_BLOCK = 1 << 28  # bytes of a block of rows on its way through a chain
 
 T = TypeVar("T")
-Span = tuple[int, int]
-"""Some neighbours in a chain: the first, and the one after the last."""
-Reuse = Callable[[Span, Callable[[], Csr]], Csr]
-"""Returns the product of some neighbours: a known one, or the one that the second argument builds."""
+Span = tuple[int, int]  # some neighbours in a chain: the first, and the one after the last
+Reuse = Callable[[Span, Callable[[], Csr]], Csr]  # returns a known product of neighbours, or builds it
 
 
 def multiply_chain(
@@ -216,11 +202,6 @@ def multiply_chain(
     """Multiply a chain, always the neighbours that take the fewest multiplications; known products take none.
 
     The result is one matrix, or several where their products would not fit into memory.
-
-    >>> from scipy.sparse import csr_array
-    >>> wide, tall = csr_array(np.ones((1, 3))), csr_array(np.ones((3, 1)))
-    >>> [product.toarray() for product in multiply_chain([wide, tall, wide])]
-    [array([[3., 3., 3.]])]
     """
     chain = list(matrices)
     spans = [(i, i + 1) for i in range(len(chain))]
@@ -299,8 +280,7 @@ def _row_blocks(count: int, matrices: Sequence[Csr]) -> Iterator[slice]:
 
 
 # ---- Matrices and norms --------------------------------------------------------------------------
-LARGEST = 2.0**1022
-"""The largest norm of which a float can hold the sum of two."""
+LARGEST = 2.0**1022  # the largest norm of which a float can hold the sum of two
 
 
 def identity(size: int) -> Csr:
@@ -347,10 +327,6 @@ def _chain_norms(matrices: Sequence[Csr]) -> Floats:
     norms = np.concatenate([np.zeros(0), *(row_norms(_propagate(matrices, rows)) for rows in blocks)])
     norms.flags.writeable = False
     return norms
-
-
-def _transposed(matrices: Sequence[Csr]) -> list[Csr]:
-    return [freeze(matrix.T.tocsr()) for matrix in reversed(matrices)]
 
 
 def _checked(norms: Floats, filled: NDArray[np.integer]) -> Floats:

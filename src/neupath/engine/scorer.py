@@ -33,8 +33,7 @@ Many = list[Id] | list[str] | list[int] | tuple[Id, ...] | NDArray[Any]
 
 # ---- Following a live graph ----------------------------------------------------------------------
 # The live graph calls `Scorer.updater` and `Scorer.as_pathsims`, so it needs to know neither the models nor torch.
-RowEdge = tuple[Relation, int, int, float]
-"""An edge by rows: relation, source row, target row, new weight; 0 removes the edge."""
+RowEdge = tuple[Relation, int, int, float]  # source and target row, and the new weight; 0 removes the edge
 
 
 @dataclass(frozen=True)
@@ -49,8 +48,7 @@ class RowChange:
     nodes: Mapping[str, Nodes] = field(default_factory=dict)
 
 
-Binding = Callable[[HIN], "Scorer"]
-"""Returns the scorer over the version of a graph for which the binding was made."""
+Binding = Callable[[HIN], "Scorer"]  # returns the scorer over the version of a graph for which the binding was made
 
 
 class Updater(ABC):
@@ -70,8 +68,7 @@ class PathSims:
     """A learned scorer that needs nothing of a graph but PathSim along some meta-paths."""
 
     metapaths: tuple[str, ...]
-    over: Callable[[HIN, Sequence["Scorer"]], "Scorer"]
-    """Returns the scorer over a graph, given PathSim along each meta-path over it."""
+    over: Callable[[HIN, Sequence["Scorer"]], "Scorer"]  # given PathSim along each meta-path
 
 
 # ---- The contract --------------------------------------------------------------------------------
@@ -116,14 +113,14 @@ class Scorer(ABC):
         """The node type of queries."""
 
     @property
-    @abstractmethod
     def target_type(self) -> str:
         """The node type of targets."""
+        return self.source_type
 
     @property
-    @abstractmethod
     def metapath_text(self) -> str | None:
         """The meta-path in its canonical spelling; None for a scorer without one."""
+        return None
 
     @abstractmethod
     def params(self) -> dict[str, object]:
@@ -133,14 +130,7 @@ class Scorer(ABC):
     def score_rows(self, queries: Rows) -> Floats:
         """Return the score of each query with every target; shape (queries, targets)."""
 
-    def rank_rows(
-        self,
-        queries: Rows,
-        skipped: Rows,
-        k: int,
-        candidates: Mask | None,
-        threads: int | None,  # noqa: ARG002
-    ) -> Ranking:
+    def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:  # noqa: ARG002
         """Return the k best targets of each query, leaving out the skipped one of each (-1: none).
 
         This computes the scores of all targets; measures that relate few targets to a query override it.

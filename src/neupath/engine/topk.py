@@ -97,16 +97,11 @@ def _trimmed(ranking: Ranking) -> Ranking:
 
 # ---- Top k ---------------------------------------------------------------------------------------
 # Costs are in additions of two floats.
-_LIGHT = 500
-"""Below this cost of an average query, an index only adds overhead."""
-_HEAVY = 2000
-"""From this cost of an average query on, the index is faster even where no two rows are alike."""
-_BUILD = 20
-"""The cost of building an index, per entry of the rows."""
-_MOST_BY_INDEX = 128
-"""The largest k for the index, which keeps a sorted list; without an index, more hits are kept in a heap."""
-_COMPILER = 100_000
-"""The cost of loading numba."""
+_LIGHT = 500  # below this cost of an average query, an index only adds overhead
+_HEAVY = 2000  # from this cost of an average query on, the index is faster even where no two rows are alike
+_BUILD = 20  # the cost of building an index, per entry of the rows
+_MOST_BY_INDEX = 128  # the largest k for the index, which keeps a sorted list rather than a heap
+_COMPILER = 100_000  # the cost of loading numba
 _ALL = np.zeros(0, dtype=np.bool_)
 
 
@@ -121,11 +116,10 @@ def top_k_of_product(
 ) -> Ranking:
     """Rank the targets with a score above 0 of each query, without the skipped one of each (-1: none)."""
     if isinstance(factors, Chain):
-        parts = [
+        return stacked([
             top_k_of_product(part, normalisation, part.all_rows, skipped[block], k, candidates, threads)
             for block, part in factors.blocks(queries)
-        ]
-        return stacked(parts)
+        ])  # fmt: skip
     factors.answered += len(queries)
     if "numba" not in sys.modules and factors.answered * max(factors.work, 1.0) < _COMPILER:
         return _top_k_by_scipy(factors, normalisation, queries, skipped, k, candidates)
@@ -207,7 +201,6 @@ def _top_k_by_index(
     if len(queries) > 1:
         groups, place = np.unique(groups, return_inverse=True)
         place = place.ravel()
-
     best = _empty_ranking(len(groups), wanted)
     targets = index.targets(wanted)
 
@@ -304,14 +297,10 @@ def _concatenated(parts: list[HitLists]) -> HitLists:
 
 
 # ---- Threads and scratch memory ------------------------------------------------------------------
-_BLOCK = 1024
-"""The number of queries that a thread takes at a time."""
-FEW = 16
-"""The number of queries that is not worth a second thread."""
-_QUICK = 1_000_000
-"""The cost that is done before a second thread has started."""
-_QUERY = 50
-"""The cost of a query besides its additions."""
+_BLOCK = 1024  # the number of queries that a thread takes at a time
+FEW = 16  # the number of queries that is not worth a second thread
+_QUICK = 1_000_000  # the cost that is done before a second thread has started
+_QUERY = 50  # the cost of a query besides its additions
 _MOST_KEPT = 1 << 24
 _scratch = local()
 Scratch = tuple[NDArray[np.float64], NDArray[np.uint32], NDArray[np.float64]]

@@ -25,8 +25,7 @@ _COLUMN_WIDTH, _ROW_HEIGHT = 2.4, 0.5  # inches
 _COLOURS = ("#3b6fb6", "#c4573a", "#3f8f5f", "#8a5fb0", "#b08a2e", "#4f8f96", "#a34f7c", "#6b6b6b")
 _SETTINGS: Any = {"svg.fonttype": "none", "svg.hashsalt": "neupath", "font.size": 9, "text.parse_math": False}
 
-Spot = tuple[int, PathNode]
-"""A node at a position of the path; a node can stand at several."""
+Spot = tuple[int, PathNode]  # a node at a position of the path; a node can stand at several
 
 
 # ---- Explanations --------------------------------------------------------------------------------

@@ -283,20 +283,12 @@ class CombinedExplanation:
     parts: tuple[ExplainedPart, ...]
 
     def to_dict(self) -> dict[str, object]:
-        """Return what `explain --model --json` prints."""
         parts = [part.to_dict() for part in self.parts]
         return {"query": self.query, "target": self.target, "score": self.score, "parts": parts}
 
 
 def explain_combination(combination: Combination, query: Id, target: Id, limit: int = 10) -> CombinedExplanation:
-    """Find the meta-paths of a fitted combination, with up to `limit` path instances each, that make two nodes similar.
-
-    >>> from neupath import load
-    >>> from neupath.measures import Part
-    >>> both = Combination([Part("pathsim", "APVPA", 0.75), Part("pathsim", "APA", 0.25)]).fit(load("toy"))
-    >>> [(part.explanation.metapath, round(part.share, 4)) for part in explain_combination(both, "Mike", "Mary").parts]
-    [('author-paper-venue-paper-author', 0.6), ('author-paper-author', 0.0)]
-    """
+    """Find the meta-paths of a fitted combination that make two nodes similar, with up to `limit` paths each."""
     parts = []
     for part, measure in zip(combination.parts, combination.measures_, strict=True):
         explanation = explain(combination.hin_, measure.metapath_, query, target, measure=measure, limit=limit)
@@ -317,7 +309,6 @@ class AttentionExplanation:
     paths: Sequence[Any]
 
     def to_dict(self) -> dict[str, object]:
-        """Return what `explain --model --json` prints."""
         paths = [asdict(path) | {"metapath": path.metapath} for path in self.paths]
         return {
             "query": self.query, "target": self.target, "measure": self.measure, "score": self.score, "paths": paths

@@ -39,17 +39,11 @@ class Edges:
 class NodeNumbering:
     """One numbering of all nodes, type after type in schema order: node `first(t) + row` is a row of type t.
 
-    Parameters
-    ----------
-    node_types
-        The types, in their order.
-    starts
-        The first number of each type, and one more that ends the last; shape (types + 1,).
+    `starts` are the first numbers of the types, and the total.
 
     >>> numbering = NodeNumbering.of({"author": 5, "paper": 3})
     >>> numbering.first("paper"), numbering.rows("paper"), numbering.total
     (5, slice(5, 8, None), 8)
-
     """
 
     node_types: tuple[str, ...]
@@ -57,7 +51,6 @@ class NodeNumbering:
 
     @classmethod
     def of(cls, sizes: Mapping[str, int]) -> "NodeNumbering":
-        """Number so many nodes of each type."""
         return cls(tuple(sizes), (0, *accumulate(sizes.values())))
 
     @property
@@ -65,11 +58,9 @@ class NodeNumbering:
         return self.starts[-1]
 
     def first(self, node_type: str) -> int:
-        """Return the number of the first node of a type."""
         return self.starts[self.node_types.index(node_type)]
 
     def rows(self, node_type: str) -> slice:
-        """Return the numbers of all nodes of a type."""
         position = self.node_types.index(node_type)
         return slice(self.starts[position], self.starts[position + 1])
 
@@ -99,7 +90,6 @@ class HIN:
     >>> hin = load("toy")
     >>> hin.num_nodes("author"), hin.metapath("APVPA").source
     (5, 'author')
-
     """
 
     schema: Schema
@@ -137,7 +127,6 @@ class HIN:
         >>> knows = Edges(Relation("person", "knows", "person"), np.array([0]), np.array([1]))
         >>> HIN.build([people], [knows]).num_edges(knows.relation)
         1
-
         """
         check_duplicates(duplicates)
         by_type: dict[str, Nodes] = {}
@@ -154,7 +143,6 @@ class HIN:
 
     @cached_property
     def numbering(self) -> NodeNumbering:
-        """One numbering of the nodes of all types."""
         return NodeNumbering.of({node_type: len(self.nodes[node_type]) for node_type in self.schema.node_types})
 
     def num_nodes(self, node_type: str) -> int:
@@ -169,7 +157,6 @@ class HIN:
         return (int(matrix.nnz) - loops) // 2 + loops
 
     def metapath(self, text: str) -> MetaPath:
-        """Read a meta-path over this graph's schema."""
         return MetaPath.parse(self.schema, text)
 
     def matrix(self, link: Link) -> Csr:
@@ -219,7 +206,6 @@ class HIN:
 
 
 def _restore(schema: Schema, nodes: dict[str, Nodes], matrices: dict[Relation, Csr], notes: tuple[str, ...]) -> HIN:
-    """Make the graph again in the process that it was sent to."""
     frozen = {relation: freeze(matrix) for relation, matrix in matrices.items()}
     return HIN(schema, MappingProxyType(nodes), MappingProxyType(frozen), notes)
 
@@ -255,8 +241,7 @@ def _to_matrix(edges: Edges, nodes: Mapping[str, Nodes], duplicates: Duplicates)
         other_way = rows != columns
         rows, columns = np.concatenate([rows, columns[other_way]]), np.concatenate([columns, rows[other_way]])
         weights = np.concatenate([weights, weights[other_way]])
-    shape = (len(sources), len(targets))
-    matrix = coo_array((weights, (rows, columns)), shape=shape).tocsr()
+    matrix = coo_array((weights, (rows, columns)), shape=(len(sources), len(targets))).tocsr()
     matrix.eliminate_zeros()  # an edge of weight 0 is no path
     check_sums(relation, matrix.data)
     return freeze(matrix)
@@ -338,24 +323,24 @@ def _check_weights(relation: Relation, weights: Floats) -> None:
 
 def digest_nodes(hin: HIN) -> str:
     """Return a text that differs between graphs with different nodes, or nodes in another order."""
-    found = sha256(str([(t, len(nodes)) for t, nodes in hin.nodes.items()]).encode())
+    content = sha256(str([(t, len(nodes)) for t, nodes in hin.nodes.items()]).encode())
     for nodes in hin.nodes.values():
         sink = pa.BufferOutputStream()
         batch = pa.record_batch([nodes.ids], names=["id"])
         with pa.ipc.new_stream(sink, batch.schema) as stream:
             stream.write_batch(batch)
-        found.update(sink.getvalue())
-    return found.hexdigest()
+        content.update(sink.getvalue())
+    return content.hexdigest()
 
 
 def digest(hin: HIN) -> str:
     """Return a text that differs between graphs with different nodes, relations or edges."""
-    found = sha256(digest_nodes(hin).encode())
+    content = sha256(digest_nodes(hin).encode())
     for relation, matrix in hin.matrices.items():
-        found.update(str(relation).encode())
+        content.update(str(relation).encode())
         for part in (matrix.indptr, matrix.indices, matrix.data):
-            found.update(np.ascontiguousarray(part).tobytes())
-    return found.hexdigest()
+            content.update(np.ascontiguousarray(part).tobytes())
+    return content.hexdigest()
 
 
 def mix64(value: Any) -> Any:

@@ -73,7 +73,6 @@ class Schema:
     >>> schema = Schema(("author", "paper"), (Relation("author", "writes", "paper"),))
     >>> [str(link.relation) for link in schema.links("paper", "author")]
     ['author -writes-> paper']
-
     """
 
     node_types: tuple[str, ...]
@@ -119,9 +118,8 @@ class Schema:
 
     def types_of_letter(self, letter: str) -> tuple[str, ...]:
         """Return the node types a letter can stand for in a path such as APVPA."""
-        given = self.abbreviations.get(letter.upper())
-        if given is not None:
-            return (given,)
+        if letter.upper() in self.abbreviations:
+            return (self.abbreviations[letter.upper()],)
         return tuple(t for t in self.node_types if t[:1].casefold() == letter.casefold())
 
     def links(self, source: str, target: str) -> tuple[Link, ...]:
@@ -139,14 +137,12 @@ class Schema:
 
     @cached_property
     def _links_from(self) -> dict[str, tuple[Link, ...]]:
-        found: dict[str, list[Link]] = {}
+        by_source: dict[str, list[Link]] = {}
         for relation in self.relations:
-            forward = Link(relation)
-            found.setdefault(relation.source, []).append(forward)
+            by_source.setdefault(relation.source, []).append(Link(relation))
             if relation.directed:
-                backward = forward.reversed()
-                found.setdefault(backward.source, []).append(backward)
-        return {node_type: tuple(links) for node_type, links in found.items()}
+                by_source.setdefault(relation.target, []).append(Link(relation, reverse=True))
+        return {node_type: tuple(links) for node_type, links in by_source.items()}
 
 
 def _refuse_repeats(what: str, words: Iterable[str]) -> None:
@@ -287,10 +283,10 @@ class _PathReader:
         return self._longest(self.schema.node_types, ("-", "<-", ""))
 
     def _read_type(self, after: str | None) -> str:
-        found = self._type_here()
-        if found is not None:
-            self.position = len(self.text) - len(self._rest()) + len(found)
-            return found
+        node_type = self._type_here()
+        if node_type is not None:
+            self.position = len(self.text) - len(self._rest()) + len(node_type)
+            return node_type
         where = f"meta-path {self.text!r}, step {self.step}" if after else f"meta-path {self.text!r}, at its start"
         word = self._rest().replace("<", "-").split("-")[0].strip()
         if not word:
@@ -413,7 +409,6 @@ class MetaPath:
     >>> path = MetaPath.parse(schema, "paper-cites->paper")
     >>> print(path, "|", path.reversed(), "|", path.is_symmetric)
     paper -cites-> paper | paper <-cites- paper | False
-
     """
 
     schema: Schema
@@ -526,7 +521,6 @@ def enumerate_metapaths(schema: Schema, source: str, max_length: int, *, symmetr
     >>> schema = Schema(("author", "paper"), (Relation("author", "writes", "paper"),))
     >>> [str(path) for path in enumerate_metapaths(schema, "author", 4)]
     ['author-paper-author', 'author-paper-author-paper-author']
-
     """
     if max_length < (2 if symmetric else 1):
         kind = "a symmetric meta-path has at least 2 steps" if symmetric else "a meta-path has at least 1 step"

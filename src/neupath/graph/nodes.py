@@ -20,8 +20,7 @@ Mask = NDArray[np.bool_]
 
 _SPELLING_POOL = 20_000
 _FEW = 8
-_SCANS = 32
-"""The first so many ids are found by a scan each; then all ids are hashed."""
+_SCANS = 32  # the first so many ids are found by a scan each; then all ids are hashed
 _CONDITION = re.compile(r"^\s*(?P<column>.+?)\s*(?P<operator>==|!=|<=|>=|=|<|>|~)\s*(?P<value>.*?)\s*$")
 _COMPARISONS = {
     "=": pc.equal,
@@ -54,7 +53,6 @@ class Nodes:
     >>> nodes = Nodes("author", pa.array(["a1", "a2"]), names=pa.array(["Mike", "Jim"]))
     >>> nodes.find("a2"), nodes.find("Mike")
     (1, 0)
-
     """
 
     node_type: str
@@ -88,11 +86,10 @@ class Nodes:
         return len(self.ids)
 
     def id(self, row: int) -> Id:
-        found: Id = self.ids[int(row)].as_py()
-        return found
+        node_id: Id = self.ids[int(row)].as_py()
+        return node_id
 
     def name(self, row: int) -> str | None:
-        """Return the node's name, or None."""
         return None if self.names is None else self.names[int(row)].as_py()
 
     def label(self, row: int) -> str:
@@ -112,14 +109,13 @@ class Nodes:
         if len(keys) <= _FEW:
             rows = np.array([-1 if key is None else self._find_id(key) for key in keys], dtype=np.int64)
         else:
-            found = pc.index_in(pa.array(keys, type=self.ids.type), value_set=self.ids, skip_nulls=True)
-            rows = pc.fill_null(found, -1).to_numpy().astype(np.int64)
+            places = pc.index_in(pa.array(keys, type=self.ids.type), value_set=self.ids, skip_nulls=True)
+            rows = pc.fill_null(places, -1).to_numpy().astype(np.int64)
         for position in np.flatnonzero(rows < 0).tolist():
             rows[position] = self._find_by_name(str(queries[position]))
         return rows
 
     def _find_id(self, key: Id) -> int:
-        """Return the row of an id, or -1."""
         if len(self._scanned) >= _SCANS:
             return self._row_of.get(key, -1)
         self._scanned.append(key)
@@ -165,12 +161,10 @@ class Nodes:
             raise NodeError(f"{len(rows)} nodes of type {self.node_type} are named {query!r}; give an id: {candidates}")
         what = "id" if self.names is None else "id or name"
         hint = listed((self.describe(row) for row in self._nearest(query)), limit=3)
-        advice = f"did you mean {hint}?" if hint else self._sample()
-        raise NodeError(f"no {self.node_type} with the {what} {query!r} among {len(self):,}; {advice}")
-
-    def _sample(self) -> str:
         some = ", ".join(repr(self.id(row)) for row in range(min(3, len(self))))
-        return f"the ids look like {some}" if some else "the graph has no nodes of this type"
+        look = f"the ids look like {some}" if some else "the graph has no nodes of this type"
+        advice = f"did you mean {hint}?" if hint else look
+        raise NodeError(f"no {self.node_type} with the {what} {query!r} among {len(self):,}; {advice}")
 
     def _nearest(self, query: str) -> list[int]:
         """Return up to 3 rows whose name or id is spelled most like the query."""
@@ -179,9 +173,9 @@ class Nodes:
                 continue
             containing = np.flatnonzero(pc.fill_null(pc.match_substring(labels, query, ignore_case=True), False))
             shortest_first = np.argsort(pc.utf8_length(labels.take(containing)), kind="stable")
-            found: list[int] = containing[shortest_first[:3]].tolist() or self._close(query, labels)
-            if found:
-                return found
+            rows: list[int] = containing[shortest_first[:3]].tolist() or self._close(query, labels)
+            if rows:
+                return rows
         return []
 
     @staticmethod
@@ -217,16 +211,15 @@ class Nodes:
         column = {"id": self.ids, "name": self.names}.get(name) if name in ("id", "name") else None
         values = self.attributes[name] if column is None else column
         try:
-            met = _contains(values, text) if sign == "~" else _COMPARISONS[sign](values, _as_scalar(text, values.type))
+            if sign == "~":
+                met = pc.match_substring(pc.cast(values, pa.string()), text, ignore_case=True)
+            else:
+                met = _COMPARISONS[sign](values, _as_scalar(text, values.type))
         except pa.ArrowException as error:
             raise QueryError(
                 f"attribute {name!r} holds values of type {values.type}, and {text!r} is not one to compare by {sign}"
             ) from error
         return pc.fill_null(met, False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
-
-
-def _contains(values: pa.Array, text: str) -> pa.Array:
-    return pc.match_substring(pc.cast(values, pa.string()), text, ignore_case=True)
 
 
 def _as_scalar(text: str, wanted: pa.DataType) -> pa.Scalar:

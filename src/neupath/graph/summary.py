@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import Relation, enumerate_metapaths
 
-_CANDIDATES_PER_TYPE = 8
+_PATHS_PER_TYPE = 8
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,7 @@ class RelationSummary:
     target: str
     directed: bool
     edges: int
-    weight: float
-    """The sum of all weights: more than there are edges if parallel edges were counted."""
+    weight: float  # the sum of all weights: more than there are edges if parallel edges were counted
     source_degree_mean: float
     source_degree_max: int
     target_degree_mean: float
@@ -64,14 +63,13 @@ def summarise(hin: HIN, max_length: int = 4) -> Summary:
     return Summary(
         [_describe_type(hin, node_type) for node_type in hin.schema.node_types],
         [_describe_relation(hin, relation) for relation in hin.schema.relations],
-        {t: _candidates(hin, t, max_length) for t in hin.schema.node_types if hin.schema.neighbours(t)},
+        {
+            node_type: list(map(str, islice(enumerate_metapaths(hin.schema, node_type, max_length), _PATHS_PER_TYPE)))
+            for node_type in hin.schema.node_types
+            if hin.schema.neighbours(node_type)
+        },
         list(hin.notes),
     )
-
-
-def _candidates(hin: HIN, node_type: str, max_length: int) -> list[str]:
-    paths = enumerate_metapaths(hin.schema, node_type, max_length)
-    return [str(path) for path in islice(paths, _CANDIDATES_PER_TYPE)]
 
 
 def _describe_type(hin: HIN, node_type: str) -> NodeTypeSummary:

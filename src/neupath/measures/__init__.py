@@ -25,23 +25,7 @@ from neupath.measures.scan import SCAN
 from neupath.measures.simrank import SimRank
 
 __all__ = [
-    "DWPC",
-    "GRAPH_MEASURES",
-    "MEASURES",
-    "PCRW",
-    "PPR",
-    "RWR",
-    "SCAN",
-    "Combination",
-    "CommuteTime",
-    "GraphMeasure",
-    "HeteSim",
-    "JoinSim",
-    "Part",
-    "PathCount",
-    "PathMeasure",
-    "PathSim",
-    "SimRank",
-    "graph_measure_named",
+    "DWPC", "GRAPH_MEASURES", "MEASURES", "PCRW", "PPR", "RWR", "SCAN", "Combination", "CommuteTime", "GraphMeasure",
+    "HeteSim", "JoinSim", "Part", "PathCount", "PathMeasure", "PathSim", "SimRank", "graph_measure_named",
     "measure_named",
-]
+]  # fmt: skip

@@ -95,7 +95,6 @@ class Combination(Scorer):
 
     @property
     def metapath_text(self) -> str | None:
-        """The meta-path where there is only one."""
         self._fitted()
         return self.measures_[0].metapath_text if len(self.measures_) == 1 else None
 

@@ -43,11 +43,6 @@ class CommuteTime(GraphMeasure):
     One sparse factorisation of L serves all queries and solves to about 1e-12; the diagonal of the inverse comes from
     the factors. r is rounded to nine digits, so that nodes in equivalent places score the same on every machine.
 
-    Parameters
-    ----------
-    node_type
-        The type of queries and targets.
-
     >>> from neupath import load
     >>> hits = CommuteTime("author").fit(load("toy")).top_k("Mike", k=2)
     >>> [(hit.id, round(hit.score, 4)) for hit in hits]

@@ -30,8 +30,7 @@ class GraphMeasure(Scorer):
     """
 
     exact = True
-    settings: ClassVar[tuple[str, ...]] = ()
-    """The parameters of the constructor besides the node type."""
+    settings: ClassVar[tuple[str, ...]] = ()  # the parameters of the constructor besides the node type
 
     def __init__(self, node_type: str) -> None:
         self.node_type = node_type
@@ -55,14 +54,6 @@ class GraphMeasure(Scorer):
     def source_type(self) -> str:
         self._fitted()
         return self.node_type_
-
-    @property
-    def target_type(self) -> str:
-        return self.source_type
-
-    @property
-    def metapath_text(self) -> None:
-        return None
 
     def params(self) -> dict[str, object]:
         node_type = {"node_type": getattr(self, "node_type_", self.node_type)}

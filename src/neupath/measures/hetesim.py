@@ -18,11 +18,6 @@ class HeteSim(PathMeasure):
     divided by their sums. On a path of odd length the walkers meet on the edges of the middle step: each edge becomes a
     node of its own, and an edge of weight w counts as w parallel edges. Shi, Kong, Huang, Yu, Wu, TKDE 2014.
 
-    Parameters
-    ----------
-    metapath
-        Any meta-path, as a text or a `MetaPath`.
-
     >>> from neupath import load
     >>> round(HeteSim("author-paper-venue").fit(load("toy")).score("Mike", "SIGMOD"), 4)
     0.1543

@@ -9,12 +9,8 @@ class JoinSim(PathMeasure):
 
         s(x, y) = M[x,y] / √(M[x,x]·M[y,y]),    M = W·Wᵀ,    W = A1·A2·…·Al
 
-    It is the cosine of the half-path rows W[x,:] and W[y,:]. Xiong, Zhu, Yu, TKDE 2015.
-
-    Parameters
-    ----------
-    metapath
-        A symmetric meta-path of even length, as a text or a `MetaPath`.
+    It is the cosine of the half-path rows W[x,:] and W[y,:] of a symmetric meta-path of even length.
+    Xiong, Zhu, Yu, TKDE 2015.
 
     >>> from neupath import load
     >>> round(JoinSim("APVPA").fit(load("toy")).score("Mike", "Jim"), 4)

@@ -24,12 +24,6 @@ class Leg:
     """One factor of a product along a path: the weights A of a step, rows and columns scaled by powers of their sums.
 
     Leg[u,v] = A[u,v] · (Σ A[u,:])^row_power · (Σ A[:,v])^column_power
-
-    >>> from neupath import load
-    >>> hin = load("toy")
-    >>> walk = Leg(hin.metapath("author-paper").steps[0], row_power=-1.0)
-    >>> bool((abs(walk.matrix(hin).sum(axis=1) - 1) < 1e-12).all())
-    True
     """
 
     step: Step
@@ -46,22 +40,19 @@ class Leg:
 
     def matrix(self, hin: HIN) -> Csr:
         weights = adjacency(hin, self.step)
-        rows, columns = (partial(weights.sum, axis=axis) for axis in (1, 0))
-        return self.scale(weights, rows, columns)
+        return self.scale(weights, partial(weights.sum, axis=1), partial(weights.sum, axis=0))
 
     def scale(self, weights: Csr, row_sums: Callable[[], Floats], column_sums: Callable[[], Floats]) -> Csr:
         """Scale rows and columns of the step's weights; a sum of 0 stays 0, and rows stay sorted.
 
         The sums are passed as functions, called only where needed: a block of rows does not know its column sums.
         """
-        if not self.is_scaled:
-            return weights
         scaled = weights
         if self.row_power:
             scaled = csr_array(diags_array(_power(row_sums(), self.row_power)) @ scaled)
         if self.column_power:
             scaled = csr_array(scaled @ diags_array(_power(column_sums(), self.column_power)))
-        return freeze(scaled)
+        return freeze(scaled) if self.is_scaled else weights
 
 
 def reversed_legs(legs: Sequence[Leg]) -> list[Leg]:
@@ -95,16 +86,11 @@ class PathMeasure(Scorer):
 
     exact = True
     normalisation: ClassVar[Normalisation] = Normalisation.NONE
-    symmetric_only: ClassVar[bool] = False
-    """Whether the measure is defined only on meta-paths H·H⁻¹."""
-    bounded: ClassVar[bool] = True
-    """Whether scores lie between 0 and 1."""
-    settings: ClassVar[tuple[str, ...]] = ()
-    """The parameters of the constructor besides the meta-path."""
-    row_power: float = 0.0
-    """The power of its sum by which each row of a leg is scaled."""
-    column_power: float = 0.0
-    """The power of its sum by which each column of a leg is scaled."""
+    symmetric_only: ClassVar[bool] = False  # whether the measure is defined only on meta-paths H·H⁻¹
+    bounded: ClassVar[bool] = True  # whether scores lie between 0 and 1
+    settings: ClassVar[tuple[str, ...]] = ()  # the parameters of the constructor besides the meta-path
+    row_power: float = 0.0  # the power of its sum by which each row of a leg is scaled
+    column_power: float = 0.0  # the power of its sum by which each column of a leg is scaled
     metapath_: MetaPath
     factors_: Product
 
@@ -112,7 +98,6 @@ class PathMeasure(Scorer):
         self.metapath = metapath
 
     # -- Fitting
-
     def fit(self, hin: HIN) -> Self:
         self.hin_, self.metapath_ = hin, self._metapath_in(hin)
         self.factors_ = self._product(hin, self.metapath_)
@@ -138,7 +123,6 @@ class PathMeasure(Scorer):
             metapath.require_round_trip(type(self).__name__)
 
     # -- How the measure factorises
-
     def legs(self, metapath: MetaPath) -> list[Leg]:
         """Return one leg per step; the product of their matrices is the numerator of the score."""
         return [Leg(step, self.row_power, self.column_power) for step in metapath.steps]
@@ -159,7 +143,6 @@ class PathMeasure(Scorer):
         return len(metapath) > 1
 
     def step_matrices(self, hin: HIN, metapath: MetaPath) -> Sequence[Csr]:
-        """Return the matrix of each leg."""
         return [leg.matrix(hin) for leg in self.legs(metapath)]
 
     def halves(self, hin: HIN, metapath: MetaPath) -> Halves:
@@ -179,7 +162,6 @@ class PathMeasure(Scorer):
         return cached(hin, key, lambda: self.halves(hin, metapath).product())
 
     # -- The contract of Scorer
-
     @property
     def source_type(self) -> str:
         self._fitted()

@@ -8,11 +8,6 @@ class PathCount(PathMeasure):
 
         s(x, y) = M[x,y],    M = A1·A2·…·An
 
-    Parameters
-    ----------
-    metapath
-        Any meta-path, as a text or a `MetaPath`.
-
     >>> from neupath import load
     >>> PathCount("author-paper-venue").fit(load("toy")).score("Jim", "SIGMOD")
     50.0

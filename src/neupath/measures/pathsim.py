@@ -9,12 +9,7 @@ class PathSim(PathMeasure):
 
         s(x, y) = 2·M[x,y] / (M[x,x] + M[y,y]),    M = W·Wᵀ,    W = A1·A2·…·Al
 
-    W is the half-path matrix of a symmetric meta-path. Sun, Han, Yan, Yu, Wu: PathSim, VLDB 2011.
-
-    Parameters
-    ----------
-    metapath
-        A symmetric meta-path of even length, as a text or a `MetaPath`.
+    W is the half-path matrix of a symmetric meta-path of even length. Sun, Han, Yan, Yu, Wu: PathSim, VLDB 2011.
 
     >>> from neupath import load
     >>> hits = PathSim("author-paper-venue-paper-author").fit(load("toy")).top_k("Mike", k=3)

@@ -10,11 +10,6 @@ class PCRW(PathMeasure):
 
     It is not symmetric: s(x, y) and s(y, x) differ. Lao, Cohen, Machine Learning 2010.
 
-    Parameters
-    ----------
-    metapath
-        Any meta-path, as a text or a `MetaPath`.
-
     >>> from neupath import load
     >>> round(PCRW("author-paper-venue").fit(load("toy")).score("Mike", "SIGMOD"), 4)
     0.6667

@@ -20,7 +20,6 @@ MEASURES: dict[str, type[PathMeasure]] = {
     measure.name: measure for measure in (PathSim, JoinSim, HeteSim, PathCount, PCRW, DWPC)
 }
 """Measures over a meta-path."""
-
 GRAPH_MEASURES: dict[str, type[GraphMeasure]] = {
     measure.name: measure for measure in (PPR, RWR, SimRank, SCAN, CommuteTime)
 }
@@ -28,14 +27,7 @@ GRAPH_MEASURES: dict[str, type[GraphMeasure]] = {
 
 
 def measure_named(name: str, metapath: str | MetaPath) -> PathMeasure:
-    """Make the measure of a name over a meta-path.
-
-    Parameters
-    ----------
-    name
-        One of `MEASURES`, in any case.
-    metapath
-        The meta-path, as a text or a `MetaPath`.
+    """Make the measure of a name, one of `MEASURES` in any case, over a meta-path.
 
     >>> type(measure_named("PathSim", "APA")).__name__
     'PathSim'
@@ -51,14 +43,7 @@ def measure_named(name: str, metapath: str | MetaPath) -> PathMeasure:
 
 
 def graph_measure_named(name: str, node_type: str) -> GraphMeasure:
-    """Make the measure of a name over the whole graph.
-
-    Parameters
-    ----------
-    name
-        One of `GRAPH_MEASURES`, in any case.
-    node_type
-        The type of queries and targets.
+    """Make the measure of a name, one of `GRAPH_MEASURES` in any case, between nodes of a type.
 
     >>> type(graph_measure_named("SimRank", "author")).__name__
     'SimRank'

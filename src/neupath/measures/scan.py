@@ -17,11 +17,6 @@ class SCAN(GraphMeasure):
     It is the cosine of two rows of A + I with all weights 1, so the engine ranks it as fast as a path.
     Xu, Yuruk, Feng, Schweiger, KDD 2007.
 
-    Parameters
-    ----------
-    node_type
-        The type of queries and targets.
-
     >>> from neupath import load
     >>> round(SCAN("paper").fit(load("toy")).score("Mike-SIGMOD-1", "Mike-SIGMOD-2"), 4)
     0.6667
@@ -38,5 +33,4 @@ class SCAN(GraphMeasure):
         return score_product(self.factors_, Normalisation.COSINE, nodes - self.rows_.start)
 
     def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
-        """Return the k best related targets of each query, through the exact engine."""
         return top_k_of_product(self.factors_, Normalisation.COSINE, queries, skipped, k, candidates, threads)

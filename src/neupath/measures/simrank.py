@@ -13,8 +13,7 @@ from neupath.graph.nodes import Rows
 from neupath.measures.graph_measure import GraphMeasure, check_share, degree_power
 
 _ROWS_PER_BLOCK = 256
-_DENSE = 0.05
-"""The share of entries above which a dense product is faster than a sparse one."""
+_DENSE = 0.05  # the share of entries above which a dense product is faster than a sparse one
 
 
 class SimRank(GraphMeasure):

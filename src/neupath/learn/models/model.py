@@ -60,14 +60,6 @@ class Model(Scorer):
         self._fitted()
         return self.node_type_
 
-    @property
-    def target_type(self) -> str:
-        return self.source_type
-
-    @property
-    def metapath_text(self) -> str | None:
-        return None
-
     def params(self) -> dict[str, object]:
         return {name: getattr(self, name) for name in self.param_names}
 

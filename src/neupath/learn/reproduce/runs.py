@@ -43,10 +43,6 @@ class ReferenceRanking(Scorer):
     def target_type(self) -> str:
         return self.teacher.target_type
 
-    @property
-    def metapath_text(self) -> None:
-        return None
-
     def params(self) -> dict[str, object]:
         return {"seed": self.seed}
 

@@ -20,7 +20,7 @@ from neupath.cluster.join_tasks import merge_rankings
 from neupath.engine.join import discard
 from neupath.engine.topk import Ranking, top_k_of_scores
 from neupath.measures import MEASURES, measure_named
-from tests.cluster.conftest import WORKERS, start_cluster
+from tests.cluster.clusters import WORKERS, start_cluster
 from tests.command_line import Run
 
 APVPA = "author-paper-venue-paper-author"
@@ -140,18 +140,18 @@ def test_ctrl_c_says_what_is_kept(tmp_path: Path) -> None:
         assert process.poll() is None, "it ended before it could be interrupted"
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does, which tells the workers, too
-    told = process.communicate()[1]
+    error_text = process.communicate()[1]
     assert process.returncode == 130
-    assert re.fullmatch(r"error: interrupted; \d+ finished blocks are kept in top.parquet.parts, and .*\n", told)
+    assert re.fullmatch(r"error: interrupted; \d+ finished blocks are kept in top.parquet.parts, and .*\n", error_text)
     assert [path.name for path in tmp_path.iterdir()] == ["top.parquet.parts"]
     assert not list(tmp_path.glob("top.parquet.parts/work-*"))
 
 
 @pytest.mark.usefixtures("inline")
 def test_a_task_that_outlives_its_join_writes_no_block(weighted: HIN, tmp_path: Path, monkeypatch) -> None:
-    def write(*given: object) -> None:
+    def write(*arguments: object) -> None:
         discard(next(tmp_path.glob("a.parquet.parts/work-*")))  # the join is over, and another one may have its folder
-        whole(*given)
+        whole(*arguments)
 
     whole = ranking.write_hits
     monkeypatch.setattr(ranking, "write_hits", write)
@@ -162,9 +162,9 @@ def test_a_task_that_outlives_its_join_writes_no_block(weighted: HIN, tmp_path: 
 
 def test_the_command_starts_workers_of_its_own(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "top.parquet"
-    told = run("join", "toy", "--metapath", "APVPA", "--engine", "dask", "--workers", 1, "--out", out, "--json")
-    assert told.code == 0
-    assert told.json["queries"] == 5
+    result = run("join", "toy", "--metapath", "APVPA", "--engine", "dask", "--workers", 1, "--out", out, "--json")
+    assert result.code == 0
+    assert result.json["queries"] == 5
     join(npth.load("toy"), npth.PathSim("APVPA"), tmp_path / "here.parquet", 10)
     assert out.read_bytes() == (tmp_path / "here.parquet").read_bytes()
 
@@ -184,9 +184,9 @@ def test_the_command_starts_workers_of_its_own(run: Run, tmp_path: Path) -> None
     ],
 )
 def test_bad_input(run: Run, tmp_path: Path, options: list, message: str) -> None:
-    told = run("join", "toy", "--metapath", "APVPA", "--out", tmp_path / "top.parquet", *options)
-    assert told.code == 2
-    assert message in told.err
+    result = run("join", "toy", "--metapath", "APVPA", "--out", tmp_path / "top.parquet", *options)
+    assert result.code == 2
+    assert message in result.err
 
 
 def test_other_scorers_are_refused(tmp_path: Path) -> None:
