@@ -60,7 +60,9 @@ def best(scores: np.ndarray, skipped: int, k: int | None, least: float, among: n
 @pytest.mark.usefixtures("inline")
 @pytest.mark.parametrize("seed", range(24))
 @pytest.mark.parametrize("measure", ["pathsim", "joinsim", "pathcount"])
-def test_all_agree(seed: int, measure: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engines_and_search_agree_with_the_formula(
+    seed: int, measure: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng([seed, len(measure)])
     hin = draw_graph(rng)
     paths = list(enumerate_metapaths(hin.schema, str(rng.choice(list("abc"))), 4, symmetric=measure != "pathcount"))

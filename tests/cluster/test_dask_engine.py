@@ -51,7 +51,7 @@ def test_some_queries_in_any_order(weighted: HIN, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("inline")
 @pytest.mark.parametrize("measure", ["pathsim", "hetesim"])
 @pytest.mark.parametrize("k", [None, 3])
-def test_a_least_score(weighted: HIN, tmp_path: Path, measure: str, k: int | None) -> None:
+def test_a_minimal_score(weighted: HIN, tmp_path: Path, measure: str, k: int | None) -> None:
     assert same(measure_named(measure, APVPA).fit(weighted), tmp_path, Dask(strip=300), k, min_score=0.4, block=50)
 
 
@@ -61,7 +61,7 @@ def test_targets_of_another_type(weighted: HIN, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("inline")
-def test_an_interrupted_join_goes_on(weighted: HIN, tmp_path: Path) -> None:
+def test_an_interrupted_join_resumes(weighted: HIN, tmp_path: Path) -> None:
     def stop(_: str, done: int, __: int | None) -> None:
         if done > 100:
             raise KeyboardInterrupt
@@ -86,7 +86,7 @@ def test_rankings_merge_exactly() -> None:
     assert np.array_equal(merged.scores, whole.scores)
 
 
-def test_workers_keep_nothing_when_the_work_is_done(scheduler: str, weighted: HIN, tmp_path: Path) -> None:
+def test_workers_clear_their_caches_after_a_join(scheduler: str, weighted: HIN, tmp_path: Path) -> None:
     join(weighted, npth.PathSim(APVPA), tmp_path / "a.parquet", 5, engine=Dask(scheduler))
     with Client(scheduler) as client:
         kept = client.run(lambda: len(__import__("neupath.cluster.workers", fromlist=["_last"])._last))
@@ -117,7 +117,7 @@ def test_a_killed_worker_loses_nothing_but_time(scheduler: str, weighted: HIN, t
     assert (tmp_path / "here.parquet").read_bytes() == (tmp_path / "there.parquet").read_bytes()
 
 
-def test_without_workers_a_join_gives_up_and_keeps_what_is_done(tmp_path: Path, weighted: HIN, caplog) -> None:
+def test_without_workers_a_join_gives_up_and_keeps_finished_blocks(tmp_path: Path, weighted: HIN, caplog) -> None:
     scorer, out = npth.PathSim("paper-author-paper"), tmp_path / "there.parquet"
     (tmp_path / "dask").mkdir()
     with start_cluster(tmp_path / "dask", 1) as (address, workers):
@@ -139,7 +139,7 @@ def test_ctrl_c_says_what_is_kept(tmp_path: Path) -> None:
     while not list(tmp_path.glob("top.parquet.parts/0*.parquet")):
         assert process.poll() is None, "it ended before it could be interrupted"
         time.sleep(0.01)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does, which tells the workers, too
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does, which also signals the workers
     error_text = process.communicate()[1]
     assert process.returncode == 130
     assert re.fullmatch(r"error: interrupted; \d+ finished blocks are kept in top.parquet.parts, and .*\n", error_text)
@@ -150,7 +150,7 @@ def test_ctrl_c_says_what_is_kept(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("inline")
 def test_a_task_that_outlives_its_join_writes_no_block(weighted: HIN, tmp_path: Path, monkeypatch) -> None:
     def write(*arguments: object) -> None:
-        discard(next(tmp_path.glob("a.parquet.parts/work-*")))  # the join is over, and another one may have its folder
+        discard(next(tmp_path.glob("a.parquet.parts/work-*")))  # the join is over, and another may use its folder
         whole(*arguments)
 
     whole = ranking.write_hits

@@ -96,7 +96,7 @@ def assert_same_graph(folder: Path, work: Path, most: int, **options) -> None:
 
 @pytest.mark.parametrize("kind", [text_id, number_id, text_of_number])
 @pytest.mark.parametrize("most", [300, 10**6])
-def test_the_graph_is_that_of_load(tmp_path: Path, kind: Callable[[str, int], object], most: int) -> None:
+def test_the_graph_equals_that_of_load(tmp_path: Path, kind: Callable[[str, int], object], most: int) -> None:
     assert_same_graph(write_tables(tmp_path / "tables", kind, 3), tmp_path / "work", most)
 
 
@@ -111,7 +111,7 @@ def test_node_tables_and_parallel_edges(tmp_path: Path, kind: Callable, duplicat
     assert_same_graph(folder, tmp_path / "work", 400, duplicates=duplicates)
 
 
-def test_integers_here_and_texts_there(tmp_path: Path) -> None:
+def test_ids_that_are_integers_in_one_table_and_texts_in_another(tmp_path: Path) -> None:
     pq.write_table(pa.table({"author_id": [3, 1, 3], "paper_id": ["9", "8", "x"]}), tmp_path / "author_paper.parquet")
     pq.write_table(pa.table({"paper_id": [8, 9], "venue_id": [1, 1]}), tmp_path / "paper_venue.parquet")
     assert_same_graph(tmp_path, tmp_path / "work", 100)
@@ -120,7 +120,7 @@ def test_integers_here_and_texts_there(tmp_path: Path) -> None:
     assert_same_graph(tmp_path, tmp_path / "again", 100)
 
 
-def test_what_graph_toml_says(tmp_path: Path) -> None:
+def test_columns_named_in_graph_toml(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     folder = npth.write_folder(npth.load("toy"), tmp_path / "toy")
     assert_same_graph(folder, tmp_path / "work", 3)
@@ -149,7 +149,7 @@ def test_a_row_group_larger_than_a_task_is_cut(tmp_path: Path, monkeypatch, most
     assert_same_graph(folder, tmp_path / "work", most)
 
 
-def test_parts_in_folders_that_are_named_for_a_value(tables: Path, tmp_path: Path) -> None:
+def test_parts_in_folders_named_after_a_value(tables: Path, tmp_path: Path) -> None:
     for number, part in enumerate(sorted((tables / "author_paper").glob("*.parquet"))):
         folder = tables / "author_paper" / f"year={number % 2}"
         folder.mkdir(exist_ok=True)
@@ -166,7 +166,7 @@ def test_tables_without_rows(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("inline")
 @pytest.mark.parametrize(("measure", "strip"), [*((measure, 400) for measure in MEASURES), ("pathsim", None)])
-def test_the_file_is_that_of_one_process(tables: Path, tmp_path: Path, measure: str, strip: int | None) -> None:
+def test_the_result_equals_that_of_one_process(tables: Path, tmp_path: Path, measure: str, strip: int | None) -> None:
     assert same(measure, APVPA, tables, tmp_path, Dask(strip=strip), JoinOptions(5, block=32))
 
 
@@ -201,7 +201,7 @@ def test_workers_over_tcp(scheduler: str, tables: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("inline")
-def test_an_interrupted_join_goes_on(tables: Path, tmp_path: Path) -> None:
+def test_an_interrupted_join_resumes(tables: Path, tmp_path: Path) -> None:
     def stop(_: str, done: int, __: int | None) -> None:
         if done > 50:
             raise KeyboardInterrupt
@@ -247,7 +247,7 @@ def test_a_folder_of_files(tables: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("inline")
-def test_a_folder_that_is_not_there(tables: Path, tmp_path: Path) -> None:
+def test_a_missing_folder(tables: Path, tmp_path: Path) -> None:
     with pytest.raises(NeuPathError, match=r"cannot write .*none/a.parquet.lock: No such file"):
         join_plan(npth.PathSim(APVPA), plan_folder(tables), tmp_path / "none" / "a.parquet", engine=Dask())
 
@@ -265,7 +265,7 @@ BAD = {
 
 @pytest.mark.usefixtures("inline")
 @pytest.mark.parametrize("case", BAD)
-def test_bad_tables_are_refused_in_the_same_words(tmp_path: Path, case: str) -> None:
+def test_bad_tables_raise_the_errors_of_load(tmp_path: Path, case: str) -> None:
     folder = tmp_path / "g"
     folder.mkdir()
     content = {
@@ -285,7 +285,7 @@ def test_bad_tables_are_refused_in_the_same_words(tmp_path: Path, case: str) -> 
     assert not list(tmp_path.glob("there*"))
 
 
-def test_what_workers_do_not_read_is_left_to_this_process(tmp_path: Path) -> None:
+def test_tables_that_workers_cannot_read_are_read_here(tmp_path: Path) -> None:
     (tmp_path / "author_paper.csv").write_text("author_id,paper_id\n1,2\n")
     assert plan_folder(tmp_path) is None
     with pytest.raises(NeuPathError, match="is not a folder of Parquet tables, .* load it in this process"):

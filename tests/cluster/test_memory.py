@@ -69,16 +69,16 @@ def test_many_hits_stay_below_the_limit(small_worker: Workers, tmp_path: Path) -
     assert max(small_worker.client.run(peak).values()) < 0.95 * LIMIT
 
 
-def test_a_task_that_does_not_fit_is_one_sentence(small_worker: Workers) -> None:
+def test_a_task_that_does_not_fit_raises_one_sentence(small_worker: Workers) -> None:
     with pytest.raises(NeuPathError, match=r"a task took more memory than a worker has, .* give a larger memory_limit"):
         small_worker.each(lambda: float(np.sort(np.random.default_rng(0).random(10**8))[0]), [()])
 
 
-def test_tasks_that_the_scheduler_lost_are_no_results(small_worker: Workers) -> None:
+def test_tasks_that_the_scheduler_lost_raise_an_error(small_worker: Workers) -> None:
     with pytest.raises(NeuPathError, match=r"the join on the cluster failed \(the scheduler lost its tasks"):
         small_worker.each(time.sleep, [(0,), (600,)], lambda _: small_worker.client.restart())
 
 
-def test_what_a_task_cannot_read_is_one_sentence(small_worker: Workers, tmp_path: Path) -> None:
+def test_a_file_that_a_task_cannot_read_raises_one_sentence(small_worker: Workers, tmp_path: Path) -> None:
     with pytest.raises(NeuPathError, match="the join on the cluster failed .*No such file or directory"):
         small_worker.each(np.load, [(tmp_path / "gone.npy",)])

@@ -31,7 +31,7 @@ def test_a_cut_covers_all_and_is_even(weights: list[float], count: int) -> None:
     assert heaviest <= sum(weights) / count + max(weights, default=0)
 
 
-def test_strips_are_the_matrix(tmp_path: Path) -> None:
+def test_strips_equal_the_matrix(tmp_path: Path) -> None:
     matrix = random_array((20, 30), density=0.3, format="csr", rng=np.random.default_rng(0))
     tiles = cut_matrix(matrix, tmp_path, (0, 5, 6, 20), (0, 1, 17, 30))
     assert (tiles.row_strip(2) != matrix[6:20]).nnz == 0
@@ -42,7 +42,7 @@ def test_strips_are_the_matrix(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "most"), [("APVPA", 700), ("APVPA", 10**9), ("paper-author-paper-venue-paper-author-paper", 40_000)]
 )
-def test_products_are_those_of_one_machine(weighted: HIN, tmp_path: Path, measure: str, path: str, most: int) -> None:
+def test_products_equal_those_of_one_machine(weighted: HIN, tmp_path: Path, measure: str, path: str, most: int) -> None:
     scorer = npth.measures.measure_named(measure, path).fit(weighted)
     assert_same(scorer, tmp_path, most)
 
@@ -87,7 +87,7 @@ def assert_equal_rows(strips, whole) -> None:
         assert np.array_equal(np.concatenate([getattr(strip, name) for strip in strips]), getattr(whole, name))
 
 
-def test_what_all_tasks_need_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strips_that_all_tasks_need_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     matrix = random_array((20, 20), density=0.3, format="csr", rng=np.random.default_rng(0))
     left, right = (cut_matrix(matrix, tmp_path / name, (0, 10, 20), (0, 20)) for name in ("left", "right"))
     product = Tiles(tmp_path / "product", left.rows, (0, 20))

@@ -18,7 +18,7 @@ def test_bytes_are_bounded() -> None:
     for name, size in (("a", 4), ("b", 4), ("c", 4)):
         cache.get(name, lambda size=size: b"x" * size)  # type: ignore[misc]
     assert (cache.find("a"), cache.find("b"), cache.bytes) == (None, b"xxxx", 8)
-    assert cache.get("huge", lambda: b"x" * 11) == b"x" * 11  # answered with, not kept
+    assert cache.get("huge", lambda: b"x" * 11) == b"x" * 11  # returned, but not cached
     assert (cache.find("huge"), len(cache)) == (None, 2)
     cache.clear()
     assert (len(cache), cache.bytes) == (0, 0)
@@ -81,13 +81,13 @@ def test_the_cache_of_a_graph_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> No
     np.testing.assert_array_equal(again.left.data, first.left.data)
 
 
-def test_a_limit_that_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limit_must_be_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LIMIT, "2GB")
     with pytest.raises(NeuPathError, match="NEUPATH_CACHE_BYTES is '2GB'; give a number of bytes"):
         npth.PathSim("APVPA").fit(npth.load("toy"))
 
 
-def test_a_slow_build_holds_up_nobody_else() -> None:
+def test_a_slow_build_does_not_block_other_keys() -> None:
     """A slow build blocks neither cached values nor the building of other keys."""
     toy, begun, go_on = npth.load("toy"), threading.Event(), threading.Event()
     npth.PathSim("APVPA").fit(toy)

@@ -30,7 +30,7 @@ def hin() -> HIN:
 
 @pytest.mark.parametrize("measure", [npth.PathSim, npth.HeteSim, npth.PCRW])
 @pytest.mark.parametrize("block", [7, 4096])
-def test_a_join_is_every_search(hin: HIN, tmp_path: Path, measure, block: int) -> None:
+def test_a_join_equals_the_search_of_every_query(hin: HIN, tmp_path: Path, measure, block: int) -> None:
     scorer = measure(PATH).fit(hin)
     joined = join(hin, scorer, tmp_path / "top.parquet", k=5, block=block)
     table = pq.read_table(joined.path)
@@ -46,7 +46,7 @@ def test_a_join_is_every_search(hin: HIN, tmp_path: Path, measure, block: int) -
     assert list(tmp_path.iterdir()) == [joined.path]
 
 
-def test_some_queries_and_a_least_score(hin: HIN, tmp_path: Path) -> None:
+def test_some_queries_and_a_minimal_score(hin: HIN, tmp_path: Path) -> None:
     scorer = npth.PathSim(PATH).fit(hin)
     rows = np.array([40, 3, 200])
     ids = hin.nodes["class"].ids.take(rows).to_pylist()
@@ -64,7 +64,7 @@ def test_targets_of_another_type_and_integer_ids(tmp_path: Path) -> None:
     assert table["target"].to_pylist()[0] == "SIGMOD"
 
 
-def test_a_killed_join_goes_on_to_the_same_file(tmp_path: Path) -> None:
+def test_a_killed_join_resumes_to_the_same_file(tmp_path: Path) -> None:
     whole = tmp_path / "whole.parquet"
     join(npth.load("stdlib"), npth.PathSim(PATH), whole, k=3, block=2)
     out = tmp_path / "out.parquet"
@@ -160,7 +160,7 @@ def test_two_joins_to_one_file_are_refused(hin: HIN, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.parquet", "b.parquet"]
 
 
-def test_a_lock_that_a_killed_join_left_is_nobodys(hin: HIN, tmp_path: Path) -> None:
+def test_the_lock_of_a_killed_join_is_released(hin: HIN, tmp_path: Path) -> None:
     (tmp_path / "a.parquet.lock").touch()
     (tmp_path / "a.parquet.parts" / "work-killed").mkdir(parents=True)
     joined = join(hin, npth.PathSim(PATH), tmp_path / "a.parquet", k=3)
@@ -201,7 +201,7 @@ def test_a_join_that_did_nothing_leaves_nothing(hin: HIN, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a"])
-def test_a_file_without_all_blocks_gets_no_name(hin: HIN, tmp_path: Path, name: str) -> None:
+def test_an_incomplete_file_is_not_moved_to_its_name(hin: HIN, tmp_path: Path, name: str) -> None:
     class Lazy(LocalEngine):
         def run(self, scorer, job, missing, on_block) -> None:
             super().run(scorer, job, missing[:2], on_block)
@@ -211,7 +211,7 @@ def test_a_file_without_all_blocks_gets_no_name(hin: HIN, tmp_path: Path, name: 
     assert [path.name for path in tmp_path.iterdir()] == [f"{name}.parts"]
 
 
-def test_without_an_ending_it_is_a_folder_of_files(hin: HIN, tmp_path: Path) -> None:
+def test_a_name_without_an_ending_becomes_a_folder(hin: HIN, tmp_path: Path) -> None:
     scorer = npth.PathSim(PATH).fit(hin)
     with pytest.raises(KeyboardInterrupt):
         join(hin, scorer, tmp_path / "top", k=3, block=5, progress=stop)
@@ -257,7 +257,7 @@ def test_the_command(run: Run, tmp_path: Path) -> None:
     assert "the name must end in .parquet" in run("join", "toy", "--metapath", "APVPA", "--out", "x.csv").err
 
 
-def test_blocks_without_a_manifest_are_nobodys(tmp_path: Path) -> None:
+def test_blocks_without_a_manifest_are_removed(tmp_path: Path) -> None:
     """Left over where removing the blocks of a finished join was broken off."""
     hin, scorer = npth.load("toy"), npth.PathSim("APVPA")
     wanted = join(hin, scorer, tmp_path / "a.parquet", 2).path.read_bytes()

@@ -74,7 +74,7 @@ def test_a_type_without_nodes() -> None:
     assert len(scorer.top_k("x")) == 0
 
 
-def test_it_says_so(no_memory, caplog: pytest.LogCaptureFixture) -> None:  # noqa: ARG001
+def test_propagation_is_logged(no_memory, caplog: pytest.LogCaptureFixture) -> None:  # noqa: ARG001
     npth.PathSim("APVPA").fit(npth.load("toy"))
     assert "join up to 15 pairs of nodes" in caplog.text
     assert "rows are propagated query by query instead" in caplog.text
@@ -92,7 +92,7 @@ def test_a_prefix_is_multiplied_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert npth.PathSim(short).fit(hin).factors_ is npth.JoinSim(short).fit(hin).factors_
 
 
-def test_the_last_digit_does_not_depend_on_what_was_asked_before() -> None:
+def test_the_last_digit_does_not_depend_on_earlier_queries() -> None:
     def graph() -> HIN:
         rng = np.random.default_rng(0)
         sizes = {"author": 60, "paper": 80, "venue": 5}
@@ -121,7 +121,7 @@ def test_weights_that_norms_cannot_hold_are_refused(weight: float, word: str) ->
         npth.PathSim("a-b-a").fit(HIN.build(nodes, [edges]))
 
 
-def test_counts_far_up_are_found_by_a_threshold(tmp_path) -> None:
+def test_a_minimal_score_near_the_limit_of_a_float(tmp_path) -> None:
     import pyarrow as pa
 
     nodes = [npth.Nodes("a", pa.array(["x", "y", "z"])), npth.Nodes("b", pa.array(["hub"]))]

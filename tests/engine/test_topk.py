@@ -98,7 +98,7 @@ def test_candidates_restrict_the_targets(toy: HIN) -> None:
     assert scorer.top_k("Mike", where=["id ~ m", "id ~ j"]).ids == ("Jim",)
 
 
-def test_says_plainly_when_there_are_fewer_than_k(toy: HIN) -> None:
+def test_explains_why_there_are_fewer_than_k_hits(toy: HIN) -> None:
     scorer = npth.PathSim("APVPA").fit(toy)
     assert scorer.top_k("Mike", k=3).shortfall is None
     assert scorer.top_k("Mike", k=10).shortfall == (

@@ -18,7 +18,7 @@ def test_svg_shows_every_node_and_the_formula(toy: HIN, tmp_path: Path) -> None:
     assert any("3 of 4 paths" in text for text in texts)
 
 
-def test_the_same_picture_twice(toy: HIN, tmp_path: Path) -> None:
+def test_drawings_are_deterministic(toy: HIN, tmp_path: Path) -> None:
     why = explain(toy, "APVPA", "Mike", "Mary")
     one, two = (draw_explanation(why, tmp_path / f"{n}.svg").read_bytes() for n in (1, 2))
     assert one == two

@@ -79,7 +79,7 @@ def test_candidates(toy: HIN) -> None:
     assert mask.tolist() == [False, False, False, False, True]
 
 
-def test_a_type_given_twice_is_refused() -> None:
+def test_a_repeated_type_is_refused() -> None:
     with pytest.raises(GraphError, match="nodes of type 'a' are given twice"):
         HIN.build([Nodes("a", pa.array(["x"])), Nodes("a", pa.array(["y"]))], [])
 

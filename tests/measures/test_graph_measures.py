@@ -83,7 +83,7 @@ def test_ppr_and_rwr_solve_their_equations(hin: HIN) -> None:
         np.testing.assert_allclose(every, whole.T[np.ix_(own, own)], atol=1e-8)
 
 
-def test_simrank_comes_as_near_to_that_of_networkx_as_it_says(toy: HIN) -> None:
+def test_simrank_is_within_its_bound_of_networkx(toy: HIN) -> None:
     graph = nx.from_scipy_sparse_array(whole_adjacency(toy))
     limit = nx.simrank_similarity(graph, importance_factor=0.6, max_iterations=1000, tolerance=1e-12)
     own = nodes_of(toy, "author")
@@ -176,6 +176,6 @@ def test_bad_settings(make, message: str) -> None:
 
 
 @pytest.mark.parametrize("name", list(GRAPH_MEASURES))
-def test_a_type_that_is_not_there(name: str, toy: HIN) -> None:
+def test_an_unknown_node_type(name: str, toy: HIN) -> None:
     with pytest.raises(npth.NeuPathError, match="no node type 'venu' in this graph .*did you mean 'venue'"):
         graph_measure_named(name, "venu").fit(toy)
