@@ -15,7 +15,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self, Unpack, cast
 
 import numpy as np
 import torch
@@ -32,7 +32,7 @@ from neupath.graph.metapath import Link, arrow
 from neupath.graph.nodes import Rows
 from neupath.learn.labels import Pairs
 from neupath.learn.models.flat_graph import edge_kinds, over_all_nodes
-from neupath.learn.models.model import TRAINING_PARAMS, PairModel, check_counts
+from neupath.learn.models.model import TRAINING_PARAMS, PairModel, TrainingOptions, check_counts
 from neupath.learn.models.training import EpochCallback, Recipe
 
 _MAX_HALF_PATHS = 150
@@ -77,8 +77,8 @@ class CountPath(PairModel):
         The most steps of a half-path.
     channels
         How many gated paths are learned at once.
-    epochs, batch_size, learning_rate, seed, device
-        How to train, see `PairModel`; a batch has 8 queries unless `batch_size` is given.
+    training
+        The fields of `TrainingOptions`; by default 40 epochs, batches of 8 queries and a learning rate of 0.1.
 
     >>> import neupath as npth
     >>> hin = npth.load("toy")
@@ -86,7 +86,6 @@ class CountPath(PairModel):
     >>> model = CountPath(layers=2, channels=2, seed=0).fit(hin, labels)
     >>> model.metapaths()[0][0]
     'author-paper-venue-paper-author'
-
     """
 
     name = "countpath"
@@ -98,18 +97,8 @@ class CountPath(PairModel):
     mix_: Floats  # (channels,)
     _channels: Sequence[Scorer]
 
-    def __init__(
-        self,
-        layers: int = 2,
-        channels: int = 4,
-        *,
-        epochs: int = 40,
-        batch_size: int | None = None,
-        learning_rate: float = 0.1,
-        seed: int = 0,
-        device: str | None = None,
-    ) -> None:
-        super().__init__(epochs=epochs, batch_size=batch_size, learning_rate=learning_rate, seed=seed, device=device)
+    def __init__(self, layers: int = 2, channels: int = 4, **training: Unpack[TrainingOptions]) -> None:
+        super().__init__(**(TrainingOptions(epochs=40, learning_rate=0.1) | training))
         check_counts(layers=layers, channels=channels)
         self.layers, self.channels = layers, channels
 

@@ -31,9 +31,8 @@ class EmbeddingBaseline(PairModel):
         The width d of all vectors.
     layers
         The number of layers.
-    epochs, batch_size, learning_rate, seed, device
-        How to train, see `PairModel`; a batch has 40 queries unless `batch_size` is given.
-
+    training
+        The fields of `TrainingOptions`.
     """
 
     inductive = False
@@ -125,14 +124,7 @@ class EdgeSum(nn.Module):
         super().__init__()
         self.is_mean = is_mean
 
-    def forward(
-        self,
-        messages: Tensor,
-        index: Tensor,
-        ptr: Tensor | None = None,  # noqa: ARG002
-        dim_size: int | None = None,
-        dim: int = 0,  # noqa: ARG002
-    ) -> Tensor:
+    def forward(self, messages: Tensor, index: Tensor, dim_size: int | None = None, **_: Any) -> Tensor:
         """Return what each node receives; shapes (edges, ...) and (nodes, ...)."""
         count = int(index.max()) + 1 if dim_size is None else dim_size
         total = messages.new_zeros(count, *messages.shape[1:]).index_add(0, index, messages)

@@ -27,23 +27,20 @@ class HAN(EmbeddingBaseline):
 
     Parameters
     ----------
-    dim, layers
-        The width of all vectors, and the number of layers.
+    dim, layers, training
+        See `EmbeddingBaseline`.
     metapaths
         The candidates, symmetric meta-paths of the ranked type. By default all of up to 4 steps, shortest first, at
         most 8.
     neighbours
         How many neighbours along a meta-path a node keeps; through hubs, a path can join nearly all pairs. The seed
         draws one order of preference for all nodes, so that nodes with the same neighbours keep the same ones.
-    training
-        See `PairModel`.
 
     >>> import neupath as npth
     >>> labels = [("Mike", "Bob", 1.0), ("Mike", "Ann", 0.0)]
     >>> model = HAN(dim=8, epochs=2, metapaths=["APA", "APVPA"]).fit(npth.load("toy"), labels)
     >>> len(model.top_k("Jim", k=2))
     2
-
     """
 
     name = "han"
@@ -124,21 +121,17 @@ class GTN(EmbeddingBaseline):
 
     Parameters
     ----------
-    dim
-        The width of all vectors.
+    dim, training
+        See `EmbeddingBaseline`.
     layers
         The number of steps of a chain; each has a softmax gate.
     channels
         The number of chains.
-    training
-        See `PairModel`.
 
     >>> import neupath as npth
-    >>> labels = [("Mike", "Bob", 1.0), ("Mike", "Ann", 0.0)]
-    >>> model = GTN(dim=8, epochs=2).fit(npth.load("toy"), labels)
+    >>> model = GTN(dim=8, epochs=2).fit(npth.load("toy"), [("Mike", "Bob", 1.0), ("Mike", "Ann", 0.0)])
     >>> len(model.top_k("Jim", k=2))
     2
-
     """
 
     name = "gtn"

@@ -213,13 +213,13 @@ TRAINING_PARAMS = ("epochs", "batch_size", "learning_rate", "seed")
 
 
 class TrainingOptions(TypedDict, total=False):
-    """What the constructor of every PairModel takes."""
+    """How to train; the constructor of every PairModel takes these."""
 
     epochs: int
-    batch_size: int | None
+    batch_size: int | None  # queries; all pairs of a query are in one batch
     learning_rate: float
     seed: int
-    device: str | None
+    device: str | None  # "cpu" or "cuda"; by default CUDA if it is available
 
 
 class PairNetwork(nn.Module):
@@ -307,7 +307,6 @@ class PairModel(Model):
             Called after each epoch, with it and the number of epochs.
         processes
             How many processes share each batch. A script that uses several needs `if __name__ == "__main__":`.
-
         """
         self.__dict__.pop("identity", None)
         learn, check = split_labels(hin, pairs, teacher, queries, protocol, validation, self.seed)

@@ -28,15 +28,13 @@ class NBFNet(PairModel):
         The width. Each query passes over the whole graph by itself, so it is 32 by default, as in the paper.
     layers
         The length of the paths it can see.
-    epochs, batch_size, learning_rate, seed, device
-        How to train, see `PairModel`; a batch has 16 queries unless `batch_size` is given.
+    training
+        The fields of `TrainingOptions`.
 
     >>> import neupath as npth
-    >>> labels = [("Mike", "Bob", 1.0), ("Mike", "Ann", 0.0)]
-    >>> model = NBFNet(dim=8, layers=4, epochs=2).fit(npth.load("toy"), labels)
+    >>> model = NBFNet(dim=8, layers=4, epochs=2).fit(npth.load("toy"), [("Mike", "Bob", 1.0), ("Mike", "Ann", 0.0)])
     >>> len(model.top_k("Jim", k=2))
     2
-
     """
 
     name = "nbfnet"
@@ -44,8 +42,7 @@ class NBFNet(PairModel):
     queries_per_batch = 16
 
     def __init__(self, dim: int = 32, layers: int = 2, **training: Unpack[TrainingOptions]) -> None:
-        options: TrainingOptions = {"learning_rate": 5e-3, **training}
-        super().__init__(**options)
+        super().__init__(**(TrainingOptions(learning_rate=5e-3) | training))
         check_counts(dim=dim, layers=layers)
         self.dim, self.layers = dim, layers
 

@@ -20,8 +20,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib.util import find_spec
 from itertools import islice
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self, Unpack, cast
 
 import numpy as np
 import torch
@@ -34,7 +35,7 @@ from neupath.graph.nodes import Id, Mask, Rows
 from neupath.learn.labels import Pairs
 from neupath.learn.models.class_table import ClassBatch, ClassTable, Stage, build_batch
 from neupath.learn.models.flat_graph import FlatGraph, Ints, edge_kinds
-from neupath.learn.models.model import TRAINING_PARAMS, PairModel, check_counts
+from neupath.learn.models.model import TRAINING_PARAMS, PairModel, TrainingOptions, check_counts
 from neupath.learn.models.neupath_updates import NeuPathUpdater
 from neupath.learn.models.training import Recipe
 
@@ -138,8 +139,8 @@ class NeuPath(PairModel):
         How candidates are compared: "tmax" as in the paper, or "max", "mean" or "sum" for ablations.
     node_types, edge_types
         Whether it sees the types of nodes and the kinds of edges, for ablations.
-    epochs, batch_size, learning_rate, seed, device
-        How to train, see `PairModel`; a batch has 8 queries unless `batch_size` is given.
+    training
+        The fields of `TrainingOptions`; by default 30 epochs, batches of 8 queries and a learning rate of 5e-4.
 
     >>> import neupath as npth
     >>> hin = npth.load("toy")
@@ -147,7 +148,6 @@ class NeuPath(PairModel):
     >>> model = NeuPath(dim=16, layers=4, paths=2, epochs=2, seed=0).fit(hin, labels)
     >>> len(model.top_k("Jim", k=2))
     2
-
     """
 
     name = "neupath"
@@ -165,13 +165,9 @@ class NeuPath(PairModel):
         pooling: Pooling = "tmax",
         node_types: bool = True,
         edge_types: bool = True,
-        epochs: int = 30,
-        batch_size: int | None = None,
-        learning_rate: float = 5e-4,
-        seed: int = 0,
-        device: str | None = None,
+        **training: Unpack[TrainingOptions],
     ) -> None:
-        super().__init__(epochs=epochs, batch_size=batch_size, learning_rate=learning_rate, seed=seed, device=device)
+        super().__init__(**(TrainingOptions(learning_rate=5e-4) | training))
         check_counts(2, dim=dim)
         check_counts(layers=layers, paths=paths)
         if pooling not in _POOLINGS:
@@ -330,11 +326,7 @@ def find_tmax(source: Tensor, target: Tensor, edge: Tensor, stage: Stage) -> Ten
 
 @cache
 def _has_triton() -> bool:
-    try:
-        import triton  # type: ignore[import-not-found,unused-ignore]  # noqa: F401
-    except ImportError:
-        return False
-    return True
+    return find_spec("triton") is not None
 
 
 def find_tmax_torch(source: Tensor, target: Tensor, edge: Tensor, stage: Stage) -> Tensor:

@@ -117,7 +117,7 @@ def train(
 
 
 @dataclass
-class _State:
+class _TrainingState:
     epoch: int = 0
     step: int = 0
     best: float = math.inf
@@ -135,7 +135,7 @@ class _Run:
         )
         self.best = [parameter.detach().clone() for parameter in network.parameters()]
         self.made_by = json.dumps(asdict(recipe) | {"fingerprint": options.fingerprint})
-        self.state = _State()
+        self.state = _TrainingState()
         if options.folder is not None and (options.folder / CHECKPOINT).is_file():
             self.state = self._resume(options.folder / CHECKPOINT)
 
@@ -195,7 +195,7 @@ class _Run:
             yield f"first.{name}", moments["exp_avg"]
             yield f"second.{name}", moments["exp_avg_sq"]
 
-    def _resume(self, path: Path) -> _State:
+    def _resume(self, path: Path) -> _TrainingState:
         try:
             with safe_open(path, framework="pt") as file:
                 metadata = file.metadata() or {}
@@ -219,4 +219,4 @@ class _Run:
                     self.optimizer.state[parameter] = {"step": step.clone(), "exp_avg": first, "exp_avg_sq": second}
         except (KeyError, RuntimeError) as error:
             raise SourceError(f"{path} is of a model of another shape; remove it to start anew") from error
-        return _State(**(state | {"log": [Epoch(**epoch) for epoch in state["log"]]}))
+        return _TrainingState(**(state | {"log": [Epoch(**epoch) for epoch in state["log"]]}))

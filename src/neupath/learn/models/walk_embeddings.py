@@ -15,194 +15,10 @@ from neupath.engine.products import adjacency
 from neupath.errors import MetaPathError, QueryError
 from neupath.graph.hin import HIN, Csr, Floats
 from neupath.graph.metapath import MetaPath
-from neupath.graph.nodes import Mask, Rows
+from neupath.graph.nodes import Rows
 from neupath.learn.models.flat_graph import Ints, edge_kinds, over_all_nodes
 from neupath.learn.models.model import Model, check_counts, check_seed, choose_device, reproducible, seeded
 from neupath.learn.models.training import Recipe, RunOptions, train
-
-# ---- node2vec (Grover, Leskovec, KDD 2016), over the whole graph ---------------------------------
-_MAX_FACTOR = 16
-"""The bound of p and q, and of 1/p and 1/q; walks far from 1 are drawn many times until one is accepted."""
-
-
-class Node2Vec(Model):
-    """Learn vectors from second-order random walks over the whole graph, regardless of types; see `SkipGramSettings`.
-
-    Parameters
-    ----------
-    node_type
-        The type to rank.
-    p
-        The return parameter: above 1, walks return less often to the node that they came from.
-    q
-        The in-out parameter: above 1, walks leave the neighbourhood of that node less often.
-    device
-        "cpu" or "cuda".
-    settings
-        The fields of `SkipGramSettings`.
-
-    >>> from neupath import load
-    >>> model = Node2Vec("author", dim=16, seed=1).fit(load("toy"))
-    >>> len(model.top_k("Mike", k=2))
-    2
-
-    """
-
-    name = "node2vec"
-    inductive = False
-    renamed_params: ClassVar = {"back": "p", "out": "q"}
-
-    def __init__(
-        self, node_type: str, *, p: float = 1.0, q: float = 1.0, device: str | None = None, **settings: Any
-    ) -> None:
-        self.settings, self.device = SkipGramSettings(**settings), choose_device(device)
-        for parameter, value in (("p", p), ("q", q)):
-            if not 1 / _MAX_FACTOR <= value <= _MAX_FACTOR:
-                raise QueryError(f"{parameter} is {value}; it must lie between 1/{_MAX_FACTOR} and {_MAX_FACTOR}")
-        self.node_type, self.p, self.q = node_type, p, q
-
-    def params(self) -> dict[str, object]:
-        return {"node_type": self.node_type, "p": self.p, "q": self.q, **asdict(self.settings)}
-
-    def fit(self, hin: HIN) -> Self:
-        """Draw the walks and learn the vectors."""
-        self.node_type_, self.hin_ = hin.schema.node_type(self.node_type), hin
-        kinds, total = edge_kinds(hin.schema), hin.numbering.total
-        matrices = (over_all_nodes(hin.matrix(link), link.source, link.target, hin.numbering) for link in kinds)
-        weights = csr_array(sum(matrices, start=csr_array((total, total))))
-        weights.sort_indices()
-        starts, rng = self.settings.draw_starts(np.arange(total))
-        walks = walk_node2vec(starts, weights, self.settings.length, self.p, self.q, rng)
-        self.vectors_ = learn_vectors(walks, hin, self.node_type_, self.settings, self.device)
-        return self
-
-    def score_rows(self, queries: Rows) -> Floats:
-        self._fitted()
-        return cosine_rows(self.vectors_, queries)
-
-    def _tensors(self) -> dict[str, Tensor]:
-        return {"vectors": torch.from_numpy(self.vectors_)}
-
-    def _restore(self, hin: HIN, tensors: dict[str, Tensor]) -> None:
-        self.hin_, self.vectors_ = hin, tensors["vectors"].numpy()
-
-
-def walk_node2vec(starts: Ints, weights: Csr, length: int, p: float, q: float, rng: Generator) -> Ints:
-    """Walk from each start; -1 after the end of a walk; shape (starts, length).
-
-    At v, coming from u, the weight of going to x is that of the edge (v, x), times 1/p if x = u, 1 if x is a neighbour
-    of u, and 1/q otherwise: drawn by edge weight, and accepted in proportion to the factor.
-    """
-    walks = np.full((len(starts), length), -1, dtype=np.int64)
-    walks[:, 0] = starts
-    size = weights.shape[0]
-    joined = np.repeat(np.arange(size), np.diff(weights.indptr)) * size + weights.indices
-    largest = max(1.0, 1 / p, 1 / q)
-    for at in range(1, length):
-        pending = np.flatnonzero(walks[:, at - 1] >= 0)
-        while len(pending):
-            drawn = _draw_neighbours(weights, walks[pending, at - 1], rng)
-            factor = np.full(len(pending), largest)
-            if at > 1:
-                before = walks[pending, at - 2]
-                near = _is_in(before * size + drawn, joined)
-                factor = np.where(drawn == before, 1 / p, np.where(near, 1.0, 1 / q))
-            accepted = (rng.random(len(pending)) * largest < factor) | (drawn < 0)
-            walks[pending[accepted], at] = drawn[accepted]
-            pending = pending[~accepted]
-    return walks
-
-
-def _is_in(values: Ints, ascending: Ints) -> Mask:
-    hits: Mask = ascending[np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)] == values
-    return hits
-
-
-# ---- metapath2vec (Dong, Chawla, Swami, KDD 2017) ------------------------------------------------
-class MetaPath2Vec(Model):
-    """Learn vectors from walks that follow a meta-path, again and again; see `SkipGramSettings`.
-
-    Parameters
-    ----------
-    metapath
-        A meta-path that ends at the type it starts from, which is ranked.
-    device
-        "cpu" or "cuda".
-    settings
-        The fields of `SkipGramSettings`.
-
-    >>> from neupath import load
-    >>> model = MetaPath2Vec("author-paper-venue-paper-author", dim=16, seed=1).fit(load("toy"))
-    >>> len(model.top_k("Mike", k=2))
-    2
-
-    """
-
-    name = "metapath2vec"
-    inductive = False
-
-    def __init__(self, metapath: str | MetaPath, *, device: str | None = None, **settings: Any) -> None:
-        self.settings, self.device = SkipGramSettings(**settings), choose_device(device)
-        self.metapath = str(metapath)
-
-    def params(self) -> dict[str, object]:
-        return {"metapath": self.metapath, **asdict(self.settings)}
-
-    @property
-    def metapath_text(self) -> str:
-        return str(self._fitted().metapath(self.metapath))
-
-    def fit(self, hin: HIN) -> Self:
-        """Draw the walks and learn the vectors."""
-        metapath = hin.metapath(self.metapath)
-        if metapath.source != metapath.target:
-            raise MetaPathError(
-                f"'{metapath}' ends at {metapath.target}, and metapath2vec must be able to go on from there; "
-                f"use a path that ends at {metapath.source}"
-            )
-        self.node_type_, self.hin_ = metapath.source, hin
-        rows = hin.numbering.rows(self.node_type_)
-        starts, rng = self.settings.draw_starts(np.arange(rows.start, rows.stop))
-        steps = [over_all_nodes(adjacency(hin, s), s.source, s.target, hin.numbering) for s in metapath.steps]
-        walks = walk_steps(starts, steps, self.settings.length, rng)
-        self.vectors_ = learn_vectors(walks, hin, self.node_type_, self.settings, self.device)
-        return self
-
-    def score_rows(self, queries: Rows) -> Floats:
-        self._fitted()
-        return cosine_rows(self.vectors_, queries)
-
-    def _tensors(self) -> dict[str, Tensor]:
-        return {"vectors": torch.from_numpy(self.vectors_)}
-
-    def _restore(self, hin: HIN, tensors: dict[str, Tensor]) -> None:
-        self.hin_, self.vectors_ = hin, tensors["vectors"].numpy()
-
-
-def walk_steps(starts: Ints, steps: Sequence[Csr], length: int, rng: Generator) -> Ints:
-    """Walk from each start along the steps, over and over; -1 after the end of a walk; shape (starts, length).
-
-    A step is a matrix of weights between all nodes; the next node is drawn in proportion to them.
-    """
-    walks = np.full((len(starts), length), -1, dtype=np.int64)
-    walks[:, 0] = starts
-    for at in range(1, length):
-        walks[:, at] = _draw_neighbours(steps[(at - 1) % len(steps)], walks[:, at - 1], rng)
-    return walks
-
-
-def _draw_neighbours(weights: Csr, nodes: Ints, rng: Generator) -> Ints:
-    """Draw a neighbour of each node in proportion to the weights; -1 if it has none."""
-    totals: Floats = np.asarray(weights.sum(axis=1)).repeat(np.diff(weights.indptr))
-    sums = np.concatenate([[0.0], np.cumsum(weights.data / totals)])  # each row adds 1, so large rows cost no digits
-    first, last = weights.indptr[nodes], weights.indptr[nodes + 1]
-    drawn = sums[first] + rng.random(len(nodes)) * (sums[last] - sums[first])
-    entry = np.clip(np.searchsorted(sums, drawn, side="right") - 1, first, np.maximum(first, last - 1))
-    neighbours = np.full(len(nodes), -1, dtype=np.int64)
-    has_neighbours = (nodes >= 0) & (last > first)
-    neighbours[has_neighbours] = weights.indices[entry[has_neighbours]]
-    return neighbours
-
 
 # ---- Skip-gram with negative samples -------------------------------------------------------------
 _WALKS_PER_BATCH = 64
@@ -210,11 +26,7 @@ _WALKS_PER_BATCH = 64
 
 @dataclass(frozen=True)
 class SkipGramSettings:
-    """How to walk, and how to learn a vector in_v of each node v that says which nodes walks meet near it.
-
-    Maximise Σ log σ(in_v·out_u) + negatives·mean_n log σ(-in_v·out_n), with u up to `window` steps from v on a walk,
-    and n drawn for each walk by how often walks meet it, to the power ¾. The score is cos(in_x, in_y), from -1 to 1.
-    """
+    """How to walk, and how to learn from the walks."""
 
     dim: int = 128
     walks: int = 10
@@ -237,25 +49,46 @@ class SkipGramSettings:
         return rng.permuted(np.tile(nodes, (self.walks, 1)), axis=1).ravel(), rng
 
 
-def learn_vectors(walks: Ints, hin: HIN, node_type: str, settings: SkipGramSettings, device: torch.device) -> Floats:
-    """Return the normalised vector in_v of each node of a type; shape (nodes of the type, dim)."""
-    with seeded(settings.seed):
-        network = SkipGram(walks, hin.numbering.total, settings).to(device)
-    epochs, batches = settings.epochs, range(-(-len(walks) // _WALKS_PER_BATCH))
-    recipe = Recipe(epochs, settings.learning_rate, weight_decay=0.0, patience=epochs, seed=settings.seed)
-    with reproducible(device):
-        train(network, network.loss, batches, (), recipe, RunOptions())
-    vectors = network.inner.detach()[hin.numbering.rows(node_type)]
-    normalised: Floats = functional.normalize(vectors.double(), dim=-1).cpu().numpy()
-    return normalised
+class WalkEmbedding(Model):
+    """Base class of models that learn a vector in_v of each node v, which says which nodes walks meet near it.
 
+    Maximise Σ log σ(in_v·out_u) + negatives·mean_n log σ(-in_v·out_n), with u up to `window` steps from v on a walk,
+    and n drawn for each walk by how often walks meet it, to the power ¾. The score is cos(in_x, in_y), from -1 to 1.
+    """
 
-def cosine_rows(vectors: Floats, queries: Rows) -> Floats:
-    """Return the cosine of each query with every node; shape (queries, nodes)."""
-    scores = np.empty((len(queries), len(vectors)))
-    for at, query in enumerate(queries):  # one by one, so that a score does not depend on the other queries
-        scores[at] = (vectors * vectors[query]).sum(axis=1)
-    return scores
+    inductive = False
+    vectors_: Floats  # (nodes of the type, dim), normalised
+
+    def __init__(self, device: str | None, **settings: Any) -> None:
+        self.settings, self.device = SkipGramSettings(**settings), choose_device(device)
+
+    def params(self) -> dict[str, object]:
+        return super().params() | asdict(self.settings)
+
+    def _learn_vectors(self, walks: Ints) -> Self:
+        settings, numbering = self.settings, self.hin_.numbering
+        with seeded(settings.seed):
+            network = SkipGram(walks, numbering.total, settings).to(self.device)
+        epochs, batches = settings.epochs, range(-(-len(walks) // _WALKS_PER_BATCH))
+        recipe = Recipe(epochs, settings.learning_rate, weight_decay=0.0, patience=epochs, seed=settings.seed)
+        with reproducible(self.device):
+            train(network, network.loss, batches, (), recipe, RunOptions())
+        vectors = network.inner.detach()[numbering.rows(self.node_type_)]
+        self.vectors_ = functional.normalize(vectors.double(), dim=-1).cpu().numpy()
+        return self
+
+    def score_rows(self, queries: Rows) -> Floats:
+        self._fitted()
+        scores = np.empty((len(queries), len(self.vectors_)))
+        for at, query in enumerate(queries):  # one by one, so that a score does not depend on the other queries
+            scores[at] = (self.vectors_ * self.vectors_[query]).sum(axis=1)
+        return scores
+
+    def _tensors(self) -> dict[str, Tensor]:
+        return {"vectors": torch.from_numpy(self.vectors_)}
+
+    def _restore(self, hin: HIN, tensors: dict[str, Tensor]) -> None:
+        self.hin_, self.vectors_ = hin, tensors["vectors"].numpy()
 
 
 class SkipGram(nn.Module):
@@ -292,3 +125,153 @@ class SkipGram(nn.Module):
         width = 2 * self.settings.window * self.settings.negatives
         drawn = np.searchsorted(self.cumulative, rng.random((count, width)))
         return torch.from_numpy(np.minimum(drawn, len(self.cumulative) - 1)).to(self.inner.device)
+
+
+# ---- node2vec (Grover, Leskovec, KDD 2016), over the whole graph ---------------------------------
+_MAX_FACTOR = 16
+"""The bound of p and q, and of 1/p and 1/q; walks far from 1 are drawn many times until one is accepted."""
+
+
+class Node2Vec(WalkEmbedding):
+    """Learn vectors from second-order random walks over the whole graph, regardless of types.
+
+    Parameters
+    ----------
+    node_type
+        The type to rank.
+    p
+        The return parameter: above 1, walks return less often to the node that they came from.
+    q
+        The in-out parameter: above 1, walks leave the neighbourhood of that node less often.
+    device
+        "cpu" or "cuda".
+    settings
+        The fields of `SkipGramSettings`.
+
+    >>> from neupath import load
+    >>> model = Node2Vec("author", dim=16, seed=1).fit(load("toy"))
+    >>> len(model.top_k("Mike", k=2))
+    2
+    """
+
+    name = "node2vec"
+    param_names = ("node_type", "p", "q")
+    renamed_params: ClassVar = {"back": "p", "out": "q"}
+
+    def __init__(
+        self, node_type: str, *, p: float = 1.0, q: float = 1.0, device: str | None = None, **settings: Any
+    ) -> None:
+        super().__init__(device, **settings)
+        for parameter, value in (("p", p), ("q", q)):
+            if not 1 / _MAX_FACTOR <= value <= _MAX_FACTOR:
+                raise QueryError(f"{parameter} is {value}; it must lie between 1/{_MAX_FACTOR} and {_MAX_FACTOR}")
+        self.node_type, self.p, self.q = node_type, p, q
+
+    def fit(self, hin: HIN) -> Self:
+        """Draw the walks and learn the vectors."""
+        self.node_type_, self.hin_ = hin.schema.node_type(self.node_type), hin
+        kinds, total = edge_kinds(hin.schema), hin.numbering.total
+        matrices = (over_all_nodes(hin.matrix(link), link.source, link.target, hin.numbering) for link in kinds)
+        weights = csr_array(sum(matrices, start=csr_array((total, total))))
+        weights.sort_indices()
+        starts, rng = self.settings.draw_starts(np.arange(total))
+        walks = walk_node2vec(starts, weights, self.settings.length, self.p, self.q, rng)
+        return self._learn_vectors(walks)
+
+
+def walk_node2vec(starts: Ints, weights: Csr, length: int, p: float, q: float, rng: Generator) -> Ints:
+    """Walk from each start; -1 after the end of a walk; shape (starts, length).
+
+    At v, coming from u, the weight of going to x is that of the edge (v, x), times 1/p if x = u, 1 if x is a neighbour
+    of u, and 1/q otherwise: drawn by edge weight, and accepted in proportion to the factor.
+    """
+    walks = np.full((len(starts), length), -1, dtype=np.int64)
+    walks[:, 0] = starts
+    size = weights.shape[0]
+    joined = np.repeat(np.arange(size), np.diff(weights.indptr)) * size + weights.indices
+    largest = max(1.0, 1 / p, 1 / q)
+    for at in range(1, length):
+        pending = np.flatnonzero(walks[:, at - 1] >= 0)
+        while len(pending):
+            drawn = _draw_neighbours(weights, walks[pending, at - 1], rng)
+            factor = np.full(len(pending), largest)
+            if at > 1:
+                before = walks[pending, at - 2]
+                pairs = before * size + drawn
+                near = joined[np.minimum(np.searchsorted(joined, pairs), len(joined) - 1)] == pairs
+                factor = np.where(drawn == before, 1 / p, np.where(near, 1.0, 1 / q))
+            accepted = (rng.random(len(pending)) * largest < factor) | (drawn < 0)
+            walks[pending[accepted], at] = drawn[accepted]
+            pending = pending[~accepted]
+    return walks
+
+
+# ---- metapath2vec (Dong, Chawla, Swami, KDD 2017) ------------------------------------------------
+class MetaPath2Vec(WalkEmbedding):
+    """Learn vectors from walks that follow a meta-path, again and again.
+
+    Parameters
+    ----------
+    metapath
+        A meta-path that ends at the type it starts from, which is ranked.
+    device
+        "cpu" or "cuda".
+    settings
+        The fields of `SkipGramSettings`.
+
+    >>> from neupath import load
+    >>> model = MetaPath2Vec("author-paper-venue-paper-author", dim=16, seed=1).fit(load("toy"))
+    >>> len(model.top_k("Mike", k=2))
+    2
+    """
+
+    name = "metapath2vec"
+    param_names = ("metapath",)
+
+    def __init__(self, metapath: str | MetaPath, *, device: str | None = None, **settings: Any) -> None:
+        super().__init__(device, **settings)
+        self.metapath = str(metapath)
+
+    @property
+    def metapath_text(self) -> str:
+        return str(self._fitted().metapath(self.metapath))
+
+    def fit(self, hin: HIN) -> Self:
+        """Draw the walks and learn the vectors."""
+        metapath = hin.metapath(self.metapath)
+        if metapath.source != metapath.target:
+            raise MetaPathError(
+                f"'{metapath}' ends at {metapath.target}, and metapath2vec must be able to go on from there; "
+                f"use a path that ends at {metapath.source}"
+            )
+        self.node_type_, self.hin_ = metapath.source, hin
+        rows = hin.numbering.rows(self.node_type_)
+        starts, rng = self.settings.draw_starts(np.arange(rows.start, rows.stop))
+        steps = [over_all_nodes(adjacency(hin, s), s.source, s.target, hin.numbering) for s in metapath.steps]
+        walks = walk_steps(starts, steps, self.settings.length, rng)
+        return self._learn_vectors(walks)
+
+
+def walk_steps(starts: Ints, steps: Sequence[Csr], length: int, rng: Generator) -> Ints:
+    """Walk from each start along the steps, over and over; -1 after the end of a walk; shape (starts, length).
+
+    A step is a matrix of weights between all nodes; the next node is drawn in proportion to them.
+    """
+    walks = np.full((len(starts), length), -1, dtype=np.int64)
+    walks[:, 0] = starts
+    for at in range(1, length):
+        walks[:, at] = _draw_neighbours(steps[(at - 1) % len(steps)], walks[:, at - 1], rng)
+    return walks
+
+
+def _draw_neighbours(weights: Csr, nodes: Ints, rng: Generator) -> Ints:
+    """Draw a neighbour of each node in proportion to the weights; -1 if it has none."""
+    totals: Floats = np.asarray(weights.sum(axis=1)).repeat(np.diff(weights.indptr))
+    sums = np.concatenate([[0.0], np.cumsum(weights.data / totals)])  # each row adds 1, so large rows cost no digits
+    first, last = weights.indptr[nodes], weights.indptr[nodes + 1]
+    drawn = sums[first] + rng.random(len(nodes)) * (sums[last] - sums[first])
+    entry = np.clip(np.searchsorted(sums, drawn, side="right") - 1, first, np.maximum(first, last - 1))
+    neighbours = np.full(len(nodes), -1, dtype=np.int64)
+    has_neighbours = (nodes >= 0) & (last > first)
+    neighbours[has_neighbours] = weights.indices[entry[has_neighbours]]
+    return neighbours
