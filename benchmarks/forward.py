@@ -31,7 +31,7 @@ ROUNDS, QUERIES = 5, 20
 
 def plain_scores(model: npth.NeuPath, query: int) -> Tensor:
     """Score every node for one query by a pass over the whole graph."""
-    graph, encoder = model.graph_, model.network_["encoder"]
+    graph, encoder = model.graph_, model.network_[0]
     assert isinstance(encoder, Encoder)
     count, slots, dim = len(graph.types), encoder.slots, encoder.dim
     targets = torch.from_numpy(np.repeat(np.arange(count), graph.last - graph.first))
@@ -63,7 +63,7 @@ def plain_scores(model: npth.NeuPath, query: int) -> Tensor:
         number = torch.zeros(count, dtype=torch.long).index_add(0, targets, filled[sources].sum(1))
         filled = filled | (torch.arange(slots) < number[:, None])
         h = layer.update(torch.cat([h, q.masked_fill(q == -torch.inf, 0.0)], dim=-1)) * filled.unsqueeze(-1)
-    scores: Tensor = model.network_["decoder"](h)
+    scores: Tensor = model.network_[1](h)
     return scores
 
 

@@ -45,7 +45,7 @@ def upper_bound(data: Path, graph: str, path: str, paths: int) -> str:
     background = table.background(flat)
     reach = table.reach(flat, np.arange(first, first + count))
     queries = hin.nodes[teacher.source_type].find_many(split_queries(hin, teacher.source_type).test[:QUERIES])
-    class_rows = [table.classes_of(flat, background, first + int(q), reach)[first : first + count] for q in queries]
+    class_rows = [table.trace(flat, background, first + int(q), reach)[-1][first : first + count] for q in queries]
     truth, classes = teacher.score_rows(queries), np.stack(class_rows)
     others = np.ones(classes.shape, dtype=bool)
     others[np.arange(len(queries)), queries] = False

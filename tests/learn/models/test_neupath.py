@@ -33,7 +33,7 @@ def by_classes(encoder: Encoder, decoder: Decoder, graph, query: int):
     table = ClassTable(int(graph.types.max(initial=0)) + 1, len(encoder.layers), cap)
     table.num_types = len(encoder.layers[0].project)
     every = np.arange(len(graph.types))
-    classes = table.classes_of(graph, table.background(graph), query, table.reach(graph, every))
+    classes = table.trace(graph, table.background(graph), query, table.reach(graph, every))[-1]
     distinct, which = np.unique(classes, return_inverse=True)
     batch = build_batch(table, distinct, encoder.slots)
     return decoder(encoder(batch))[torch.from_numpy(which)]

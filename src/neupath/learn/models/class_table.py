@@ -119,7 +119,6 @@ class LayerClasses:
         return numbers
 
     def take(self, classes: Ints) -> Definitions:
-        """Return the definitions of some classes, numbered in the order given."""
         if self._parent is None:
             return self._own.take(classes)
         inherited = classes < self._inherited
@@ -159,7 +158,6 @@ class ClassTable:
         return self._with([layer.fork() for layer in self.layers])
 
     def snapshot(self) -> "ClassTable":
-        """Return a copy that never changes."""
         return self._with([layer.snapshot() for layer in self.layers])
 
     def _with(self, layers: list[LayerClasses]) -> "ClassTable":
@@ -181,10 +179,6 @@ class ClassTable:
         for _ in self.layers:
             marks.insert(0, graph.with_neighbours(marks[0]))
         return marks
-
-    def classes_of(self, graph: FlatGraph, background: Sequence[Ints], query: int, reach: Sequence[Mask]) -> Ints:
-        """Return the classes after the last layer for a query; right for the nodes that `reach` marks there."""
-        return self.trace(graph, background, query, reach)[-1]
 
     def trace(self, graph: FlatGraph, background: Sequence[Ints], query: int, reach: Sequence[Mask]) -> list[Ints]:
         """Return the classes before and after each layer for a query; right for the nodes that `reach` marks."""
@@ -288,7 +282,6 @@ class ClassBatch:
     classes: tuple[Ints, ...]  # before and after each stage, as the table numbers them
 
     def to(self, device: torch.device | str) -> "ClassBatch":
-        """Return the batch with its tensors on a device."""
         stages = (Stage(**{f.name: _moved(getattr(s, f.name), device) for f in fields(Stage)}) for s in self.stages)
         return replace(self, queries=self.queries.to(device), stages=tuple(stages))
 

@@ -13,9 +13,10 @@ channels are meta-paths and the scores are exact. The nearest published relative
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Self, Unpack, cast
+from typing import ClassVar, Self, Unpack
 
 import numpy as np
 import torch
@@ -40,32 +41,25 @@ _MAX_HALF_PATHS = 150
 
 # ---- The model -----------------------------------------------------------------------------------
 class Gates(nn.Module):
-    """The gates of every channel and step, and the mix of the channels."""
+    """The gates of every channel and step, and the mix of the channels.
 
-    def __init__(self, channels: int, steps: int, num_kinds: int) -> None:
+    It scores pairs by their Gram matrices G: of query and target, of the query with itself, of the target with itself.
+    """
+
+    def __init__(self, channels: int, steps: int, num_kinds: int, spellings: list[Tensor]) -> None:
         super().__init__()
+        self.spellings = spellings
         self.steps = nn.Parameter(0.1 * torch.randn(channels, steps, num_kinds + 1))  # the last entry is "stay"
         self.mix = nn.Parameter(torch.zeros(channels))
 
-    def forward(self, grams: "Grams", spellings: list[Tensor]) -> Tensor:
-        """Return the scores of some pairs; shape (pairs,)."""
+    def forward(self, *grams: Tensor) -> Tensor:
+        """Return the scores of some pairs; three times (pairs, P, P) to (pairs,)."""
         shares = self.steps.softmax(-1)  # (channels, steps, kinds + 1)
         steps = torch.arange(shares.shape[1], device=shares.device)
-        a = torch.stack([shares[:, steps, s].prod(-1).sum(-1) for s in spellings], dim=1)  # (channels, P)
-        of_pair = (grams.both, grams.query, grams.target)
-        both, query, target = (torch.einsum("cp,npq,cq->nc", a, gram, a) for gram in of_pair)
+        a = torch.stack([shares[:, steps, s].prod(-1).sum(-1) for s in self.spellings], dim=1)  # (channels, P)
+        both, query, target = (torch.einsum("cp,npq,cq->nc", a, gram, a) for gram in grams)
         ratio = 2 * both / (query + target).clamp(min=1e-20)
         return (ratio * self.mix.softmax(-1)).sum(-1)
-
-
-@dataclass(frozen=True)
-class Grams:
-    """G of the two nodes of each pair, of the query with itself, and of the target with itself; (pairs, P, P) each."""
-
-    both: Tensor
-    query: Tensor
-    target: Tensor
-    scores: Tensor  # (pairs,) the labels
 
 
 class CountPath(PairModel):
@@ -104,8 +98,8 @@ class CountPath(PairModel):
 
     def _make_network(self, hin: HIN) -> Gates:
         self._paths = half_paths(hin, self.node_type_, self.layers)
-        self._spellings = [torch.tensor(path.spellings, device=self.device) for path in self._paths]
-        return Gates(self.channels, self.layers, len(edge_kinds(hin.schema)))
+        spellings = [torch.tensor(rows, device=self.device) for rows in self._paths.values()]
+        return Gates(self.channels, self.layers, len(edge_kinds(hin.schema)), spellings)
 
     def _recipe(self) -> Recipe:
         return replace(super()._recipe(), weight_decay=0.0, clip=10.0)
@@ -118,24 +112,17 @@ class CountPath(PairModel):
         self._round(learn, check)
         self.validation_rmse_ = float(np.sqrt(self._error(check))) if len(check) else None
 
-    def _batches(self, pairs: Pairs) -> list[Grams]:
+    def _batches(self, pairs: Pairs) -> list[tuple[Tensor, ...]]:
         nodes, where = np.unique(np.concatenate([pairs.queries, pairs.targets]), return_inverse=True)
-        rows = [walk(self.hin_, nodes, path, pairs.node_type) for path in self._paths]
+        rows = [walk(self.hin_, nodes, kinds, pairs.node_type) for kinds in self._paths]
         queries, targets = where[: len(pairs)], where[len(pairs) :]
-        both, query, target = (
-            gram_matrices(rows, a, b) for a, b in ((queries, targets), (queries, queries), (targets, targets))
-        )
+        ends = ((queries, targets), (queries, queries), (targets, targets))
+        columns = (*(gram_matrices(rows, a, b) for a, b in ends), pairs.scores)
         batches = []
         for part in self._query_batches(pairs):
             own = np.flatnonzero(np.isin(pairs.queries, part))
-            columns = (both[own], query[own], target[own], pairs.scores[own])
-            batches.append(Grams(*(torch.tensor(c, dtype=torch.float32, device=self.device) for c in columns)))
+            batches.append(tuple(torch.tensor(c[own], dtype=torch.float32, device=self.device) for c in columns))
         return batches
-
-    def _loss(self, batch: Any) -> Tensor:
-        grams = cast(Grams, batch)
-        scores: Tensor = self.network_(grams, self._spellings)
-        return ((scores - grams.scores) ** 2).mean()
 
     # ---- Rounding the gates ----------------------------------------------------------------------
     @property
@@ -169,15 +156,12 @@ class CountPath(PairModel):
         return scores
 
     # ---- Scoring ---------------------------------------------------------------------------------
-    @property
+    @cached_property
     def factors_(self) -> list[Factors]:
         """The half-path product W of each channel, over the graph."""
-        if not hasattr(self, "_factors"):
-            self._factors = [symmetric_factors(gated_product(self.hin_, gate, self.node_type_)) for gate in self.gates_]
-        return self._factors
+        return [symmetric_factors(gated_product(self.hin_, gate, self.node_type_)) for gate in self.gates_]
 
     def score_rows(self, queries: Rows) -> Floats:
-        """Return the score of each query with every target; shape (queries, targets)."""
         self._fitted()
         scores = np.zeros((len(queries), len(self.hin_.nodes[self.node_type_])))
         for channel_scores, mix in zip(self._score_channels(np.asarray(queries)), self.mix_, strict=True):
@@ -210,7 +194,10 @@ class CountPath(PairModel):
         """
         weights: dict[str, float] = {}
         for links, mix in zip(self._links(), self.mix_, strict=True):
-            text = describe_half_path(self.hin_, self.node_type_, links)
+            text = round_trip(self.hin_, self.node_type_, links)
+            if text is None:
+                steps = " ".join(arrow((link,)) for link in links)
+                text = f"{self.node_type_} {steps} (leads nowhere)" if links else f"{self.node_type_} (itself)"
             weights[text] = weights.get(text, 0.0) + float(mix)
         return sorted(((text, w) for text, w in weights.items() if w >= least), key=lambda item: -item[1])
 
@@ -227,27 +214,20 @@ class CountPath(PairModel):
         self._forget_products()
 
     def _forget_products(self) -> None:
-        for name in ("_factors", "_channels"):
+        for name in ("factors_", "_channels"):
             self.__dict__.pop(name, None)
 
 
 # ---- Half-paths and gated paths ------------------------------------------------------------------
-@dataclass(frozen=True)
-class HalfPath:
-    """A half-path of the schema: its kinds of edges, and the gate entries that spell it.
-
-    `spellings` has shape (n, steps): each row names one gate entry per step, with "stay" in different places.
-    """
-
-    kinds: tuple[int, ...]
-    spellings: tuple[tuple[int, ...], ...]
+Entries = tuple[int, ...]
+"""Entries of gates along a half-path: kinds of edges, or the number after them for "stay"."""
 
 
-def half_paths(hin: HIN, node_type: str, steps: int) -> list[HalfPath]:
-    """List the half-paths of up to some steps that start at a type, each with its spellings."""
+def half_paths(hin: HIN, node_type: str, steps: int) -> dict[Entries, list[Entries]]:
+    """Return the kinds of edges of each half-path from a type, with its spellings by one entry per step."""
     kinds = edge_kinds(hin.schema)
     stay = len(kinds)
-    frontier: list[tuple[tuple[int, ...], str]] = [((), node_type)]
+    frontier: list[tuple[Entries, str]] = [((), node_type)]
     for _ in range(steps):
         frontier = [
             ((*spelling, entry), kinds[entry].target if entry < stay else here)
@@ -255,7 +235,7 @@ def half_paths(hin: HIN, node_type: str, steps: int) -> list[HalfPath]:
             for entry in range(stay + 1)
             if entry == stay or kinds[entry].source == here
         ]
-    spellings: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+    spellings: dict[Entries, list[Entries]] = {}
     for spelling, _ in frontier:
         spellings.setdefault(tuple(entry for entry in spelling if entry < stay), []).append(spelling)
     if len(spellings) > _MAX_HALF_PATHS:
@@ -264,15 +244,15 @@ def half_paths(hin: HIN, node_type: str, steps: int) -> list[HalfPath]:
             f"{_MAX_HALF_PATHS} this model weighs at once; use fewer ‹layers›, or leave out relations",
             parameter="layers",
         )
-    return [HalfPath(path, tuple(rows)) for path, rows in spellings.items()]
+    return spellings
 
 
-def walk(hin: HIN, nodes: Rows, path: HalfPath, node_type: str) -> tuple[str, Csr]:
+def walk(hin: HIN, nodes: Rows, kinds: Entries, node_type: str) -> tuple[str, Csr]:
     """Return the type at the end of a half-path, and W_p of some nodes; shape (nodes, nodes of the end type)."""
-    kinds = edge_kinds(hin.schema)
+    links = edge_kinds(hin.schema)
     here, w = node_type, csr_array(eye_array(hin.num_nodes(node_type), format="csr"))[nodes]
-    for kind in path.kinds:
-        here, w = kinds[kind].target, csr_array(w @ hin.matrix(kinds[kind]))
+    for kind in kinds:
+        here, w = links[kind].target, csr_array(w @ hin.matrix(links[kind]))
     return here, w
 
 
@@ -315,9 +295,3 @@ def round_trip(hin: HIN, node_type: str, links: list[Link]) -> str | None:
         text += f" {arrow((link,))} {link.target}"
         here = link.target
     return str(hin.metapath(text)) if links else None
-
-
-def describe_half_path(hin: HIN, node_type: str, links: list[Link]) -> str:
-    """Return half-path links as a meta-path, or say why they are none."""
-    nowhere = f"{node_type} {' '.join(arrow((link,)) for link in links)} (leads nowhere)"
-    return round_trip(hin, node_type, links) or (nowhere if links else f"{node_type} (itself)")

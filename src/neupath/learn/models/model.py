@@ -77,14 +77,12 @@ class Model(Scorer):
         """Set what was learned, over a graph that `check_graph` accepts."""
 
     def bind(self, hin: HIN) -> Self:
-        """Return the same model over another graph with the same schema."""
         self.check_graph(self._trained_on(), hin)
         bound = copy.copy(self)
         bound._restore(hin, self._tensors())
         return bound
 
     def save(self, folder: str | Path) -> Path:
-        """Write config.json and weights.safetensors to a folder; `load_scorer` reads them."""
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         tensors = {name: tensor.cpu().contiguous() for name, tensor in self._tensors().items()}
@@ -111,7 +109,6 @@ class Model(Scorer):
         return model
 
     def fingerprint(self) -> str:
-        """Return a digest of the weights."""
         digest = sha256()
         for name, tensor in sorted(self._tensors().items()):
             digest.update(name.encode() + tensor.detach().cpu().contiguous().numpy().tobytes())
@@ -234,17 +231,13 @@ class PairNetwork(nn.Module):
         """Return the score of each query with every target, independent of the other queries; (queries, targets)."""
 
 
-PairBatch = tuple[Tensor, Tensor, Tensor]
-"""The queries, targets and labels of some pairs, as rows of their type; shape (pairs,) each."""
-
-
 class PairModel(Model):
     """Base class of models that learn from labelled pairs of one node type, without a meta-path.
 
     Loss = 1/M Σ (y_ct - b_ct)², with b_ct the label of query c and target t, and y_ct the network's score.
 
     A subclass makes a `PairNetwork` in `_make_network`. One whose network is not a function of pairs alone overrides
-    `_batches`, `_loss` and `score_rows`, too.
+    `_batches` and `score_rows`, too, and `_loss` if its batches do not end with the labels.
     """
 
     supports_processes: ClassVar[bool] = False
@@ -367,8 +360,8 @@ class PairModel(Model):
         return Recipe(self.epochs, self.learning_rate, patience=self.epochs, seed=self.seed)
 
     def _batches(self, pairs: Pairs) -> Sequence[Any]:
-        """Cut labelled pairs into batches, each with all pairs of some queries."""
-        batches: list[PairBatch] = []
+        """Cut labelled pairs into batches, each with the queries, targets and labels of all pairs of some queries."""
+        batches = []
         for queries in self._query_batches(pairs):
             part = pairs.of_queries(queries)
             sources, targets = (torch.from_numpy(rows.astype(np.int64)) for rows in (part.queries, part.targets))
@@ -381,12 +374,11 @@ class PairModel(Model):
         return [queries[start : start + step] for start in range(0, len(queries), step)]
 
     def _loss(self, batch: Any) -> Tensor:
-        queries, targets, labels = cast(PairBatch, batch)
-        scores: Tensor = self.network_(queries, targets)
-        return ((scores - labels) ** 2).mean()
+        *inputs, labels = batch
+        loss: Tensor = ((self.network_(*inputs) - labels) ** 2).mean()
+        return loss
 
     def score_rows(self, queries: Rows) -> Floats:
-        """Return the score of each query with every target; shape (queries, targets)."""
         self._fitted()
         network = cast(PairNetwork, self.network_)
         with torch.no_grad(), reproducible(self.device):

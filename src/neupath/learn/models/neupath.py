@@ -16,7 +16,7 @@ W_m(a ‖ e ‖ b) = A·a + e' + C·b, matrix products are over classes alone; c
 
 import copy
 import heapq
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -154,7 +154,7 @@ class NeuPath(PairModel):
     param_names = ("dim", "layers", "paths", "pooling", "node_types", "edge_types", *TRAINING_PARAMS)
     supports_processes = True
     queries_per_batch = 8
-    network_: nn.ModuleDict
+    network_: nn.Sequential  # of the encoder and the decoder
 
     def __init__(
         self,
@@ -185,11 +185,11 @@ class NeuPath(PairModel):
         self.background_ = self.table_.background(self.graph_)
         super()._set_network(hin)
 
-    def _make_network(self, hin: HIN) -> nn.ModuleDict:
+    def _make_network(self, hin: HIN) -> nn.Sequential:
         num_types = len(hin.schema.node_types) if self.node_types else 1
         num_kinds = len(edge_kinds(hin.schema)) if self.edge_types else 1
         encoder = Encoder(self.dim, self.layers, self.slots, num_types, max(1, num_kinds), self.pooling)
-        return nn.ModuleDict({"encoder": encoder, "decoder": Decoder(self.dim, self.slots)})
+        return nn.Sequential(OrderedDict(encoder=encoder, decoder=Decoder(self.dim, self.slots)))
 
     def as_seen(self, graph: FlatGraph) -> FlatGraph:
         """Return a graph without node types or edge kinds if the model does not see them."""
@@ -200,7 +200,6 @@ class NeuPath(PairModel):
         return replace(graph, types=types, kinds=kinds)
 
     def new_table(self, hin: HIN) -> ClassTable:
-        """Return a table without classes."""
         cap = self.slots if self.pooling in ("tmax", "max") else 0
         return ClassTable(len(hin.schema.node_types) if self.node_types else 1, self.layers, cap)
 
@@ -221,7 +220,7 @@ class NeuPath(PairModel):
                 own = part.queries == query
                 targets, source = self._first + part.targets[own], self._first + int(query)
                 reach = self.table_.reach(self.graph_, targets)
-                classes[own] = self.table_.classes_of(self.graph_, self.background_, source, reach)[targets]
+                classes[own] = self.table_.trace(self.graph_, self.background_, source, reach)[-1][targets]
             distinct, which = np.unique(classes, return_inverse=True)
             batch = build_batch(self.table_, distinct, self.slots).to(self.device) if len(part) else None
             labels = torch.tensor(part.scores, dtype=torch.float32, device=self.device)
@@ -233,16 +232,11 @@ class NeuPath(PairModel):
         part = cast(_LabelledBatch, batch)
         if part.batch is None:
             return 0 * sum((parameter.sum() for parameter in self.network_.parameters()), torch.zeros(()))
-        scores = self._score_classes(part.batch)[part.which]
+        scores: Tensor = self.network_(part.batch)[part.which]
         return part.share * ((scores - part.labels) ** 2).mean()
-
-    def _score_classes(self, batch: ClassBatch) -> Tensor:
-        scores: Tensor = self.network_["decoder"](self.network_["encoder"](batch))
-        return scores
 
     # ---- Scoring ---------------------------------------------------------------------------------
     def score_rows(self, queries: Rows) -> Floats:
-        """Return the score of each query with every target; shape (queries, targets)."""
         self._fitted()
         count = len(self.hin_.nodes[self.node_type_])
         scores = np.empty((len(queries), count))
@@ -255,20 +249,18 @@ class NeuPath(PairModel):
     def _score_block(self, queries: Rows, reach: list[Mask], count: int) -> Floats:
         table = self.table_.fork()  # so that the classes of these queries are not kept
         targets = slice(self._first, self._first + count)
-        classes: Ints = np.stack(
-            [table.classes_of(self.graph_, self.background_, self._first + int(q), reach)[targets] for q in queries]
-        )
+        traces = (table.trace(self.graph_, self.background_, self._first + int(query), reach) for query in queries)
+        classes: Ints = np.stack([trace[-1][targets] for trace in traces])
         distinct, which = np.unique(classes, return_inverse=True)
         scores = np.empty(len(distinct))
         with torch.no_grad():
             for start in range(0, len(distinct), _CLASSES_PER_BLOCK):
                 block = slice(start, start + _CLASSES_PER_BLOCK)
                 batch = build_batch(table, distinct[block], self.slots).to(self.device)
-                scores[block] = self._score_classes(batch).cpu().numpy()
+                scores[block] = self.network_(batch).cpu().numpy()
         return scores[which.reshape(classes.shape)]
 
     def updater(self, hin: HIN) -> NeuPathUpdater:
-        """Return the object that keeps the background up to date with a live graph."""
         self.check_graph(self._trained_on(), hin)
         return NeuPathUpdater(copy.copy(self), hin)
 
@@ -401,7 +393,6 @@ class AttentionPath:
 
     @property
     def metapath(self) -> str:
-        """The types and links along the path."""
         steps = zip(self.links, self.nodes[1:], strict=True)
         return self.nodes[0].node_type + "".join(f" {link} {node.node_type}" for link, node in steps)
 
@@ -429,7 +420,8 @@ class _ScoreTrace:
         self.classes = table.trace(model.graph_, model.background_, query, everywhere)
         batch = build_batch(table, self.classes[-1][[target]], model.slots).to(model.device)
         traces: list[LayerTrace] = []
-        score = model.network_["decoder"](model.network_["encoder"](batch, traces)).sum()
+        encoder, decoder = model.network_
+        score = decoder(encoder(batch, traces)).sum()
         inputs = [tensor for trace in traces for tensor in (trace.pooled, trace.own)]
         slopes = torch.autograd.grad(score, inputs, allow_unused=True)
         products = (
@@ -479,7 +471,6 @@ class _ScoreTrace:
                 yield weight / total / len(neighbours), neighbour, kind, earlier
 
     def describe(self, weight: float, nodes: tuple[int, ...], kinds: tuple[int, ...]) -> AttentionPath:
-        """Name the nodes and links of a path."""
         hin, numbering = self.model.hin_, self.model.graph_.numbering
         named, links = [], edge_kinds(hin.schema)
         for node in nodes:

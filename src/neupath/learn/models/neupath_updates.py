@@ -211,7 +211,6 @@ class VersionedArray:
         self._version = ArrayVersion(self.current.copy(), self._changes, 0)
 
     def put(self, places: Ints, values: Ints) -> None:
-        """Change some entries."""
         if not len(places):
             return
         self.current[places] = values
@@ -241,19 +240,14 @@ class ArrayVersion:
 
     @property
     def array(self) -> Ints:
-        """The whole array."""
         array = self._cached()
         if array is None:
-            array = self._make()
+            array = self.base
+            if self._length:
+                places, values = (np.concatenate(part) for part in zip(*self._changes[: self._length], strict=True))
+                array = array.copy()
+                array[places] = values  # of two changes at one place, the last one wins
             self._cached = (lambda: array) if self._is_newest else ref(array)
-        return array
-
-    def _make(self) -> Ints:
-        if not self._length:
-            return self.base
-        array = self.base.copy()
-        places, values = (np.concatenate(part) for part in zip(*self._changes[: self._length], strict=True))
-        array[places] = values  # of two changes at one place, the last one wins
         return array
 
     def retire(self) -> None:

@@ -172,12 +172,10 @@ class _Run:
         return float(value)
 
     def keep_best(self) -> None:
-        """Remember the weights as the best so far."""
         for best, parameter in zip(self.best, self.network.parameters(), strict=True):
             best.copy_(parameter.detach())
 
     def save(self) -> None:
-        """Write the checkpoint and the log."""
         folder = self.options.folder
         if folder is None or self.options.group.rank > 0:
             return
