@@ -78,7 +78,7 @@ class DefinitionList:
 
 
 class LayerClasses:
-    """The classes after one layer, numbered as they are met. A fork knows those of its parent, and adds its own."""
+    """The classes after one layer, numbered as they are met. With a parent, it knows the parent's, and adds its own."""
 
     def __init__(self, parent: "LayerClasses | None" = None) -> None:
         self._parent = parent
@@ -97,9 +97,6 @@ class LayerClasses:
             frozen._own, frozen._snapshot = copy.copy(self._own), None
             self._snapshot = frozen
         return self._snapshot
-
-    def fork(self) -> "LayerClasses":
-        return LayerClasses(self.snapshot())
 
     def find(self, keys: list[Key]) -> Ints:
         """Return the numbers of some classes, -1 for those not met yet."""
@@ -137,15 +134,7 @@ class LayerClasses:
 class ClassTable:
     """The classes after every layer; it grows with the graphs and queries it sees.
 
-    Parameters
-    ----------
-    num_types
-        The number of node types.
-    num_layers
-        L, the number of layers.
-    cap
-        How many neighbours of one class still make a difference: T for T-max pooling, 0 if any number does.
-
+    `cap` is how many neighbours of one class still make a difference: T for T-max pooling, 0 if any number does.
     """
 
     def __init__(self, num_types: int, num_layers: int, cap: int) -> None:
@@ -155,7 +144,7 @@ class ClassTable:
 
     def fork(self) -> "ClassTable":
         """Return a table that knows the same classes, and can add others without changing this one."""
-        return self._with([layer.fork() for layer in self.layers])
+        return self._with([LayerClasses(layer.snapshot()) for layer in self.layers])
 
     def snapshot(self) -> "ClassTable":
         return self._with([layer.snapshot() for layer in self.layers])

@@ -22,7 +22,7 @@ from neupath._runtime.resources import count_cores
 from neupath.errors import NeuPathError, QueryError
 from neupath.graph.nodes import Rows
 
-_CONNECT_SECONDS = 300
+_CONNECT_TIMEOUT = timedelta(seconds=300)
 _EXIT_SECONDS = 10
 
 
@@ -69,10 +69,9 @@ def run_distributed(work: Work, arguments: Any, processes: int, device: torch.de
         try:
             for rank in range(1, processes):
                 connection, worker_connection = context.Pipe()
-                place = ProcessGroup(rank, processes), _device_of(rank, device), rendezvous
-                process = context.Process(
-                    target=_run_worker, args=(worker_connection, work, arguments, *place), daemon=True
-                )
+                group = ProcessGroup(rank, processes)
+                settings = worker_connection, work, arguments, group, _device_of(rank, device), rendezvous
+                process = context.Process(target=_run_worker, args=settings, daemon=True)
                 process.start()
                 worker_connection.close()
                 workers.append((process, connection))
@@ -80,9 +79,8 @@ def run_distributed(work: Work, arguments: Any, processes: int, device: torch.de
             with _joined(ProcessGroup(0, processes), _device_of(0, device), rendezvous):
                 here(arguments, ProcessGroup(0, processes), _device_of(0, device))
         except RuntimeError as error:  # raised here when another process has ended
-            raise NeuPathError(
-                _worker_error(workers) or f"training on {processes} processes failed: {error}"
-            ) from error
+            message = _worker_error(workers) or f"training on {processes} processes failed: {error}"
+            raise NeuPathError(message) from error
         finally:
             _stop(workers)
 
@@ -96,13 +94,8 @@ def _joined(group: ProcessGroup, device: torch.device, rendezvous: str) -> Itera
     """Connect to the other processes, and divide the cores among them."""
     threads = torch.get_num_threads()
     torch.set_num_threads(max(1, count_cores() // group.size))
-    distributed.init_process_group(
-        "nccl" if device.type == "cuda" else "gloo",
-        init_method=rendezvous,
-        rank=group.rank,
-        world_size=group.size,
-        timeout=timedelta(seconds=_CONNECT_SECONDS),
-    )
+    backend = "nccl" if device.type == "cuda" else "gloo"
+    distributed.init_process_group(backend, rendezvous, _CONNECT_TIMEOUT, world_size=group.size, rank=group.rank)
     try:
         yield
     finally:

@@ -119,12 +119,11 @@ class GraphTensors:
     def blocks(self) -> list[tuple[Link, Tensor, Tensor]]:
         """Each kind of edge with its matrix (targets, sources) between two node types, and the transposed matrix."""
         blocks = []
-        for kind, link in enumerate(edge_kinds(self.schema)):
-            sources, targets = self.edges[:, self.kinds == kind]
+        for link, (sources, targets) in zip(edge_kinds(self.schema), self.edges_by_kind().values(), strict=True):
             here, there = self.numbering.rows(link.source), self.numbering.rows(link.target)
             shape = (there.stop - there.start, here.stop - here.start)
-            rows, columns = targets - there.start, sources - here.start
-            blocks.append((link, _csr_of_ones(rows, columns, shape), _csr_of_ones(columns, rows, shape[::-1])))
+            matrices = _csr_of_ones(targets, sources, shape), _csr_of_ones(sources, targets, shape[::-1])
+            blocks.append((link, *matrices))
         return blocks
 
     def spread(self, h: Tensor, weights: Tensor) -> Tensor:

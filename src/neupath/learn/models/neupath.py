@@ -408,6 +408,8 @@ class LayerTrace:
 
 SlotPart = tuple[int, int, int]
 """Where a part of a slot comes from: a class before the layer, one of its slots, and the kind of edge (or stay)."""
+SlotWeights = dict[tuple[int, int], dict[SlotPart, float]]
+"""The weights of the parts of each slot (row, slot) after a layer."""
 
 
 class _ScoreTrace:
@@ -429,14 +431,14 @@ class _ScoreTrace:
             for slope, value in zip(slopes, inputs, strict=True)
         )
         self.row_of = [{int(number): row for row, number in enumerate(part)} for part in batch.classes]
-        self.weights = [  # layer, row, slot
+        self.weights = [  # of each layer
             _weigh_parts(stage, trace.tmax, next(products), next(products), classes)
             for stage, trace, classes in zip(batch.stages, traces, batch.classes, strict=False)
         ]
 
     def paths(self) -> Iterator[tuple[float, tuple[int, ...], tuple[int, ...]]]:
         """Yield (share, nodes, kinds) from the far end to the target, heaviest first, by best-first search."""
-        top = self.weights[-1][0]
+        top = [self.weights[-1][0, slot] for slot in range(self.model.slots)]
         total = sum(sum(parts.values()) for parts in top) or 1.0
         queue = []
         for slot, parts in enumerate(top):
@@ -456,7 +458,7 @@ class _ScoreTrace:
     def _origins(self, layer: int, node: int, slot: int) -> Iterator[tuple[float, int, int, int]]:
         """Yield (share, node, kind, slot) of everything that a node's slot after a layer comes from."""
         graph, before = self.model.graph_, self.classes[layer - 1]
-        parts = self.weights[layer - 1][self.row_of[layer][int(self.classes[layer][node])]][slot]
+        parts = self.weights[layer - 1][self.row_of[layer][int(self.classes[layer][node])], slot]
         total = sum(parts.values())
         edges = slice(graph.first[node], graph.last[node])
         for (number, earlier, kind), weight in parts.items():
@@ -481,24 +483,19 @@ class _ScoreTrace:
         return AttentionPath(tuple(named), arrows, weight, nodes[0] == self.query)
 
 
-def _weigh_parts(
-    stage: Stage, tmax: Tensor, pooled: Tensor, own: Tensor, before: Ints
-) -> list[list[dict[SlotPart, float]]]:
-    """Add up the weight of each part, for each class and slot."""
+def _weigh_parts(stage: Stage, tmax: Tensor, pooled: Tensor, own: Tensor, before: Ints) -> SlotWeights:
+    """Add up the weights of the parts of each slot, given those of all elements."""
     size, slots, _ = tmax.shape
     none = len(stage.source)
     chosen, values, stays = tmax.cpu().numpy(), pooled.detach().cpu().numpy(), own.detach().sum(-1).cpu().numpy()
     source, kind, row_before = stage.source.cpu().numpy(), stage.kind.cpu().numpy(), stage.before.cpu().numpy()
-    weights: list[list[dict[SlotPart, float]]] = []
-    for row in range(size):
-        weights.append([])
-        for slot in range(slots):
-            parts: dict[SlotPart, float] = {(int(before[row_before[row]]), slot, _STAY): float(stays[row, slot])}
-            for candidate in np.unique(chosen[row, slot]):
-                if candidate < none:
-                    weight = float(values[row, slot][chosen[row, slot] == candidate].sum())
-                    origin, earlier = divmod(int(source[candidate]), slots)
-                    part = (int(before[origin]), earlier, int(kind[candidate]))
-                    parts[part] = parts.get(part, 0.0) + weight
-            weights[-1].append(parts)
+    weights: SlotWeights = {}
+    for row, slot in np.ndindex(size, slots):
+        parts = weights[row, slot] = {(int(before[row_before[row]]), slot, _STAY): float(stays[row, slot])}
+        for candidate in np.unique(chosen[row, slot]):
+            if candidate < none:
+                weight = float(values[row, slot][chosen[row, slot] == candidate].sum())
+                origin, earlier = divmod(int(source[candidate]), slots)
+                part = (int(before[origin]), earlier, int(kind[candidate]))
+                parts[part] = parts.get(part, 0.0) + weight
     return weights

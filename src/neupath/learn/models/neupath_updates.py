@@ -94,8 +94,7 @@ def _reached(first, last, sources, edited, changed):  # type: ignore[no-untyped-
 class LiveFlatGraph:
     """A flat graph with room for more nodes of every type.
 
-    When the edges into a node change, its new list is appended behind all others, so that readers of the old list can
-    go on.
+    When the edges into a node change, its new list is appended, and readers of the old list can go on.
     """
 
     def __init__(self, hin: HIN) -> None:

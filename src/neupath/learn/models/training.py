@@ -22,6 +22,7 @@ from neupath.learn.labels import Pairs
 from neupath.learn.models.distributed import ALONE, ProcessGroup
 
 CHECKPOINT, LOG = "checkpoint.safetensors", "log.jsonl"
+_REMOVE = "remove it to start anew"
 
 
 @dataclass(frozen=True)
@@ -130,10 +131,9 @@ class _Run:
 
     def __init__(self, network: nn.Module, loss: Callable[[Any], Tensor], recipe: Recipe, options: RunOptions) -> None:
         self.network, self.loss, self.recipe, self.options = network, loss, recipe, options
-        self.optimizer = torch.optim.AdamW(
-            network.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay
-        )
-        self.best = [parameter.detach().clone() for parameter in network.parameters()]
+        weights = list(network.parameters())
+        self.optimizer = torch.optim.AdamW(weights, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
+        self.best = [weight.detach().clone() for weight in weights]
         self.made_by = json.dumps(asdict(recipe) | {"fingerprint": options.fingerprint})
         self.state = _TrainingState()
         if options.folder is not None and (options.folder / CHECKPOINT).is_file():
@@ -186,6 +186,7 @@ class _Run:
         write_text(folder / LOG, "".join(json.dumps(asdict(epoch)) + "\n" for epoch in self.state.log))
 
     def _tensors(self) -> Iterator[tuple[str, Tensor]]:
+        """Yield what a checkpoint holds, by name; the tensors can be written to."""
         for number, (name, parameter) in enumerate(self.network.named_parameters()):
             moments = self.optimizer.state[parameter]
             yield f"weight.{name}", parameter.detach()
@@ -200,21 +201,15 @@ class _Run:
                 saved = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
                 state, made_by = json.loads(metadata["state"]), metadata["made_by"]
         except (SafetensorError, KeyError, ValueError, OSError) as error:
-            raise SourceError(
-                f"{path} is not a checkpoint that can be resumed ({error}); remove it to start anew"
-            ) from error
+            raise SourceError(f"{path} is not a checkpoint that can be resumed ({error}); {_REMOVE}") from error
         if made_by != self.made_by:
-            raise SourceError(
-                f"{path} is of a run with another graph, other labels or settings; remove it to start anew"
-            )
-        step = torch.tensor(float(state["step"]))
+            raise SourceError(f"{path} is of a run with another graph, other labels or settings; {_REMOVE}")
+        for weight in self.network.parameters():
+            moments = {"exp_avg": torch.zeros_like(weight), "exp_avg_sq": torch.zeros_like(weight)}
+            self.optimizer.state[weight] = {"step": torch.tensor(float(state["step"])), **moments}
         try:
-            with torch.no_grad():
-                for number, (name, parameter) in enumerate(self.network.named_parameters()):
-                    parameter.copy_(saved[f"weight.{name}"])
-                    self.best[number].copy_(saved[f"best.{name}"])
-                    first, second = (saved[f"{moment}.{name}"].to(parameter.device) for moment in ("first", "second"))
-                    self.optimizer.state[parameter] = {"step": step.clone(), "exp_avg": first, "exp_avg_sq": second}
+            for name, tensor in self._tensors():
+                tensor.copy_(saved[name])
         except (KeyError, RuntimeError) as error:
-            raise SourceError(f"{path} is of a model of another shape; remove it to start anew") from error
+            raise SourceError(f"{path} is of a model of another shape; {_REMOVE}") from error
         return _TrainingState(**(state | {"log": [Epoch(**epoch) for epoch in state["log"]]}))
