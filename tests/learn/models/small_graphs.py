@@ -31,10 +31,10 @@ def dense_kinds(hin: HIN) -> list[np.ndarray]:
     """Which nodes each kind of edge joins, (to, from), all nodes in one numbering."""
     sizes = np.cumsum([0, *(hin.num_nodes(name) for name in hin.schema.node_types)])
     first = dict(zip(hin.schema.node_types, sizes, strict=False))
-    found = []
+    matrices = []
     for link in edge_kinds(hin.schema):
         whole = np.zeros((sizes[-1], sizes[-1]))
         for x, y in zip(*hin.matrix(link).nonzero(), strict=True):
             whole[first[link.target] + y, first[link.source] + x] = 1.0
-        found.append(whole)
-    return found
+        matrices.append(whole)
+    return matrices

@@ -21,9 +21,9 @@ def test_finds_the_meta_path_and_is_exact(hin: HIN, path: str) -> None:
     model = CountPath(device="cpu").fit(hin, teacher=teacher, queries=users(50))
     assert model.rounded_
     assert model.metapaths() == [(path, pytest.approx(1.0))]
-    found = evaluate(model, teacher, users(55, 79))
-    assert found.rmse_all < 1e-9
-    assert found.ndcg == pytest.approx(1.0)
+    evaluation = evaluate(model, teacher, users(55, 79))
+    assert evaluation.rmse_all < 1e-9
+    assert evaluation.ndcg == pytest.approx(1.0)
 
 
 def test_labels_that_no_path_explains_leave_an_error(hin: HIN) -> None:

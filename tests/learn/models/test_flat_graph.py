@@ -24,10 +24,10 @@ def test_spread_is_a_weighted_sum_over_kinds(hin: HIN) -> None:
     kinds = dense_kinds(hin)
     weights = torch.arange(1.0, len(kinds) + 1)
     h = torch.randn(graph.numbering.total, 2, 3, requires_grad=True)
-    found = graph.spread(h, weights)
+    spread = graph.spread(h, weights)
     total = torch.tensor(sum(w * m for w, m in zip(weights.tolist(), kinds, strict=True)), dtype=torch.float32)
-    torch.testing.assert_close(found, torch.einsum("ts,sij->tij", total, h), atol=1e-5, rtol=0)
-    found.sum().backward()
+    torch.testing.assert_close(spread, torch.einsum("ts,sij->tij", total, h), atol=1e-5, rtol=0)
+    spread.sum().backward()
     expected = total.sum(0)[:, None, None].expand_as(h)
     torch.testing.assert_close(h.grad, expected, atol=1e-5, rtol=0)
 
@@ -68,5 +68,5 @@ def test_edges_of_each_kind_are_those_of_the_matrices(hin: HIN) -> None:
 
 
 def _parts(graph: GraphTensors):
-    found = graph.edges_by_kind()
-    return found.keys(), found.values()
+    edges = graph.edges_by_kind()
+    return edges.keys(), edges.values()

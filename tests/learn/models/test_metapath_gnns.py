@@ -56,9 +56,9 @@ def test_neighbours_are_the_pairs_a_path_joins(toy: HIN) -> None:
     factors = symmetric_product(toy, toy.metapath("APVPA"))
     sources, targets = sample_neighbours(factors, limit=100, seed=0)
     expected = (factors.left @ factors.right).toarray() > 0
-    found = np.zeros_like(expected)
-    found[targets, sources] = True
-    assert np.array_equal(found, expected)
+    is_joined = np.zeros_like(expected)
+    is_joined[targets, sources] = True
+    assert np.array_equal(is_joined, expected)
     assert len(sources) == expected.sum()
 
 

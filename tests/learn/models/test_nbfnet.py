@@ -52,9 +52,9 @@ def test_learns_a_path_it_was_not_told() -> None:
     hin = library()
     teacher = npth.PathSim("user-item-user").fit(hin)
     model = NBFNet(dim=16, layers=2, epochs=20, device="cpu").fit(hin, teacher=teacher, queries=users(50))
-    found = evaluate(model, teacher, users(55, 79))
-    assert found.ndcg is not None
-    assert found.ndcg > 0.9
+    evaluation = evaluate(model, teacher, users(55, 79))
+    assert evaluation.ndcg is not None
+    assert evaluation.ndcg > 0.9
     other = library(seed=8, users=100)
     moved = evaluate(model.bind(other), npth.PathSim("user-item-user").fit(other), users(99))
     assert moved.ndcg is not None

@@ -56,13 +56,13 @@ def test_scores_and_gradients_equal_the_plain_forward(
         return
     query = seed % len(graph.types)
     parameters = [*encoder.parameters(), *decoder.parameters()]
-    found, expected = by_classes(encoder, decoder, graph, query), score_all(encoder, decoder, graph, query)
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
-    ours = torch.autograd.grad((found**2).sum(), parameters, allow_unused=True)
+    scores, expected = by_classes(encoder, decoder, graph, query), score_all(encoder, decoder, graph, query)
+    torch.testing.assert_close(scores, expected, rtol=1e-5, atol=1e-5)
+    ours = torch.autograd.grad((scores**2).sum(), parameters, allow_unused=True)
     theirs = torch.autograd.grad((expected**2).sum(), parameters, allow_unused=True)
     for mine, plain, parameter in zip(ours, theirs, parameters, strict=True):
-        found, expected = (torch.zeros_like(parameter) if g is None else g for g in (mine, plain))
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+        gradient, expected = (torch.zeros_like(parameter) if g is None else g for g in (mine, plain))
+        torch.testing.assert_close(gradient, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(("layers", "slots"), [(2, 2), (4, 3)])
@@ -135,14 +135,14 @@ def test_winners_are_the_first_of_the_sorted_candidates(hin, slots: int, seed: i
     if stage is None:
         return
     source, target, edge = values_for(stage, seed)
-    found = find_tmax_torch(source, target, edge, stage)
+    tmax = find_tmax_torch(source, target, edge, stage)
     every = source[stage.source] + target[stage.target] + edge[stage.kind]
     for k, (begin, end) in enumerate(zip(stage.indptr, stage.indptr[1:], strict=False)):
         candidates = stage.candidates[begin:end]
         best = every[candidates].sort(dim=0, descending=True).values[:slots]
-        here = found[k, : len(best)]
+        here = tmax[k, : len(best)]
         torch.testing.assert_close(every.gather(0, here), best)
-        assert (found[k, len(best) :] == len(stage.source)).all()
+        assert (tmax[k, len(best) :] == len(stage.source)).all()
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
@@ -165,9 +165,9 @@ def test_the_cuda_kernel_agrees_to_the_last_index(hin, slots: int, seed: int) ->
 def test_learns(hin: HIN, teacher: npth.PathSim) -> None:
     model = NeuPath(dim=64, layers=2, paths=2, epochs=40, learning_rate=2e-3, device="cpu")
     model.fit(hin, teacher=teacher, queries=users(50))
-    found = evaluate(model, teacher, users(55, 79))
-    assert found.ndcg is not None
-    assert found.ndcg > 0.9
+    evaluation = evaluate(model, teacher, users(55, 79))
+    assert evaluation.ndcg is not None
+    assert evaluation.ndcg > 0.9
     assert model.log_[-1].train_rmse < 0.3 * model.log_[0].train_rmse
 
 

@@ -12,7 +12,7 @@ channels are meta-paths and the scores are exact. The nearest published relative
 """
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -164,14 +164,13 @@ class CountPath(PairModel):
     def score_rows(self, queries: Rows) -> Floats:
         self._fitted()
         scores = np.zeros((len(queries), len(self.hin_.nodes[self.node_type_])))
-        for channel_scores, mix in zip(self._score_channels(np.asarray(queries)), self.mix_, strict=True):
-            scores += mix * channel_scores
-        return scores
-
-    def _score_channels(self, queries: Rows) -> Iterator[Floats]:
         if hasattr(self, "_channels"):
-            return (channel.score_rows(queries) for channel in self._channels)
-        return (score_product(factors, Normalisation.DICE, queries) for factors in self.factors_)
+            channel_scores = (channel.score_rows(queries) for channel in self._channels)
+        else:
+            channel_scores = (score_product(factors, Normalisation.DICE, queries) for factors in self.factors_)
+        for mix, part in zip(self.mix_, channel_scores, strict=True):
+            scores += mix * part
+        return scores
 
     def as_pathsims(self) -> PathSims | None:
         """Return the meta-paths of the channels if all gates are rounded."""

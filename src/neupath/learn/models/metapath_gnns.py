@@ -30,8 +30,7 @@ class HAN(EmbeddingBaseline):
     dim, layers, training
         See `EmbeddingBaseline`.
     metapaths
-        The candidates, symmetric meta-paths of the ranked type. By default all of up to 4 steps, shortest first, at
-        most 8.
+        Symmetric meta-paths of the ranked type; by default the shortest 8 of up to 4 steps.
     neighbours
         How many neighbours along a meta-path a node keeps; through hubs, a path can join nearly all pairs. The seed
         draws one order of preference for all nodes, so that nodes with the same neighbours keep the same ones.
@@ -76,7 +75,6 @@ class HAN(EmbeddingBaseline):
         return LayerStack(layers, call)
 
     def candidate_metapaths(self) -> list[MetaPath]:
-        """Return the meta-paths to choose from."""
         if self.metapaths is None:
             candidates = list(islice(enumerate_metapaths(self.hin_.schema, self.node_type_, 4), _MAX_METAPATHS))
         else:
@@ -164,7 +162,6 @@ class SoftChains(nn.Module):
         return (GATE_PACE * self.slow_gates).softmax(1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the vectors of all nodes; (nodes, d) to (nodes, d)."""
         channels = self.slow_gates.shape[-1]
         features = self.project(x).unflatten(1, (channels, -1))  # (nodes, channels, d)
         start = torch.cat([features, torch.ones_like(features[..., :1])], dim=-1)  # (nodes, channels, d + 1)

@@ -57,7 +57,6 @@ class NeuPathUpdater(Updater):
             self._refine(self._graph.put(change.edges))
 
     def _refine(self, edited: Ints) -> None:
-        """Update the classes, given the nodes whose edges changed."""
         graph = self._model.as_seen(self._graph.current)
         changed = edited[:0]
         for layer, (before, after) in zip(self._table.layers, pairwise(self._background), strict=True):
@@ -69,7 +68,7 @@ class NeuPathUpdater(Updater):
 
     def snapshot(self) -> Binding:
         model, graph, table = self._model, self._graph.snapshot(), self._table.snapshot()
-        background = [layer.snapshot() for layer in self._background]
+        background = [layer.version for layer in self._background]
         return lambda hin: model.over_background(hin, graph(), table, [layer.array for layer in background])
 
 
@@ -122,7 +121,7 @@ class LiveFlatGraph:
 
     def snapshot(self) -> Callable[[], FlatGraph]:
         """Return a function that makes the graph of this version."""
-        first, last, sources, kinds = self._first.snapshot(), self._last.snapshot(), self._sources, self._kinds
+        first, last, sources, kinds = self._first.version, self._last.version, self._sources, self._kinds
         return lambda: FlatGraph(self._numbering, self._types, first.array, last.array, sources, kinds)
 
     def put(self, edges: Sequence[RowEdge]) -> Ints:
@@ -145,11 +144,11 @@ class LiveFlatGraph:
     def _codes(self, relation: Relation, row: int, column: int) -> list[tuple[int, int]]:
         """Return each node that an edge leads to, with a code of the edge's kind and source."""
         codes = []
-        for kind, link, source, target in self._links[relation]:
+        for kind, link, first_source, first_target in self._links[relation]:
             ends = [(column, row)] if link.reverse else [(row, column)]
             if not relation.directed and row != column:
                 ends.append((column, row))
-            codes += [(target + there, kind * len(self._types) + source + here) for here, there in ends]
+            codes += [(first_target + to, kind * len(self._types) + first_source + source) for source, to in ends]
         return codes
 
     def _edited_codes(self, node: int, exists: dict[int, bool]) -> Ints | None:
@@ -192,12 +191,12 @@ def _edit(codes, edits, exists):  # type: ignore[no-untyped-def]  # noqa: ANN001
 
 # ---- Arrays with versions ------------------------------------------------------------------------
 class VersionedArray:
-    """An array of numbers with cheap snapshots: a copy, and the changes recorded since.
+    """An array of numbers, `current`, with cheap snapshots: `version` is a copy with the changes recorded since.
 
     >>> numbers = VersionedArray(np.array([1, 2, 3]))
-    >>> before = numbers.snapshot()
+    >>> before = numbers.version
     >>> numbers.put(np.array([1]), np.array([7]))
-    >>> before.array, numbers.current, numbers.snapshot().array
+    >>> before.array, numbers.current, numbers.version.array
     (array([1, 2, 3]), array([1, 7, 3]), array([1, 7, 3]))
     """
 
@@ -207,7 +206,7 @@ class VersionedArray:
 
     def _copy(self) -> None:
         self._changes, self._entries = list[tuple[Ints, Ints]](), 0
-        self._version = ArrayVersion(self.current.copy(), self._changes, 0)
+        self.version = ArrayVersion(self.current.copy(), self._changes, 0)
 
     def put(self, places: Ints, values: Ints) -> None:
         if not len(places):
@@ -215,14 +214,11 @@ class VersionedArray:
         self.current[places] = values
         self._changes.append((places, values))
         self._entries += len(places)
-        self._version.retire()
+        self.version.retire()
         if self._entries > len(self.current) or len(self._changes) > _MAX_CHANGES:
             self._copy()
         else:
-            self._version = ArrayVersion(self._version.base, self._changes, len(self._changes))
-
-    def snapshot(self) -> "ArrayVersion":
-        return self._version
+            self.version = ArrayVersion(self.version.base, self._changes, len(self._changes))
 
 
 class ArrayVersion:

@@ -143,10 +143,8 @@ class Node2Vec(WalkEmbedding):
         The return parameter: above 1, walks return less often to the node that they came from.
     q
         The in-out parameter: above 1, walks leave the neighbourhood of that node less often.
-    device
-        "cpu" or "cuda".
-    settings
-        The fields of `SkipGramSettings`.
+    device, settings
+        "cpu" or "cuda"; the fields of `SkipGramSettings`.
 
     >>> from neupath import load
     >>> model = Node2Vec("author", dim=16, seed=1).fit(load("toy"))
@@ -214,10 +212,8 @@ class MetaPath2Vec(WalkEmbedding):
     ----------
     metapath
         A meta-path that ends at the type it starts from, which is ranked.
-    device
-        "cpu" or "cuda".
-    settings
-        The fields of `SkipGramSettings`.
+    device, settings
+        "cpu" or "cuda"; the fields of `SkipGramSettings`.
 
     >>> from neupath import load
     >>> model = MetaPath2Vec("author-paper-venue-paper-author", dim=16, seed=1).fit(load("toy"))
