@@ -138,8 +138,7 @@ class ClassTable:
     """
 
     def __init__(self, num_types: int, num_layers: int, cap: int) -> None:
-        self.num_types = num_types
-        self.cap = cap
+        self.num_types, self.cap = num_types, cap
         self.layers = [LayerClasses() for _ in range(num_layers)]
 
     def fork(self) -> "ClassTable":
@@ -150,7 +149,7 @@ class ClassTable:
         return self._with([layer.snapshot() for layer in self.layers])
 
     def _with(self, layers: list[LayerClasses]) -> "ClassTable":
-        copied = ClassTable(self.num_types, 0, self.cap)
+        copied = copy.copy(self)
         copied.layers = layers
         return copied
 

@@ -56,12 +56,9 @@ Workers = list[tuple[SpawnProcess, Connection]]
 
 def run_distributed(work: Work, arguments: Any, processes: int, device: torch.device, here: Work) -> None:
     """Run `work` in new processes, and `here` in this one, which has rank 0; raise the first error as one sentence."""
-    if device.type == "cuda" and torch.cuda.device_count() < processes:
-        raise QueryError(
-            f"‹processes› is {processes}, and there are {torch.cuda.device_count()} CUDA devices, one for each; "
-            f"use fewer",
-            parameter="processes",
-        )
+    if device.type == "cuda" and (count := torch.cuda.device_count()) < processes:
+        message = f"‹processes› is {processes}, and there are {count} CUDA devices, one for each; use fewer"
+        raise QueryError(message, parameter="processes")
     context = get_context("spawn")
     with TemporaryDirectory() as folder:
         rendezvous = (Path(folder) / "rendezvous").as_uri()
@@ -132,10 +129,9 @@ def _worker_error(workers: Workers) -> str | None:
         except EOFError:
             message = ""
         if message or process.exitcode:
-            return (
-                f"process {rank} of {len(workers) + 1} stopped ({message or f'exit code {process.exitcode}'}); "
-                f"run the same again to go on from the last epoch"
-            )
+            reason = message or f"exit code {process.exitcode}"
+            again = "run the same again to go on from the last epoch"
+            return f"process {rank} of {len(workers) + 1} stopped ({reason}); {again}"
     return None
 
 

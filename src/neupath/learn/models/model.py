@@ -3,7 +3,6 @@
 import copy
 import json
 import os
-import re
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -194,11 +193,16 @@ def choose_device(device: str | None) -> torch.device:
     """Return the device with this name; without a name, CUDA if it is available, else the CPU."""
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if not re.fullmatch(r"(cpu|cuda)(:\d+)?", device):
+    try:
+        chosen = torch.device(device)
+        is_known = chosen.type in ("cpu", "cuda")
+    except RuntimeError:
+        is_known = False
+    if not is_known:
         raise QueryError(f"‹device› is {device!r}; it can be 'cpu' or 'cuda'", parameter="device")
-    if device.startswith("cuda") and not torch.cuda.is_available():
+    if chosen.type == "cuda" and not torch.cuda.is_available():
         raise QueryError(f"‹device› is {device!r}, but no CUDA device is available here; use 'cpu'", parameter="device")
-    return torch.device(device)
+    return chosen
 
 
 # ---- PairModel -----------------------------------------------------------------------------------
