@@ -196,7 +196,7 @@ def test_old_versions_keep_no_arrays_that_nobody_uses() -> None:
     old = []
     for number in range(3):
         numbers.put(np.array([number]), np.array([-1]))
-        old.append(numbers.snapshot())
+        old.append(numbers.version)
     arrays = [weakref.ref(version.array) for version in old]
     assert [array() is None for array in arrays] == [True, True, False]
     used = old[0].array
