@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from tests.store.killing import kill_once
+from tests.store.crash_check import kill_once
 
 SHARES = {"import": 0.1, "update": 0.3, "compact": 0.3, "group": 0.3}
 

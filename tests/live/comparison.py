@@ -39,7 +39,7 @@ def assert_equal(live: Scorer, scratch: Scorer, count: int, k: int = 3) -> None:
 
 
 def assert_same(live: Scorer, scratch: Scorer, count: int) -> None:
-    """Compare scores and rankings of all queries, but for rounding."""
+    """Compare scores and rankings of all queries, up to rounding."""
     rows, nobody = np.arange(count), np.full(count, -1)
     np.testing.assert_allclose(live.score_rows(rows), scratch.score_rows(rows), rtol=1e-12, atol=1e-300)
     ours, theirs = (s.rank_rows(rows, nobody, 3, None, 1) for s in (live, scratch))

@@ -1,4 +1,4 @@
-"""A checker that would catch a torn read: authors who exchange papers, so that some sums never change."""
+"""Detect torn reads: authors exchange papers, so that some sums never change."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ from neupath.store import Edge, Node, Update
 
 MEASURE = PathCount("author-paper-venue")
 _PAUSE = 0.0005
-"""Seconds in the middle of a change, without protection: time enough to read."""
+"""Seconds that an unprotected writer pauses in the middle of a change, so that readers can read."""
 
 
 class Exchange:
@@ -31,7 +31,7 @@ class Exchange:
         self.authors, self._papers = authors, papers
 
     def start(self) -> Update:
-        """Return the update that brings the authors, with a paper each."""
+        """Return the update that adds the authors, with a paper each."""
         nodes = [Node("author", author) for author in self.authors]
         return Update(self._edges(), add_nodes=nodes)
 
@@ -50,14 +50,14 @@ Seen = tuple[int, Floats]
 
 
 def see(live: LiveStore, authors: tuple[Id, Id]) -> Seen:
-    """Return what the newest view knows of two authors."""
+    """Return what the newest view has of two authors."""
     view = live.view()
     rows = np.array([view.hin.find("author", author) for author in authors])
     return view.version, view.scorer(MEASURE).score_rows(rows)
 
 
 class Watcher:
-    """Looks again and again, as a reader does: nothing is torn, and nothing is older than what was there before."""
+    """Reads again and again, and counts torn reads and reads that go back to an older version."""
 
     def __init__(self, exchanges: Sequence[Exchange], see: Callable[[tuple[Id, Id]], Seen]) -> None:
         self._authors, self._see = [exchange.authors for exchange in exchanges], see
@@ -66,7 +66,7 @@ class Watcher:
         self.looks, self.torn, self.backwards = 0, 0, 0
 
     def look(self) -> None:
-        """Look at one of the exchanges, in turn."""
+        """Read one of the exchanges, in turn."""
         place = self.looks % len(self._authors)
         version, counts = self._see(self._authors[place])
         self.looks += 1
@@ -82,13 +82,13 @@ def _sums(counts: Floats) -> Floats:
 
 @contextmanager
 def unprotected() -> Iterator[None]:
-    """Let readers see what is there, whatever its version, and writers pause in the middle of a change."""
+    """Let readers see entries of every version, and writers pause in the middle of a change."""
     with reading_newest(), between_entries(lambda: time.sleep(_PAUSE)):
         yield
 
 
 def reading_newest() -> AbstractContextManager[object]:
-    """Let readers see what is there, whatever its version."""
+    """Let readers see entries of every version."""
     original = LiveScorer.__init__
 
     def newest(self: LiveScorer, *arguments: object) -> None:

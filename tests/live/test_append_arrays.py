@@ -1,4 +1,4 @@
-"""Arrays that grow: what a reader holds stays as it is, whatever is appended."""
+"""Append-only columns and tables: what a reader holds never changes, whatever is appended."""
 
 import numpy as np
 import pyarrow as pa
@@ -11,23 +11,23 @@ from neupath.live.append_arrays import AppendColumn, AppendTable
 TEXTS = ["", "a", "ü💥", None, "x" * 300]
 
 
-def drawn(rng: np.random.Generator, kind: pa.DataType) -> pa.Array:
-    """Draw some values, as a part of a longer array now and then."""
+def draw_values(rng: np.random.Generator, kind: pa.DataType) -> pa.Array:
+    """Draw some values, now and then as a slice of a longer array."""
     count = int(rng.integers(0, 12))
     values = rng.integers(-9, 9, count) if pa.types.is_int64(kind) else [TEXTS[n] for n in rng.integers(0, 5, count)]
     return pa.array(values, kind).slice(int(rng.integers(0, 3)))
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.int64(), pa.large_string()])
-def test_every_array_is_the_one_that_is_put_together(kind: pa.DataType) -> None:
+def test_appending_equals_concatenation(kind: pa.DataType) -> None:
     rng = np.random.default_rng(0)
-    column = AppendColumn(drawn(rng, kind))
+    column = AppendColumn(draw_values(rng, kind))
     seen: list[tuple[pa.Array, list[object]]] = []
     for _ in range(60):
-        more = drawn(rng, kind)
+        more = draw_values(rng, kind)
         expected = pa.concat_arrays([column.array, more])
         if rng.integers(0, 5) == 0:
-            column.append(drawn(rng, kind))  # which nobody goes on with
+            column.append(draw_values(rng, kind))  # a branch that is dropped
         column = column.append(more)
         column.array.validate(full=True)
         assert column.array.equals(expected)
@@ -36,7 +36,7 @@ def test_every_array_is_the_one_that_is_put_together(kind: pa.DataType) -> None:
     assert all(array.to_pylist() == values for array, values in seen)
 
 
-def test_what_is_there_is_not_copied_for_what_comes() -> None:
+def test_appending_copies_no_existing_values() -> None:
     column = AppendColumn(pa.array(["Mike"] * 1000)).append(pa.array(["Zoe"]))
     after = column.append(pa.array(["Ida"]))
     assert [b and b.address for b in after.array.buffers()] == [b and b.address for b in column.array.buffers()]
@@ -48,7 +48,7 @@ def test_more_text_than_an_array_can_hold_is_refused(monkeypatch: pytest.MonkeyP
         AppendColumn(pa.array(["abc"])).append(pa.array(["def"]))
 
 
-def test_attributes_stay_in_few_parts_that_are_rarely_copied() -> None:
+def test_tables_stay_in_few_parts_that_are_rarely_copied() -> None:
     rng = np.random.default_rng(0)
     table, expected, seen = AppendTable((pa.table({"year": [0] * 1000}),)), [0] * 1000, []
     copied = 0

@@ -37,7 +37,7 @@ def grown_up() -> HIN:
 
 
 def counting(hin: HIN, channels: list[list[str]], mix: list[float]) -> CountPath:
-    """A CountPath whose channels are given, each by the relations it walks."""
+    """A CountPath with fixed channels, each given by the relations it walks."""
     model = CountPath(layers=2, channels=1, epochs=1, device="cpu").fit(hin, LABELS)
     kinds = [f"{link.relation.name}{'-' if link.reverse else ''}" for link in edge_kinds(hin.schema)]
     model.gates_ = np.eye(len(kinds) + 1)[[[[*kinds, "stay"].index(kind) for kind in c] for c in channels]]
@@ -70,7 +70,7 @@ def little_room() -> Iterator[None]:
 
 
 def assert_same(view: View, model: NeuPath | CountPath, scratch: HIN) -> None:
-    """The same classes in other numbers, and the same scores but for rounding."""
+    """Check for the same classes under other numbers, and the same scores up to rounding."""
     found, wanted = view.scorer(model), model.bind(scratch)
     if isinstance(found, NeuPath):
         for ours, theirs in zip(found.background_, wanted.background_, strict=True):
@@ -83,13 +83,13 @@ def assert_same(view: View, model: NeuPath | CountPath, scratch: HIN) -> None:
 
 
 def flat(model: NeuPath, classes: np.ndarray) -> np.ndarray:
-    """The classes of the nodes that there are, without the room for others."""
+    """The classes of the existing nodes, without the spare room."""
     sizes = [len(nodes) for nodes in model.hin_.nodes.values()]
     return np.concatenate([classes[at : at + n] for at, n in zip(model.graph_.numbering.starts, sizes, strict=False)])
 
 
 class LearnedChanges(RuleBasedStateMachine):
-    """Edges come, go and change their weights, and nodes come, while versions are kept and the base is made anew."""
+    """Edges are added, removed and reweighted, nodes are added, versions are kept, and the base is rebuilt."""
 
     models = trained()
 
@@ -112,7 +112,7 @@ class LearnedChanges(RuleBasedStateMachine):
         changes = [(*edge, weight) for edge, weight in edges.items()]
         set_edges(self.live, changes[:2])
         if number > 2:
-            self.old.append(self.live.view())  # nobody asks it anything before the next change
+            self.old.append(self.live.view())  # nothing is computed from it before the next change
             set_edges(self.live, changes[2:])
 
     @rule(node_type=st.sampled_from("abc"), number=st.integers(1, 3))
@@ -152,7 +152,7 @@ TestLearnedChanges.settings = settings(
     max_examples=8,
     stateful_step_count=7,
     deadline=None,
-    phases=(Phase.explicit, Phase.generate),  # to shrink a failure takes minutes
+    phases=(Phase.explicit, Phase.generate),  # shrinking a failure takes minutes
     suppress_health_check=list(HealthCheck),
 )
 
@@ -162,7 +162,9 @@ def model() -> NeuPath:
     return NeuPath(dim=6, layers=2, epochs=1, device="cpu").fit(grown_up(), LABELS)
 
 
-def test_what_a_change_does_not_reach_is_kept(model: NeuPath, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_classes_that_a_change_does_not_reach_are_not_computed_again(
+    model: NeuPath, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(neupath_updates, "_MAX_CHANGES", 100)
     live = LiveGraph(many_stars(50))
     live.attach(model)
@@ -191,7 +193,7 @@ def many_stars(number: int) -> HIN:
     return HIN.build(nodes, [Edges(r, own, own // 3) for r, own in zip(RELATIONS, rows, strict=True)])
 
 
-def test_old_versions_keep_no_arrays_that_nobody_uses() -> None:
+def test_old_versions_keep_no_unused_arrays() -> None:
     numbers = neupath_updates.VersionedArray(np.arange(1000))
     old = []
     for number in range(3):
@@ -204,7 +206,7 @@ def test_old_versions_keep_no_arrays_that_nobody_uses() -> None:
     assert [int((version.array == -1).sum()) for version in old] == [1, 2, 3]
 
 
-def test_a_model_that_learns_anew_is_not_taken_for_the_old_one(model: NeuPath) -> None:
+def test_a_retrained_model_is_not_mistaken_for_the_old_one(model: NeuPath) -> None:
     hin = grown_up()
     other = copy.copy(model)
     live = LiveGraph(hin)
@@ -221,7 +223,7 @@ def test_a_model_needs_to_be_trained_on_the_schema(model: NeuPath) -> None:
         LiveGraph(npth.load("toy")).attach(model)
 
 
-def test_rounded_channels_are_followed_as_measures() -> None:
+def test_rounded_channels_follow_as_measures() -> None:
     hin = grown_up()
     rounded = counting(hin, [["r", "near"], ["r", "stay"]], [0.5, 0.5])
     live = LiveGraph(hin)
@@ -263,7 +265,7 @@ def test_readers_beside_a_writer_see_their_version(model: NeuPath) -> None:
     assert live.view().version > 10
 
 
-def test_a_store_follows_models_and_binds_them_anew_when_nodes_go(tmp_path: Path) -> None:
+def test_a_store_binds_models_again_when_nodes_are_removed(tmp_path: Path) -> None:
     labels = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0), ("Mary", "Ann", 2 / 7)]
     hin = npth.load("toy")
     models = [

@@ -61,17 +61,17 @@ def test_no_read_beside_a_writer_is_torn() -> None:
 
 
 @pytest.mark.parametrize("isolated", [True, False])
-def test_a_read_in_the_middle_of_a_change_is_torn_only_without_versions(isolated: bool) -> None:
-    pair, found = Pair(), []
-    with nullcontext() if isolated else reading_newest(), between_entries(lambda: found.append(pair.is_torn())):
+def test_a_read_during_a_change_is_torn_only_without_versions(isolated: bool) -> None:
+    pair, torn = Pair(), []
+    with nullcontext() if isolated else reading_newest(), between_entries(lambda: torn.append(pair.is_torn())):
         pair.write(1.0)
-    assert len(found) > 1
-    assert any(found) is not isolated
+    assert len(torn) > 1
+    assert any(torn) is not isolated
     assert not pair.is_torn()
 
 
 class Crowd:
-    """Writers and readers of one store, the readers watching exchanges of the writers."""
+    """Writers and a reader of one store; the reader watches the exchanges of the writers."""
 
     def __init__(self, path: Path) -> None:
         self.live = LiveStore(write_store(npth.load("toy"), path), share=0.5)
@@ -111,7 +111,7 @@ def test_many_writers_tear_no_read_and_lose_nothing(tmp_path: Path) -> None:
     assert not check(tmp_path / "s").problems
 
 
-def test_the_watcher_sees_a_torn_read_where_nothing_protects_it(tmp_path: Path) -> None:
+def test_the_watcher_sees_torn_reads_without_isolation(tmp_path: Path) -> None:
     crowd = Crowd(tmp_path / "s")
     with unprotected():
         assert crowd.watch(lambda watcher: watcher.torn > 0).torn

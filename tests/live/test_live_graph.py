@@ -34,7 +34,7 @@ def measures() -> list[Scorer]:
 
 
 class Changes(RuleBasedStateMachine):
-    """Edges change and nodes come, in any order, while the base is now and then made anew."""
+    """Edges change and nodes are added, in any order; now and then the base is rebuilt."""
 
     measures = staticmethod(measures)
     compare = staticmethod(assert_same)
@@ -110,19 +110,19 @@ TestChanges.settings = TestWholeChanges.settings = settings(
     max_examples=8,
     stateful_step_count=6,
     deadline=None,
-    phases=(Phase.explicit, Phase.generate),  # to shrink a failure takes minutes
+    phases=(Phase.explicit, Phase.generate),  # shrinking a failure takes minutes
     suppress_health_check=list(HealthCheck),
 )
 
 
-def test_most_measures_are_followed() -> None:
+def test_most_measures_follow_updates() -> None:
     live = LiveGraph(npth.load("toy"))
     followed = [type(live.attach(kind("APVPA"))) for kind in (npth.PathSim, npth.JoinSim, npth.HeteSim, npth.DWPC)]
     followed += [type(live.attach(kind("APV"))) for kind in (npth.PathCount, npth.PCRW, npth.HeteSim, npth.DWPC)]
     assert followed == [LiveScorer] * 8
 
 
-def test_a_store_and_its_live_graph_go_together(tmp_path: Path) -> None:
+def test_a_store_and_its_live_graph_stay_equal(tmp_path: Path) -> None:
     path = write_store(npth.load("toy"), tmp_path / "s")
     measure = npth.PathSim("APVPA")
     zoe, paper = Node("author", "Zoe"), Node("paper", "Zoe-KDD-1")
@@ -142,7 +142,7 @@ def test_a_store_and_its_live_graph_go_together(tmp_path: Path) -> None:
     assert not check(path).problems
 
 
-def test_a_measure_is_followed_once_and_only_the_last_ones_are(tmp_path: Path) -> None:
+def test_a_measure_is_attached_once_and_the_oldest_is_detached(tmp_path: Path) -> None:
     with LiveStore(write_store(npth.load("toy"), tmp_path / "s"), max_attached=2) as live:
         for _ in range(3):
             for path in ("APA", "author-paper-author", "APVPA"):
@@ -156,11 +156,11 @@ def test_a_measure_is_followed_once_and_only_the_last_ones_are(tmp_path: Path) -
         with pytest.raises(MetaPathError):
             live.attach(npth.PathSim("AXA"))
         live.update(Update(add_nodes=[Node("author", "Zoe")]))
-        live.update(Update(remove_nodes=[Node("author", "Zoe")]))  # which reads the graph anew
+        live.update(Update(remove_nodes=[Node("author", "Zoe")]))  # this reads the graph again
         assert len(live.view().factors) == 2
 
 
-def test_an_older_version_is_answered_from_memory_or_from_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_version_is_read_from_memory_or_from_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("neupath.live.live_graph.MAX_VERSIONS", 2)
     measure, path = npth.PathCount("APA"), write_store(npth.load("toy"), tmp_path / "s")
     with LiveStore(path) as live:
@@ -180,7 +180,7 @@ def test_an_older_version_is_answered_from_memory_or_from_disk(tmp_path: Path, m
             live.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1")]))
 
 
-def test_a_graph_that_follows_no_measure_is_compacted_too() -> None:
+def test_a_graph_without_attached_measures_is_compacted_too() -> None:
     hin = npth.load("toy")
     live = LiveGraph(hin, share=float("inf"))
     for number in range(50):
@@ -200,7 +200,7 @@ def test_an_undirected_edge_is_the_same_from_either_end() -> None:
     assert live.view().hin.matrices[near].toarray().tolist() == [[0.0, 0.5], [0.5, 0.0]]
 
 
-def test_queries_are_answered_while_the_base_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queries_are_answered_during_compaction(monkeypatch: pytest.MonkeyPatch) -> None:
     hin, measure = npth.load("toy"), npth.PathSim("APA")
     live = LiveGraph(hin, share=float("inf"))
     live.attach(measure)
@@ -231,7 +231,7 @@ def test_queries_are_answered_while_the_base_is_made_anew(monkeypatch: pytest.Mo
     assert digest(later.hin) == digest(rebuilt(view.hin))
 
 
-def test_compaction_goes_on_behind_changes() -> None:
+def test_compaction_applies_changes_made_meanwhile() -> None:
     hin = npth.load("toy")
     live, measure = LiveGraph(hin, share=0.01), npth.PathSim("APA")
     live.attach(measure)
@@ -328,7 +328,7 @@ def test_a_new_node_of_a_store_is_not_compared_with_all_others(tmp_path: Path, m
 
 
 @pytest.mark.parametrize("weight", [1e200, 1e-200])
-def test_what_floats_cannot_hold_is_refused_as_from_scratch_and_stops_nothing(tmp_path: Path, weight: float) -> None:
+def test_an_overflow_raises_as_from_scratch_and_stops_nothing(tmp_path: Path, weight: float) -> None:
     measure = npth.PathSim("author-paper-author")
     heavy = Edge("writes", "Zoe", "new", weight)
     with LiveStore(write_store(npth.load("toy"), tmp_path / "s"), share=float("inf")) as live:
@@ -354,7 +354,7 @@ def shop() -> npth.HIN:
     )
 
 
-def test_attributes_of_new_nodes_are_put_together() -> None:
+def test_attributes_of_new_nodes_are_merged() -> None:
     live = LiveGraph(shop())
     for number in range(200):
         live.update(Update(add_nodes=[Node("item", f"i{number}", "I", {"year": number})]))
@@ -367,7 +367,7 @@ def test_attributes_of_new_nodes_are_put_together() -> None:
     assert compacted.find("i7") == 8
 
 
-def test_the_bytes_of_attributes_that_stay_are_counted_once() -> None:
+def test_the_bytes_of_shared_attributes_are_counted_once() -> None:
     asked: list[int] = []
 
     class Counted:
@@ -394,7 +394,7 @@ def test_the_bytes_of_attributes_that_stay_are_counted_once() -> None:
     assert len(asked) == 1
 
 
-def test_new_nodes_are_compared_with_no_array_of_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_nodes_are_not_compared_with_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
     live = LiveGraph(npth.load("toy"))
     monkeypatch.setattr(Nodes, "_refuse_repeated_ids", lambda nodes: pytest.fail(f"{len(nodes)} were compared"))
     assert [live.update(Update(add_nodes=[Node("author", name)])) for name in ("Zoe", "Ida")] == [1, 2]

@@ -47,7 +47,7 @@ def assert_reads(arrays: ProductArrays, dense: np.ndarray, since: int) -> None:
     changes=st.lists(writes, max_size=8),
     most=st.sampled_from([1, 5, 1024]),
 )
-def test_every_version_is_read_as_it_was_written(
+def test_every_version_reads_as_it_was_written(
     first: list[float], changes: list[dict[tuple[int, int], float]], most: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -70,7 +70,7 @@ def check_versions(dense: np.ndarray, changes: list[dict[tuple[int, int], float]
             assert_reads(arrays, wanted, since)
 
 
-def test_norms_follow_by_difference_only_where_that_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_norms_are_updated_by_difference_only_if_that_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     put = MvccNorms.put
     monkeypatch.setattr(MvccNorms, "put", lambda self, *given: (put(self, *given), found.append(self._whole.tolist())))
@@ -81,7 +81,7 @@ def test_norms_follow_by_difference_only_where_that_is_exact(monkeypatch: pytest
     assert all(whole[0] for whole in found)
 
 
-def test_more_versions_than_a_base_can_tell_apart_are_refused() -> None:
+def test_more_versions_than_fit_an_entry_are_refused() -> None:
     half = half_of(np.ones(SHAPE))
     with pytest.raises(OverflowError, match="compact the live graph"):
         half.write(np.array([0]), np.array([0]), np.array([2.0]), 7 + NEVER)
@@ -121,7 +121,7 @@ def test_many_edges_at_hubs_give_what_a_rebuild_gives(whole: bool, monkeypatch: 
         set_edges(live, [(relation, *map(int, ends), weight)])
     view = live.view()
     scratch = rebuilt(view.hin)
-    compared = measures if whole else measures[:2]  # norms of fractions may differ in their last digit
+    compared = measures if whole else measures[:2]  # norms of fractions may differ in the last digit
     for measure in compared:
         for k in (3, 40):
             assert_equal(view.scorer(measure), type(measure)(str(measure.metapath)).fit(scratch), 60, k)

@@ -1,15 +1,15 @@
-"""Whatever is killed, what was acknowledged is there, whole, and nothing that looks like a store is none."""
+"""After a kill, everything acknowledged is on disk and complete, and every folder marked as a store is one."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.store.killing import kill_once
+from tests.store.crash_check import kill_once
 
 
 @pytest.mark.parametrize(("verb", "times"), [("import", 2), ("update", 4), ("compact", 4), ("group", 4)])
-def test_kill(verb: str, times: int, tmp_path: Path) -> None:
+def test_a_killed_process_loses_nothing_acknowledged(verb: str, times: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     folder = tmp_path / "s"
     for number in range(times):

@@ -36,7 +36,7 @@ def weight(hin: HIN, source: str, target: str) -> float:
 
 @settings(max_examples=15, deadline=None)
 @given(hins())
-def test_a_graph_comes_back_the_same(tmp_path_factory: pytest.TempPathFactory, hin: HIN) -> None:
+def test_a_graph_survives_the_round_trip(tmp_path_factory: pytest.TempPathFactory, hin: HIN) -> None:
     path = write_store(hin, tmp_path_factory.mktemp("parent") / "s")
     back = npth.load(path)
     assert digest(back) == digest(hin)
@@ -44,7 +44,7 @@ def test_a_graph_comes_back_the_same(tmp_path_factory: pytest.TempPathFactory, h
     assert not check(path).problems
 
 
-def test_names_attributes_and_integer_ids_come_back(tmp_path: Path) -> None:
+def test_names_attributes_and_integer_ids_survive_the_round_trip(tmp_path: Path) -> None:
     attributes = pa.table({"year": pa.array([1999, None], pa.int16()), "of": pa.array([["x"], None])})
     movies = Nodes("movie", pa.array([7, 3]), pa.array(["Se7en", None]), attributes)
     hin = HIN.build([movies], [Edges(Relation("movie", "near", "movie", False), np.array([0]), np.array([1]))])
@@ -52,7 +52,7 @@ def test_names_attributes_and_integer_ids_come_back(tmp_path: Path) -> None:
     assert (back.ids, back.names, back.attributes) == (movies.ids, movies.names, movies.attributes)
 
 
-def test_updates_add_up_and_replace(store: Store) -> None:
+def test_updates_add_to_weights_or_replace_them(store: Store) -> None:
     mike, jim = ("Mike", "Mike-SIGMOD-1"), ("Jim", "Mike-SIGMOD-1")
     store.update(Update(add_edges=[Edge(TOY, *mike, 2.0), Edge("writes", *jim)]))
     assert (weight(store.hin(), *mike), weight(store.hin(), *jim)) == (3.0, 1.0)
@@ -65,7 +65,7 @@ def test_updates_add_up_and_replace(store: Store) -> None:
     assert not store.check().problems
 
 
-def test_nodes_come_and_go(store: Store) -> None:
+def test_nodes_are_added_and_removed(store: Store) -> None:
     fresh = Update(add_nodes=[Node("author", "Zoe")], add_edges=[Edge("writes", "Zoe", "Jim-SIGMOD-1")])
     store.update(fresh)
     store.update(Update(remove_nodes=[Node("author", "Zoe")], remove_edges=[Edge("writes", "Zoe", "Jim-SIGMOD-1")]))
@@ -95,7 +95,7 @@ def test_an_update_is_refused_whole_with_every_bad_line(store: Store, tmp_path: 
     with pytest.raises(GraphError) as caught:
         store.update(read_update([edges, nodes], [gone, lost]))
     text = str(caught.value)
-    for told in (
+    for message in (
         f"{edges}, line 3: no relation 'write' in this graph",
         f"{edges}, line 4: no author with the id 'Nobody'",
         f"{edges}, line 5: weight -2.0 is not allowed",
@@ -106,17 +106,17 @@ def test_an_update_is_refused_whole_with_every_bad_line(store: Store, tmp_path: 
         f"{gone}, line 3: no venue with the id 'Nowhere' to remove",
         f"{lost}, line 2: 'author -writes-> paper' from 'Mike' to 'Jim-SIGMOD-1': there is no such edge to remove",
     ):
-        assert told in text
+        assert message in text
     assert digest(store.hin()) == digest(npth.load("toy"))
     assert store.version == 0
 
 
-def test_many_bad_lines_are_cut(store: Store) -> None:
+def test_an_error_lists_at_most_twenty_bad_lines(store: Store) -> None:
     with pytest.raises(GraphError, match="and 80 more bad lines"):
         store.update(Update(add_edges=[Edge("writes", f"nobody {i}", "Jim-SIGMOD-1") for i in range(100)]))
 
 
-def test_the_store_does_without_its_snapshot(store: Store) -> None:
+def test_a_store_opens_without_its_snapshot(store: Store) -> None:
     store.update(Update(add_edges=[Edge("writes", "Mike", "Jim-SIGMOD-1")]))
     before = digest(store.hin())
     (snapshot,) = store.folder.glob("snapshot-*")
@@ -130,7 +130,7 @@ def test_the_store_does_without_its_snapshot(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "message"),
     [
         ("DELETE FROM edges_0 WHERE source = 0", "where 162 were counted"),
         ("UPDATE edges_0 SET weight = 7 WHERE source = 0", "checksum of the edges"),
@@ -140,11 +140,11 @@ def test_the_store_does_without_its_snapshot(store: Store) -> None:
         ("UPDATE versions SET version = 5", "versions 0 to 5 should be there, and 1 are"),
     ],
 )
-def test_check_finds_what_was_damaged(store: Store, damage: str, told: str) -> None:
+def test_check_finds_damage(store: Store, damage: str, message: str) -> None:
     connection = connect(store.folder, write=True)
     run(connection, damage)
     connection.close()
-    assert told in " ".join(check(store.folder).problems)
+    assert message in " ".join(check(store.folder).problems)
 
 
 def test_check_finds_a_damaged_snapshot(store: Store) -> None:
@@ -237,9 +237,7 @@ def test_compacted_changes_are_not_lost_without_a_snapshot(
     assert not store.check().problems
 
 
-def test_whoever_is_killed_while_removing_a_snapshot_leaves_no_part_of_it(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kill_while_removing_a_snapshot_leaves_no_part_of_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.update(Update(add_edges=[Edge("writes", "Mike", "Jim-SIGMOD-1")]))
     for _ in range(2):  # of an older version, and of the same
         with monkeypatch.context() as patched:
@@ -256,7 +254,7 @@ def _remove_one_file(path: Path, *, ignore_errors: bool = False) -> None:  # noq
         file.unlink()
 
 
-def test_nodes_of_an_undirected_relation_go_with_their_edges(tmp_path: Path) -> None:
+def test_nodes_of_an_undirected_relation_are_removed_with_their_edges(tmp_path: Path) -> None:
     people = Nodes("person", pa.array(["a", "b", "c"]))
     knows = Edges(Relation("person", "knows", "person", directed=False), np.array([0, 1]), np.array([1, 2]))
     with open_store(write_store(HIN.build([people], [knows]), tmp_path / "people.store")) as store:
@@ -269,7 +267,7 @@ def test_nodes_of_an_undirected_relation_go_with_their_edges(tmp_path: Path) -> 
         assert not store.check().problems
 
 
-def test_a_version_beyond_all_numbers_is_not_kept(store: Store) -> None:
+def test_a_version_too_large_for_the_database_is_an_error(store: Store) -> None:
     for held in (False, True):
         if held:
             store.hold()
@@ -288,17 +286,17 @@ def test_a_damaged_database_is_not_taken_for_a_locked_one(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "told"),
+    ("columns", "message"),
     [
         ("relation,source,target,wieght", "weight, not wieght"),
         ("relation,source,target,source", "source appears twice"),
         ("type,id,name,name", "name appears twice"),
     ],
 )
-def test_columns_that_nobody_would_read_are_refused(tmp_path: Path, columns: str, told: str) -> None:
+def test_unknown_columns_are_refused(tmp_path: Path, columns: str, message: str) -> None:
     table = tmp_path / "table.csv"
     table.write_text(columns + "\nwrites,Mike,Jim-SIGMOD-1,2\n")
-    with pytest.raises(SourceError, match=told):
+    with pytest.raises(SourceError, match=message):
         read_update([table])
 
 
@@ -322,7 +320,7 @@ assert not store.check().problems
 """
 
 
-def test_tables_of_changes_with_tabs_and_with_open_quotes(tmp_path: Path) -> None:
+def test_updates_are_read_from_tsv_and_open_quotes_are_refused(tmp_path: Path) -> None:
     tabs = tmp_path / "edges.tsv"
     tabs.write_text("relation\tsource\ttarget\nwrites\tMike\tp, 1\n")
     assert read_update([tabs]).add_edges[0].target == "p, 1"
@@ -332,7 +330,7 @@ def test_tables_of_changes_with_tabs_and_with_open_quotes(tmp_path: Path) -> Non
         read_update([quotes])
 
 
-def test_what_is_on_disk_is_acknowledged_though_the_log_cannot_be_emptied(store: Store) -> None:
+def test_a_failed_checkpoint_does_not_fail_the_update(store: Store) -> None:
     done = run_process(
         [sys.executable, "-c", _FULL_LOG, str(store.folder)], capture_output=True, text=True, check=False
     )

@@ -1,7 +1,6 @@
-"""Updates that share a commit: each is its own version, all or nothing, whatever the others are."""
+"""Versions of a store: updates that share a commit, refused updates, and stores that are replaced or locked."""
 
 import logging
-import signal
 import subprocess
 import sys
 import threading
@@ -15,7 +14,6 @@ import pytest
 
 import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
-from neupath._runtime.group_commit import GroupCommit, _Ticket
 from neupath.errors import GraphError, SourceError, WriteError
 from neupath.graph.hin import digest
 from neupath.live import LiveStore
@@ -33,7 +31,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def mixed_graph() -> HIN:
-    """People who know each other, in no direction, and like things; two of the types' nodes have names."""
+    """People who know each other (undirected) and like things; people have names."""
     rng = np.random.default_rng(0)
     people = Nodes("p", pa.array([f"p{i}" for i in range(SIZE)]), pa.array([f"P{i}" for i in range(SIZE)]))
     ends = [rng.integers(0, SIZE, (2, 8)) for _ in range(2)]
@@ -41,7 +39,7 @@ def mixed_graph() -> HIN:
 
 
 def random_update(rng: np.random.Generator, hin: HIN) -> Update:
-    """Draw some of everything, good and bad, around the nodes of a graph."""
+    """Draw an update with edges and nodes to add and remove, valid or not."""
     people, things = hin.nodes["p"].ids.to_pylist(), hin.nodes["q"].ids.to_pylist()
     new = f"n{rng.integers(0, 9)}"
 
@@ -60,18 +58,18 @@ def random_update(rng: np.random.Generator, hin: HIN) -> Update:
 
 
 def _edges_at(hin: HIN, person: str) -> list[Edge]:
-    row, found = hin.find("p", person), []
+    row, edges = hin.find("p", person), []
     for relation, matrix in hin.matrices.items():
         others = hin.nodes[relation.target]
-        found += [Edge(relation.name, person, others.id(c)) for c in matrix[[row]].tocoo().col]
-    return found
+        edges += [Edge(relation.name, person, others.id(c)) for c in matrix[[row]].tocoo().col]
+    return edges
 
 
 def test_one_bad_update_refuses_only_itself(store: Store) -> None:
     paper = Node("paper", "new")
     good = Update([Edge("writes", "Mike", "new")], add_nodes=[paper])
     bad = Update([Edge("writes", "Mike", "new"), Edge("writes", "Nobody", "new")])
-    later = Update([Edge("writes", "Jim", "new")])  # of a node that came in the same group
+    later = Update([Edge("writes", "Jim", "new")])  # of a node that the same group adds
     first, refused, second = store.update_many([good, bad, later])
     assert isinstance(first, Change)
     assert isinstance(second, Change)
@@ -81,7 +79,7 @@ def test_one_bad_update_refuses_only_itself(store: Store) -> None:
     assert not store.check().problems
 
 
-def test_nodes_come_and_go_in_one_group_and_in_one_update(store: Store) -> None:
+def test_nodes_are_added_and_removed_in_one_group_and_in_one_update(store: Store) -> None:
     zoe, edge = Node("author", "Zoe"), Edge("writes", "Zoe", "Jim-SIGMOD-1")
     coming, going = Update([edge], add_nodes=[zoe]), Update(remove_edges=[edge], remove_nodes=[zoe])
     again = Update([Edge("writes", "Zoe", "Jim-SIGMOD-1", 5.0)], [edge], [zoe], [zoe])
@@ -94,7 +92,7 @@ def test_nodes_come_and_go_in_one_group_and_in_one_update(store: Store) -> None:
     assert not store.check().problems
 
 
-def test_random_groups_leave_memory_and_disk_the_same(tmp_path: Path) -> None:
+def test_random_groups_leave_memory_and_disk_equal(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     path = write_store(mixed_graph(), tmp_path / "s")
     done, refused = 0, 0
@@ -112,88 +110,7 @@ def test_random_groups_leave_memory_and_disk_the_same(tmp_path: Path) -> None:
     assert not check(path).problems
 
 
-def test_what_comes_meanwhile_is_done_together() -> None:
-    began, go_on = threading.Event(), threading.Event()
-    calls: list[list[int]] = []
-
-    def work(items: list[int]) -> list[int | BaseException]:
-        calls.append(sorted(items))
-        began.set()
-        assert go_on.wait(20)
-        return [ValueError("odd") if item == 3 else item * 10 for item in items]
-
-    grouped: GroupCommit[int, int] = GroupCommit(work)
-    with ThreadPoolExecutor(4) as pool:
-        asked = [pool.submit(grouped, 1)]
-        assert began.wait(20)
-        asked += [pool.submit(grouped, item) for item in (2, 3, 4)]
-        while len(grouped._waiting) < 3:
-            threading.Event().wait(0.001)
-        go_on.set()
-        assert [asked[place].result(20) for place in (0, 1, 3)] == [10, 20, 40]
-        with pytest.raises(ValueError, match="odd"):
-            asked[2].result(20)
-    assert calls == [[1], [2, 3, 4]]
-
-
-def test_work_that_fails_fails_for_all_and_can_be_tried_again() -> None:
-    grouped: GroupCommit[int, int] = GroupCommit(lambda items: [1 // item for item in items])
-    with pytest.raises(ZeroDivisionError):
-        grouped(0)
-    assert grouped(1) == 1
-
-
-def test_what_is_interrupted_before_it_is_begun_is_never_done() -> None:
-    began, go_on = threading.Event(), threading.Event()
-    calls: list[list[int]] = []
-
-    def work(items: list[int]) -> list[int | BaseException]:
-        calls.append(items)
-        began.set()
-        assert go_on.wait(20)
-        return list(items)
-
-    grouped: GroupCommit[int, int] = GroupCommit(work)
-
-    def interrupt() -> None:
-        while not grouped._waiting:
-            threading.Event().wait(0.001)
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-
-    with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(grouped, 1)
-        assert began.wait(20)
-        pool.submit(interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            grouped(2)
-        go_on.set()
-        assert first.result(20) == 1
-        assert pool.submit(grouped, 3).result(20) == 3
-    assert calls == [[1], [3]]
-
-
-def test_the_main_thread_which_can_be_interrupted_does_nobody_elses_work() -> None:
-    calls: list[list[int]] = []
-
-    def work(items: list[int]) -> list[int | BaseException]:
-        calls.append(items)
-        if 1 in items:
-            raise KeyboardInterrupt
-        return list(items)
-
-    grouped: GroupCommit[int, int] = GroupCommit(work)
-    other: _Ticket[int, int] = _Ticket(2)
-    grouped._waiting.append(other)
-    with pytest.raises(KeyboardInterrupt):
-        grouped(1)
-    assert other.outcome is None  # it is not told what became of another's
-    with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(grouped, 3).result(20) == 3
-    assert other.outcome == 2
-    assert calls == [[1], [2, 3]]
-
-
-def test_a_group_that_cannot_be_written_leaves_no_trace(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_that_cannot_be_written_changes_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     edge = Update([Edge("writes", "Mike", "Jim-SIGMOD-1")])
 
     def fail(*_: object) -> None:
@@ -208,22 +125,22 @@ def test_a_group_that_cannot_be_written_leaves_no_trace(store: Store, monkeypatc
     assert not store.check().problems
 
 
-def test_a_store_that_was_replaced_below_its_writer_takes_nothing(store: Store, tmp_path: Path) -> None:
+def test_a_store_that_was_replaced_refuses_updates(store: Store, tmp_path: Path) -> None:
     edge = Update([Edge("writes", "Mike", "Jim-SIGMOD-1")])
     with store:
         assert store.update(edge).version == 1
         store.folder.rename(tmp_path / "before.store")
         write_store(npth.load("toy"), store.folder)
-        for _ in range(2):  # once it is closed, too
-            with pytest.raises(WriteError, match="was moved or replaced while it was open; .* open it again"):
+        for _ in range(2):  # also when it was closed in between
+            with pytest.raises(WriteError, match="was moved or replaced while open; .* reopen it"):
                 store.update(edge)
     assert open_store(tmp_path / "before.store").version == 1
-    with open_store(store.folder) as anew:
-        assert anew.version == 0
-        assert anew.update(edge).version == 1
+    with open_store(store.folder) as replacement:
+        assert replacement.version == 0
+        assert replacement.update(edge).version == 1
 
 
-def test_closing_a_store_that_was_replaced_leaves_the_log_of_the_other(store: Store, tmp_path: Path) -> None:
+def test_closing_a_replaced_store_leaves_the_log_of_the_new_one(store: Store, tmp_path: Path) -> None:
     edge = Update([Edge("writes", "Mike", "Jim-SIGMOD-1")])
     with store:
         store.update(edge)
@@ -253,20 +170,7 @@ def test_ctrl_c_during_compaction_does_not_fail_the_update(
     assert not store.check().problems
 
 
-def test_whoever_is_broken_off_before_the_work_lets_others_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    grouped: GroupCommit[int, int] = GroupCommit(list)
-
-    def interrupt(_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(grouped, "_do", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            grouped(1)
-    assert grouped(2) == 2
-
-
-def test_a_store_that_cannot_be_compacted_takes_updates(
+def test_a_store_that_cannot_be_compacted_still_takes_updates(
     store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(store_module, "RETAINED", 0)
@@ -285,7 +189,7 @@ def test_a_store_that_cannot_be_compacted_takes_updates(
 
 
 @pytest.mark.parametrize(
-    ("update", "told"),
+    ("update", "message"),
     [
         (Update(add_nodes=[Node("author", "\ud800")]), "cannot be the id of a author"),
         (Update([Edge("writes", "Mike", "Jim-SIGMOD-1", 1.7e308)] * 2), "would be inf"),
@@ -295,13 +199,13 @@ def test_a_store_that_cannot_be_compacted_takes_updates(
         (Update(add_nodes=[Node("author", None)]), "None cannot be the id of a author"),  # type: ignore[arg-type]
     ],
 )
-def test_what_cannot_be_written_down_is_refused(store: Store, update: Update, told: str) -> None:
-    with pytest.raises(GraphError, match=told):
+def test_ids_and_weights_that_cannot_be_stored_are_refused(store: Store, update: Update, message: str) -> None:
+    with pytest.raises(GraphError, match=message):
         store.update(update)
     assert store.version == 0
 
 
-def test_an_error_that_nobody_thought_of_is_that_of_one_update(store: Store) -> None:
+def test_an_unexpected_error_fails_only_its_own_update(store: Store) -> None:
     good = Update([Edge("writes", "Mike", "Jim-SIGMOD-1")])
     bad = Update(add_nodes=[Node("author", "Zoe", attributes=None)])  # type: ignore[arg-type]
     first, refused, last = store.update_many([good, bad, good])
@@ -310,7 +214,7 @@ def test_an_error_that_nobody_thought_of_is_that_of_one_update(store: Store) -> 
     assert not store.check().problems
 
 
-def test_a_store_is_read_while_it_is_written_in_one_process(store: Store) -> None:
+def test_one_process_reads_and_writes_a_store_at_once(store: Store) -> None:
     edge, written = Update([Edge("writes", "Mike", "Jim-SIGMOD-1")]), [0]
     done = threading.Event()
 
@@ -336,7 +240,7 @@ def test_a_store_is_read_while_it_is_written_in_one_process(store: Store) -> Non
     assert store.version == 8
 
 
-def test_a_store_that_is_open_elsewhere_in_the_process_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_held_by_this_process_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("neupath.store.database.PATIENCE", 0.1)
     with store:
         store.hold()
@@ -346,7 +250,7 @@ def test_a_store_that_is_open_elsewhere_in_the_process_says_so(store: Store, mon
             other.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1")]))
 
 
-def test_two_who_opened_a_store_write_in_turn(store: Store) -> None:
+def test_two_open_stores_write_in_turn(store: Store) -> None:
     def add(paper: str) -> None:
         with open_store(store.folder) as own:
             own.update(Update([Edge("writes", "Mike", paper)]))

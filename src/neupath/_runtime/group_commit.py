@@ -1,4 +1,4 @@
-"""Group commit: one thread does the work of all that wait."""
+"""Group commit: one thread processes the items of all waiting threads as one batch."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ class _Ticket(Generic[T, R]):
 
 
 class GroupCommit(Generic[T, R]):
-    """Does one batch of work at a time. Threads that arrive meanwhile wait, and the first of them does all that wait.
+    """Processes one batch at a time. Threads that call meanwhile wait; one of them then processes all waiting items.
 
-    Ctrl-C reaches the main thread alone. It therefore does its own item only: an interrupt costs no other thread.
+    Ctrl-C reaches only the main thread, which therefore processes only its own item: an interrupt fails no other.
 
     Parameters
     ----------
     work
-        Takes several items, and returns a result for each, or an error for one that is refused.
+        Takes a batch of items; returns the result or the error of each.
 
     >>> GroupCommit(lambda items: [item * 2 for item in items])(21)
     42
@@ -36,31 +36,31 @@ class GroupCommit(Generic[T, R]):
         self._changed = Condition()
 
     def __call__(self, item: T) -> R:
-        """Do an item, or wait until another thread has done it, and return its result."""
+        """Process an item, or wait until another thread has processed it; return its result or raise its error."""
         ticket: _Ticket[T, R] = _Ticket(item)
         try:
-            self._settle(ticket)
+            self._wait_or_work(ticket)
         finally:
             self._release()
         if isinstance(ticket.outcome, BaseException):
             raise ticket.outcome
         return ticket.outcome  # type: ignore[return-value]
 
-    def _settle(self, ticket: _Ticket[T, R]) -> None:
+    def _wait_or_work(self, ticket: _Ticket[T, R]) -> None:
         with self._changed:
             self._waiting.append(ticket)
             try:
                 while self._worker is not None and ticket.outcome is None:
                     self._changed.wait()
-            except BaseException:  # an item that nobody has begun must not be done later
+            except BaseException:  # an interrupted caller must not have its item processed later
                 self._withdraw(ticket)
                 raise
             tickets = [] if ticket.outcome is not None else self._take(ticket)
         if tickets:
-            self._do(tickets)
+            self._process(tickets)
 
     def _release(self) -> None:
-        """Let the next thread work, however this thread's work ended."""
+        """Let the next thread work, even if this one failed."""
         with self._changed:
             if self._worker is current_thread():
                 self._worker = None
@@ -70,7 +70,7 @@ class GroupCommit(Generic[T, R]):
         self._waiting = [other for other in self._waiting if other is not ticket]
 
     def _take(self, ticket: _Ticket[T, R]) -> list[_Ticket[T, R]]:
-        """Take the items that this thread does; all others wait for it."""
+        """Return the batch that this thread processes."""
         self._worker = current_thread()
         if current_thread() is main_thread():
             self._withdraw(ticket)
@@ -78,11 +78,11 @@ class GroupCommit(Generic[T, R]):
         taken, self._waiting = self._waiting, []
         return taken
 
-    def _do(self, tickets: list[_Ticket[T, R]]) -> None:
+    def _process(self, tickets: list[_Ticket[T, R]]) -> None:
         outcomes: list[R | BaseException]
         try:
             outcomes = self._work([ticket.item for ticket in tickets])
-        except BaseException as error:  # whatever it is, no thread waits forever
+        except BaseException as error:  # so that no thread waits forever
             outcomes = [error] * len(tickets)
         with self._changed:
             for ticket, outcome in zip(tickets, outcomes, strict=True):

@@ -11,8 +11,7 @@ from neupath.errors import GraphError
 from neupath.graph.nodes import Nodes
 from neupath.live.live_kernels import grown
 
-_MOST_BYTES = np.iinfo(np.int32).max
-"""Bytes of text that one Arrow array can hold."""
+_MOST_BYTES = np.iinfo(np.int32).max  # bytes of text that one Arrow array can hold
 
 
 class AppendColumn:
@@ -28,19 +27,14 @@ class AppendColumn:
 
     def append(self, more: pa.Array) -> "AppendColumn":
         """Return the column with some values appended; this one stays as it is."""
-        if not _can_grow(self.array, more):
+        is_whole = pa.types.is_int64(more.type) and not self.array.null_count and not more.null_count
+        if more.type != self.array.type or not (pa.types.is_string(more.type) or is_whole):
             return AppendColumn(pa.concat_arrays([self.array, more]))
         room = self._room
         if room is None or room.size != len(self.array):  # values were appended to it already
             room = _Room(self.array)
         room.append(more)
         return AppendColumn(room.array(), room)
-
-
-def _can_grow(array: pa.Array, more: pa.Array) -> bool:
-    is_text = pa.types.is_string(array.type)
-    is_whole = pa.types.is_int64(array.type) and not array.null_count and not more.null_count
-    return more.type == array.type and (is_text or is_whole)
 
 
 class _Room:

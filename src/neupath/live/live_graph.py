@@ -32,13 +32,10 @@ from neupath.measures.path_measure import PathMeasure
 from neupath.store import Change, Head, Update, Validator, open_store
 
 # ---- Scorer of one version -----------------------------------------------------------------------
-_WORK = 500.0
-"""Additions that a mean query is assumed to need; counting them would cost more than guessing."""
+_WORK = 500.0  # additions that a mean query is assumed to need; counting them would cost more than guessing
 _ALL = np.zeros(0, dtype=np.bool_)
-MeasureKey = tuple[str, str]
-"""The name and parameters of a measure: equal for measures that score the same."""
-Factors = tuple[ProductArrays, ProductArrays]
-"""The half-path matrices of a measure, from the queries and from the targets to the middle."""
+MeasureKey = tuple[str, str]  # name and parameters: equal for measures that score the same
+Factors = tuple[ProductArrays, ProductArrays]  # half-path matrices, from the queries and from the targets to the middle
 
 
 class LiveScorer(Scorer):
@@ -61,7 +58,7 @@ class LiveScorer(Scorer):
         return self
 
     def additions(self, row: int) -> float | None:
-        """Return about how many additions a query needs, or None where its row has changed since the base."""
+        """Estimate the additions that a query needs; None if its row has changed since the base."""
         rows, columns = self._rows, self._columns
         if row + 1 >= len(rows.indptr) or rows.spans[row] >= 0:
             return None
@@ -138,7 +135,7 @@ class View:
         return parts.over(self.hin, [self.scorer(PathSim(metapath)) for metapath in parts.metapaths])
 
     def renew(self, scorer: LiveScorer) -> LiveScorer | None:
-        """Return a scorer of another version at this one, faster than `scorer`; None where it is not attached."""
+        """Return a scorer of another version at this one, faster than `scorer` does; None if it is not attached."""
         if scorer.key not in self.factors:
             return None
         measure = copy(scorer.measure)
@@ -179,7 +176,7 @@ class _State:
 
     @property
     def share(self) -> float:
-        """Entries changed per entry of the base, in the product or the graph that has most."""
+        """Entries changed per entry of the base, the largest of all products and the graph."""
         changed = len(self._log) / max(1, self._num_edges)
         return max(changed, *(half.share for halves in self._products.values() for half in halves), 0.0)
 
@@ -254,7 +251,7 @@ COMPACTION_SHARE = 0.05
 class LiveGraph:
     """A graph in memory whose edges change while it is searched: one writer at a time, any number of readers.
 
-    What a change brings is kept beside an immutable base. Compaction merges both into a new base, in the background.
+    Changes are stored beside an immutable base; compaction merges both into a new base, in the background.
 
     Parameters
     ----------
@@ -289,8 +286,7 @@ class LiveGraph:
     def attach(self, scorer: Scorer) -> Scorer:
         """Let a measure or a trained model follow all later changes; return it, ready, over the newest version.
 
-        Views know it from now on (`view.scorer`). A scorer that cannot follow changes is fitted or bound from scratch
-        to each view instead.
+        A scorer that cannot follow changes is fitted or bound from scratch to each view instead.
         """
         self._attach(scorer)
         return self.view().scorer(scorer)
@@ -363,8 +359,7 @@ def _by_rows(change: Change, schema: Schema, rows_of: Callable[[str, Rows], Rows
 
 
 # ---- Cache of recent versions --------------------------------------------------------------------
-MAX_VERSIONS = 100
-"""Versions of a store whose views are kept in memory."""
+MAX_VERSIONS = 100  # versions of a store whose views are kept in memory
 MAX_BYTES = 1 << 28
 """Bytes that these may hold and the newest view does not; many after nodes were added or removed, or compaction."""
 

@@ -81,8 +81,7 @@ def grown(array: NDArray[Any], wanted: int, fill: Any = None) -> NDArray[Any]:
 
 # ---- Edges of the newest version -----------------------------------------------------------------
 _BITS = 6
-_LEAST = 1
-"""Logarithm of the smallest room of a row."""
+_LEAST = 1  # log₂ of the smallest span
 
 
 @compiled
@@ -100,10 +99,7 @@ def _base_of(indptr, row):
 
 @compiled
 def _span_of(span):
-    """Return the room of a row beside the base: its first entry, and the one after its last.
-
-    A span is 64 times the first entry plus the logarithm of the size.
-    """
+    """Return the first entry of a span, and the one after its last; span = 64·first + log₂(size), or -1 for none."""
     if span < 0:
         return np.int64(0), np.int64(0)
     first = span >> _BITS
@@ -195,7 +191,7 @@ def copy_row(rows, row):
 
 @compiled
 def _add_stretch(columns, values, weight, sums, touched, count):
-    """Add entries times a weight to `sums`, listing in `touched` the columns met after the first `count`."""
+    """Add entries times a weight to `sums`; append the columns met to `touched`, which has `count` so far."""
     for j in range(len(columns)):
         column = columns[j]
         added = weight * values[j]
@@ -208,7 +204,7 @@ def _add_stretch(columns, values, weight, sums, touched, count):
 
 @compiled
 def multiply_row(columns, values, rows, sums, touched, count):
-    """Add a sparse row times the edges to `sums`, listing in `touched` the columns met after the first `count`."""
+    """Add a sparse row times the edges to `sums`; append the columns met to `touched`, which has `count` so far."""
     for i in range(len(columns)):
         first, last = _base_of(rows.indptr, columns[i])
         count = _add_stretch(rows.indices[first:last], rows.data[first:last], values[i], sums, touched, count)
@@ -219,7 +215,7 @@ def multiply_row(columns, values, rows, sums, touched, count):
 
 @compiled
 def take_sums(sums, touched, count):
-    """Return the columns met, ascending, and their sums, which are 0 again."""
+    """Return the columns met, ascending, and their sums; clear these."""
     columns = np.sort(touched[:count])
     values = np.empty(count)
     for i in range(count):
@@ -241,23 +237,23 @@ def reached(fields, row):
 
 
 @compiled
-def union_rows(rows, wanted, seen, found):
-    """Mark in `seen` and list in `found` the columns of some rows of edges; return how many there are."""
+def union_rows(rows, wanted, seen, columns):
+    """List the distinct columns of some rows of edges in `columns`; return how many. `seen` is scratch."""
     count = 0
     for i in range(len(wanted)):
         for column in reached(rows, wanted[i]):
             if not seen[column]:
                 seen[column] = True
-                found[count] = column
+                columns[count] = column
                 count += 1
     for i in range(count):
-        seen[found[i]] = False
+        seen[columns[i]] = False
     return count
 
 
 @compiled
 def _seek(columns, first, last, column):
-    """Return the first place from `first` on that is not before a column, in few steps where it is near."""
+    """Return the first place from `first` on that is not before a column, by galloping search."""
     step = 1
     while first + step < last and columns[first + step] < column:
         first += step
@@ -319,10 +315,7 @@ def multiply_entries(out_fields, back_fields, rows, columns):
 
 @compiled
 def is_whole_cheaper(out_fields, back_fields, row, columns, mean_size):
-    """Whether a row of the product of two steps is less work than some of its entries.
-
-    `mean_size`: how many entries a row of the second step has.
-    """
+    """Whether a whole row of the product of two steps, with rows of `mean_size` entries, costs less than some of it."""
     out, back = _rows_of(out_fields), _rows_of(back_fields)
     length, work = _length_of(out, row), 0
     for column in columns:
@@ -343,8 +336,8 @@ def weights_of(fields, rows, columns):
 # ---- Lines of MVCC matrices ----------------------------------------------------------------------
 # An entry that changes gets a successor; the old one stays for readers of older versions. A reader of version v sees
 # the entries with born ≤ v < died, and those of the base that nothing has replaced by v. The entries of a line lie
-# together. When their room is full, the writer copies them to a larger one, and shows that to readers when it is
-# complete. All else that it writes has a version that no reader has yet.
+# together. When their span is full, the writer copies them to a larger one, and publishes that when it is complete.
+# All else that it writes has a version that no reader has yet.
 NOW = NEVER - 1
 
 
@@ -357,7 +350,7 @@ def _lines_of(fields):
 def _written(entries, span):
     """Return where the entries of a line are: the first, and the one after the last."""
     first, last = _span_of(span)
-    return first, first + np.searchsorted(entries[first:last].born, NEVER)  # which only those bear that are not written
+    return first, first + np.searchsorted(entries[first:last].born, NEVER)  # unused room is born NEVER
 
 
 @compiled
@@ -385,7 +378,7 @@ def line_at(lines, line, version):
 
 @compiled
 def differences(lines, line, places, values):
-    """Return the places where a line is to be another than it is, with the new values, 0 for those that go."""
+    """Return the places at which a line differs from some values, with the new value of each, 0 if it is removed."""
     old_places, old_values = line_at(lines, line, NOW)
     length = len(places) + len(old_places)
     changed, wanted = np.empty(length, dtype=np.int64), np.empty(length)
@@ -409,10 +402,7 @@ def differences(lines, line, places, values):
 
 @compiled
 def _look_up(lines, line, places, old, in_base, in_span):
-    """Find some places of a line: what they are now, and where that is in the base or among the entries, or -1.
-
-    Returns how many entries the line has.
-    """
+    """Fill in the values at some places of a line, and their index in base and span, or -1; count its entries."""
     start, end = _base_of(lines.indptr, line)
     for i in range(len(places)):
         at = start + np.searchsorted(lines.indices[start:end], places[i])
@@ -432,10 +422,7 @@ def _look_up(lines, line, places, old, in_base, in_span):
 
 @compiled
 def _make_room(lines, line, count, wanted, used):
-    """Move the entries of a line to where there is room for more; return how much is used then, or -1 for too much.
-
-    They are put in the order of their places there: readers are faster where these lie side by side.
-    """
+    """Move the entries of a line to a larger span, by place, which is faster to read; return the room used, or -1."""
     first, last = _span_of(lines.spans[line])
     if lines.spans[line] >= 0 and wanted <= last - first:
         return used
@@ -450,7 +437,7 @@ def _make_room(lines, line, count, wanted, used):
 
 @compiled
 def _replace(lines, first, at, places, values, differ, in_base, in_span, version):
-    """End what differs, and go on with entries from `at` on; the line's begin at `first`."""
+    """End the entries that differ, and write their successors from `at` on; the span begins at `first`."""
     for i in range(len(places)):
         if not differ[i]:
             continue
@@ -466,10 +453,10 @@ def _replace(lines, first, at, places, values, differ, in_base, in_span, version
 
 @compiled
 def write(fields, used, line, places, values, old, version, start):
-    """Let some entries be others from a version on, and fill in what they were; a value of 0 takes one away.
+    """Set entries from a version on, and fill in the old values; 0 removes an entry.
 
-    `line`, `places`: ascending, from `start` on. Returns up to where there was room, how much of it is used, and how
-    many entries were others.
+    `line` and `places` ascend from `start` on. Returns how far the room sufficed, the room used, and the number of
+    entries that differed.
     """
     lines = _lines_of(fields)
     i, changed = start, 0
@@ -496,11 +483,10 @@ def write(fields, used, line, places, values, old, version, start):
 
 
 # ---- Norms of MVCC matrices ----------------------------------------------------------------------
-# Where every entry of a row is a whole number and the norm is below 2⁵³, a float holds each sum of squares exactly, in
-# whatever order it is added up; then entries that change from w to w + δ add 2wδ + δ² to it, and the result is that of
-# adding up the row. Otherwise the row is added up.
-EXACT = 2.0**53
-"""Below it a float holds every whole number."""
+# If every entry of a row is a whole number and the norm is below 2⁵³, a float holds each sum of squares exactly, in any
+# order. Entries that change from w to w + δ then add 2wδ + δ² to it, as exact as adding up the row. Otherwise the row
+# is added up.
+EXACT = 2.0**53  # below it a float holds every whole number
 
 
 @compiled
@@ -519,12 +505,12 @@ def norm_at(norms, row, version):
 
 @compiled
 def newest(norms):
-    """Return ‖row‖² of every row as it is now."""
-    found = norms.base.copy()
-    for row in range(len(found)):
+    """Return the newest ‖row‖² of every row."""
+    current = norms.base.copy()
+    for row in range(len(current)):
         if norms.heads[row] >= 0:
-            found[row] = norms.since[norms.heads[row]].value
-    return found
+            current[row] = norms.since[norms.heads[row]].value
+    return current
 
 
 @compiled
@@ -534,7 +520,7 @@ def _are_whole(values):
 
 @compiled
 def find_whole(indptr, data, norms):
-    """Tell the rows of a matrix whose norms are sums of squares of whole numbers that a float holds exactly."""
+    """Mark the rows of a matrix of whole numbers whose norms a float holds exactly."""
     whole = np.empty(len(norms), dtype=np.bool_)
     for row in range(len(norms)):
         whole[row] = norms[row] < EXACT and _are_whole(data[indptr[row] : indptr[row + 1]])
@@ -543,7 +529,7 @@ def find_whole(indptr, data, norms):
 
 @compiled
 def _moved(norm, old, new):
-    """Return a norm after its row's entries changed from old to new, all whole numbers, or ∞ where it is not exact."""
+    """Return a norm after whole-number entries of its row changed from old to new; ∞ if that is not exact."""
     for i in range(len(new)):
         norm += (new[i] - old[i]) * (new[i] + old[i])
         if norm >= EXACT:
@@ -561,10 +547,10 @@ def _added_up(values):
 
 @compiled
 def renew(norm_fields, whole, line_fields, rows, old, new, number, version):
-    """Write the norms of rows whose entries changed from old to new, from `number` on; nobody can reach them yet.
+    """Write the norms of rows whose entries changed from old to new, from `number` on; no reader reaches them yet.
 
-    `rows` ascending, one for each entry; `whole` follows what the rows are. Returns the rows, each once, and whether a
-    float holds their norms, twice over, and tells those of rows with entries from 0.
+    `rows` ascend, one for each entry; `whole` is updated. Returns the distinct rows, and whether no norm overflows when
+    doubled or underflows.
     """
     norms, lines = _norms_of(norm_fields), _lines_of(line_fields)
     distinct = np.empty(len(rows), dtype=np.int64)
@@ -596,10 +582,10 @@ _NO_SCORE = -1.0
 
 @compiled
 def _add_kept(targets, values, replaced, version, weight, sums, touched, count):
-    """Add those of a stretch of the base that nothing has replaced by a version."""
+    """Add those entries of the base that nothing has replaced by a version."""
     for j in range(len(targets)):
         target = targets[j]
-        product = weight * values[j]  # before it is known to be kept: a guess at a branch would often be wrong
+        product = weight * values[j]  # without a branch, which the processor would often mispredict
         added = product if replaced[j] > version else 0.0
         before = sums[target]
         touched[count] = target
@@ -610,7 +596,7 @@ def _add_kept(targets, values, replaced, version, weight, sums, touched, count):
 
 @compiled
 def _add_entries(entries, version, weight, sums, touched, count):
-    """Add those of some entries that are still there at a version."""
+    """Add those entries that are valid at a version."""
     for j in range(len(entries)):
         target = entries[j].place
         product = weight * entries[j].value
@@ -624,7 +610,7 @@ def _add_entries(entries, version, weight, sums, touched, count):
 
 @compiled
 def _add_middles(middles, weights, right, version, sums, touched):
-    """Add up the columns of some middles, each times its weight."""
+    """Add up the columns of some middle nodes, each times its weight."""
     count = 0
     for i in range(len(middles)):
         middle, weight = middles[i], weights[i]
@@ -644,8 +630,7 @@ def _add_middles(middles, weights, right, version, sums, touched):
 def _accumulate(left, right, row, version, sums, touched):
     """Add up M[row,:] at a version in `sums`, listing in `touched` the columns met; return how many.
 
-    Every middle adds to a target at most once, in the order of the left row: a sum is what a rebuilt base would give,
-    to the last digit. Middles at which nothing changed are read as in `engine.product_kernels`.
+    Every middle node adds to a target at most once, in the order of the left row: sums equal a rebuilt base's exactly.
     """
     if left.spans[row] < 0:
         first, last = _base_of(left.indptr, row)
@@ -656,9 +641,9 @@ def _accumulate(left, right, row, version, sums, touched):
 
 @compiled
 def _normalise(normalisation, sums, touched, count, dx, norms, version, scores):
-    """Write the scores of the targets met into `scores`; `sums` are 0 again.
+    """Write the scores of the targets met into `scores`, and clear `sums`.
 
-    What `norm_at` does stands here once more: to hand over all norms for each target would take most of the time.
+    It repeats `norm_at`: passing all norms for each target would take most of the time.
     """
     base, heads, since = norms.base, norms.heads, norms.since
     for i in range(count):
@@ -681,7 +666,7 @@ def _halves_of(halves):
 def top_k(halves, normalisation, version, queries, skipped, candidates, scratch, best_rows, best_scores):
     """Write each query's best related targets at a version; return how many each has.
 
-    `halves`: the fields of the rows of the left half and the columns of the right one, and of the norms of both.
+    `halves`: fields of the left half's rows, of the right half's columns, and of the norms of both.
     """
     left, right, left_norms, right_norms = _halves_of(halves)
     sums, touched, scores = scratch
@@ -700,14 +685,13 @@ def top_k(halves, normalisation, version, queries, skipped, candidates, scratch,
 
 @compiled
 def score_rows(halves, normalisation, version, queries, scores):
-    """Write the score at a version of each query with every target into `scores`, which holds zeros."""
+    """Write the scores of each query with every target at a version into `scores`, which holds zeros."""
     left, right, left_norms, right_norms = _halves_of(halves)
     touched = np.empty(scores.shape[1] + 1, dtype=np.uint32)
-    found = np.empty(scores.shape[1] + 1)
+    normal = np.empty(scores.shape[1] + 1)
     for q in range(len(queries)):
         x = queries[q]
         count = _accumulate(left, right, x, version, scores[q], touched)
-        _normalise(
-            normalisation, scores[q], touched, count, norm_at(left_norms, x, version), right_norms, version, found
-        )
-        scores[q][touched[:count]] = found[:count]
+        dx = norm_at(left_norms, x, version)
+        _normalise(normalisation, scores[q], touched, count, dx, right_norms, version, normal)
+        scores[q][touched[:count]] = normal[:count]

@@ -20,12 +20,11 @@ from neupath.measures.path_measure import Leg, PathMeasure, reversed_legs
 from neupath.store.snapshots import Triplets, enlarged, in_both_directions, overlaid
 
 # ---- Edges of the newest version -----------------------------------------------------------------
-_INITIAL_ROOM = 64
-"""Entries or added edges that there is room for at first."""
+_INITIAL_ROOM = 64  # entries or added edges
 
 
 class LiveEdges:
-    """The weights of one link by row: those of the base change in place, added edges stand beside it.
+    """The weights of one link by row: those of the base change in place, added edges are beside it.
 
     A removed edge stays with weight 0, so that the entries of products that it reached can still be found.
     """
@@ -42,7 +41,6 @@ class LiveEdges:
         self.arrays, self.fields = arrays, tuple(arrays)
 
     def grow(self, num_rows: int, num_columns: int) -> None:
-        """Make room for new nodes, which have no edges."""
         self.num_columns = num_columns
         self._use(self.arrays._replace(spans=grown(self.arrays.spans, num_rows, -1)))
 
@@ -314,10 +312,7 @@ class MvccMatrix:
         self._use(written, grown(self.arrays.spans, count, -1))
 
     def put(self, lines: Rows, places: Rows, values: Floats, version: int) -> tuple[Floats, int]:
-        """Set entries by line and place, both ascending, from a version on; 0 removes one.
-
-        Returns the old values, and how many of them differed.
-        """
+        """Set ascending entries from a version on, 0 to remove one; return the old values, and how many differed."""
         old = np.empty(len(lines))
         done, changed = 0, 0
         while done < len(lines):
@@ -397,7 +392,6 @@ class LiveProduct:
 
     @property
     def share(self) -> float:
-        """Entries changed per entry of the base."""
         return self._changed / self._size
 
     @property
@@ -451,7 +445,7 @@ class LiveProduct:
 def live_factors(measure: PathMeasure, adjacency: Adjacency) -> tuple[LiveProduct, LiveProduct] | None:
     """Return the half-path matrices of a fitted measure, from the queries and from the targets to the middle.
 
-    None where the measure must be fitted to each version: its halves meet at edges, or their product is too large.
+    None if the measure must be fitted to each version: its halves meet at edges, or their product is too large.
     """
     factors, version = measure.factors_, adjacency.version
     if isinstance(factors, Chain) or not measure.meets_at_nodes(measure.metapath_):

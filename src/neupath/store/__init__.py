@@ -9,7 +9,7 @@ May import graph, _runtime and errors.
 
 from neupath.store.bulk_writer import BulkWriter, fetch, fetch_entries, new_store, write_store
 from neupath.store.checks import CheckReport, check
-from neupath.store.database import StoreLayout, VersionFacts, is_store, node_table
+from neupath.store.database import StoreLayout, is_store, node_table
 from neupath.store.snapshots import Triplets
 from neupath.store.store import Store, open_store
 from neupath.store.update import Edge, Node, Update, read_update
@@ -27,7 +27,6 @@ __all__ = [
     "Triplets",
     "Update",
     "Validator",
-    "VersionFacts",
     "check",
     "fetch",
     "fetch_entries",

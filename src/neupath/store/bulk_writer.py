@@ -100,10 +100,9 @@ _SIZE = re.compile(r"\d+(\.\d+)?\s*([KMGT]i?)?B", re.IGNORECASE)
 
 
 class BulkWriter:
-    """Writes a new store in batches: its database, its snapshot, and a scratch database.
+    """Writes a new store in batches. `connection` sees its tables, and those of a scratch database as `scratch.…`.
 
-    `connection` sees the store's tables, and those of the scratch database as `scratch.…`. Node types and relations are
-    numbered as in the layout passed to `finish`.
+    Node types and relations are numbered as in the layout passed to `finish`.
     """
 
     def __init__(self, folder: Path, connection: Any) -> None:

@@ -58,12 +58,9 @@ def sync(path: Path) -> None:
 
 
 # ---- Tables --------------------------------------------------------------------------------------
-PATIENCE = 10.0
-"""Seconds to wait for another writer."""
-LOG_BYTES = 1 << 24
-"""Size of the write-ahead log at which a checkpoint is due."""
-ROWS_PER_INSERT = 64
-"""Rows that one statement writes as values; more are faster as a table."""
+PATIENCE = 10.0  # seconds to wait for another writer
+LOG_BYTES = 1 << 24  # size of the write-ahead log at which a checkpoint is due
+ROWS_PER_INSERT = 64  # rows that one statement writes as values; more are faster as a table
 _TABLES = """
 CREATE TABLE facts (content VARCHAR NOT NULL);
 CREATE TABLE versions (version BIGINT, nodes BIGINT, edges BIGINT, node_sum VARCHAR, edge_sum VARCHAR);

@@ -26,12 +26,10 @@ from neupath.graph.hin import Csr, Floats, freeze, mix64
 from neupath.graph.nodes import Id, Mask, Rows
 from neupath.store.database import SNAPSHOT, run, sync
 
-Triplets = tuple[Rows, Rows, Floats]
-"""Entries of a sparse matrix: rows, columns, values; or edges: sources, targets, weights."""
+Triplets = tuple[Rows, Rows, Floats]  # rows, columns and values of entries; or sources, targets and weights of edges
 
 # ---- Checksums -----------------------------------------------------------------------------------
 # A checksum is a sum of hashes (modulo 2⁶⁴ for edges): any order gives the same, and an update costs what it changes.
-_WORD = 1 << 64
 
 
 def edge_checksum(relation: int, sources: Rows, targets: Rows, weights: Floats) -> int:
@@ -49,9 +47,9 @@ def edge_checksum(relation: int, sources: Rows, targets: Rows, weights: Floats) 
         return int(mixed.sum(dtype=np.uint64))
 
 
-def add_checksums(total: int, more: int, less: int = 0) -> int:
-    """Add to a checksum of edges, and subtract from it."""
-    return (total + more - less) % _WORD
+def add_checksums(total: int, more: int) -> int:
+    """Add to a checksum of edges, or subtract where `more` is negative."""
+    return (total + more) % 2**64
 
 
 def node_checksum(connection: Any, node_type: int, where: str, values: list[Any]) -> int:
@@ -192,10 +190,7 @@ def seal(folder: Path, shapes: Sequence[tuple[int, ...]], types: int) -> None:
 
 
 def write_matrix(folder: Path, number: int, shape: tuple[int, int], entries: int, batches: Iterable[Triplets]) -> None:
-    """Write the matrix of a relation from batches of its entries, in order.
-
-    The files equal those of a matrix in memory; indices have 32 bits where they fit.
-    """
+    """Write the matrix of a relation from batches of its entries, in order, to the same files as `write_snapshot`."""
     kind = np.dtype(np.int32 if max(*shape, entries) < 2**31 else np.int64)
     with (
         _writing_array(folder, number, "indptr", kind, shape[0] + 1) as starts,

@@ -49,10 +49,8 @@ def _release_writer_lock(store: "Store") -> None:
 
 
 # ---- Compaction ----------------------------------------------------------------------------------
-RETAINED = 1000
-"""Versions before the newest one that stay readable."""
-_SHARE = 0.2
-"""Changes per edge at which compaction is due: replaying them takes as long as reading a snapshot."""
+RETAINED = 1000  # versions before the newest one that stay readable
+_SHARE = 0.2  # changes per edge at which compaction is due: replaying them takes as long as reading a snapshot
 
 
 def is_compaction_due(head: Head) -> bool:
@@ -86,8 +84,7 @@ _log = logging.getLogger("neupath.store")
 class Store:
     """A graph on disk. One process writes at a time; every retained version can be read.
 
-    A version is the graph after one update; versions are numbered from 0. A snapshot is a copy of one version that
-    opens at once; it is a cache of the database. An update is durable when `update` returns.
+    A version is the graph after one update; versions are numbered from 0.
 
     >>> from tempfile import TemporaryDirectory
     >>> from neupath import load
@@ -229,8 +226,9 @@ class Store:
     def _check_in_place(self) -> None:
         """Raise if the folder now holds another store or none: the update would go to the wrong one, or be lost."""
         if not self._is_in_place():
-            what = "was moved or replaced while it was open; nothing was changed; open it again"
-            raise WriteError(f"the store {self.folder} {what}")
+            raise WriteError(
+                f"the store {self.folder} was moved or replaced while open; nothing was changed; reopen it"
+            )
 
     def _is_in_place(self) -> bool:
         return self._file is None or _inode_of(self.folder) == self._file

@@ -62,7 +62,7 @@ def _advanced(connection: Any, layout: StoreLayout, base: Snapshot, version: int
 
 
 def _later_nodes(connection: Any, base: Snapshot) -> tuple[pa.Table, ...]:
-    """Return the node tables, read from the database only where nodes were added or removed since."""
+    """Return the newest node tables, read from the database only if nodes were added or removed since."""
     tables = []
     for number, table in enumerate(base.nodes):
         query = f"SELECT count(*) FROM nodes_{number} WHERE born > $1 OR died > $1"  # noqa: S608
@@ -72,7 +72,7 @@ def _later_nodes(connection: Any, base: Snapshot) -> tuple[pa.Table, ...]:
 
 
 def _as_of(table: pa.Table, version: int) -> pa.Table:
-    """Return the nodes born up to a version, also those that had died."""
+    """Return the nodes born up to a version, dead ones too."""
     born = table["born"].to_numpy()
     return table if not len(born) or born[-1] <= version else table.slice(0, int(np.searchsorted(born, version + 1)))
 
@@ -134,8 +134,7 @@ def to_nodes(layout: StoreLayout, number: int, table: pa.Table, alive: Mask) -> 
 
 
 # ---- Changes and the head ------------------------------------------------------------------------
-Pair = tuple[int, int]
-"""Keys of the two ends of an edge."""
+Pair = tuple[int, int]  # keys of the two ends of an edge
 
 
 @dataclass(frozen=True)
@@ -353,7 +352,7 @@ class Validator:
         return None
 
     def _attributes(self, number: int, node: Node) -> dict[str, object] | None:
-        """Return the attributes by column, cast to its type; None where one cannot be."""
+        """Return the attributes by column, cast to its type; None if one cannot be cast."""
         schema = self._layout.attributes[number]
         try:
             return {
@@ -378,7 +377,7 @@ class Validator:
         return self._head.key(number, cast_id) if own is None else own
 
     def _as_id(self, number: int, id_: Id) -> Id | None:
-        """Return an id in the type of the other ids of its node type, or None where it cannot be cast."""
+        """Return an id in the type of the other ids of its node type, or None if it cannot be cast."""
         if not isinstance(id_, str | Integral):
             return None
         if not pa.types.is_int64(self._head.columns(number).field("id").type):
@@ -426,7 +425,6 @@ class Validator:
         return key
 
     def _edge_change(self, number: int) -> EdgeChange:
-        """Return the weights before and after; removing an edge that does not exist is a problem."""
         added, removed = self._added.get(number, {}), self._removed.get(number, {})
         pairs = list(dict.fromkeys([*removed, *added]))
         before = [self._head.weight(number, pair) for pair in pairs]

@@ -1,7 +1,6 @@
-"""A process that works on a store until it is killed: `python crashes.py VERB STORE`.
+"""A process that works on a store until it is killed: `python -m tests.store.crash_worker VERB STORE`.
 
-The verbs are import, update, compact and group. It prints everything that was acknowledged, so that whoever killed it
-knows what must not be lost.
+The verbs are import, update, compact and group. It prints what was acknowledged, which must survive the kill.
 """
 
 import os
@@ -30,7 +29,7 @@ def graph(edges: int) -> HIN:
 
 
 def update_to(version: int) -> Update:
-    """Return the update that makes a version: a node with three edges comes, and every other time the last one goes."""
+    """Return the update to a version: it adds a node with three edges; an even one also removes the node before."""
     new = f"new{version}"
     edges = [Edge("r", new, f"b{(version * 7 + i) % SIZE}", float(version)) for i in range(3)]
     before = f"new{version - 1}"
@@ -40,12 +39,12 @@ def update_to(version: int) -> Update:
 
 
 def own_update(name: str) -> Update:
-    """Return an update that no other needs: a node with three edges comes."""
+    """Return an update that no other depends on: a new node with three edges."""
     return Update([Edge("r", name, f"b{i}") for i in range(3)], add_nodes=[Node("a", name)])
 
 
 def write_together(store: Store) -> None:
-    """Write from several threads, so that their updates go to disk together; every fifth is refused."""
+    """Write from several threads, so that updates share commits; every fifth update is refused."""
     start = store.version
 
     def write(writer: int) -> None:
@@ -66,7 +65,7 @@ def write_together(store: Store) -> None:
 
 
 def work(verb: str, folder: Path) -> None:
-    """Do one kind of work until somebody ends it."""
+    """Do one kind of work until the process is killed."""
     if verb == "import":
         tables = write_folder(graph(100_000), folder / ".tables")
         for number in range(10**6):
@@ -79,7 +78,7 @@ def work(verb: str, folder: Path) -> None:
             threading.Event().wait()
         for version in range(store.version + 1, 10**9):
             print(store.update(update_to(version)).version, flush=True)
-            if verb == "compact" and version % 3 == 0:  # so that more is folded than the last snapshot knows
+            if verb == "compact" and version % 3 == 0:  # so that compaction merges more than the last snapshot has
                 store.compact(retained=1)
 
 
