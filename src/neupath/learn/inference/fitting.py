@@ -76,7 +76,8 @@ _SWAPS = 12
 _WORSE = 1.2
 """A hypothesis with an RMSE this many times as large is worse, whatever the standard error."""
 _TOLD_APART = 1.64
-"""Standard errors by which the mean squared error of one hypothesis must exceed that of another to be worse."""
+"""Standard errors by which the mean squared error of one hypothesis must exceed that of another to be worse. If the
+best one is exact, the others must be exact."""
 
 
 @dataclass(frozen=True)
@@ -133,11 +134,7 @@ class Hypothesis(WeightedPaths):
 
 
 def choose_hypothesis(table: FeatureTable, measures: Sequence[str]) -> tuple[Hypothesis, list[Hypothesis]]:
-    """Return the hypothesis to name, and all that were compared.
-
-    It is the simplest that the labels cannot tell from the best one. It may leave out a path, take a shorter one or
-    another measure, as long as its squared errors stay within 1.64 standard errors.
-    """
+    """Return the simplest hypothesis that the labels cannot tell from the best one, and all that were compared."""
     compared = find_hypotheses(table, measures)
     best = compared[0]
     errors = best.squared_errors(table)
@@ -285,11 +282,7 @@ def _hypothesis(table: FeatureTable, measure: str, columns: tuple[int, ...], wei
 
 
 def alternatives_of(best: Hypothesis, hypotheses: Sequence[Hypothesis], table: FeatureTable) -> list[Hypothesis]:
-    """Return the hypotheses that these labels cannot tell from the best one, the simplest first.
-
-    If the best one is exact, the others must be exact. If not, squared errors are compared pair by pair, and their mean
-    difference must be within 1.64 standard errors.
-    """
+    """Return the hypotheses that these labels cannot tell from the best one, the simplest first."""
     errors = best.squared_errors(table)
     alternatives: list[Hypothesis] = []
     for other in sorted((*hypotheses, *_twins(table, best)), key=lambda hypothesis: hypothesis.complexity):

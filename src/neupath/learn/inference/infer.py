@@ -72,11 +72,10 @@ class InferredPart:
 
 @dataclass(frozen=True)
 class Alternative:
-    """Another explanation, which these labels cannot tell from the chosen one."""
+    """Another explanation, which these labels cannot tell from the chosen one: meta-paths with their weights."""
 
     measure: str
     weights: tuple[tuple[str, float], ...]
-    """Meta-paths with their weights."""
     rmse: float | None
 
     def __str__(self) -> str:
@@ -161,7 +160,7 @@ class Inferred:
         return self.scorer.top_k(query, k, **options)
 
     def score(self, query: Id, target: Id) -> float:
-        """Return the score of one pair."""
+        """Return the score of a pair."""
         return self.scorer.score(query, target)
 
     def explain(self, query: Id, target: Id, limit: int = 10) -> CombinedExplanation:

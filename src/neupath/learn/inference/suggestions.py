@@ -62,7 +62,11 @@ def suggest(
     known = set(zip(pairs.queries.tolist(), pairs.targets.tolist(), strict=True))
     known |= {(nodes.find(query), nodes.find(target)) for query, target in skip}
     metapaths = {text: hin.metapath(text) for _, weights in explanations for text, _ in weights}
-    unlabelled = _candidate_pairs(hin, list(metapaths.values()), _some_queries(len(nodes), pairs, seed), known)
+    rng = np.random.default_rng(seed)
+    labelled = rng.permutation(np.unique(pairs.queries))[: _QUERIES // 2]
+    others = np.setdiff1d(rng.integers(0, len(nodes), _QUERIES), labelled)
+    queries = np.sort(np.concatenate([labelled, others])[:_QUERIES])
+    unlabelled = _candidate_pairs(hin, list(metapaths.values()), queries, known)
     if not len(unlabelled):
         return []
     by_path = dict(zip(metapaths, compute_features(hin, metapaths.values(), unlabelled), strict=True))
@@ -83,13 +87,6 @@ def suggest(
         names = nodes.name(query), nodes.name(target)
         suggestions.append(Suggestion(nodes.id(query), nodes.id(target), *names, tuple(scores[:, at].tolist())))
     return suggestions
-
-
-def _some_queries(count: int, pairs: Pairs, seed: int) -> Rows:
-    rng = np.random.default_rng(seed)
-    some = rng.permutation(np.unique(pairs.queries))[: _QUERIES // 2]
-    others = np.setdiff1d(rng.integers(0, count, _QUERIES), some)
-    return np.sort(np.concatenate([some, others])[:_QUERIES])
 
 
 def _candidate_pairs(hin: HIN, metapaths: Sequence[MetaPath], queries: Rows, known: set[tuple[int, int]]) -> Pairs:
