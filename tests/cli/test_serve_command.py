@@ -17,6 +17,7 @@ import neupath as npth
 from neupath.cli import main
 from neupath.store import check, open_store, write_store
 from tests.graphs import shop_graph
+from tests.processes import run_process
 
 
 def refuse(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -32,7 +33,7 @@ def test_a_served_graph_answers_until_it_is_stopped(tmp_path: Path) -> None:
     command += ["--model", f"saved={model}", "--limit", "k=3"]
     (temporary := tmp_path / "temporary").mkdir()
     environment = os.environ | {"NEUPATH_TOKEN": "correct-horse", "TMPDIR": str(temporary)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+    with run_process(command, stdout=subprocess.PIPE, env=environment) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
         assert line.startswith("serving toy, mine at http://127.0.0.1:")
@@ -51,7 +52,7 @@ def test_a_store_takes_updates_only_with_writable(tmp_path: Path) -> None:
     body = {"add_edges": [{"relation": "writes", "source": "Mike", "target": "Jim-SIGMOD-1"}]}
     for options, status in (([], 403), (["--writable"], 200)):
         command = [sys.executable, "-m", "neupath.cli", "serve", str(store), "--port", "0", *options]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        with run_process(command, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             line = process.stdout.readline()
             assert line.startswith("serving library at http://127.0.0.1:")
@@ -81,16 +82,13 @@ main(["serve", "toy", "--port", "0", "--limit", "seconds=0.3"])
 
 def test_the_service_stops_despite_work_that_never_ends(tmp_path: Path) -> None:
     environment = os.environ | {"TMPDIR": str(tmp_path)}
-    with subprocess.Popen([sys.executable, "-c", HANGS], stdout=subprocess.PIPE, text=True, env=environment) as process:
+    with run_process([sys.executable, "-c", HANGS], stdout=subprocess.PIPE, env=environment) as process:
         assert process.stdout is not None
         url = process.stdout.readline().split()[3]
         with pytest.raises(urllib.error.HTTPError, match="504"):
             urllib.request.urlopen(f"{url}/api/graphs/toy/metapaths?prefix=APA", timeout=30)
         process.send_signal(signal.SIGTERM)
-        try:
-            assert process.wait(30) == 0
-        finally:
-            process.kill()
+        assert process.wait(30) == 0
     assert list(tmp_path.iterdir()) == []
 
 

@@ -22,6 +22,7 @@ from neupath.engine.topk import Ranking, top_k_of_scores
 from neupath.measures import MEASURES, measure_named
 from tests.cluster.clusters import WORKERS, start_cluster
 from tests.command_line import Run
+from tests.processes import run_process
 
 APVPA = "author-paper-venue-paper-author"
 
@@ -135,14 +136,14 @@ def test_without_workers_a_join_gives_up_and_keeps_finished_blocks(tmp_path: Pat
 def test_ctrl_c_says_what_is_kept(tmp_path: Path) -> None:
     options = ["--metapath", "class-method-class", "--block", "1", "--engine", "dask", "--workers", "1"]
     command = [sys.executable, "-m", "neupath.cli", "join", "stdlib", "--out", "top.parquet", *options]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    while not list(tmp_path.glob("top.parquet.parts/0*.parquet")):
-        assert process.poll() is None, "it ended before it could be interrupted"
-        time.sleep(0.01)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does, which also signals the workers
-    error_text = process.communicate()[1]
+    with run_process(command, cwd=tmp_path, stderr=subprocess.PIPE, start_new_session=True) as process:
+        while not list(tmp_path.glob("top.parquet.parts/0*.parquet")):
+            assert process.poll() is None, "it ended before it could be interrupted"
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does, which interrupts the workers, too
+        message = process.communicate()[1]
     assert process.returncode == 130
-    assert re.fullmatch(r"error: interrupted; \d+ finished blocks are kept in top.parquet.parts, and .*\n", error_text)
+    assert re.fullmatch(r"error: interrupted; \d+ finished blocks are kept in top.parquet.parts, and .*\n", message)
     assert [path.name for path in tmp_path.iterdir()] == ["top.parquet.parts"]
     assert not list(tmp_path.glob("top.parquet.parts/work-*"))
 

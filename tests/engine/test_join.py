@@ -1,8 +1,6 @@
 """join: the same as searching each query, in any blocks, resumed after a kill to the same byte."""
 
-import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -19,6 +17,7 @@ from neupath import HIN, Edges, NeuPathError
 from neupath.engine import products
 from neupath.engine.join import Joined, JoinEngine, LocalEngine, ResultFile, join
 from tests.command_line import Run
+from tests.processes import run_process
 
 PATH = "class-method-class"
 
@@ -69,13 +68,12 @@ def test_a_killed_join_resumes_to_the_same_file(tmp_path: Path) -> None:
     join(npth.load("stdlib"), npth.PathSim(PATH), whole, k=3, block=2)
     out = tmp_path / "out.parquet"
     command = [sys.executable, "-m", "neupath.cli", "join", "stdlib", "--metapath", PATH, "-k", "3", "--block", "2"]
-    process = subprocess.Popen([*command, "--out", str(out)], stdout=subprocess.DEVNULL, env=os.environ | {})
     parts = tmp_path / "out.parquet.parts"
-    while len(list(parts.glob("0*.parquet")) if parts.is_dir() else []) < 5:
-        assert process.poll() is None, "it ended before it could be killed"
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    with run_process([*command, "--out", out], stdout=subprocess.DEVNULL) as process:
+        while len(list(parts.glob("0*.parquet")) if parts.is_dir() else []) < 5:
+            assert process.poll() is None, "it ended before it could be killed"
+            time.sleep(0.01)
+        process.kill()
     assert not out.exists()
     finished = {part.name: part.stat().st_mtime_ns for part in parts.glob("0*.parquet")}
     joined = join(npth.load("stdlib"), npth.PathSim(PATH), out, k=3, block=2)

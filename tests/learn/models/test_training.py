@@ -1,7 +1,6 @@
 """Training runs that stop and go on."""
 
 import json
-import signal
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from neupath import HIN, NeuPathError
 from neupath.learn.models.training import CHECKPOINT, LOG
 from neupath.learn.registry import learning_from, make_model
 from tests.learn.models.small_graphs import users
+from tests.processes import run_process
 
 SETTINGS = {"neupath": {"dim": 16}, "countpath": {"channels": 2}}
 
@@ -75,14 +75,14 @@ def test_a_killed_command_goes_on_where_it_was(tmp_path: Path) -> None:
     settings = ["--layers", "4", "--dim", "32", "--epochs", "30", "--device", "cpu"]
     command = [sys.executable, "-m", "neupath.cli", "train", "toy", "--pairs", str(pairs), *settings]
     subprocess.run([*command, "--out", whole], check=True, capture_output=True)
-    with subprocess.Popen([*command, "--out", killed], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with run_process([*command, "--out", killed], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         for _ in range(6000):
             if (killed / CHECKPOINT).exists() or process.poll() is not None:
                 break
             time.sleep(0.01)
         assert (killed / CHECKPOINT).exists()
         assert process.poll() is None
-        process.send_signal(signal.SIGKILL)
+        process.kill()
     subprocess.run([*command, "--out", killed], check=True, capture_output=True)
     assert (killed / "weights.safetensors").read_bytes() == (whole / "weights.safetensors").read_bytes()
     logs = [
