@@ -29,9 +29,7 @@ class ServiceError(NeuPathError):
 
     def __init__(self, status: int, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
-        self.status = status
-        self.retry_after = retry_after
-        """Seconds after which to try again, where the service says so."""
+        self.status, self.retry_after = status, retry_after  # seconds after which to try again, if the service says so
 
 
 class HttpSession:
@@ -48,34 +46,26 @@ class HttpSession:
         self._connection = make(str(parts.hostname), port, timeout=timeout)
 
     def another(self) -> "HttpSession":
-        """Return another connection to the same service."""
         return HttpSession(*self._arguments)
 
     def close(self) -> None:
-        """Close the connection; the next call opens it again."""
         self._connection.close()
 
     def read_object(self, method: str, path: str, body: object = None) -> dict[str, Any]:
-        """Return an answer that is a JSON object."""
-        content: dict[str, Any] = self._read_json(method, path, body)
-        return content
+        return dict(self._read_json(method, path, body))
 
     def read_list(self, method: str, path: str, body: object = None) -> list[dict[str, Any]]:
-        """Return an answer that is a list of JSON objects."""
-        content: list[dict[str, Any]] = self._read_json(method, path, body)
-        return content
+        return list(self._read_json(method, path, body))
 
     def _read_json(self, method: str, path: str, body: object) -> Any:
         content = self.read_bytes(method, path, body)
         try:
             return json.loads(content)
         except ValueError as error:
-            raise ServiceError(
-                502, f"what answers at {self._where} is no neupath service; check the address"
-            ) from error
+            message = f"what answers at {self._where} is no neupath service; check the address"
+            raise ServiceError(502, message) from error
 
     def read_bytes(self, method: str, path: str, body: object = None, accept: str = JSON) -> bytes:
-        """Return the bytes of an answer."""
         try:
             return self.open(method, path, body, accept).read()
         except (HTTPException, OSError) as error:
@@ -85,7 +75,7 @@ class HttpSession:
     def open(
         self, method: str, path: str, body: object = None, accept: str = JSON, more: dict[str, str] | None = None
     ) -> HTTPResponse:
-        """Call the service and return its response, whose body is not read yet; raise its error."""
+        """Return a response whose body is not read yet; raise the service's error."""
         self._close_if_dropped()
         was_open = self._connection.sock is not None
         try:
@@ -123,7 +113,6 @@ class HttpSession:
 
 
 def _split(url: str) -> tuple[SplitResult, int | None]:
-    """Return the parts of an address, and its port."""
     try:
         parts = urlsplit(url)
         if parts.scheme in ("http", "https") and parts.hostname:
@@ -134,7 +123,6 @@ def _split(url: str) -> tuple[SplitResult, int | None]:
 
 
 def _to_plain(value: object) -> object:
-    """Return a NumPy number or array as JSON has it."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise QueryError(f"{value!r} cannot be sent; give texts, numbers, or lists of them")
@@ -153,15 +141,13 @@ def _checked(response: HTTPResponse) -> HTTPResponse:
 
 
 # ---- Jobs ----------------------------------------------------------------------------------------
-_PAUSE = 1.0
-"""Seconds before a stream that broke off is opened again."""
-_MOST_FAILURES = 30
-"""Attempts in a row to reach a service that is away or busy."""
+_PAUSE = 1.0  # seconds before a stream that broke off is opened again
+_MOST_FAILURES = 30  # attempts in a row to reach a service that is away or busy
 
 
 @dataclass(frozen=True)
 class Event:
-    """An event of a job: `state`, `progress` or `end`."""
+    """An event of a job; its name is state, progress or end."""
 
     number: int
     name: str
@@ -177,11 +163,11 @@ class RemoteJob:
         self.id = job_id
 
     def status(self) -> dict[str, Any]:
-        """Return the job as `GET /api/jobs/{job}` shows it."""
+        """Return what `GET /api/jobs/{job}` answers."""
         return self._session.read_object("GET", self._path)
 
     def events(self, after: int = 0) -> Iterator[Event]:
-        """Yield events until the job ends, over a connection of its own that is opened again where it breaks."""
+        """Yield events until the job ends, over a separate connection, which is opened again if it breaks."""
         last, failures = after, 0
         while True:
             try:
@@ -197,16 +183,9 @@ class RemoteJob:
             time.sleep(_PAUSE)
 
     def _listen(self, after: int) -> Iterator[Event]:
-        """Yield the events of one connection until it ends or breaks."""
-        session = self._session.another()
         more = {"last-event-id": str(after)} if after else {}
-        try:
-            with contextlib.suppress(HTTPException, OSError):
-                yield from read_events(
-                    session.open("GET", f"{self._path}/events", accept="text/event-stream", more=more)
-                )
-        finally:
-            session.close()
+        with contextlib.closing(self._session.another()) as session, contextlib.suppress(HTTPException, OSError):
+            yield from read_events(session.open("GET", f"{self._path}/events", accept="text/event-stream", more=more))
 
     def wait(self) -> dict[str, Any]:
         """Wait until the job ends, and return its status; raise an error if it failed or was cancelled."""
@@ -229,11 +208,11 @@ class RemoteJob:
         return Path(path)
 
     def cancel(self) -> dict[str, Any]:
-        """Cancel the job, and return its status; one that is over keeps its result."""
+        """Cancel the job, and return its status; a finished job keeps its result."""
         return self._session.read_object("POST", f"{self._path}/cancel")
 
     def remove(self) -> dict[str, Any]:
-        """Remove the job, which must be over, with its result; return its last status."""
+        """Remove a finished job with its result; return its last status."""
         return self._session.read_object("DELETE", self._path)
 
 
@@ -259,11 +238,9 @@ Line = Sequence[Any] | Mapping[str, Any]
 
 
 class ScorerOptions(TypedDict, total=False):
-    """What similar means.
+    """What similar means: a `metapath`, with or without a `measure`; or a `measure` over the whole graph; or a `model`.
 
-    Give `metapath`, with or without `measure`; or a `measure` over the whole graph, with `node_type` where nodes of
-    several types match the query; or a saved `model`; or a `combination` of {"measure", "metapath", "weight"}.
-    `as_of` is an earlier version of a store.
+    Or a `combination` of {"measure", "metapath", "weight"}. `as_of` is an earlier version of a store.
     """
 
     metapath: str
@@ -275,7 +252,7 @@ class ScorerOptions(TypedDict, total=False):
 
 
 class SearchOptions(ScorerOptions, total=False):
-    """How to search: what similar means, how many hits, and which targets."""
+    """What similar means, how many hits, and which targets."""
 
     k: int
     where: str | Sequence[str]
@@ -285,13 +262,13 @@ class SearchOptions(ScorerOptions, total=False):
 
 
 class ExplainOptions(ScorerOptions, total=False):
-    """What to explain: what similar means, and how many paths to list."""
+    """What similar means, and how many paths to list."""
 
     limit: int
 
 
 class InferOptions(TypedDict, total=False):
-    """How to infer: see `neupath.infer`; `suggest` pairs to label next, none of them in `skip`."""
+    """The parameters of `neupath.infer`, and how many pairs to `suggest` for labelling, none of them in `skip`."""
 
     node_type: str
     max_length: int
@@ -310,13 +287,9 @@ class Client:
 
     Parameters
     ----------
-    url
-        The address that `neupath serve` prints.
-    token
-        The token of the service, if it has one.
-    timeout
-        Seconds to wait for an answer.
-
+    url : the address that `neupath serve` prints.
+    token : the token of the service, if it has one.
+    timeout : seconds to wait for an answer.
     """
 
     def __init__(self, url: str = "http://127.0.0.1:8000", token: str | None = None, timeout: float = 60.0) -> None:
@@ -336,7 +309,6 @@ class Client:
         return self._session.read_object("GET", "/api/health")
 
     def graphs(self) -> list[dict[str, Any]]:
-        """List the graphs that are served."""
         return self._session.read_list("GET", "/api/graphs")
 
     def describe(self, graph: str) -> dict[str, Any]:
@@ -344,7 +316,7 @@ class Client:
         return self._session.read_object("GET", _path(graph))
 
     def schema(self, graph: str) -> dict[str, Any]:
-        """Return the types, the relations, and every step a meta-path can take."""
+        """Return the node types, the relations, and every step that a meta-path can take."""
         return self._session.read_object("GET", _path(graph, "schema"))
 
     def nodes(self, graph: str, node_type: str, text: str = "", limit: int = 20, offset: int = 0) -> dict[str, Any]:
@@ -353,16 +325,10 @@ class Client:
         return self._session.read_object("GET", _path(graph, "nodes", parameters))
 
     def metapaths(
-        self,
-        graph: str,
-        prefix: str | None = None,
-        *,
-        source_type: str | None = None,
-        target_type: str | None = None,
-        max_length: int = 4,
-        limit: int = 20,
-    ) -> dict[str, Any]:
-        """Say what a meta-path typed so far means and what can follow, and suggest some from a node type."""
+        self, graph: str, prefix: str | None = None, *, source_type: str | None = None, target_type: str | None = None,
+        max_length: int = 4, limit: int = 20,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Complete the beginning of a meta-path, and suggest meta-paths between two node types."""
         parameters = {
             "prefix": prefix, "source_type": source_type, "target_type": target_type, "max_length": max_length,
             "limit": limit,
@@ -387,25 +353,17 @@ class Client:
         Parameters
         ----------
         graph
-            The name it is served by.
+            Its name in the service.
         query
             An id or a name, or a list of them.
-        metapath, measure, node_type, model, combination, as_of
-            What similar means: see `ScorerOptions`.
-        k
-            How many hits; 10 unless given.
-        where
-            Conditions on targets, such as "year >= 2000".
-        among
-            Rank only these targets.
-        include_query
-            Rank the query itself, too.
-        zeros
-            Fill up with targets of score 0.
+        options
+            What similar means (`ScorerOptions`); `k`, how many hits, 10 by default; `where`, conditions on targets,
+            such as "year >= 2000"; `among`, the only targets to rank; `include_query`, whether to rank the query
+            itself; `zeros`, whether to fill up with targets of score 0.
 
         """
-        answer = self._session.read_list("POST", _path(graph, "search"), _search_body(query, options))
-        hits = [_to_hits(content) for content in answer]
+        results = self._session.read_list("POST", _path(graph, "search"), _search_body(query, options))
+        hits = [_to_hits(result) for result in results]
         return hits[0] if _is_one(query) else hits
 
     def search_table(self, graph: str, query: Id | Sequence[Id], **options: Unpack[SearchOptions]) -> pa.Table:
@@ -415,34 +373,33 @@ class Client:
             return stream.read_all()
 
     def explain(self, graph: str, query: Id, target: Id, **options: Unpack[ExplainOptions]) -> dict[str, Any]:
-        """Return the paths behind one score; `limit` says how many are listed, 10 unless given."""
+        """Return the paths behind one score, by default at most 10 (`limit`)."""
         parameters = {"query": query, "target": target, **options}
         if "combination" in options:
             return self._session.read_object("POST", _path(graph, "explain"), parameters)
         return self._session.read_object("GET", _path(graph, "explain", parameters))
 
     def update(
-        self,
-        graph: str,
-        add_edges: Iterable[Line] = (),
-        remove_edges: Iterable[Line] = (),
-        add_nodes: Iterable[Line] = (),
-        remove_nodes: Iterable[Line] = (),
-    ) -> int:
+        self, graph: str, add_edges: Iterable[Line] = (), remove_edges: Iterable[Line] = (),
+        add_nodes: Iterable[Line] = (), remove_nodes: Iterable[Line] = (),
+    ) -> int:  # fmt: skip
         """Update a store, all or nothing, and return the new version, which is then on disk.
 
-        Edges are (relation, source, target), with a weight after it to add one; nodes are (node_type, id), with a name
-        after it to add one that has any. Each may be an object as the service takes it, for attributes.
+        An edge is (relation, source, target), and may have a weight if it is added. A node is (node_type, id), and may
+        have a name if it is added. Each may also be an object as the service reads it, for attributes.
         """
         edge, node = ("relation", "source", "target", "weight"), ("node_type", "id", "name")
-        given = {"add_edges": (add_edges, edge), "remove_edges": (remove_edges, edge[:3])}
-        given |= {"add_nodes": (add_nodes, node), "remove_nodes": (remove_nodes, node[:2])}
-        body = {name: [_to_line(line, words) for line in lines] for name, (lines, words) in given.items()}
+        body = {
+            "add_edges": [_to_line(line, edge) for line in add_edges],
+            "remove_edges": [_to_line(line, edge[:3]) for line in remove_edges],
+            "add_nodes": [_to_line(line, node) for line in add_nodes],
+            "remove_nodes": [_to_line(line, node[:2]) for line in remove_nodes],
+        }
         return int(self._session.read_object("POST", _path(graph, "updates"), body)["version"])
 
     def infer(self, graph: str, pairs: Iterable[Sequence[Any]], **options: Unpack[InferOptions]) -> dict[str, Any]:
         """Infer meta-paths from labelled pairs: (query, target, score), or (query, target) for similar ones."""
-        return self._session.read_object("POST", _path(graph, "infer"), {"pairs": _to_objects(pairs), **options})
+        return self._session.read_object("POST", _path(graph, "infer"), {"pairs": _to_pairs(pairs), **options})
 
     def start(self, kind: str, graph: str, **options: Any) -> RemoteJob:
         """Start a job.
@@ -452,35 +409,37 @@ class Client:
         kind
             infer, join or train.
         graph
-            The name it is served by.
+            Its name in the service.
         options
-            The other fields of `POST /api/jobs`: for infer `pairs` and those of `infer`; for join `metapath` and
-            `measure`, or `model`, `k` and `min_score`; for train `architecture`, `metapath` and `measure`, or `pairs`,
-            `protocol`, `layers`, `paths`, `dim`, `epochs`, `learning_rate` and `seed`.
+            The other fields of `POST /api/jobs`. For infer, `pairs` and the options of `infer`; for join, `metapath`
+            and `measure`, or `model`, and `k` and `min_score`; for train, `architecture`, `metapath` and `measure`, or
+            `pairs`, and `protocol`, `layers`, `paths`, `dim`, `epochs`, `learning_rate`, `seed`.
 
         """
         body = {"kind": kind, "graph": graph, **options}
         if body.get("pairs") is not None:
-            body["pairs"] = _to_objects(body["pairs"])
+            body["pairs"] = _to_pairs(body["pairs"])
         return self.job(self._session.read_object("POST", "/api/jobs", body)["id"])
 
     def jobs(self) -> list[dict[str, Any]]:
-        """List the jobs that wait, run, or are over."""
         return self._session.read_list("GET", "/api/jobs")
 
     def job(self, job_id: str) -> RemoteJob:
-        """Return a job that was started before."""
+        """Return a job that is in the service already."""
         return RemoteJob(self._session, job_id)
 
 
 def _path(graph: str, endpoint: str = "", parameters: Mapping[str, Any] | None = None) -> str:
-    """Return the path of a call, with its query string.
+    """Return the path of an endpoint, with its query string.
 
     >>> _path("my graph", "nodes", {"node_type": "author", "text": None, "limit": 2})
     '/api/graphs/my%20graph/nodes?node_type=author&limit=2'
     """
-    given = {name: value for name, value in (parameters or {}).items() if value is not None}
-    texts = {name: str(value).lower() if isinstance(value, bool) else value for name, value in given.items()}
+    texts = {
+        name: str(value).lower() if isinstance(value, bool) else value
+        for name, value in (parameters or {}).items()
+        if value is not None
+    }
     path = f"/api/graphs/{quote(graph, safe='')}" + (f"/{endpoint}" if endpoint else "")
     return f"{path}?{urlencode(texts)}" if texts else path
 
@@ -494,35 +453,29 @@ def _is_one(query: Id | Sequence[Id]) -> bool:
     return isinstance(query, str | Integral)
 
 
-def _to_line(line: Line, words: Sequence[str]) -> dict[str, Any]:
-    """Return a node or an edge as the service reads it.
+def _to_line(line: Line, names: Sequence[str]) -> dict[str, Any]:
+    """Return a node or an edge of an update as the service reads it.
 
     >>> _to_line(("author", "Mike"), ("node_type", "id", "name"))
     {'node_type': 'author', 'id': 'Mike'}
     """
     if isinstance(line, Mapping):
         return dict(line)
-    least = 3 if "source" in words else 2
-    if isinstance(line, str) or not least <= len(line) <= len(words):
-        raise QueryError(f"{line!r} is no line of an update; give ({', '.join(words)})")
-    return dict(zip(words, line, strict=False))
+    least = 3 if "source" in names else 2
+    if isinstance(line, str) or not least <= len(line) <= len(names):
+        raise QueryError(f"{line!r} is no line of an update; give ({', '.join(names)})")
+    return dict(zip(names, line, strict=False))
 
 
-def _to_objects(pairs: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
-    return [_to_object(pair) for pair in pairs]
+def _to_pairs(pairs: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
+    objects = []
+    for pair in pairs:
+        if isinstance(pair, str) or not 2 <= len(pair) <= 3:
+            raise QueryError(f"{pair!r} is no labelled pair; give (query, target, score), or (query, target)")
+        objects.append(dict(zip(("query", "target", "score"), pair, strict=False)))
+    return objects
 
 
-def _to_object(pair: Sequence[Any]) -> dict[str, Any]:
-    """Return a pair as the service reads it.
-
-    >>> _to_object(("Mike", "Bob", 1.0))
-    {'query': 'Mike', 'target': 'Bob', 'score': 1.0}
-    """
-    if isinstance(pair, str) or not 2 <= len(pair) <= 3:
-        raise QueryError(f"{pair!r} is no labelled pair; give (query, target, score), or (query, target)")
-    return dict(zip(("query", "target", "score"), pair, strict=False))
-
-
-def _to_hits(content: dict[str, Any]) -> Hits:
-    ids, names, scores = (tuple(hit[key] for hit in content["hits"]) for key in ("id", "name", "score"))
-    return Hits(content["query"], content["metapath"], content["measure"], content["exact"], ids, names, scores)
+def _to_hits(result: dict[str, Any]) -> Hits:
+    ids, names, scores = (tuple(hit[key] for hit in result["hits"]) for key in ("id", "name", "score"))
+    return Hits(result["query"], result["metapath"], result["measure"], result["exact"], ids, names, scores)

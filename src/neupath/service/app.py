@@ -17,7 +17,7 @@ from neupath.errors import NeuPathError
 from neupath.service import handlers, schemas
 from neupath.service.fast_path import SEARCH, search_light
 from neupath.service.graph_registry import GraphHandle, GraphRegistry, StoreHandle
-from neupath.service.handlers import JSON, SearchResult, encode_hits
+from neupath.service.handlers import JSON
 from neupath.service.job_process import MODEL
 from neupath.service.jobs import Job, Jobs, check_job, last_event, stream_events
 from neupath.service.limits import Limits, WorkerThreads
@@ -34,8 +34,7 @@ from neupath.service.schemas import (
 
 # ---- Service -------------------------------------------------------------------------------------
 _THREADS = 4
-_WRITERS = 16
-"""Threads for updates, apart from those for searches; updates that wait together are committed together."""
+_WRITERS = 16  # threads for updates, apart from those for searches; updates that wait together are committed together
 
 
 @dataclass
@@ -70,20 +69,7 @@ class Service:
 def make_service(
     graphs: Mapping[str, GraphHandle | StoreHandle], models: dict[str, Path], state: Path, limits: Limits | None = None
 ) -> Service:
-    """Put a service together.
-
-    Parameters
-    ----------
-    graphs
-        What is served, by name.
-    models
-        The folders of saved scorers, by name.
-    state
-        The folder of the jobs and their results.
-    limits
-        The defaults of `Limits` unless given.
-
-    """
+    """Put a service together from graphs, folders of saved models, a folder for jobs, and limits."""
     bounds = limits or Limits()
     registry = GraphRegistry(graphs, bounds)
     for name, folder in models.items():
@@ -115,15 +101,7 @@ Every error is `{"error": "one sentence"}`. The JSON of search, explain and infe
 def make_app(service: Service, token: str | None = None, hosts: frozenset[str] | None = None) -> GuardMiddleware:
     """Return the service as an ASGI application.
 
-    Parameters
-    ----------
-    service
-        What `make_service` returns.
-    token
-        What clients must send as `Authorization: Bearer TOKEN`; nothing by default.
-    hosts
-        The Host names that it answers to; any by default.
-
+    Clients must send the token, if there is one. It answers to the Host names `hosts`, by default to any.
     """
 
     @asynccontextmanager
@@ -138,8 +116,7 @@ def make_app(service: Service, token: str | None = None, hosts: frozenset[str] |
         redoc_url=None, lifespan=lifespan,
     )  # fmt: skip
     _add_graphs(app, service)
-    _add_lookups(app, service)
-    _add_updates(app, service)
+    _add_lookups_and_updates(app, service)
     _add_searches(app, service)
     _add_explanations(app, service)
     _add_jobs(app, service)
@@ -184,7 +161,7 @@ def _add_graphs(app: FastAPI, service: Service) -> None:
         return json_response(registry.describe_models())
 
 
-def _add_lookups(app: FastAPI, service: Service) -> None:
+def _add_lookups_and_updates(app: FastAPI, service: Service) -> None:
     registry, workers = service.registry, service.workers
     nodes, metapaths = query_parameters(schemas.NodesRequest), query_parameters(schemas.MetapathsRequest)
 
@@ -204,8 +181,6 @@ def _add_lookups(app: FastAPI, service: Service) -> None:
         service.limits.check_paths(request.limit)
         return json_response(await workers.run(handlers.complete_metapath, registry.graph(graph).hin, request))
 
-
-def _add_updates(app: FastAPI, service: Service) -> None:
     @app.post("/api/graphs/{graph}/updates", tags=["graphs"], responses=example_responses("updates"))
     async def update(graph: str, request: schemas.UpdateRequest) -> Response:
         """Add and remove nodes and edges of a store, all or nothing; when this answers, they are on disk."""
@@ -224,12 +199,11 @@ def _add_searches(app: FastAPI, service: Service) -> None:
         """Find the nodes most similar to one; the JSON is that of `neupath search --json`, to the byte."""
         request = read_query(schemas.SearchOne, http.scope["query_string"])
         accept = http.headers.get("accept", JSON)
-        is_table = "arrow" in accept or "text/csv" in accept
-        text = None if is_table else search_light(registry, graph, request)
+        if handlers.is_table(accept):
+            return handlers.encode_hits(await workers.run(handlers.search, registry, graph, request), accept)
+        text = search_light(registry, graph, request)
         if text is None:
-            result = await workers.run(handlers.search_one, registry, graph, request)
-            if is_table:
-                return _encode(result, accept)
+            result = await workers.run(handlers.search, registry, graph, request)
             text = handlers.to_json(result.hits[0], result.version)
         return Response(text, media_type=JSON)
 
@@ -238,15 +212,8 @@ def _add_searches(app: FastAPI, service: Service) -> None:
         graph: str, request: schemas.SearchMany, accept: Annotated[str, Header()] = JSON
     ) -> Response:
         """Find the nodes most similar to each of many: a list, or by Accept an Arrow stream or CSV."""
-        result = await workers.run(handlers.search_many, registry, graph, request)
-        return await workers.run(_encode, result, accept)
-
-
-def _encode(result: SearchResult, accept: str) -> Response:
-    """Answer in the format that a client accepts; a table has no place for the version, so a header holds it."""
-    body, media_type = encode_hits(result, accept)
-    headers = {} if result.version is None or media_type == JSON else {"neupath-version": str(result.version)}
-    return Response(body, media_type=media_type, headers=headers)
+        result = await workers.run(handlers.search, registry, graph, request)
+        return await workers.run(handlers.encode_hits, result, accept)
 
 
 def _add_explanations(app: FastAPI, service: Service) -> None:
@@ -359,8 +326,6 @@ def _add_health(app: FastAPI, service: Service) -> None:
 
 
 def _add_error_handlers(app: FastAPI) -> None:
-    """Answer every error with {"error": message}."""
-
     @app.exception_handler(NeuPathError)
     async def handle_user_error(_: Request, error: NeuPathError) -> Response:
         return error_response(error)
@@ -396,35 +361,26 @@ _MEDIA_TYPES = {
 }
 
 
-@dataclass(frozen=True)
-class PageFile:
-    """One static file of the explorer."""
-
-    content: bytes
-    media_type: str
-    etag: str
-
-
-def read_page() -> dict[str, PageFile]:
-    """Read the files of the explorer by their path on the site; index.html is also the site itself.
+def read_page() -> dict[str, Path]:
+    """Return the files of the explorer by their path on the site; index.html is also the site itself.
 
     >>> "/" in read_page()
     True
     """
-    files = {}
-    for path in sorted(_PAGE_FOLDER.rglob("*")):
-        if path.is_file() and path.suffix in _MEDIA_TYPES:
-            content = path.read_bytes()
-            file = PageFile(content, _MEDIA_TYPES[path.suffix], f'"{sha256(content).hexdigest()[:32]}"')
-            files[f"/{path.relative_to(_PAGE_FOLDER).as_posix()}"] = file
-    return files | {"/": files["/index.html"]}
+    files = [path for path in _PAGE_FOLDER.rglob("*") if path.suffix in _MEDIA_TYPES]
+    return {"/": _PAGE_FOLDER / "index.html"} | {
+        f"/{path.relative_to(_PAGE_FOLDER).as_posix()}": path for path in files
+    }
 
 
-def _page_route(file: PageFile) -> Callable[[Request], Any]:
+def _page_route(path: Path) -> Callable[[Request], Any]:
+    content, media_type = path.read_bytes(), _MEDIA_TYPES[path.suffix]
+    etag = f'"{sha256(content).hexdigest()[:32]}"'
+    headers = {"etag": etag, "cache-control": "no-cache"}
+
     async def show(http: Request) -> Response:
-        headers = {"etag": file.etag, "cache-control": "no-cache"}
-        if http.headers.get("if-none-match") == file.etag:
+        if http.headers.get("if-none-match") == etag:
             return Response(status_code=304, headers=headers)
-        return Response(file.content, headers=headers, media_type=file.media_type)
+        return Response(content, headers=headers, media_type=media_type)
 
     return show

@@ -17,15 +17,11 @@ Match = Literal["any", "prefix", "inside", "spelling"]
 
 _BUCKETS = 1 << 18
 _MOST_BY_SPELLING = 50
-_ENOUGH = 10
-"""Nodes that match exactly, from which on spelling is not tried."""
-_LEAST_DICE = 0.3
-"""The Dice coefficient of letter triples from which on two texts are spelled alike."""
+_ENOUGH = 10  # nodes that match exactly, from which on spelling is not tried
+_LEAST_DICE = 0.3  # the Dice coefficient of letter triples from which on two texts are spelled alike
 _AMBIGUOUS = -1
-_MOST_UNSORTED = 1000
-"""New nodes, or a tenth of all, from which on everything is sorted again."""
-_MOST_LETTERS = 200
-"""Letters of a text that spelling compares."""
+_MOST_UNSORTED = 1000  # new nodes, or a tenth of all, from which on everything is sorted again
+_MOST_LETTERS = 200  # letters of a text that spelling compares
 
 
 @dataclass(frozen=True)
@@ -46,16 +42,13 @@ class NameIndex:
 
     @cached_property
     def ids(self) -> list[Id]:
-        ids: list[Id] = self.nodes.ids.to_pylist()
-        return ids
+        return list(self.nodes.ids.to_pylist())
 
     @cached_property
     def names(self) -> list[str | None]:
-        names: list[str | None] = [None] * len(self.nodes) if self.nodes.names is None else self.nodes.names.to_pylist()
-        return names
+        return [None] * len(self.nodes) if self.nodes.names is None else list(self.nodes.names.to_pylist())
 
     def labels(self, rows: list[int]) -> tuple[tuple[Id, ...], tuple[str | None, ...]]:
-        """Return the ids and the names of rows."""
         ids, names = self.ids, self.names
         return tuple([ids[row] for row in rows]), tuple([names[row] for row in rows])
 
@@ -88,9 +81,7 @@ class NameIndex:
 
     def grown(self, nodes: Nodes) -> "NameIndex":
         """Return an index of more nodes, of which these are the first; only the others are sorted now."""
-        if nodes is self.nodes:
-            return self
-        return GrownNameIndex(self, nodes)
+        return self if nodes is self.nodes else GrownNameIndex(self, nodes)
 
     def prepare(self) -> None:
         """Build everything, so that the first look-up is as fast as the others."""
@@ -179,10 +170,7 @@ class NameIndex:
 
 
 class GrownNameIndex(NameIndex):
-    """An index in two parts: the nodes sorted before, and those added since, which rank after them.
-
-    Where many were added, all are sorted again.
-    """
+    """An index in two parts: the nodes sorted before, and those added since, which rank after them."""
 
     def __init__(self, older: NameIndex, nodes: Nodes) -> None:
         super().__init__(nodes)
@@ -195,12 +183,8 @@ class GrownNameIndex(NameIndex):
         self._newer = NameIndex(Nodes(nodes.node_type, nodes.ids.slice(self._start), names, distinct=True))
 
     def labels(self, rows: list[int]) -> tuple[tuple[Id, ...], tuple[str | None, ...]]:
-        pairs = [self._label(row) for row in rows]
-        return tuple([node_id for node_id, _ in pairs]), tuple([name for _, name in pairs])
-
-    def _label(self, row: int) -> tuple[Id, str | None]:
-        part, place = (self._older, row) if row < self._start else (self._newer, row - self._start)
-        return part.ids[place], part.names[place]
+        places = [(self._older, row) if row < self._start else (self._newer, row - self._start) for row in rows]
+        return tuple([part.ids[at] for part, at in places]), tuple([part.names[at] for part, at in places])
 
     def _row_of_id(self, key: Id) -> int | None:
         row = self._older._row_of_id(key)

@@ -8,8 +8,6 @@ IMDB movie-actor-movie, top 10. Medians on two cores, in requests per second:
               1     1,703       3,038                       6,006
               8     1,829       3,233                       6,361
              64     1,751       2,114                       4,495
-
-Only `app.py` and `server.py` import this file: one calls `search_light`, the other `fast_connections`.
 """
 
 from functools import cached_property
@@ -31,10 +29,8 @@ from neupath.service.middleware import JSON_HEADER, SECURITY_HEADERS, GuardMiddl
 from neupath.service.schemas import SearchOne, read_query
 
 # ---- Without a thread ----------------------------------------------------------------------------
-_LIGHT = 20_000
-"""Additions that take less time than handing a query to a thread."""
-_NEVER_INDEXED = 500
-"""Additions of a mean query below which the engine never stops to build an index."""
+_LIGHT = 20_000  # additions that take less time than handing a query to a thread
+_NEVER_INDEXED = 500  # additions of a mean query below which the engine never stops to build an index
 _NO_ROW = np.array([-1])
 
 
@@ -99,8 +95,7 @@ _searchers: WeakKeyDictionary[FittedScorer, LightSearcher] = WeakKeyDictionary()
 
 # ---- Without the application ---------------------------------------------------------------------
 SEARCH = "/api/graphs/{graph}/search"
-_MOST_IN_A_ROW = 16
-"""Pipelined requests of one client that are answered before other clients have their turn."""
+_MOST_IN_A_ROW = 16  # pipelined requests of one client that are answered before other clients have their turn
 _EXCLUDED_HEADERS = frozenset((b"content-length", b"transfer-encoding", b"upgrade", b"expect"))
 _HEAD = b"".join([*(b"%s: %s\r\n" % header for header in (JSON_HEADER, *SECURITY_HEADERS)), b"content-length: "])
 
@@ -110,8 +105,7 @@ class FastConnection(Connection):
 
     guard: ClassVar[GuardMiddleware]
     registry: ClassVar[GraphRegistry]
-    graphs: ClassVar[dict[str, str]]
-    """The graph of each path that is a search."""
+    graphs: ClassVar[dict[str, str]]  # the graph of each path that is a search
     _in_a_row = 0
     _is_answered = False
 

@@ -13,6 +13,7 @@ from neupath.engine.scorer import Scorer, read_saved
 from neupath.errors import NeuPathError, QueryError, did_you_mean, listed
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import arrow
+from neupath.graph.nodes import Nodes
 from neupath.graph.summary import Summary, summarise
 from neupath.io import load
 from neupath.learn.registry import choose_measure, load_scorer
@@ -91,15 +92,7 @@ class GraphHandle:
     def schema(self) -> dict[str, object]:
         schema = self.hin.schema
         return {
-            "node_types": [
-                {
-                    "node_type": node_type,
-                    "nodes": len(nodes),
-                    "named": nodes.names is not None,
-                    "attributes": nodes.attributes.column_names,
-                }
-                for node_type, nodes in self.hin.nodes.items()
-            ],
+            "node_types": [_describe_type(nodes) for nodes in self.hin.nodes.values()],
             "relations": [asdict(relation) | {"edges": self.hin.num_edges(relation)} for relation in schema.relations],
             "steps": [
                 {"source": node_type, "target": link.target, "relation": link.relation.name, "link": arrow((link,))}
@@ -143,12 +136,11 @@ class StoreHandle:
             graph = self._live.graph
             view = graph.view()
             if view is not self._newest.view:
-                names = self._grow_names(view) if graph is self._graph else None  # another graph numbers rows anew
+                names = None
+                if graph is self._graph:  # another graph has other row numbers
+                    names = {kind: self._newest.names[kind].grown(nodes) for kind, nodes in view.hin.nodes.items()}
                 self._graph, self._newest = graph, GraphHandle(self.name, view.hin, view, names)
             return self._newest
-
-    def _grow_names(self, view: View) -> Mapping[str, NameIndex]:
-        return {node_type: self._newest.names[node_type].grown(nodes) for node_type, nodes in view.hin.nodes.items()}
 
     def is_newest(self, handle: GraphHandle) -> bool:
         return handle.version == self._live.graph.view().version
@@ -162,9 +154,8 @@ class StoreHandle:
     def update(self, update: Update) -> int:
         """Write an update to disk, and return the version that it makes."""
         if self._live.read_only:
-            raise RequestError(
-                403, f"the store {self.name!r} is served read-only; start the service as writable to update it"
-            )
+            message = f"the store {self.name!r} is served read-only; start the service as writable to update it"
+            raise RequestError(403, message)
         return self._live.update(update)
 
     def to_dict(self) -> dict[str, object]:
@@ -174,21 +165,20 @@ class StoreHandle:
 
 
 def _to_dict(handle: GraphHandle, nodes: int, edges: int) -> dict[str, object]:
-    schema = handle.hin.schema
-    return {
-        "name": handle.name,
-        "nodes": nodes,
-        "edges": edges,
-        "node_types": list(schema.node_types),
-        "relations": [str(relation) for relation in schema.relations],
-    }
+    relations = [str(relation) for relation in handle.hin.schema.relations]
+    counts = {"name": handle.name, "nodes": nodes, "edges": edges}
+    return counts | {"node_types": list(handle.hin.schema.node_types), "relations": relations}
+
+
+def _describe_type(nodes: Nodes) -> dict[str, object]:
+    about = {"node_type": nodes.node_type, "nodes": len(nodes), "named": nodes.names is not None}
+    return about | {"attributes": nodes.attributes.column_names}
 
 
 # ---- Registry and cache --------------------------------------------------------------------------
 _INDEXED_AT_START = 200_000
 """Nodes of a type whose names are indexed before the service starts; larger types are at their first look-up."""
-_PAST_SCORERS = 4
-"""Cached scorers of earlier versions, each of which may hold a whole graph."""
+_PAST_SCORERS = 4  # cached scorers of earlier versions, each of which may hold a whole graph
 _Key = tuple[str, str, str | None, str | None, int | None]
 """A graph, a measure, its meta-path or its node type, and the version that the request names."""
 
@@ -225,8 +215,7 @@ class GraphRegistry:
     graphs: Mapping[str, GraphHandle | StoreHandle]
     limits: Limits
     models: dict[str, dict[str, FittedScorer]] = field(default_factory=dict)
-    folders: dict[str, Path] = field(default_factory=dict)
-    """The folder of each model."""
+    folders: dict[str, Path] = field(default_factory=dict)  # the folder of each model
     cache: LRU[_Key, FittedScorer] = field(init=False)
     _past_cache: LRU[_Key, FittedScorer] = field(init=False)
 
@@ -237,10 +226,8 @@ class GraphRegistry:
     def handle(self, name: str) -> GraphHandle | StoreHandle:
         handle = self.graphs.get(name)
         if handle is None:
-            raise RequestError(
-                404, f"no graph {name[:200]!r} is served (there are {listed(self.graphs)})"
-                f"{did_you_mean(name[:200], self.graphs)}",
-            )  # fmt: skip
+            hint = did_you_mean(name[:200], self.graphs)
+            raise RequestError(404, f"no graph {name[:200]!r} is served (there are {listed(self.graphs)}){hint}")
         return handle
 
     def graph(self, name: str, as_of: int | None = None) -> GraphHandle:
@@ -283,10 +270,9 @@ class GraphRegistry:
 
     def combination(self, graph: str, parts: list[Part], as_of: int | None = None) -> FittedScorer:
         """Return a weighted sum of measures; only their parts' matrices are cached, in `engine.cache`."""
-        handle = self.graph(graph, as_of)
-        if len(parts) > self.limits.steps:
-            raise QueryError(f"a combination of {len(parts)} parts is given; this service adds at most "
-                             f"{self.limits.steps}")  # fmt: skip
+        handle, most = self.graph(graph, as_of), self.limits.steps
+        if len(parts) > most:
+            raise QueryError(f"a combination of {len(parts)} parts is given; this service adds at most {most}")
         for part in parts:
             self.limits.check_text("the meta-path", part.metapath)
             self.limits.check_metapath(handle.hin.metapath(str(part.metapath)))
@@ -297,14 +283,11 @@ class GraphRegistry:
         handle, bound = self.handle(graph), self.models.get(name)
         if bound is None:
             known = f"there are {listed(self.models)}" if self.models else "there are none"
-            raise RequestError(
-                404, f"no model {name[:200]!r} is served ({known}){did_you_mean(name[:200], self.models)}"
-            )
+            hint = did_you_mean(name[:200], self.models)
+            raise RequestError(404, f"no model {name[:200]!r} is served ({known}){hint}")
         if graph not in bound:
-            raise RequestError(
-                422, f"the model {name!r} does not fit the graph {graph!r}, whose schema is another; "
-                f"it fits {listed(bound)}",
-            )  # fmt: skip
+            reason = f"does not fit the graph {graph!r}, whose schema is another; it fits {listed(bound)}"
+            raise RequestError(422, f"the model {name!r} {reason}")
         if as_of is None and handle.is_newest(bound[graph].handle):
             return bound[graph]
 
@@ -335,10 +318,7 @@ class GraphRegistry:
         self.folders.pop(name, None)
 
     def describe_models(self) -> list[dict[str, object]]:
-        return [
-            {"name": name, "graphs": list(bound), **_describe(next(iter(bound.values())).scorer)}
-            for name, bound in self.models.items()
-        ]
+        return [_describe(name, bound) for name, bound in self.models.items()]
 
     def warm_up(self) -> None:
         """Load the kernels and index the names, so that the first request does not wait for them."""
@@ -353,12 +333,11 @@ class GraphRegistry:
         self._past_cache.clear()
 
 
-def _describe(scorer: Scorer) -> dict[str, object]:
+def _describe(name: str, bound: dict[str, FittedScorer]) -> dict[str, object]:
+    scorer = next(iter(bound.values())).scorer
+    explains = isinstance(scorer, Combination | PathMeasure) or hasattr(scorer, "attention_paths")
     return {
-        "measure": scorer.name,
-        "exact": scorer.exact,
-        "source_type": scorer.source_type,
-        "target_type": scorer.target_type,
-        "metapath": scorer.metapath_text,
-        "explains": isinstance(scorer, Combination | PathMeasure) or hasattr(scorer, "attention_paths"),
-    }
+        "name": name, "graphs": list(bound), "measure": scorer.name, "exact": scorer.exact,
+        "source_type": scorer.source_type, "target_type": scorer.target_type, "metapath": scorer.metapath_text,
+        "explains": explains,
+    }  # fmt: skip

@@ -1,25 +1,18 @@
 """The handlers: what the routes of `app.py` call to search, explain, infer, update and suggest meta-paths."""
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 import pyarrow as pa
 import pyarrow.csv
+from starlette.responses import Response
 
 from neupath._runtime.progress import Progress, no_progress
 from neupath.engine.hits import Hits
 from neupath.engine.scorer import Scorer
 from neupath.errors import MetaPathError, NeuPathError, QueryError, listed
-from neupath.explain.explanation import (
-    AttentionExplanation,
-    CombinedExplanation,
-    Explanation,
-    explain_combination,
-    explain_model,
-)
-from neupath.explain.explanation import explain as explain_pair
+from neupath.explain.explanation import explain, explain_combination, explain_model
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import Link, MetaPath, Schema, Step, arrow, enumerate_metapaths
 from neupath.graph.nodes import Id
@@ -29,18 +22,9 @@ from neupath.learn.labels import Pairs, read_pairs
 from neupath.learn.registry import check_model_alone, find_node_type, is_graph_measure
 from neupath.live import LiveScorer
 from neupath.measures import GRAPH_MEASURES, MEASURES, Combination, GraphMeasure, PathMeasure
+from neupath.service import schemas
 from neupath.service.graph_registry import FittedScorer, GraphRegistry
 from neupath.service.limits import Limits
-from neupath.service.schemas import (
-    ExplainCombination,
-    ExplainOne,
-    InferRequest,
-    MetapathsRequest,
-    SearchMany,
-    SearchOne,
-    SearchRequest,
-    VersionedScorerRequest,
-)
 from neupath.store import Update
 
 # ---- Search --------------------------------------------------------------------------------------
@@ -55,33 +39,23 @@ class SearchResult:
     version: int | None
 
 
-def search_one(registry: GraphRegistry, graph: str, request: SearchOne) -> SearchResult:
-    """Find the hits of one query."""
-    return _search(registry, graph, request, [request.query], request.among)
-
-
-def search_many(registry: GraphRegistry, graph: str, request: SearchMany) -> SearchResult:
-    """Find the hits of many queries."""
-    return _search(registry, graph, request, request.queries, request.among)
-
-
-def _search(
-    registry: GraphRegistry, graph: str, request: SearchRequest, queries: Sequence[Id], among: Sequence[Id]
-) -> SearchResult:
+def search(registry: GraphRegistry, graph: str, request: schemas.SearchOne | schemas.SearchMany) -> SearchResult:
+    """Find the hits of each query of a request."""
+    queries: Sequence[Id] = request.queries
     registry.limits.check_k(request.k, len(queries))
     fitted = fitted_scorer(registry, graph, request, queries)
     hits = fitted.scorer.top_k(
-        list(queries), request.k, include_query=request.include_query, zeros=request.zeros, among=list(among) or None,
-        where=request.where,
+        list(queries), request.k, include_query=request.include_query, zeros=request.zeros,
+        among=list(request.among) or None, where=request.where,
     )  # fmt: skip
     return SearchResult(hits, fitted.handle.version)
 
 
 def fitted_scorer(
-    registry: GraphRegistry, graph: str, request: VersionedScorerRequest, queries: Sequence[Id]
+    registry: GraphRegistry, graph: str, request: schemas.VersionedScorerRequest, queries: Sequence[Id]
 ) -> FittedScorer:
     """Return the scorer that a request describes: a measure, a combination of some, or a saved model."""
-    parts = request.combination if isinstance(request, SearchMany) else None
+    parts = request.combination if isinstance(request, schemas.SearchMany) else None
     others = {"metapath": request.metapath, "measure": request.given_measure, "node_type": request.node_type}
     if request.model is not None:
         check_model_alone(**others, combination=parts)
@@ -103,19 +77,25 @@ def to_json(hits: Hits, version: int | None) -> str:
     return text if version is None else f'{{"version": {version}, {text[1:]}'
 
 
-def encode_hits(result: SearchResult, accept: str) -> tuple[bytes, str]:
-    """Return hits in the format that a client accepts, and its media type."""
+def encode_hits(result: SearchResult, accept: str) -> Response:
+    """Answer in the format that a client accepts; a table has no place for the version, so a header holds it."""
+    if not is_table(accept):
+        text = f"[{', '.join(to_json(hits, result.version) for hits in result.hits)}]"
+        return Response(text, media_type=JSON)
+    table, stream_bytes = _to_table(result.hits), pa.BufferOutputStream()
     if "arrow" in accept:
-        table = _to_table(result.hits)
-        stream_bytes = pa.BufferOutputStream()
         with pa.ipc.new_stream(stream_bytes, table.schema) as stream:
             stream.write_table(table)
-        return stream_bytes.getvalue().to_pybytes(), ARROW
-    if "text/csv" in accept:
-        sink = io.BytesIO()
-        pa.csv.write_csv(_to_table(result.hits), sink)
-        return sink.getvalue(), CSV
-    return f"[{', '.join(to_json(hits, result.version) for hits in result.hits)}]".encode(), JSON
+    else:
+        pa.csv.write_csv(table, stream_bytes)
+    headers = {} if result.version is None else {"neupath-version": str(result.version)}
+    media_type = ARROW if "arrow" in accept else CSV
+    return Response(stream_bytes.getvalue().to_pybytes(), headers=headers, media_type=media_type)
+
+
+def is_table(accept: str) -> bool:
+    """Whether a client accepts Arrow or CSV rather than JSON."""
+    return "arrow" in accept or "text/csv" in accept
 
 
 def _to_table(results: Sequence[Hits]) -> pa.Table:
@@ -138,10 +118,7 @@ def _id_type(node_id: Id) -> pa.DataType:
 
 
 # ---- Explain -------------------------------------------------------------------------------------
-AnyExplanation = Explanation | CombinedExplanation | AttentionExplanation
-
-
-def explain_one(registry: GraphRegistry, graph: str, request: ExplainOne) -> dict[str, object]:
+def explain_one(registry: GraphRegistry, graph: str, request: schemas.ExplainOne) -> dict[str, object]:
     """Find the paths behind the score of one pair under a measure or a saved model."""
     registry.limits.check_paths(request.limit)
     if request.model is None and request.metapath is None and is_graph_measure(request.measure):
@@ -150,46 +127,50 @@ def explain_one(registry: GraphRegistry, graph: str, request: ExplainOne) -> dic
             f"explain one of {listed(MEASURES)} with a metapath"
         )
     fitted = fitted_scorer(registry, graph, request, [request.query])
-    return _with_version(_explain(fitted, request), fitted)
+    return _with_version(fitted, _explain(fitted, request))
 
 
-def _explain(fitted: FittedScorer, request: ExplainOne) -> AnyExplanation:
+def _explain(fitted: FittedScorer, request: schemas.ExplainOne) -> dict[str, object]:
     scorer = fitted.scorer.measure if isinstance(fitted.scorer, LiveScorer) else fitted.scorer
+    query, target, limit = request.query, request.target, request.limit
     if isinstance(scorer, PathMeasure):
-        hin, metapath = fitted.handle.hin, scorer.metapath_
-        return explain_pair(hin, metapath, request.query, request.target, measure=scorer, limit=request.limit)
+        return explain(fitted.handle.hin, scorer.metapath_, query, target, measure=scorer, limit=limit).to_dict()
     if isinstance(scorer, GraphMeasure):
         raise QueryError(f"the model {request.model!r} is {scorer.name} over the whole graph; it has no paths to show")
-    return explain_model(scorer, request.query, request.target, request.limit)
+    return explain_model(scorer, query, target, limit).to_dict()
 
 
-def explain_parts(registry: GraphRegistry, graph: str, request: ExplainCombination) -> dict[str, object]:
+def explain_parts(registry: GraphRegistry, graph: str, request: schemas.ExplainCombination) -> dict[str, object]:
     """Find the paths behind the score of one pair under a combination."""
     registry.limits.check_paths(request.limit)
     fitted = registry.combination(graph, [part.to_part() for part in request.combination], request.as_of)
     assert isinstance(fitted.scorer, Combination)
     explanation = explain_combination(fitted.scorer, request.query, request.target, request.limit)
-    return _with_version(explanation, fitted)
+    return _with_version(fitted, explanation.to_dict())
 
 
-def _with_version(explanation: AnyExplanation, fitted: FittedScorer) -> dict[str, object]:
+def _with_version(fitted: FittedScorer, content: dict[str, object]) -> dict[str, object]:
     version = fitted.handle.version
-    return explanation.to_dict() if version is None else {"version": version, **explanation.to_dict()}
+    return content if version is None else {"version": version, **content}
 
 
 # ---- Infer ---------------------------------------------------------------------------------------
-_BUDGET_WITHOUT_JOB = BUDGET // 20
-"""How much a client waits for; jobs have the whole budget."""
+_PAIRS_WITHOUT_JOB = 500  # labelled pairs that are inferred from while the client waits
+_BUDGET_WITHOUT_JOB = BUDGET // 20  # how much a client waits for; jobs have the whole budget
 
 
-def infer_without_job(hin: HIN, request: InferRequest, limits: Limits) -> dict[str, object]:
+def infer_without_job(hin: HIN, request: schemas.InferRequest, limits: Limits) -> dict[str, object]:
     """Infer from a few pairs while the client waits."""
-    limits.check_pairs_without_job(len(request.pairs))
+    if len(request.pairs) > _PAIRS_WITHOUT_JOB:
+        raise schemas.RequestError(
+            413, f"{len(request.pairs):,} pairs take too long to wait for, up to {_PAIRS_WITHOUT_JOB} do not; "
+            f"start a job of the kind 'infer' with them",
+        )  # fmt: skip
     inferred = infer_from(hin, read_labels(hin, request, limits), request, budget=_BUDGET_WITHOUT_JOB)
     return inferred.report(request.suggest, request.skip)
 
 
-def read_labels(hin: HIN, request: InferRequest, limits: Limits) -> Pairs:
+def read_labels(hin: HIN, request: schemas.InferRequest, limits: Limits) -> Pairs:
     """Read the pairs of a request; refuse pairs that nothing can be inferred from."""
     limits.check_pairs(len(request.pairs))
     if len({pair.score is None for pair in request.pairs}) > 1:
@@ -198,9 +179,9 @@ def read_labels(hin: HIN, request: InferRequest, limits: Limits) -> Pairs:
 
 
 def infer_from(
-    hin: HIN, labels: Pairs, request: InferRequest, budget: int = BUDGET, progress: Progress = no_progress
+    hin: HIN, labels: Pairs, request: schemas.InferRequest, budget: int = BUDGET, progress: Progress = no_progress
 ) -> Inferred:
-    """Infer as a request says."""
+    """Infer with the options of a request."""
     return infer(
         hin, labels, max_length=request.max_length, measures=request.measures, asymmetric=request.asymmetric,
         budget=budget, seed=request.seed, progress=progress,
@@ -217,7 +198,7 @@ def update_graph(registry: GraphRegistry, graph: str, update: Update) -> dict[st
 
 
 # ---- Suggest meta-paths --------------------------------------------------------------------------
-def complete_metapath(hin: HIN, request: MetapathsRequest) -> dict[str, object]:
+def complete_metapath(hin: HIN, request: schemas.MetapathsRequest) -> dict[str, object]:
     """Describe a meta-path typed so far, and suggest some from a node type."""
     prefix = None if request.prefix is None else read_prefix(hin, request.prefix)
     suggestions = []
@@ -265,15 +246,17 @@ def suggest_metapaths(
 
 def describe_measures() -> list[dict[str, object]]:
     """List the measures, and the meta-paths that each is defined on; those over the whole graph take none."""
-    along_paths = [
-        _describe_measure(measure, "symmetric" if measure.symmetric_only else "any") for measure in MEASURES.values()
+    metapaths: dict[type[Scorer], str] = dict.fromkeys(GRAPH_MEASURES.values(), "none")
+    for measure in MEASURES.values():
+        metapaths[measure] = "symmetric" if measure.symmetric_only else "any"
+    return [
+        {
+            "name": measure.name,
+            "about": (measure.__doc__ or "").strip().splitlines()[0],
+            "metapaths": metapaths[measure],
+        }
+        for measure in (*MEASURES.values(), *GRAPH_MEASURES.values())
     ]
-    return along_paths + [_describe_measure(measure, "none") for measure in GRAPH_MEASURES.values()]
-
-
-def _describe_measure(measure: type[Scorer], metapaths: str) -> dict[str, object]:
-    about = (measure.__doc__ or "").strip().splitlines()[0]
-    return {"name": measure.name, "about": about, "metapaths": metapaths}
 
 
 def _parse(hin: HIN, text: str) -> tuple[MetaPath | None, str | None]:

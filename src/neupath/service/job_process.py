@@ -26,8 +26,7 @@ from neupath.service.limits import Limits
 from neupath.service.schemas import InferJobRequest, JobRequest, JoinJobRequest, TrainJobRequest
 
 MODEL, REPORT, TABLE = "model", "result.json", "result.parquet"
-_REPORT_SECONDS = 0.1
-"""Seconds between two reports of progress."""
+_REPORT_SECONDS = 0.1  # seconds between two reports of progress
 
 
 class Reporter:
@@ -58,8 +57,7 @@ class JobSpec:
     hin: HIN
     request: str
     folder: Path
-    model: Path | None
-    """The folder of the model that it uses."""
+    model: Path | None  # the folder of the model that it uses
     limits: Limits
 
 
@@ -71,19 +69,13 @@ def run_job(connection: Connection, spec: JobSpec, cores: int) -> None:
     try:
         reporter.send(done=do_job(spec, reporter))
     except WriteError as error:
-        reporter.send(failed=f"the job's result cannot be written: {_reason(error)}")
+        errno = getattr(error.__cause__, "errno", None)  # not the message, whose path clients need not know
+        reason = "the service's disk took no more" if errno is None else os.strerror(errno).lower()
+        reporter.send(failed=f"the job's result cannot be written: {reason}")
     except NeuPathError as error:
         reporter.send(failed=str(error))
     except MemoryError:
         reporter.send(failed="there is not enough memory for this job; ask for less")
-
-
-def _reason(error: WriteError) -> str:
-    """Return why something could not be written, without its path, which clients need not know."""
-    cause = error.__cause__
-    if isinstance(cause, OSError) and cause.errno is not None:
-        return os.strerror(cause.errno).lower()
-    return "the service's disk took no more"
 
 
 def do_job(spec: JobSpec, reporter: Reporter) -> dict[str, object]:

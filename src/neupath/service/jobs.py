@@ -6,6 +6,7 @@ import json
 import logging
 import shutil
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -125,8 +126,7 @@ def read_jobs(folder: Path) -> list[Job]:
 
 
 # ---- Events --------------------------------------------------------------------------------------
-HEARTBEAT = 10.0
-"""Seconds of silence after which a comment shows that the connection is alive."""
+HEARTBEAT = 10.0  # seconds of silence after which a comment shows that the connection is alive
 
 
 async def stream_events(job: Job, after: int = 0, heartbeat: float = HEARTBEAT) -> AsyncIterator[bytes]:
@@ -171,7 +171,7 @@ def last_event(header: str | None) -> int:
     return int(header or 0) if is_number else 0
 
 
-# ---- Checks -----------------------------------------------------------------------------------
+# ---- Checks --------------------------------------------------------------------------------------
 def check_job(registry: GraphRegistry, request: JobRequest) -> tuple[GraphHandle, Path | None]:
     """Refuse a job that cannot succeed before it waits; return its graph, and the folder of the model it uses."""
     handle = registry.graph(request.graph)
@@ -228,23 +228,18 @@ _STOP_SECONDS = 3.0
 
 @dataclass
 class _Task:
-    """A job, the specification for its process, and the process while there is one."""
-
     job: Job
     spec: JobSpec
-    process: SpawnProcess | None = None
+    process: SpawnProcess | None = None  # while it runs
 
 
 class Jobs:
     """All jobs by id, and the queue of those that wait; each runs in a process of its own."""
 
     def __init__(
-        self,
-        folder: Path,
-        limits: Limits,
-        on_finished: Callable[[Job], None] = lambda _: None,
+        self, folder: Path, limits: Limits, on_finished: Callable[[Job], None] = lambda _: None,
         on_removed: Callable[[Job], None] = lambda _: None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._folder, self._limits, self._on_finished, self._on_removed = folder, limits, on_finished, on_removed
         self._queue: list[_Task] = []
         self._active: dict[str, _Task] = {}
@@ -263,9 +258,8 @@ class Jobs:
         if self._stopping:
             raise RequestError(503, "the service is stopping and starts no more jobs", Retry_After="30")
         if len(self._queue) >= self._limits.waiting_jobs:
-            raise RequestError(
-                429, f"{len(self._queue)} jobs are waiting already; try again when one is done", Retry_After="10"
-            )
+            message = f"{len(self._queue)} jobs are waiting already; try again when one is done"
+            raise RequestError(429, message, Retry_After="10")
 
     def start(self, kind: str, graph: str, hin: HIN, request: str, model: Path | None = None) -> Job:
         """Put a job into the queue; `request` is JSON, and `model` the folder of a model that it uses."""
@@ -275,9 +269,8 @@ class Jobs:
         try:
             folder.mkdir(parents=True)
         except OSError as error:
-            raise WriteError(
-                f"the service cannot keep another job: {(error.strerror or str(error)).lower()}"
-            ) from error
+            reason = (error.strerror or str(error)).lower()
+            raise WriteError(f"the service cannot keep another job: {reason}") from error
         job = self.jobs[job_id] = Job(job_id, kind, graph, folder, time.time())
         job.set_state("waiting")
         self._queue.append(_Task(job, JobSpec(hin, request, folder, model, self._limits)))
@@ -322,14 +315,15 @@ class Jobs:
             await asyncio.to_thread(job.remove_partial_results)
 
     def cancel(self, job: Job) -> None:
-        """Stop a job that is not over."""
+        """Stop a job; one that is over keeps its state."""
         if job.is_over:
             return
         self._queue = [task for task in self._queue if task.job is not job]
         task = self._active.get(job.id)
         job.set_state("cancelled")
-        if task is not None:
-            _kill(task)
+        if task is not None and (process := task.process) is not None:
+            with contextlib.suppress(ValueError):  # it ended and was closed this moment
+                process.kill()
 
     def remove(self, job: Job) -> None:
         """Remove a job that is over, with its result."""
@@ -357,10 +351,8 @@ class Jobs:
         await asyncio.gather(*self._running)
 
     def count(self) -> dict[State, int]:
-        counts: dict[State, int] = dict.fromkeys(get_args(State), 0)
-        for job in self.jobs.values():
-            counts[job.state] += 1
-        return counts
+        counts = Counter(job.state for job in self.jobs.values())
+        return {state: counts[state] for state in get_args(State)}
 
 
 async def _apply(job: Job, message: dict[str, Any]) -> None:
@@ -397,10 +389,3 @@ def _run_process(task: _Task, loop: asyncio.AbstractEventLoop) -> int | None:
             process.kill()
         process.join()
         process.close()
-
-
-def _kill(task: _Task) -> None:
-    process = task.process
-    if process is not None:
-        with contextlib.suppress(ValueError):  # it ended and was closed this moment
-            process.kill()

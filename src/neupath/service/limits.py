@@ -1,7 +1,4 @@
-"""The limits of the service, and what enforces them: checks of requests, worker threads, bodies and connections.
-
-A request that is too large is refused here: 413 for its body or for too many pairs to wait for, 431 for its head.
-"""
+"""The limits of the service, and what enforces them: checks of requests, worker threads, bodies and connections."""
 
 import asyncio
 import logging
@@ -23,66 +20,40 @@ from neupath.errors import QueryError
 from neupath.graph.metapath import MetaPath
 from neupath.service.schemas import RequestError, error_body
 
+
 # ---- Limits --------------------------------------------------------------------------------------
-_PAIRS_WITHOUT_JOB = 500
-"""Labelled pairs that are inferred from while the client waits."""
-
-
 @dataclass(frozen=True)
 class Limits:
     """How much one request, one client and all of them together may ask for; `--limit NAME=VALUE` sets one."""
 
-    body: int = 4 << 20
-    """Bytes of a request's body."""
-    bodies: int = 256 << 20
-    """Bytes of all bodies that are being received."""
-    head: int = 64 << 10
-    """Bytes of a request's first line and headers."""
+    body: int = 4 << 20  # bytes of a request's body
+    bodies: int = 256 << 20  # bytes of all bodies that are being received
+    head: int = 64 << 10  # bytes of a request's first line and headers
     k: int = 1000
-    queries: int = 1000
-    """Queries per request."""
-    hits: int = 100_000
-    """Queries times k per request."""
-    pairs: int = 10_000
-    """Labelled pairs per request."""
-    lines: int = 10_000
-    """Nodes and edges per update."""
-    steps: int = 20
-    """Steps of a meta-path."""
-    text: int = 20_000
-    """Characters of an id, a name, a meta-path or a condition."""
-    page: int = 200
-    """Nodes that one look-up returns."""
-    paths: int = 1000
-    """Path instances of an explanation, and meta-paths of a list."""
-    rows: int = 50_000_000
-    """Pairs in the result of a join job."""
-    epochs: int = 200
-    """Epochs of a training job."""
-    width: int = 1024
-    """The widest embedding of a training job."""
-    seconds: float = 30.0
-    """Seconds from a whole request to its answer; jobs may take longer."""
+    queries: int = 1000  # queries per request
+    hits: int = 100_000  # queries times k per request
+    pairs: int = 10_000  # labelled pairs per request
+    lines: int = 10_000  # nodes and edges per update
+    steps: int = 20  # steps of a meta-path
+    text: int = 20_000  # characters of an id, a name, a meta-path or a condition
+    page: int = 200  # nodes that one look-up returns
+    paths: int = 1000  # path instances of an explanation, and meta-paths of a list
+    rows: int = 50_000_000  # pairs in the result of a join job
+    epochs: int = 200  # epochs of a training job
+    width: int = 1024  # the widest embedding of a training job
+    seconds: float = 30.0  # seconds from a whole request to its answer; jobs may take longer
     head_seconds: float = 10.0
     """Seconds from the first byte of a request, or from connecting, to the end of its headers."""
-    body_seconds: float = 10.0
-    """Seconds from a request's headers to the end of its body."""
-    idle_seconds: float = 20.0
-    """Seconds that an idle connection stays open."""
-    active: int = 256
-    """Requests in progress; a request counts from the end of its body."""
-    heavy: int = 32
-    """Requests that wait for a thread."""
-    streams: int = 64
-    """Clients that listen to jobs."""
+    body_seconds: float = 10.0  # seconds from a request's headers to the end of its body
+    idle_seconds: float = 20.0  # seconds that an idle connection stays open
+    active: int = 256  # requests in progress; a request counts from the end of its body
+    heavy: int = 32  # requests that wait for a thread
+    streams: int = 64  # clients that listen to jobs
     waiting_jobs: int = 8
     running_jobs: int = 1
-    kept_jobs: int = 100
-    """Finished jobs; the oldest is removed first."""
-    scorers: int = 64
-    """Entries in the cache of fitted scorers."""
-    scorer_bytes: int = field(default_factory=lambda: total_memory() // 4)
-    """Bytes in the cache of fitted scorers."""
+    kept_jobs: int = 100  # finished jobs; the oldest is removed first
+    scorers: int = 64  # entries in the cache of fitted scorers
+    scorer_bytes: int = field(default_factory=lambda: total_memory() // 4)  # bytes in the cache of fitted scorers
 
     def check_k(self, k: int, queries: int = 1) -> None:
         if k > self.k:
@@ -98,13 +69,6 @@ class Limits:
     def check_pairs(self, count: int) -> None:
         if count > self.pairs:
             raise QueryError(f"{count:,} pairs are given; this service takes at most {self.pairs:,} a call")
-
-    def check_pairs_without_job(self, count: int) -> None:
-        if count > _PAIRS_WITHOUT_JOB:
-            raise RequestError(
-                413, f"{count:,} pairs take too long to wait for, up to {_PAIRS_WITHOUT_JOB} do not; "
-                f"start a job of the kind 'infer' with them",
-            )  # fmt: skip
 
     def check_lines(self, count: int) -> None:
         if count > self.lines:
@@ -127,17 +91,15 @@ class Limits:
         return metapath
 
 
-# ---- Worker threads -------------------------------------------------------------------------------------
+# ---- Worker threads ------------------------------------------------------------------------------
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class WorkerThreads:
-    """A thread pool with a bounded queue.
+    """A thread pool with a bounded queue; `free_memory` is called when a call runs out of memory.
 
-    A thread cannot be stopped: a call whose request has timed out goes on, and counts as busy until it ends. So there
-    are never more than `threads` calls running and `waiting` behind them. `free_memory` is called when one runs out
-    of memory.
+    A thread cannot be stopped: a call whose request has timed out goes on, and counts as busy until it ends.
     """
 
     def __init__(self, threads: int, waiting: int, seconds: float, free_memory: Callable[[], None]) -> None:
@@ -149,9 +111,8 @@ class WorkerThreads:
     async def run(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
         """Call a function in a thread; 503 where too many wait, 504 where it takes too long."""
         if self.busy >= self._most:
-            raise RequestError(
-                503, f"the service is busy with {self.busy} other requests; try again soon", Retry_After="2"
-            )
+            message = f"the service is busy with {self.busy} other requests; try again soon"
+            raise RequestError(503, message, Retry_After="2")
         loop = asyncio.get_running_loop()
         future: Future[T] = self._pool.submit(function, *arguments, **options)
         self.busy += 1
@@ -159,14 +120,12 @@ class WorkerThreads:
         try:
             return await asyncio.wait_for(asyncio.wrap_future(future), self._seconds)
         except TimeoutError as error:
-            raise RequestError(
-                504, f"this takes longer than {self._seconds:g} seconds; ask for less, or start a job"
-            ) from error
+            message = f"this takes longer than {self._seconds:g} seconds; ask for less, or start a job"
+            raise RequestError(504, message) from error
         except MemoryError as error:
             self._free_memory()
-            raise RequestError(
-                503, "there is not enough memory for this now; try again, or ask for less", Retry_After="5"
-            ) from error
+            message = "there is not enough memory for this now; try again, or ask for less"
+            raise RequestError(503, message, Retry_After="5") from error
 
     def _leave(self) -> None:
         self.busy -= 1
@@ -190,8 +149,7 @@ class BodyReader:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._buffered = 0
-        """Bytes of bodies that have not come to their end."""
+        self._buffered = 0  # bytes of bodies that have not come to their end
 
     async def read(self, scope: Scope, receive: Receive) -> bytes:
         declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
@@ -218,9 +176,8 @@ class BodyReader:
                 if len(body) > self._limits.body:
                     raise self._too_large()
                 if self._buffered > self._limits.bodies:
-                    raise RequestError(
-                        503, "too much is sent to the service at a time; try again soon", Retry_After="2"
-                    )
+                    reason = "too much is sent to the service at a time; try again soon"
+                    raise RequestError(503, reason, Retry_After="2")
         finally:
             self._buffered -= len(body)
         return bytes(body)
@@ -244,8 +201,7 @@ def with_body(body: bytes, receive: Receive) -> Receive:
 # uvicorn waits without limit for the end of a request's headers, and for a client that does not read its answer. Here
 # both have a time limit and headers have a size limit. Where there are more connections than the process may open
 # files, the one that has been idle the longest is closed.
-_SPARE_FILES = 128
-"""Open files for everything that is not a connection."""
+_SPARE_FILES = 128  # open files for everything that is not a connection
 
 
 class Connection(HttpToolsProtocol):
@@ -253,14 +209,13 @@ class Connection(HttpToolsProtocol):
 
     limits: ClassVar[Limits] = Limits()
     most: ClassVar[int] = 1 << 30
-    idle: ClassVar[dict["Connection", None]] = {}
-    """Connections without a request in progress, the longest idle first."""
+    idle: ClassVar[dict["Connection", None]] = {}  # connections without a request in progress, the longest idle first
 
     @classmethod
     def limited(cls, limits: Limits) -> type[Self]:
         """Return this class under some limits, for as many connections as the process may open files."""
-        return type(f"Limited{cls.__name__}", (cls,), {"limits": limits, "most": raise_file_limit() - _SPARE_FILES,
-                                                       "idle": {}})  # fmt: skip
+        own = {"limits": limits, "most": raise_file_limit() - _SPARE_FILES, "idle": {}}
+        return type(f"Limited{cls.__name__}", (cls,), own)
 
     def __init__(self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: Any = None) -> None:
         super().__init__(config, server_state, app_state, _loop)
@@ -275,11 +230,9 @@ class Connection(HttpToolsProtocol):
         self.idle[self] = None
         self._expect_head()
         if len(self.connections) > self.most and self.idle:
-            next(iter(self.idle)).close_idle()
-
-    def close_idle(self) -> None:
-        self.idle.pop(self, None)
-        self.transport.abort()
+            oldest = next(iter(self.idle))
+            del self.idle[oldest]
+            oldest.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.idle.pop(self, None)
@@ -312,7 +265,6 @@ class Connection(HttpToolsProtocol):
         self.dispatch()
 
     def dispatch(self) -> None:
-        """Pass a request whose headers are complete to the application."""
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:

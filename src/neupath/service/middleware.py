@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from neupath.errors import NeuPathError
 from neupath.service.limits import BodyReader, Limits, with_body
-from neupath.service.schemas import RequestError, error_body, status_of
+from neupath.service.schemas import RequestError, error_response
 
 # ---- Metrics -------------------------------------------------------------------------------------
 # Written by hand: the format is a dozen lines, and a counter here is one addition on the one thread that serves, while
@@ -78,10 +78,8 @@ def sample(name: str, labels: dict[str, str], value: float) -> str:
 # ---- Middleware ----------------------------------------------------------------------------------
 Headers = Iterable[tuple[bytes, bytes]]
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-_NEVER_BUSY = ("/api/health", "/api/metrics")
-"""Answered however many requests are active, as the page's own files are."""
-_WITHOUT_TOKEN = ("/api/health",)
-"""Besides the page's own files, which hold no data."""
+_NEVER_BUSY = ("/api/health", "/api/metrics")  # answered however many requests are active, as the page's own files are
+_WITHOUT_TOKEN = ("/api/health",)  # besides the page's own files, which hold no data
 SECURITY_HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -121,7 +119,10 @@ class GuardMiddleware:
             body = await self._bodies.read(inner, receive)
             await self._call_app(inner, with_body(body, receive), sender)
         except NeuPathError as error:
-            await sender.send_error(error)
+            if sender.status:  # a response has begun; the server cuts the connection
+                _log.warning("an answer broke off: %s", error)
+            else:
+                await error_response(error)(inner, receive, sender.send)
         finally:
             route: Any = inner.get("route")  # its pattern, because a label for each path would grow without limit
             pattern = str(getattr(route, "path", None) or "other")
@@ -131,9 +132,8 @@ class GuardMiddleware:
         """Call the application, within the limits on time and on active requests."""
         is_limited = scope["path"].startswith("/api/") and scope["path"] not in _NEVER_BUSY
         if is_limited and self.metrics.active >= self._limits.active:
-            raise RequestError(
-                503, f"the service is busy with {self._limits.active} requests; try again", Retry_After="1"
-            )
+            message = f"the service is busy with {self._limits.active} requests; try again"
+            raise RequestError(503, message, Retry_After="1")
         self.metrics.active += 1
         try:
             async with asyncio.timeout(self._limits.seconds + 1) as timer:
@@ -159,17 +159,14 @@ class GuardMiddleware:
                 checked[name] = value
         host, origin, token = checked.get(b"host", b""), checked.get(b"origin", b""), checked.get(b"authorization", b"")
         if self._hosts is not None and host != self._last_host and not self._is_known(host):
-            raise RequestError(
-                421, f"the host {host.decode('latin-1')[:200]!r} is not this service; use http://127.0.0.1 or localhost"
-            )
+            shown = host.decode("latin-1")[:200]
+            raise RequestError(421, f"the host {shown!r} is not this service; use http://127.0.0.1 or localhost")
         if origin and origin.partition(b"//")[2] != host:
             raise RequestError(403, "pages of other sites may not call this service")
         if self._token is not None and path.startswith("/api/") and path not in _WITHOUT_TOKEN:
             if not token:
-                raise RequestError(
-                    401, "this service needs its token, as the header 'Authorization: Bearer TOKEN'",
-                    WWW_Authenticate="Bearer",
-                )  # fmt: skip
+                message = "this service needs its token, as the header 'Authorization: Bearer TOKEN'"
+                raise RequestError(401, message, WWW_Authenticate="Bearer")
             scheme, _, secret = token.partition(b" ")
             if scheme.lower() != b"bearer" or not compare_digest(secret.strip(), self._token):
                 raise RequestError(401, "the token is wrong", WWW_Authenticate="Bearer")
@@ -199,17 +196,6 @@ class _ResponseSender:
             if self.timer is not None:
                 self.timer.reschedule(None)  # a file or a stream may take longer; `Connection` limits slow readers
         await self._send(message)
-
-    async def send_error(self, error: NeuPathError) -> None:
-        """Send an error as JSON, unless a response has begun: then the server cuts the connection."""
-        if self.status:
-            _log.warning("an answer broke off: %s", error)
-            return
-        body, headers = error_body(str(error)), error.headers if isinstance(error, RequestError) else {}
-        lines = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
-        lines += [JSON_HEADER, (b"content-length", str(len(body)).encode())]
-        await self.send({"type": "http.response.start", "status": status_of(error), "headers": lines})
-        await self.send({"type": "http.response.body", "body": body})
 
 
 def allowed_hosts(host: str) -> frozenset[str] | None:

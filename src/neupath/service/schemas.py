@@ -27,8 +27,7 @@ _STATUSES: tuple[tuple[type[errors.NeuPathError], int], ...] = (
     (errors.WriteError, 507),
     (errors.NeuPathError, 422),
 )
-_LONGEST_MESSAGE = 6000
-"""Letters of a message, which may quote what the client sent."""
+_LONGEST_MESSAGE = 6000  # letters of a message, which may quote what the client sent
 
 
 class RequestError(errors.NeuPathError):
@@ -41,18 +40,14 @@ class RequestError(errors.NeuPathError):
 
 
 def status_of(error: errors.NeuPathError) -> int:
-    """Return the HTTP status of an error.
-
-    >>> status_of(errors.NodeError("no such node")), status_of(errors.QueryError("k is 0"))
-    (404, 422)
-    """
+    """Return the HTTP status of an error."""
     if isinstance(error, RequestError):
         return error.status
     return next(status for kind, status in _STATUSES if isinstance(error, kind))
 
 
 def error_response(error: errors.NeuPathError) -> Response:
-    """Answer with an error."""
+    """Return an error as a response."""
     headers = error.headers if isinstance(error, RequestError) else {}
     return Response(error_body(str(error)), status_of(error), headers, "application/json")
 
@@ -63,9 +58,8 @@ def error_body(message: str) -> bytes:
     return json.dumps({"error": shown}).encode("ascii")
 
 
-# ---- Answers -------------------------------------------------------------------------------------
 def json_response(content: object, status: int = 200) -> Response:
-    """Answer with JSON."""
+    """Return JSON as a response."""
     return Response(json.dumps(content, ensure_ascii=False), status, media_type="application/json")
 
 
@@ -82,17 +76,15 @@ _MEDIA_TYPES = {"metrics": "text/plain", "events": "text/event-stream"}
 @cache
 def read_examples() -> dict[str, Any]:
     """Read the examples by name: a request, such as "GET /api/graphs", its body if it has one, and the answer."""
-    text = Path(__file__).with_name("examples.json").read_text(encoding="utf-8")
-    examples: dict[str, Any] = json.loads(text)
-    return examples
+    return dict(json.loads(Path(__file__).with_name("examples.json").read_text(encoding="utf-8")))
 
 
 def example_responses(name: str, status: int = 200) -> dict[int | str, dict[str, Any]]:
-    """Describe the answers of an endpoint for OpenAPI, with the example of a name."""
+    """Describe the answers of an endpoint for OpenAPI, with an example."""
     media_type = _MEDIA_TYPES.get(name, "application/json")
-    schema = {} if media_type == "application/json" else _TEXT
     error = {"description": "An error", "content": {"application/json": {"schema": _ERROR}}}
-    content: dict[str, Any] = {media_type: {"example": read_examples()[name]["answer"], "schema": schema}}
+    answer = {"example": read_examples()[name]["answer"], "schema": _TEXT if name in _MEDIA_TYPES else {}}
+    content: dict[str, Any] = {media_type: answer}
     if name in ("search", "searches"):
         content |= {"application/vnd.apache.arrow.stream": {}, "text/csv": {"schema": _TEXT}}
     return {status: {"description": "The answer", "content": content}, 422: error, "default": error}
@@ -127,7 +119,6 @@ class ScorerRequest(RequestModel):
 
     @property
     def given_measure(self) -> str | None:
-        """The measure, where the request names one."""
         return self.measure if "measure" in self.model_fields_set else None
 
 
@@ -165,9 +156,8 @@ class SearchRequest(VersionedScorerRequest):
     @property
     def has_filters(self) -> bool:
         """Whether this is more than the k best along a meta-path at the newest version."""
-        return bool(
-            self.model is not None or self.node_type is not None or self.as_of is not None or self.where or self.zeros
-        )
+        is_other = self.model is not None or self.node_type is not None or self.as_of is not None
+        return is_other or bool(self.where) or self.zeros
 
 
 class SearchOne(SearchRequest):
@@ -175,6 +165,10 @@ class SearchOne(SearchRequest):
 
     query: Text
     among: list[Text] = Field(default_factory=list, description="Rank only these targets.")
+
+    @property
+    def queries(self) -> list[str]:
+        return [self.query]
 
 
 class SearchMany(SearchRequest):
@@ -380,9 +374,8 @@ def read_query(kind: type[R], query_string: bytes) -> R:
 def query_parameters(kind: type[RequestModel]) -> dict[str, Any]:
     """Return the fields of a request as OpenAPI describes the parameters of a query string."""
     schema = kind.model_json_schema()
-    required = schema.get("required", ())
-    parameters = [_parameter(name, content, name in required) for name, content in schema["properties"].items()]
-    return {"parameters": parameters}
+    required, fields = schema.get("required", ()), schema["properties"]
+    return {"parameters": [_parameter(name, content, name in required) for name, content in fields.items()]}
 
 
 def _parameter(name: str, content: dict[str, Any], required: bool) -> dict[str, Any]:
