@@ -38,7 +38,7 @@ class Explorer:
         expect.set_options(timeout=10_000)
         self.page.set_default_timeout(10_000)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
+        self.page.on("console", lambda line: self.complaints.append(line.text) if line.type == "error" else None)
         self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
 
     def open(self, **words: Any) -> "Explorer":
@@ -77,7 +77,7 @@ class Explorer:
 def explore(browser: Browser, url: str, **options: Any) -> Iterator[Explorer]:
     """Open a window of its own; the page must not have complained when it is closed."""
     context = browser.new_context(**options)
-    found = Explorer(context.new_page(), url)
-    yield found
+    explorer = Explorer(context.new_page(), url)
+    yield explorer
     context.close()
-    assert not found.complaints, found.complaints
+    assert not explorer.complaints, explorer.complaints

@@ -107,18 +107,18 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A service with the toy graph and a hostile one."""
     graphs = {"toy": npth.load("toy"), "hostile": hostile_graph()}
     models = {"saved": npth.PathSim("APVPA").fit(graphs["toy"]).save(tmp_path_factory.mktemp("saved"))}
-    found = start_service(tmp_path_factory.mktemp("state"), graphs, models=models)
-    yield found
-    found.stop()
+    service = start_service(tmp_path_factory.mktemp("state"), graphs, models=models)
+    yield service
+    service.stop()
 
 
 @pytest.fixture(scope="session")
 def writable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A service with the toy graph as a store that takes updates."""
     with LiveStore(write_store(npth.load("toy"), tmp_path_factory.mktemp("stores") / "live")) as live:
-        found = start_service(tmp_path_factory.mktemp("writable"), {"live": live})
-        yield found
-        found.stop()
+        service = start_service(tmp_path_factory.mktemp("writable"), {"live": live})
+        yield service
+        service.stop()
 
 
 @pytest.fixture(scope="session")
@@ -126,9 +126,9 @@ def explored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A service to explore with a browser: the standard library, the toy graph, a hostile one, and a saved model."""
     graphs = {"stdlib": npth.load("stdlib"), "toy": npth.load("toy"), "hostile": hostile_graph()}
     by_base = npth.PathSim("class-base-class").fit(graphs["stdlib"]).save(tmp_path_factory.mktemp("by-base"))
-    found = start_service(tmp_path_factory.mktemp("explored"), graphs, models={"by-base": by_base})
-    yield found
-    found.stop()
+    service = start_service(tmp_path_factory.mktemp("explored"), graphs, models={"by-base": by_base})
+    yield service
+    service.stop()
 
 
 @pytest.fixture
@@ -139,9 +139,9 @@ def start(tmp_path: Path) -> Iterator[Start]:
         def begin(**options: Any) -> Running:
             options.setdefault("graphs", {"toy": npth.load("toy")})
             options.setdefault("state", tmp_path / "state")
-            found = start_service(**options)
-            stack.callback(found.stop)
-            return found
+            service = start_service(**options)
+            stack.callback(service.stop)
+            return service
 
         yield begin
 
@@ -150,8 +150,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
 def browser() -> Iterator["Browser"]:
     from tests.service.browser import open_browser
 
-    with open_browser() as found:
-        yield found
+    with open_browser() as chromium:
+        yield chromium
 
 
 @pytest.fixture
@@ -159,5 +159,5 @@ def explorer(browser: "Browser", explored: Running) -> Iterator["Explorer"]:
     """A window on a desk, at the service to explore."""
     from tests.service.browser import explore
 
-    with explore(browser, explored.url, viewport={"width": 1280, "height": 900}) as found:
-        yield found
+    with explore(browser, explored.url, viewport={"width": 1280, "height": 900}) as window:
+        yield window

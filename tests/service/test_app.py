@@ -30,15 +30,15 @@ def cli(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
 @pytest.mark.parametrize(
     "name", sorted(set(read_examples()) - {"job", "jobs", "events", "metrics", "models", "graphs", "updates"})
 )
-def test_examples_are_what_is_answered(running: Running, name: str) -> None:
+def test_examples_are_real_answers(running: Running, name: str) -> None:
     example = read_examples()[name]
     method, _, url = example["request"].partition(" ")
-    found = running.client.request(method, url, json=example.get("body"))
-    assert found.status_code == 200
-    assert found.json() == example["answer"]
+    response = running.client.request(method, url, json=example.get("body"))
+    assert response.status_code == 200
+    assert response.json() == example["answer"]
 
 
-def test_the_example_of_an_update_is_what_is_answered(writable: Running) -> None:
+def test_the_example_of_an_update_is_a_real_answer(writable: Running) -> None:
     example = read_examples()["updates"]
     method, _, url = example["request"].partition(" ")
     answer = writable.client.request(method, url, json=example["body"]).json()
@@ -48,13 +48,13 @@ def test_the_example_of_an_update_is_what_is_answered(writable: Running) -> None
 @pytest.mark.parametrize("query", ["Mike", "Mary", "Jim"])
 @pytest.mark.parametrize("k", [1, 3, 100])
 @pytest.mark.parametrize("measure", ["pathsim", "pcrw"])
-def test_search_is_the_command_lines_to_the_byte(
+def test_search_answers_what_the_command_line_prints(
     running: Running, capsys: pytest.CaptureFixture[str], query: str, k: int, measure: str
 ) -> None:
     printed, _ = cli(capsys, "search", "toy", query, "--metapath", PATH, "-k", str(k), "-m", measure, "--json")
     for _ in range(2):  # by a thread, then at once
-        found = running.get(f"/api/graphs/toy/search?query={query}&metapath={PATH}&k={k}&measure={measure}")
-        assert found.text == printed
+        response = running.get(f"/api/graphs/toy/search?query={query}&metapath={PATH}&k={k}&measure={measure}")
+        assert response.text == printed
     many = running.post(
         "/api/graphs/toy/search", {"queries": [query, "Ann"], "metapath": PATH, "k": k, "measure": measure}
     )
@@ -62,7 +62,7 @@ def test_search_is_the_command_lines_to_the_byte(
 
 
 @pytest.mark.parametrize("measure", GRAPH_MEASURES)
-def test_measures_over_the_whole_graph_are_the_command_lines(
+def test_measures_over_the_whole_graph_answer_what_the_command_line_prints(
     running: Running, capsys: pytest.CaptureFixture[str], measure: str
 ) -> None:
     printed, _ = cli(capsys, "search", "toy", "Mike", "-m", measure, "-k", "3", "--json")
@@ -70,29 +70,29 @@ def test_measures_over_the_whole_graph_are_the_command_lines(
     words = f"query=Mike&measure={measure}&k=3"
     assert running.get(f"/api/graphs/toy/search?{words}").text == printed
     assert running.get(f"/api/graphs/toy/search?{words}&node_type=author").text == printed
-    asked = {"queries": ["Mike"], "measure": measure, "k": 3}
-    assert running.post("/api/graphs/toy/search", asked).text == f"[{printed}]"
-    found = running.get(f"/api/graphs/toy/explain?query=Mike&target=Bob&measure={measure}")
-    assert found.status_code == 422
-    assert found.json()["error"].startswith(f"{measure} looks at the whole graph, not along a meta-path")
+    request = {"queries": ["Mike"], "measure": measure, "k": 3}
+    assert running.post("/api/graphs/toy/search", request).text == f"[{printed}]"
+    response = running.get(f"/api/graphs/toy/explain?query=Mike&target=Bob&measure={measure}")
+    assert response.status_code == 422
+    assert response.json()["error"].startswith(f"{measure} looks at the whole graph, not along a meta-path")
 
 
-def test_a_type_is_asked_for_where_several_know_the_query(start: Start) -> None:
+def test_an_ambiguous_query_needs_a_node_type(start: Start) -> None:
     ids = pa.array(["x", "y"])
     edges = Edges(Relation("one", "r", "two"), np.array([0, 1]), np.array([0, 0]))
     running = start(graphs={"twice": HIN.build([Nodes("one", ids), Nodes("two", ids)], [edges])})
-    found = running.get("/api/graphs/twice/search?query=x&measure=ppr")
-    assert found.json() == {"error": "the query could be of type one or two; say which with node_type"}
+    response = running.get("/api/graphs/twice/search?query=x&measure=ppr")
+    assert response.json() == {"error": "the query could be of type one or two; say which with node_type"}
     assert running.get("/api/graphs/twice/search?query=x&measure=ppr&node_type=one").json()["hits"][0]["id"] == "y"
 
 
 def test_every_measure_is_listed(running: Running) -> None:
-    told = {measure["name"]: measure["metapaths"] for measure in running.get("/api/measures").json()}
-    assert list(told) == [*MEASURES, *GRAPH_MEASURES]
-    assert {name for name, metapaths in told.items() if metapaths == "none"} == set(GRAPH_MEASURES)
+    metapaths_of = {measure["name"]: measure["metapaths"] for measure in running.get("/api/measures").json()}
+    assert list(metapaths_of) == [*MEASURES, *GRAPH_MEASURES]
+    assert {name for name, metapaths in metapaths_of.items() if metapaths == "none"} == set(GRAPH_MEASURES)
 
 
-def test_search_options_are_those_of_the_command_line(running: Running, capsys: pytest.CaptureFixture[str]) -> None:
+def test_search_takes_the_options_of_the_command_line(running: Running, capsys: pytest.CaptureFixture[str]) -> None:
     printed, _ = cli(
         capsys, "search", "toy", "Mike", "--metapath", "APVPA", "--include-query", "--zeros", "--where", "id != Bob",
         "--among", "Mike", "--among", "Ann", "--json",
@@ -102,7 +102,7 @@ def test_search_options_are_those_of_the_command_line(running: Running, capsys: 
     assert json.loads(printed)["hits"][0]["id"] == "Mike"
 
 
-def test_explain_and_infer_and_info_are_the_command_lines(
+def test_explain_infer_and_info_answer_what_the_command_line_prints(
     running: Running, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert running.get("/api/graphs/toy").text == cli(capsys, "info", "toy", "--json")[0]
@@ -113,8 +113,8 @@ def test_explain_and_infer_and_info_are_the_command_lines(
     (tmp_path / "pairs.csv").write_text("query,target,score\nMike,Bob,1\nMike,Mary,0.8\nMike,Ann,0\n")
     rows = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0)]
     pairs = [{"query": query, "target": target, "score": score} for query, target, score in rows]
-    found = running.post("/api/graphs/toy/infer", {"pairs": pairs}).text
-    assert found == cli(capsys, "infer", "toy", str(tmp_path / "pairs.csv"), "--json")[0]
+    answer = running.post("/api/graphs/toy/infer", {"pairs": pairs}).text
+    assert answer == cli(capsys, "infer", "toy", str(tmp_path / "pairs.csv"), "--json")[0]
 
 
 @pytest.mark.parametrize(
@@ -128,16 +128,16 @@ def test_explain_and_infer_and_info_are_the_command_lines(
         ("query=Mike&metapath=APVPA&where=age+%3E+3", ["Mike", "--metapath", "APVPA", "--where", "age > 3"], 422),
     ],
 )
-def test_errors_are_the_command_lines(
+def test_errors_are_those_of_the_command_line(
     running: Running, capsys: pytest.CaptureFixture[str], words: str, arguments: list[str], status: int
 ) -> None:
-    _, said = cli(capsys, "search", "toy", *arguments)
-    found = running.get(f"/api/graphs/toy/search?{words}")
-    assert (found.status_code, found.json()) == (status, {"error": said.removeprefix("error: ")})
+    _, message = cli(capsys, "search", "toy", *arguments)
+    response = running.get(f"/api/graphs/toy/search?{words}")
+    assert (response.status_code, response.json()) == (status, {"error": message.removeprefix("error: ")})
 
 
 @pytest.mark.parametrize(
-    ("url", "status", "said"),
+    ("url", "status", "message"),
     [
         ("graphs/tyo", 404, "no graph 'tyo' is served (there are toy, hostile); did you mean 'toy'?"),
         ("graphs/toy/search?metapath=APA", 422, "query is missing"),
@@ -172,13 +172,13 @@ def test_errors_are_the_command_lines(
         ("nothing", 404, "there is nothing at '/api/nothing'; GET /api/openapi.json lists what there is"),
     ],
 )  # fmt: skip
-def test_errors_say_what_to_do(running: Running, url: str, status: int, said: str) -> None:
-    found = running.get(f"/api/{url}")
-    assert (found.status_code, found.json()) == (status, {"error": said})
+def test_errors_name_the_next_step(running: Running, url: str, status: int, message: str) -> None:
+    response = running.get(f"/api/{url}")
+    assert (response.status_code, response.json()) == (status, {"error": message})
 
 
 @pytest.mark.parametrize(
-    ("path", "content", "said"),
+    ("path", "content", "message"),
     [
         ("search", {"queries": []}, "queries is []: list should have at least 1 item after validation, not 0"),
         ("search", {"queries": ["Mike"] * 1001, "metapath": "APA"}, "1,001 queries are given; this service takes at "
@@ -197,51 +197,51 @@ def test_errors_say_what_to_do(running: Running, url: str, status: int, said: st
          "over a meta-path"),
     ],
 )  # fmt: skip
-def test_bodies_that_make_no_sense_are_refused(running: Running, path: str, content: object, said: str) -> None:
-    found = running.post(f"/api/graphs/toy/{path}", content)
-    assert (found.status_code, found.json()) == (422, {"error": said})
+def test_invalid_bodies_are_errors(running: Running, path: str, content: object, message: str) -> None:
+    response = running.post(f"/api/graphs/toy/{path}", content)
+    assert (response.status_code, response.json()) == (422, {"error": message})
 
 
-def test_bodies_that_are_no_json_are_refused(running: Running) -> None:
+def test_bodies_that_are_not_json_are_errors(running: Running) -> None:
     headers = {"content-type": "application/json"}
     for body in (b"{", b"\xff", b"[" * 100_000, b'{"queries": [' + b"9" * 5000 + b"]}", b"", b"null"):
-        found = running.client.post("/api/graphs/toy/search", content=body, headers=headers)
-        assert 400 <= found.status_code < 500, body[:20]
-        assert list(found.json()) == ["error"]
-    said = "the body is no JSON: expecting property name enclosed in double quotes at character 1"
-    assert running.client.post("/api/graphs/toy/search", content=b"{", headers=headers).json() == {"error": said}
-    said = "the body cannot be read as JSON: it is no UTF-8, is nested too deep, or has too long a number"
+        response = running.client.post("/api/graphs/toy/search", content=body, headers=headers)
+        assert 400 <= response.status_code < 500, body[:20]
+        assert list(response.json()) == ["error"]
+    message = "the body is no JSON: expecting property name enclosed in double quotes at character 1"
+    assert running.client.post("/api/graphs/toy/search", content=b"{", headers=headers).json() == {"error": message}
+    message = "the body cannot be read as JSON: it is no UTF-8, is nested too deep, or has too long a number"
     assert running.client.post("/api/graphs/toy/search", content=b"[" * 100_000, headers=headers).json() == {
-        "error": said
+        "error": message
     }
-    said = "the body is not marked as JSON; send the header 'Content-Type: application/json' with it"
-    assert running.client.post("/api/graphs/toy/search", content=b"{}").json() == {"error": said}
+    message = "the body is not marked as JSON; send the header 'Content-Type: application/json' with it"
+    assert running.client.post("/api/graphs/toy/search", content=b"{}").json() == {"error": message}
     assert running.client.put("/api/graphs").json() == {"error": "PUT is not possible at '/api/graphs'"}
 
 
-def test_long_ids_are_not_sent_back_whole(running: Running) -> None:
-    for asked in ({"queries": ["x" * 20_000], "metapath": "APA"}, {"queries": ["Mike"], "metapath": "A" * 20_000}):
-        found = running.post("/api/graphs/toy/search", asked)
-        assert found.status_code in (404, 422)
-        assert len(found.json()["error"]) <= 6000
-    found = running.post("/api/graphs/toy/search", {"queries": [2**70], "metapath": "APA"})
-    assert found.status_code in (404, 422)
+def test_errors_shorten_long_ids(running: Running) -> None:
+    for request in ({"queries": ["x" * 20_000], "metapath": "APA"}, {"queries": ["Mike"], "metapath": "A" * 20_000}):
+        response = running.post("/api/graphs/toy/search", request)
+        assert response.status_code in (404, 422)
+        assert len(response.json()["error"]) <= 6000
+    response = running.post("/api/graphs/toy/search", {"queries": [2**70], "metapath": "APA"})
+    assert response.status_code in (404, 422)
 
 
-def test_more_pairs_than_one_waits_for_are_a_job(running: Running) -> None:
+def test_many_pairs_need_a_job(running: Running) -> None:
     pairs = [{"query": "Mike", "target": "Bob", "score": 1.0}] * 501
-    found = running.post("/api/graphs/toy/infer", {"pairs": pairs})
-    assert found.status_code == 413
-    assert "start a job" in found.json()["error"]
+    response = running.post("/api/graphs/toy/infer", {"pairs": pairs})
+    assert response.status_code == 413
+    assert "start a job" in response.json()["error"]
 
 
-def test_bulk_by_accept(running: Running) -> None:
-    asked = {"queries": ["Mike", "Mary"], "metapath": "APVPA", "k": 2}
+def test_accept_selects_json_arrow_or_csv(running: Running) -> None:
+    request = {"queries": ["Mike", "Mary"], "metapath": "APVPA", "k": 2}
     hits = npth.PathSim("APVPA").fit(npth.load("toy")).top_k(["Mike", "Mary"], 2)
     rows = [(hit_list.query, hit.rank, hit.id, hit.score) for hit_list in hits for hit in hit_list]
-    arrow = running.post("/api/graphs/toy/search", asked, headers={"accept": "application/vnd.apache.arrow.stream"})
+    arrow = running.post("/api/graphs/toy/search", request, headers={"accept": "application/vnd.apache.arrow.stream"})
     assert arrow.headers["content-type"] == "application/vnd.apache.arrow.stream"
-    text = running.post("/api/graphs/toy/search", asked, headers={"accept": "text/csv"})
+    text = running.post("/api/graphs/toy/search", request, headers={"accept": "text/csv"})
     assert text.headers["content-type"] == "text/csv; charset=utf-8"
     for table in (pa.ipc.open_stream(arrow.content).read_all(), pa.csv.read_csv(io.BytesIO(text.content))):
         assert list(zip(*(table[name].to_pylist() for name in ("query", "rank", "id", "score")), strict=True)) == rows
@@ -252,11 +252,11 @@ def test_bulk_by_accept(running: Running) -> None:
 def test_a_combination_is_searched_and_explained(running: Running) -> None:
     parts = [{"measure": "pathsim", "metapath": "APVPA", "weight": 0.75}]
     parts.append({"measure": "pathsim", "metapath": "APA", "weight": 0.25})
-    (found,) = running.post("/api/graphs/toy/search", {"queries": ["Mike"], "combination": parts}).json()
-    assert found["measure"] == "combination"
-    assert found["hits"][1] == {"rank": 2, "id": "Mary", "name": None, "score": pytest.approx(0.6)}
-    asked = {"query": "Mike", "target": "Mary", "combination": parts}
-    assert running.post("/api/graphs/toy/explain", asked).json()["score"] == pytest.approx(0.6)
+    (hits,) = running.post("/api/graphs/toy/search", {"queries": ["Mike"], "combination": parts}).json()
+    assert hits["measure"] == "combination"
+    assert hits["hits"][1] == {"rank": 2, "id": "Mary", "name": None, "score": pytest.approx(0.6)}
+    request = {"query": "Mike", "target": "Mary", "combination": parts}
+    assert running.post("/api/graphs/toy/explain", request).json()["score"] == pytest.approx(0.6)
 
 
 def test_a_saved_model_is_searched_and_explained(running: Running) -> None:
@@ -271,15 +271,15 @@ def test_a_saved_model_is_searched_and_explained(running: Running) -> None:
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=["html", "10 KB", "right to left", "NUL", "address", "quotes", "emoji"])
-def test_hostile_names_go_through_unharmed(running: Running, name: str) -> None:
+def test_hostile_names_are_not_changed(running: Running, name: str) -> None:
     words = f"query={quote(name, safe='')}&metapath={quote('<b>user-tag-<b>user')}&k=20"
     for _ in range(2):
-        found = running.get(f"/api/graphs/hostile/search?{words}")
-        assert found.status_code == 200
-        assert found.headers["content-type"] == "application/json"
-        assert found.json()["query"] == name
-        assert {hit["id"] for hit in found.json()["hits"]} == set(HOSTILE) - {name}
-        assert {hit["name"] for hit in found.json()["hits"]} == {n[::-1] for n in HOSTILE} - {name[::-1]}
+        response = running.get(f"/api/graphs/hostile/search?{words}")
+        assert response.status_code == 200
+        assert response.headers["content-type"] == "application/json"
+        assert response.json()["query"] == name
+        assert {hit["id"] for hit in response.json()["hits"]} == set(HOSTILE) - {name}
+        assert {hit["name"] for hit in response.json()["hits"]} == {n[::-1] for n in HOSTILE} - {name[::-1]}
     looked_up = running.get(f"/api/graphs/hostile/nodes?node_type={quote('<b>user')}&text={quote(name, safe='')}")
     assert looked_up.json()["nodes"][0]["id"] == name
     wrong = running.get(f"/api/graphs/hostile/search?query={quote(name + '?', safe='')}&metapath=%3Cb%3Euser-tag")
@@ -316,29 +316,30 @@ def test_health_and_metrics(running: Running) -> None:
 @pytest.mark.parametrize(
     "path", ["/", "/api/health", "/api/graphs/toy/search?query=Mike&metapath=APVPA", "/api/graphs/x"]
 )
-def test_a_head_is_that_of_the_get(running: Running, path: str) -> None:
-    found, asked = running.client.head(path), running.get(path)
-    assert (found.status_code, found.content) == (asked.status_code, b"")
+def test_head_has_the_headers_of_get(running: Running, path: str) -> None:
+    head, full = running.client.head(path), running.get(path)
+    assert (head.status_code, head.content) == (full.status_code, b"")
     same = ("content-length", "content-type", "content-security-policy")
-    assert [found.headers[name] for name in same] == [asked.headers[name] for name in same]
+    assert [head.headers[name] for name in same] == [full.headers[name] for name in same]
 
 
-def test_the_page_is_served_with_its_rules(running: Running) -> None:
-    found = running.get("/")
-    assert found.status_code == 200
-    assert found.headers["content-type"] == "text/html; charset=utf-8"
-    assert "unsafe" not in found.headers["content-security-policy"]
-    assert "script-src 'self'" in found.headers["content-security-policy"]
-    again = running.get("/", headers={"if-none-match": found.headers["etag"]})
+def test_the_page_has_security_headers_and_an_etag(running: Running) -> None:
+    response = running.get("/")
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+    assert "unsafe" not in response.headers["content-security-policy"]
+    assert "script-src 'self'" in response.headers["content-security-policy"]
+    again = running.get("/", headers={"if-none-match": response.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
     for path in ("/../service/app.py", "/%2e%2e/app.py", "/app.py", "//etc/passwd"):
         assert running.get(path).status_code == 404
 
 
-def test_metapaths_are_read_and_suggested(running: Running) -> None:
+def test_metapaths_are_completed_and_suggested(running: Running) -> None:
     def read(prefix: str) -> dict[str, object]:
-        found: dict[str, object] = running.get("/api/graphs/toy/metapaths", params={"prefix": prefix}).json()["prefix"]
-        return found
+        answer = running.get("/api/graphs/toy/metapaths", params={"prefix": prefix}).json()
+        description: dict[str, object] = answer["prefix"]
+        return description
 
     whole = read("APVPA")
     assert (whole["valid"], whole["metapath"], whole["round_trip"]) == (True, PATH, True)

@@ -20,14 +20,14 @@ PAIRS = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mary", "Ann", 2 / 7)]
 
 @pytest.fixture
 def client(running: Running) -> Iterator[Client]:
-    with Client(running.url) as found:
-        yield found
+    with Client(running.url) as connected:
+        yield connected
 
 
-def test_searches_are_the_librarys(client: Client) -> None:
+def test_search_returns_what_the_library_returns(client: Client) -> None:
     scorer = npth.PathSim("APVPA").fit(npth.load("toy"))
-    found = client.search("toy", "Mike", metapath="APVPA", k=2)
-    assert found == scorer.top_k("Mike", 2)
+    hits = client.search("toy", "Mike", metapath="APVPA", k=2)
+    assert hits == scorer.top_k("Mike", 2)
     assert client.search("toy", ["Mike", "Jim"], metapath="APVPA", k=2) == scorer.top_k(["Mike", "Jim"], 2)
     assert client.search("toy", "Mike", metapath="APVPA", where="id != Bob").ids == ("Mary", "Jim")
     assert client.search("toy", "Mike", metapath="APVPA", among="Mary").ids == ("Mary",)
@@ -35,7 +35,7 @@ def test_searches_are_the_librarys(client: Client) -> None:
     assert table.to_pydict()["id"] == ["Bob", "Mike"]
 
 
-def test_every_other_call(client: Client) -> None:
+def test_all_other_endpoints(client: Client) -> None:
     assert client.health()["status"] == "ok"
     assert [graph["name"] for graph in client.graphs()] == ["toy", "hostile"]
     assert client.describe("toy")["node_types"][0]["node_type"] == "author"
@@ -53,14 +53,14 @@ def test_every_other_call(client: Client) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE, ids=["html", "10 KB", "right to left", "NUL", "address", "quotes", "emoji"])
 def test_hostile_names(client: Client, name: str) -> None:
-    found = client.search("hostile", name, metapath="<b>user-tag-<b>user", k=20)
-    assert found.query == name
-    assert set(found.ids) == set(HOSTILE) - {name}
-    explained = client.explain("hostile", name, found.ids[0], metapath="<b>user-tag-<b>user")
+    hits = client.search("hostile", name, metapath="<b>user-tag-<b>user", k=20)
+    assert hits.query == name
+    assert set(hits.ids) == set(HOSTILE) - {name}
+    explained = client.explain("hostile", name, hits.ids[0], metapath="<b>user-tag-<b>user")
     assert explained["query"]["id"] == name
 
 
-def test_errors_are_the_services_sentences(client: Client) -> None:
+def test_errors_have_the_message_of_the_service(client: Client) -> None:
     with pytest.raises(ServiceError, match=r"no author with the id 'nobody' among 5") as refused:
         client.search("toy", "nobody", metapath="APVPA")
     assert refused.value.status == 404
@@ -73,18 +73,18 @@ def test_errors_are_the_services_sentences(client: Client) -> None:
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:x", "http://127.0.0.1:99999", "http://[", "ftp://x", "http://"])
-def test_addresses_that_are_none_are_refused(url: str) -> None:
+def test_invalid_addresses_are_errors(url: str) -> None:
     with pytest.raises(QueryError, match="is no address of a service; give one such as"):
         Client(url)
 
 
 @pytest.mark.parametrize("token", ["two\nlines", "é", ""])
-def test_tokens_that_no_header_can_hold_are_refused(token: str) -> None:
+def test_invalid_tokens_are_errors(token: str) -> None:
     with pytest.raises(QueryError, match="the token has characters that no header can hold"):
         Client(token=token)
 
 
-def test_what_cannot_be_sent_is_refused(client: Client) -> None:
+def test_values_that_json_cannot_hold_are_errors(client: Client) -> None:
     with pytest.raises(QueryError, match="is no labelled pair"):
         client.infer("toy", [("Mike", "Bob", 1.0, 2.0)])
     with pytest.raises(QueryError, match="is no labelled pair"):
@@ -93,14 +93,14 @@ def test_what_cannot_be_sent_is_refused(client: Client) -> None:
         client.search("toy", "Mike", metapath=object())  # type: ignore[call-overload]
 
 
-def test_numbers_of_numpy_are_numbers(client: Client) -> None:
-    found = client.search("hostile", np.int64(1), metapath="tag-<b>user-tag", k=np.int64(2))  # type: ignore[call-overload]
-    assert found.query == 1
+def test_numpy_numbers_are_sent_as_numbers(client: Client) -> None:
+    hits = client.search("hostile", np.int64(1), metapath="tag-<b>user-tag", k=np.int64(2))  # type: ignore[call-overload]
+    assert hits.query == 1
     many = client.search("hostile", np.array([1]), metapath="tag-<b>user-tag")  # type: ignore[call-overload]
     assert [hits.query for hits in many] == [1]
 
 
-def test_what_is_no_service_is_said_so() -> None:
+def test_an_address_that_is_no_service_is_an_error() -> None:
     def answer(listening: socket.socket) -> None:
         connection, _ = listening.accept()
         with connection:
@@ -118,7 +118,7 @@ def test_what_is_no_service_is_said_so() -> None:
         thread.join(10)
 
 
-def test_a_stream_that_breaks_is_opened_again_after_a_pause(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_event_stream_is_reopened_after_a_pause(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     job = client.start("join", "toy", metapath="APVPA", k=1)
     pauses: list[float] = []
     listen = RemoteJob._listen
@@ -141,7 +141,7 @@ def test_a_stream_that_breaks_is_opened_again_after_a_pause(client: Client, monk
     assert len(pauses) == 3
 
 
-def test_a_closed_connection_is_opened_again(start: Start) -> None:
+def test_a_closed_connection_is_reopened(start: Start) -> None:
     running = start(token="correct-horse", head_seconds=0.2, idle_seconds=1)
     with Client(running.url, token="correct-horse") as client:
         assert client.graphs()
@@ -178,4 +178,4 @@ def test_jobs_from_start_to_result(client: Client, tmp_path: Path) -> None:
     assert meaning.remove()["state"] == "done"
     with pytest.raises(ServiceError, match=f"no job '{meaning.id}' is known"):
         meaning.wait()
-    assert meaning.id not in [found["id"] for found in client.jobs()]
+    assert meaning.id not in [job["id"] for job in client.jobs()]

@@ -28,9 +28,9 @@ def ask(running: Running, line: str) -> int:
             name, _, value = next(words).partition(": ")
             headers[name] = value
         elif word in ("-d", "--data-urlencode"):
-            given = next(words)
-            name, equals, value = given.partition("=")
-            data.append(f"{name}={quote(value)}" if word == "--data-urlencode" and equals else given)
+            argument = next(words)
+            name, equals, value = argument.partition("=")
+            data.append(f"{name}={quote(value)}" if word == "--data-urlencode" and equals else argument)
         elif word == "-X":
             method = next(words)
         elif word == "-G":
@@ -47,9 +47,9 @@ def ask(running: Running, line: str) -> int:
 
 
 def finish_job(running: Running) -> str:
-    found = running.post("/api/jobs", {"kind": "join", "graph": "toy", "metapath": "APVPA", "k": 3}).json()["id"]
-    running.get(f"/api/jobs/{found}/events")
-    return str(found)
+    job_id = running.post("/api/jobs", {"kind": "join", "graph": "toy", "metapath": "APVPA", "k": 3}).json()["id"]
+    running.get(f"/api/jobs/{job_id}/events")
+    return str(job_id)
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +63,8 @@ def test_curl_lines_work(running: Running, writable: Running, job: str, line: st
     assert ask(writable if "graphs/live" in line else running, line.replace(JOB, own)) in (200, 202)
 
 
-def test_every_call_has_a_line(running: Running) -> None:
-    asked = "\n".join(LINES).replace(JOB, "{job}")
-    asked = re.sub("graphs/(toy|live)", "graphs/{graph}", asked)
+def test_every_endpoint_has_a_curl_line(running: Running) -> None:
+    calls = "\n".join(LINES).replace(JOB, "{job}")
+    calls = re.sub("graphs/(toy|live)", "graphs/{graph}", calls)
     for path in running.get("/api/openapi.json").json()["paths"]:
-        assert f"$B{path}" in asked, path
+        assert f"$B{path}" in calls, path

@@ -26,7 +26,7 @@ def test_two_requests_at_once_are_answered_in_order(running: Running) -> None:
     "more",
     ["", "accept: */*", "connection: close", "connection: keep-alive", "content-length: 0", "expect: 100-continue"],
 )
-def test_every_way_to_ask_has_the_same_answer(running: Running, more: str) -> None:
+def test_headers_do_not_change_the_answer(running: Running, more: str) -> None:
     url = "/api/graphs/toy/search?query=Mike&metapath=APVPA&k=2"
     expected = running.get(url)
     with running.connect() as connection:
@@ -42,13 +42,13 @@ def test_every_way_to_ask_has_the_same_answer(running: Running, more: str) -> No
 
 
 def test_many_requests_at_once_are_answered_in_order(running: Running) -> None:
-    asked = ["Mike", "Mary", "Bob", "Jim", "Ann"] * 20
+    names = ["Mike", "Mary", "Bob", "Jim", "Ann"] * 20
     running.get("/api/graphs/toy/search?query=Mike&metapath=APVPA")
-    sent = [f"GET /api/graphs/toy/search?query={name}&metapath=APVPA HTTP/1.1\r\nhost: localhost\r\n" for name in asked]
+    sent = [f"GET /api/graphs/toy/search?query={name}&metapath=APVPA HTTP/1.1\r\nhost: localhost\r\n" for name in names]
     with running.connect() as connection:
         connection.sendall("\r\n".join(sent).encode() + b"connection: close\r\n\r\n")
         answer = read_all(connection)
-    assert [part[:6].partition(b'"')[0].decode() for part in answer.split(b'{"query": "')[1:]] == asked
+    assert [part[:6].partition(b'"')[0].decode() for part in answer.split(b'{"query": "')[1:]] == names
 
 
 def test_light_searches_are_answered_without_the_application(running: Running) -> None:
@@ -77,7 +77,7 @@ def test_only_light_searches_of_cached_measures_are_answered_without_a_thread(st
         assert search_light(registry, "toy", request.model_copy(update=more)) is None
 
 
-def test_after_each_update_the_fast_path_answers_as_a_thread_does(start: Start, tmp_path: Path) -> None:
+def test_the_fast_path_follows_updates(start: Start, tmp_path: Path) -> None:
     authors = ["Mike", "Jim", "Mary", "Bob", "Ann"]
     with LiveStore(write_store(npth.load("toy"), tmp_path / "store")) as store:
         running = start(graphs={"live": store})

@@ -43,7 +43,7 @@ KNOWN = {
     "as_of": (0, 1, 2),
 }
 """What a generator does not guess."""
-asked: Counter[int] = Counter()
+statuses: Counter[int] = Counter()
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +53,11 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     with ExitStack() as stack:
         live = {n: stack.enter_context(LiveStore(write_store(hin, stores / n))) for n, hin in graphs.items()}
         served = {"toy": npth.load("toy"), **live}
-        found = start_service(tmp_path_factory.mktemp("fuzzed"), served, waiting_jobs=1, epochs=1, width=8)
-        yield found
-        found.stop()
+        running = start_service(tmp_path_factory.mktemp("fuzzed"), served, waiting_jobs=1, epochs=1, width=8)
+        yield running
+        running.stop()
     assert not [problem for name in graphs for problem in check(stores / name).problems]
-    sys.stderr.write(f"\n{asked.total():,} generated requests by status: {dict(sorted(asked.items()))}\n")
+    sys.stderr.write(f"\n{statuses.total():,} generated requests by status: {dict(sorted(statuses.items()))}\n")
 
 
 def season(content: Any, number: int) -> None:
@@ -77,9 +77,9 @@ def season(content: Any, number: int) -> None:
 
 @pytest.mark.parametrize("mode", ["positive", "negative"])
 @pytest.mark.parametrize("number", range(CALLS))
-def test_no_request_is_an_error_of_the_services_own(fuzzed: Running, number: int, mode: str) -> None:
+def test_no_generated_request_is_an_internal_error(fuzzed: Running, number: int, mode: str) -> None:
     schema = schemathesis.openapi.from_url(f"{fuzzed.url}/api/openapi.json")
-    calls = [found.ok() for found in schema.get_all_operations()]
+    calls = [operation.ok() for operation in schema.get_all_operations()]
     assert len(calls) == CALLS
     turns = cycle(range(12))
 
@@ -90,7 +90,7 @@ def test_no_request_is_an_error_of_the_services_own(fuzzed: Running, number: int
         for part in (case.path_parameters, case.query, case.body) if turn else ():
             season(part, turn)
         answer = case.call(timeout=30)
-        asked[answer.status_code] += 1
+        statuses[answer.status_code] += 1
         assert answer.status_code < 500, (answer.status_code, answer.text, case)
         if answer.status_code >= 400 and answer.headers["content-type"] == ["application/json"]:
             assert list(answer.json()) == ["error"]

@@ -29,7 +29,7 @@ def test_the_cache_stays_within_its_bytes() -> None:
     assert registry.cache.bytes <= one
 
 
-def test_too_little_memory_is_an_error_and_clears_the_cache(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_memory_error_clears_the_cache(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     running = start()
     assert running.get("/api/graphs/toy/search?query=Mike&metapath=APA").status_code == 200
     assert len(running.service.registry.cache) == 1
@@ -37,10 +37,10 @@ def test_too_little_memory_is_an_error_and_clears_the_cache(start: Start, monkey
     def fail(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("neupath.service.handlers.search_one", fail)
-    found = running.get("/api/graphs/toy/search?query=Mike&metapath=APVPA")
-    assert (found.status_code, found.headers["retry-after"]) == (503, "5")
-    assert found.json() == {"error": "there is not enough memory for this now; try again, or ask for less"}
+    monkeypatch.setattr("neupath.service.handlers.search", fail)
+    response = running.get("/api/graphs/toy/search?query=Mike&metapath=APVPA")
+    assert (response.status_code, response.headers["retry-after"]) == (503, "5")
+    assert response.json() == {"error": "there is not enough memory for this now; try again, or ask for less"}
     assert len(running.service.registry.cache) == 0
 
 

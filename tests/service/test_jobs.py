@@ -34,10 +34,10 @@ PAIRS = [
 
 def wait_for(running: Running, job: str, state: str) -> dict[str, Any]:
     for _ in range(600):
-        found: dict[str, Any] = running.get(f"/api/jobs/{job}").json()
-        if found["state"] == state:
-            return found
-        assert found["state"] in ("waiting", "running"), found
+        status: dict[str, Any] = running.get(f"/api/jobs/{job}").json()
+        if status["state"] == state:
+            return status
+        assert status["state"] in ("waiting", "running"), status
         time.sleep(0.05)
     raise AssertionError(f"{job} did not become {state}")
 
@@ -56,7 +56,7 @@ def large() -> HIN:
 SLOW = {"kind": "join", "graph": "large", "metapath": "ABA", "k": 1000}
 
 
-def test_a_join_is_followed_to_its_result(running: Running) -> None:
+def test_a_join_job_has_events_and_a_result(running: Running) -> None:
     started = running.post("/api/jobs", JOIN)
     assert started.status_code == 202
     job = started.json()["id"]
@@ -66,9 +66,9 @@ def test_a_join_is_followed_to_its_result(running: Running) -> None:
     assert events[-1].name == "end"
     assert events[-1].data["state"] == "done"
     assert events[-1].data["summary"] == {"queries": 5, "pairs": 9}
-    found = running.get(f"/api/jobs/{job}/result")
-    assert found.headers["content-type"] == "application/vnd.apache.parquet"
-    table = pq.read_table(io.BytesIO(found.content))
+    response = running.get(f"/api/jobs/{job}/result")
+    assert response.headers["content-type"] == "application/vnd.apache.parquet"
+    table = pq.read_table(io.BytesIO(response.content))
     assert table.slice(0, 2).to_pydict()["target"] == ["Bob", "Mary"]
     resumed = running.get(f"/api/jobs/{job}/events", headers={"last-event-id": str(events[-2].number)}).text
     assert [e.name for e in read_events(line.encode() for line in resumed.split("\n"))] == ["end"]
@@ -83,13 +83,13 @@ def test_a_join_is_followed_to_its_result(running: Running) -> None:
     assert running.client.delete(f"/api/jobs/{job}").status_code == 404
 
 
-def test_an_inferred_meaning_is_a_model(running: Running) -> None:
+def test_an_infer_job_makes_a_model(running: Running) -> None:
     job = running.post("/api/jobs", {"kind": "infer", "graph": "toy", "pairs": PAIRS, "max_length": 4}).json()["id"]
     wait_for(running, job, "done")
     result = running.get(f"/api/jobs/{job}/result").json()
     assert result == running.post("/api/graphs/toy/infer", {"pairs": PAIRS, "max_length": 4}).json()
-    found = running.get(f"/api/graphs/toy/search?query=Mike&model={job}").json()
-    assert [hit["id"] for hit in found["hits"]] == ["Bob", "Mary", "Jim"]
+    result = running.get(f"/api/graphs/toy/search?query=Mike&model={job}").json()
+    assert [hit["id"] for hit in result["hits"]] == ["Bob", "Mary", "Jim"]
     joined = running.post("/api/jobs", {"kind": "join", "graph": "toy", "model": job}).json()["id"]
     assert wait_for(running, joined, "done")["summary"]["queries"] == 5
     running.client.delete(f"/api/jobs/{job}")
@@ -99,8 +99,8 @@ def test_an_inferred_meaning_is_a_model(running: Running) -> None:
 def test_a_trained_model_is_served(start: Start) -> None:
     pytest.importorskip("torch")
     running = start(graphs={"shop": shop_graph()})
-    asked = {"kind": "train", "graph": "shop", "architecture": "countpath", "metapath": "user-item-user", "epochs": 2}
-    job = running.post("/api/jobs", asked).json()["id"]
+    body = {"kind": "train", "graph": "shop", "architecture": "countpath", "metapath": "user-item-user", "epochs": 2}
+    job = running.post("/api/jobs", body).json()["id"]
     done = wait_for(running, job, "done")
     assert done["progress"]["done"] == 2
     assert running.get(f"/api/jobs/{job}/result").json() == done["summary"]
@@ -109,18 +109,18 @@ def test_a_trained_model_is_served(start: Start) -> None:
     assert running.get(f"/api/graphs/shop/search?query=u0&model={job}").json()["exact"] is False
 
 
-def test_a_job_that_fails_says_why(running: Running) -> None:
-    asked = {"kind": "infer", "graph": "toy", "pairs": PAIRS, "measures": ["simrank"]}
-    job = running.post("/api/jobs", asked).json()["id"]
+def test_a_failed_job_has_an_error(running: Running) -> None:
+    body = {"kind": "infer", "graph": "toy", "pairs": PAIRS, "measures": ["simrank"]}
+    job = running.post("/api/jobs", body).json()["id"]
     failed = wait_for(running, job, "failed")
     assert failed["error"].startswith("'simrank' cannot be inferred")
-    found = running.get(f"/api/jobs/{job}/result")
-    assert found.status_code == 409
-    assert found.json() == {"error": f"the job {job} is failed, and has no result: {failed['error']}"}
+    response = running.get(f"/api/jobs/{job}/result")
+    assert response.status_code == 409
+    assert response.json() == {"error": f"the job {job} is failed, and has no result: {failed['error']}"}
 
 
 @pytest.mark.parametrize(
-    ("asked", "status", "said"),
+    ("body", "status", "message"),
     [
         ({"kind": "dance"}, 422, "input tag 'dance' found using 'kind' does not match any of the expected tags"),
         (JOIN | {"graph": "x"}, 404, "no graph 'x' is served"),
@@ -142,13 +142,13 @@ def test_a_job_that_fails_says_why(running: Running) -> None:
         ({"kind": "infer", "graph": "toy", "pairs": [{"query": "Mike", "target": "x"}]}, 404, "no node type knows all"),
     ],
 )
-def test_a_job_that_cannot_be_done_does_not_wait(running: Running, asked: object, status: int, said: str) -> None:
-    found = running.post("/api/jobs", asked)
-    assert found.status_code == status
-    assert said in found.json()["error"]
+def test_invalid_jobs_are_errors_at_once(running: Running, body: object, status: int, message: str) -> None:
+    response = running.post("/api/jobs", body)
+    assert response.status_code == status
+    assert message in response.json()["error"]
 
 
-def test_a_queue_that_is_full_cancelling_and_leaving(start: Start, large: HIN, tmp_path: Path) -> None:
+def test_a_full_queue_cancelling_and_removing(start: Start, large: HIN, tmp_path: Path) -> None:
     running = start(graphs={"large": large}, waiting_jobs=1)
     first = running.post("/api/jobs", SLOW).json()["id"]
     with httpx.stream("GET", f"{running.url}/api/jobs/{first}/events") as stream:
@@ -194,7 +194,7 @@ def test_a_queue_that_is_full_cancelling_and_leaving(start: Start, large: HIN, t
     assert {record["state"] for record in records} == {"cancelled"}
 
 
-def test_a_restart_finds_what_was_done(tmp_path: Path) -> None:
+def test_a_restarted_service_has_the_finished_jobs(tmp_path: Path) -> None:
     graphs = {"toy": npth.load("toy")}
     before = start_service(tmp_path, graphs)
     try:
@@ -220,19 +220,17 @@ def test_a_restart_finds_what_was_done(tmp_path: Path) -> None:
 
 def test_a_process_has_the_limits_of_the_service(start: Start) -> None:
     running = start(pairs=2)
-    asked = {"kind": "infer", "graph": "toy", "pairs": PAIRS}
-    assert running.post("/api/jobs", asked).json() == {
-        "error": "3 pairs are given; this service takes at most 2 a call"
-    }
-    spec = JobSpec(npth.load("toy"), json.dumps(asked), running.service.jobs._folder, None, Limits(pairs=2))
+    body = {"kind": "infer", "graph": "toy", "pairs": PAIRS}
+    assert running.post("/api/jobs", body).json() == {"error": "3 pairs are given; this service takes at most 2 a call"}
+    spec = JobSpec(npth.load("toy"), json.dumps(body), running.service.jobs._folder, None, Limits(pairs=2))
     with pytest.raises(QueryError, match="at most 2 a call"):
         do_job(spec, None)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("asked", [JOIN, {"kind": "join", "graph": "toy", "metapath": "APVPA", "min_score": 1e-9}])
-def test_a_join_with_too_many_pairs_ends_and_leaves_nothing(start: Start, asked: dict[str, object]) -> None:
+@pytest.mark.parametrize("body", [JOIN, {"kind": "join", "graph": "toy", "metapath": "APVPA", "min_score": 1e-9}])
+def test_a_join_with_too_many_pairs_fails_and_removes_its_files(start: Start, body: dict[str, object]) -> None:
     running = start(rows=8)
-    job = running.post("/api/jobs", asked).json()["id"]
+    job = running.post("/api/jobs", body).json()["id"]
     assert wait_for(running, job, "failed")["error"] == (
         "this join has more than 8 pairs, the most that this service writes; ask for a smaller k or a higher "
         "min_score, or use 'neupath join'"
@@ -247,14 +245,14 @@ def test_a_join_with_too_many_pairs_ends_and_leaves_nothing(start: Start, asked:
 
 
 @pytest.mark.parametrize(
-    ("cause", "told"),
+    ("cause", "message"),
     [
         (OSError(errno.ENOSPC, "Error writing bytes"), "no space left on device"),
         (None, "the service's disk took no more"),
     ],
 )
-def test_what_cannot_be_written_is_told_without_where(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cause: Exception | None, told: str
+def test_write_errors_of_a_job_do_not_show_paths(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cause: Exception | None, message: str
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise WriteError("cannot write /home/service/secret") from cause
@@ -264,10 +262,10 @@ def test_what_cannot_be_written_is_told_without_where(
     receiver, sender = Pipe(duplex=False)
     with receiver, sender:
         run_job(sender, JobSpec(npth.load("toy"), json.dumps(JOIN), tmp_path, None, Limits()), 1)
-        assert json.loads(receiver.recv_bytes()) == {"failed": f"the job's result cannot be written: {told}"}
+        assert json.loads(receiver.recv_bytes()) == {"failed": f"the job's result cannot be written: {message}"}
 
 
-def test_an_error_of_our_own_fails_the_job_and_the_next_goes_on(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_an_internal_error_the_next_job_runs(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     running = start()
     run_process = jobs._run_process
 
@@ -294,7 +292,7 @@ def test_a_job_without_a_result_is_not_done(start: Start, monkeypatch: pytest.Mo
     assert "exit code 0" in wait_for(running, job, "failed")["error"]
 
 
-def test_a_job_cancelled_while_its_model_is_made_ready_leaves_none(
+def test_a_job_cancelled_while_its_model_is_bound_leaves_no_model(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = start()
@@ -319,14 +317,14 @@ def test_a_job_cancelled_while_its_model_is_made_ready_leaves_none(
     assert running.get(f"/api/jobs/{job}").json()["state"] == "cancelled"
 
 
-def test_a_folder_that_holds_no_jobs_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_job_record_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "job.json").write_text('{"id": 1}')
     with pytest.raises(SourceError, match="is not the record of a job"):
         read_jobs(tmp_path)
 
 
-def test_a_process_that_dies_is_a_failure(start: Start, large: HIN) -> None:
+def test_a_killed_process_fails_its_job(start: Start, large: HIN) -> None:
     running = start(graphs={"large": large})
     job = running.post("/api/jobs", SLOW).json()["id"]
     wait_for(running, job, "running")

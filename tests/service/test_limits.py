@@ -6,7 +6,7 @@ from neupath.service.limits import Connection, Limits, raise_file_limit
 from tests.service.conftest import Running, Start, read_all
 
 
-def test_headers_that_never_end_are_given_up(start: Start) -> None:
+def test_headers_have_a_time_limit(start: Start) -> None:
     running = start(head_seconds=0.3)
     with running.connect() as connection:
         connection.sendall(b"GET /api/graphs HTTP/1.1\r\nhost: localhost\r\nx-a")
@@ -15,7 +15,7 @@ def test_headers_that_never_end_are_given_up(start: Start) -> None:
     assert b"did not end within 0.3 seconds" in answer
 
 
-def test_a_second_requests_headers_have_their_time_too(start: Start) -> None:
+def test_headers_of_a_second_request_have_a_time_limit(start: Start) -> None:
     running = start(head_seconds=0.3)
     with running.connect() as connection:
         connection.sendall(b"GET /api/health HTTP/1.1\r\nhost: localhost\r\n\r\n")
@@ -24,13 +24,13 @@ def test_a_second_requests_headers_have_their_time_too(start: Start) -> None:
         assert read_all(connection).startswith(b"HTTP/1.1 408")
 
 
-def test_connections_that_say_nothing_are_closed(start: Start) -> None:
+def test_silent_connections_are_closed(start: Start) -> None:
     running = start(head_seconds=0.3)
     with running.connect() as connection:
         assert read_all(connection) == b""
 
 
-def test_endless_headers_are_refused(start: Start) -> None:
+def test_headers_have_a_size_limit(start: Start) -> None:
     running = start(head=1000)
     with running.connect() as connection:
         connection.sendall(b"GET /api/graphs?" + b"x" * 2000)
@@ -39,7 +39,7 @@ def test_endless_headers_are_refused(start: Start) -> None:
     assert b"longer than 1,000 bytes" in answer
 
 
-def test_a_long_head_in_one_piece_is_refused(start: Start) -> None:
+def test_headers_in_one_packet_have_a_size_limit(start: Start) -> None:
     running = start(head=1000)
     padding = b"x-padding: " + b"x" * 2000 + b"\r\n"
     for head in (
@@ -57,7 +57,7 @@ def test_a_long_head_in_one_piece_is_refused(start: Start) -> None:
         assert connection.recv(65536).startswith(b"HTTP/1.1 422")
 
 
-def test_the_longest_idle_makes_room(start: Start) -> None:
+def test_the_longest_idle_connection_is_closed_first(start: Start) -> None:
     running = start()
     kind = running.server.config.http
     assert isinstance(kind, type)
@@ -72,7 +72,7 @@ def test_the_longest_idle_makes_room(start: Start) -> None:
         connection.close()
 
 
-def test_what_is_no_http_is_refused(running: Running) -> None:
+def test_bytes_that_are_not_http_are_an_error(running: Running) -> None:
     for noise in (
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
         b"GET\r\n\r\n",
@@ -86,20 +86,20 @@ def test_what_is_no_http_is_refused(running: Running) -> None:
     assert running.get("/api/health").status_code == 200
 
 
-def test_a_limit_on_files() -> None:
+def test_the_limit_of_open_files_is_raised() -> None:
     kind = Connection.limited(Limits(head=7))
     assert kind.limits.head == 7
     assert kind.most < raise_file_limit()
 
 
-def test_large_bodies_are_refused_whatever_their_headers_say(start: Start) -> None:
+def test_bodies_have_a_size_limit(start: Start) -> None:
     running = start(body=10_000)
-    said = {"error": "the request's body is larger than 10,000 bytes, the most this service reads"}
+    error = {"error": "the request's body is larger than 10,000 bytes, the most this service reads"}
     headers = {"content-type": "application/json"}
     at_once = running.client.post("/api/graphs/toy/search", content=b" " * 10_001, headers=headers)
-    assert (at_once.status_code, at_once.json()) == (413, said)
+    assert (at_once.status_code, at_once.json()) == (413, error)
     in_parts = running.client.post("/api/graphs/toy/search", content=iter([b" " * 6000] * 2), headers=headers)
-    assert (in_parts.status_code, in_parts.json()) == (413, said)
+    assert (in_parts.status_code, in_parts.json()) == (413, error)
     with running.connect() as connection:
         connection.sendall(b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9999999999\r\n\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 413")
@@ -113,7 +113,7 @@ def test_large_bodies_are_refused_whatever_their_headers_say(start: Start) -> No
     assert running.get("/api/health").status_code == 200
 
 
-def test_a_body_that_does_not_come_is_given_up(start: Start) -> None:
+def test_bodies_have_a_time_limit(start: Start) -> None:
     running = start(body_seconds=0.2)
     with running.connect() as connection:
         connection.sendall(
@@ -125,7 +125,7 @@ def test_a_body_that_does_not_come_is_given_up(start: Start) -> None:
     assert b"did not come within 0.2 seconds" in answer
 
 
-def test_clients_that_dribble_their_bodies_hold_up_nobody(start: Start) -> None:
+def test_slow_senders_do_not_block_others(start: Start) -> None:
     running = start(active=2)
     begun = b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n{"
     with contextlib.ExitStack() as stack:
@@ -136,8 +136,8 @@ def test_clients_that_dribble_their_bodies_hold_up_nobody(start: Start) -> None:
         assert running.post("/api/graphs/toy/search", {"queries": ["Mike"], "metapath": "APA"}).status_code == 200
 
 
-def test_more_bodies_than_there_is_room_for_are_refused(start: Start) -> None:
+def test_all_bodies_together_have_a_size_limit(start: Start) -> None:
     running = start(bodies=100)
-    found = running.post("/api/graphs/toy/search", {"queries": ["Mike"] * 50, "metapath": "APA"})
-    assert (found.status_code, found.headers["retry-after"]) == (503, "2")
+    response = running.post("/api/graphs/toy/search", {"queries": ["Mike"] * 50, "metapath": "APA"})
+    assert (response.status_code, response.headers["retry-after"]) == (503, "2")
     assert running.post("/api/graphs/toy/search", {"queries": ["Mike"], "metapath": "APA"}).status_code == 200

@@ -15,26 +15,27 @@ TOKEN = "correct-horse-battery"
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "", "[::2]"])
 def test_other_hosts_are_refused_on_loopback(running: Running, host: str) -> None:
-    found = running.get("/api/graphs", headers={"host": host})
-    assert found.status_code == 421
-    assert found.json()["error"].startswith(f"the host {host!r} is not this service")
+    response = running.get("/api/graphs", headers={"host": host})
+    assert response.status_code == 421
+    assert response.json()["error"].startswith(f"the host {host!r} is not this service")
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1:8000", "[::1]:8000"])
-def test_the_names_of_loopback_are_not(running: Running, host: str) -> None:
+def test_names_of_loopback_are_accepted(running: Running, host: str) -> None:
     assert running.get("/api/graphs", headers={"host": host}).status_code == 200
 
 
 def test_pages_of_other_sites_are_refused(running: Running) -> None:
-    asked = {"kind": "join", "graph": "toy", "metapath": "APA"}
+    request = {"kind": "join", "graph": "toy", "metapath": "APA"}
     for origin in ("https://evil.example", "null", "http://localhost:1"):
-        found = running.post("/api/jobs", asked, headers={"origin": origin})
-        assert (found.status_code, found.json()) == (403, {"error": "pages of other sites may not call this service"})
+        response = running.post("/api/jobs", request, headers={"origin": origin})
+        assert response.status_code == 403
+        assert response.json() == {"error": "pages of other sites may not call this service"}
     assert running.get("/api/graphs", headers={"origin": running.url}).status_code == 200
     assert "access-control-allow-origin" not in running.get("/api/graphs").headers
 
 
-def test_every_answer_has_its_rules(running: Running) -> None:
+def test_every_response_has_security_headers(running: Running) -> None:
     words = "query=Mike&metapath=APVPA"
     for url in ("/", "/api/graphs", "/api/nothing", f"/api/graphs/toy/search?{words}", "/api/graphs/toy/search"):
         headers = running.get(url).headers
@@ -46,27 +47,27 @@ def test_every_answer_has_its_rules(running: Running) -> None:
 
 def test_a_token_is_needed(start: Start) -> None:
     running = start(token=TOKEN)
-    said = "this service needs its token, as the header 'Authorization: Bearer TOKEN'"
+    message = "this service needs its token, as the header 'Authorization: Bearer TOKEN'"
     for url in ("/api/graphs", "/api/graphs/toy/search?query=Mike&metapath=APVPA", "/api/metrics", "/api/openapi.json"):
-        found = running.get(url)
-        assert (found.status_code, found.json()) == (401, {"error": said})
-        assert found.headers["www-authenticate"] == "Bearer"
+        response = running.get(url)
+        assert (response.status_code, response.json()) == (401, {"error": message})
+        assert response.headers["www-authenticate"] == "Bearer"
         for wrong in ("Bearer wrong", TOKEN, f"Bearer {TOKEN}x", "Bearer \xff"):
-            found = running.get(url, headers={"authorization": wrong.encode("latin-1")})  # type: ignore[dict-item]
-            assert (found.status_code, found.json()) == (401, {"error": "the token is wrong"})
+            response = running.get(url, headers={"authorization": wrong.encode("latin-1")})  # type: ignore[dict-item]
+            assert (response.status_code, response.json()) == (401, {"error": "the token is wrong"})
         for scheme in ("Bearer", "bearer", "BEARER"):
             assert running.get(url, headers={"authorization": f"{scheme} {TOKEN}"}).status_code == 200
     for url in ("/", "/api/health"):
         assert running.get(url).status_code == 200
 
 
-def test_health_metrics_and_the_page_are_answered_however_busy_it_is(start: Start) -> None:
+def test_a_busy_service_answers_health_metrics_and_the_page(start: Start) -> None:
     running = start(active=2)
     running.service.metrics.active = 2
     for url in ("/api/health", "/api/metrics", "/"):
         assert running.get(url).status_code == 200
-    found = running.get("/api/graphs")
-    assert (found.status_code, found.headers["retry-after"]) == (503, "1")
+    response = running.get("/api/graphs")
+    assert (response.status_code, response.headers["retry-after"]) == (503, "1")
     running.service.metrics.active = 0
 
 
@@ -83,9 +84,7 @@ def test_headers_given_twice_are_refused(running: Running, name: str) -> None:
     assert f"the header '{name}' is given twice".encode() in answer
 
 
-def test_work_that_takes_too_long_is_given_up_and_does_not_pile_up(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slow_requests_time_out_and_do_not_pile_up(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     running = start(seconds=0.2, heavy=2)
     over = threading.Event()
     monkeypatch.setattr("neupath.service.handlers.read_prefix", lambda *_: over.wait(30))
@@ -93,9 +92,9 @@ def test_work_that_takes_too_long_is_given_up_and_does_not_pile_up(
     def ask(_: object = None) -> httpx.Response:
         return httpx.get(f"{running.url}/api/graphs/toy/metapaths?prefix=APA", timeout=30)
 
-    found = ask()
-    said = "this takes longer than 0.2 seconds; ask for less, or start a job"
-    assert (found.status_code, found.json()) == (504, {"error": said})
+    response = ask()
+    message = "this takes longer than 0.2 seconds; ask for less, or start a job"
+    assert (response.status_code, response.json()) == (504, {"error": message})
     with ThreadPoolExecutor(12) as pool:
         answers = list(pool.map(ask, range(12)))
     assert {answer.status_code for answer in answers} == {503, 504}
@@ -108,24 +107,24 @@ def test_work_that_takes_too_long_is_given_up_and_does_not_pile_up(
     assert ask().status_code == 200
 
 
-def test_loopback_is_known() -> None:
+def test_is_loopback() -> None:
     assert all(map(is_loopback, ("127.0.0.1", "127.1.2.3", "localhost", "::1")))
     assert not any(map(is_loopback, ("127.example.org", "0.0.0.0", "::", "192.168.0.1", "example.org")))
 
 
-def test_an_error_of_our_own_is_a_sentence(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_internal_errors_are_answered_as_json(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     running = start()
 
     def fail(*_: object) -> None:
         raise ZeroDivisionError("secret")
 
     monkeypatch.setattr("neupath.service.handlers.describe_measures", fail)
-    found = running.get("/api/measures")
-    assert found.status_code == 500
-    assert found.json() == {"error": "something went wrong in the service; its log has the details"}
+    response = running.get("/api/measures")
+    assert response.status_code == 500
+    assert response.json() == {"error": "something went wrong in the service; its log has the details"}
 
 
-def test_the_rest_of_a_refused_body_is_not_awaited_for_ever(start: Start) -> None:
+def test_the_rest_of_a_refused_body_has_a_time_limit(start: Start) -> None:
     running = start(body=1000, head_seconds=0.3)
     with running.connect() as connection:
         connection.sendall(b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2000\r\n\r\n")

@@ -181,7 +181,7 @@ def test_paths_behind_a_hit_are_drawn_and_listed(explorer: Explorer, explored: R
     expect(explorer.hit("optparse.OptionParser").locator(".open")).to_be_focused()
 
 
-def test_and_more_paths_are_loaded(explorer: Explorer) -> None:
+def test_more_paths_are_loaded(explorer: Explorer) -> None:
     explorer.open(g="toy", p="APVPA", q="Jim", qt="author", t="Mike")
     explorer.see(".instances li").to_have_count(10)
     explorer.at(".more button").click()
@@ -237,7 +237,7 @@ def test_another_graph_is_chosen(explorer: Explorer) -> None:
     explorer.see("#query").to_have_value("")
 
 
-def test_a_movie_is_found_explained_and_compared(browser: Browser, data: Path, tmp_path: Path, start: Start) -> None:
+def test_search_explain_and_compare_movies(browser: Browser, data: Path, tmp_path: Path, start: Start) -> None:
     config = tmp_path / "imdb.toml"
     config.write_text('ignore = ["movie_genre*", "movie_keyword*", "movie_metadata*"]\n')
     served = start(graphs={"imdb": npth.load(data / "imdb", config=config)})

@@ -57,22 +57,22 @@ def test_pairs_are_typed(explorer: Explorer) -> None:
     explorer.see(".pair").to_have_count(3)
 
 
-def test_what_pairs_mean_is_found_with_its_certainty(explorer: Explorer, explored: Running) -> None:
+def test_inferred_weights_are_shown_with_intervals(explorer: Explorer, explored: Running) -> None:
     explorer.open(**LABELLED)
     explorer.at("#infer").click()
     pairs = [{"query": query, "target": target, "score": score} for query, target, score in PAIRS]
-    found = explored.post("/api/graphs/toy/infer", {"pairs": pairs, "node_type": "author", "suggest": 1}).json()
-    assert found["metapaths"][0]["metapath"] == APVPA
-    explorer.see(".weights .name").to_have_text([part["metapath"] for part in found["metapaths"]])
-    explorer.see(".weights .score").to_have_text([f"{part['weight']:.4f}" for part in found["metapaths"]])
-    explorer.see(".verdict").to_have_text(f"{found['verdict'][0].upper()}{found['verdict'][1:]}.")
-    explorer.see(".alternatives li").to_have_count(len(found["alternatives"]))
+    inferred = explored.post("/api/graphs/toy/infer", {"pairs": pairs, "node_type": "author", "suggest": 1}).json()
+    assert inferred["metapaths"][0]["metapath"] == APVPA
+    explorer.see(".weights .name").to_have_text([part["metapath"] for part in inferred["metapaths"]])
+    explorer.see(".weights .score").to_have_text([f"{part['weight']:.4f}" for part in inferred["metapaths"]])
+    explorer.see(".verdict").to_have_text(f"{inferred['verdict'][0].upper()}{inferred['verdict'][1:]}.")
+    explorer.see(".alternatives li").to_have_count(len(inferred["alternatives"]))
     expect(explorer.at("#hits-try .hit").first).to_have_attribute("data-id", "Bob")
     explorer.at("#try").fill("ji")
     explorer.at("#try").press("Enter")
     expect(explorer.at("#hits-try .hit").first).to_have_attribute("data-id", "Mike")
     explorer.page.reload()  # the address says that it was inferred
-    explorer.see(".weights .name").to_have_text([part["metapath"] for part in found["metapaths"]])
+    explorer.see(".weights .name").to_have_text([part["metapath"] for part in inferred["metapaths"]])
     explorer.see("#try").to_have_value("Jim")
     explorer.at("#open-search").click()
     assert explorer.hits()[0] == "Mike"
@@ -87,9 +87,9 @@ def test_what_pairs_mean_is_found_with_its_certainty(explorer: Explorer, explore
 def test_the_next_pair_is_labelled_or_skipped(explorer: Explorer) -> None:
     few = json.dumps([["Mike", "Bob", 1], ["Mike", "Ann", 0]])
     explorer.open(**LABELLED | {"pairs": few, "ran": "1"})
-    asked = explorer.at(".suggested .who").inner_text()
+    pair = explorer.at(".suggested .who").inner_text()
     explorer.at("#skip-next").click()
-    explorer.see(".suggested .who").not_to_have_text(asked)
+    explorer.see(".suggested .who").not_to_have_text(pair)
     explorer.at(".suggested input[type=number]").fill("0.5")
     explorer.at("#label-next").click()
     explorer.see(".pair").to_have_count(3)
@@ -97,7 +97,7 @@ def test_the_next_pair_is_labelled_or_skipped(explorer: Explorer) -> None:
     explorer.see(".verdict").to_be_visible()
 
 
-def test_a_job_tells_how_far_it_is_and_what_it_found(explorer: Explorer, browser: Browser, explored: Running) -> None:
+def test_a_job_shows_its_progress_and_result(explorer: Explorer, browser: Browser, explored: Running) -> None:
     explorer.open(**LABELLED)
     explorer.at("#infer-job").click()
     explorer.see(".waiting progress").to_be_visible()

@@ -32,7 +32,7 @@ def test_the_focus_is_not_lost_where_a_path_is_built(explorer: Explorer, selecto
     assert focused(explorer) != "BODY"
 
 
-def test_the_focus_goes_to_what_a_chip_found(explorer: Explorer) -> None:
+def test_a_chip_moves_the_focus_to_the_hits(explorer: Explorer) -> None:
     explorer.open(g="stdlib", p="class-method-class")
     explorer.at("#start .chip").first.focus()
     explorer.page.keyboard.press("Enter")
@@ -48,7 +48,7 @@ def test_the_focus_stays_at_more_paths(explorer: Explorer) -> None:
     assert focused(explorer) in ("why-title", "BUTTON")
 
 
-def test_the_focus_stays_where_pairs_are_removed_and_understood(explorer: Explorer) -> None:
+def test_the_focus_stays_when_pairs_are_removed_and_inferred_from(explorer: Explorer) -> None:
     pairs = '[["Mike","Bob",1],["Mike","Mary",0.8],["Mary","Ann",0.2857]]'
     explorer.open(g="toy", v="example", type="author", pairs=pairs, p="APA")
     explorer.see(".pair").to_have_count(3)
@@ -73,14 +73,14 @@ def test_a_measure_over_the_whole_graph_needs_no_meta_path(explorer: Explorer, e
     assert explorer.hits() == [str(hit["id"]) for hit in answer["hits"]]
 
 
-def test_a_slow_search_says_so(browser: Browser, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_search_shows_that_it_runs(browser: Browser, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     running = start()
     go_on = threading.Event()
     measure = running.service.registry.measure
 
-    def slow(*asked: str) -> object:
+    def slow(*arguments: str) -> object:
         assert go_on.wait(20)
-        return measure(*asked)
+        return measure(*arguments)
 
     monkeypatch.setattr(running.service.registry, "measure", slow)
     with explore(browser, running.url) as explorer:
@@ -101,7 +101,7 @@ def test_a_slow_search_says_so(browser: Browser, start: Start, monkeypatch: pyte
         {"v": "example", "type": "author", "pairs": '[[{"a":1},"Bob",1],["Mike","Bob",1]]', "skip": "7"},
     ],
 )
-def test_addresses_that_make_no_sense_show_the_page(explorer: Explorer, words: dict[str, str]) -> None:
+def test_invalid_addresses_show_the_page(explorer: Explorer, words: dict[str, str]) -> None:
     explorer.open(g="toy", p="APVPA", q="Mike", **words)
     if words.get("v") == "example":
         explorer.see(".pair").to_have_count(1)

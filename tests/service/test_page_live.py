@@ -13,7 +13,7 @@ WORDS = {"g": "live", "p": "author-paper-author", "q": "Mike", "qt": "author"}
 EDGE = {"relation": "writes", "source": "Mike", "target": "Jim-SIGMOD-1"}
 
 
-def test_an_update_is_seen_with_its_version(start: Start, tmp_path: Path) -> None:
+def test_an_update_is_shown_with_its_version(start: Start, tmp_path: Path) -> None:
     with LiveStore(write_store(npth.load("toy"), tmp_path / "live")) as live, open_browser() as browser:
         running = start(graphs={"live": live})
         with explore(browser, running.url) as explorer:

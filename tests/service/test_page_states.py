@@ -37,7 +37,7 @@ PALE = """
 """
 
 
-def test_the_token_is_asked_for_and_kept(browser: Browser, start: Start) -> None:
+def test_the_page_asks_for_the_token_and_keeps_it(browser: Browser, start: Start) -> None:
     served = start(token="größer als 8")
     with explore(browser, served.url) as explorer:
         explorer.open(**MIKE)
@@ -54,7 +54,7 @@ def test_the_token_is_asked_for_and_kept(browser: Browser, start: Start) -> None
         explorer.complaints.clear()  # a browser logs every 401
 
 
-def test_nobody_has_to_give_a_token_at_once(browser: Browser, start: Start) -> None:
+def test_the_token_can_be_entered_later(browser: Browser, start: Start) -> None:
     served = start(token="s3cret")
     with explore(browser, served.url) as explorer:
         explorer.open(**MIKE)
@@ -67,7 +67,7 @@ def test_nobody_has_to_give_a_token_at_once(browser: Browser, start: Start) -> N
         explorer.complaints.clear()
 
 
-def test_errors_are_the_services_own_sentences(browser: Browser, explored: Running) -> None:
+def test_the_page_shows_the_messages_of_the_service(browser: Browser, explored: Running) -> None:
     with explore(browser, explored.url) as explorer:
         explorer.open(**MIKE | {"q": "Nobody"})
         explorer.see("#note-a .problem").to_contain_text("no author with the id 'Nobody' among 5")
@@ -80,7 +80,7 @@ def test_errors_are_the_services_own_sentences(browser: Browser, explored: Runni
         explorer.complaints.clear()  # a browser logs every 404
 
 
-def test_a_service_that_is_gone_is_asked_again(browser: Browser, explored: Running) -> None:
+def test_the_page_reconnects_to_the_service(browser: Browser, explored: Running) -> None:
     with explore(browser, explored.url) as explorer:
         explorer.page.route("**/api/graphs", lambda route: route.abort())
         explorer.open(**MIKE)
@@ -91,7 +91,7 @@ def test_a_service_that_is_gone_is_asked_again(browser: Browser, explored: Runni
         explorer.complaints.clear()
 
 
-def test_addresses_that_make_no_sense_do_no_harm(browser: Browser, explored: Running) -> None:
+def test_invalid_addresses_do_no_harm(browser: Browser, explored: Running) -> None:
     with explore(browser, explored.url) as explorer:
         explorer.open(g="nosuch", k="x", pairs="{", mix="[1]", type="author", v="example", n="-3")
         explorer.see("#graph").to_have_value("stdlib")
@@ -133,10 +133,10 @@ def test_everything_is_reached_by_tab(browser: Browser, explored: Running) -> No
             expect(explorer.page.get_by_role(role)).to_have_count(1)  # type: ignore[arg-type]
 
 
-def test_all_that_a_page_needs_comes_from_the_service(browser: Browser, explored: Running) -> None:
+def test_the_page_loads_nothing_from_other_sites(browser: Browser, explored: Running) -> None:
     with explore(browser, explored.url) as explorer:
-        asked: list[str] = []
-        explorer.page.on("request", lambda request: asked.append(request.url))
+        urls: list[str] = []
+        explorer.page.on("request", lambda request: urls.append(request.url))
         explorer.open(**MIKE, t="Mary")
         explorer.see(".paths .spot").not_to_have_count(0)
-        assert all(url.startswith((explored.url, "about:")) for url in asked)
+        assert all(url.startswith((explored.url, "about:")) for url in urls)

@@ -8,7 +8,7 @@ import httpx
 from tests.service.conftest import Start
 
 
-def test_running_requests_are_finished_at_the_end(start: Start) -> None:
+def test_running_requests_finish_when_the_server_stops(start: Start) -> None:
     running = start()
     began = threading.Event()
     original = running.service.registry.measure
@@ -19,14 +19,14 @@ def test_running_requests_are_finished_at_the_end(start: Start) -> None:
         return original(*arguments)
 
     running.service.registry.measure = slow  # type: ignore[method-assign, assignment]
-    found: list[httpx.Response] = []
-    asking = threading.Thread(
-        target=lambda: found.append(running.get("/api/graphs/toy/search?query=Mike&metapath=APVPA&measure=joinsim"))
+    responses: list[httpx.Response] = []
+    thread = threading.Thread(
+        target=lambda: responses.append(running.get("/api/graphs/toy/search?query=Mike&metapath=APVPA&measure=joinsim"))
     )
-    asking.start()
+    thread.start()
     assert began.wait(10)
     running.server.should_exit = True
-    asking.join(20)
-    assert found[0].status_code == 200
+    thread.join(20)
+    assert responses[0].status_code == 200
     running.thread.join(20)
     assert not running.thread.is_alive()

@@ -30,11 +30,11 @@ def live(start: Start, tmp_path: Path) -> Iterator[Running]:
 
 
 def ids(running: Running, url: str) -> tuple[int, list[str]]:
-    found = running.get(url).json()
-    return found["version"], [hit["id"] for hit in found["hits"]]
+    result = running.get(url).json()
+    return result["version"], [hit["id"] for hit in result["hits"]]
 
 
-def test_a_search_knows_an_update_at_once(live: Running, tmp_path: Path) -> None:
+def test_a_search_sees_an_update_at_once(live: Running, tmp_path: Path) -> None:
     for _ in range(2):
         assert ids(live, SEARCH) == (0, [])
     answer = live.post(f"{GRAPH}/updates", JOIN)
@@ -43,7 +43,7 @@ def test_a_search_knows_an_update_at_once(live: Running, tmp_path: Path) -> None
     assert ids(live, f"{SEARCH}&as_of=0") == (0, [])
     assert ids(live, f"{SEARCH}&as_of=1") == (1, ["Jim"])
     many = live.post(f"{GRAPH}/search", {"queries": ["Mike", "Jim"], "metapath": "APA"}).json()
-    assert [found["version"] for found in many] == [1, 1]
+    assert [result["version"] for result in many] == [1, 1]
     table = live.get(SEARCH, headers={"accept": "text/csv"})
     assert table.headers["neupath-version"] == "1"
     gone = {"remove_edges": JOIN["add_edges"]}
@@ -57,7 +57,7 @@ def test_a_search_knows_an_update_at_once(live: Running, tmp_path: Path) -> None
     "words",
     ["metapath=APA&measure=pathcount", "measure=ppr&node_type=author", "model=saved", "metapath=AP&measure=hetesim"],
 )
-def test_every_kind_of_search_is_of_the_newest_version(live: Running, words: str) -> None:
+def test_every_kind_of_search_uses_the_newest_version(live: Running, words: str) -> None:
     url = f"{GRAPH}/search?query=Mike&k=100&{words}"
     before = live.get(url).json()
     live.post(f"{GRAPH}/updates", JOIN)
@@ -67,7 +67,7 @@ def test_every_kind_of_search_is_of_the_newest_version(live: Running, words: str
     assert live.get(f"{url}&as_of=0").json() == before
 
 
-def test_an_explanation_and_a_combination_are_of_the_newest_version(live: Running) -> None:
+def test_explanations_use_the_newest_version(live: Running) -> None:
     parts = [{"measure": "pathsim", "metapath": "APA", "weight": 1.0}]
     one = f"{GRAPH}/explain?query=Mike&target=Jim&metapath=APA"
     both = {"query": "Mike", "target": "Jim", "combination": parts}
@@ -75,16 +75,16 @@ def test_an_explanation_and_a_combination_are_of_the_newest_version(live: Runnin
     assert live.get(one).json()["score"] == 0.0
     live.post(f"{GRAPH}/updates", JOIN)
     live.get(SEARCH)
-    found, combined = live.get(one).json(), live.post(f"{GRAPH}/explain", both).json()
-    assert found["version"] == combined["version"] == 1
-    assert found["score"] == combined["score"] > 0
-    assert found["instances"][0]["nodes"][1]["id"] == "Jim-SIGMOD-1"
+    explanation, combined = live.get(one).json(), live.post(f"{GRAPH}/explain", both).json()
+    assert explanation["version"] == combined["version"] == 1
+    assert explanation["score"] == combined["score"] > 0
+    assert explanation["instances"][0]["nodes"][1]["id"] == "Jim-SIGMOD-1"
     assert live.post(f"{GRAPH}/explain", both | {"as_of": 0}).json()["score"] == 0.0
     searched = live.post(f"{GRAPH}/search", {"queries": ["Mike"], "combination": parts}).json()[0]
     assert (searched["version"], searched["hits"][0]["id"]) == (1, "Jim")
 
 
-def test_new_nodes_are_found_by_what_is_typed(live: Running) -> None:
+def test_autocomplete_finds_new_nodes(live: Running) -> None:
     url = f"{GRAPH}/nodes?node_type=author&text=zo"
     assert live.get(url).json()["nodes"] == []
     zoe = {"add_nodes": [{"node_type": "author", "id": "Zoe"}]}
@@ -101,35 +101,35 @@ def test_new_nodes_are_found_by_what_is_typed(live: Running) -> None:
     assert live.get(f"{GRAPH}/search?query=Zoe&metapath=APA").status_code == 404
 
 
-def test_the_graphs_tell_which_take_updates(live: Running) -> None:
-    found = {graph["name"]: (graph.get("version"), graph.get("writable")) for graph in live.get("/api/graphs").json()}
-    assert found == {"live": (0, True), "kept": (0, False), "toy": (None, None)}
+def test_graphs_are_listed_as_writable_or_not(live: Running) -> None:
+    graphs = {graph["name"]: (graph.get("version"), graph.get("writable")) for graph in live.get("/api/graphs").json()}
+    assert graphs == {"live": (0, True), "kept": (0, False), "toy": (None, None)}
     assert "version" not in live.get("/api/graphs/toy/search?query=Mike&metapath=APA").json()
     assert live.get("/api/graphs/kept/search?query=Mike&metapath=APA").json()["version"] == 0
 
 
 @pytest.mark.parametrize(
-    ("graph", "status", "told"),
+    ("graph", "status", "message"),
     [
         ("toy", 409, "the graph 'toy' is no store, and takes no updates"),
         ("kept", 403, "the store 'kept' is served read-only; start the service as writable to update it"),
         ("nothing", 404, "no graph 'nothing' is served"),
     ],
 )
-def test_what_takes_no_updates_says_so(live: Running, graph: str, status: int, told: str) -> None:
-    found = live.post(f"/api/graphs/{graph}/updates", JOIN)
-    assert found.status_code == status
-    assert found.json()["error"].startswith(told)
+def test_updates_of_a_read_only_graph_are_errors(live: Running, graph: str, status: int, message: str) -> None:
+    response = live.post(f"/api/graphs/{graph}/updates", JOIN)
+    assert response.status_code == status
+    assert response.json()["error"].startswith(message)
 
 
-def test_a_batch_is_refused_whole_and_every_bad_line_is_named(live: Running) -> None:
+def test_a_bad_batch_changes_nothing_and_its_error_names_every_bad_line(live: Running) -> None:
     bad = [{"relation": "writes", "source": f"nobody {i}", "target": "Jim-SIGMOD-1"} for i in range(21)]
-    found = live.post(f"{GRAPH}/updates", {"add_edges": [*JOIN["add_edges"], *bad]})
-    assert found.status_code == 422
-    told = found.json()["error"]
+    response = live.post(f"{GRAPH}/updates", {"add_edges": [*JOIN["add_edges"], *bad]})
+    assert response.status_code == 422
+    message = response.json()["error"]
     for place in range(20):
-        assert f"add_edges[{place + 1}]: no author with the id 'nobody {place}'" in told
-    assert told.endswith("and 1 more bad lines")
+        assert f"add_edges[{place + 1}]: no author with the id 'nobody {place}'" in message
+    assert message.endswith("and 1 more bad lines")
     assert ids(live, SEARCH) == (0, [])
     more = live.post(f"{GRAPH}/updates", {"add_edges": bad, "remove_edges": bad})
     assert more.json()["error"].startswith("42 nodes and edges are given; this service takes at most 30 an update")
@@ -139,23 +139,23 @@ def test_a_batch_is_refused_whole_and_every_bad_line_is_named(live: Running) -> 
     assert "add_edges[0]: weight -1.0 is not allowed" in live.post(f"{GRAPH}/updates", weight).json()["error"]
 
 
-@pytest.mark.parametrize(("url", "told"), [
+@pytest.mark.parametrize(("url", "message"), [
     (f"{SEARCH}&as_of=7", "version 7 is not kept; the store has versions 0 to 0"),
     ("/api/graphs/toy/search?query=Mike&metapath=APA&as_of=0", "as_of is 0, and the graph 'toy' is no store"),
 ])  # fmt: skip
-def test_a_version_that_is_not_there(live: Running, url: str, told: str) -> None:
-    found = live.get(url)
-    assert (found.status_code, found.json()["error"][: len(told)]) == (422, told)
+def test_a_missing_version_is_an_error(live: Running, url: str, message: str) -> None:
+    response = live.get(url)
+    assert (response.status_code, response.json()["error"][: len(message)]) == (422, message)
 
 
-def test_the_client_updates_and_asks_for_versions(live: Running) -> None:
+def test_the_client_updates_and_searches_versions(live: Running) -> None:
     with Client(live.url) as client:
         paper = {"node_type": "paper", "id": "Mike-KDD-9"}
         edges = [("writes", "Mike", "Mike-KDD-9", 2.0), ("appears_at", "Mike-KDD-9", "KDD")]
         assert client.update("live", add_edges=edges, add_nodes=[paper, ("author", "Zoe")]) == 1
         assert client.update("live", remove_edges=[edges[0][:3]], remove_nodes=[("author", "Zoe")]) == 2
-        found = [client.search("live", "Mike", metapath="APV", measure="pathcount", as_of=v).ids for v in range(3)]
-        assert ["KDD" in hits for hits in found] == [False, True, False]
+        results = [client.search("live", "Mike", metapath="APV", measure="pathcount", as_of=v).ids for v in range(3)]
+        assert ["KDD" in hits for hits in results] == [False, True, False]
         with pytest.raises(npth.NeuPathError, match="is no line of an update; give"):
             client.update("live", add_nodes=["Zoe"])
         with pytest.raises(ServiceError, match=r"add_nodes\[0\]: author 'Mike' is there already"):
@@ -180,7 +180,7 @@ def test_many_clients_write_while_others_read(live: Running) -> None:
     assert {hit["id"]: hit["score"] for hit in count["hits"]}["Jim-SIGMOD-1"] == 40.0
 
 
-def test_a_job_is_of_the_version_that_it_found(live: Running, tmp_path: Path) -> None:
+def test_a_job_uses_the_version_at_its_start(live: Running, tmp_path: Path) -> None:
     live.post(f"{GRAPH}/updates", JOIN)
     with Client(live.url) as client:
         client.start("join", "live", metapath="APA", k=1).save(tmp_path / "top.parquet")
@@ -197,8 +197,8 @@ def test_a_trained_model_follows_the_store(start: Start, tmp_path: Path) -> None
         search = f"{GRAPH}/search?query=Mike&model=learned&zeros=true"
         assert running.get(search).json()["version"] == 0
         assert running.post(f"{GRAPH}/updates", JOIN).status_code == 200
-        found = running.get(search).json()
-        assert found["version"] == 1
+        result = running.get(search).json()
+        assert result["version"] == 1
         assert len(store.view().models) == 1  # followed from here on, not bound anew
         expected = model.bind(store.store.hin()).top_k("Mike", zeros=True)
-        assert [hit["score"] for hit in found["hits"]] == pytest.approx([hit.score for hit in expected], abs=1e-5)
+        assert [hit["score"] for hit in result["hits"]] == pytest.approx([hit.score for hit in expected], abs=1e-5)
