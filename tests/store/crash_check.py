@@ -10,6 +10,7 @@ import numpy as np
 
 from neupath.graph.hin import digest
 from neupath.store import check, is_store, open_store, write_store
+from tests.processes import run_process
 from tests.store import crash_worker
 
 
@@ -18,7 +19,7 @@ def kill_once(verb: str, folder: Path, rng: np.random.Generator) -> list[str]:
     if verb != "import" and not is_store(folder):
         write_store(crash_worker.graph(2000), folder)
     command = [sys.executable, "-m", "tests.store.crash_worker", verb, str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as process:
+    with run_process(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]) as process:
         assert process.stdout is not None
         first_line = process.stdout.readline()  # it is ready, or has imported its first store
         time.sleep(float(rng.uniform(0.0, 0.6 if verb == "import" else 0.25)))
