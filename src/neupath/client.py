@@ -251,7 +251,7 @@ class ScorerOptions(TypedDict, total=False):
     as_of: int
 
 
-class SearchOptions(ScorerOptions, total=False):
+class QueryOptions(ScorerOptions, total=False):
     """What similar means, how many hits, and which targets."""
 
     k: int
@@ -343,11 +343,11 @@ class Client:
 
     @overload
     def search(  # type: ignore[overload-overlap]  # a text is a sequence of texts
-        self, graph: str, query: Id, **options: Unpack[SearchOptions]
+        self, graph: str, query: Id, **options: Unpack[QueryOptions]
     ) -> Hits: ...
     @overload
-    def search(self, graph: str, query: Sequence[Id], **options: Unpack[SearchOptions]) -> list[Hits]: ...
-    def search(self, graph: str, query: Id | Sequence[Id], **options: Unpack[SearchOptions]) -> Hits | list[Hits]:
+    def search(self, graph: str, query: Sequence[Id], **options: Unpack[QueryOptions]) -> list[Hits]: ...
+    def search(self, graph: str, query: Id | Sequence[Id], **options: Unpack[QueryOptions]) -> Hits | list[Hits]:
         """Find the nodes most similar to one, or to each of a list.
 
         Parameters
@@ -366,7 +366,7 @@ class Client:
         hits = [_to_hits(result) for result in results]
         return hits[0] if _is_one(query) else hits
 
-    def search_table(self, graph: str, query: Id | Sequence[Id], **options: Unpack[SearchOptions]) -> pa.Table:
+    def search_table(self, graph: str, query: Id | Sequence[Id], **options: Unpack[QueryOptions]) -> pa.Table:
         """Search as `search` does, and return one Arrow table: query, rank, id, name, score."""
         body = self._session.read_bytes("POST", _path(graph, "search"), _search_body(query, options), _ARROW)
         with pa.ipc.open_stream(body) as stream:
@@ -444,7 +444,7 @@ def _path(graph: str, endpoint: str = "", parameters: Mapping[str, Any] | None =
     return f"{path}?{urlencode(texts)}" if texts else path
 
 
-def _search_body(query: Id | Sequence[Id], options: SearchOptions) -> dict[str, Any]:
+def _search_body(query: Id | Sequence[Id], options: QueryOptions) -> dict[str, Any]:
     alone = {name: [options[name]] for name in ("where", "among") if isinstance(options.get(name), str)}
     return {"queries": [query] if _is_one(query) else list(query), **options, **alone}  # type: ignore[arg-type]
 

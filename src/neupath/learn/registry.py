@@ -213,10 +213,10 @@ def choose_measure(
                 f"{listed(GRAPH_MEASURES)}",
                 parameter="node_type",
             )
-        path = required_metapath(schema, metapath)
-        return measure_named(name, path)
+        metapath = required_metapath(schema, metapath)
     if metapath is not None:
-        return measure_named(name, metapath)  # which refuses it
+        measure_class = MEASURES.get(name.lower())
+        return measure_named(name, metapath) if measure_class is None else measure_class(metapath)  # or says why not
     if node_type is None:
         raise QueryError(
             f"{name.lower()} looks at the whole graph; say which type it ranks with ‹node_type›: "
