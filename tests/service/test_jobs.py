@@ -139,7 +139,7 @@ def test_a_failed_job_has_an_error(running: Running) -> None:
             422,
             "no architecture 'node2",
         ),
-        ({"kind": "infer", "graph": "toy", "pairs": [{"query": "Mike", "target": "x"}]}, 404, "no node type knows all"),
+        ({"kind": "infer", "graph": "toy", "pairs": [{"query": "Mike", "target": "x"}]}, 404, "no node type has all"),
     ],
 )
 def test_invalid_jobs_are_errors_at_once(running: Running, body: object, status: int, message: str) -> None:
