@@ -59,7 +59,7 @@ def measure_cost(hin: HIN, training_graph: HIN, metapath: str, layers: int) -> d
         teacher=teacher,
         queries=training_graph.nodes[teacher.source_type].ids[:20].to_pylist(),
     )
-    live, edges = LiveGraph(hin, share=float("inf")), draw_edges(hin, np.random.default_rng(0))
+    live, edges = LiveGraph(hin, compaction_share=float("inf")), draw_edges(hin, np.random.default_rng(0))
     live.attach(model)
     for _ in range(WARM):
         set_edges(live, [next(edges)])

@@ -77,7 +77,7 @@ def random_edges(hin: HIN, rng: np.random.Generator, count: int) -> list[RowEdge
 def measure_edges(hin: HIN, path: str, rounds: int, rng: np.random.Generator, clock: str) -> dict[str, object]:
     """Time single edges and rebuilds in turn, by one of the clocks."""
     time_of = CLOCKS[clock]
-    live = LiveGraph(hin, share=float("inf"))
+    live = LiveGraph(hin, compaction_share=float("inf"))
     live.attach(PathSim(path))
 
     def put(edge: RowEdge) -> float:
@@ -121,7 +121,7 @@ def best_times(scorers: Sequence[Scorer], rows: Sequence[int]) -> list[list[floa
 def measure_share(live: LiveGraph, path: str, share: float, queries: int, rng: np.random.Generator) -> Cost:
     """Change edges up to a share; time queries on the live and on the rebuilt graph, and a compaction."""
     hin = live.view().hin
-    while live.share < share:
+    while live.changed_share < share:
         live.apply(RowChange(live.view().version + 1, random_edges(hin, rng, 2000)))
     view = live.view()
     attached, rebuilt = view.scorer(PathSim(path)), rebuild(view.hin, path)
@@ -186,7 +186,7 @@ def main() -> None:
             print(json.dumps(measure_edges(hin, path, options.rounds, rng, clock)), flush=True)
     all_costs: list[Cost] = []
     for path in PATHS if options.queries else ():
-        live = LiveGraph(hin, share=float("inf"))
+        live = LiveGraph(hin, compaction_share=float("inf"))
         live.attach(PathSim(path))
         costs = [measure_share(live, path, share, options.queries, rng) for share in SHARES]
         for cost in costs:

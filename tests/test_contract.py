@@ -44,7 +44,7 @@ SMALL = {"countpath": {"layers": 1, "channels": 2}, "nbfnet": {"dim": 8, "learni
 SYMMETRIC = ("pathsim", "joinsim", "hetesim", "pathcount", "dwpc", "combination", "pathranker", "scan")
 NOT_SYMMETRIC = ("pcrw", "ppr", "neupath", "nbfnet")
 """All others are symmetric but for rounding."""
-UNBOUNDED = ("pathcount", "dwpc")
+UNBOUNDED = tuple(name for name, measure in MEASURES.items() if not measure.bounded)
 
 
 def fit(name: str, hin: HIN) -> Scorer:

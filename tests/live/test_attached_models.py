@@ -95,7 +95,7 @@ class LearnedChanges(RuleBasedStateMachine):
 
     @initialize(hin=hins())
     def start(self, hin: HIN) -> None:
-        self.live = LiveGraph(hin, share=float("inf"))
+        self.live = LiveGraph(hin, compaction_share=float("inf"))
         for model in self.models:
             self.live.attach(model)
         self.old: list[View] = []
@@ -236,7 +236,7 @@ def test_rounded_channels_follow_as_measures() -> None:
 
 
 def test_readers_beside_a_writer_see_their_version(model: NeuPath) -> None:
-    live, done = LiveGraph(grown_up(), share=float("inf")), threading.Event()
+    live, done = LiveGraph(grown_up(), compaction_share=float("inf")), threading.Event()
     live.attach(model)
     first, second = (RELATIONS[0], 0, 5), (RELATIONS[4], 5, 7)
     states = [[(*first, 0.0), (*second, 0.0)], [(*first, 1.0), (*second, 1.0)], [(*second, 0.0)]]

@@ -21,7 +21,10 @@ class Pair:
     """Two authors whose edges to one paper always come and go together, and a measure that counts them."""
 
     def __init__(self) -> None:
-        self.live, self.measure = LiveGraph(npth.load("toy"), share=float("inf")), npth.PathCount("author-paper-venue")
+        self.live, self.measure = (
+            LiveGraph(npth.load("toy"), compaction_share=float("inf")),
+            npth.PathCount("author-paper-venue"),
+        )
         self.live.attach(self.measure)
         self.write(0.0)
         self.before = self.read()
@@ -74,7 +77,7 @@ class Crowd:
     """Writers and a reader of one store; the reader watches the exchanges of the writers."""
 
     def __init__(self, path: Path) -> None:
-        self.live = LiveStore(write_store(npth.load("toy"), path), share=0.5)
+        self.live = LiveStore(write_store(npth.load("toy"), path), compaction_share=0.5)
         self.live.attach(MEASURE)
         papers = "Jim-SIGMOD-1", "Mike-VLDB-3"
         self.exchanges = [Exchange((f"first {n}", f"second {n}"), papers) for n in range(3)]

@@ -42,7 +42,7 @@ class Changes(RuleBasedStateMachine):
 
     @initialize(hin=hins())
     def start(self, hin: HIN) -> None:
-        self.live = LiveGraph(hin, share=float("inf"))
+        self.live = LiveGraph(hin, compaction_share=float("inf"))
         for measure in self.measures():
             self.live.attach(measure)
         self.old = [(self.live.view(), digest(hin))]
@@ -182,12 +182,12 @@ def test_an_older_version_is_read_from_memory_or_from_disk(tmp_path: Path, monke
 
 def test_a_graph_without_attached_measures_is_compacted_too() -> None:
     hin = npth.load("toy")
-    live = LiveGraph(hin, share=float("inf"))
+    live = LiveGraph(hin, compaction_share=float("inf"))
     for number in range(50):
         set_edges(live, [(hin.schema.relations[0], number % 5, number, 2.0)])
-    assert live.share > 0.05
+    assert live.changed_share > 0.05
     live.compact()
-    assert live.share == 0.0
+    assert live.changed_share == 0.0
     assert live.view().version == 50
 
 
@@ -202,7 +202,7 @@ def test_an_undirected_edge_is_the_same_from_either_end() -> None:
 
 def test_queries_are_answered_during_compaction(monkeypatch: pytest.MonkeyPatch) -> None:
     hin, measure = npth.load("toy"), npth.PathSim("APA")
-    live = LiveGraph(hin, share=float("inf"))
+    live = LiveGraph(hin, compaction_share=float("inf"))
     live.attach(measure)
     begun, go_on = threading.Event(), threading.Event()
 
@@ -221,7 +221,7 @@ def test_queries_are_answered_during_compaction(monkeypatch: pytest.MonkeyPatch)
         view = live.view()
         assert isinstance(view.scorer(measure), LiveScorer)
         assert_equal(view.scorer(measure), npth.PathSim("APA").fit(rebuilt(view.hin)), 5)
-    assert live.share > 0
+    assert live.changed_share > 0
     assert compacting.is_alive()
     go_on.set()
     compacting.join(60)
@@ -233,7 +233,7 @@ def test_queries_are_answered_during_compaction(monkeypatch: pytest.MonkeyPatch)
 
 def test_compaction_applies_changes_made_meanwhile() -> None:
     hin = npth.load("toy")
-    live, measure = LiveGraph(hin, share=0.01), npth.PathSim("APA")
+    live, measure = LiveGraph(hin, compaction_share=0.01), npth.PathSim("APA")
     live.attach(measure)
     writes = hin.schema.relations[0]
     for number in range(200):
@@ -307,7 +307,7 @@ def test_a_store_that_cannot_be_read_is_not_held(tmp_path: Path) -> None:
 def test_versions_that_share_little_are_not_all_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, measure = write_store(npth.load("toy"), tmp_path / "s"), npth.PathCount("APA")
     monkeypatch.setattr("neupath.live.live_graph.MAX_BYTES", 40_000)
-    with LiveStore(path, share=float("inf")) as live:
+    with LiveStore(path, compaction_share=float("inf")) as live:
         live.attach(measure)
         for _ in range(30):
             live.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1")]))
@@ -331,7 +331,7 @@ def test_a_new_node_of_a_store_is_not_compared_with_all_others(tmp_path: Path, m
 def test_an_overflow_raises_as_from_scratch_and_stops_nothing(tmp_path: Path, weight: float) -> None:
     measure = npth.PathSim("author-paper-author")
     heavy = Edge("writes", "Zoe", "new", weight)
-    with LiveStore(write_store(npth.load("toy"), tmp_path / "s"), share=float("inf")) as live:
+    with LiveStore(write_store(npth.load("toy"), tmp_path / "s"), compaction_share=float("inf")) as live:
         live.attach(measure)
         live.update(Update(add_nodes=[Node("author", "Zoe"), Node("paper", "new"), Node("paper", "odd")]))
         live.update(Update([heavy]))

@@ -102,7 +102,7 @@ def test_an_update_is_refused_whole_with_every_bad_line(store: Store, tmp_path: 
         f"{edges}, line 6: weight 'much' is not allowed",
         f"{nodes}, line 2: author 'Mike' is there already",
         f"{nodes}, line 3: no node type 'city' in this graph (it has author, paper, venue)",
-        f"{gone}, line 2: venue 'KDD' cannot be removed: edges of 'paper -appears_at-> venue' lead to it",
+        f"{gone}, line 2: venue 'KDD' cannot be removed: it still has edges of 'paper -appears_at-> venue'",
         f"{gone}, line 3: no venue with the id 'Nowhere' to remove",
         f"{lost}, line 2: 'author -writes-> paper' from 'Mike' to 'Jim-SIGMOD-1': there is no such edge to remove",
     ):
@@ -335,4 +335,4 @@ def test_a_failed_checkpoint_does_not_fail_the_update(store: Store) -> None:
         [sys.executable, "-c", _FULL_LOG, str(store.folder)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert "could not be compacted" in done.stderr
+    assert "its maintenance failed" in done.stderr

@@ -165,7 +165,7 @@ def test_ctrl_c_during_compaction_does_not_fail_the_update(
     with monkeypatch.context() as patched:
         patched.setattr("neupath.store.store.compact_database", interrupt)
         assert store.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1")])).version == 1
-    assert "could not be compacted: interrupted" in caplog.text
+    assert "its maintenance failed: interrupted" in caplog.text
     assert store.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1")])).version == 2
     assert not store.check().problems
 
@@ -184,7 +184,7 @@ def test_a_store_that_cannot_be_compacted_still_takes_updates(
             Update([Edge("writes", "Mike", p) for p in npth.load("toy").nodes["paper"].ids.to_pylist()])
         )
     assert change.version == 1
-    assert "could not be compacted: the disk is full" in caplog.text
+    assert "its maintenance failed: the disk is full" in caplog.text
     assert store.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1")])).version == 2
 
 

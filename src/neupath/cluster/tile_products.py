@@ -21,7 +21,7 @@ from neupath.measures.path_measure import Leg
 # ---- Cutting steps into tiles --------------------------------------------------------------------
 Counts = NDArray[np.int64]
 _MOST_STRIPS = 1024
-_MOST_SQUARED = 64  # the strips of a step inside a half, which is cut both ways, into the square of so many tiles
+_MOST_STRIPS_PER_SIDE = 64  # of a step inside a half, which is cut by rows and by columns
 
 
 class CountedTiles:
@@ -58,7 +58,7 @@ def count_columns(tiles: Tiles, j: int) -> Counts:
 
 
 def cut_steps(steps: Sequence[Csr], folder: Path, most: int, *, is_left: bool) -> list[CountedTiles]:
-    """Write the steps of a half that this process holds as tiles."""
+    """Cut the steps of a half, which are in memory, into tiles and write them."""
     down = [_bound_rows(steps[at:]) for at in range(len(steps))]
     across = [_bound_columns(steps[:at]) for at in range(1, len(steps) + 1)]
     cuts = find_cuts(down, across, most, is_left)
@@ -80,7 +80,7 @@ def find_cuts(down: Sequence[Floats], across: Sequence[Floats], most: int, is_le
     columns of the last, so these two are cut one way.
     """
     largest = max(float(bound.sum()) for bound in (*down, *across))
-    count = min(_MOST_STRIPS if len(down) <= 2 else _MOST_SQUARED, max(1, int(np.ceil(largest / most))))
+    count = min(_MOST_STRIPS if len(down) <= 2 else _MOST_STRIPS_PER_SIDE, max(1, int(np.ceil(largest / most))))
     weights = [down[0], *(a + b for a, b in zip(across[:-1], down[1:], strict=True)), across[-1]]
     cuts = list(pairwise(cut_evenly(weight, count) for weight in weights))
     if is_left or len(cuts) > 1:
@@ -122,7 +122,7 @@ class TiledProduct:
 
 
 def multiply_halves(halves: Halves, folder: Path, workers: Workers, most: int) -> TiledProduct:
-    """Multiply both halves of a path that this process holds, with about `most` entries in a strip."""
+    """Multiply both halves, given as matrices in memory, with about `most` entries in a strip."""
     left = cut_steps(halves.lefts, folder / "left", most, is_left=True)
     right = None if halves.rights is None else cut_steps(halves.rights, folder / "right", most, is_left=False)
     return multiply_tiles(left, right, folder, workers, most)
@@ -131,7 +131,7 @@ def multiply_halves(halves: Halves, folder: Path, workers: Workers, most: int) -
 def multiply_tiles(
     lefts: list[CountedTiles], rights: list[CountedTiles] | None, folder: Path, workers: Workers, most: int
 ) -> TiledProduct:
-    """Multiply both halves of a path that are tiles already."""
+    """Multiply both halves, given as tiles."""
     left = _multiply(lefts, folder / "left", workers, most, is_left=True)
     row_norms = np.concatenate(workers.each(_strip_row_norms, [(left.tiles, i) for i in range(left.tiles.shape[0])]))
     counts = left.row_counts(workers)
@@ -193,7 +193,7 @@ def multiply_columns(left: Tiles, right: Tiles, product: Tiles, j: int, most: in
 
 
 def _cached_strips(tiles: Tiles, strips: range, read: Callable[[Tiles, range], Csr]) -> Csr:
-    # the key holds a function: bound methods of two tasks differ, since their tiles are copies
+    # `read` is a plain function: each task has its own copy of the tiles, and their bound methods are unequal
     return cache_last((tiles, strips, read), lambda: read(tiles, strips))
 
 
@@ -245,7 +245,7 @@ class LegCutter:
         return down[:0:-1], across[1:]
 
     def _count(self, links: Sequence[Link], paths: Floats) -> Floats:
-        """Add up, for each row, the paths from its columns on."""
+        """Return how many paths start at each row; `paths` is the number that start at each column."""
         file = self.folder / "paths.npy"
         np.save(file, paths)
         total = np.zeros(len(self.graph.ids[links[0].source]))
@@ -289,7 +289,7 @@ def count_paths(tiles: Tiles, transposed: bool, strip: int, file: Path) -> Float
 
 
 def sum_strip(linked: Linked, first: int, last: int, axis: int) -> Floats:
-    """Add up rows of a step, or for axis 0 columns, given as rows, in the order in which a whole matrix adds up."""
+    """Return the row sums of a strip, or for axis 0 its column sums, added in the order of the whole matrix."""
     strip = _rows(linked, first, last)
     sums: Floats = strip.sum(axis=1) if axis else csr_array(strip.T.tocsr()).sum(axis=0)
     return sums

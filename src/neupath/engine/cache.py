@@ -7,7 +7,7 @@ What is cached of a graph, by key:
     (measure, params, metapath)          product of any other measure over a meta-path
     "A"                                  adjacency matrix of all nodes, for measures over the whole graph
     "commutetime", ("simrank", …)        what these measures compute once per graph
-    ("explain", …), ("walked", step)     step matrices of `explain` and of `infer`
+    ("explain", …), ("scaled step", …)   step matrices of `explain` and of `infer`
 
 The least recently used entries go when all of them exceed the byte limit: NEUPATH_CACHE_BYTES, by default a quarter of
 the memory. The newest entry stays, however large. A cache does not keep its graph alive, and goes with it.

@@ -43,7 +43,7 @@ class HitLists:
 
 
 def hit_lists(ranking: Ranking, min_score: float) -> HitLists:
-    """Return the hits of a ranking with at least a score."""
+    """Return the hits of a ranking that score at least `min_score`."""
     taken = (np.arange(ranking.rows.shape[1]) < ranking.sizes[:, None]) & (ranking.scores >= min_score)
     starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(taken.sum(axis=1))])
     return HitLists(starts, ranking.rows[taken], ranking.scores[taken])
@@ -166,7 +166,7 @@ def _top_k_by_scipy(
 
 
 def _normalised(normalisation: int, m: Floats, dx: float, dy: Floats) -> Floats:
-    """Normalise products as the kernels do."""
+    """Normalise products; `product_kernels.normalised` is the same for one entry, compiled."""
     if normalisation == Normalisation.DICE:
         return 2.0 * m / (dx + dy)
     if normalisation == Normalisation.NONE:
@@ -178,14 +178,14 @@ def _normalised(normalisation: int, m: Floats, dx: float, dy: Floats) -> Floats:
         return np.where(inside, m / np.sqrt(product), np.where(roots > 0, m / roots, 0.0))
 
 
-def _index_for(factors: Factors, queries: int) -> Index | None:
+def _index_for(factors: Factors, num_queries: int) -> Index | None:
     """Return the index where it is faster, building it once the queries so far have cost more than it does."""
     if factors.work < _LIGHT or not factors.bounds_are_safe:
         return None
     if factors.index is None and factors.answered * factors.work < _BUILD * factors.left.nnz:
         return None
     index = index_of(factors)
-    return index if factors.work >= _HEAVY or (queries > FEW and index.repeats) else None
+    return index if factors.work >= _HEAVY or (num_queries > FEW and index.repeats) else None
 
 
 def _top_k_by_index(
@@ -298,7 +298,7 @@ def _concatenated(parts: list[HitLists]) -> HitLists:
 
 # ---- Threads and scratch memory ------------------------------------------------------------------
 _BLOCK = 1024  # the number of queries that a thread takes at a time
-FEW = 16  # the number of queries that is not worth a second thread
+FEW = 16  # up to so many queries get no second thread, and the index only if they are heavy
 _QUICK = 1_000_000  # the cost that is done before a second thread has started
 _QUERY = 50  # the cost of a query besides its additions
 _MOST_KEPT = 1 << 24
@@ -338,7 +338,7 @@ def check_threads(threads: int | None) -> None:
 
 
 def borrow_scratch(size: int) -> Scratch:
-    """Return sums, all 0, and space for one more column and score than `size`; this thread's last ones if they fit.
+    """Return `size` sums that are 0, and room for `size` + 1 columns and scores; reuse this thread's if they fit.
 
     A search that fails does not return them, so the next one starts with new arrays.
     """

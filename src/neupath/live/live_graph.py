@@ -35,7 +35,9 @@ from neupath.store import Change, Head, Update, Validator, open_store
 _WORK = 500.0  # additions that a mean query is assumed to need; counting them would cost more than guessing
 _ALL = np.zeros(0, dtype=np.bool_)
 MeasureKey = tuple[str, str]  # name and parameters: equal for measures that score the same
-Factors = tuple[ProductArrays, ProductArrays]  # half-path matrices, from the queries and from the targets to the middle
+HalfArrays = tuple[
+    ProductArrays, ProductArrays
+]  # half-path matrices, from the queries and from the targets to the middle
 
 
 class LiveScorer(Scorer):
@@ -43,7 +45,7 @@ class LiveScorer(Scorer):
 
     exact = True
 
-    def __init__(self, measure: PathMeasure, hin: HIN, factors: Factors, version: int, key: MeasureKey) -> None:
+    def __init__(self, measure: PathMeasure, hin: HIN, factors: HalfArrays, version: int, key: MeasureKey) -> None:
         self.name = measure.name  # type: ignore[misc]
         self.hin_, self.version, self.key = hin, version, key
         self.measure = measure  # with its meta-path, without a product
@@ -118,7 +120,7 @@ class View:
 
     version: int
     hin: HIN
-    factors: Mapping[MeasureKey, Factors]
+    factors: Mapping[MeasureKey, HalfArrays]
     models: Mapping[object, Binding] = field(default_factory=dict)
 
     def scorer(self, scorer: Scorer) -> Scorer:
@@ -135,7 +137,7 @@ class View:
         return parts.over(self.hin, [self.scorer(PathSim(metapath)) for metapath in parts.metapaths])
 
     def renew(self, scorer: LiveScorer) -> LiveScorer | None:
-        """Return a scorer of another version at this one, faster than `scorer` does; None if it is not attached."""
+        """Return the scorer at this version, without parsing its meta-path again; None if it is not attached."""
         if scorer.key not in self.factors:
             return None
         measure = copy(scorer.measure)
@@ -175,10 +177,10 @@ class _State:
         self.view = View(version, hin, MappingProxyType({}))
 
     @property
-    def share(self) -> float:
+    def changed_share(self) -> float:
         """Entries changed per entry of the base, the largest of all products and the graph."""
         changed = len(self._log) / max(1, self._num_edges)
-        return max(changed, *(half.share for halves in self._products.values() for half in halves), 0.0)
+        return max(changed, *(half.changed_share for halves in self._products.values() for half in halves), 0.0)
 
     def attach(self, scorer: Scorer) -> None:
         """Build what a measure or a model needs over the newest version; it follows all later changes."""
@@ -202,8 +204,8 @@ class _State:
             self._publish(self.view.version, self.view.hin)
 
     def detach(self, key: Any) -> None:
-        for follower in (self._products, self._updaters, self.attached):
-            follower.pop(key, None)
+        for attached in (self._products, self._updaters, self.attached):
+            attached.pop(key, None)
         self._publish(self.view.version, self.view.hin)
 
     def apply(self, change: RowChange) -> None:
@@ -257,7 +259,7 @@ class LiveGraph:
     ----------
     hin : the graph to begin with.
     version : its number.
-    share : entries changed per entry of the base at which compaction begins.
+    compaction_share : entries changed per entry of the base at which compaction begins.
 
     >>> from neupath import PathSim, load
     >>> from neupath.store import Edge, Update
@@ -269,9 +271,9 @@ class LiveGraph:
     ((), ('Jim',))
     """
 
-    def __init__(self, hin: HIN, version: int = 0, share: float = COMPACTION_SHARE) -> None:
+    def __init__(self, hin: HIN, version: int = 0, compaction_share: float = COMPACTION_SHARE) -> None:
         self._state = _State(hin, version)
-        self._share = share
+        self._compaction_share = compaction_share
         self._writing, self._compacting = RLock(), Lock()
         self._since: list[RowChange] = []  # the changes since the base
         self._head: Head | None = None  # by keys, which are rows here; None if it is not up to date
@@ -280,8 +282,8 @@ class LiveGraph:
         return self._state.view
 
     @property
-    def share(self) -> float:
-        return self._state.share
+    def changed_share(self) -> float:
+        return self._state.changed_share
 
     def attach(self, scorer: Scorer) -> Scorer:
         """Let a measure or a trained model follow all later changes; return it, ready, over the newest version.
@@ -320,7 +322,7 @@ class LiveGraph:
             self._state.apply(change)
             self._since.append(change)
             self._head = None
-        if self._state.share > self._share and not self._compacting.locked():
+        if self._state.changed_share > self._compaction_share and not self._compacting.locked():
             Thread(target=self.compact, daemon=True).start()
 
     def compact(self) -> None:
@@ -361,7 +363,7 @@ def _by_rows(change: Change, schema: Schema, rows_of: Callable[[str, Rows], Rows
 # ---- Cache of recent versions --------------------------------------------------------------------
 MAX_VERSIONS = 100  # versions of a store whose views are kept in memory
 MAX_BYTES = 1 << 28
-"""Bytes that these may hold and the newest view does not; many after nodes were added or removed, or compaction."""
+"""Most bytes that cached views may hold beyond what they share with the newest one."""
 
 Sizes = dict[int, int]
 """Bytes by part of a view; a part is known by its address, which is unique while the view is kept."""
@@ -372,7 +374,7 @@ class VersionCache:
 
     def __init__(self) -> None:
         self._views: dict[int, View] = {}
-        self._own: Sizes = {}  # by version: the bytes that no later view holds
+        self._own_bytes: dict[int, int] = {}  # by version: the bytes that no later view holds
         self._newest: Sizes = {}
 
     def __len__(self) -> int:
@@ -383,12 +385,12 @@ class VersionCache:
         sizes = _part_sizes(view, self._newest)
         if self._views:
             last = next(reversed(self._views))
-            self._own[last] = sum(size for part, size in self._newest.items() if part not in sizes)
+            self._own_bytes[last] = sum(size for part, size in self._newest.items() if part not in sizes)
         self._views[view.version], self._newest = _without_matrices(view), sizes
-        while len(self._views) > MAX_VERSIONS or sum(self._own.values()) > MAX_BYTES:
+        while len(self._views) > MAX_VERSIONS or sum(self._own_bytes.values()) > MAX_BYTES:
             oldest = next(iter(self._views))
             del self._views[oldest]
-            self._own.pop(oldest, None)
+            self._own_bytes.pop(oldest, None)
 
     def find(self, version: int) -> View | None:
         view = self._views.get(version)
@@ -432,7 +434,7 @@ class LiveStore:
     Parameters
     ----------
     path : the folder of the store.
-    share : as for `LiveGraph`.
+    compaction_share : as for `LiveGraph`.
     max_attached : how many measures and models follow the updates; attaching more detaches the oldest.
     read_only : take no updates, and let other processes open the store.
 
@@ -447,14 +449,14 @@ class LiveStore:
     def __init__(
         self,
         path: str | Path,
-        share: float = COMPACTION_SHARE,
+        compaction_share: float = COMPACTION_SHARE,
         *,
         max_attached: int = MAX_ATTACHED,
         read_only: bool = False,
     ) -> None:
         self.store = open_store(path)
         self.read_only = read_only
-        self._share, self._max_attached = share, max_attached
+        self._compaction_share, self._max_attached = compaction_share, max_attached
         self._attached: dict[object, Scorer] = {}
         self._attaching = Lock()
         self._recent = VersionCache()
@@ -480,7 +482,7 @@ class LiveStore:
     def _open(self) -> None:
         facts, hin, keys = self.store.keyed()
         self._keys = {node_type: AppendColumn(pa.array(own)) for node_type, own in keys.items()}
-        graph = LiveGraph(hin, facts.version, self._share)
+        graph = LiveGraph(hin, facts.version, self._compaction_share)
         with self._attaching:
             for scorer in self._attached.values():
                 graph._attach(scorer)

@@ -137,7 +137,7 @@ def both_directions(edges: Sequence[RowEdge]) -> list[RowEdge]:
     return directions
 
 
-class LiveStep:
+class LiveLeg:
     """A leg of a measure over live edges: its links added up, scaled by powers of row and column sums."""
 
     def __init__(self, adjacency: Adjacency, leg: Leg) -> None:
@@ -183,8 +183,8 @@ class LiveStep:
             if link.relation is relation or link.relation == relation
         ]
 
-    def changed_rows(self, edges: Sequence[RowEdge]) -> Rows:
-        """Update the scaling factors, and return the rows that some edges changed."""
+    def rescale_changed_rows(self, edges: Sequence[RowEdge]) -> Rows:
+        """Return the rows that the edges change, with their scaling factors updated."""
         ends = self.ends(edges)
         if not ends:
             return np.empty(0, dtype=np.int64)
@@ -195,7 +195,7 @@ class LiveStep:
         return np.union1d(rows, self.reaching(columns)) if self.leg.column_power else rows
 
     def reaching(self, columns: Rows) -> Rows:
-        """Return the rows that have an edge to one of some columns."""
+        """Return the rows that have an edge to one of the columns."""
         sources = [_union(edges, columns) for edges in self.backward]
         return sources[0] if len(sources) == 1 else np.unique(np.concatenate(sources))
 
@@ -220,9 +220,9 @@ def _union(edges: LiveEdges, rows: Rows) -> Rows:
 
 # ---- Propagation ---------------------------------------------------------------------------------
 class OneStepPropagation:
-    """The entries of W = S that edges change: their own."""
+    """Finds the entries of W = S that edges change: each edge changes one."""
 
-    def __init__(self, step: LiveStep) -> None:
+    def __init__(self, step: LiveLeg) -> None:
         self._step, self._edges = step, step.forward
 
     def entries(self, edges: Sequence[RowEdge]) -> Triplets | None:
@@ -238,9 +238,9 @@ class OneStepPropagation:
 
 
 class TwoStepPropagation:
-    """The entries of W = S1·S2 on paths over an edge: for S1, part of one row; for S2, part of one column."""
+    """Finds the entries of W = S1·S2 that edges change: an edge of S1 part of one row, one of S2 part of one column."""
 
-    def __init__(self, first: LiveStep, second: LiveStep) -> None:
+    def __init__(self, first: LiveLeg, second: LiveLeg) -> None:
         self._steps = first, second
         (self._out,), (self._in,) = first.forward, first.backward
         (self._forward,), (self._back,) = second.forward, second.backward
@@ -264,7 +264,7 @@ class TwoStepPropagation:
         return rows, columns, kernels.multiply_entries(self._out.fields, self._back.fields, rows, columns)
 
 
-def propagation_of(steps: Sequence[LiveStep]) -> OneStepPropagation | TwoStepPropagation | None:
+def propagation_of(steps: Sequence[LiveLeg]) -> OneStepPropagation | TwoStepPropagation | None:
     """Return how edges propagate over some steps; None where only whole rows can be computed."""
     if any(step.leg.is_scaled for step in steps):  # an edge changes more entries than its own
         return None
@@ -336,7 +336,7 @@ class MvccMatrix:
 
 # ---- Norms by version ----------------------------------------------------------------------------
 _MAX_NORMS = 1024
-"""Norms beside the base; more would be far apart in memory, and a new base costs little for each of so many."""
+"""Most changed norms beside the base; more would be scattered in memory, and a new base then costs little per norm."""
 
 
 class MvccNorms:
@@ -378,7 +378,7 @@ class LiveProduct:
     An entry is never computed from its old value where that could round, so that rounding errors do not add up.
     """
 
-    def __init__(self, steps: Sequence[LiveStep], base: Csr, transposed: Csr, norms: Floats, version: int) -> None:
+    def __init__(self, steps: Sequence[LiveLeg], base: Csr, transposed: Csr, norms: Floats, version: int) -> None:
         self.steps, self._version = steps, version
         self._size, self._changed = max(1, base.nnz), 0
         self._rows, self._columns = MvccMatrix(base), MvccMatrix(transposed)
@@ -387,11 +387,11 @@ class LiveProduct:
 
     @property
     def arrays(self) -> ProductArrays:
-        """What readers of the newest version need; later changes do not alter it."""
+        """The arrays for readers of the newest version; later writes only add entries that these readers skip."""
         return ProductArrays(self._rows.arrays, self._columns.arrays, self._norms.arrays, self._version)
 
     @property
-    def share(self) -> float:
+    def changed_share(self) -> float:
         return self._changed / self._size
 
     @property
@@ -438,7 +438,7 @@ class LiveProduct:
         rows = np.empty(0, dtype=np.int64)
         for step in reversed(self.steps):
             through = step.reaching(rows) if len(rows) else rows
-            rows = np.union1d(through, step.changed_rows(edges))
+            rows = np.union1d(through, step.rescale_changed_rows(edges))
         return rows
 
 
@@ -451,10 +451,10 @@ def live_factors(measure: PathMeasure, adjacency: Adjacency) -> tuple[LiveProduc
     if isinstance(factors, Chain) or not measure.meets_at_nodes(measure.metapath_):
         return None
     lefts, rights = measure.half_legs(measure.metapath_)
-    steps = [LiveStep(adjacency, leg) for leg in lefts]
+    steps = [LiveLeg(adjacency, leg) for leg in lefts]
     if rights is None:
         half = LiveProduct(steps, factors.left, factors.right, factors.left_norms, version)
         return half, half
-    others = [LiveStep(adjacency, leg) for leg in reversed_legs(rights)]
+    others = [LiveLeg(adjacency, leg) for leg in reversed_legs(rights)]
     left = LiveProduct(steps, factors.left, factors.left.T.tocsr(), factors.left_norms, version)
     return left, LiveProduct(others, factors.right.T.tocsr(), factors.right, factors.right_norms, version)

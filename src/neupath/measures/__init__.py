@@ -1,8 +1,8 @@
-"""Exact measures, one formula per file.
+"""Exact measures, one per file: the formula stands in the docstring, and is declared by class attributes.
 
 `PathMeasure` is the base of measures over a meta-path (`PathSim`, `JoinSim`, `HeteSim`, `PathCount`, `PCRW`, `DWPC`),
 `GraphMeasure` that of measures over the whole graph (`PPR`, `RWR`, `SimRank`, `SCAN`, `CommuteTime`), and `Combination`
-is a weighted sum. A new measure is a class that declares its formula, and one line in `registry`. A measure says how it
+is a weighted sum. A new measure is a class that declares its formula, and an entry in `registry`. A measure says how it
 factorises (`half_legs`, `meets_at_nodes`); the live graph, the cluster and inference derive the rest.
 
 May import engine, graph, _runtime and errors.

@@ -231,7 +231,7 @@ def _add_explanations(app: FastAPI, service: Service) -> None:
     @app.post("/api/graphs/{graph}/explain", tags=["search"], responses=example_responses("explain_parts"))
     async def explain_combined(graph: str, request: schemas.ExplainCombination) -> Response:
         """Show the meta-paths and paths behind one score of a combination."""
-        return json_response(await workers.run(handlers.explain_parts, registry, graph, request))
+        return json_response(await workers.run(handlers.explain_combined, registry, graph, request))
 
     @app.post("/api/graphs/{graph}/infer", tags=["search"], responses=example_responses("infer"))
     async def infer(graph: str, request: schemas.InferRequest) -> Response:

@@ -53,7 +53,7 @@ def frozen_garbage_collection() -> Iterator[None]:
 
 # ---- Graph handles -------------------------------------------------------------------------------
 class GraphHandle:
-    """One version of a graph, under the name it is served by; a graph that is no store has one version."""
+    """One version of a served graph; the version of a graph that is not a store is None."""
 
     def __init__(
         self, name: str, hin: HIN, view: View | None = None, names: Mapping[str, NameIndex] | None = None
@@ -70,7 +70,9 @@ class GraphHandle:
 
     def at(self, as_of: int | None = None) -> "GraphHandle":
         if as_of is not None:
-            raise QueryError(f"as_of is {as_of}, and the graph {self.name!r} is no store: it has no versions")
+            raise QueryError(
+                f"as_of is {as_of}, but the graph {self.name!r} is not a store and has no versions; leave as_of out"
+            )
         return self
 
     def is_newest(self, handle: "GraphHandle") -> bool:
@@ -177,10 +179,10 @@ def _describe_type(nodes: Nodes) -> dict[str, object]:
 
 # ---- Registry and cache --------------------------------------------------------------------------
 _INDEXED_AT_START = 200_000
-"""Nodes of a type whose names are indexed before the service starts; larger types are at their first look-up."""
+"""Types with at most this many nodes have their names indexed at the start, larger ones at the first look-up."""
 _PAST_SCORERS = 4  # cached scorers of earlier versions, each of which may hold a whole graph
 _Key = tuple[str, str, str | None, str | None, int | None]
-"""A graph, a measure, its meta-path or its node type, and the version that the request names."""
+"""Graph, measure or "model NAME", meta-path, node type, and the version that the request names."""
 
 
 @dataclass(eq=False)
@@ -207,8 +209,8 @@ class FittedScorer:
 class GraphRegistry:
     """Everything that is served. A model is a saved scorer, bound to each graph whose schema it fits.
 
-    Fitted measures are cached: at most `Limits.scorers`, of `Limits.scorer_bytes`. One leaves the cache when others are
-    used more recently, when an update makes a newer version that it cannot follow, and when memory runs out
+    Fitted measures, and models bound to later versions, are cached: at most `Limits.scorers`, of `Limits.scorer_bytes`.
+    One leaves the cache when others are used more recently, when an update makes a newer version that it cannot follow, and when memory runs out
     (`clear_cache`). Measures at versions that a request names by `as_of` have a cache of their own.
     """
 
@@ -272,7 +274,9 @@ class GraphRegistry:
         """Return a weighted sum of measures; only their parts' matrices are cached, in `engine.cache`."""
         handle, most = self.graph(graph, as_of), self.limits.steps
         if len(parts) > most:
-            raise QueryError(f"a combination of {len(parts)} parts is given; this service adds at most {most}")
+            raise QueryError(
+                f"a combination of {len(parts)} parts is given; this service adds at most {most} (the limit steps)"
+            )
         for part in parts:
             self.limits.check_text("the meta-path", part.metapath)
             self.limits.check_metapath(handle.hin.metapath(str(part.metapath)))

@@ -63,7 +63,9 @@ def fitted_scorer(
     if parts is not None:
         for parameter, value in others.items():
             if value is not None:
-                raise QueryError(f"a combination names its meta-paths; give either ‹combination› or ‹{parameter}›")
+                raise QueryError(
+                    f"each part of a combination has its own measure and meta-path; leave out ‹{parameter}›"
+                )
         return registry.combination(graph, [part.to_part() for part in parts], request.as_of)
     node_type = request.node_type
     if node_type is None and request.metapath is None and is_graph_measure(request.measure):
@@ -140,7 +142,7 @@ def _explain(fitted: FittedScorer, request: schemas.ExplainOne) -> dict[str, obj
     return explain_model(scorer, query, target, limit).to_dict()
 
 
-def explain_parts(registry: GraphRegistry, graph: str, request: schemas.ExplainCombination) -> dict[str, object]:
+def explain_combined(registry: GraphRegistry, graph: str, request: schemas.ExplainCombination) -> dict[str, object]:
     """Find the paths behind the score of one pair under a combination."""
     registry.limits.check_paths(request.limit)
     fitted = registry.combination(graph, [part.to_part() for part in request.combination], request.as_of)
@@ -163,8 +165,8 @@ def infer_without_job(hin: HIN, request: schemas.InferRequest, limits: Limits) -
     """Infer from a few pairs while the client waits."""
     if len(request.pairs) > _PAIRS_WITHOUT_JOB:
         raise schemas.RequestError(
-            413, f"{len(request.pairs):,} pairs take too long to wait for, up to {_PAIRS_WITHOUT_JOB} do not; "
-            f"start a job of the kind 'infer' with them",
+            413, f"{len(request.pairs):,} pairs are given, and this call takes at most {_PAIRS_WITHOUT_JOB}; "
+            f"start a job of the kind 'infer' for more",
         )  # fmt: skip
     inferred = infer_from(hin, read_labels(hin, request, limits), request, budget=_BUDGET_WITHOUT_JOB)
     return inferred.report(request.suggest, request.skip)
@@ -219,7 +221,7 @@ def read_prefix(hin: HIN, text: str) -> dict[str, object]:
     """
     path, error = _parse(hin, text)
     if path is not None:
-        types = [] if "-" in text else _starts(hin.schema, text.strip())  # initials may be a type's first letters
+        types = [] if "-" in text else _starts(hin.schema, text.strip())  # PA may be initials, or begin "paper"
         return _describe(text, path) | {"next": types + _next(hin.schema, path, path.target, "")}
     head, word = _split_prefix(hin, text)
     end = head.target if isinstance(head, MetaPath) else head
@@ -288,7 +290,7 @@ def _is_defined(measure: type[PathMeasure], path: MetaPath) -> bool:
 
 
 def _split_prefix(hin: HIN, text: str) -> tuple[MetaPath | str | None, str]:
-    """Cut a text that is no meta-path into a head that is one, or a node type, and the word that begins after it."""
+    """Split an unfinished meta-path into its longest valid head, a meta-path or node type, and the word after it."""
     types = {node_type.casefold(): node_type for node_type in hin.schema.node_types}
     rest = text.strip()
     word = ""

@@ -145,7 +145,7 @@ class Store:
             yield connection
 
     def hold(self) -> None:
-        """Keep other processes from writing until this store is closed."""
+        """Keep other processes from opening the store until it is closed."""
         with self._lock:
             self._open_writer()
 
@@ -181,7 +181,11 @@ class Store:
                 database.checkpoint_if_due(self._writer, self.folder)
         except (NeuPathError, KeyboardInterrupt) as error:
             self.close()  # DuckDB accepts nothing after a failed write until the database is opened again
-            _log.warning("the store %s could not be compacted: %s", self.folder, str(error) or "interrupted")
+            _log.warning(
+                "the updates of the store %s are saved, but its maintenance failed: %s; the next update tries again",
+                self.folder,
+                str(error) or "interrupted",
+            )
 
     def compact(self, retained: int = RETAINED) -> None:
         """Merge all but the newest `retained` versions into the tables, and write a snapshot of the newest one."""

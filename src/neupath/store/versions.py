@@ -29,7 +29,10 @@ def read_version(connection: Any, folder: Path, version: int | None = None) -> H
 
 
 def _read_state(connection: Any, folder: Path, layout: StoreLayout, version: int) -> Snapshot:
-    """Return a version by keys. No snapshot older than the last compaction is of use: the changes since are gone."""
+    """Return a version with its nodes numbered by key, from the newest usable snapshot and the changes after it.
+
+    A snapshot older than the last compaction is not usable: compaction deletes the changes after it.
+    """
     usable = {at: path for at, path in snapshots.versions_of(folder).items() if layout.base_version <= at <= version}
     base = snapshots.read_snapshot(usable[max(usable)]) if usable else rebuild(connection, layout, layout.base_version)
     return _advanced(connection, layout, base, version)
@@ -181,7 +184,7 @@ class Change:
 class Head:
     """The newest version in memory: keys by id and weights by edge, so that an update costs only what it changes.
 
-    Only the writer of a store may have one, since it does not see what others write.
+    It does not see what others commit: for a store, only the holder of the writer lock may have one.
     """
 
     def __init__(self, layout: StoreLayout, facts: VersionFacts, state: Snapshot, changes: int = 0) -> None:
@@ -279,7 +282,7 @@ class Validator:
         self._problems: list[str] = []
 
     def check(self, update: Update) -> Change:
-        """Return the update as a change by keys, or raise one error that names every bad line."""
+        """Return the update as a change of keys, or raise one error that lists the problems with their lines."""
         for place, edge in update.located("remove_edges"):
             self._remove_edge(place, edge)
         for place, node in update.located("remove_nodes"):
@@ -389,11 +392,11 @@ class Validator:
         return value if abs(value) < 2**63 and str(value) == str(id_).strip() else None
 
     def _add_edge(self, place: str, edge: Edge) -> None:
-        relation = _find_relation(self._layout.schema, edge.relation)
-        if isinstance(relation, Relation) and not _is_weight(edge.weight):
-            relation = f"weight {_shown(edge.weight)} is not allowed; weights are finite numbers above 0"
+        relation = _find_relation(self._layout.schema, edge.relation)  # or the sentence that says why not
         if isinstance(relation, str):
             self._problem(place, relation)
+        elif not _is_weight(edge.weight):
+            self._problem(place, f"weight {_shown(edge.weight)} is not allowed; weights are finite numbers above 0")
         elif (pair := self._pair(place, edge, relation)) is not None:
             weights = self._added.setdefault(self._layout.schema.relations.index(relation), {})
             weights[pair] = weights.get(pair, 0.0) + float(edge.weight)
@@ -438,7 +441,7 @@ class Validator:
         return EdgeChange(keys[:, 0], keys[:, 1], np.array(before), np.array(after))
 
     def _find_dangling(self, edges: Mapping[int, EdgeChange]) -> None:
-        """Report every removed node that an edge would still lead to."""
+        """Report every removed node that still has an edge."""
         head, schema = self._head, self._layout.schema
         for number, dead in self._dead.items():
             node_type = schema.node_types[number]
@@ -448,8 +451,8 @@ class Validator:
                     pairs = head.pairs_at(relation_number, end, dead) | after.keys()
                     joined = {p for p in pairs if (after[p] if p in after else head.weight(relation_number, p)) > 0}
                     self._problems += [
-                        f"{dead[key]}: {node_type} {head.node(number, key)[0]!r} cannot be removed: edges of "
-                        f"'{relation}' lead to it; remove these as well"
+                        f"{dead[key]}: {node_type} {head.node(number, key)[0]!r} cannot be removed: it still "
+                        f"has edges of '{relation}'; remove them in the same update"
                         for key in sorted(dead.keys() & {pair[end] for pair in joined})
                     ]
 

@@ -72,12 +72,12 @@ _FLOOR = 1e-16
 EXACT = 1e-7
 """The RMSE, relative to the largest label, below which labels are explained exactly."""
 MOST_PATHS = 5
-_SWAPS = 12
+_MOST_PROMISING = 12  # paths tried at each step: those that correlate most with the residual
 _WORSE = 1.2
 """A hypothesis with an RMSE this many times as large is worse, whatever the standard error."""
 _TOLD_APART = 1.64
-"""Standard errors by which the mean squared error of one hypothesis must exceed that of another to be worse. If the
-best one is exact, the others must be exact."""
+"""A hypothesis is worse than the best if its mean squared error is this many standard errors larger; beside an exact
+one, every hypothesis that is not exact is worse."""
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ def _promising(gram: Gram, chosen: tuple[int, ...], useful: list[int]) -> list[i
     """Return the paths that correlate most with what is left to explain."""
     slopes = gram.with_scores - gram.products[:, list(chosen)] @ gram.weights(chosen)  # of each path
     scaled = {p: slopes[p] / np.sqrt(gram.products[p, p]) for p in useful if p not in chosen and slopes[p] > 0}
-    return sorted(scaled, key=lambda p: (-round(scaled[p], 12), p))[:_SWAPS]
+    return sorted(scaled, key=lambda p: (-round(scaled[p], 12), p))[:_MOST_PROMISING]
 
 
 def _swapped(gram: Gram, columns: tuple[int, ...], useful: list[int]) -> tuple[int, ...]:
@@ -345,8 +345,8 @@ def cross_validate(table: FeatureTable, measures: Sequence[str], seed: int) -> F
 def bootstrap_weights(best: Hypothesis, table: FeatureTable, seed: int, rounds: int = 200) -> list[tuple[float, float]]:
     """Return the 5 % and 95 % quantiles of each path's weight over resampled queries.
 
-    Each round chooses the paths again, as many as the best has: a path that others could replace has a low end of 0. So
-    has a path that a constant could replace, which follows the mean of the labels rather than the labels.
+    Each round chooses the paths again, as many as the best has. So the lower bound is 0 for a path that others could
+    replace, and for one that a constant could replace, because it fits only the mean of the labels.
     """
     matrix = table.features[best.measure]
     useful = useful_columns(matrix)

@@ -1,4 +1,4 @@
-"""Classes of nodes that NeuPath cannot tell apart: each is numbered, and computed, once for all graphs and queries.
+"""Nodes that NeuPath cannot tell apart form a class, with one number and one embedding for all graphs and queries.
 
 Before the first layer, the class of a node is its type τ and whether it is the query. After a layer, it is the node's
 class before, and how many neighbours of each class it has along each kind of edge φ: exactly what the layer computes
