@@ -210,8 +210,8 @@ class GraphRegistry:
     """Everything that is served. A model is a saved scorer, bound to each graph whose schema it fits.
 
     Fitted measures, and models bound to later versions, are cached: at most `Limits.scorers`, of `Limits.scorer_bytes`.
-    One leaves the cache when others are used more recently, when an update makes a newer version that it cannot follow, and when memory runs out
-    (`clear_cache`). Measures at versions that a request names by `as_of` have a cache of their own.
+    One leaves the cache when others are used more recently, when an update makes a newer version that it cannot follow,
+    and when memory runs out (`clear_cache`). Scorers at versions that a request names by `as_of` have their own cache.
     """
 
     graphs: Mapping[str, GraphHandle | StoreHandle]
