@@ -105,7 +105,7 @@ def test_ranks_move_when_the_measure_changes(explorer: Explorer, explored: Runni
     explorer.open(**PARSER)
     before = explorer.hits()
     explorer.at("#measure-a").select_option("measure:pcrw")
-    explorer.see("#note-a").to_contain_text("Moves are since pathsim on class-method-class")
+    explorer.see("#note-a").to_contain_text("Compared with pathsim on class-method-class")
     after = explorer.hits()
     assert after == ranked(explored, metapath="class-method-class", measure="pcrw") != before
     shown = explorer.at("#hits-a .move > span:first-child").all_inner_texts()
@@ -123,7 +123,7 @@ def test_rows_move_only_where_motion_is_welcome(browser: Browser, explored: Runn
         explorer.hits()
         explorer.page.evaluate(COUNT_ANIMATIONS)
         explorer.at("#measure-a").select_option("measure:pcrw")
-        explorer.see("#note-a").to_contain_text("Moves are since")
+        explorer.see("#note-a").to_contain_text("Compared with")
         assert (explorer.page.evaluate("animated") > 0) == (wish == "no-preference")
 
 
@@ -193,7 +193,7 @@ def test_the_address_holds_the_view_and_back_returns(explorer: Explorer, browser
     explorer.open(**PARSER)
     first = explorer.hits()
     explorer.at("#measure-a").select_option("measure:pcrw")
-    explorer.see("#note-a").to_contain_text("Moves are since")
+    explorer.see("#note-a").to_contain_text("Compared with")
     explorer.at("#compare").click()
     explorer.at("#hits-b .open").first.click()
     explorer.see(".instances li").not_to_have_count(0)

@@ -51,7 +51,7 @@ def test_pairs_are_typed(explorer: Explorer) -> None:
     explorer.at("summary").click()
     explorer.at("#paste").fill("query,target,score\nMike,Mary,0.8\nMike,,1")
     explorer.at("#paste-add").click()
-    explorer.see("details .status").to_contain_text("“Mike,,1” is no pair")
+    explorer.see("details .status").to_contain_text("“Mike,,1” is not a pair")
     explorer.at("#paste").fill("query,target,score\nMike,Mary,0.8\nMary\tAnn\t0.2")
     explorer.at("#paste-add").click()
     explorer.see(".pair").to_have_count(3)

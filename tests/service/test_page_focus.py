@@ -67,7 +67,7 @@ def test_a_measure_over_the_whole_graph_needs_no_meta_path(explorer: Explorer, e
     explorer.hits()
     explorer.at("#measure-a").select_option("measure:ppr")
     explorer.see("#status-a").to_contain_text("ppr needs no meta-path")
-    explorer.see("#note-a").to_contain_text("Moves are since pathsim on class-method-class")
+    explorer.see("#note-a").to_contain_text("Compared with pathsim on class-method-class")
     words = {"query": PARSER["q"], "measure": "ppr", "node_type": "class"}
     answer = explored.get("/api/graphs/stdlib/search", params=words).json()
     assert explorer.hits() == [str(hit["id"]) for hit in answer["hits"]]

@@ -1,24 +1,24 @@
-// Calls: requests to the service, the token it may ask for, and the events of a job.
+// HTTP client of the page: requests, the token, and the event stream of a job.
 
 import { at } from "./dom.js";
 
-const KEY = "neupath.token";
-const PAUSE = 1000;
-const MOST_FAILURES = 30;
-let asking = null;
+const TOKEN_KEY = "neupath.token";
+const RETRY_DELAY = 1000;
+const MAX_FAILURES = 30;
+let tokenRequest = null;
 
-/** What the service refused, in its own sentence. */
-export class Refused extends Error {
-  constructor(status, sentence) {
-    super(sentence);
+/** An error response; the message is the one from the service, the status 0 if there was no response. */
+export class RequestError extends Error {
+  constructor(status, message) {
+    super(message);
     this.status = status;
   }
 }
 
-/** GET a path under /api with the words of a query string; those that are null are left out. */
-export function get(path, words = {}, options = {}) {
-  const given = Object.entries(words).filter(([, value]) => value !== null && value !== undefined);
-  const query = given.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
+/** GET a path under /api; parameters that are null or undefined are left out of the query string. */
+export function get(path, parameters = {}, options = {}) {
+  const entries = Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined);
+  const query = entries.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
   return call(query ? `${path}?${query}` : path, options);
 }
 
@@ -32,67 +32,67 @@ export function graphPath(graph, rest = "") {
 }
 
 async function call(path, options = {}) {
-  const answer = await ask(path, options);
-  return options.headers?.Accept ? answer.blob() : answer.json();
+  const response = await request(path, options);
+  return options.headers?.Accept ? response.blob() : response.json();
 }
 
-/** Send a request until it has a token that is right, or nobody gives one. */
-async function ask(path, { signal, method = "GET", body, headers = {} }) {
+/** Send a request; on 401 ask for the token and repeat, until it is right or the user cancels. */
+async function request(path, { signal, method = "GET", body, headers = {} }) {
   for (;;) {
-    const token = sessionStorage.getItem(KEY);
-    const sent = token ? { ...headers, Authorization: `Bearer ${token}` } : headers;
-    const answer = await send(`/api${path}`, { signal, method, body, headers: sent });
-    if (answer.ok) return answer;
-    const sentence = await sentenceOf(answer);
-    if (answer.status !== 401) throw new Refused(answer.status, sentence);
-    if (token === sessionStorage.getItem(KEY) && !(await askForToken(token ? sentence : ""))) {
-      throw new Refused(401, sentence);
+    const token = sessionStorage.getItem(TOKEN_KEY);
+    const authorized = token ? { ...headers, Authorization: `Bearer ${token}` } : headers;
+    const response = await send(`/api${path}`, { signal, method, body, headers: authorized });
+    if (response.ok) return response;
+    const message = await errorMessage(response);
+    if (response.status !== 401) throw new RequestError(response.status, message);
+    if (token === sessionStorage.getItem(TOKEN_KEY) && !(await askForToken(token ? message : ""))) {
+      throw new RequestError(401, message);
     }
   }
 }
 
-async function send(address, request) {
+async function send(url, init) {
   try {
-    return await fetch(address, request);
+    return await fetch(url, init);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refused(0, "The service does not answer. Is it still running?");
+    throw new RequestError(0, "The service does not answer. Is it still running?");
   }
 }
 
-async function sentenceOf(answer) {
+async function errorMessage(response) {
   try {
-    return (await answer.json()).error;
+    return (await response.json()).error;
   } catch {
-    return `The service answered with status ${answer.status}.`;
+    return `The service answered with status ${response.status}.`;
   }
 }
 
-/** Ask for the token, once for all calls that wait for it; it is kept until the browser's tab is closed. */
-function askForToken(complaint) {
-  asking ??= new Promise((resolve) => {
+/** Ask for the token, once for all calls that wait for it; sessionStorage keeps it until the tab is closed. */
+function askForToken(reason) {
+  tokenRequest ??= new Promise((resolve) => {
     const dialog = at("token-dialog");
-    at("token-problem").textContent = complaint;
+    at("token-problem").textContent = reason;
     at("token").value = "";
     dialog.returnValue = "";
     const onClose = () => {
       const token = dialog.returnValue === "use" ? at("token").value.trim() : "";
-      if (token) sessionStorage.setItem(KEY, inHeader(token));
-      asking = null;
+      if (token) sessionStorage.setItem(TOKEN_KEY, toHeader(token));
+      tokenRequest = null;
       resolve(Boolean(token));
     };
     dialog.addEventListener("close", onClose, { once: true });
     dialog.showModal();
   });
-  return asking;
+  return tokenRequest;
 }
 
-/** Return a token as a header can hold it: other letters than those of ASCII as their bytes. */
-function inHeader(token) {
+/** Encode a token for a header: UTF-8 bytes as Latin-1 characters, without NUL and line breaks. */
+function toHeader(token) {
   return String.fromCodePoint(...new TextEncoder().encode(token)).replace(/[\0\r\n]/g, "");
 }
 
-/** Yield the events of a job as {event, data} until it ends, over another connection where one breaks. */
+/** Yield the events of a job as {event, data} until it ends; reconnect if the connection breaks. */
 export async function* events(job, signal) {
   for (let last = 0, failures = 0; ; failures += 1) {
     try {
@@ -102,18 +102,18 @@ export async function* events(job, signal) {
         if (event === "end") return;
       }
     } catch (error) {
-      const isAway = !(error instanceof Refused) || error.status === 0 || error.status === 503;
-      if (error.name === "AbortError" || !isAway || failures >= MOST_FAILURES) throw error;
+      const isUnreachable = !(error instanceof RequestError) || error.status === 0 || error.status === 503;
+      if (error.name === "AbortError" || !isUnreachable || failures >= MAX_FAILURES) throw error;
     }
-    await new Promise((resolve) => setTimeout(resolve, PAUSE));
+    await new Promise((resolve) => setTimeout(resolve, RETRY_DELAY));
   }
 }
 
-/** Yield the events of one connection; EventSource would send no token. */
+/** Yield the events of one connection. EventSource cannot send the token. */
 async function* listen(job, last, signal) {
   const headers = last ? { "Last-Event-ID": String(last) } : {};
-  const answer = await ask(`/jobs/${job}/events`, { signal, headers });
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  const response = await request(`/jobs/${job}/events`, { signal, headers });
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   for (;;) {
     const { done, value } = await reader.read();

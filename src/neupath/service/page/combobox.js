@@ -1,15 +1,16 @@
-// Combobox: a text field that offers what fits what is typed; arrows, Enter and Escape work as people expect.
+// Combobox: a text field with autocomplete, used with the arrow keys, Enter and Escape.
 
 import { announce, count, el } from "./dom.js";
 
-const WAIT = 90;
-const ROLE = { role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false" };
-const PLAIN = { autocomplete: "off", spellcheck: "false", autocapitalize: "off" };
-let made = 0;
+const DEBOUNCE = 90;
+const ARIA = { role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false" };
+const NO_ASSISTANCE = { autocomplete: "off", spellcheck: "false", autocapitalize: "off" };
+let comboboxCount = 0;
 
 /**
- * Make a text field offer options. `find(text, signal)` returns [{label: nodes, value}], with `total` where there are
- * more; `choose(value)` takes one; `enter(text)` is told of Enter without one, which takes the first else.
+ * Add autocomplete to a text field. `find(text, signal)` returns [{label: nodes, value}], with `total` if there are
+ * more; `choose(value)` is called with the chosen option. If none is marked, Enter calls `enter(text)`, or without
+ * `enter` chooses the first option.
  */
 export function combobox(input, actions) {
   return new Combobox(input, { enter: null, openOnFocus: true, ...actions });
@@ -21,15 +22,15 @@ class Combobox {
     this.actions = actions;
     this.options = [];
     this.active = -1;
-    this.asking = null;
+    this.request = null;
     this.timer = 0;
     this.typed = false;
-    this.id = `options-${(made += 1)}`;
+    this.id = `options-${(comboboxCount += 1)}`;
     this.list = el("ul", { id: this.id, role: "listbox", class: "options", "aria-label": "Matches", hidden: true });
     const box = el("div", { class: "combobox" });
     input.replaceWith(box);
     box.append(input, this.list);
-    const attributes = { ...ROLE, ...PLAIN, "aria-controls": this.id };
+    const attributes = { ...ARIA, ...NO_ASSISTANCE, "aria-controls": this.id };
     for (const [name, value] of Object.entries(attributes)) input.setAttribute(name, value);
     this.listen();
   }
@@ -39,7 +40,7 @@ class Combobox {
     input.addEventListener("input", () => {
       this.typed = true;
       clearTimeout(this.timer);
-      this.timer = setTimeout(() => this.open(), WAIT);
+      this.timer = setTimeout(() => this.open(), DEBOUNCE);
     });
     input.addEventListener("focus", () => actions.openOnFocus && input.select());
     input.addEventListener("click", () => actions.openOnFocus && list.hidden && this.open());
@@ -48,48 +49,49 @@ class Combobox {
   }
 
   press(event) {
-    const acts = {
+    const handlers = {
       ArrowDown: () => this.move(1),
       ArrowUp: () => this.move(-1),
       Enter: () => this.enter(),
       Escape: () => this.escape(),
     };
-    if (!acts[event.key] || event.isComposing) return;
+    if (!handlers[event.key] || event.isComposing) return;
     event.preventDefault();
-    Promise.resolve(acts[event.key]()).catch((error) => this.complain(error));
+    Promise.resolve(handlers[event.key]()).catch((error) => this.showError(error));
   }
 
   async open() {
-    this.asking?.abort();
-    this.asking = new AbortController();
-    const { signal } = this.asking;
+    this.request?.abort();
+    this.request = new AbortController();
+    const { signal } = this.request;
     try {
-      const found = await this.actions.find(this.input.value, signal);
-      if (!signal.aborted && document.activeElement === this.input) this.show(found);
+      const options = await this.actions.find(this.input.value, signal);
+      if (!signal.aborted && document.activeElement === this.input) this.show(options);
     } catch (error) {
-      this.complain(error);
+      this.showError(error);
     }
   }
 
   show(options) {
     this.options = options;
-    const rows = options.map((option, place) => this.row(option, place));
-    const none = el("li", { class: "none", role: "option", "aria-disabled": "true" }, "Nothing fits this.");
+    const rows = options.map((option, index) => this.row(option, index));
+    const none = el("li", { class: "none", role: "option", "aria-disabled": "true" }, "No matches.");
     this.list.replaceChildren(...(rows.length ? rows : [none]));
     this.list.hidden = false;
     this.input.setAttribute("aria-expanded", "true");
     this.mark(-1);
-    const of = options.total > options.length ? ` of ${count(options.total)}` : "";
-    announce(options.length ? `${count(options.length)}${of} offered` : "nothing fits this");
+    const { length, total } = options;
+    const matches = total > length ? `${count(length)} of ${count(total)} matches` : count(length, "match", "matches");
+    announce(length ? matches : "no matches");
   }
 
-  row(option, place) {
-    const attributes = { id: `${this.id}-${place}`, role: "option", "aria-selected": "false", class: "option" };
-    const acts = { onpointerdown: (event) => event.preventDefault(), onclick: () => this.take(place) };
-    return el("li", { ...attributes, ...acts }, option.label);
+  row(option, index) {
+    const attributes = { id: `${this.id}-${index}`, role: "option", "aria-selected": "false", class: "option" };
+    const handlers = { onpointerdown: (event) => event.preventDefault(), onclick: () => this.take(index) };
+    return el("li", { ...attributes, ...handlers }, option.label);
   }
 
-  complain(error) {
+  showError(error) {
     if (error.name === "AbortError") return;
     this.list.replaceChildren(el("li", { class: "none" }, error.message));
     this.list.hidden = false;
@@ -97,7 +99,7 @@ class Combobox {
 
   close() {
     this.typed = false;
-    this.asking?.abort();
+    this.request?.abort();
     clearTimeout(this.timer);
     this.list.hidden = true;
     this.active = -1;
@@ -105,10 +107,10 @@ class Combobox {
     this.input.removeAttribute("aria-activedescendant");
   }
 
-  mark(place) {
+  mark(index) {
     this.list.children[this.active]?.setAttribute("aria-selected", "false");
-    this.active = place;
-    const option = place < 0 ? null : this.list.children[place];
+    this.active = index;
+    const option = index < 0 ? null : this.list.children[index];
     option?.setAttribute("aria-selected", "true");
     option?.scrollIntoView({ block: "nearest" });
     if (option) this.input.setAttribute("aria-activedescendant", option.id);
@@ -122,8 +124,8 @@ class Combobox {
     return undefined;
   }
 
-  take(place) {
-    const { value } = this.options[place];
+  take(index) {
+    const { value } = this.options[index];
     this.close();
     this.actions.choose(value);
   }
@@ -134,7 +136,7 @@ class Combobox {
     if (!this.actions.enter && !this.typed && this.list.hidden) return this.open();
     this.close();
     if (this.actions.enter) return this.actions.enter(value);
-    const [first] = await this.actions.find(value); // goes on where the focus has left already
+    const [first] = await this.actions.find(value); // also if the field has lost the focus by then
     return first ? this.actions.choose(first.value) : this.open();
   }
 

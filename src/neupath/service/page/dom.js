@@ -1,9 +1,9 @@
-// Elements: HTML and SVG made from values. Text only ever becomes a text node or an attribute, never markup.
+// Builds HTML and SVG elements. Text becomes a text node or an attribute, never markup.
 
 const SVG = "http://www.w3.org/2000/svg";
-const MOST_LETTERS = 160;
-const BREATH = 100;
-const unsaid = [];
+const MAX_LETTERS = 160;
+const ANNOUNCE_DELAY = 100;
+const pending = [];
 
 function build(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
@@ -15,7 +15,7 @@ function build(node, attributes, children) {
   return node;
 }
 
-/** Make an HTML element; `onclick` and the like are listeners. */
+/** Make an HTML element; attributes such as `onclick` become event listeners. */
 export function el(tag, attributes = {}, ...children) {
   return build(document.createElement(tag), attributes, children);
 }
@@ -30,31 +30,31 @@ export function at(id) {
   return document.getElementById(id);
 }
 
-/** Return a text as a person can see it: control characters as their pictures, the rest of a long one left out. */
-export function shown(text, most = MOST_LETTERS) {
+/** Return a text for display: control characters as visible symbols, long texts truncated. */
+export function shown(text, most = MAX_LETTERS) {
   const letters = Array.from(String(text).slice(0, 2 * most + 2));
   const cut = letters.length > most ? [...letters.slice(0, most - 1), "…"] : letters;
   return cut.map((letter) => (letter < " " ? String.fromCodePoint(0x2400 + letter.codePointAt(0)) : letter)).join("");
 }
 
-/** Return a text that stands in a sentence without turning its direction. */
-export function isolated(text, most = MOST_LETTERS) {
+/** Return a text for display inside a sentence, with its text direction isolated. */
+export function isolated(text, most = MAX_LETTERS) {
   return `\u2068${shown(text, most)}\u2069`;
 }
 
-/** Return the word for a node: its name, or its id. */
+/** Return the label of a node: its name, or else its id. */
 export function labelOf(node) {
   return node.name ?? String(node.id);
 }
 
-/** Show a node: its name, and its id where that is another word. */
-export function nodeName(node, most = MOST_LETTERS) {
+/** Show a node: its name, and its id if that differs. */
+export function nodeName(node, most = MAX_LETTERS) {
   const named = node.name !== null && node.name !== undefined && node.name !== String(node.id);
   const label = el("bdi", { class: "name", title: shown(labelOf(node), 400) }, shown(labelOf(node), most));
   return named ? [label, el("bdi", { class: "id" }, shown(node.id, most))] : [label];
 }
 
-/** Write a score with as many digits as tell it apart. */
+/** Format a score: four decimals, fewer for large scores, an exponent for tiny ones. */
 export function score(value) {
   if (value === null || value === undefined) return "–";
   if (value === 0) return "0";
@@ -72,43 +72,43 @@ export function count(number, singular = "", plural = `${singular}s`) {
   return singular ? `${digits} ${number === 1 ? singular : plural}` : digits;
 }
 
-/** Tell screen readers what changed; what is said in one breath is said together, none over another. */
+/** Announce a change to screen readers; announcements within ANNOUNCE_DELAY are joined, so none is lost. */
 export function announce(text) {
-  if (!unsaid.length)
+  if (!pending.length)
     setTimeout(() => {
-      at("live").textContent = unsaid.join(". ");
-      unsaid.length = 0;
-    }, BREATH);
-  if (!unsaid.includes(text)) unsaid.push(text);
+      at("live").textContent = pending.join(". ");
+      pending.length = 0;
+    }, ANNOUNCE_DELAY);
+  if (!pending.includes(text)) pending.push(text);
 }
 
 /**
- * Put elements where others were. Who had the focus there keeps it: on the one with the same key, else on the one in
- * the same place, else on `otherwise`.
+ * Replace the children of an element. If one of them had the focus, the focus moves to the new element with the same
+ * key, else to the one at the same index, else to `fallback`.
  */
-export function refill(place, children, otherwise = null) {
-  const places = () => [...place.querySelectorAll("button, [tabindex], input, select")];
-  const held = place.contains(document.activeElement) ? document.activeElement : null;
-  const [index, key] = held ? [places().indexOf(held), held.dataset.key] : [];
-  place.replaceChildren(...children);
-  if (!held) return;
-  const now = places();
-  const next = (key && now.find((one) => one.dataset.key === key)) || now[Math.min(index, now.length - 1)] || otherwise;
+export function refill(parent, children, fallback = null) {
+  const focusable = () => [...parent.querySelectorAll("button, [tabindex], input, select")];
+  const focused = parent.contains(document.activeElement) ? document.activeElement : null;
+  const [index, key] = focused ? [focusable().indexOf(focused), focused.dataset.key] : [];
+  parent.replaceChildren(...children);
+  if (!focused) return;
+  const now = focusable();
+  const next = (key && now.find((one) => one.dataset.key === key)) || now[Math.min(index, now.length - 1)] || fallback;
   next?.focus();
 }
 
-/** Show an error where its result would have stood. */
+/** Show an error in place of the result, with a button if it can be retried. */
 export function problem(error, retry = null) {
   const again = retry && el("button", { type: "button", onclick: retry }, "Try again");
   return el("div", { class: "problem", role: "alert" }, el("p", {}, error.message), again);
 }
 
-/** Whether two values are the same as JSON. */
+/** Whether two values have the same JSON. */
 export function same(one, other) {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** Hand a file to the person at the browser. */
+/** Save a blob as a file. */
 export function download(name, blob) {
   const address = URL.createObjectURL(blob);
   const link = el("a", { href: address, download: name });

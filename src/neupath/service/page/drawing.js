@@ -1,15 +1,15 @@
-// Drawing: path instances in layers, a column for each position; what paths share is drawn once, and thicker.
+// Draws path instances in layers, one column per position; nodes and edges that paths share are drawn once, thicker.
 
 import { isolated, labelOf, percent, score, shown, svg } from "./dom.js";
 
 const ROW = 38;
 const TOP = 40;
 const BOX = 28;
-const LEAST_COLUMN = 117;
-const THICKEST = 11;
+const MIN_COLUMN = 117;
+const MAX_THICKNESS = 11;
 const LETTER = 7;
 
-/** Gather the paths of an explanation: spots (a node at a position) and the lines between them, with their shares. */
+/** Merge the paths of an explanation into spots (a node at a position) and lines between spots, with their shares. */
 export function layers(types, paths) {
   const spots = new Map();
   const lines = new Map();
@@ -37,14 +37,13 @@ export function layers(types, paths) {
   return { columns, lines: [...lines.values()] };
 }
 
-/** Order each column by where its neighbours stand, so that few lines cross. */
+/** Order each column by the mean row of its neighbours (barycenter heuristic), so that few lines cross. */
 function order(columns, lines) {
   columns.forEach((column) => column.sort((a, b) => b.share - a.share).forEach((spot, row) => (spot.row = row)));
   const mean = (spot) => {
-    const beside = lines.flatMap((line) => (line.from === spot ? [line.to] : line.to === spot ? [line.from] : []));
-    return (
-      beside.reduce((sum, other) => sum + (other.row + 0.5) / columns[other.position].length, 0) / (beside.length || 1)
-    );
+    const neighbours = lines.flatMap((line) => (line.from === spot ? [line.to] : line.to === spot ? [line.from] : []));
+    const heights = neighbours.map((other) => (other.row + 0.5) / columns[other.position].length);
+    return heights.reduce((sum, height) => sum + height, 0) / (heights.length || 1);
   };
   for (let sweep = 0; sweep < 4; sweep += 1) {
     for (const column of sweep % 2 ? [...columns].reverse() : columns) {
@@ -54,10 +53,10 @@ function order(columns, lines) {
   }
 }
 
-/** Draw paths. `kinds` gives each type its number for colours, `total` is the score, `tell(text)` shows details. */
-export function drawPaths(types, paths, { total, kinds, room, tell }) {
+/** Draw paths. A type's colour is its index in `kinds`, `total` is the score, `describe(text)` shows details. */
+export function drawPaths(types, paths, { total, kinds, room, describe }) {
   const { columns, lines } = layers(types, paths);
-  const columnWidth = Math.max(LEAST_COLUMN, room / types.length);
+  const columnWidth = Math.max(MIN_COLUMN, room / types.length);
   const [width, tallest] = [columnWidth * types.length, Math.max(1, ...columns.map((column) => column.length))];
   const box = Math.min(columnWidth - (columnWidth < 140 ? 20 : 34), 210);
   for (const spot of columns.flat()) {
@@ -75,7 +74,7 @@ export function drawPaths(types, paths, { total, kinds, room, tell }) {
   });
   picture.append(...types.map((type, position) => drawHeading(type, position, columnWidth)));
   const parts = [];
-  const focus = (part) => highlight(picture, parts, part?.paths ?? null, part ? part.text : "", tell);
+  const focus = (part) => highlight(picture, parts, part?.paths ?? null, part ? part.text : "", describe);
   for (const line of lines) {
     const [from, to] = [line.from, line.to].map((spot) => isolated(labelOf(spot.node), 60));
     const text = `${from} ${line.link} ${to}: ${detail(line, total)}`;
@@ -87,7 +86,7 @@ export function drawPaths(types, paths, { total, kinds, room, tell }) {
     parts.push(drawSpot(spot, box, kinds.indexOf(node.node_type) % 8, { text, focus }));
   }
   picture.append(...parts.map((part) => part.element));
-  rove(columns, focus);
+  addArrowKeys(columns, focus);
   picture.focusPath = (index) => highlight(picture, parts, index === null ? null : new Set([index]), "", () => {});
   return picture;
 }
@@ -109,7 +108,7 @@ function detail(part, total) {
 function drawLine(line, box, total, { text, focus }) {
   const [x0, x1, y0, y1] = [line.from.x + box / 2, line.to.x - box / 2, line.from.y, line.to.y];
   const middle = (x0 + x1) / 2;
-  const thick = 1 + (THICKEST - 1) * (total ? Math.min(1, line.share / total) : 0);
+  const thick = 1 + (MAX_THICKNESS - 1) * (total ? Math.min(1, line.share / total) : 0);
   const part = { paths: line.paths, text };
   part.element = svg(
     "path",
@@ -149,8 +148,8 @@ function drawSpot(spot, box, kind, { text, focus }) {
   return part;
 }
 
-/** Let one node be reached by Tab, and the others from it by arrows. */
-function rove(columns, focus) {
+/** Make one node reachable by Tab and the others by the arrow keys (roving tabindex). */
+function addArrowKeys(columns, focus) {
   const all = columns.flat();
   all[0]?.element.setAttribute("tabindex", 0);
   for (const spot of all) {
@@ -172,15 +171,15 @@ function rove(columns, focus) {
   }
 }
 
-function highlight(picture, parts, chosen, text, tell) {
+function highlight(picture, parts, chosen, text, describe) {
   picture.classList.toggle("focused", chosen !== null);
   for (const part of parts) {
     part.element.classList.toggle("on", chosen !== null && [...part.paths].some((path) => chosen.has(path)));
   }
-  tell(text);
+  describe(text);
 }
 
-/** Return a drawing as a file of its own: what the style sheet says becomes part of it. */
+/** Return a drawing as a standalone SVG file, with the computed styles inlined. */
 export function toFile(picture, background) {
   const copy = picture.cloneNode(true);
   const styled = [

@@ -1,4 +1,4 @@
-// Example: pairs in, what they mean out; at once where they are few, as a job that can be watched and cancelled else.
+// Search by example: infers meta-paths from labelled pairs, in one request for few pairs, otherwise as a job.
 
 import { events, get, graphPath, post } from "./calls.js";
 import { announce, at, count, el, problem, refill, same } from "./dom.js";
@@ -7,44 +7,44 @@ import { readModels } from "./graphs.js";
 import { pairFields, pairList } from "./pairs.js";
 import { change, state } from "./state.js";
 
-const AT_ONCE = 500;
-const NOTHING = { asked: null, found: null, error: null, busy: null };
+const MAX_PAIRS_INLINE = 500;
+const NO_RESULT = { inputKey: null, result: null, error: null, busy: null };
 let parts = null;
-let drawn = null;
-let current = { ...NOTHING };
+let rendered = null;
+let current = { ...NO_RESULT };
 
-const asked = () => JSON.stringify([state.graph, state.type, state.pairs]);
+const inputKey = () => JSON.stringify([state.graph, state.type, state.pairs]);
 
-/** Show the examples and what was found from them. */
+/** Show the pairs and the inferred result. */
 export async function updateExample() {
   at("pair-count").hidden = !state.pairs.length;
   at("pair-count").textContent = String(state.pairs.length);
   at("pair-count").title = count(state.pairs.length, "pair");
   if (state.view !== "example") return;
   parts ??= layOut();
-  if (!state.ran && !current.busy) current = { ...NOTHING };
-  const isOther = drawn?.graph !== state.graph || (state.type && at("pair-type").value !== state.type);
+  if (!state.ran && !current.busy) current = { ...NO_RESULT };
+  const isOther = rendered?.graph !== state.graph || (state.type && at("pair-type").value !== state.type);
   if (isOther) parts.fields.replaceChildren(await pairFields());
   const isScoring =
-    drawn &&
+    rendered &&
     same(
-      drawn.pairs.map((pair) => pair.slice(0, 2)),
+      rendered.pairs.map((pair) => pair.slice(0, 2)),
       state.pairs.map((pair) => pair.slice(0, 2)),
     );
-  if (!isScoring || drawn.graph !== state.graph || !parts.pairs.contains(document.activeElement))
+  if (!isScoring || rendered.graph !== state.graph || !parts.pairs.contains(document.activeElement))
     refill(parts.pairs, [pairList()], parts.heading);
-  drawn = { graph: state.graph, type: state.type, pairs: state.pairs };
-  const isAsked = [parts.infer, parts.thorough].includes(document.activeElement);
-  if (isAsked && current.busy !== null) parts.result.focus(); // what is disabled loses the focus to nobody
+  rendered = { graph: state.graph, type: state.type, pairs: state.pairs };
+  const hasFocus = [parts.infer, parts.thorough].includes(document.activeElement);
+  if (hasFocus && current.busy !== null) parts.result.focus(); // a button that is disabled would lose the focus
   parts.infer.disabled = parts.thorough.disabled = !state.pairs.length || current.busy !== null;
-  if (state.ran && current.asked === null && !current.busy) await (state.job ? resume(state.job) : infer());
+  if (state.ran && current.inputKey === null && !current.busy) await (state.job ? resume(state.job) : infer());
   else showResult();
 }
 
 function layOut() {
   const fields = el("div", {});
   const pairs = el("div", { id: "pairs" });
-  const infer_ = el(
+  const inferButton = el(
     "button",
     { type: "button", class: "main", id: "infer", onclick: () => infer() },
     "Infer what they mean",
@@ -54,7 +54,7 @@ function layOut() {
     {
       type: "button",
       id: "infer-job",
-      title: "As a job: tries more, shows how far it is, can be cancelled",
+      title: "Run as a job: tries more, shows its progress, can be cancelled",
       onclick: () => inferAsJob(),
     },
     "Search thoroughly",
@@ -72,13 +72,13 @@ function layOut() {
       { class: "half" },
       heading,
       pairs,
-      el("div", { class: "row wrap" }, infer_, thorough, clear),
+      el("div", { class: "row wrap" }, inferButton, thorough, clear),
       el("h3", {}, "Add a pair"),
       fields,
     ),
     el("div", { class: "half" }, result),
   );
-  return { fields, pairs, heading, infer: infer_, thorough, result };
+  return { fields, pairs, heading, infer: inferButton, thorough, result };
 }
 
 function body() {
@@ -91,11 +91,11 @@ function body() {
 }
 
 async function infer() {
-  if (state.pairs.length > AT_ONCE) return inferAsJob();
-  current = { asked: asked(), found: null, error: null, busy: { text: "Looking for what they mean" } };
+  if (state.pairs.length > MAX_PAIRS_INLINE) return inferAsJob();
+  current = { inputKey: inputKey(), result: null, error: null, busy: { text: "Inferring meta-paths" } };
   change({ ran: true, job: null }, { replace: state.ran });
   try {
-    current.found = await post(graphPath(state.graph, "/infer"), body());
+    current.result = await post(graphPath(state.graph, "/infer"), body());
   } catch (error) {
     if (error.status === 504) return inferAsJob();
     current.error = error;
@@ -104,7 +104,7 @@ async function infer() {
 }
 
 async function inferAsJob() {
-  current = { asked: asked(), found: null, error: null, busy: { text: "Waiting" } };
+  current = { inputKey: inputKey(), result: null, error: null, busy: { text: "Waiting" } };
   showResult();
   try {
     const job = await post("/jobs", { kind: "infer", graph: state.graph, ...body() });
@@ -116,9 +116,9 @@ async function inferAsJob() {
   finish();
 }
 
-/** Take up a job that an address names. */
+/** Resume the job that the URL names. */
 async function resume(id) {
-  current = { asked: asked(), found: null, error: null, busy: { text: "Looking for the job" } };
+  current = { inputKey: inputKey(), result: null, error: null, busy: { text: "Loading the job" } };
   try {
     await watch(await get(`/jobs/${encodeURIComponent(id)}`));
   } catch (error) {
@@ -128,29 +128,29 @@ async function resume(id) {
 }
 
 async function watch(job) {
-  let now = job;
+  let latest = job;
   for await (const { event, data } of events(job.id)) {
-    now = event === "progress" ? { ...now, progress: data } : data;
+    latest = event === "progress" ? { ...latest, progress: data } : data;
     current.busy = {
       job: job.id,
-      text: { waiting: "Waiting for its turn", running: "Trying meta-paths" }[now.state] ?? now.state,
-      ...now.progress,
+      text: { waiting: "Waiting for its turn", running: "Trying meta-paths" }[latest.state] ?? latest.state,
+      ...latest.progress,
     };
     showResult();
   }
-  if (now.state === "cancelled") throw new Error("The job was cancelled.");
-  if (now.state === "failed") throw new Error(now.error);
-  current.found = await get(`/jobs/${job.id}/result`);
+  if (latest.state === "cancelled") throw new Error("The job was cancelled.");
+  if (latest.state === "failed") throw new Error(latest.error);
+  current.result = await get(`/jobs/${job.id}/result`);
   await readModels();
 }
 
 function finish() {
   current.busy = null;
-  announce(current.error ? current.error.message : current.found.verdict);
+  announce(current.error ? current.error.message : current.result.verdict);
   updateExample();
 }
 
-/** Show how far it is, or what was found; who had the focus there keeps it there. */
+/** Show the progress or the result, and keep the focus inside. */
 function showResult() {
   const hadFocus = parts.result.contains(document.activeElement);
   fillResult();
@@ -158,20 +158,20 @@ function showResult() {
 }
 
 function fillResult() {
-  const { busy, error, found } = current;
+  const { busy, error, result } = current;
   parts.result.setAttribute("aria-busy", String(busy !== null));
   if (busy) return parts.result.replaceChildren(waiting(busy));
   if (error) return parts.result.replaceChildren(problem(error));
-  if (!found) return parts.result.replaceChildren(el("p", { class: "empty" }, "What the pairs mean will stand here."));
-  return showInferred(parts.result, found, { isStale: current.asked !== asked(), again: infer });
+  if (!result) return parts.result.replaceChildren(el("p", { class: "empty" }, "The result appears here."));
+  return showInferred(parts.result, result, { isStale: current.inputKey !== inputKey(), inferAgain: infer });
 }
 
 function waiting(busy) {
-  const told = document.querySelector("#inferred progress");
-  if (told && busy.total) {
-    [told.max, told.value] = [busy.total, busy.done];
-    told.previousElementSibling.textContent = text(busy);
-    return told.closest(".waiting");
+  const bar = document.querySelector("#inferred progress");
+  if (bar && busy.total) {
+    [bar.max, bar.value] = [busy.total, busy.done];
+    bar.previousElementSibling.textContent = text(busy);
+    return bar.closest(".waiting");
   }
   const cancel =
     busy.job &&

@@ -1,13 +1,13 @@
-// Explain: the paths behind one score, drawn in layers and listed below with their shares.
+// Explains one score: draws its paths in layers and lists them with their shares.
 
 import { at, count, download, el, isolated, labelOf, percent, problem, score, shown } from "./dom.js";
 import { drawPaths, toFile } from "./drawing.js";
 import { explain, readSchema, resolve } from "./graphs.js";
 import { change, meaning, state } from "./state.js";
 
-const MORE = 20;
-const MOST = 1000;
-let asking = null;
+const PATHS_PER_CLICK = 20;
+const MAX_PATHS = 1000;
+let request = null;
 let last = null;
 
 export function setUpExplain() {
@@ -18,36 +18,36 @@ export function setUpExplain() {
   });
 }
 
-/** Show the explanation that the state names, or none. */
+/** Show the explanation of the pair in the state, or hide it. */
 export async function updateExplain() {
-  const wanted = state.view === "search" && state.target !== null && state.query !== null;
-  at("why").hidden = !wanted;
-  if (!wanted) {
+  const hasPair = state.view === "search" && state.target !== null && state.query !== null;
+  at("why").hidden = !hasPair;
+  if (!hasPair) {
     last = null;
     return;
   }
-  const asked = JSON.stringify([state.graph, meaning(state.side), state.query, state.target, state.paths]);
-  if (asked === last) return;
+  const key = JSON.stringify([state.graph, meaning(state.side), state.query, state.target, state.paths]);
+  if (key === last) return;
   const isNew = last === null || JSON.parse(last)[3] !== state.target;
-  last = asked;
-  asking?.abort();
-  asking = new AbortController();
+  last = key;
+  request?.abort();
+  request = new AbortController();
   at("why").setAttribute("aria-busy", "true");
-  await show(asking.signal, isNew);
+  await show(request.signal, isNew);
 }
 
 async function show(signal, isNew) {
   try {
-    const given = meaning(state.side);
-    const told = await resolve(state.graph, given);
+    const similarity = meaning(state.side);
+    const resolved = await resolve(state.graph, similarity);
     if (signal.aborted) return;
-    if (!told.valid || told.source !== (state.queryType ?? told.source)) {
-      last = null; // the query is no node that this meaning starts at
+    if (!resolved.valid || resolved.source !== (state.queryType ?? resolved.source)) {
+      last = null; // the query is not of the type that the meta-path starts at
       at("why").hidden = true;
       return;
     }
     const [why, schema] = await Promise.all([
-      explain(state.graph, given, state.query, state.target, Math.min(state.paths, MOST), signal),
+      explain(state.graph, similarity, state.query, state.target, Math.min(state.paths, MAX_PATHS), signal),
       readSchema(state.graph),
     ]);
     if (signal.aborted) return;
@@ -69,28 +69,29 @@ async function show(signal, isNew) {
   at("why").setAttribute("aria-busy", "false");
 }
 
-/** Show an explanation; who asked for more paths stays at the button that asks for still more, or at the title. */
+/** Show an explanation; the focus stays on the button for more paths, or moves to the title. */
 function refillWhy(children) {
   const buttons = () => [...at("why-body").querySelectorAll(".more button")];
-  const held = buttons().indexOf(document.activeElement);
+  const index = buttons().indexOf(document.activeElement);
   const hadFocus = at("why-body").contains(document.activeElement);
   at("why-body").replaceChildren(...children);
-  if (hadFocus) (buttons()[held] ?? at("why-title")).focus();
+  if (hadFocus) (buttons()[index] ?? at("why-title")).focus();
 }
 
 function labelled(node, parts) {
   if (node !== null && typeof node === "object") return labelOf(node);
   const ends = parts.flatMap((part) => part.paths).flatMap((path) => [path.nodes[0], path.nodes.at(-1)]);
-  const found = ends.find((one) => String(one.id) === String(node));
-  return found ? labelOf(found) : String(node);
+  const end = ends.find((one) => String(one.id) === String(node));
+  return end ? labelOf(end) : String(node);
 }
 
-/** Bring the three kinds of explanations into one form: of a measure, of a weighted sum, of a learned model. */
+/** Convert the explanation of a measure, a combination or a learned model into one form. */
 function partsOf(why) {
-  if (why.instances) return [{ ...measured(why), formula: `${why.measure} = ${why.formula} = ${score(why.score)}` }];
+  if (why.instances)
+    return [{ ...fromInstances(why), formula: `${why.measure} = ${why.formula} = ${score(why.score)}` }];
   if (why.parts) {
     return why.parts.map((part) => ({
-      ...measured(part),
+      ...fromInstances(part),
       total: why.score,
       more: { ...part.more, share: part.weight * part.more.share },
       formula:
@@ -100,7 +101,7 @@ function partsOf(why) {
   }
   const grouped = new Map();
   for (const path of why.paths) {
-    const key = `${path.metapath}${path.from_query ? "" : " (of the target alone)"}`;
+    const key = `${path.metapath}${path.from_query ? "" : " (from the target only)"}`;
     grouped.set(key, [...(grouped.get(key) ?? []), { ...path, share: path.weight }]);
   }
   return [...grouped].map(([metapath, paths]) => ({
@@ -109,11 +110,11 @@ function partsOf(why) {
     total: 1,
     more: null,
     types: paths[0].nodes.map((node) => node.node_type),
-    formula: `${why.measure} = ${score(why.score)}; shares are of what the model looked at`,
+    formula: `${why.measure} = ${score(why.score)}; shares are of the model's attention`,
   }));
 }
 
-function measured(part) {
+function fromInstances(part) {
   const types = part.instances[0]?.nodes.map((node) => node.node_type) ?? [];
   return { metapath: part.metapath, paths: part.instances, total: part.score, more: part.more, types };
 }
@@ -122,13 +123,13 @@ function showPart(part, kinds, index) {
   const heading = index === null ? null : el("h3", {}, shown(part.metapath, 120));
   const formula = el("p", { class: "formula" }, part.formula);
   if (!part.paths.length)
-    return el("div", { class: "part" }, heading, formula, el("p", { class: "empty" }, "No path joins them."));
+    return el("div", { class: "part" }, heading, formula, el("p", { class: "empty" }, "No path connects them."));
   const details = el("p", { class: "details quiet" });
-  const idle = "Point at a node or a line, or reach it with Tab and the arrow keys.";
-  const tell = (text) => (details.textContent = text || idle);
-  tell("");
+  const idle = "Point at a node or a line, or use Tab and the arrow keys.";
+  const describe = (text) => (details.textContent = text || idle);
+  describe("");
   const room = Math.min(960, Math.max(300, at("why-body").clientWidth - 2));
-  const picture = drawPaths(part.types, part.paths, { total: part.total, kinds, room, tell });
+  const picture = drawPaths(part.types, part.paths, { total: part.total, kinds, room, describe });
   const save = () => saveDrawing(picture);
   return el(
     "div",
@@ -188,14 +189,14 @@ function showMore({ more, total }) {
   if (!more?.instances) return null;
   const share = total ? `, together ${score(more.share)} of the score` : "";
   const text = `and ${count(more.instances)} more${share}`;
-  if (state.paths >= MOST) return el("p", { class: "quiet" }, text);
+  if (state.paths >= MAX_PATHS) return el("p", { class: "quiet" }, text);
   return el(
     "p",
     { class: "more" },
     el(
       "button",
-      { type: "button", onclick: () => change({ paths: state.paths + MORE }, { replace: true }) },
-      `${isolated(text)}: show ${Math.min(MORE, more.instances)}`,
+      { type: "button", onclick: () => change({ paths: state.paths + PATHS_PER_CLICK }, { replace: true }) },
+      `${isolated(text)}: show ${Math.min(PATHS_PER_CLICK, more.instances)}`,
     ),
   );
 }

@@ -1,56 +1,56 @@
-// Graphs: what is served, read once for each graph, and what a meaning says of it.
+// Client of the graph endpoints: the schema, nodes, meta-paths, search and explain, with a cache per graph.
 
 import { get, graphPath, post } from "./calls.js";
 
-const known = new Map();
+const cache = new Map();
 export const served = { graphs: [], measures: [], models: [] };
 
-/** Whether a measure looks at the whole graph, and so takes no meta-path. */
+/** Whether a measure works on the whole graph and takes no meta-path. */
 export function isWhole(measure) {
   return served.measures.some((one) => one.name === measure && one.metapaths === "none");
 }
 
-function once(key, read) {
-  if (!known.has(key))
-    known.set(
+function cached(key, read) {
+  if (!cache.has(key))
+    cache.set(
       key,
       read().catch((error) => {
-        known.delete(key);
+        cache.delete(key);
         throw error;
       }),
     );
-  return known.get(key);
+  return cache.get(key);
 }
 
-/** Read what is served. */
+/** Read the graphs, measures and models of the service. */
 export async function readServed() {
   [served.graphs, served.measures] = await Promise.all([get("/graphs"), get("/measures")]);
   await readModels();
 }
 
-/** Read the models again: a job that is done is one. */
+/** Read the models again; a finished job adds one. */
 export async function readModels() {
   served.models = await get("/models");
 }
 
 export function readSchema(graph) {
-  return once(`schema ${graph}`, () => get(graphPath(graph, "/schema")));
+  return cached(`schema ${graph}`, () => get(graphPath(graph, "/schema")));
 }
 
-/** Say what a text typed so far means as a meta-path. */
+/** Parse a meta-path, or the beginning of one. */
 export function readPath(graph, text) {
-  return once(
+  return cached(
     `path ${graph} ${text}`,
     async () => (await get(graphPath(graph, "/metapaths"), { prefix: text })).prefix,
   );
 }
 
-/** List meta-paths from a type, out and back. */
+/** List meta-paths from a node type and back. */
 export function suggestPaths(graph, from, maxLength = 4) {
-  const words = { source_type: from, max_length: maxLength, limit: 60 };
-  return once(
+  const parameters = { source_type: from, max_length: maxLength, limit: 60 };
+  return cached(
     `from ${graph} ${from} ${maxLength}`,
-    async () => (await get(graphPath(graph, "/metapaths"), words)).suggestions,
+    async () => (await get(graphPath(graph, "/metapaths"), parameters)).suggestions,
   );
 }
 
@@ -58,70 +58,70 @@ export function findNodes(graph, type, text, limit = 12, signal = undefined) {
   return get(graphPath(graph, "/nodes"), { node_type: type, text, limit }, { signal });
 }
 
-/** Return a node with its name, of which only the id is known. */
+/** Look up the name of a node by its id. */
 export function readNode(graph, type, id) {
-  return once(`node ${graph} ${type} ${id}`, async () => {
+  return cached(`node ${graph} ${type} ${id}`, async () => {
     const { nodes } = await findNodes(graph, type, id, 20);
-    const found = nodes.find((node) => String(node.id) === String(id));
-    return { node_type: type, id, name: found?.name ?? null };
+    const match = nodes.find((node) => String(node.id) === String(id));
+    return { node_type: type, id, name: match?.name ?? null };
   });
 }
 
-/** Say from and to which types a meaning leads, and on what it is defined; `error` says why it does not. */
+/** Return the source and target type of a meaning and whether it is valid; `error` says why it is not. */
 export async function resolve(graph, meaning) {
   if (meaning.model) {
     const model = served.models.find((one) => one.name === meaning.model && one.graphs.includes(graph));
-    if (!model) return { valid: false, error: `No model ${meaning.model} fits this graph any more; choose a measure.` };
+    if (!model) return { valid: false, error: `No model ${meaning.model} fits this graph; choose a measure.` };
     return { valid: true, source: model.source_type, target: model.target_type, explains: model.explains };
   }
   if (meaning.whole) return { valid: true, ...(await typeOf(graph, meaning.start)), explains: false };
-  const told = await readPath(graph, meaning.mix ? meaning.mix[0].metapath : meaning.metapath);
-  const [source, target] = [told.node_types[0], told.node_types.at(-1)];
-  if (!told.valid || meaning.mix) return { ...told, source, target, explains: true };
-  const defined = told.measures.includes(meaning.measure);
+  const parsed = await readPath(graph, meaning.mix ? meaning.mix[0].metapath : meaning.metapath);
+  const [source, target] = [parsed.node_types[0], parsed.node_types.at(-1)];
+  if (!parsed.valid || meaning.mix) return { ...parsed, source, target, explains: true };
+  const defined = parsed.measures.includes(meaning.measure);
   const error = defined
     ? null
-    : `${meaning.measure} needs a meta-path that goes out and back; go on, or take ${told.measures[0]}.`;
-  return { ...told, valid: defined, isPath: true, source, target, error, explains: true };
+    : `${meaning.measure} needs a meta-path that goes out and back; extend it, or use ${parsed.measures[0]}.`;
+  return { ...parsed, valid: defined, isPath: true, source, target, error, explains: true };
 }
 
-/** Return the type that a meta-path starts at, as source and target; the first of the graph where it has none yet. */
+/** Return the first type of a meta-path as source and target; without one, the first type of the graph. */
 async function typeOf(graph, path) {
   const { node_types: types } = await readSchema(graph);
   const names = types.map((type) => type.node_type);
-  const begun = path.trim().toLowerCase();
+  const text = path.trim().toLowerCase();
   const [first] = (await readPath(graph, path)).node_types;
-  const source = first ?? names.find((name) => name.toLowerCase() === begun) ?? names[0];
+  const source = first ?? names.find((name) => name.toLowerCase() === text) ?? names[0];
   return { source, target: source };
 }
 
-/** Return a meaning as the words of a request. */
-async function wordsOf(graph, meaning) {
+/** Return a meaning as request parameters. */
+async function parametersOf(graph, meaning) {
   return meaning.whole ? { measure: meaning.measure, node_type: (await resolve(graph, meaning)).source } : meaning;
 }
 
-/** Search; with `accept`, for the bytes of another format. */
+/** Search; with `accept`, return the response in that format as a blob. */
 export async function search(graph, meaning, query, k, { signal, accept } = {}) {
   const headers = accept ? { Accept: accept } : {};
   if (meaning.mix) {
-    const found = await post(
+    const answers = await post(
       graphPath(graph, "/search"),
       { queries: [query], combination: meaning.mix, k },
       { signal, headers },
     );
-    return accept ? found : found[0];
+    return accept ? answers : answers[0];
   }
-  const words = await wordsOf(graph, meaning);
-  return get(graphPath(graph, "/search"), { ...words, query, k }, { signal, headers });
+  const parameters = await parametersOf(graph, meaning);
+  return get(graphPath(graph, "/search"), { ...parameters, query, k }, { signal, headers });
 }
 
 export async function explain(graph, meaning, query, target, limit, signal) {
   const path = graphPath(graph, "/explain");
   if (meaning.mix) return post(path, { query, target, limit, combination: meaning.mix }, { signal });
-  return get(path, { ...(await wordsOf(graph, meaning)), query, target, limit }, { signal });
+  return get(path, { ...(await parametersOf(graph, meaning)), query, target, limit }, { signal });
 }
 
-/** Choose what to begin with: a type that people know by name, and the best connected way out and back. */
+/** Choose the first meta-path: from a type with names, out and back along the relation with the most edges. */
 export async function firstPath(graph) {
   const { node_types: types, steps, relations } = await readSchema(graph);
   const linked = types.filter((type) => steps.some((step) => step.source === type.node_type));

@@ -1,10 +1,10 @@
-// Hits: a ranked list whose rows move to their new places when what similar means changes.
+// Ranked list of hits; the rows move to their new ranks when the meaning changes.
 
 import { announce, count, el, isolated, labelOf, nodeName, score } from "./dom.js";
 
 const MOVE = { duration: 420, easing: "cubic-bezier(.2,.7,.2,1)" };
 
-/** A list of hits in an `ol`; `actions` are what a row can do: choose(hit), label(hit, score). */
+/** Hits in an `ol`; `actions` has choose(hit) and label(hit, score). */
 export class HitList {
   constructor(list, actions) {
     this.list = list;
@@ -13,9 +13,8 @@ export class HitList {
     this.ranks = null;
   }
 
-  /** Show hits. `about` says of what: the same subject shows how far each moved since `before`. */
-  show(found, about) {
-    const hits = found.hits;
+  /** Show hits. `about` has the subject and the meaning; if only the meaning changes, each row shows its move. */
+  show({ hits }, about) {
     const moved = this.ranks && this.subject === about.subject && this.meaning !== about.meaning ? this.ranks : null;
     if (this.subject !== about.subject || this.meaning !== about.meaning)
       this.moves = moved && { ranks: moved, from: this.meaning };
@@ -35,7 +34,7 @@ export class HitList {
       about.meaning,
     ];
     announce(`${count(hits.length, "hit")}${hits.length ? `, the best is ${labelOf(hits[0])}` : ""}`);
-    return this.moves ? this.lost(hits) : null;
+    return this.moves ? this.describeMoves(hits) : null;
   }
 
   clear() {
@@ -83,10 +82,10 @@ export class HitList {
       by === null
         ? ["new", "new in the list", "new"]
         : by > 0
-          ? [`▲${by}`, `moved up ${count(by, "place")}`, "up"]
+          ? [`▲${by}`, `moved up ${count(by, "rank")}`, "up"]
           : by < 0
-            ? [`▼${-by}`, `moved down ${count(-by, "place")}`, "down"]
-            : ["=", "in the same place", "still"];
+            ? [`▼${-by}`, `moved down ${count(-by, "rank")}`, "down"]
+            : ["=", "same rank", "still"];
     return el(
       "span",
       { class: `move ${kind}`, title: label },
@@ -95,10 +94,10 @@ export class HitList {
     );
   }
 
-  lost(hits) {
-    const kept = new Set(hits.map((hit) => String(hit.id)));
-    const gone = [...this.moves.ranks.keys()].filter((id) => !kept.has(id)).length;
-    return `Moves are since ${this.moves.from}${gone ? `; ${count(gone, "hit")} left the list` : ""}.`;
+  describeMoves(hits) {
+    const ids = new Set(hits.map((hit) => String(hit.id)));
+    const lost = [...this.moves.ranks.keys()].filter((id) => !ids.has(id)).length;
+    return `Compared with ${this.moves.from}${lost ? `; ${count(lost, "hit")} left the list` : ""}.`;
   }
 
   animate(tops) {
@@ -110,14 +109,14 @@ export class HitList {
     }
   }
 
-  /** Say which hit is explained, and where each stands in another list. */
+  /** Mark the hit that is explained, and show the rank of each hit in the other list. */
   mark(chosen, other = null) {
     for (const [id, row] of this.rows) {
       row.querySelector(".open").setAttribute("aria-current", id === chosen ? "true" : "false");
       row.querySelector(".elsewhere")?.remove();
       if (!other) continue;
       const rank = other.ranks?.get(id);
-      const label = rank === undefined ? "not in the other list" : `in place ${rank} of the other list`;
+      const label = rank === undefined ? "not in the other list" : `rank ${rank} in the other list`;
       row
         .querySelector(".score")
         .after(

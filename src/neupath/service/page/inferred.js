@@ -1,4 +1,4 @@
-// Inferred: what pairs mean, how sure that is, which pair to label next, and the search it gives.
+// Shows an inferred result: meta-paths with weights, the fit, the next pair to label, alternatives, a trial search.
 
 import { el, nodeName, score, shown, svg } from "./dom.js";
 import { addPairs, scoreField } from "./pairs.js";
@@ -8,29 +8,29 @@ import { openSearch, Trial } from "./trial.js";
 let shownFor = null;
 let trial = null;
 
-/** Show what was found in a place; a trial search that goes on is left as it is. */
-export function showInferred(place, found, { isStale, again }) {
-  if (shownFor !== found) {
-    trial = new Trial(mixOf(found));
-    shownFor = found;
+/** Show a result in `place`; keep the trial search if the result is still the same. */
+export function showInferred(place, result, { isStale, inferAgain }) {
+  if (shownFor !== result) {
+    trial = new Trial(mixOf(result));
+    shownFor = result;
   }
   const stale = isStale
     ? el(
         "p",
         { class: "note stale" },
-        "The pairs have changed since. ",
-        el("button", { type: "button", onclick: again }, "Infer again"),
+        "The pairs have changed since then. ",
+        el("button", { type: "button", onclick: inferAgain }, "Infer again"),
       )
     : null;
   const old = place.contains(trial.element);
   const parts = [
     stale,
     el("h3", {}, "What they mean"),
-    el("p", { class: "verdict" }, `${found.verdict[0].toUpperCase()}${found.verdict.slice(1)}.`),
-    weights(found),
-    fit(found),
-    suggested(found, again),
-    alternatives(found),
+    el("p", { class: "verdict" }, `${result.verdict[0].toUpperCase()}${result.verdict.slice(1)}.`),
+    weights(result),
+    fit(result),
+    suggested(result, inferAgain),
+    alternatives(result),
   ].filter(Boolean);
   if (old) [...place.children].forEach((child) => child !== trial.element && child.remove());
   else place.replaceChildren(trial.element);
@@ -38,17 +38,17 @@ export function showInferred(place, found, { isStale, again }) {
   trial.update();
 }
 
-const mixOf = (found, metapaths = found.metapaths) =>
-  metapaths.map(({ metapath, weight }) => ({ measure: found.measure, metapath, weight }));
+const mixOf = (result, metapaths = result.metapaths) =>
+  metapaths.map(({ metapath, weight }) => ({ measure: result.measure, metapath, weight }));
 
-/** List the meta-paths with their weights, and the range in which each weight surely lies. */
-function weights(found) {
-  const most = Math.max(1e-9, ...found.metapaths.map((part) => Math.max(part.weight, part.high ?? 0)));
+/** List the meta-paths with their weights and confidence intervals. */
+function weights(result) {
+  const most = Math.max(1e-9, ...result.metapaths.map((part) => Math.max(part.weight, part.high ?? 0)));
   return el(
     "ul",
-    { class: "weights", "aria-label": "Meta-paths that were found" },
-    found.metapaths.map((part) => {
-      const certain =
+    { class: "weights", "aria-label": "Inferred meta-paths" },
+    result.metapaths.map((part) => {
+      const range =
         part.low === null || part.low === undefined ? "" : `between ${score(part.low)} and ${score(part.high)}`;
       return el(
         "li",
@@ -56,7 +56,7 @@ function weights(found) {
         el("span", { class: "name" }, shown(part.metapath, 120)),
         el("span", { class: "score" }, score(part.weight)),
         interval(part, most),
-        el("span", { class: "quiet" }, certain),
+        el("span", { class: "quiet" }, range),
       );
     }),
   );
@@ -73,28 +73,28 @@ function interval({ weight, low, high }, most) {
   );
 }
 
-function fit(found) {
-  const { tried, candidates, stopped } = found.searched;
-  const extent = `${tried} of ${candidates} meta-paths tried${stopped ? `; stopped since ${stopped}` : ""}.`;
-  const told = [
-    ["Measure", found.measure],
-    ["RMSE", found.rmse],
-    ["R²", found.r2],
-    ["AUC", found.auc],
-    ["Held-out RMSE", found.held_out_rmse],
-    ["Held-out R²", found.held_out_r2],
-    ["Held-out AUC", found.held_out_auc],
+function fit(result) {
+  const { tried, candidates, stopped } = result.searched;
+  const extent = `${tried} of ${candidates} meta-paths tried${stopped ? `; stopped because ${stopped}` : ""}.`;
+  const rows = [
+    ["Measure", result.measure],
+    ["RMSE", result.rmse],
+    ["R²", result.r2],
+    ["AUC", result.auc],
+    ["Held-out RMSE", result.held_out_rmse],
+    ["Held-out R²", result.held_out_r2],
+    ["Held-out AUC", result.held_out_auc],
   ]
     .filter(([, value]) => value !== null && value !== undefined)
     .map(([name, value]) =>
       el("div", {}, el("dt", {}, name), el("dd", {}, typeof value === "number" ? score(value) : value)),
     );
-  return el("div", {}, el("dl", { class: "fit" }, told), el("p", { class: "quiet" }, extent));
+  return el("div", {}, el("dl", { class: "fit" }, rows), el("p", { class: "quiet" }, extent));
 }
 
-/** Show the pair whose label would tell the most. */
-function suggested(found, again) {
-  const [next] = found.suggestions;
+/** Show the pair whose label separates the alternatives best. */
+function suggested(result, inferAgain) {
+  const [next] = result.suggestions;
   if (!next) return null;
   const [query, target] = [
     { id: next.query, name: next.query_name },
@@ -103,21 +103,21 @@ function suggested(found, again) {
   const field = scoreField(0.5, "the suggested pair", () => {});
   const label = () => {
     addPairs(state.type, [[next.query, next.target, field.value()]]);
-    again();
+    inferAgain();
   };
   const skip = () => {
     change({ skip: [...state.skip, [String(next.query), String(next.target)]] }, { replace: true });
-    again();
+    inferAgain();
   };
-  const told = next.scores
-    .map((value, index) => `${index ? `explanation ${index + 1}` : "the one above"} says ${score(value)}`)
+  const predictions = next.scores
+    .map((value, index) => `${index ? `alternative ${index + 1}` : "this result"} scores it ${score(value)}`)
     .join(", ");
   return el(
     "div",
     { class: "suggested" },
     el("h3", {}, "The next pair to label"),
     el("p", { class: "who" }, nodeName(query, 80), el("span", { class: "link" }, " and "), nodeName(target, 80)),
-    el("p", { class: "quiet" }, `${told}.`),
+    el("p", { class: "quiet" }, `${predictions}.`),
     el(
       "div",
       { class: "row wrap" },
@@ -128,16 +128,16 @@ function suggested(found, again) {
   );
 }
 
-function alternatives(found) {
-  if (!found.alternatives.length) return null;
+function alternatives(result) {
+  if (!result.alternatives.length) return null;
   return el(
     "div",
     {},
-    el("h3", {}, "Others that explain the pairs as well"),
+    el("h3", {}, "Alternatives that explain the pairs equally well"),
     el(
       "ol",
       { class: "alternatives", start: 2 },
-      found.alternatives.map((other) => {
+      result.alternatives.map((other) => {
         const parts = other.metapaths.map((part) => `${score(part.weight)} × ${shown(part.metapath, 80)}`).join(" + ");
         const mix = mixOf(other);
         return el(

@@ -1,4 +1,4 @@
-// Main: the page from its start; every change of the state is shown by the part it concerns.
+// Entry point: sets the page up and updates every part when the state changes.
 
 import { announce, at, el, problem, shown } from "./dom.js";
 import { updateExample } from "./example.js";
@@ -7,10 +7,10 @@ import { firstPath, readServed, served } from "./graphs.js";
 import { setUpMeaning, updateMeaning } from "./meaning.js";
 import { addPairs } from "./pairs.js";
 import { setUpSearch, updateSearch } from "./search.js";
-import { change, follow, state, tell } from "./state.js";
+import { change, notify, state, subscribe } from "./state.js";
 import { setUpTheme } from "./theme.js";
 
-const FRESH = {
+const EMPTY = {
   path: "",
   model: null,
   mix: null,
@@ -31,7 +31,7 @@ const FRESH = {
 
 async function chooseGraph(graph, options = {}) {
   const path = await firstPath(graph);
-  change({ ...FRESH, graph, path }, options);
+  change({ ...EMPTY, graph, path }, options);
 }
 
 function setUpTop() {
@@ -50,7 +50,7 @@ function setUpTop() {
   at("copy").addEventListener("click", async () => {
     await navigator.clipboard.writeText(location.href);
     at("copy").textContent = "Copied";
-    announce("the address of this view is copied");
+    announce("link copied");
     setTimeout(() => (at("copy").textContent = "Copy link"), 1500);
   });
 }
@@ -73,7 +73,7 @@ async function show() {
   return Promise.all([updateMeaning(), updateSearch(), updateExplain(), updateExample()]);
 }
 
-/** Do something, or show why it cannot be done. */
+/** Run `work`; show its error, with a button to try again. */
 async function guarded(work) {
   try {
     at("failure").replaceChildren();
@@ -87,7 +87,7 @@ async function start() {
   await readServed();
   at("page").setAttribute("aria-busy", "false");
   const graph = served.graphs.find(({ name }) => name === state.graph)?.name ?? served.graphs[0].name;
-  if (state.path || state.model || state.mix) tell();
+  if (state.path || state.model || state.mix) notify();
   else change({ graph, path: await firstPath(graph) }, { replace: true });
 }
 
@@ -96,5 +96,5 @@ setUpTop();
 setUpMeaning();
 setUpExplain();
 setUpSearch((type, query, hit, score) => addPairs(type, [[query, hit.id, score]]));
-follow(() => guarded(show));
+subscribe(() => guarded(show));
 guarded(start);

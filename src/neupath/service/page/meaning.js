@@ -1,4 +1,4 @@
-// Meaning: the meta-path and measure of each side, built by clicking types, by typing, or by taking what is offered.
+// Editors of the meaning: the meta-path and measure of each side, set by clicking types, typing, or suggestions.
 
 import { combobox } from "./combobox.js";
 import { announce, at, el, refill, shown } from "./dom.js";
@@ -8,26 +8,26 @@ import { change, meaning, meaningText, state } from "./state.js";
 
 const SIDES = ["a", "b"];
 let edited = "a";
-let ticket = 0;
+let latestUpdate = 0;
 
 const end = (side) => (side === "b" ? "2" : "");
 const pathOf = (side) => state[`path${end(side)}`];
 
-/** Take a meta-path on the side that is edited. */
+/** Set the meta-path of a side, by default the one being edited. */
 function takePath(text, side = edited, options = {}) {
   change({ [`path${end(side)}`]: text, [`model${end(side)}`]: null, [`mix${end(side)}`]: null, target: null }, options);
 }
 
 /** Show or hide the editors on a narrow page. */
-function fold() {
+function toggleEditors() {
   const open = at("side").classList.toggle("open");
   at("means-toggle").setAttribute("aria-expanded", String(open));
   at("means-toggle").textContent = open ? "Done" : "Change";
 }
 
-/** Make the editors work. */
+/** Connect the editors to the state. */
 export function setUpMeaning() {
-  at("means-toggle").addEventListener("click", fold);
+  at("means-toggle").addEventListener("click", toggleEditors);
   for (const side of SIDES) {
     const input = at(`path-${side}`);
     combobox(input, {
@@ -35,12 +35,12 @@ export function setUpMeaning() {
       enter: (text) => takePath(text, side),
       choose: (text) => takePath(text, side),
       find: async (text) => {
-        const told = await readPath(state.graph, text);
-        return told.next.map((next) => ({
+        const parsed = await readPath(state.graph, text);
+        return parsed.next.map((next) => ({
           value: next.metapath,
           label: [
             el("span", { class: "name" }, shown(next.metapath, 80)),
-            el("span", { class: "id" }, shown(next.link ?? "begin here", 40)),
+            el("span", { class: "id" }, shown(next.link ?? "start here", 40)),
           ],
         }));
       },
@@ -74,93 +74,93 @@ function takeMeasure(value, side) {
   });
 }
 
-/** Return a meta-path without its last step, as the service reads it. */
+/** Return a meta-path without its last step, in the form the service writes it. */
 export async function withoutLastStep(text) {
-  const told = await readPath(state.graph, text);
-  const kept = told.node_types.slice(0, -1);
-  if (kept.length === 1) return kept[0];
-  const whole = told.metapath ?? "";
+  const parsed = await readPath(state.graph, text);
+  const types = parsed.node_types.slice(0, -1);
+  if (types.length === 1) return types[0];
+  const whole = parsed.metapath ?? "";
   for (let length = whole.length - 1; length > 0; length -= 1) {
-    if (!whole.slice(0, length).endsWith(kept.at(-1))) continue;
+    if (!whole.slice(0, length).endsWith(types.at(-1))) continue;
     const shorter = await readPath(state.graph, whole.slice(0, length));
-    if (shorter.valid && shorter.node_types.length === kept.length) return shorter.metapath;
+    if (shorter.valid && shorter.node_types.length === types.length) return shorter.metapath;
   }
-  return text.replace(/[\s<>-]*[^\s<>-]*[\s<>-]*$/, ""); // the word begun last
+  return text.replace(/[\s<>-]*[^\s<>-]*[\s<>-]*$/, ""); // drop the last, incomplete word
 }
 
-/** Show the schema, both editors and what can follow. */
+/** Show the schema, both editors, the next steps and suggestions. */
 export async function updateMeaning() {
-  const mine = (ticket += 1);
+  const id = (latestUpdate += 1);
   const { graph } = state;
   if (!state.compare) edited = "a";
   const schema = await readSchema(graph);
   const [a, b] = await Promise.all(SIDES.map((side) => readPath(graph, pathOf(side))));
-  if (mine !== ticket) return;
+  if (id !== latestUpdate) return;
   at("editor-b").hidden = !state.compare;
   showLine();
   showEditor("a", a);
   showEditor("b", b);
-  const told = edited === "b" ? b : a;
+  const parsed = edited === "b" ? b : a;
   at("editor-a").classList.toggle("edited", state.compare && edited === "a");
   at("editor-b").classList.toggle("edited", edited === "b");
   at("graph-summary").replaceChildren(summary(served.graphs.find((one) => one.name === graph)));
   showSchema(
     drawSchema(
       schema,
-      told,
+      parsed,
       (option) => {
         takePath(option.metapath);
         announce(`meta-path ${option.metapath}`);
       },
-      refuse,
+      showNoStep,
     ),
   );
-  showNext(told);
-  await showSuggestions(told, schema, mine);
+  showNext(parsed);
+  await showSuggestions(parsed, schema, id);
 }
 
-/** Say the meanings in a line, for a narrow page where the editors are folded. */
+/** Describe the meanings in one line, for a narrow page where the editors are hidden. */
 function showLine() {
-  const said = [meaning("a"), ...(state.compare ? [meaning("b")] : [])].map(meaningText).join(" / ");
-  at("means-line").textContent = said;
+  const meanings = state.compare ? [meaning("a"), meaning("b")] : [meaning("a")];
+  at("means-line").textContent = meanings.map(meaningText).join(" / ");
 }
 
-function refuse(type) {
-  const hint = `No step leads from the end of this meta-path to ${type}. Clear it to begin there.`;
+function showNoStep(type) {
+  const hint = `No step leads from the end of this meta-path to ${type}. Clear it to start there.`;
   at("schema-hint").textContent = hint;
   announce(hint);
 }
 
-function showEditor(side, told) {
+function showEditor(side, parsed) {
   const input = at(`path-${side}`);
   const [model, mix] = [state[`model${end(side)}`], state[`mix${end(side)}`]];
   if (input.value !== pathOf(side)) input.value = pathOf(side);
   for (const id of ["path", "undo", "clear"]) at(`${id}-${side}`).disabled = Boolean(model || mix);
-  const [text, kind] = statusOf(told, side, model, mix);
+  const [text, kind] = statusOf(parsed, side, model, mix);
   at(`status-${side}`).className = `status ${kind}`;
   at(`status-${side}`).textContent = text;
-  showMeasures(side, told, model, mix);
+  showMeasures(side, parsed, model, mix);
 }
 
-function statusOf(told, side, model, mix) {
+function statusOf(parsed, side, model, mix) {
   const [text, measure] = [pathOf(side), state[`measure${end(side)}`]];
   if (mix) return [mix.map((part) => `${part.weight.toFixed(2)} × ${part.metapath}`).join(" + "), "good"];
-  if (model) return ["The saved model knows what similar means.", "good"];
-  if (isWhole(measure)) return [`✓ ${measure} needs no meta-path; the first type says which nodes to compare.`, "good"];
-  if (!text.trim()) return ["Begin with a type.", ""];
-  if (!told.valid) return [told.error, told.next.length ? "open" : "bad"];
-  const kind = told.symmetric ? "out and back" : `from ${told.node_types[0]} to ${told.node_types.at(-1)}`;
-  return [`✓ ${told.metapath}, ${kind}`, "good"];
+  if (model) return ["The saved model defines what similar means.", "good"];
+  if (isWhole(measure)) return [`✓ ${measure} needs no meta-path; its first type selects the nodes.`, "good"];
+  if (!text.trim()) return ["Start with a type.", ""];
+  if (!parsed.valid) return [parsed.error, parsed.next.length ? "open" : "bad"];
+  const kind = parsed.symmetric ? "out and back" : `from ${parsed.node_types[0]} to ${parsed.node_types.at(-1)}`;
+  return [`✓ ${parsed.metapath}, ${kind}`, "good"];
 }
 
-function showMeasures(side, told, model, mix) {
-  const usable = (name) => !told.valid || isWhole(name) || told.measures.includes(name);
+function showMeasures(side, parsed, model, mix) {
+  const usable = (name) => !parsed.valid || isWhole(name) || parsed.measures.includes(name);
   const models = served.models.filter((one) => one.graphs.includes(state.graph));
   const option = ({ name }) =>
     el(
       "option",
       { value: `measure:${name}`, disabled: !usable(name) },
-      usable(name) ? name : `${name} (needs a path out and back)`,
+      usable(name) ? name : `${name} (needs a meta-path out and back)`,
     );
   const groups = [
     ["Along the meta-path", served.measures.filter(({ name }) => !isWhole(name))],
@@ -177,28 +177,28 @@ function showMeasures(side, told, model, mix) {
       ),
     );
   if (mix)
-    select.append(el("optgroup", { label: "By example" }, el("option", { value: "mix:" }, "found from your pairs")));
+    select.append(el("optgroup", { label: "By example" }, el("option", { value: "mix:" }, "inferred from your pairs")));
   const measure = state[`measure${end(side)}`];
   select.value = mix ? "mix:" : model ? `model:${model}` : `measure:${measure}`;
   const chosen = models.find((one) => one.name === model);
   const about = mix
-    ? `A weighted sum by ${mix[0].measure}.`
+    ? `A weighted sum of ${mix[0].measure} scores.`
     : chosen
       ? `${chosen.measure}, ${chosen.metapath ?? `from ${chosen.source_type} to ${chosen.target_type}`}.`
       : served.measures.find((one) => one.name === measure)?.about;
   at(`about-${side}`).textContent = about ?? "";
 }
 
-function showNext(told) {
+function showNext(parsed) {
   at("schema-hint").textContent = state.path
-    ? "Choose a type to go one step on; dashed ones cannot follow."
-    : "Choose types in turn to walk a meta-path.";
-  const held = at("next").contains(document.activeElement);
-  at("following").hidden = !told.next.length;
-  if (held && !told.next.length) at(`path-${edited}`).focus();
+    ? "Choose a type to add a step; dashed types cannot follow."
+    : "Choose types one after another to build a meta-path.";
+  const hadFocus = at("next").contains(document.activeElement);
+  at("following").hidden = !parsed.next.length;
+  if (hadFocus && !parsed.next.length) at(`path-${edited}`).focus();
   refill(
     at("next"),
-    told.next.map((next) =>
+    parsed.next.map((next) =>
       el(
         "button",
         {
@@ -214,19 +214,19 @@ function showNext(told) {
   );
 }
 
-async function showSuggestions(told, schema, mine) {
+async function showSuggestions(parsed, schema, id) {
   const from =
-    told.node_types[0] ??
+    parsed.node_types[0] ??
     schema.node_types
       .map((type) => type.node_type)
-      .find((type) => told.next.length && told.text.trim().toLowerCase().startsWith(type.toLowerCase()));
-  const steps = Math.max(4, 2 * (told.node_types.length - 1));
+      .find((type) => parsed.next.length && parsed.text.trim().toLowerCase().startsWith(type.toLowerCase()));
+  const steps = Math.max(4, 2 * (parsed.node_types.length - 1));
   const all = from ? await suggestPaths(state.graph, from, Math.min(steps, 8)) : [];
-  if (mine !== ticket) return;
-  const open = told.valid && !told.symmetric ? told.metapath : "";
+  if (id !== latestUpdate) return;
+  const open = parsed.valid && !parsed.symmetric ? parsed.metapath : "";
   const fitting = all.filter((path) => path.metapath.startsWith(open)).slice(0, 8);
   at("suggested").hidden = !fitting.length;
-  at("suggestions-title").textContent = open ? "To come back" : `Meta-paths of ${shown(from ?? "", 30)}`;
+  at("suggestions-title").textContent = open ? "Complete it" : `Meta-paths of ${shown(from ?? "", 30)}`;
   refill(
     at("suggestions"),
     fitting.map((path) =>
@@ -239,7 +239,7 @@ async function showSuggestions(told, schema, mine) {
             type: "button",
             class: "suggestion",
             "data-key": path.metapath,
-            "aria-pressed": String(path.metapath === told.metapath),
+            "aria-pressed": String(path.metapath === parsed.metapath),
             onclick: () => takePath(path.metapath),
           },
           path.metapath,

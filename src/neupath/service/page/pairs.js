@@ -1,35 +1,35 @@
-// Pairs: the examples that were collected, each with its score, and the ways to add one.
+// The labelled pairs with their scores, and the fields that add pairs.
 
 import { combobox } from "./combobox.js";
-import { announce, el, isolated, labelOf, nodeName, shown } from "./dom.js";
+import { announce, count, el, isolated, labelOf, nodeName, shown } from "./dom.js";
 import { findNodes, readNode, readSchema, resolve } from "./graphs.js";
 import { nodeOptions } from "./search.js";
 import { change, meaning, state } from "./state.js";
 
-const MOST_ROWS = 200;
+const MAX_ROWS = 200;
 
-/** Add a pair to the examples, or score it anew where it is one already. */
+/** Add pairs; a pair that exists gets the new score. Pairs of another type are dropped. */
 export function addPairs(type, added) {
-  const kept = state.type === null || state.type === type ? state.pairs : [];
-  const known = new Map(kept.map((pair) => [JSON.stringify(pair.slice(0, 2).map(String)), pair]));
+  const existing = state.type === null || state.type === type ? state.pairs : [];
+  const pairs = new Map(existing.map((pair) => [JSON.stringify(pair.slice(0, 2).map(String)), pair]));
   for (const [query, target, score] of added)
-    known.set(JSON.stringify([query, target].map(String)), [String(query), String(target), score]);
-  change({ type, pairs: [...known.values()] });
-  announce(`${known.size} pairs are collected`);
+    pairs.set(JSON.stringify([query, target].map(String)), [String(query), String(target), score]);
+  change({ type, pairs: [...pairs.values()] });
+  announce(count(pairs.size, "pair"));
 }
 
-function dropPair(index) {
-  change({ pairs: state.pairs.filter((_, place) => place !== index) });
+function removePair(index) {
+  change({ pairs: state.pairs.filter((_, position) => position !== index) });
 }
 
 function setScore(index, score) {
   change(
-    { pairs: state.pairs.map((pair, place) => (place === index ? [pair[0], pair[1], score] : pair)) },
+    { pairs: state.pairs.map((pair, position) => (position === index ? [pair[0], pair[1], score] : pair)) },
     { replace: true },
   );
 }
 
-/** Make a slider and a number that say the same score. */
+/** Make a slider and a number field for the same score. */
 export function scoreField(value, label, onChange) {
   const slider = el("input", { type: "range", min: 0, max: 1, step: 0.01, value, "aria-label": `Score of ${label}` });
   const number = el("input", {
@@ -50,14 +50,14 @@ export function scoreField(value, label, onChange) {
 
 /** Show the collected pairs. */
 export function pairList() {
-  const rows = state.pairs.slice(0, MOST_ROWS).map(([query, target, score], index) => {
+  const rows = state.pairs.slice(0, MAX_ROWS).map(([query, target, score], index) => {
     const label = `${isolated(query, 60)} and ${isolated(target, 60)}`;
     const who = el(
       "span",
       { class: "who" },
-      nameLater(query),
+      nodeLabel(query),
       el("span", { class: "link" }, " and "),
-      nameLater(target),
+      nodeLabel(target),
     );
     return el(
       "li",
@@ -66,7 +66,7 @@ export function pairList() {
       scoreField(score, label, (value) => setScore(index, value)).element,
       el(
         "button",
-        { type: "button", "aria-label": `Remove ${label}`, title: "Remove", onclick: () => dropPair(index) },
+        { type: "button", "aria-label": `Remove ${label}`, title: "Remove", onclick: () => removePair(index) },
         "✕",
       ),
     );
@@ -82,17 +82,17 @@ export function pairList() {
   );
 }
 
-function nameLater(id) {
-  const place = el("span", { class: "node" }, el("bdi", { class: "name" }, shown(id, 80)));
-  if (state.pairs.length <= MOST_ROWS)
+function nodeLabel(id) {
+  const label = el("span", { class: "node" }, el("bdi", { class: "name" }, shown(id, 80)));
+  if (state.pairs.length <= MAX_ROWS)
     readNode(state.graph, state.type, id).then(
-      (node) => place.replaceChildren(...nodeName(node, 60)),
+      (node) => label.replaceChildren(...nodeName(node, 60)),
       () => {},
     );
-  return place;
+  return label;
 }
 
-/** Show the fields that add a pair: two nodes and a score, or a text with many. */
+/** Show the fields that add pairs: two nodes and a score, or a text with one pair per line. */
 export async function pairFields() {
   const { node_types: types, steps } = await readSchema(state.graph);
   const linked = types.map((type) => type.node_type).filter((type) => steps.some((step) => step.source === type));
@@ -102,10 +102,10 @@ export async function pairFields() {
     nodeField("pair-target", "Second node", () => select.value),
   ];
   const score = scoreField(1, "the new pair", () => {});
-  const complaint = el("p", { class: "status bad", role: "status" });
+  const error = el("p", { class: "status bad", role: "status" });
   const add = () => {
     const [one, other] = [query.chosen(), target.chosen()];
-    complaint.textContent = one && other ? "" : "Choose both nodes from what is offered.";
+    error.textContent = one && other ? "" : "Choose both nodes from the lists.";
     if (!one || !other) return;
     target.clear();
     addPairs(select.value, [[one.id, other.id, score.value()]]);
@@ -121,15 +121,15 @@ export async function pairFields() {
       score.element,
       el("button", { type: "button", id: "add-pair", onclick: add }, "Add pair"),
     ),
-    complaint,
+    error,
     pasteField(() => select.value),
   );
 }
 
 function typeField(types, chosen) {
-  const forget = () => change({ type: select.value, pairs: [], skip: [], ran: false, job: null, try: null });
+  const reset = () => change({ type: select.value, pairs: [], skip: [], ran: false, job: null, try: null });
   const options = types.map((type) => el("option", { value: type }, shown(type, 40)));
-  const select = el("select", { id: "pair-type", onchange: forget }, options);
+  const select = el("select", { id: "pair-type", onchange: reset }, options);
   if (types.includes(chosen)) select.value = chosen;
   return select;
 }
@@ -141,9 +141,9 @@ function nodeField(id, label, type) {
   input.addEventListener("input", () => (node = null));
   combobox(input, {
     find: async (text, signal) => nodeOptions(await findNodes(state.graph, type(), text, 12, signal)),
-    choose: (found) => {
-      input.value = shown(labelOf(found));
-      node = found;
+    choose: (choice) => {
+      input.value = shown(labelOf(choice));
+      node = choice;
     },
   });
   const clear = () => {
@@ -156,11 +156,11 @@ function nodeField(id, label, type) {
 
 function pasteField(type) {
   const area = el("textarea", { id: "paste", rows: 4, placeholder: "query,target,score", spellcheck: "false" });
-  const told = el("p", { class: "status", role: "status" });
+  const status = el("p", { class: "status", role: "status" });
   const read = () => {
     const { pairs, wrong } = readPairs(area.value);
-    told.className = `status ${wrong ? "bad" : ""}`;
-    told.textContent = wrong ?? "";
+    status.className = `status ${wrong ? "bad" : ""}`;
+    status.textContent = wrong ?? "";
     if (!wrong) addPairs(type(), pairs);
   };
   return el(
@@ -170,15 +170,15 @@ function pasteField(type) {
     el(
       "label",
       { for: "paste", class: "quiet" },
-      "A pair on each line: query, target and score, with commas or tabs between. Without a score a pair is similar.",
+      "One pair per line: query, target and score, separated by commas or tabs. Without a score, the pair is similar.",
     ),
     area,
     el("button", { type: "button", onclick: read, id: "paste-add" }, "Add all"),
-    told,
+    status,
   );
 }
 
-/** Read pairs from lines of text; `wrong` says which line is none. */
+/** Parse one pair per line; `wrong` describes the first invalid line. */
 export function readPairs(text) {
   const lines = text
     .split(/\r?\n/)
@@ -189,6 +189,7 @@ export function readPairs(text) {
     return [query, target, score === "" ? NaN : Number(score)];
   });
   const bad = pairs.findIndex(([query, target, score]) => !query || !target || !Number.isFinite(score));
-  if (!pairs.length) return { pairs, wrong: "There is no pair in the text." };
-  return { pairs, wrong: bad < 0 ? null : `“${shown(lines[bad], 60)}” is no pair: write query, target and score.` };
+  if (!pairs.length) return { pairs, wrong: "The text contains no pairs." };
+  if (bad < 0) return { pairs, wrong: null };
+  return { pairs, wrong: `“${shown(lines[bad], 60)}” is not a pair: write query, target and score.` };
 }

@@ -1,4 +1,4 @@
-// Schema: the types and relations of a graph as a picture whose types, clicked in turn, make a meta-path.
+// Draws the schema: node types and relations. Clicking types one after another builds a meta-path.
 
 import { at, count, el, refill, shown, svg } from "./dom.js";
 
@@ -12,44 +12,45 @@ const BENDS = [0, 60, -60, 120, -120, 190, -190, 260, -260];
 const STEPS = Array.from({ length: 25 }, (_, place) => place / 24);
 const ALONG = [0.5, 0.42, 0.58, 0.34, 0.66, 0.27, 0.73];
 
-/** Place types in rows by their distance from one that is far from the others. */
+/** Place types in rows by their distance from a peripheral type. */
 export function layOut(schema) {
   const names = schema.node_types.map((type) => type.node_type);
-  const beside = new Map(names.map((name) => [name, new Set()]));
-  for (const { source, target } of schema.steps) beside.get(source).add(target);
-  const alone = names.filter((name) => [...beside.get(name)].every((other) => other === name));
+  const neighbours = new Map(names.map((name) => [name, new Set()]));
+  for (const { source, target } of schema.steps) neighbours.get(source).add(target);
+  const alone = names.filter((name) => [...neighbours.get(name)].every((other) => other === name));
   const rows = [];
   const placed = new Set(alone);
   while (placed.size < names.length) {
     const left = names.filter((name) => !placed.has(name));
-    const found = levelsFrom(farthest(left[0], beside), beside);
-    for (const level of found) level.forEach((name) => placed.add(name));
-    rows.push(...found);
+    const levels = levelsFrom(farthest(left[0], neighbours), neighbours);
+    for (const level of levels) level.forEach((name) => placed.add(name));
+    rows.push(...levels);
   }
   return spread([...rows, alone].filter((level) => level.length).flatMap(split));
 }
 
-function levelsFrom(start, beside) {
+function levelsFrom(start, neighbours) {
   const levels = [[start]];
   const seen = new Set([start]);
   for (;;) {
-    const next = [...new Set(levels.at(-1).flatMap((name) => [...beside.get(name)]))].filter((name) => !seen.has(name));
+    const reached = new Set(levels.at(-1).flatMap((name) => [...neighbours.get(name)]));
+    const next = [...reached].filter((name) => !seen.has(name));
     if (!next.length) return levels;
     next.forEach((name) => seen.add(name));
     levels.push(next);
   }
 }
 
-function farthest(start, beside) {
-  const ends = levelsFrom(start, beside).at(-1);
-  return ends.reduce((best, name) => (levelsFrom(name, beside).length > levelsFrom(best, beside).length ? name : best));
+function farthest(start, neighbours) {
+  const depth = (name) => levelsFrom(name, neighbours).length;
+  return levelsFrom(start, neighbours).at(-1).reduce((best, name) => (depth(name) > depth(best) ? name : best));
 }
 
 function widthOf(name) {
   return Math.min(170, Math.max(92, 8.4 * Array.from(shown(name, 18)).length + 40));
 }
 
-/** Break a level into rows whose types stand side by side. */
+/** Split a level into rows that fit the width. */
 function split(level) {
   const rows = [[]];
   let used = 0;
@@ -67,7 +68,7 @@ function split(level) {
 function spread(rows) {
   const places = new Map();
   rows.forEach((row, y) => {
-    const odd = row.length === 1 && rows.length > 4 && y % 2 ? 0.2 * WIDTH : 0; // so that a long chain bends
+    const odd = row.length === 1 && rows.length > 4 && y % 2 ? 0.2 * WIDTH : 0; // zigzag, for a long chain
     const space = (WIDTH - row.reduce((sum, name) => sum + widthOf(name), 0)) / row.length;
     let left = space / 2 + Math.min(odd, space / 2);
     for (const name of row) {
@@ -78,58 +79,58 @@ function spread(rows) {
   return { places, height: ROW * (rows.length - 1) + PILL + 16 };
 }
 
-/** Draw a schema; `told` is the meta-path so far, `step(option)` goes on, `refuse(type)` hears what cannot follow. */
-export function drawSchema(schema, told, step, refuse) {
+/** Draw a schema; `parsed` is the meta-path, `step(option)` adds a step, `showNoStep(type)` says none leads there. */
+export function drawSchema(schema, parsed, step, showNoStep) {
   const { places, height } = layOut(schema);
   const picture = svg("svg", {
     viewBox: `0 0 ${WIDTH} ${height}`,
     class: "schema",
     role: "group",
-    "aria-label": "Schema: choose types in turn",
+    "aria-label": "Schema: choose types one after another",
   });
-  const offered = (matches) => told.next.find(matches);
+  const offered = (matches) => parsed.next.find(matches);
   const walked = new Set(
-    (told.node_types ?? []).slice(1).map((type, i) => [type, told.node_types[i]].sort().join("\n")),
+    (parsed.node_types ?? []).slice(1).map((type, i) => [type, parsed.node_types[i]].sort().join("\n")),
   );
   const bundles = byEnds(schema.relations);
-  const taken = [...places].map(([name, { x, y }]) => boxAt(x, y, widthOf(name), PILL));
+  const occupied = [...places].map(([name, { x, y }]) => boxAt(x, y, widthOf(name), PILL));
   for (const [key, relations] of bundles) {
-    const option = offered((next) => next.link !== null && leadsAlong(next, relations, key.split("\n"), told));
+    const option = offered((next) => next.link !== null && leadsAlong(next, relations, key.split("\n"), parsed));
     const parts = { option, walked: walked.has(key), crowded: bundles.size > MANY };
-    picture.append(drawRelation(relations, places, taken, parts, step));
+    picture.append(drawRelation(relations, places, occupied, parts, step));
   }
   schema.node_types.forEach((type, index) => {
     const option = offered((next) => next.node_type === type.node_type);
-    const positions = (told.node_types ?? []).flatMap((name, i) => (name === type.node_type ? [i + 1] : []));
-    picture.append(drawType(type, index, places.get(type.node_type), positions, option, step, refuse));
+    const positions = (parsed.node_types ?? []).flatMap((name, i) => (name === type.node_type ? [i + 1] : []));
+    picture.append(drawType(type, index, places.get(type.node_type), positions, option, step, showNoStep));
   });
   return picture;
 }
 
-/** Whether a step goes along a bundle: by one of its relations from where the meta-path ends, or by all at once. */
-function leadsAlong(next, relations, ends, told) {
-  const from = told.node_types?.at(-1) ?? told.text?.trim();
+/** Whether a next step follows one or all of the relations between two types. */
+function leadsAlong(next, relations, ends, parsed) {
+  const from = parsed.node_types?.at(-1) ?? parsed.text?.trim();
   if (!ends.includes(next.node_type) || (from && !ends.includes(from))) return false;
   if (ends[0] !== ends[1] && from === next.node_type) return false;
   const [{ name }] = relations;
   return relations.length > 1 || [`-${name}->`, `<-${name}-`, `-${name}-`].includes(next.link);
 }
 
-/** Gather the relations that join the same two types. */
+/** Group relations by the two types they join. */
 function byEnds(relations) {
-  const found = new Map();
+  const groups = new Map();
   for (const relation of relations) {
     const key = [relation.source, relation.target].sort().join("\n");
-    found.set(key, [...(found.get(key) ?? []), relation]);
+    groups.set(key, [...(groups.get(key) ?? []), relation]);
   }
-  return found;
+  return groups;
 }
 
-function drawType(type, index, { x, y }, positions, option, step, refuse) {
+function drawType(type, index, { x, y }, positions, option, step, showNoStep) {
   const name = shown(type.node_type, 18);
   const width = widthOf(type.node_type);
   const order = positions.length ? `; position ${positions.join(" and ")} of the meta-path` : "";
-  const act = () => (option ? step(option) : refuse(type.node_type));
+  const act = () => (option ? step(option) : showNoStep(type.node_type));
   return svg(
     "g",
     {
@@ -144,7 +145,7 @@ function drawType(type, index, { x, y }, positions, option, step, refuse) {
       onclick: act,
       onkeydown: (event) => press(event, act),
     },
-    svg("title", {}, `${shown(type.node_type)}: ${count(type.nodes, "node")}${option ? "; click to go on to it" : ""}`),
+    svg("title", {}, `${shown(type.node_type)}: ${count(type.nodes, "node")}${option ? "; click to add a step" : ""}`),
     svg("rect", { x: -width / 2, y: -PILL / 2, width, height: PILL, rx: PILL / 2 }),
     svg("text", { class: "label", y: -3 }, name),
     svg("text", { class: "count", y: 13 }, count(type.nodes)),
@@ -159,21 +160,21 @@ function drawType(type, index, { x, y }, positions, option, step, refuse) {
   );
 }
 
-/** Draw the relations that join two types as one line, with a label where there is room for it. */
-function drawRelation(relations, places, taken, { option, walked, crowded }, step) {
+/** Draw the relations between two types as one line, with a label if there is room. */
+function drawRelation(relations, places, occupied, { option, walked, crowded }, step) {
   const [first] = relations;
   const [from, to] = [places.get(first.source), places.get(first.target)];
   const others = [...places].filter(([, place]) => place !== from && place !== to);
   const pills = others.map(([name, { x, y }]) => boxAt(x, y, widthOf(name), PILL));
   const curve = from === to ? loop(from) : around(from, to, pills);
-  const told = relations.map(describeRelation);
+  const descriptions = relations.map(describeRelation);
   const act = () => option && step(option);
-  const able = option
+  const attributes = option
     ? {
         role: "button",
         tabindex: 0,
         "data-key": relations.map((one) => `${one.source}\n${one.name}\n${one.target}`).join("\n\n"),
-        "aria-label": `follow ${told.join("; ")}`,
+        "aria-label": `follow ${descriptions.join("; ")}`,
         onclick: act,
         onkeydown: (event) => press(event, act),
       }
@@ -185,10 +186,10 @@ function drawRelation(relations, places, taken, { option, walked, crowded }, ste
   const edges = crowded ? "" : count(relations.reduce((sum, one) => sum + one.edges, 0));
   return svg(
     "g",
-    { class: `relation${walked ? " walked" : ""}${option ? " possible" : ""}`, ...able },
-    svg("title", {}, told.join("\n")),
+    { class: `relation${walked ? " walked" : ""}${option ? " possible" : ""}`, ...attributes },
+    svg("title", {}, descriptions.join("\n")),
     svg("path", { d: curve.d, class: "line" }),
-    drawLabel(label, edges, curve, taken),
+    drawLabel(label, edges, curve, occupied),
   );
 }
 
@@ -197,13 +198,13 @@ function describeRelation({ source, name, target, edges }) {
   return `${from} ${word} ${to}: ${count(edges, "edge")}`;
 }
 
-/** Write a label on its curve where it covers no type and no other label; without such a place its title has to do. */
-function drawLabel(label, edges, curve, taken) {
+/** Write a label on its curve where it overlaps no type and no other label; if there is no room, return null. */
+function drawLabel(label, edges, curve, occupied) {
   const [width, height] = [LETTER * Math.max(label.length, edges.length), edges ? 30 : 15];
   const spots = ALONG.map(curve.at).map(({ x, y }) => ({ x: Math.min(WIDTH - width / 2, Math.max(width / 2, x)), y }));
-  const free = spots.find(({ x, y }) => !taken.some((other) => overlap(boxAt(x, y, width, height), other)));
+  const free = spots.find(({ x, y }) => !occupied.some((other) => overlap(boxAt(x, y, width, height), other)));
   if (!free) return null;
-  taken.push(boxAt(free.x, free.y, width, height));
+  occupied.push(boxAt(free.x, free.y, width, height));
   return svg(
     "text",
     { x: free.x, y: free.y + (edges ? -2 : 4), class: "label" },
@@ -220,7 +221,7 @@ function overlap(one, other) {
   return one.x0 < other.x1 && other.x0 < one.x1 && one.y0 < other.y1 && other.y0 < one.y1;
 }
 
-/** Return the straightest curve between two places that runs through no other type, or the straight one. */
+/** Return the straightest curve between two places that crosses no other type, or else a straight line. */
 function around(from, to, pills) {
   const curves = BENDS.map((by) => bend(from, to, by));
   const isFree = ({ at: spot }) =>
@@ -259,12 +260,12 @@ function press(event, act) {
   act();
 }
 
-/** Put a picture where another was, and leave the focus where it was. */
+/** Replace the picture and keep the focus. */
 export function showSchema(picture) {
   refill(at("schema"), [picture]);
 }
 
-/** Say what a graph holds in a line. */
+/** Describe the size of a graph in one line. */
 export function summary(graph) {
   return el(
     "p",

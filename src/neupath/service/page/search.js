@@ -1,4 +1,4 @@
-// Search: a query, its hits under one meaning or two side by side, and the hits both have in common.
+// Search: a query and its hits under one meaning, or under two side by side with their common hits joined.
 
 import { combobox } from "./combobox.js";
 import { announce, at, count, download, el, labelOf, nodeName, problem, shown, svg } from "./dom.js";
@@ -6,22 +6,22 @@ import { findNodes, readNode, readPath, resolve, search, served } from "./graphs
 import { HitList } from "./hits.js";
 import { change, meaning, meaningText, state } from "./state.js";
 
-const SLOW = 300;
+const SLOW_AFTER = 300;
 const lists = {};
 let source = null;
-let searching = null;
+let request = null;
 let last = null;
 
-/** Make the search work; `label(query, target, score)` adds a pair to the examples. */
+/** Connect the search to the state; `label(type, query, hit, score)` adds a labelled pair. */
 export function setUpSearch(label) {
   for (const side of ["a", "b"]) {
     lists[side] = new HitList(at(`hits-${side}`), {
       choose: (hit) => change({ target: String(hit.id), side, paths: 10 }),
       label: (hit, score) => label(state.queryType, state.query, hit, score),
     });
-    at(`hits-${side}`).addEventListener("pointerover", (event) => tie(event.target.closest("li")?.dataset.id));
-    at(`hits-${side}`).addEventListener("focusin", (event) => tie(event.target.closest("li")?.dataset.id));
-    at(`hits-${side}`).addEventListener("pointerleave", () => tie(undefined));
+    at(`hits-${side}`).addEventListener("pointerover", (event) => highlightTie(event.target.closest("li")?.dataset.id));
+    at(`hits-${side}`).addEventListener("focusin", (event) => highlightTie(event.target.closest("li")?.dataset.id));
+    at(`hits-${side}`).addEventListener("pointerleave", () => highlightTie(undefined));
   }
   combobox(at("query"), {
     find: async (text, signal) => (source ? nodeOptions(await findNodes(state.graph, source, text, 12, signal)) : []),
@@ -34,22 +34,25 @@ export function setUpSearch(label) {
   new ResizeObserver(drawTies).observe(at("columns"));
 }
 
-/** Turn found nodes into options of a combobox. */
+/** Convert nodes into options of a combobox. */
 export function nodeOptions({ nodes, total }) {
   const options = nodes.map((node) => ({
     value: node,
-    label: [...nodeName(node, 80), node.match === "spelling" ? el("span", { class: "quiet" }, "spelled alike") : null],
+    label: [
+      ...nodeName(node, 80),
+      node.match === "spelling" ? el("span", { class: "quiet" }, "similar spelling") : null,
+    ],
   }));
   return Object.assign(options, { total });
 }
 
 function choose(node) {
-  if (at("start").contains(document.activeElement)) at("found").focus(); // the chips make room for the hits
+  if (at("start").contains(document.activeElement)) at("found").focus(); // the chips are about to disappear
   showQuery(node);
   change({ query: String(node.id), queryType: source, target: null });
 }
 
-/** Show which node the query is, unless someone is typing another. */
+/** Show the label of the query in its field. */
 function showQuery(node) {
   at("query").dataset.chosen = shown(labelOf(node), 400);
   at("query").value = at("query").dataset.chosen;
@@ -75,9 +78,9 @@ async function exportHits() {
   }
 }
 
-/** Show the hits of the state; nothing is asked where nothing they are made of has changed. */
+/** Show the hits of the state; send no request if nothing they depend on has changed. */
 export async function updateSearch() {
-  const asked = JSON.stringify([
+  const key = JSON.stringify([
     state.graph,
     state.query,
     state.queryType,
@@ -86,18 +89,18 @@ export async function updateSearch() {
     state.compare && meaning("b"),
   ]);
   at("compare").setAttribute("aria-pressed", String(state.compare));
-  at("compare").textContent = state.compare ? "Compare no more" : "Compare two";
+  at("compare").textContent = state.compare ? "Stop comparing" : "Compare two";
   at("search").classList.toggle("comparing", state.compare);
   document.body.classList.toggle("comparing", state.compare);
   if (![...at("k").options].some((option) => Number(option.value) === state.k))
     at("k").append(el("option", {}, String(state.k)));
   at("k").value = String(state.k);
-  if (asked === last) return markHits();
-  last = asked;
-  searching?.abort();
-  searching = new AbortController();
+  if (key === last) return markHits();
+  last = key;
+  request?.abort();
+  request = new AbortController();
   try {
-    await update(searching.signal);
+    await update(request.signal);
   } catch (error) {
     if (error.name !== "AbortError") fail(error);
   }
@@ -115,18 +118,18 @@ function fail(error) {
 }
 
 async function update(signal) {
-  const told = await resolve(state.graph, meaning("a"));
+  const resolved = await resolve(state.graph, meaning("a"));
   signal.throwIfAborted();
   at("csv").disabled = at("compare").disabled = !state.query;
-  if (told.source) setSource(told.source);
-  if (!told.valid) return showUnfinished(told);
+  if (resolved.source) setSource(resolved.source);
+  if (!resolved.valid) return showIncomplete(resolved);
   const query =
-    state.query !== null && (state.queryType === null || state.queryType === told.source) ? state.query : null;
-  if (query === null) return offerStart(told.source, signal);
+    state.query !== null && (state.queryType === null || state.queryType === resolved.source) ? state.query : null;
+  if (query === null) return offerStart(resolved.source, signal);
   showStart();
   at("columns").hidden = false;
   at("columns").setAttribute("aria-busy", "true");
-  readNode(state.graph, told.source, query).then(
+  readNode(state.graph, resolved.source, query).then(
     (node) => {
       if (!signal.aborted && document.activeElement !== at("query")) showQuery(node);
     },
@@ -135,9 +138,9 @@ async function update(signal) {
   const slow = setTimeout(() => {
     at("found").textContent = "Searching …";
     announce("searching");
-  }, SLOW);
+  }, SLOW_AFTER);
   try {
-    await Promise.all((state.compare ? ["a", "b"] : ["a"]).map((side) => fill(side, query, told.source, signal)));
+    await Promise.all((state.compare ? ["a", "b"] : ["a"]).map((side) => fill(side, query, resolved.source, signal)));
   } finally {
     clearTimeout(slow);
   }
@@ -147,23 +150,23 @@ async function update(signal) {
 }
 
 async function fill(side, query, type, signal) {
-  const given = meaning(side);
+  const similarity = meaning(side);
   at(`title-${side}`).replaceChildren(
     el("span", { class: `tag ${side}` }, side.toUpperCase()),
-    ` ${shown(meaningText(given), 80)}`,
+    ` ${shown(meaningText(similarity), 80)}`,
   );
   try {
-    if (side === "b") await checkSource(given, type);
-    const began = performance.now();
-    const found = await search(state.graph, given, query, state.k, { signal });
-    const about = { subject: `${state.graph}\n${query}`, meaning: meaningText(given) };
-    const moves = lists[side].show(found, about);
-    const took = Math.round(performance.now() - began);
-    const version = found.version === undefined ? "" : `, version ${found.version}`;
-    const told = `${count(found.hits.length, "hit")}, ${found.exact ? "exact" : "learned"}, ${took} ms${version}`;
-    if (side === "a") at("found").textContent = told;
-    const none = `Nothing is joined to it by ${given.metapath ?? "this meaning"}.`;
-    at(`note-${side}`).replaceChildren(found.hits.length ? (moves ?? "") : none);
+    if (side === "b") await checkSource(similarity, type);
+    const start = performance.now();
+    const answer = await search(state.graph, similarity, query, state.k, { signal });
+    const about = { subject: `${state.graph}\n${query}`, meaning: meaningText(similarity) };
+    const moves = lists[side].show(answer, about);
+    const took = Math.round(performance.now() - start);
+    const version = answer.version === undefined ? "" : `, version ${answer.version}`;
+    const summary = `${count(answer.hits.length, "hit")}, ${answer.exact ? "exact" : "learned"}, ${took} ms${version}`;
+    if (side === "a") at("found").textContent = summary;
+    const none = `${similarity.metapath ?? "This meaning"} connects nothing to it.`;
+    at(`note-${side}`).replaceChildren(answer.hits.length ? (moves ?? "") : none);
   } catch (error) {
     if (error.name === "AbortError") throw error;
     lists[side].clear();
@@ -172,12 +175,12 @@ async function fill(side, query, type, signal) {
   }
 }
 
-/** Refuse a second meaning that cannot answer the query of the first. */
-async function checkSource(given, type) {
-  const { valid, source: from, error } = await resolve(state.graph, given);
+/** Throw if the second meaning does not start at the type of the query. */
+async function checkSource(similarity, type) {
+  const { valid, source: from, error } = await resolve(state.graph, similarity);
   if (!valid) throw new Error(error);
   if (from !== type)
-    throw new Error(`This starts at ${from}, and the query is a ${type}; choose a meta-path from ${type}.`);
+    throw new Error(`This meta-path starts at ${from}, but the query is a ${type}; choose a meta-path from ${type}.`);
 }
 
 function setSource(type) {
@@ -186,10 +189,10 @@ function setSource(type) {
   at("query-label").textContent = nodes ? `Find what is similar to a ${shown(type, 40)}` : "Search";
 }
 
-/** Keep the hits of the last whole meta-path while another is being built. */
-function showUnfinished(told) {
+/** Keep the hits of the last valid meta-path while the user edits it. */
+function showIncomplete(resolved) {
   at("found").textContent = "";
-  at("note-a").replaceChildren(lists.a.rows.size ? `These are the hits of ${lists.a.meaning}. ${told.error}` : "");
+  at("note-a").replaceChildren(lists.a.rows.size ? `These are the hits of ${lists.a.meaning}. ${resolved.error}` : "");
   if (!lists.a.rows.size)
     showStart(
       el(
@@ -199,8 +202,8 @@ function showUnfinished(told) {
           "p",
           {},
           state.path.trim()
-            ? told.error
-            : "Say what similar means first: choose types in the picture, or write a meta-path.",
+            ? resolved.error
+            : "First say what similar means: choose types in the schema, or type a meta-path.",
         ),
       ),
     );
@@ -234,7 +237,7 @@ async function offerStart(type, signal) {
       el(
         "p",
         {},
-        `Type the name or the id of one of ${count(total, `${shown(type, 40)} node`)}, or begin with one of these.`,
+        `Type the name or the id of one of ${count(total, `${shown(type, 40)} node`)}, or start with one of these.`,
       ),
       el("div", { class: "chips" }, chips),
     ),
@@ -248,7 +251,7 @@ function markHits() {
   drawTies();
 }
 
-/** Draw a line between the two places of each hit that both lists have. */
+/** Draw a line between the two rows of each hit that both lists have. */
 function drawTies() {
   const ties = at("ties");
   if (!state.compare || at("columns").hidden) return ties.replaceChildren();
@@ -264,7 +267,7 @@ function drawTies() {
   );
 }
 
-function tie(id) {
+function highlightTie(id) {
   for (const element of [...lists.a.rows.values(), ...lists.b.rows.values(), ...at("ties").children]) {
     element.classList.toggle("tied", state.compare && id !== undefined && element.dataset.id === id);
   }

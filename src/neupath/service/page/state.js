@@ -1,8 +1,8 @@
-// State: all that a view is made of, held by the address, so that a link shares it and Back returns to it.
+// State of the view, stored in the URL, so that links share it and Back and Forward work.
 
 import { isWhole } from "./graphs.js";
 
-const WORDS = {
+const URL_KEYS = {
   graph: "g",
   view: "v",
   path: "p",
@@ -53,28 +53,29 @@ const DEFAULTS = {
   try: null,
 };
 const CHOICES = { view: ["search", "example"], side: ["a", "b"] };
-const MOST = 100_000;
+const MAX_NUMBER = 100_000;
 const listeners = [];
 
 export let state = read(location.hash);
 
-/** Read a state from an address; what makes no sense in it is as if it were not there. */
+/** Read the state from a URL hash; invalid values are ignored. */
 function read(hash) {
-  const given = new URLSearchParams(hash.replace(/^#/, ""));
-  const found = structuredClone(DEFAULTS);
-  for (const [name, word] of Object.entries(WORDS)) {
-    if (given.has(word)) found[name] = readValue(DEFAULTS[name], given.get(word), name);
+  const parameters = new URLSearchParams(hash.replace(/^#/, ""));
+  const values = structuredClone(DEFAULTS);
+  for (const [name, key] of Object.entries(URL_KEYS)) {
+    if (parameters.has(key)) values[name] = readValue(DEFAULTS[name], parameters.get(key), name);
   }
-  return found.type === null ? { ...found, pairs: [] } : found; // pairs of no type are no pairs
+  return values.type === null ? { ...values, pairs: [] } : values; // pairs need a node type
 }
 
-function readValue(usual, text, name) {
-  if (typeof usual === "number") return /^[0-9]+$/.test(text) && text >= 1 && text <= MOST ? Number(text) : usual;
-  if (CHOICES[name]) return CHOICES[name].includes(text) ? text : usual;
-  if (typeof usual === "boolean") return text === "1";
+function readValue(fallback, text, name) {
+  const isNumber = /^[0-9]+$/.test(text) && text >= 1 && text <= MAX_NUMBER;
+  if (typeof fallback === "number") return isNumber ? Number(text) : fallback;
+  if (CHOICES[name]) return CHOICES[name].includes(text) ? text : fallback;
+  if (typeof fallback === "boolean") return text === "1";
   if (name === "mix" || name === "mix2") return readMix(text);
   if (name === "pairs") return readRows(text).filter((row) => Number.isFinite(row[2]));
-  return Array.isArray(usual) ? readRows(text) : text;
+  return Array.isArray(fallback) ? readRows(text) : text;
 }
 
 function readMix(text) {
@@ -88,7 +89,8 @@ function readMix(text) {
 function readRows(text) {
   try {
     const rows = JSON.parse(text);
-    return Array.isArray(rows) ? rows.filter((row) => Array.isArray(row) && row.length >= 2 && row.slice(0, 2).every(isId)) : [];
+    const isRow = (row) => Array.isArray(row) && row.length >= 2 && row.slice(0, 2).every(isId);
+    return Array.isArray(rows) ? rows.filter(isRow) : [];
   } catch {
     return [];
   }
@@ -98,13 +100,13 @@ function isId(value) {
   return typeof value === "string" || Number.isSafeInteger(value);
 }
 
-function write(given) {
-  const words = new URLSearchParams();
-  for (const [name, word] of Object.entries(WORDS)) {
-    const value = given[name];
-    if (JSON.stringify(value) !== JSON.stringify(DEFAULTS[name])) words.set(word, writeValue(name, value));
+function write(values) {
+  const parameters = new URLSearchParams();
+  for (const [name, key] of Object.entries(URL_KEYS)) {
+    const value = values[name];
+    if (JSON.stringify(value) !== JSON.stringify(DEFAULTS[name])) parameters.set(key, writeValue(name, value));
   }
-  return `#${words}`;
+  return `#${parameters}`;
 }
 
 function writeValue(name, value) {
@@ -112,29 +114,29 @@ function writeValue(name, value) {
   return typeof value === "boolean" ? "1" : Array.isArray(value) ? JSON.stringify(value) : String(value);
 }
 
-/** Change some of the state; `replace` makes no entry of its own for Back. */
+/** Change part of the state; `replace` adds no entry to the history. */
 export function change(part, { replace = false } = {}) {
   state = { ...state, ...part };
   const address = write(state);
   if (address !== location.hash) history[replace ? "replaceState" : "pushState"](null, "", address);
-  tell();
+  notify();
 }
 
-/** Call a function now and whenever the state changes. */
-export function follow(listener) {
+/** Call a function whenever the state changes. */
+export function subscribe(listener) {
   listeners.push(listener);
 }
 
-export function tell() {
+export function notify() {
   for (const listener of listeners) listener(state);
 }
 
 addEventListener("popstate", () => {
   state = read(location.hash);
-  tell();
+  notify();
 });
 
-/** What similar means on one of the two sides: a measure over a meta-path or the whole graph, a model, a sum. */
+/** Return the meaning of one side: a measure on a meta-path or the whole graph, a model, or a combination. */
 export function meaning(side) {
   const end = side === "b" ? "2" : "";
   if (state[`mix${end}`]) return { mix: state[`mix${end}`] };
@@ -143,10 +145,10 @@ export function meaning(side) {
   return isWhole(measure) ? { whole: true, measure, start: path } : { metapath: path, measure };
 }
 
-/** Say a meaning in a few words. */
-export function meaningText(given) {
-  if (given.mix)
-    return `found by example (${given.mix.length === 1 ? given.mix[0].metapath : `${given.mix.length} meta-paths`})`;
-  if (given.whole) return `${given.measure} over the whole graph`;
-  return given.model ? `model ${given.model}` : `${given.measure} on ${given.metapath}`;
+/** Describe a meaning in a few words. */
+export function meaningText(similarity) {
+  const { mix, whole, model, measure, metapath } = similarity;
+  if (mix) return `found by example (${mix.length === 1 ? mix[0].metapath : `${mix.length} meta-paths`})`;
+  if (whole) return `${measure} over the whole graph`;
+  return model ? `model ${model}` : `${measure} on ${metapath}`;
 }

@@ -1,4 +1,4 @@
-// Theme: light or dark as the system says, until someone says otherwise.
+// Light or dark theme: the system setting, unless the user has chosen one.
 
 import { announce, at } from "./dom.js";
 

@@ -1,4 +1,4 @@
-// Trial: the search that pairs gave, tried at once; its hits can be labelled in turn.
+// Trial search with an inferred combination; its hits can be labelled too.
 
 import { combobox } from "./combobox.js";
 import { el, labelOf, problem, shown } from "./dom.js";
@@ -8,28 +8,28 @@ import { addPairs } from "./pairs.js";
 import { nodeOptions } from "./search.js";
 import { change, state } from "./state.js";
 
-/** Go to the search by a weighted sum, with a hit explained where one is given. */
+/** Open the search view with a combination; explain `target` if it is given. */
 export function openSearch(mix, target = null) {
   const query = queryOf();
   change({ view: "search", mix, model: null, query, queryType: state.type, target, side: "a", compare: false });
 }
 
-/** The node that is tried: the one chosen, or the first of the pairs. */
+/** Return the query of the trial: the chosen node, or the first one of the pairs. */
 function queryOf() {
   return state.try ?? state.pairs[0]?.[0];
 }
 
-/** A search by what was found, in an element of its own. */
+/** A search with the inferred combination, in its own element. */
 export class Trial {
   constructor(mix) {
     this.mix = mix;
     this.last = null;
     this.input = el("input", { id: "try", type: "text", placeholder: "Name or id" });
     this.note = el("p", { class: "note" });
-    const list = el("ol", { class: "hits", id: "hits-try", "aria-label": "Hits of what was found" });
+    const list = el("ol", { class: "hits", id: "hits-try", "aria-label": "Hits of the inferred search" });
     const go = { type: "button", id: "open-search", onclick: () => openSearch(mix) };
     const field = el("div", { class: "field" }, el("label", { for: "try" }, "Similar to"), this.input);
-    const title = el("h3", {}, "The search it gives");
+    const title = el("h3", {}, "Try the search");
     const button = el("button", go, "Open in Search, with the paths");
     this.element = el("div", { class: "trial" }, title, field, this.note, list, button);
     this.hits = new HitList(list, {
@@ -45,17 +45,17 @@ export class Trial {
     });
   }
 
-  /** Show the hits of the node that the state names, where it names another than before. */
+  /** Show the hits of the query, if it has changed. */
   async update() {
     const query = queryOf();
     if (query === this.last || query === undefined) return;
     this.last = query;
     try {
-      const asked = [readNode(state.graph, state.type, query), search(state.graph, { mix: this.mix }, query, 10)];
-      const [node, answer] = await Promise.all(asked);
+      const requests = [readNode(state.graph, state.type, query), search(state.graph, { mix: this.mix }, query, 10)];
+      const [node, answer] = await Promise.all(requests);
       if (document.activeElement !== this.input) this.input.value = shown(labelOf(node));
       this.hits.show(answer, { subject: query, meaning: "found by example" });
-      this.note.textContent = answer.hits.length ? "" : "Nothing is joined to it by what was found.";
+      this.note.textContent = answer.hits.length ? "" : "The inferred meta-paths connect nothing to it.";
     } catch (error) {
       this.hits.clear();
       this.note.replaceChildren(problem(error));
