@@ -120,7 +120,7 @@ def test_similarities_are_symmetric_and_between_0_and_1(case: tuple[HIN, MetaPat
 
 @pytest.mark.parametrize("name", ["pathsim", "joinsim"])
 def test_refuses_an_asymmetric_path(toy: HIN, name: str) -> None:
-    with pytest.raises(MetaPathError, match="'author-paper-venue' is not symmetric; 'author-paper-venue-paper-author'"):
+    with pytest.raises(MetaPathError, match="'author-paper-venue' is not symmetric; use 'author-paper-venue-paper-author'"):
         measure_named(name, "author-paper-venue").fit(toy)
 
 
@@ -129,7 +129,7 @@ def test_refuses_a_symmetric_path_of_odd_length() -> None:
         [npth.Nodes("gene", npth.load("toy").nodes["author"].ids)],
         [npth.Edges(npth.Relation("gene", "binds", "gene", directed=False), np.array([0]), np.array([1]))],
     )
-    with pytest.raises(MetaPathError, match="'gene-gene' has an odd number of steps; 'gene-gene-gene' would do"):
+    with pytest.raises(MetaPathError, match="'gene-gene' has an odd number of steps; use 'gene-gene-gene'"):
         npth.PathSim("gene-gene").fit(hin)
 
 
