@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from scipy.sparse import csr_array
 
 import neupath as npth
 from neupath import HIN, Nodes
@@ -417,3 +418,26 @@ def test_new_nodes_get_the_columns_of_the_others() -> None:
     assert items.ids.to_pylist() == ["x", "y", "3"]
     assert items.names.to_pylist() == ["X", "Y", None]
     assert items.attributes["year"].to_pylist() == [2000, 2001, None]
+
+
+def test_a_scorer_of_a_live_graph_is_joined_over_another_graph(tmp_path: Path) -> None:
+    hin, measure = npth.load("toy"), npth.PathSim("author-paper-author")
+    live = LiveGraph(hin)
+    live.attach(measure)
+    live.update(Update(add_edges=[Edge("writes", "Mike", "Jim-SIGMOD-1")]))
+    scorer = live.view().scorer(measure)
+    assert npth.join(hin, scorer, tmp_path / "before.parquet").pairs == 0
+    assert npth.join(scorer.hin_, scorer, tmp_path / "after.parquet").pairs == 2
+    assert scorer.bind(hin).top_k("Mike").ids == ()
+
+
+def test_an_edge_is_added_to_a_row_whose_columns_are_not_sorted() -> None:
+    hin = npth.load("toy")
+    writes = hin.schema.relations[0]
+    matrix = hin.matrices[writes].copy()
+    for start, end in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True):
+        matrix.indices[start:end] = matrix.indices[start:end][::-1].copy()
+    live = LiveGraph(HIN(hin.schema, hin.nodes, {**hin.matrices, writes: csr_array(matrix)}))
+    paper = str(hin.nodes["paper"].id(int(hin.matrices[writes].indices[0])))
+    live.update(Update(add_edges=[Edge("writes", str(hin.nodes["author"].id(0)), paper)]))
+    assert live.view().hin.matrices[writes].sorted_indices().data[0] == 2.0

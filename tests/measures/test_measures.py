@@ -120,7 +120,9 @@ def test_similarities_are_symmetric_and_between_0_and_1(case: tuple[HIN, MetaPat
 
 @pytest.mark.parametrize("name", ["pathsim", "joinsim"])
 def test_refuses_an_asymmetric_path(toy: HIN, name: str) -> None:
-    with pytest.raises(MetaPathError, match="'author-paper-venue' is not symmetric; use 'author-paper-venue-paper-author'"):
+    with pytest.raises(
+        MetaPathError, match="'author-paper-venue' is not symmetric; use 'author-paper-venue-paper-author'"
+    ):
         measure_named(name, "author-paper-venue").fit(toy)
 
 

@@ -335,3 +335,16 @@ def test_a_killed_process_fails_its_job(start: Start, large: HIN) -> None:
             break
         time.sleep(0.05)
     assert "ended with exit code -9" in wait_for(running, job, "failed")["error"]
+
+
+def test_the_default_width_of_a_model_is_limited(start: Start) -> None:
+    running = start(width=100)
+    response = running.post("/api/jobs", {"kind": "train", "graph": "toy", "metapath": "APA"})
+    assert (response.status_code, response.json()["error"][:10]) == (422, "dim is 256")
+
+
+def test_training_pairs_may_name_their_node_type(running: Running) -> None:
+    pairs = [{"query": "Mike", "target": "Bob", "score": 1.0}]
+    body = {"kind": "train", "graph": "toy", "pairs": pairs, "node_type": "venue"}
+    response = running.post("/api/jobs", body)
+    assert (response.status_code, "no venue with the id" in response.json()["error"]) == (404, True)

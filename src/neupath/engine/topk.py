@@ -334,7 +334,9 @@ if hasattr(os, "register_at_fork"):
 def check_threads(threads: int | None) -> None:
     """Raise unless the number of threads is at least 1, or None for one per core."""
     if threads is not None and threads < 1:
-        raise QueryError(f"‹threads› is {threads}; use at least 1, or None for one per core", parameter="threads")
+        raise QueryError(
+            f"‹threads› is {threads}; use at least 1, or leave it out for one per core", parameter="threads"
+        )
 
 
 def borrow_scratch(size: int) -> Scratch:

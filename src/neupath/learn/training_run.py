@@ -83,13 +83,14 @@ def learn(
     settings: dict[str, Any],
     on_epoch: EpochCallback = ignore_epoch,
     processes: int = 1,
+    node_type: str | None = None,
 ) -> TrainedModel:
     """Train a model on labels drawn from a measure, or on labelled pairs; save it with its log and learning curve.
 
     `on_epoch` is no `Progress`: it receives the errors of each epoch, which a progress bar does not know.
     """
     scorer = make_model(architecture, seed=seed, **settings)
-    labels: dict[str, Any] = {"pairs": pairs}
+    labels: dict[str, Any] = {"pairs": pairs, "node_type": node_type}
     if metapath is not None:
         teacher = measure_named(measure, metapath).fit(hin)
         split = split_queries(hin, teacher.source_type, seed=seed)

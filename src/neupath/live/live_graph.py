@@ -35,9 +35,8 @@ from neupath.store import Change, Head, Update, Validator, open_store
 _WORK = 500.0  # additions that a mean query is assumed to need; counting them would cost more than guessing
 _ALL = np.zeros(0, dtype=np.bool_)
 MeasureKey = tuple[str, str]  # name and parameters: equal for measures that score the same
-HalfArrays = tuple[
-    ProductArrays, ProductArrays
-]  # half-path matrices, from the queries and from the targets to the middle
+HalfArrays = tuple[ProductArrays, ProductArrays]
+"""The half-path matrices from the queries and from the targets to the middle."""
 
 
 class LiveScorer(Scorer):
@@ -58,6 +57,9 @@ class LiveScorer(Scorer):
         if hin is not self.hin_:
             raise QueryError(f"this {self.name} belongs to version {self.version} of a live graph; attach a new one")
         return self
+
+    def bind(self, hin: HIN) -> Self:
+        return self.measure.bind(hin)  # type: ignore[return-value]  # over another graph it is a plain measure
 
     def additions(self, row: int) -> float | None:
         """Estimate the additions that a query needs; None if its row has changed since the base."""

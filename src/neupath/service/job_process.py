@@ -140,6 +140,7 @@ def _train(spec: JobSpec, request: TrainJobRequest, reporter: Reporter) -> dict[
     trained = learn(
         spec.hin, request.architecture, request.metapath, pairs, spec.folder / MODEL, measure=request.measure,
         protocol=request.protocol, seed=request.seed, settings=settings, on_epoch=reporter.epoch,
+        node_type=request.node_type,
     )  # fmt: skip
     report = trained.to_dict()
     del report["folder"]  # clients need not know where the service keeps it

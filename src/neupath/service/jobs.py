@@ -195,21 +195,25 @@ def _check_join(registry: GraphRegistry, handle: GraphHandle, request: JoinJobRe
     return registry.folders[request.model]
 
 
+_DEFAULT_DIM = 256  # the largest default of all architectures, for a request that names no dim
+
+
 def _check_training(limits: Limits, handle: GraphHandle, request: TrainJobRequest) -> None:
     if (request.metapath is None) == (request.pairs is None):
         raise QueryError("give either metapath, to draw labels from a measure, or pairs, the labels themselves")
     check_architecture(request.architecture, learning_from("labels"))
     if request.epochs > limits.epochs:
         raise QueryError(f"epochs is {request.epochs}; this service trains for at most {limits.epochs} epochs")
-    if request.dim is not None and request.dim > limits.width:
-        raise QueryError(f"dim is {request.dim}; this service trains embeddings of at most {limits.width}")
+    dim = _DEFAULT_DIM if request.dim is None else request.dim
+    if dim > limits.width:
+        raise QueryError(f"dim is {dim}; this service trains embeddings of at most {limits.width}")
     if find_spec("torch") is None:
         raise MissingExtraError("PyTorch", "neupath[learn]")
     if request.pairs is None:
         _check_measure(limits, handle, request)
         return
     limits.check_pairs(len(request.pairs))
-    read_pairs(handle.hin, [(pair.query, pair.target, pair.score) for pair in request.pairs])
+    read_pairs(handle.hin, [(pair.query, pair.target, pair.score) for pair in request.pairs], request.node_type)
 
 
 def _check_measure(limits: Limits, handle: GraphHandle, request: JoinJobRequest | TrainJobRequest) -> None:

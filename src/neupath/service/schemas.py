@@ -324,6 +324,7 @@ class TrainJobRequest(RequestModel):
     metapath: Text | None = None
     measure: Text = "pathsim"
     pairs: list[LabelledPair] | None = None
+    node_type: Text | None = Field(None, description="The type of the nodes in `pairs`, where their ids fit several.")
     protocol: Literal["strict", "paper"] = "strict"
     layers: int = Field(2, ge=1, le=8)
     paths: int | None = Field(None, ge=1, le=16, description="Of neupath: how many path instances it keeps.")

@@ -205,7 +205,9 @@ class Head:
     def of(cls, hin: HIN, version: int) -> "Head":
         """Return the head of a graph without a store: keys are rows, and counts and checksums are not known."""
         tables = tuple(database.node_table(nodes.ids, nodes.names, nodes.attributes) for nodes in hin.nodes.values())
-        state = Snapshot(version, tuple(hin.matrices[relation] for relation in hin.schema.relations), tables)
+        matrices = (hin.matrices[relation] for relation in hin.schema.relations)
+        ordered = tuple(m if m.has_sorted_indices else m.sorted_indices() for m in matrices)  # `weight` bisects rows
+        state = Snapshot(version, ordered, tables)
         return cls(StoreLayout.of(hin), VersionFacts(version, 0, 0, 0, 0), state)
 
     def columns(self, number: int) -> pa.Schema:

@@ -241,3 +241,13 @@ def test_a_file_of_other_weights(hin: HIN, tmp_path: Path) -> None:
 def test_bad_settings_of_baselines(make, message: str) -> None:
     with pytest.raises(NeuPathError, match=message):
         make()
+
+
+def test_a_node_type_tells_which_nodes_the_pairs_name() -> None:
+    ids = pa.array(["x", "y", "z"])
+    edges = Edges(Relation("a", "likes", "b"), np.array([0, 1, 2]), np.array([0, 1, 1]))
+    hin = HIN.build([Nodes("a", ids), Nodes("b", ids)], [edges])
+    pairs = [("x", "y", 1.0), ("y", "z", 0.0)]
+    with pytest.raises(NeuPathError, match="the pairs could be of type a or b; say which with node_type"):
+        small("countpath").fit(hin, pairs)
+    assert small("countpath", epochs=1).fit(hin, pairs, node_type="b").node_type_ == "b"

@@ -269,6 +269,7 @@ class PairModel(Model):
         hin: HIN,
         pairs: Any = None,
         *,
+        node_type: str | None = None,
         teacher: Scorer | None = None,
         queries: Sequence[Id] | None = None,
         protocol: Protocol = "strict",
@@ -285,6 +286,8 @@ class PairModel(Model):
             The graph.
         pairs
             A CSV file, a table, or tuples of (query, target, score).
+        node_type
+            The type of the nodes in `pairs`, where their ids fit several.
         teacher
             A fitted measure to draw labels from, instead of `pairs`.
         queries
@@ -302,7 +305,8 @@ class PairModel(Model):
             How many processes share each batch. A script that uses several needs `if __name__ == "__main__":`.
         """
         self.__dict__.pop("identity", None)
-        learn, check = split_labels(hin, pairs, teacher, queries, protocol, validation, self.seed)
+        labels = None if pairs is None else read_pairs(hin, pairs, node_type)
+        learn, check = split_labels(labels, teacher, queries, protocol, validation, self.seed)
         labelled = len(np.unique(learn.queries))
         if self.batch_size is not None and self.batch_size > labelled:
             raise QueryError(
@@ -402,8 +406,7 @@ def _train_elsewhere(arguments: Any, group: ProcessGroup, device: torch.device) 
 
 
 def split_labels(
-    hin: HIN,
-    pairs: Any,
+    pairs: Pairs | None,
     teacher: Scorer | None,
     queries: Sequence[Id] | None,
     protocol: Protocol,
@@ -415,7 +418,8 @@ def split_labels(
     if (pairs is None) == (teacher is None):
         raise QueryError("give either labelled pairs or a teacher to draw labels from")
     if teacher is None:
-        labels = read_pairs(hin, pairs)
+        assert pairs is not None
+        labels = pairs
     else:
         if queries is None:
             raise QueryError("a teacher needs the ids of the queries to draw labels for")

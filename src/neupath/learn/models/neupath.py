@@ -274,7 +274,7 @@ class NeuPath(PairModel):
     def attention_paths(self, query: Id, target: Id, limit: int = 10) -> list["AttentionPath"]:
         """Return the path instances with the largest share in one score, heaviest first."""
         if limit < 1:
-            raise QueryError(f"limit is {limit}; show at least 1 path")
+            raise QueryError(f"‹limit› is {limit}; show at least 1 path")
         if self.pooling not in ("tmax", "max"):
             raise QueryError(f"a model that pools by {self.pooling} picks no paths; only tmax and max do")
         source, end = (self._first + self._fitted().find(self.node_type_, node) for node in (query, target))

@@ -86,7 +86,7 @@ def reproduce(
         if model not in known:
             raise QueryError(f"no architecture {model!r} (there are {listed(known, 30)}){did_you_mean(model, known)}")
     if (seeds is not None and seeds < 1) or jobs < 1:
-        raise QueryError(f"seeds is {seeds} and jobs is {jobs}; both must be at least 1")
+        raise QueryError(f"‹seeds› is {seeds} and ‹jobs› is {jobs}; both must be at least 1")
     folder, source = Path(out), None if quick or data is None else Path(data)
     columns = QUICK_COLUMNS if quick else columns_in(source)
     study = Study(columns, range(seeds or (1 if quick else 3)), QUICK if quick else FULL, architectures)
