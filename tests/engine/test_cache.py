@@ -10,7 +10,7 @@ import pytest
 
 import neupath as npth
 from neupath import NeuPathError
-from neupath.engine.cache import LIMIT, LRU, bytes_of, cached, graph_cache
+from neupath.engine.cache import LIMIT_VARIABLE, LRU, bytes_of, cached, graph_cache
 
 
 def test_bytes_are_bounded() -> None:
@@ -71,7 +71,7 @@ def test_the_cache_of_a_graph_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> No
     hin = npth.load("stdlib")
     paths = ["class-method-class", "class-module-class", "module-class-module"]
     first = npth.PathSim(paths[0]).fit(hin).factors_
-    monkeypatch.setenv(LIMIT, str(bytes_of(first) + 1000))
+    monkeypatch.setenv(LIMIT_VARIABLE, str(bytes_of(first) + 1000))
     assert npth.PathSim(paths[0]).fit(hin).factors_ is first
     for path in paths[1:]:
         npth.PathSim(path).fit(hin)
@@ -82,7 +82,7 @@ def test_the_cache_of_a_graph_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_limit_must_be_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(LIMIT, "2GB")
+    monkeypatch.setenv(LIMIT_VARIABLE, "2GB")
     with pytest.raises(NeuPathError, match="NEUPATH_CACHE_BYTES is '2GB'; give a number of bytes"):
         npth.PathSim("APVPA").fit(npth.load("toy"))
 

@@ -88,8 +88,8 @@ def serve(
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that temporary files are removed
         with suppress(KeyboardInterrupt), graph_registry.frozen_garbage_collection():
             server.make_server(ready, running, lambda: print(banner, flush=True)).run([bound])
-    running.workers.abandon()  # temporary files are removed by now
-    running.writers.abandon()
+    running.workers.exit_if_busy()  # temporary files are removed by now
+    running.writers.exit_if_busy()
 
 
 def _open(

@@ -265,7 +265,7 @@ def plain_table(*columns: str) -> Table:
 
 
 def titled(title: str, *parts: RenderableType) -> Group:
-    """Print a title above a table or tree."""
+    """Return a title above a table or tree, to be printed."""
     return Group(Text(printable(title), style="bold"), *parts)
 
 

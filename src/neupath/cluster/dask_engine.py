@@ -170,10 +170,10 @@ def _group_blocks(
 
     A large task reads all targets, so it takes as many queries as it may hold at once.
     """
-    if spec.product_fits:
+    if spec.is_one_symmetric_block:
         return [(number,) for number in missing]
     per_worker = -(-len(missing) // (_TASKS_PER_WORKER * workers))
-    most_blocks = min(per_worker, max(1, spec.budget.hits // max(1, job.most_hits)))
+    most_blocks = min(per_worker, max(1, spec.budget.hits // max(1, job.reserved_hits)))
     groups: list[list[int]] = []
     total = 0
     for number in missing:

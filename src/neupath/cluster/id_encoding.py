@@ -212,17 +212,17 @@ def number_ids(columns: IdColumns, folder: Path, num_buckets: int, workers: Work
     ]
     sizes, missing, repeated = zip(*workers.each(split_ids, tasks), strict=True)
     starts = np.concatenate([[0], np.cumsum([chunk.rows for _, chunk in chunks])]).astype(np.int64)
-    own = len(columns.columns[0].chunks) if columns.has_table else len(chunks)
-    buckets = workers.each(gather_bucket, [(folder, b, starts, own) for b in range(num_buckets)])
+    num_defining = len(columns.columns[0].chunks) if columns.has_table else len(chunks)
+    buckets = workers.each(gather_bucket, [(folder, b, starts, num_defining) for b in range(num_buckets)])
     first_counts, repeated_places, all_integers = zip(*buckets, strict=True)
     if columns.has_table:
         _check_table(columns.columns[0], missing, repeated, repeated_places)
-    firsts = np.array(first_counts)[:, :own]
+    firsts = np.array(first_counts)[:, :num_defining]
     first_row = np.concatenate([[0], np.cumsum(firsts.sum(axis=0))])
     as_integers = not columns.has_table and first_row[-1] > 0 and all(all_integers)
     kind = pa.int64() if as_integers else columns.kind
     in_bucket, in_chunk = _cumulated(firsts, axis=1), _cumulated(firsts, axis=0)
-    filled = [c for c in range(own) if first_row[c] < first_row[c + 1]]
+    filled = [c for c in range(num_defining) if first_row[c] < first_row[c + 1]]
     workers.each(order_ids, [(folder, c, kind, int(first_row[c]), in_bucket[:, c : c + 2]) for c in filled])
     stretches = [[(c, *in_chunk[b : b + 2, c]) for c in filled] for b in range(num_buckets)]
     workers.each(number_bucket, [(folder, b, stretches[b]) for b in range(num_buckets)])
@@ -253,8 +253,8 @@ def split_ids(chunk: Chunk, column: str, as_text: bool, num_buckets: int, path: 
     return sizes, _first(missing), _first(repeated)
 
 
-def gather_bucket(folder: Path, bucket: int, starts: Rows, own: int) -> tuple[Counts, int, bool]:
-    """Find the distinct ids of a bucket and where each stands first; the first `own` chunks are the node table's.
+def gather_bucket(folder: Path, bucket: int, starts: Rows, num_defining: int) -> tuple[Counts, int, bool]:
+    """Find the distinct ids of a bucket and where each stands first; nodes come from the first `num_defining`.
 
     Returns how many ids stand first in each chunk, the first place where a node table repeats one (or -1), and whether
     all ids are integers.
@@ -269,7 +269,7 @@ def gather_bucket(folder: Path, bucket: int, starts: Rows, own: int) -> tuple[Co
     write_arrays(_file(folder, "codes", bucket), codes)
     firsts = np.bincount(np.searchsorted(starts, first, side="right") - 1, minlength=len(starts) - 1)
     all_integers = not pa.types.is_string(keys.type) or all_read_as_integers(keys)
-    return firsts, _first(again[again < starts[own]]), all_integers
+    return firsts, _first(again[again < starts[num_defining]]), all_integers
 
 
 def order_ids(folder: Path, chunk: int, kind: pa.DataType, first_row: int, stretches: Counts) -> None:

@@ -44,7 +44,7 @@ class MemoryBudget:
 def memory_budget(memory: int, job: JoinJob | None = None) -> MemoryBudget:
     """Return what a task may hold in the memory of a worker; raise if the hits of a block do not fit."""
     free = memory - _BASE
-    per_block = job.most_hits if job is not None else 0
+    per_block = job.reserved_hits if job is not None else 0
     total = per_block * job.num_blocks if job is not None else 0
     hits = max(per_block, min(total, _MOST_HITS, free // 4 // _PER_HIT))
     entries = (free - hits * _PER_HIT) // _PER_ENTRY
@@ -73,7 +73,7 @@ class TaskSpec:
     parts: Path
     left: Tiles
     right: Tiles | None  # None where it is `left` transposed
-    blocks: tuple[range, ...]  # the strips of targets in each block
+    target_blocks: tuple[range, ...]  # the strips of targets in each block
     budget: MemoryBudget
     sources: IdFiles
     targets: IdFiles
@@ -84,9 +84,9 @@ class TaskSpec:
     skips_query: bool
 
     @property
-    def product_fits(self) -> bool:
-        """Whether a worker can hold the whole product."""
-        return self.right is None and len(self.blocks) == 1
+    def is_one_symmetric_block(self) -> bool:
+        """Whether the product is W·Wᵀ and a worker can hold all of W."""
+        return self.right is None and len(self.target_blocks) == 1
 
 
 def rank_parts(spec: TaskSpec, numbers: tuple[int, ...]) -> None:
@@ -112,14 +112,14 @@ def _target_blocks(spec: TaskSpec, queries: Rows) -> Iterator[tuple[Factors, Row
     A product that fits is cached with its index.
     """
     nobody = np.full(len(queries), -1)
-    if spec.product_fits:
-        factors = cache_last(spec.work, lambda: symmetric_factors(spec.left.rows_in(spec.blocks[0])))
+    if spec.is_one_symmetric_block:
+        factors = cache_last(spec.work, lambda: symmetric_factors(spec.left.rows_in(spec.target_blocks[0])))
         yield factors, queries, queries if spec.skips_query else nobody, 0
         return
     left, norms = _left_rows(spec, queries), np.load(spec.work / LEFT_NORMS, mmap_mode="r")[queries]
     cut = spec.left.rows if spec.right is None else spec.right.columns
     right_norms = np.load(spec.work / RIGHT_NORMS, mmap_mode="r")
-    for strips in spec.blocks:
+    for strips in spec.target_blocks:
         right = cache_last((spec.work, strips), lambda strips=strips: _right_columns(spec, strips))  # type: ignore[misc]
         first, last = cut[strips.start], cut[strips.stop]
         own = queries - first
@@ -156,7 +156,7 @@ def _search_top_k(spec: TaskSpec, queries: Rows) -> HitLists:
     best = Ranking(np.zeros((len(queries), 0), np.int64), np.zeros((len(queries), 0)), np.zeros(len(queries), np.int64))
     for factors, block, skipped, first in _target_blocks(spec, queries):
         ranking = top_k_of_product(factors, spec.normalisation, block, skipped, k, threads=1)
-        if len(spec.blocks) == 1:
+        if len(spec.target_blocks) == 1:
             return hit_lists(ranking, spec.min_score)
         rows = np.where(ranking.rows < 0, -1, ranking.rows + first)
         best = merge_rankings(best, replace(ranking, rows=rows), k)

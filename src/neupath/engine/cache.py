@@ -9,8 +9,8 @@ What is cached of a graph, by key:
     "commutetime", ("simrank", …)        what these measures compute once per graph
     ("explain", …), ("scaled step", …)   step matrices of `explain` and of `infer`
 
-The least recently used entries go when all of them exceed the byte limit: NEUPATH_CACHE_BYTES, by default a quarter of
-the memory. The newest entry stays, however large. A cache does not keep its graph alive, and goes with it.
+The least recently used entries go when the entries of one graph together exceed the byte limit: NEUPATH_CACHE_BYTES,
+by default a quarter of the memory. The newest entry stays, however large. The cache of a graph goes with the graph.
 """
 
 import os
@@ -109,7 +109,7 @@ class LRU(Generic[K, V]):
 
 
 # ---- Matrices derived from a graph ---------------------------------------------------------------
-LIMIT = "NEUPATH_CACHE_BYTES"
+LIMIT_VARIABLE = "NEUPATH_CACHE_BYTES"
 """The environment variable that limits the cache of one graph, in bytes."""
 _LITTLE = 1 << 26  # bytes below which the cache does not look up how much memory there is
 
@@ -121,7 +121,7 @@ class _GraphCache(LRU[Hashable, object]):
         super().__init__(most=sys.maxsize, most_bytes=sys.maxsize, size_of=lambda _: 0)
 
     def _is_too_full(self) -> bool:
-        if len(self) < 2 and LIMIT not in os.environ:
+        if len(self) < 2 and LIMIT_VARIABLE not in os.environ:
             return False
         size = bytes_of(self.values())
         return size > _limit(size) and len(self) > 1
@@ -169,7 +169,7 @@ def _count(value: object, arrays: dict[int, int]) -> None:
 
 def _limit(size: int) -> int:
     """Return the byte limit of a cache that holds `size` bytes."""
-    text = os.environ.get(LIMIT)
+    text = os.environ.get(LIMIT_VARIABLE)
     if text is None:
         if size <= _LITTLE:
             return _LITTLE
@@ -177,5 +177,5 @@ def _limit(size: int) -> int:
 
         return total_memory() // 4
     if not text.isdecimal():
-        raise QueryError(f"{LIMIT} is {text!r}; give a number of bytes, such as 2000000000")
+        raise QueryError(f"{LIMIT_VARIABLE} is {text!r}; give a number of bytes, such as 2000000000")
     return int(text)

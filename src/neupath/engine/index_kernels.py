@@ -40,7 +40,7 @@ def _same_rows(indptr, indices, data, row, other):
 
 @compiled
 def group_rows(indptr, indices, data, order, hashes):
-    """Return the group of each row, the same for rows with equal entries and -1 for empty ones, and its first row.
+    """Return each row's group, -1 if the row is empty, and each group's first row; equal rows share a group.
 
     `order` sorts rows by hash, and those of one hash by place. A row is compared with the one before it only, so
     different rows of one hash may cut a group in two.
@@ -128,7 +128,7 @@ def _scatter_touched(labels, values, weight, sums, touched, count):
 def _likely(normalisation, dx, norms, low, high, reach):
     """Return the stretch of labels within [low, high) to scan first: scores are highest where norms are similar.
 
-    In ascending order of norms, each label would beat the last, and all would be offered.
+    A scan by ascending norm would find ever better labels, and offer nearly all of them.
     """
     middle = high
     if normalisation == _DICE:

@@ -104,8 +104,8 @@ class JoinJob:
         return -(-len(self.queries) // self.block_size)
 
     @property
-    def most_hits(self) -> int:
-        """The most hits of a block; 0 where k is None, since few targets reach a score as a rule."""
+    def reserved_hits(self) -> int:
+        """Hits of a block to reserve memory for; none where k is None, because few targets reach a score as a rule."""
         return 0 if self.k is None else self.block_size * min(self.k, self.num_targets)
 
     def block(self, number: int) -> Rows:
@@ -247,7 +247,7 @@ def open_job(job: JoinJob, description: dict[str, object]) -> None:
     manifest = job.parts / MANIFEST
     if not manifest.is_file():
         for part in job.parts.glob("*.parquet"):
-            part.unlink()  # left over from a finished join
+            part.unlink()  # of a join that was killed while its folder became the result
     elif any(job.parts.glob("[0-9]*.parquet")):
         _check_same(job.parts, _read_manifest(manifest), json.loads(json.dumps(description)))
         return

@@ -372,9 +372,9 @@ def _mentioned(file: TableFile, stems: Iterable[str]) -> str | None:
 def _name_decides(file: TableFile, types: _TypeNames) -> bool:
     """Whether the file's name, and not its columns, decides which types it joins.
 
-    It does if the columns name no entity, if the name has one type twice, as in paper_cites_paper, or two known types
-    while the columns name none, or if the columns are abbreviations of the types; but never if the columns are ids of
-    other types.
+    It does if the columns name no entity; if the name has one type twice, as in paper_cites_paper; if it has two known
+    types and the columns name no known type; or if the columns abbreviate its types. It never does if the columns are
+    ids of other types.
     """
     columns = file.columns[:2]
     entities = [entity(column) for column in columns]

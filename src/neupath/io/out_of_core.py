@@ -353,7 +353,7 @@ class JoinTerms:
     kind: str = "0"
     undirected: str = "false"
     join: str = ""
-    where: str | None = None
+    nodes_called: str | None = None
     """What errors call the table of nodes; by default the node table of the type."""
 
 
@@ -399,7 +399,7 @@ def join_ids(
         ((row, count),) = staging.run(f"SELECT min(row), count(*) FROM {name} WHERE {column} IS NULL")
         if count:
             ((value,),) = staging.run(f"SELECT {column} FROM {edges.name} WHERE rowid = ?", row)
-            raise unknown_end(edges.place(row), end.node_type, value, count, terms.where)
+            raise unknown_end(edges.place(row), end.node_type, value, count, terms.nodes_called)
     if edges.weight_error is not None:
         raise edges.weight_error
     staging.run(f"DROP TABLE {edges.name}")
@@ -509,7 +509,7 @@ class TripleStream:
             kind=f"(r.code * {len(type_names)} + a.type) * {len(type_names)} + b.type",
             undirected=f"a.type = b.type AND r.code IN ({', '.join(undirected) or 'NULL'})",
             join="LEFT JOIN scratch.relations r ON e.relation = r.name",
-            where="nodes table",
+            nodes_called="nodes table",
         )
         end = StagedType("node", nodes, "scratch.keys", nodes.rows, integers=False)
         join_ids(self._staging, "scratch.joined", edges, (end, end), terms)

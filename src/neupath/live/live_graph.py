@@ -462,7 +462,7 @@ class LiveStore:
         self._attached: dict[object, Scorer] = {}
         self._attaching = Lock()
         self._recent = VersionCache()
-        self._commit: GroupCommit[Update, int] = GroupCommit(self._update_many)
+        self._commit: GroupCommit[Update, int] = GroupCommit(self._update_many)  # groups disk and memory as one
         try:
             if not read_only:
                 self.store.hold()

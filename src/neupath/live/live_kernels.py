@@ -65,7 +65,7 @@ class ProductArrays(NamedTuple):
 
 
 def grown(array: NDArray[Any], wanted: int, fill: Any = None) -> NDArray[Any]:
-    """Return the array, extended by `fill` if it has fewer than `wanted` entries.
+    """Return the array, or, if it has fewer than `wanted` entries, one at least twice as long, filled with `fill`.
 
     >>> grown(np.array([1, 2]), 3, -1)
     array([ 1,  2, -1, -1])
@@ -549,8 +549,8 @@ def _added_up(values):
 def renew(norm_fields, whole, line_fields, rows, old, new, number, version):
     """Write the norms of rows whose entries changed from old to new, from `number` on; no reader reaches them yet.
 
-    `rows` ascend, one for each entry; `whole` is updated. Returns the distinct rows, and whether no norm overflows when
-    doubled or underflows.
+    `rows` ascend, one for each entry; `whole` is updated. Returns the distinct rows, and whether each norm is in
+    range: twice it is finite, and it does not underflow.
     """
     norms, lines = _norms_of(norm_fields), _lines_of(line_fields)
     distinct = np.empty(len(rows), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The measures by name: a new one is its import and its entry here."""
+"""The measures by name: a new one is its import and its entry here; CONTRIBUTING.md lists tests, exports and docs."""
 
 from neupath.errors import QueryError, did_you_mean, listed
 from neupath.graph.metapath import MetaPath

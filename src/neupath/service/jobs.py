@@ -110,7 +110,7 @@ class Job:
 
 
 def read_jobs(folder: Path) -> list[Job]:
-    """Read the jobs of an earlier service from its folder; unfinished ones have failed."""
+    """Read the jobs of an earlier service from its folder; mark unfinished ones as failed, on disk too."""
     jobs = []
     for record in sorted(folder.glob(f"*/{RECORD}")):
         try:
@@ -244,7 +244,7 @@ class Jobs:
         self, folder: Path, limits: Limits, on_finished: Callable[[Job], None] = lambda _: None,
         on_removed: Callable[[Job], None] = lambda _: None,
     ) -> None:  # fmt: skip
-        self._folder, self._limits, self._on_finished, self._on_removed = folder, limits, on_finished, on_removed
+        self._folder, self._limits, self._on_finished, self._drop_model = folder, limits, on_finished, on_removed
         self._queue: list[_Task] = []
         self._active: dict[str, _Task] = {}
         self._running: set[asyncio.Task[None]] = set()
@@ -315,7 +315,7 @@ class Jobs:
         if not job.is_over:
             job.set_state("done" if job.error is None and job.summary is not None else "failed")
         if job.state != "done":
-            self._on_removed(job)  # drops its model, where the job was cancelled while that was bound
+            self._drop_model(job)  # it may have been bound before the job was cancelled
             await asyncio.to_thread(job.remove_partial_results)
 
     def cancel(self, job: Job) -> None:
@@ -334,7 +334,7 @@ class Jobs:
         if not job.is_over:
             raise RequestError(409, f"the job {job.id} is {job.state}; cancel it first: POST /api/jobs/{job.id}/cancel")
         self.jobs.pop(job.id, None)
-        self._on_removed(job)
+        self._drop_model(job)
         shutil.rmtree(job.folder, ignore_errors=True)
 
     def _remove_oldest(self) -> None:

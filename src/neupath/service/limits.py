@@ -32,7 +32,7 @@ class Limits:
     k: int = 1000
     queries: int = 1000  # queries per request
     hits: int = 100_000  # queries times k per request
-    pairs: int = 10_000  # labelled pairs per request
+    pairs: int = 10_000  # labelled pairs per job; `infer` without a job takes 500
     lines: int = 10_000  # nodes and edges per update
     steps: int = 20  # steps of a meta-path
     text: int = 20_000  # characters of an id, a name, a meta-path or a condition
@@ -134,8 +134,8 @@ class WorkerThreads:
         """Take no more calls; running ones end by themselves."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def abandon(self) -> None:
-        """End this process where a call is still running, because a thread cannot be stopped otherwise."""
+    def exit_if_busy(self) -> None:
+        """Exit the process at once if a call still runs, because its thread cannot be stopped."""
         if self.busy:
             logging.shutdown()
             sys.stdout.flush()

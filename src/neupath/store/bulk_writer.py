@@ -80,17 +80,17 @@ def _write(hin: HIN, folder: Path, progress: Progress) -> None:
 
 
 def _insert(connection: Any, hin: HIN, tables: list[pa.Table], progress: Progress) -> VersionFacts:
-    nodes, count, total = 0, 0, 0
+    node_sum, num_edges, edge_sum = 0, 0, 0
     for number in track(range(len(tables)), "nodes", progress):
         database.create_table(connection, f"nodes_{number}", tables[number])
-        nodes += node_checksum(connection, number, "true", [])
+        node_sum += node_checksum(connection, number, "true", [])
     for number in track(range(len(hin.schema.relations)), "edges", progress):
         relation = hin.schema.relations[number]
         edges = edges_of(hin.matrices[relation], relation.directed)
         database.create_table(connection, f"edges_{number}", database.edge_table(*edges))
-        count += len(edges[0])
-        total = add_checksums(total, edge_checksum(number, *edges))
-    return VersionFacts(0, sum(map(len, tables)), count, nodes, total)
+        num_edges += len(edges[0])
+        edge_sum = add_checksums(edge_sum, edge_checksum(number, *edges))
+    return VersionFacts(0, sum(map(len, tables)), num_edges, node_sum, edge_sum)
 
 
 # ---- In batches ----------------------------------------------------------------------------------
@@ -129,17 +129,17 @@ class BulkWriter:
         """Complete the store: node tables, snapshot and facts."""
         run(self.connection, "PRAGMA force_compression = 'auto'")
         database.create_tables(self.connection, layout)
-        sizes, total = {}, 0
+        sizes, node_sum = {}, 0
         for number, node_type in enumerate(layout.schema.node_types):
             nodes = snapshots.map_nodes(self._snapshot, number)
             database.create_table(self.connection, f"nodes_{number}", nodes)
             sizes[node_type] = len(nodes)
-            total += node_checksum(self.connection, number, "true", [])
+            node_sum += node_checksum(self.connection, number, "true", [])
         shapes = [(sizes[relation.source], sizes[relation.target]) for relation in layout.schema.relations]
         for number, (relation, shape) in enumerate(zip(layout.schema.relations, shapes, strict=True)):
             snapshots.write_matrix(self._snapshot, number, shape, *self._entries(number, relation))
         snapshots.seal(self._snapshot, shapes, len(sizes))
-        facts = VersionFacts(0, sum(sizes.values()), self._edges, total, self._edge_checksum)
+        facts = VersionFacts(0, sum(sizes.values()), self._edges, node_sum, self._edge_checksum)
         database.write_facts(self.connection, facts)
         run(self.connection, f"DETACH {_SCRATCH}")
         run(self.connection, "CHECKPOINT")

@@ -97,7 +97,7 @@ def _dangling(layout: StoreLayout, state: Snapshot) -> list[str]:
 
 def _wrong_snapshots(connection: Any, layout: StoreLayout, folder: Path) -> list[str]:
     problems = []
-    for version, path in snapshots.versions_of(folder).items():
+    for version, path in snapshots.snapshots_of(folder).items():
         try:
             damaged = snapshots.damaged_files(path)
             if damaged:

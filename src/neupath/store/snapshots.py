@@ -1,4 +1,4 @@
-"""Snapshots: one version of a store as memory-mapped files, the matrices of its edges, and checksums over both.
+"""Snapshots: a version of a store as memory-mapped files. Also the matrices and checksums of its nodes and edges.
 
 A snapshot is a cache: it can be deleted at any time and built again from the database. Its edges are .npy files and its
 nodes Arrow files, neither of which can carry code.
@@ -158,7 +158,7 @@ def write_snapshot(folder: Path, snapshot: Snapshot) -> Path:
             with writing_nodes(temporary, number, table.schema) as out:
                 out.write_table(table)
         seal(temporary, [matrix.shape for matrix in snapshot.matrices], len(snapshot.nodes))
-    for version, older in versions_of(folder).items():
+    for version, older in snapshots_of(folder).items():
         if version < snapshot.version:
             _remove(older)
     return target
@@ -230,7 +230,7 @@ def _digest(path: Path) -> str:
         return file_digest(stream, "sha256").hexdigest()
 
 
-def versions_of(folder: Path) -> Mapping[int, Path]:
+def snapshots_of(folder: Path) -> Mapping[int, Path]:
     """Return the snapshots of a store by version, ascending."""
     paths = [path for path in folder.iterdir() if re.fullmatch(SNAPSHOT + r"\d+", path.name)]
     return dict(sorted((int(path.name[len(SNAPSHOT) :]), path) for path in paths))

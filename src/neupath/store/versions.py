@@ -33,7 +33,7 @@ def _read_state(connection: Any, folder: Path, layout: StoreLayout, version: int
 
     A snapshot older than the last compaction is not usable: compaction deletes the changes after it.
     """
-    usable = {at: path for at, path in snapshots.versions_of(folder).items() if layout.base_version <= at <= version}
+    usable = {at: path for at, path in snapshots.snapshots_of(folder).items() if layout.base_version <= at <= version}
     base = snapshots.read_snapshot(usable[max(usable)]) if usable else rebuild(connection, layout, layout.base_version)
     return _advanced(connection, layout, base, version)
 

@@ -29,7 +29,7 @@ _MOST_BYTES = 1 << 29
 _MOST_ONE_WAY = 2000
 """One-way meta-paths that are tried at most."""
 _SETTLE = 0.02
-"""The share of the budget that is spent on other explanations once one is exact."""
+"""The least share of the budget for other explanations once one is exact; as much as was spent before, if more."""
 _SPENT = "the budget of work is spent"
 
 

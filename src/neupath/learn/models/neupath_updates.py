@@ -191,7 +191,7 @@ def _edit(codes, edits, exists):  # type: ignore[no-untyped-def]  # noqa: ANN001
 
 # ---- Arrays with versions ------------------------------------------------------------------------
 class VersionedArray:
-    """An array of numbers, `current`, with cheap snapshots: `version` is a copy with the changes recorded since.
+    """An array of numbers, `current`, with cheap snapshots: `version` is an earlier copy and the changes since.
 
     >>> numbers = VersionedArray(np.array([1, 2, 3]))
     >>> before = numbers.version
