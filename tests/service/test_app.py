@@ -148,7 +148,7 @@ def test_errors_are_those_of_the_command_line(
         ("graphs/toy/search?query=Mike&metapath=APA&k=0", 422, "k is '0': input should be greater than or equal to 1"),
         ("graphs/toy/search?query=Mike&metapath=APA&k=1001", 422, "k is 1001; this service gives at most 1,000 hits"),
         ("graphs/toy/search?query=Mike&query=Bob&metapath=APA", 422, "'query' is given twice; give it once"),
-        ("graphs/toy/search?query=Mike&metapath=APA&limit=3", 422, "limit is not a word that this request knows"),
+        ("graphs/toy/search?query=Mike&metapath=APA&limit=3", 422, "limit is not a parameter or field of this request"),
         ("graphs/toy/search?query=Mike&model=mine", 404, "no model 'mine' is served (there are saved)"),
         ("graphs/hostile/search?query=x&model=saved", 422, "the model 'saved' does not fit the graph 'hostile', whose "
          "schema is another; it fits toy"),
@@ -185,7 +185,7 @@ def test_errors_name_the_next_step(running: Running, url: str, status: int, mess
          "most 1,000 a call"),
         ("search", {"queries": ["Mike"] * 1000, "metapath": "APA", "k": 101}, "1,000 queries for 101 hits each are "
          "more than the 100,000 hits a call may ask for; ask in parts, or start a join job"),
-        ("search", {"queries": ["Mike"], "path": "APA"}, "path is not a word that this request knows"),
+        ("search", {"queries": ["Mike"], "path": "APA"}, "path is not a parameter or field of this request"),
         ("search", {"queries": [True], "metapath": "APA"}, "queries.0 is True: input should be a valid string "
          "(and 1 more)"),
         ("infer", {"pairs": [{"query": "Mike", "target": "Bob", "score": 1}, {"query": "Mike", "target": "Ann"}]},

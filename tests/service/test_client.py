@@ -64,7 +64,7 @@ def test_errors_have_the_message_of_the_service(client: Client) -> None:
     with pytest.raises(ServiceError, match=r"no author with the id 'nobody' among 5") as refused:
         client.search("toy", "nobody", metapath="APVPA")
     assert refused.value.status == 404
-    with pytest.raises(ServiceError, match="nowhere is not a word that this request knows"):
+    with pytest.raises(ServiceError, match="nowhere is not a parameter or field of this request"):
         client.search("toy", "Mike", metapath="APVPA", nowhere=1)  # type: ignore[call-overload]
     with pytest.raises(ServiceError, match=r"no service answers at 127.0.0.1:9 .*is neupath serve running there\?"):
         Client("http://127.0.0.1:9").graphs()

@@ -127,7 +127,7 @@ def test_a_failed_job_has_an_error(running: Running) -> None:
         (JOIN | {"metapath": "APX"}, 422, "letter 3, 'X', is not the initial of a node type"),
         (JOIN | {"metapath": "APV"}, 422, "PathSim needs a symmetric meta-path"),
         (JOIN | {"k": 1001}, 422, "at most 1,000 hits"),
-        (JOIN | {"out": "/etc/passwd"}, 422, "join.out is not a word that this request knows"),
+        (JOIN | {"out": "/etc/passwd"}, 422, "join.out is not a parameter or field of this request"),
         (JOIN | {"model": "saved"}, 422, "give either model or metapath"),
         ({"kind": "join", "graph": "toy", "model": "saved", "measure": "pcrw"}, 422, "give either model or measure"),
         ({"kind": "join", "graph": "toy", "measure": "simrank"}, 422, "simrank looks at the whole graph"),

@@ -94,7 +94,7 @@ def example_responses(name: str, status: int = 200) -> dict[int | str, dict[str,
 _MOST_LETTERS = 20_000
 Word = Annotated[StrictStr, Field(max_length=_MOST_LETTERS)]
 Id = Annotated[Word | StrictInt, Field(description="An id, or a name where only one node bears it.")]
-EndId = Annotated[Word | StrictInt, Field(description="An id; names do not do here.")]
+EndId = Annotated[Word | StrictInt, Field(description="An id, not a name.")]
 Text = Annotated[str, Field(max_length=_MOST_LETTERS)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
@@ -418,7 +418,7 @@ def _describe_problem(problem: Mapping[str, Any]) -> str:
     if kind == "missing":
         return f"{name} is missing"
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
-        return f"{name} is not a word that this request knows"
+        return f"{name} is not a parameter or field of this request"
     value, message = ascii(problem.get("input")), str(problem["msg"])
     shown = value if len(value) <= _MOST_SHOWN else f"{value[:_MOST_SHOWN]}…"
     return f"{name} is {shown}: {message[:1].lower()}{message[1:]}"
