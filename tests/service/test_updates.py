@@ -134,7 +134,10 @@ def test_a_bad_batch_changes_nothing_and_its_error_names_every_bad_line(live: Ru
     more = live.post(f"{GRAPH}/updates", {"add_edges": bad, "remove_edges": bad})
     assert more.json()["error"].startswith("42 nodes and edges are given; this service takes at most 30 an update")
     assert live.post(f"{GRAPH}/updates", {}).json()["error"].startswith("nothing to change")
-    assert live.post(f"{GRAPH}/updates", {"edges": []}).json()["error"] == "edges is not a parameter or field of this request"
+    assert (
+        live.post(f"{GRAPH}/updates", {"edges": []}).json()["error"]
+        == "edges is not a parameter or field of this request"
+    )
     weight = {"add_edges": [JOIN["add_edges"][0] | {"weight": -1}]}
     assert "add_edges[0]: weight -1.0 is not allowed" in live.post(f"{GRAPH}/updates", weight).json()["error"]
 
