@@ -103,7 +103,7 @@ def crowd(rng: np.random.Generator, *, whole: bool) -> npth.HIN:
 @pytest.mark.parametrize("whole", [True, False])
 def test_many_edges_at_hubs_give_what_a_rebuild_gives(whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
-    live = LiveGraph(crowd(rng, whole=whole), share=float("inf"))
+    live = LiveGraph(crowd(rng, whole=whole), compaction_share=float("inf"))
     chosen = []
     decide = live_kernels.is_whole_cheaper
 

@@ -144,7 +144,7 @@ def test_a_bad_batch_changes_nothing_and_its_error_names_every_bad_line(live: Ru
 
 @pytest.mark.parametrize(("url", "message"), [
     (f"{SEARCH}&as_of=7", "version 7 is not kept; the store has versions 0 to 0"),
-    ("/api/graphs/toy/search?query=Mike&metapath=APA&as_of=0", "as_of is 0, and the graph 'toy' is no store"),
+    ("/api/graphs/toy/search?query=Mike&metapath=APA&as_of=0", "as_of is 0, but the graph 'toy' is not a store"),
 ])  # fmt: skip
 def test_a_missing_version_is_an_error(live: Running, url: str, message: str) -> None:
     response = live.get(url)
