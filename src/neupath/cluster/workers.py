@@ -121,7 +121,8 @@ class Workers:
         """
         from distributed import KilledWorker, as_completed
 
-        futures = [self.client.submit(work, *values, pure=False) for values in arguments]
+        with _delayed():  # interrupted while a future is made, Dask prints an error when it is freed
+            futures = [self.client.submit(work, *values, pure=False) for values in arguments]
         number = {future.key: at for at, future in enumerate(futures)}
         results: list[Any] = [None] * len(futures)
         watchdog = WorkerWatchdog(self.client, futures, self.patience)
