@@ -1,10 +1,20 @@
 """The errors that a user can cause: each says what was given, what is allowed and what to do next."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 
-_PARAMETER = re.compile(r"‹(\w+)›")
+_PARAMETER = re.compile(r"""(?<!\w)(['"])(?:(?!\1)[^\\]|\\.)*\1|‹(\w+)›""", re.DOTALL)
+"""A quoted text, which a user may have written, or the name of a parameter."""
+
+
+_PASSWORD = re.compile(
+    r"(?P<url>(?<!http)(?<!https):/{1,2}[^\s/?#:@]*):.*@"  # to the last @: it may have characters that belong encoded
+    r"|(?P<page>https?:/{1,2}[^\s/?#:@]*):(?!\d+/)\S*@"  # ids of RDF look like this, too, with a port
+    r"|(?P<parameter>[?&]\w*(?:pass|secret|token)\w*=)[^&\s'\"]*",
+    re.IGNORECASE,
+)
+"""A password in a URL, before the host or as a parameter."""
 
 
 class NeuPathError(Exception):
@@ -13,8 +23,9 @@ class NeuPathError(Exception):
     Parameters
     ----------
     message
-        The sentence. The name of a parameter stands in it as ‹node_type›, so that each interface can spell it as
-        its users write it: `node_type` in Python and over HTTP, `--node-type` on the command line.
+        The sentence; passwords of URLs in it are hidden. The name of a parameter stands in it as ‹node_type›, so that
+        each interface can spell it as its users write it: `node_type` in Python and over HTTP, `--node-type` on the
+        command line. Within quotes it is left as it is, because there it is the text of a user.
     parameter
         The parameter whose value is wrong, where there is one.
     allowed
@@ -23,20 +34,46 @@ class NeuPathError(Exception):
     >>> error = NeuPathError("‹k› is 0; use at least 1", parameter="k")
     >>> str(error), error.render(lambda parameter: f"--{parameter}")
     ('k is 0; use at least 1', '--k is 0; use at least 1')
+    >>> str(NeuPathError(f"no node {'‹k›'!r}"))
+    "no node '‹k›'"
 
     """
 
     def __init__(self, message: str, *, parameter: str | None = None, allowed: Iterable[str] = ()) -> None:
-        super().__init__(message)
+        super().__init__(hide_password(message))
         self.parameter = parameter
         self.allowed = tuple(allowed)
 
     def render(self, spell: Callable[[str], str]) -> str:
         """Return the sentence with every parameter as `spell` writes it."""
-        return _PARAMETER.sub(lambda match: spell(match[1]), str(self.args[0]))
+        return _PARAMETER.sub(lambda match: spell(match[2]) if match[2] else match[0], str(self.args[0]))
 
     def __str__(self) -> str:
         return self.render(str)
+
+
+class SourceWarning(UserWarning):
+    """Says once how `load` read a source: what it left out, and what it decided by rule.
+
+    Parameters
+    ----------
+    source
+        What was read.
+    notes
+        The notes of the graph.
+
+    """
+
+    def __init__(self, source: str, notes: Sequence[str]) -> None:
+        self.source, self.notes = source, tuple(notes)
+        lines = "\n".join(f"  - {note}" for note in self.notes)
+        super().__init__(
+            f"how {source} was read:\n{lines}\n(a graph.toml decides otherwise; HIN.notes has this list, and "
+            f'warnings.simplefilter("ignore", neupath.SourceWarning) hides it)'
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return SourceWarning, (self.source, self.notes)
 
 
 class GraphError(NeuPathError):
@@ -62,9 +99,16 @@ class MetaPathError(NeuPathError):
 class NodeError(NeuPathError):
     """A node is unknown, or its name is shared by several nodes."""
 
+    query: str | None = None
+    """What no node is called, where that is the error."""
+
 
 class QueryError(NeuPathError):
     """A parameter has a value that makes no sense."""
+
+
+class NotEnoughMemoryError(NeuPathError, MemoryError):
+    """Some work would take more memory than is free."""
 
 
 class MissingExtraError(NeuPathError):
@@ -76,6 +120,19 @@ class MissingExtraError(NeuPathError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return MissingExtraError, (self.package, self.requirement)
+
+
+def hide_password(text: str) -> str:
+    """Return a text in which the passwords of URLs are stars.
+
+    >>> hide_password("cannot open postgresql://ann:s3cret@host/shop?sslpassword=x")
+    'cannot open postgresql://ann:***@host/shop?sslpassword=***'
+    """
+
+    def hide(match: re.Match[str]) -> str:
+        return f"{match['parameter']}***" if match["parameter"] else f"{match['url'] or match['page']}:***@"
+
+    return _PASSWORD.sub(hide, text)
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Files and folders that are written whole or not at all, and locks between processes."""
+"""Files and folders that are written whole or not at all, texts read line by line, and locks between processes."""
 
 import errno
 import fcntl
@@ -7,10 +7,13 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from hashlib import sha256
+from itertools import count
 from pathlib import Path
+from typing import TextIO
 from uuid import uuid4
 
-from neupath.errors import WriteError
+from neupath.errors import SourceError, WriteError
 
 
 # ---- Atomic writes -------------------------------------------------------------------------------
@@ -40,6 +43,27 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def sync(path: Path) -> None:
+    """Wait until a file, or the file names of a folder, are on disk.
+
+    A file that is renamed before its content is on disk may be empty after a power failure.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def checksum(path: Path, name: str) -> str:
+    """Return the SHA-256 of a name and the content of a file."""
+    digest = sha256(name.encode())
+    with path.open("rb") as stream:
+        while chunk := stream.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder, then rename it; a folder of that name must not exist yet."""
@@ -56,6 +80,25 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 
 def _temporary(path: Path) -> Path:
     return path.parent / f".{path.stem}-{uuid4().hex[:8]}{path.suffix}"
+
+
+# ---- Reading -------------------------------------------------------------------------------------
+LONGEST_LINE = 1 << 24
+"""Letters of the longest line that is read; a text without line ends would otherwise be held whole, many times over."""
+
+
+def bounded_lines(text: TextIO, path: Path) -> Iterator[str]:
+    """Yield the lines of a text; raise at one that is too long to be a row of a table."""
+    for number in count(1):
+        line = text.readline(LONGEST_LINE + 1)
+        if not line:
+            return
+        if len(line) > LONGEST_LINE:
+            raise SourceError(
+                f"{path}, line {number}: the line is longer than {LONGEST_LINE:,} characters, the most that is read; "
+                f"check that the file is a table with one row per line"
+            )
+        yield line
 
 
 # ---- Locks ---------------------------------------------------------------------------------------

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from neupath._runtime.progress import Progress, no_progress
-from neupath.cluster.id_encoding import IdFiles, write_ids
-from neupath.cluster.ingestion import IngestionPlan, ingest
+from neupath.cluster.id_encoding import write_ids
+from neupath.cluster.ingestion import IngestionPlan, ingest, write_names
 from neupath.cluster.join_tasks import (
     LEFT_NORMS,
     QUERIES,
@@ -28,6 +29,7 @@ from neupath.engine.join import (
     JoinEngine,
     JoinJob,
     JoinOptions,
+    JoinSide,
     OnBlock,
     check_out,
     claim,
@@ -104,11 +106,9 @@ class Dask(JoinEngine):
         measure = _path_measure(scorer)
         with self.work_in(job.parts) as (work, workers):
             budget = self.budget(workers, job)
-            nodes = measure.hin_.nodes
             product = multiply_halves(measure.halves(measure.hin_, measure.metapath_), work, workers, budget.entries)
-            sources = write_ids(work / "sources.arrow", nodes[measure.source_type].ids)
-            targets = write_ids(work / "targets.arrow", nodes[measure.target_type].ids)
-            spec = _make_task_spec(job, work, product, measure.normalisation, (sources, targets), budget)
+            sides = _write_side(job.sources, work / "sources"), _write_side(job.targets, work / "targets")
+            spec = _make_task_spec(job, work, product, measure.normalisation, sides, budget)
             _rank_missing(spec, product, job, missing, workers, on_block)
 
     @contextmanager
@@ -136,8 +136,19 @@ def _path_measure(scorer: Scorer) -> PathMeasure:
     raise QueryError(f"{scorer.name} cannot be joined on a cluster, only measures over a meta-path can")
 
 
+def _write_side(side: JoinSide, path: Path) -> JoinSide:
+    """Write the ids and names that this process holds to files that workers read."""
+    columns = {"ids": side.ids, "names": side.names}
+    files = {
+        what: write_ids(path.with_suffix(f".{what}"), column)
+        for what, column in columns.items()
+        if isinstance(column, pa.Array)
+    }
+    return JoinSide(side.node_type, files["ids"], files.get("names"))
+
+
 def _make_task_spec(
-    job: JoinJob, work: Path, product: TiledProduct, normalisation: int, ids: tuple[IdFiles, IdFiles],
+    job: JoinJob, work: Path, product: TiledProduct, normalisation: int, sides: tuple[JoinSide, JoinSide],
     budget: MemoryBudget,
 ) -> TaskSpec:  # fmt: skip
     """Write the arrays of a join into the working folder, and return what its tasks need."""
@@ -146,7 +157,7 @@ def _make_task_spec(
     np.save(work / RIGHT_NORMS, product.right_norms)
     blocks = tuple(group(product.entries.tolist(), budget.entries))
     return TaskSpec(
-        work, job.parts.absolute(), product.left, product.right, blocks, budget, *ids, int(normalisation),
+        work, job.parts.absolute(), product.left, product.right, blocks, budget, *sides, int(normalisation),
         job.block_size, job.k, job.min_score, job.skips_query,
     )  # fmt: skip
 
@@ -197,13 +208,14 @@ def plan_folder(
 ) -> IngestionPlan | None:
     """Find the Parquet tables of a folder; None where workers cannot read them.
 
-    Workers read tables of one relation each, whose parallel edges are counted or dropped. The parameters are those of
-    `neupath.load`.
+    Workers read tables of one relation each, with an edge in each row, whose parallel edges are counted or dropped.
+    The parameters are those of `neupath.load`.
     """
     tables = find_tables(folder, config, duplicates, data)
     if not isinstance(tables, RelationTables) or tables.options.duplicates == "error":
         return None
-    return IngestionPlan(tables) if all(file.is_parquet for file in tables.files) else None
+    readable = all(selection.table.typed and selection.is_plain for selection in tables.selections)
+    return IngestionPlan(tables) if readable else None
 
 
 def join_folder(
@@ -257,14 +269,17 @@ def join_plan(
             f"{measure.name} along '{metapath}' is made of more than the relations' own matrices, and workers read "
             f"those; load the graph in this process instead, and give it to join (‹ingest› local)"
         )
-    check_out(target)
+    check_out(target, None if options is None else options.format)
     with claim(target), dask.work_in(parts_of(target)) as (work, workers):
         lefts, rights = measure.half_legs(metapath)
         relations = {link.relation for leg in (*lefts, *(rights or ())) for link in leg.step.links}
         graph = ingest(plan, relations, work / "graph", workers, dask.budget(workers).entries)
-        ids = graph.ids[metapath.source], graph.ids[metapath.target]
+        sides = [
+            JoinSide(node_type, graph.ids[node_type], write_names(plan, node_type, work / "graph", workers))
+            for node_type in (metapath.source, metapath.target)
+        ]
         params = measure.params() | {"metapath": str(metapath)}
-        job = JoinJob.of(target, options or JoinOptions(), *ids, same_type=metapath.source == metapath.target)
+        job = JoinJob.of(target, options or JoinOptions(), *sides)
         open_job(job, {"scorer": measure.name, "params": params, "tables": graph.digest})
 
         def run(missing: Sequence[int], on_block: OnBlock) -> None:
@@ -273,7 +288,7 @@ def join_plan(
             left = cutter.cut(lefts, "left", is_left=True)
             right = None if rights is None else cutter.cut(rights, "right", is_left=False)
             product = multiply_tiles(left, right, work, workers, budget.entries)
-            spec = _make_task_spec(job, work, product, measure.normalisation, ids, budget)
+            spec = _make_task_spec(job, work, product, measure.normalisation, (job.sources, job.targets), budget)
             _rank_missing(spec, product, job, missing, workers, on_block)
 
         return finish_job(job, run, progress)

@@ -127,6 +127,12 @@ def write_ids(path: Path, ids: pa.Array) -> IdFiles:
     return IdFiles(ids.type, (path,), (0, len(ids)))
 
 
+def copy_names(chunk: Chunk, column: str, path: Path) -> None:
+    """Write the names in a chunk of a node table as `load` reads them."""
+    names = chunk.read([column])[column].combine_chunks().cast(pa.string())
+    write_batches(path, [pa.record_batch({"id": names})])
+
+
 def write_batches(path: Path, batches: Sequence[pa.RecordBatch]) -> None:
     """Write batches of the same columns, so that each can be mapped into memory alone."""
 

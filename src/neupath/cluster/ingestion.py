@@ -21,6 +21,7 @@ from neupath.cluster.id_encoding import (
     IdColumns,
     IdFiles,
     NumberedIds,
+    copy_names,
     cut_table,
     digest_part,
     number_ids,
@@ -28,7 +29,10 @@ from neupath.cluster.id_encoding import (
 from neupath.cluster.tiles import Tiles
 from neupath.cluster.workers import Workers
 from neupath.graph.metapath import Link, Relation, Schema
-from neupath.io.sources import EdgeSource, NodeSource, RelationTables
+from neupath.io.sources import EdgeSource, NodeSource, RelationTables, Selection
+from neupath.io.tables import TableFile
+
+_NAMES_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class IngestionPlan:
         self.options = tables.options
         self.nodes: dict[str, NodeSource] = {node.node_type: node for node in tables.nodes}
         self.edges: Sequence[EdgeSource] = tables.edges
-        self._files = tables.files
+        self._tables = tables.tables
         relations = tuple(edge.relation for edge in tables.edges)
         ends = (end for relation in relations for end in (relation.source, relation.target))
         node_types = tuple(dict.fromkeys([*self.nodes, *ends]))
@@ -62,12 +66,12 @@ class IngestionPlan:
     def description(self) -> list[object]:
         """What determines the graph besides its files: the schema, and which columns of which parts are what."""
         selections = [*(node.selection for node in self.nodes.values()), *(edge.selection for edge in self.edges)]
-        columns = [[dict(selection.columns), len(selection.file.parts)] for selection in selections]
+        columns = [[dict(selection.columns), len(selection.table.parts)] for selection in selections]
         return [self.schema.node_types, [*map(str, self.schema.relations)], self.options.duplicates, columns]
 
     @property
     def parts(self) -> list[Path]:
-        return [part.absolute() for file in self._files for part in file.parts]
+        return [part.absolute() for table in self._tables for part in table.parts]
 
 
 def ingest(
@@ -79,7 +83,7 @@ def ingest(
     """
     folder.mkdir()
     digests = workers.each(digest_part, [(part,) for part in plan.parts])
-    tables = [cut_table(e.selection.file, list(e.selection.columns.values()), most) for e in plan.edges]
+    tables = [cut_table(_file(e.selection), list(e.selection.columns.values()), most) for e in plan.edges]
     columns, numbered = {}, {}
     for number, node_type in enumerate(plan.schema.node_types):
         own = columns[node_type] = _id_columns(node_type, plan, tables, most)
@@ -88,7 +92,7 @@ def ingest(
     tiles = {}
     for number, edge in enumerate(plan.edges):
         place, relation, names = folder / f"edges-{number:02}", edge.relation, edge.selection.columns
-        edges = EdgeChunks(relation, edge.selection.file, [
+        edges = EdgeChunks(relation, _file(edge.selection), [
             EdgeChunk(
                 chunk,
                 _end(names["source"], (number, 0), at, columns[relation.source], numbered[relation.source]),
@@ -105,22 +109,40 @@ def ingest(
     return TiledGraph(plan.schema, {node_type: own.ids for node_type, own in numbered.items()}, tiles, digest)
 
 
+def write_names(plan: IngestionPlan, node_type: str, folder: Path, workers: Workers) -> IdFiles | None:
+    """Write the names of a node type, which stand in its table in node order, on the workers; None if it has none."""
+    node = plan.nodes.get(node_type)
+    if node is None or "name" not in node.selection.columns:
+        return None
+    number = plan.schema.node_types.index(node_type)
+    chunks = cut_table(_file(node.selection), [node.selection.columns["name"]], _NAMES_AT_ONCE)
+    files = tuple(folder / f"names-{number:02}-{at:06}" for at in range(len(chunks)))
+    column = node.selection.columns["name"]
+    workers.each(copy_names, [(chunk, column, path) for chunk, path in zip(chunks, files, strict=True)])
+    return IdFiles(pa.string(), files, (*(chunk.first for chunk in chunks), chunks[-1].first + chunks[-1].rows))
+
+
 def _id_columns(node_type: str, plan: IngestionPlan, tables: Sequence[tuple[Chunk, ...]], most: int) -> IdColumns:
     """Return the columns that name the nodes of a type, in the order in which `load` numbers them."""
     columns = [
-        IdColumn(edge.selection.file, edge.selection.columns[name], tables[number], (number, end))
+        IdColumn(_file(edge.selection), edge.selection.columns[name], tables[number], (number, end))
         for number, edge in enumerate(plan.edges)
         for end, (name, end_type) in enumerate((("source", edge.relation.source), ("target", edge.relation.target)))
         if end_type == node_type
     ]
     table = plan.nodes.get(node_type)
     if table is not None:
-        file, name = table.selection.file, table.selection.columns["id"]
+        file, name = _file(table.selection), table.selection.columns["id"]
         columns.insert(0, IdColumn(file, name, cut_table(file, [name], most)))
     kinds = [column.file.declared_types([column.name], {column.name: pa.string()})[column.name] for column in columns]
     as_text = len(set(kinds)) > 1
     kind = kinds[0] if table is not None or not as_text else pa.string()
     return IdColumns(tuple(columns), table is not None, kind, as_text)
+
+
+def _file(selection: Selection) -> TableFile:
+    assert isinstance(selection.table, TableFile), "plan_folder finds files only"
+    return selection.table
 
 
 def _end(column: str, end: tuple[int, int], at: int, columns: IdColumns, numbered: NumberedIds) -> End:

@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from neupath.cluster.id_encoding import IdFiles
 from neupath.cluster.tiles import Tiles
 from neupath.cluster.workers import cache_last
-from neupath.engine.join import JoinJob, write_hits
+from neupath.engine.join import JoinJob, JoinSide, checksum_of, hit_table, write_hits
 from neupath.engine.products import Factors, symmetric_factors
 from neupath.engine.topk import (
     HitLists,
@@ -75,8 +74,8 @@ class TaskSpec:
     right: Tiles | None  # None where it is `left` transposed
     target_blocks: tuple[range, ...]  # the strips of targets in each block
     budget: MemoryBudget
-    sources: IdFiles
-    targets: IdFiles
+    sources: JoinSide
+    targets: JoinSide
     normalisation: int
     block_size: int
     k: int | None
@@ -101,8 +100,9 @@ def rank_parts(spec: TaskSpec, numbers: tuple[int, ...]) -> None:
         stretch = slice(starts[0], starts[-1])
         own = HitLists(starts - starts[0], hits.rows[stretch], hits.scores[stretch])
         path = spec.work / f"{number:06}.parquet"
-        write_hits(path, spec.sources.take(rows), spec.targets.take(own.rows), own)
-        path.replace(spec.parts / path.name)  # fails if the join is over, since its folder is gone
+        write_hits(path, hit_table(spec.sources, spec.targets, rows, own))
+        for file in (checksum_of(path), path):  # this fails if the join is over, since its folder is gone
+            file.replace(spec.parts / file.name)
         first = last
 
 

@@ -2,6 +2,7 @@
 
 import logging
 import signal
+import socket
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
@@ -10,6 +11,7 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from threading import Event, Thread, current_thread, get_ident, main_thread
 from time import monotonic
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from neupath._runtime.resources import count_cores, total_memory
@@ -90,6 +92,7 @@ class WorkerWatchdog:
 # ---- Workers -------------------------------------------------------------------------------------
 _dask_logger = logging.getLogger("distributed")
 _SECONDS_TO_CONNECT = 20
+_LONGEST_GREETING = 1 << 20  # bytes
 _CONFIG = {
     # blocks are files, so there is nothing to spill, and pausing would only stall
     "distributed.worker.memory.target": False,
@@ -127,14 +130,17 @@ class Workers:
         results: list[Any] = [None] * len(futures)
         watchdog = WorkerWatchdog(self.client, futures, self.patience)
         try:
-            with watchdog:
-                for future, result in as_completed(futures, with_results=True):
+            with watchdog, _remembered() as interrupts:
+                # the caller may have a client of its own, whose event loop Dask would take and never wake up
+                for future, result in as_completed(futures, loop=self.client.loop, with_results=True):
                     if isinstance(result, BaseException):  # Dask returns lost tasks as results
                         raise CancelledError("the scheduler lost its tasks, or is gone") from result
                     at = number[future.key]
                     results[at] = result
                     futures[at].release()
                     on_done(at)
+                    if interrupts:
+                        raise KeyboardInterrupt
         except (KilledWorker, MemoryError) as error:
             raise NeuPathError(
                 "a task took more memory than a worker has, four times over; give a larger ‹memory_limit› or a smaller "
@@ -152,9 +158,12 @@ class Workers:
         return results
 
     def clear_caches(self) -> None:
+        """Free the blocks that workers keep; the join is done by now, so that no failure here may fail it."""
         if self.client.status == "running":
-            with suppress(OSError):  # a worker is gone, and its cache with it
-                self.client.run(clear_cache)
+            try:
+                self.client.run(clear_cache, on_error="ignore")  # a worker that is gone has no cache
+            except Exception as error:  # Dask's connections may break in any way when a worker dies
+                logger.info("the caches of the workers were not cleared: %r", error)
 
 
 @contextmanager
@@ -165,8 +174,11 @@ def connect(
     try:
         import dask
         from distributed import Client, LocalCluster
+        from distributed.security import Security
+
+        security = Security.temporary() if scheduler is None else None
     except ImportError as error:
-        raise MissingExtraError("Dask", "neupath[cluster]") from error
+        raise MissingExtraError("Dask and cryptography", "neupath[cluster]") from error
     if scheduler is not None:
         with _client_of(scheduler) as client:
             yield _workers_of(client, folder, patience)
@@ -182,6 +194,7 @@ def connect(
                 memory_limit=memory_limit or "auto",
                 dashboard_address="127.0.0.1:0",  # any free port, since several joins may run at once
                 host="127.0.0.1",
+                security=security,  # else any user of this machine could run code in the workers
                 silence_logs=logging.CRITICAL,  # an error in a task is raised here
             )
             client = stack.enter_context(Client(stack.enter_context(cluster)))
@@ -200,14 +213,13 @@ def _silence(error: type[BaseException] | None, *_: object) -> None:
 def _client_of(scheduler: str) -> Iterator["Client"]:
     from distributed import Client
 
+    _check_answers(scheduler)
     try:
-        client = Client(scheduler, timeout=_SECONDS_TO_CONNECT)
+        with _without_log():
+            client = Client(scheduler, timeout=_SECONDS_TO_CONNECT)
     except (OSError, ValueError) as error:
-        raise QueryError(
-            f"no ‹scheduler› answers at {scheduler!r}; start one with `dask scheduler`, and give the address it prints",
-            parameter="scheduler",
-        ) from error
-    with client:
+        raise _no_answer(scheduler) from error
+    with _without_log(), _closing(client):
         try:
             client.wait_for_workers(1, timeout=_SECONDS_TO_CONNECT)
         except TimeoutError as error:
@@ -215,6 +227,70 @@ def _client_of(scheduler: str) -> Iterator["Client"]:
                 f"the scheduler at {scheduler} has no workers; start some with `dask worker {scheduler}`"
             ) from error
         yield client
+
+
+def _check_answers(scheduler: str) -> None:
+    """Raise unless a Dask scheduler answers; `Client` has no timeout for a server that speaks something else.
+
+    A scheduler speaks first: the length of its greeting, as 8 bytes. Over TLS, `Client` checks what answers.
+    """
+    from distributed.comm.addressing import parse_address, parse_host_port
+    from distributed.security import Security
+
+    try:
+        scheme, place = parse_address(scheduler)
+        if scheme not in ("tcp", "tls"):
+            return
+        if scheme == "tls" and Security().get_connection_args("client").get("ssl_context") is None:
+            raise QueryError(
+                f"the ‹scheduler› at {scheduler!r} needs certificates; name them in Dask's configuration "
+                f"(distributed.comm.tls)",
+                parameter="scheduler",
+            )
+        with socket.create_connection(parse_host_port(place, 8786), timeout=_SECONDS_TO_CONNECT) as connection:
+            greeting = connection.recv(8, socket.MSG_WAITALL) if scheme == "tcp" else bytes(8)
+        if len(greeting) < 8:
+            raise ConnectionError("it closed the connection")
+    except (OSError, ValueError) as error:
+        raise _no_answer(scheduler) from error
+    if int.from_bytes(greeting, "little") > _LONGEST_GREETING:
+        raise QueryError(
+            f"what answers at {scheduler!r} is not a Dask scheduler; give the address that `dask scheduler` prints as "
+            f"‹scheduler›",
+            parameter="scheduler",
+        )
+
+
+def _no_answer(scheduler: str) -> QueryError:
+    return QueryError(
+        f"no ‹scheduler› answers at {scheduler!r}; start one with `dask scheduler`, and give the address it prints",
+        parameter="scheduler",
+    )
+
+
+@contextmanager
+def _without_log() -> Iterator[None]:
+    """Stop the log of a client, which prints a traceback when its scheduler is gone: an error here says so."""
+    levels = {logger: logger.level for logger in (_dask_logger, logging.getLogger("distributed.client"))}
+    try:
+        for logger in levels:
+            logger.setLevel(logging.CRITICAL)
+        yield
+    finally:
+        for logger, level in levels.items():
+            logger.setLevel(level)
+
+
+@contextmanager
+def _closing(client: "Client") -> Iterator["Client"]:
+    """Close a client at the end; after an error in silence, because one whose scheduler is gone may fail to close."""
+    try:
+        yield client
+    except BaseException:
+        with suppress(Exception):
+            client.close()
+        raise
+    client.close()
 
 
 def _workers_of(client: "Client", folder: Path, patience: float) -> Workers:
@@ -284,3 +360,23 @@ def _delayed() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
         if received:
             signal.raise_signal(signal.SIGINT)
+
+
+@contextmanager
+def _remembered() -> Iterator[list[int]]:
+    """Record signals that are handled meanwhile: Python drops a KeyboardInterrupt raised while an object is freed."""
+    received: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+    if current_thread() is not main_thread() or not callable(before):
+        yield received
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        before(number, frame)
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield received
+    finally:
+        signal.signal(signal.SIGINT, before)

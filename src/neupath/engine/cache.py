@@ -95,6 +95,12 @@ class LRU(Generic[K, V]):
                 self._remove(next(iter(self._entries)))
         return value
 
+    def drop(self, is_dropped: Callable[[K], bool]) -> None:
+        """Remove the entries of some keys."""
+        with self._lock:
+            for key in filter(is_dropped, list(self._entries)):
+                self._remove(key)
+
     def clear(self) -> None:
         with self._lock:
             self._entries.clear()
@@ -160,8 +166,11 @@ def _count(value: object, arrays: dict[int, int]) -> None:
     elif isinstance(value, tuple | list):
         for part in value:
             _count(part, arrays)
-    elif isinstance(size := getattr(value, "num_bytes", None), int):
+    elif isinstance(size := getattr(value, "num_bytes", getattr(value, "nbytes", None)), int):  # `nbytes`: a tensor
         arrays[id(value)] = size
+    elif hasattr(value, "state_dict"):  # a module of tensors
+        for tensor in value.state_dict(keep_vars=True).values():
+            _count(tensor, arrays)
     else:
         for name in getattr(value, "__dataclass_fields__", {}):
             _count(getattr(value, name), arrays)

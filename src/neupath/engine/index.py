@@ -6,6 +6,7 @@ ascend by norm, and the postings of a middle node list its labels in order. So t
 score are a stretch of the postings (Cauchy-Schwarz), found by binary search.
 """
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from threading import RLock
@@ -14,11 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from neupath._runtime.resources import reserve_memory
 from neupath.engine.products import Factors
 from neupath.graph.hin import Csr, Floats
 
 Ints = NDArray[np.int64]
 _indexing = RLock()
+_BYTES_PER_ENTRY = 40  # of an index while it is built: rows and postings, and copies of them
+_SMALL = 1 << 28  # bytes of an index below which they are not reserved
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,9 @@ def index_of(factors: Factors) -> Index:
     """Return the index of a product, building it the first time."""
     with _indexing:
         if factors.index is None:
-            factors.index = build_index(factors)
+            size = _BYTES_PER_ENTRY * factors.left.nnz
+            with nullcontext() if size < _SMALL else reserve_memory(size, "the index of this meta-path's product"):
+                factors.index = build_index(factors)
         index: Index = factors.index
     return index
 

@@ -1,35 +1,44 @@
-"""Join: the top k of every query, written to one Parquet file or a folder of them, resumable and in bounded memory.
+"""Join: the top k of every query, as Parquet, CSV or files for Neo4j, resumable and in bounded memory.
 
-Each block of queries becomes a file of its own beside the result, in OUT.parts. Finished blocks are concatenated in
-order, one row group per block, or become the files of a folder. A join that was killed resumes with the missing blocks,
-and its result is the same to the byte, whichever engine wrote which block. Besides the graph and the product, a join
-holds some 130 bytes for each of `block` × k hits.
+Each block of queries becomes a Parquet file of its own beside the result, in OUT.parts, with its checksum. Finished
+blocks are concatenated in order, one row group per block, or become the files of a folder. A join that was killed
+resumes with the blocks that are missing or damaged, and its result is the same to the byte, whichever engine wrote
+which block. Besides the graph and the product, a join holds some 130 bytes for each of `block` × k hits.
 """
 
 import json
+import logging
+import re
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, Self, get_args
 from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
 import pyarrow.parquet as pq
 
-from neupath._runtime.files import check_folder, locked, write_text, write_whole
+from neupath._runtime.files import check_folder, checksum, locked, sync, write_text, write_whole
 from neupath._runtime.progress import Progress, no_progress
 from neupath.engine.hits import check_k
 from neupath.engine.scorer import Scorer
 from neupath.engine.topk import HitLists, check_threads, hit_lists
-from neupath.errors import QueryError, SourceError, WriteError, listed
+from neupath.errors import MissingExtraError, QueryError, SourceError, WriteError, first_line, listed
 from neupath.graph.hin import HIN, digest
-from neupath.graph.nodes import Id, Rows
+from neupath.graph.nodes import Id, Nodes, Rows
 
+if TYPE_CHECKING:
+    import torch
+
+Format = Literal["parquet", "csv", "neo4j"]
+logger = logging.getLogger("neupath")
 BLOCK = 4096
 _MOST_RANKED, _MOST_IN_RANGE = 1 << 22, 1 << 24  # the most hits of a block: with k, and without
 OnBlock = Callable[[int], None]  # called with the number of each finished block
@@ -40,13 +49,15 @@ OnBlock = Callable[[int], None]  # called with the number of each finished block
 class JoinOptions:
     """What a join finds: `k` hits per query, or with k = None all of at least `min_score`.
 
-    `queries` are rows, all by default; `block` queries are finished at a time.
+    `queries` are rows, all by default; `block` queries are finished at a time. The `format` of the result follows from
+    its name unless it is given.
     """
 
     k: int | None = 10
     min_score: float = 0.0
     queries: Rows | None = None
     block: int = BLOCK
+    format: Format | None = None
 
     def __post_init__(self) -> None:
         if self.k is not None:
@@ -63,12 +74,26 @@ class JoinOptions:
             raise QueryError("‹queries› names a node twice; give each once", parameter="queries")
 
 
-class NodeIds(Protocol):
-    """The ids of a node type, in memory or in files."""
+class NodeColumn(Protocol):
+    """The ids or names of a node type, in memory or in files."""
 
     @property
     def type(self) -> pa.DataType: ...
     def __len__(self) -> int: ...
+    def take(self, rows: Rows) -> pa.Array: ...
+
+
+@dataclass(frozen=True, eq=False)
+class JoinSide:
+    """The queries or the targets of a join: their type, their ids, and their names if they have any."""
+
+    node_type: str
+    ids: NodeColumn
+    names: NodeColumn | None = None
+
+    @classmethod
+    def of(cls, nodes: Nodes) -> Self:
+        return cls(nodes.node_type, nodes.ids, nodes.names)
 
 
 @dataclass(frozen=True)
@@ -80,19 +105,33 @@ class JoinJob:
     k: int | None  # hits per query; None for all of at least `min_score`
     min_score: float
     block_size: int
-    num_targets: int
-    schema: pa.Schema  # the columns of the result
-    skips_query: bool  # whether queries are targets, too, and each is left out of its own hits
+    sources: JoinSide
+    targets: JoinSide
+    format: Format = "parquet"
 
     @classmethod
-    def of(cls, out: Path, options: JoinOptions, sources: NodeIds, targets: NodeIds, *, same_type: bool) -> Self:
+    def of(cls, out: Path, options: JoinOptions, sources: JoinSide, targets: JoinSide) -> Self:
         """Cut the queries into blocks, smaller ones where a query may have many hits."""
-        rows = np.arange(len(sources)) if options.queries is None else np.asarray(options.queries, np.int64)
+        rows = np.arange(len(sources.ids)) if options.queries is None else np.asarray(options.queries, np.int64)
         k = None if options.k is None else check_k(options.k)
-        most, width = (_MOST_IN_RANGE, len(targets)) if k is None else (_MOST_RANKED, min(k, len(targets)))
+        num_targets = len(targets.ids)
+        most, width = (_MOST_IN_RANGE, num_targets) if k is None else (_MOST_RANKED, min(k, num_targets))
         block_size = max(1, min(options.block, most // max(1, width)))
-        schema = hit_schema(sources.type, targets.type)
-        return cls(out, rows, k, options.min_score, block_size, len(targets), schema, same_type)
+        return cls(out, rows, k, options.min_score, block_size, sources, targets, format_of(out, options.format))
+
+    @property
+    def num_targets(self) -> int:
+        return len(self.targets.ids)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the result."""
+        return hit_schema(self.sources, self.targets)
+
+    @property
+    def skips_query(self) -> bool:
+        """Whether queries are targets, too, and each is left out of its own hits."""
+        return self.sources.node_type == self.targets.node_type
 
     @property
     def parts(self) -> Path:
@@ -128,6 +167,43 @@ class Joined:
     blocks: int
     resumed: int
     """Blocks that an earlier run had finished."""
+    sides: tuple[JoinSide, JoinSide] | None = field(default=None, repr=False, compare=False)
+    """The queries and the targets; None if no process holds them."""
+
+    def to_table(self) -> pa.Table:
+        """Read the result: query, rank, target, score, and query_name and target_name where there are names."""
+        if self.path.suffix == ".csv":
+            types = {} if self.sides is None else {field.name: field.type for field in hit_schema(*self.sides)}
+            lines = pa.csv.ParseOptions(newlines_in_values=True)
+            return pa.csv.read_csv(self.path, None, lines, pa.csv.ConvertOptions(column_types=types))
+        if self.path.is_dir() and not any(self.path.glob("*.parquet")):
+            raise QueryError(f"{self.path} holds files for Neo4j; join to Parquet or CSV to read the result back")
+        return pq.read_table(self.path)
+
+    def to_pandas(self) -> Any:
+        """Read the result as a pandas DataFrame."""
+        return self.to_table().to_pandas()
+
+    def to_pyg(self) -> "tuple[torch.Tensor, torch.Tensor]":
+        """Return the pairs as PyTorch Geometric takes them: `edge_index`, shape (2, pairs), and `edge_weight`.
+
+        The numbers are the rows of the nodes in `hin.to_pyg()`, and the weights are the scores.
+        """
+        try:
+            import torch
+        except ImportError as error:
+            raise MissingExtraError("PyTorch", "neupath[learn]") from error
+        if self.sides is None:
+            raise QueryError("this join's nodes are in files alone; join a loaded graph to number them")
+        table = self.to_table()
+        ends = [
+            pc.index_in(table[column], value_set=side.ids)
+            for column, side in zip(("query", "target"), self.sides, strict=True)
+        ]
+        if any(end.null_count for end in ends):
+            raise QueryError(f"{self.path} has ids that are not in this graph; it was written again since the join")
+        rows = np.stack([end.to_numpy().astype(np.int64) for end in ends])
+        return torch.from_numpy(rows), torch.from_numpy(table["score"].to_numpy().copy())
 
     def to_dict(self) -> dict[str, object]:
         """Return what `join --json` prints."""
@@ -160,7 +236,6 @@ class LocalEngine(JoinEngine):
         check_threads(self.threads)
 
     def run(self, scorer: Scorer, job: JoinJob, missing: Sequence[int], on_block: OnBlock) -> None:
-        sources, targets = (scorer.hin_.nodes[node_type].ids for node_type in (scorer.source_type, scorer.target_type))
         for number in missing:
             queries = job.block(number)
             skipped = queries if job.skips_query else np.full(len(queries), -1, dtype=np.int64)
@@ -168,7 +243,7 @@ class LocalEngine(JoinEngine):
                 hits = scorer.range_rows(queries, skipped, job.min_score, self.threads)
             else:
                 hits = hit_lists(scorer.rank_rows(queries, skipped, job.k, None, self.threads), job.min_score)
-            write_hits(job.part(number), sources.take(pa.array(queries)), targets.take(pa.array(hits.rows)), hits)
+            write_hits(job.part(number), hit_table(job.sources, job.targets, queries, hits))
             on_block(number)
 
 
@@ -181,11 +256,14 @@ def join(
     queries: Sequence[Id] | None = None,
     min_score: float = 0.0,
     block: int = BLOCK,
+    format: Format | None = None,
     threads: int | None = None,
     engine: JoinEngine | None = None,
     progress: Progress = no_progress,
 ) -> Joined:
-    """Write the k most similar targets of each query to Parquet, with the columns query, rank, target and score.
+    """Write the k most similar targets of each query, with the columns query, rank, target and score.
+
+    Where the nodes have names, query_name and target_name follow.
 
     Parameters
     ----------
@@ -194,7 +272,7 @@ def join(
     scorer
         A measure or model; one that is not fitted to this graph is bound to it.
     out
-        A file ending in .parquet, or a name without an ending for a folder of Parquet files.
+        A file ending in .parquet or .csv, or a name without an ending for a folder of Parquet files.
     k
         The number of hits per query; None for all of at least `min_score`.
     queries
@@ -203,6 +281,9 @@ def join(
         Pairs of a lower score are left out.
     block
         The number of queries that are finished at a time; an interrupted join resumes with the missing blocks.
+    format
+        "neo4j" for a folder with nodes and relationships as `neo4j-admin database import` reads them. Else it follows
+        from the name of `out`: "parquet" or "csv".
     threads
         The number of threads of this process; one per core by default.
     engine
@@ -218,23 +299,22 @@ def join(
     ...     pq.read_table(joined.path).to_pydict()["target"]
     ['Bob', 'Mary']
     """
-    options, target = JoinOptions(k, min_score, None, block), Path(out)
-    check_out(target)
+    options, target = JoinOptions(k, min_score, None, block, format), Path(out)
+    check_out(target, format)
     chosen = LocalEngine(threads) if engine is None else engine
     ready = chosen.prepare(hin, scorer)
     source_nodes, target_nodes = (hin.nodes[node_type] for node_type in (ready.source_type, ready.target_type))
     if queries is not None:
         ids = [queries] if isinstance(queries, str) else list(queries)
-        options = replace(options, queries=source_nodes.find_many(ids))
-    job = JoinJob.of(
-        target, options, source_nodes.ids, target_nodes.ids, same_type=ready.source_type == ready.target_type
-    )
+        options = replace(options, queries=hin.rows(ready.source_type, ids))
+    job = JoinJob.of(target, options, JoinSide.of(source_nodes), JoinSide.of(target_nodes))
     description: dict[str, object] = {
         "scorer": ready.name, "params": ready.params(), "learned": ready.fingerprint(), "graph": digest(hin)
     }  # fmt: skip
     with claim(target):
         open_job(job, description)
-        return finish_job(job, lambda missing, on_block: chosen.run(ready, job, missing, on_block), progress)
+        joined = finish_job(job, lambda missing, on_block: chosen.run(ready, job, missing, on_block), progress)
+    return replace(joined, sides=(job.sources, job.targets))
 
 
 def open_job(job: JoinJob, description: dict[str, object]) -> None:
@@ -243,6 +323,8 @@ def open_job(job: JoinJob, description: dict[str, object]) -> None:
         "k": job.k, "min_score": job.min_score, "block": job.block_size,
         "queries": sha256(job.queries.tobytes()).hexdigest(),
     }  # fmt: skip
+    if job.schema.names[4:]:
+        description["names"] = job.schema.names[4:]
     make_parts(job.parts)
     manifest = job.parts / MANIFEST
     if not manifest.is_file():
@@ -250,6 +332,7 @@ def open_job(job: JoinJob, description: dict[str, object]) -> None:
             part.unlink()  # of a join that was killed while its folder became the result
     elif any(job.parts.glob("[0-9]*.parquet")):
         _check_same(job.parts, _read_manifest(manifest), json.loads(json.dumps(description)))
+        _remove_damaged(job)
         return
     write_text(manifest, json.dumps(description, indent=2) + "\n")
 
@@ -269,7 +352,7 @@ def finish_job(job: JoinJob, run: Callable[[Sequence[int], OnBlock], None], prog
 
     tables = [job.part(number) for number in range(job.num_blocks)]
     try:
-        with ResultFile(job, tables) if job.out.suffix else nullcontext() as file:
+        with _RESULTS[job.format](job, tables) if job.out.suffix or job.format == "neo4j" else nullcontext() as file:
             if missing:
                 run(missing, on_block)
             pairs = _finish_folder(job, tables) if file is None else file.finish()
@@ -281,10 +364,27 @@ def finish_job(job: JoinJob, run: Callable[[Sequence[int], OnBlock], None], prog
     return Joined(job.out, total, pairs, job.num_blocks, job.num_blocks - len(missing))
 
 
-def check_out(out: Path) -> None:
+def format_of(out: Path, format: str | None = None) -> Format:
+    """Return the format of a result: that of its name, or for a folder the one given, or Parquet."""
+    if format not in (None, *get_args(Format)):
+        raise QueryError(f"‹format› is {format!r}; it can be {listed(get_args(Format))}", parameter="format")
+    by_suffix: dict[str, Format] = {
+        ".parquet": "parquet",
+        ".csv": "csv",
+        "": "neo4j" if format == "neo4j" else "parquet",
+    }
+    if out.suffix not in by_suffix:
+        raise QueryError(f"cannot join to {out}; the name must end in .parquet or .csv, or have no ending for a folder")
+    chosen = by_suffix[out.suffix]
+    if format not in (None, chosen):
+        wanted = {"neo4j": "a name without an ending, for a folder"}.get(str(format), f"a name that ends in .{format}")
+        raise QueryError(f"‹format› is {format}, and {out} is for {chosen}; give {wanted}", parameter="format")
+    return chosen
+
+
+def check_out(out: Path, format: str | None = None) -> None:
     """Raise if the result cannot be written, before any work is done."""
-    if out.suffix not in ("", ".parquet"):
-        raise QueryError(f"cannot join to {out}; the name must end in .parquet, or have no ending for a folder")
+    format_of(out, format)
     if out.is_dir() or (not out.suffix and out.exists()):
         kind = "folder" if out.is_dir() else "file"
         raise QueryError(f"cannot join to {out}: a {kind} of that name exists; remove it, or give another name")
@@ -292,46 +392,72 @@ def check_out(out: Path) -> None:
 
 
 # ---- The result ----------------------------------------------------------------------------------
-def hit_schema(query_type: pa.DataType, target_type: pa.DataType) -> pa.Schema:
+def hit_schema(sources: JoinSide, targets: JoinSide) -> pa.Schema:
     """Return the columns of a join's result."""
-    return pa.schema([("query", query_type), ("rank", pa.int64()), ("target", target_type), ("score", pa.float64())])
+    columns = [("query", sources.ids.type), ("rank", pa.int64()), ("target", targets.ids.type), ("score", pa.float64())]
+    named = {"query_name": sources, "target_name": targets}
+    return pa.schema([*columns, *((name, pa.string()) for name, side in named.items() if side.names is not None)])
 
 
-def write_hits(path: Path, queries: pa.Array, targets: pa.Array, hits: HitLists) -> None:
-    """Write the hits of some queries to a Parquet file, given the ids of the queries and of all hits."""
+def hit_table(sources: JoinSide, targets: JoinSide, queries: Rows, hits: HitLists) -> pa.Table:
+    """Return the hits of some queries, given as rows, with ids and names."""
     sizes = np.diff(hits.starts)
+    query_of_hit = pa.array(np.repeat(np.arange(len(queries)), sizes))
     columns = [
-        queries.take(pa.array(np.repeat(np.arange(len(queries)), sizes))),
+        sources.ids.take(queries).take(query_of_hit),
         pa.array(np.arange(1, len(hits.rows) + 1) - np.repeat(hits.starts[:-1], sizes), pa.int64()),
-        targets,
+        targets.ids.take(hits.rows),
         pa.array(hits.scores, pa.float64()),
     ]
-    table = pa.Table.from_arrays(columns, schema=hit_schema(queries.type, targets.type))
-    write_whole(path, lambda temporary: pq.write_table(table, temporary))
+    if sources.names is not None:
+        columns.append(sources.names.take(queries).take(query_of_hit).cast(pa.string()))
+    if targets.names is not None:
+        columns.append(targets.names.take(hits.rows).cast(pa.string()))
+    return pa.Table.from_arrays(columns, schema=hit_schema(sources, targets))
+
+
+def write_hits(path: Path, table: pa.Table) -> None:
+    """Write the hits of a block to a Parquet file, with its checksum beside it."""
+
+    def write(temporary: Path) -> None:
+        pq.write_table(table, temporary)
+        sync(temporary)
+        write_text(checksum_of(path), checksum(temporary, path.name))
+
+    write_whole(path, write)
 
 
 class ResultFile:
     """Writes the blocks as row groups of one file in order; it stays in the folder of blocks until it is complete."""
 
     def __init__(self, job: JoinJob, tables: Sequence[Path]) -> None:
-        self._out, self._path = job.out, job.parts / "together"
+        self._job, self._out, self._path = job, job.out, job.parts / "together"
         self._tables, self._next, self._pairs = tables, 0, 0
         with _writing(self._path):
-            self._writer = pq.ParquetWriter(self._path, job.schema)
+            self._open()
+
+    def _open(self) -> None:
+        self._writer = pq.ParquetWriter(self._path, self._job.schema)
+
+    def _append(self, table: pa.Table) -> None:
+        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+
+    def _close(self) -> None:
+        self._writer.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._writer.close()
+        self._close()
         self._path.unlink(missing_ok=True)
 
     def append_finished(self) -> None:
         """Write the finished blocks that follow the last one written, up to the first that is missing."""
         with _writing(self._path):
             while self._next < len(self._tables) and self._tables[self._next].is_file():
-                table = pq.ParquetFile(self._tables[self._next]).read()
-                self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+                table = _read_part(self._tables[self._next])
+                self._append(table)
                 self._pairs += table.num_rows
                 self._next += 1
 
@@ -341,9 +467,78 @@ class ResultFile:
         if self._next < len(self._tables):
             raise WriteError(f"cannot write {self._out}: {self._tables[self._next]} is missing; run the join again")
         with _writing(self._out):
-            self._writer.close()
+            self._close()
+            sync(self._path)
             self._path.replace(self._out)
         return self._pairs
+
+
+class CsvResult(ResultFile):
+    """Writes the blocks as lines of a CSV file, after a header."""
+
+    def _open(self) -> None:
+        self._writer = pa.csv.CSVWriter(self._path, self._job.schema)
+
+    def _append(self, table: pa.Table) -> None:
+        self._writer.write_table(table)
+
+
+class Neo4jResult(ResultFile):
+    """Writes a folder for `neo4j-admin database import`: the pairs as relationships, and the nodes of each type."""
+
+    def _open(self) -> None:
+        self._path.mkdir(exist_ok=True)
+        self._sides = {side.node_type: side for side in (self._job.sources, self._job.targets)}
+        source, target = (_neo4j_name(side.node_type) for side in (self._job.sources, self._job.targets))
+        header = f":START_ID({source}),:END_ID({target}),score:double,rank:long,:TYPE\n"
+        self._file = (self._path / "relationships.csv").open("wb")
+        self._file.write(header.encode())
+
+    def _append(self, table: pa.Table) -> None:
+        kind = pa.array(["SIMILAR"] * table.num_rows, pa.string())
+        columns = [table["query"], table["target"], table["score"], table["rank"], kind]
+        _write_lines(pa.table(columns, names=["query", "target", "score", "rank", "type"]), self._file)
+
+    def _close(self) -> None:
+        if self._file.closed:
+            return
+        self._file.close()
+        for side in self._sides.values():
+            _write_neo4j_nodes(side, self._path)
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+        shutil.rmtree(self._path, ignore_errors=True)
+
+
+_RESULTS: dict[Format, type[ResultFile]] = {"parquet": ResultFile, "csv": CsvResult, "neo4j": Neo4jResult}
+
+
+def _write_neo4j_nodes(side: JoinSide, folder: Path) -> None:
+    name = _neo4j_name(side.node_type)
+    with (folder / f"nodes-{name}.csv").open("wb") as file:
+        file.write(f"id:ID({name}){',name' if side.names is not None else ''},:LABEL\n".encode())
+        for start in range(0, len(side.ids), BLOCK):
+            rows = np.arange(start, min(start + BLOCK, len(side.ids)))
+            columns = [side.ids.take(rows), *([] if side.names is None else [side.names.take(rows)])]
+            label = pa.array([side.node_type] * len(rows), pa.string())
+            _write_lines(pa.table([*columns, label], names=[*map(str, range(len(columns))), "label"]), file)
+
+
+def _neo4j_name(node_type: str) -> str:
+    """Return a node type as Neo4j names groups of ids, and as file names allow it."""
+    return re.sub(r"[^\w-]+", "_", node_type)
+
+
+def _write_lines(table: pa.Table, file: BinaryIO) -> None:
+    pa.csv.write_csv(table, file, pa.csv.WriteOptions(include_header=False))
+
+
+def _read_part(path: Path) -> pa.Table:
+    try:
+        return pq.ParquetFile(path).read()
+    except (pa.ArrowException, OSError) as error:
+        raise SourceError(f"{path} was damaged while the join ran ({first_line(error)}); run the join again") from error
 
 
 def _finish_folder(job: JoinJob, blocks: Sequence[Path]) -> int:
@@ -371,7 +566,8 @@ def _writing(path: Path) -> Iterator[None]:
 MANIFEST = "join.json"
 _SHOWN = ("k", "min_score", "block")
 _WORDS = {
-    "scorer": "measure", "params": "meta-path or parameter", "learned": "model or way to multiply", "tables": "graph"
+    "scorer": "measure", "params": "meta-path or parameter", "learned": "model or way to multiply", "tables": "graph",
+    "names": "set of names, as joins of earlier versions have none",
 }  # fmt: skip
 _WORK, _DISCARDED = "work-", "discarded-"
 
@@ -379,6 +575,11 @@ _WORK, _DISCARDED = "work-", "discarded-"
 def parts_of(out: Path) -> Path:
     """Return the folder of finished blocks."""
     return out.with_name(f"{out.name}.parts")
+
+
+def checksum_of(part: Path) -> Path:
+    """Return the file with the checksum of a finished block."""
+    return part.with_suffix(".sha256")
 
 
 def count_finished(out: Path) -> int:
@@ -427,10 +628,30 @@ def remove_parts(parts: Path) -> None:
         shutil.rmtree(parts)
 
 
+def _remove_damaged(job: JoinJob) -> None:
+    """Remove the finished blocks that do not fit their checksum, so that they are ranked again."""
+    finished = [job.part(number) for number in range(job.num_blocks) if job.part(number).is_file()]
+    damaged = [part for part in finished if not _is_intact(part)]
+    for part in damaged:
+        part.unlink()
+    if damaged:
+        logger.warning(
+            "%d of %d finished blocks in %s do not fit their checksums and are ranked again",
+            len(damaged), len(finished), job.parts,
+        )  # fmt: skip
+
+
+def _is_intact(part: Path) -> bool:
+    try:
+        return checksum_of(part).read_bytes() == checksum(part, part.name).encode()
+    except OSError:
+        return False
+
+
 def _read_manifest(manifest: Path) -> dict[str, Any]:
     try:
         content = json.loads(manifest.read_text(encoding="utf-8"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
 

@@ -10,15 +10,17 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from itertools import pairwise
+from math import floor, fsum, log2, log10
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, eye_array
+from scipy.sparse import csr_array, eye_array, vstack
 
-from neupath._runtime.resources import free_memory
+from neupath._runtime.progress import check_cancelled
+from neupath._runtime.resources import free_memory, reserve_memory
 from neupath.engine.cache import cached, graph_cache
-from neupath.errors import GraphError
+from neupath.errors import GraphError, NotEnoughMemoryError
 from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.metapath import MetaPath, Step
 from neupath.graph.nodes import Rows
@@ -116,7 +118,7 @@ Product = Factors | Chain
 def symmetric_factors(left: Csr) -> Factors:
     """Return the factors of left·leftᵀ."""
     norms = row_norms(left)
-    return Factors(left, freeze(left.T.tocsr()), norms, norms)
+    return Factors(left, _transposed(left), norms, norms)
 
 
 def make_factors(left: Csr, right: Csr) -> Factors:
@@ -190,8 +192,12 @@ def _product_of(left: list[Csr], right: list[Csr] | None) -> Product:
 # ---- Chain multiplication ------------------------------------------------------------------------
 _ENTRY = 12  # bytes of one entry of a product: its value and its column
 _COPIES = 4  # a product takes this many times its size until it can be searched
-_SMALL = 1 << 28  # bytes of a product below which the free memory is not looked up
-_BLOCK = 1 << 28  # bytes of a block of rows on its way through a chain
+_SMALL = 1 << 28  # bytes of a product below which it is neither reserved nor cancelled
+_LARGE = 1 << 28  # bytes of a transpose from which on they are reserved
+_BLOCK = 1 << 26  # bytes of a block of rows on its way through a chain
+_BLOCK_WORK = 1 << 26  # multiplications of a block of rows of a large product: less than a second
+
+_SMALLEST_EXPONENT = -1022  # of the smallest float with full precision
 
 T = TypeVar("T")
 Span = tuple[int, int]  # some neighbours in a chain: the first, and the one after the last
@@ -209,19 +215,35 @@ def multiply_chain(
     """
     chain = list(matrices)
     spans = [(i, i + 1) for i in range(len(chain))]
+    _check_smallest(chain)
 
     def cost(at: int) -> int:
         return 0 if is_known((spans[at][0], spans[at + 1][1])) else multiplications(chain[at], chain[at + 1])
 
     def multiply(at: int, work: int) -> Csr | None:
         a, b = chain[at : at + 2]
-        if work and not _fits(a, b, work):
+        span = spans[at][0], spans[at + 1][1]
+        try:
+            product = reuse(span, lambda: _multiply(a, b, work or multiplications(a, b)))
+        except NotEnoughMemoryError:
             return None
-        spans[at : at + 2] = [(spans[at][0], spans[at + 1][1])]
-        return reuse(spans[at], lambda: tidy(a @ b))
+        spans[at : at + 2] = [span]
+        return product
 
     contract(chain, cost, multiply)
     return [tidy(matrix) for matrix in chain]
+
+
+def _check_smallest(chain: Sequence[Csr]) -> None:
+    """Raise if a product of the smallest weights of a chain underflows, since its path would be lost."""
+    smallest = [float(np.min(matrix.data, where=matrix.data > 0, initial=np.inf)) for matrix in chain]
+    exponent = fsum(map(log2, smallest))
+    if len(smallest) > 1 and exponent < _SMALLEST_EXPONENT:
+        weight = f"1e{floor(exponent * log10(2))}"
+        raise GraphError(
+            f"a path along this meta-path may have the weight {weight}, the product of the smallest weights of "
+            f"{len(smallest)} steps, less than a float can hold; shorten the meta-path, or scale the weights up"
+        )
 
 
 def contract(chain: list[T], cost: Callable[[int], int], multiply: Callable[[int, int], T | None]) -> None:
@@ -248,28 +270,51 @@ def multiplications(a: Csr, b: Csr) -> int:
     return int(np.diff(b.indptr).astype(np.int64)[a.indices].sum())
 
 
-def _fits(a: Csr, b: Csr, work: int) -> bool:
-    """Whether a product of so many multiplications fits into memory, with its transpose and temporary copies."""
-    return work * _ENTRY < _SMALL or _COPIES * _max_entries(a, b) * _ENTRY <= free_memory()
+def _multiply(a: Csr, b: Csr, work: int) -> Csr:
+    """Multiply two matrices; a large product, of so many multiplications, reserves its memory and can be cancelled."""
+    if work * _ENTRY < _SMALL:
+        return tidy(a @ b)
+    size = _COPIES * _max_entries(a, b) * _ENTRY  # with its transpose and temporary copies
+    parts = []
+    with reserve_memory(size, "the product of this meta-path") as reservation:
+        for rows in _blocks_of_work(a, b):
+            check_cancelled()
+            parts.append(tidy(a[rows] @ b))
+            reservation.taken += parts[-1].nnz * _ENTRY
+        return freeze(csr_array(vstack(parts, format="csr")))
+
+
+def _blocks_of_work(a: Csr, b: Csr) -> Iterator[slice]:
+    """Cut the rows of a product into blocks of about equal work."""
+    done = np.cumsum(_row_lengths(a, b)) // _BLOCK_WORK
+    ends = [*(np.flatnonzero(np.diff(done)) + 1).tolist(), a.shape[0]]
+    return (slice(first, last) for first, last in pairwise([0, *ends]))
+
+
+def _row_lengths(a: Csr, b: Csr) -> NDArray[np.int64]:
+    """Count the multiplications of each row of a·b."""
+    lengths = np.concatenate([[0], np.cumsum(np.diff(b.indptr).astype(np.int64)[a.indices])])
+    result: NDArray[np.int64] = lengths[a.indptr[1:]] - lengths[a.indptr[:-1]]
+    return result
 
 
 def _max_entries(a: Csr, b: Csr) -> int:
     """Return an upper bound on the entries of a·b."""
-    lengths = np.concatenate([[0], np.cumsum(np.diff(b.indptr).astype(np.int64)[a.indices])])
-    return int(np.minimum(lengths[a.indptr[1:]] - lengths[a.indptr[:-1]], b.shape[1]).sum())
+    return int(np.minimum(_row_lengths(a, b), b.shape[1]).sum())
 
 
 def _warn_of_size(chain: Sequence[Csr]) -> None:
     entries = min(_max_entries(a, b) for a, b in pairwise(chain))
     logger.warning(
-        "paths along this meta-path join up to %s pairs of nodes, %.0f GiB, and %.0f GiB are free: rows are propagated "
-        "query by query instead, which is slower",
-        f"{entries:,}", entries * _ENTRY / 2**30, free_memory() / 2**30,
+        "paths along this meta-path join up to %s pairs of nodes, %.0f GiB with copies, and %.0f GiB are free: "
+        "rows are propagated query by query instead, which is slower",
+        f"{entries:,}", _COPIES * entries * _ENTRY / 2**30, free_memory() / 2**30,
     )  # fmt: skip
 
 
 def _propagate(matrices: Sequence[Csr], rows: Rows) -> Csr:
     """Return some rows of a chain's product without the product."""
+    check_cancelled()
     product = csr_array(matrices[0][rows])
     for matrix in matrices[1:]:
         product = csr_array(product @ matrix)
@@ -300,6 +345,14 @@ def tidy(matrix: Csr) -> Csr:
     if not result.data.all():
         result.eliminate_zeros()
     return freeze(result)
+
+
+def _transposed(matrix: Csr) -> Csr:
+    if matrix.nnz * _ENTRY < _LARGE:
+        return freeze(matrix.T.tocsr())
+    check_cancelled()
+    with reserve_memory(2 * matrix.nnz * _ENTRY, "the product of this meta-path"):
+        return freeze(matrix.T.tocsr())
 
 
 def is_whole(matrix: Csr) -> bool:

@@ -4,13 +4,15 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from neupath._runtime.files import write_text
+from neupath._runtime.files import checksum, write_text
+from neupath._runtime.progress import check_cancelled
 from neupath.engine.hits import Hits, check_k, describe_shortfall, labels_of
 from neupath.engine.topk import (
     HitLists,
@@ -21,7 +23,7 @@ from neupath.engine.topk import (
     top_k_of_scores,
     with_unrelated,
 )
-from neupath.errors import QueryError, SourceError
+from neupath.errors import QueryError, SourceError, listed
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Id, Mask, Nodes, Rows
@@ -93,6 +95,8 @@ class Scorer(ABC):
     """Its name on the command line and in JSON."""
     exact: ClassVar[bool]
     """Whether scores follow a formula rather than being learned."""
+    saved_files: ClassVar[tuple[str, ...]] = ()
+    """What `save` writes besides its description."""
     hin_: HIN
     """The graph it is fitted to."""
 
@@ -136,7 +140,12 @@ class Scorer(ABC):
         This computes the scores of all targets; measures that relate few targets to a query override it.
         """
         blocks = [slice(at, at + _QUERIES_PER_BLOCK) for at in range(0, len(queries), _QUERIES_PER_BLOCK)]
-        return stacked([top_k_of_scores(self.score_rows(queries[b]), skipped[b], k, candidates) for b in blocks])
+
+        def rank(block: slice) -> Ranking:
+            check_cancelled()
+            return top_k_of_scores(self.score_rows(queries[block]), skipped[block], k, candidates)
+
+        return stacked([rank(block) for block in blocks])
 
     def range_rows(self, queries: Rows, skipped: Rows, min_score: float, threads: int | None = None) -> HitLists:  # noqa: ARG002
         """Return all targets with at least a score, leaving out the skipped one of each query (-1: none)."""
@@ -144,11 +153,11 @@ class Scorer(ABC):
 
     def score(self, query: Id, target: Id) -> float:
         """Return the score of one pair."""
-        return float(self.scores(query)[self._targets.find(target)])
+        return float(self.scores(query)[self._fitted().row(self.target_type, target)])
 
     def scores(self, query: Id) -> Floats:
         """Return the score of a query with every target, in node order; shape (targets,)."""
-        row: Floats = self.score_rows(self._queries.find_many([query]))[0]
+        row: Floats = self.score_rows(self._find_rows([query]))[0]
         return row
 
     @overload
@@ -180,8 +189,11 @@ class Scorer(ABC):
         ('Mary', 'Jim')
         """
         if isinstance(query, str) or not isinstance(query, Iterable):
-            return self.top_k_rows(self._queries.find_many([query]), k, **options)[0]
-        return self.top_k_rows(self._queries.find_many(list(query)), k, **options)
+            return self.top_k_rows(self._find_rows([query]), k, **options)[0]
+        return self.top_k_rows(self._find_rows(list(query)), k, **options)
+
+    def _find_rows(self, queries: Sequence[Id]) -> Rows:
+        return self._fitted().rows(self.source_type, queries)
 
     def top_k_rows(
         self,
@@ -250,20 +262,48 @@ class Scorer(ABC):
         """Write the scorer, without its graph, to a folder; `load_scorer` reads it back."""
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
-        content = {"scorer": self.name, "params": self.params()}
+        checksums = {name: checksum(target / name, name) for name in self.saved_files}
+        content = {"scorer": self.name, "params": self.params(), "files": checksums}
+        content = content | {"sha256": _digest(content)}
         write_text(target / FILE, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
         return target
 
 
 def read_saved(folder: str | Path) -> tuple[str, dict[str, object]]:
-    """Read the name and parameters of a saved scorer."""
+    """Read the name and parameters of a saved scorer; raise if a file of it does not fit its checksum.
+
+    Scorers that were saved by earlier versions have no checksums, and are not checked.
+    """
     path = Path(folder) / FILE
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        return str(content["scorer"]), dict(content["params"])
+        name, params = str(content["scorer"]), dict(content["params"])
+        _check_files(path, content)
+        return name, params
     except FileNotFoundError as error:
         raise SourceError(f"no saved scorer in {folder}: it has no {FILE}") from error
     except OSError as error:
         raise SourceError(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise SourceError(f"{path} is not a saved scorer: {error}") from error
+
+
+def _check_files(path: Path, content: dict[str, Any]) -> None:
+    if set(content) == {"scorer", "params"}:
+        return  # as earlier versions saved it
+    if set(content) != {"scorer", "params", "files", "sha256"}:
+        raise ValueError(f"it has the fields {listed(content)}")
+    if content["sha256"] != _digest(content):
+        raise SourceError(f"{path} is damaged: it does not fit its checksum; restore it from a copy, or save it again")
+    for name, expected in content["files"].items():
+        file = path.parent / Path(name).name
+        if not file.is_file() or checksum(file, name) != expected:
+            raise SourceError(
+                f"{file} is missing or damaged: it does not fit its checksum in {path.name}; restore it from a copy, "
+                f"or save it again"
+            )
+
+
+def _digest(content: dict[str, Any]) -> str:
+    described = json.dumps([content["scorer"], content["params"], content["files"]], sort_keys=True)
+    return sha256(described.encode()).hexdigest()

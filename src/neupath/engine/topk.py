@@ -15,10 +15,11 @@ from threading import local
 import numpy as np
 from numpy.typing import NDArray
 
+from neupath._runtime.progress import check_cancelled
 from neupath._runtime.resources import count_cores
 from neupath.engine.index import Index, index_of
 from neupath.engine.products import Chain, Factors, Normalisation, Product
-from neupath.errors import QueryError
+from neupath.errors import NotEnoughMemoryError, QueryError
 from neupath.graph.hin import Floats
 from neupath.graph.nodes import Mask, Rows
 
@@ -184,7 +185,10 @@ def _index_for(factors: Factors, num_queries: int) -> Index | None:
         return None
     if factors.index is None and factors.answered * factors.work < _BUILD * factors.left.nnz:
         return None
-    index = index_of(factors)
+    try:
+        index = index_of(factors)
+    except NotEnoughMemoryError:  # the kernels need none
+        return None
     return index if factors.work >= _HEAVY or (num_queries > FEW and index.repeats) else None
 
 
@@ -300,6 +304,7 @@ def _concatenated(parts: list[HitLists]) -> HitLists:
 _BLOCK = 1024  # the number of queries that a thread takes at a time
 FEW = 16  # up to so many queries get no second thread, and the index only if they are heavy
 _QUICK = 1_000_000  # the cost that is done before a second thread has started
+_LONG = 500_000_000  # the cost of about a second, after which a search may be cancelled
 _QUERY = 50  # the cost of a query besides its additions
 _MOST_KEPT = 1 << 24
 _scratch = local()
@@ -314,12 +319,16 @@ def in_blocks(search: Callable[[slice], None], count: int, threads: int | None, 
     is_quick = threads is None and count * (work + _QUERY) < _QUICK
     check_threads(threads)
     workers = 1 if is_quick else threads or count_cores()
-    if count <= FEW or workers < 2:
+    is_alone = count <= FEW or workers < 2
+    step = count if is_alone else min(_BLOCK, -(-count // workers))
+    if step * work > _LONG:  # smaller blocks, so that the search can be cancelled between them
+        step = max(1, int(_LONG / work))
+    if is_alone and step >= count:
         search(slice(0, count))
         return
-    step = min(_BLOCK, -(-count // workers))
-    for _ in _pool(workers).map(search, (slice(at, at + step) for at in range(0, count, step))):
-        pass
+    blocks = (slice(at, at + step) for at in range(0, count, step))
+    for _ in map(search, blocks) if is_alone else _pool(workers).map(search, blocks):
+        check_cancelled()
 
 
 @cache

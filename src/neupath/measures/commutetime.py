@@ -50,6 +50,7 @@ class CommuteTime(GraphMeasure):
     """
 
     name = "commutetime"
+    is_heavy = True
 
     def _prepare(self, adjacency: Csr) -> None:
         self.grounded_ = cached(self.hin_, self.name, lambda: _ground(adjacency))

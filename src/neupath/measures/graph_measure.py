@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy.sparse import coo_array, csr_array, diags_array
 
+from neupath._runtime.progress import check_cancelled
 from neupath.engine.cache import cached
 from neupath.engine.scorer import Scorer
 from neupath.engine.topk import Ranking, related
@@ -31,6 +32,7 @@ class GraphMeasure(Scorer):
 
     exact = True
     settings: ClassVar[tuple[str, ...]] = ()  # the parameters of the constructor besides the node type
+    is_heavy: ClassVar[bool] = False  # whether `fit` takes more than some passes over the edges
 
     def __init__(self, node_type: str) -> None:
         self.node_type = node_type
@@ -118,6 +120,7 @@ class RestartWalk(GraphMeasure):
         start[nodes, np.arange(len(nodes))] = 1.0
         visits = start
         for _ in range(ceil(log(self.tolerance) / log(self.damping))):
+            check_cancelled()
             visits = self.damping * (self.transitions_ @ visits) + (1 - self.damping) * start
         return visits[self.rows_].T
 

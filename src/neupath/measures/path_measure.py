@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Self
 
+import numpy as np
 from scipy.sparse import csr_array, diags_array
 
 from neupath.engine.cache import cached
 from neupath.engine.products import Chain, Halves, Normalisation, Product, adjacency, identity, symmetric_product
 from neupath.engine.scorer import Scorer
 from neupath.engine.topk import HitLists, Ranking, range_of_product, score_product, top_k_of_product
+from neupath.errors import GraphError
 from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.metapath import MetaPath, Step
 from neupath.graph.nodes import Mask, Rows
@@ -49,15 +51,24 @@ class Leg:
         """
         scaled = weights
         if self.row_power:
-            scaled = csr_array(diags_array(_power(row_sums(), self.row_power)) @ scaled)
+            scaled = csr_array(diags_array(_power(checked_sums(row_sums), self.row_power)) @ scaled)
         if self.column_power:
-            scaled = csr_array(scaled @ diags_array(_power(column_sums(), self.column_power)))
+            scaled = csr_array(scaled @ diags_array(_power(checked_sums(column_sums), self.column_power)))
         return freeze(scaled) if self.is_scaled else weights
 
 
 def reversed_legs(legs: Sequence[Leg]) -> list[Leg]:
     """Return legs as they are walked from their other end."""
     return [leg.reversed() for leg in reversed(legs)]
+
+
+def checked_sums(add_up: Callable[[], Floats]) -> Floats:
+    """Return the sums of weights that a function computes; raise if a float cannot hold one."""
+    with np.errstate(over="ignore"):
+        sums = add_up()
+    if not np.isfinite(sums).all():
+        raise GraphError("the weights of a node add up to more than a float can hold; scale the weights down")
+    return sums
 
 
 def _power(sums: Floats, power: float) -> Floats:

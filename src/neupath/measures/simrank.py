@@ -48,6 +48,7 @@ class SimRank(GraphMeasure):
 
     name = "simrank"
     settings = ("decay", "iterations")
+    is_heavy = True
 
     def __init__(self, node_type: str, *, decay: float = 0.6, iterations: int = 5) -> None:
         super().__init__(node_type)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neupath._runtime.files import whole_folder
+from neupath._runtime.files import sync, whole_folder
 from neupath._runtime.progress import Progress, no_progress, track
 from neupath._runtime.resources import total_memory
 from neupath.errors import QueryError, WriteError, first_line
@@ -59,7 +59,7 @@ def _new_folder(target: Path) -> Iterator[Path]:
         raise WriteError(f"cannot write {target}: {first_line(error)}") from error
     except OSError as error:
         raise WriteError(f"cannot write {target}: {error.strerror or error}") from error
-    database.sync(target.absolute().parent)
+    sync(target.absolute().parent)
 
 
 def _write(hin: HIN, folder: Path, progress: Progress) -> None:
@@ -69,13 +69,14 @@ def _write(hin: HIN, folder: Path, progress: Progress) -> None:
         run(connection, "SET enable_progress_bar = false")
         run(connection, "BEGIN TRANSACTION")
         database.create_tables(connection, StoreLayout.of(hin))
-        database.write_facts(connection, _insert(connection, hin, tables, progress))
+        facts = _insert(connection, hin, tables, progress)
+        database.write_facts(connection, facts)
         run(connection, "COMMIT")
         run(connection, "CHECKPOINT")
     finally:
         connection.close()
     matrices = tuple(hin.matrices[relation] for relation in hin.schema.relations)
-    snapshots.write_snapshot(folder, snapshots.Snapshot(0, matrices, tuple(tables)))
+    snapshots.write_snapshot(folder, snapshots.Snapshot(0, matrices, tuple(tables)), facts)
     database.write_marker(folder)
 
 
@@ -138,8 +139,8 @@ class BulkWriter:
         shapes = [(sizes[relation.source], sizes[relation.target]) for relation in layout.schema.relations]
         for number, (relation, shape) in enumerate(zip(layout.schema.relations, shapes, strict=True)):
             snapshots.write_matrix(self._snapshot, number, shape, *self._entries(number, relation))
-        snapshots.seal(self._snapshot, shapes, len(sizes))
         facts = VersionFacts(0, sum(sizes.values()), self._edges, node_sum, self._edge_checksum)
+        snapshots.seal(self._snapshot, facts)
         database.write_facts(self.connection, facts)
         run(self.connection, f"DETACH {_SCRATCH}")
         run(self.connection, "CHECKPOINT")

@@ -8,10 +8,10 @@ import numpy as np
 
 from neupath.errors import NeuPathError
 from neupath.graph.hin import digest
-from neupath.store import snapshots
+from neupath.store import database, snapshots
 from neupath.store.database import StoreLayout, VersionFacts, check_marker, read_facts, read_layout, reading, run
-from neupath.store.snapshots import Snapshot, edge_checksum, edges_of, node_checksum
-from neupath.store.versions import rebuild, to_hin
+from neupath.store.snapshots import Snapshot
+from neupath.store.versions import rebuild, to_hin, wrong_sums
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,15 @@ class CheckReport:
         return asdict(self)
 
 
-def check(folder: str | Path) -> CheckReport:
+def check(folder: str | Path, *, accept_loss: bool = False) -> CheckReport:
     """Read all of a store and compare it with the counts and checksums written with each update.
+
+    Parameters
+    ----------
+    folder
+        The folder of the store.
+    accept_loss
+        Go on with what is left of a store that lost updates, or whose log is damaged; other stores stay as they are.
 
     >>> from tempfile import TemporaryDirectory
     >>> from neupath import load
@@ -40,15 +47,17 @@ def check(folder: str | Path) -> CheckReport:
     """
     path = Path(folder)
     check_marker(path)
+    if accept_loss:
+        database.accept_loss(path)
     with reading(path) as connection:
         layout, facts = read_layout(connection), read_facts(connection)
         ((oldest,),) = run(connection, "SELECT min(version) FROM versions")
         state = rebuild(connection, layout, facts.version)
         problems = [
             *_wrong_versions(connection, layout, facts),
-            *_wrong_sums(connection, layout, facts, state),
+            *wrong_sums(connection, layout, facts, state),
             *_dangling(layout, state),
-            *_wrong_snapshots(connection, layout, path),
+            *_wrong_snapshots(connection, layout, facts.version, path),
         ]
     return CheckReport(facts.version, oldest, facts.nodes, facts.edges, tuple(problems))
 
@@ -59,25 +68,6 @@ def _wrong_versions(connection: Any, layout: StoreLayout, facts: VersionFacts) -
         return [f"versions {layout.base_version} to {facts.version} should be there, and {len(versions):,} are"]
     ((strays,),) = run(connection, "SELECT count(*) FROM changes WHERE version NOT IN (SELECT version FROM versions)")
     return [f"{strays:,} changes belong to no version"] if strays else []
-
-
-def _wrong_sums(connection: Any, layout: StoreLayout, facts: VersionFacts, state: Snapshot) -> list[str]:
-    problems, edges, total = [], 0, 0
-    for number, relation in enumerate(layout.schema.relations):
-        listed = edges_of(state.matrices[number], relation.directed)
-        edges += len(listed[0])
-        total = snapshots.add_checksums(total, edge_checksum(number, *listed))
-    if edges != facts.edges:
-        problems.append(f"there are {edges:,} edges where {facts.edges:,} were counted")
-    if total != facts.edge_checksum:
-        problems.append("the checksum of the edges differs from the one written with them")
-    types = range(len(layout.schema.node_types))
-    nodes = sum(table["died"].null_count for table in state.nodes)
-    if nodes != facts.nodes:
-        problems.append(f"there are {nodes:,} nodes where {facts.nodes:,} were counted")
-    if sum(node_checksum(connection, number, "died IS NULL", []) for number in types) != facts.node_checksum:
-        problems.append("the checksum of the nodes differs from the one written with them")
-    return problems
 
 
 def _dangling(layout: StoreLayout, state: Snapshot) -> list[str]:
@@ -95,17 +85,18 @@ def _dangling(layout: StoreLayout, state: Snapshot) -> list[str]:
     return problems
 
 
-def _wrong_snapshots(connection: Any, layout: StoreLayout, folder: Path) -> list[str]:
+def _wrong_snapshots(connection: Any, layout: StoreLayout, newest: int, folder: Path) -> list[str]:
     problems = []
     for version, path in snapshots.snapshots_of(folder).items():
+        if version < layout.base_version:  # a killed compaction left it; nobody reads it
+            continue
+        if version > newest:
+            problems.append(f"{path.name} is newer than the database; delete it, the store does without")
+            continue
         try:
-            damaged = snapshots.damaged_files(path)
-            if damaged:
-                problems.append(f"{path.name} is damaged ({damaged[0]}); delete it, the store does without")
-            elif version >= layout.base_version:
-                snapshot, expected = snapshots.read_snapshot(path), rebuild(connection, layout, version)
-                if digest(to_hin(layout, snapshot)) != digest(to_hin(layout, expected)):
-                    problems.append(f"{path.name} differs from the database; delete it, the store does without")
-        except (OSError, ValueError, KeyError, NeuPathError) as error:
-            problems.append(f"{path.name} cannot be read ({error!r}); delete it, the store does without")
+            snapshot = snapshots.read_snapshot(path, layout, read_facts(connection, version))
+            if digest(to_hin(layout, snapshot)) != digest(to_hin(layout, rebuild(connection, layout, version))):
+                problems.append(f"{path.name} differs from the database; delete it, the store does without")
+        except NeuPathError as error:
+            problems.append(f"{error}; the next reading or update rebuilds it")
     return problems

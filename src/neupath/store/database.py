@@ -1,26 +1,35 @@
 """The DuckDB database of a store: its tables, its connections, and its errors as ours."""
 
 import json
+import logging
 import os
+import re
+import shutil
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
 
+from neupath._runtime.files import sync
 from neupath.errors import MissingExtraError, SourceError, WriteError, first_line
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Rows
 
+_logger = logging.getLogger("neupath.store")
+
 # ---- Files of a store ----------------------------------------------------------------------------
 MARKER = "store.json"
 DATABASE = "graph.duckdb"
+LOG = f"{DATABASE}.wal"
+ACKNOWLEDGED = "acknowledged"
 SNAPSHOT = "snapshot-"
 FORMAT = 1
 
@@ -34,9 +43,9 @@ def check_marker(folder: Path) -> None:
     """Raise if a folder is not a store, or has another format."""
     try:
         written = json.loads((folder / MARKER).read_text(encoding="utf-8"))["format"]
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise SourceError(f"{folder} is not a store; make one with 'neupath import'") from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise SourceError(f"{folder / MARKER} cannot be read: {error}; the store is damaged") from error
     if written != FORMAT:
         raise SourceError(f"the store {folder} has format {written!r}, and this neupath reads format {FORMAT}")
@@ -46,15 +55,6 @@ def write_marker(folder: Path) -> None:
     """Mark a folder as a store; this is the last file written into it."""
     (folder / MARKER).write_text(json.dumps({"format": FORMAT}) + "\n", encoding="utf-8")
     sync(folder / MARKER)
-
-
-def sync(path: Path) -> None:
-    """Wait until a file, or the file names of a folder, are on disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 # ---- Tables --------------------------------------------------------------------------------------
@@ -175,7 +175,10 @@ def node_table(ids: pa.Array, names: pa.Array | None, attributes: pa.Table, firs
 
 def read_layout(connection: Any) -> StoreLayout:
     """Read the layout."""
-    return StoreLayout.from_json(run(connection, "SELECT content FROM facts")[0][0])
+    rows = run(connection, "SELECT content FROM facts")
+    if not rows:
+        raise SourceError("the database of the store lost its schema; restore the store from a copy")
+    return StoreLayout.from_json(rows[0][0])
 
 
 def write_layout(connection: Any, layout: StoreLayout) -> None:
@@ -190,6 +193,8 @@ def read_facts(connection: Any, version: int | None = None) -> VersionFacts:
     rows = run(connection, f"SELECT * FROM versions {where}", values) if fits else []  # noqa: S608
     if not rows:
         ((oldest, newest),) = run(connection, "SELECT min(version), max(version) FROM versions")
+        if newest is None:
+            raise SourceError("the database of the store lost its versions; restore the store from a copy")
         raise SourceError(f"version {version} is not kept; the store has versions {oldest} to {newest}")
     return VersionFacts(*(int(value) for value in rows[0]))
 
@@ -234,7 +239,18 @@ def duckdb() -> Any:
 
 
 def connect(folder: Path, *, write: bool = False) -> Any:
-    """Open the database, and wait up to `PATIENCE` seconds for another writer."""
+    """Open the database, and wait up to `PATIENCE` seconds for another writer; raise if it lost updates."""
+    connection = _open(folder, write)
+    try:
+        with raising_source_errors(folder):
+            _check_acknowledged(folder, read_facts(connection))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _open(folder: Path, write: bool) -> Any:
     library, path = duckdb(), folder / DATABASE
     if not path.is_file():
         raise SourceError(f"the store {folder} has no {DATABASE}: it is damaged; import it again")
@@ -252,14 +268,15 @@ def connect(folder: Path, *, write: bool = False) -> Any:
         except library.Error as error:
             user = _user_of(str(error))
             if user is None:
-                raise SourceError(f"cannot open the store {folder}: {first_line(error)}") from error
+                advice = _loss_advice(folder) if LOG in str(error) else "restore the store from a copy"
+                raise SourceError(f"cannot open the store {folder}: {first_line(error)}; {advice}") from error
             if time.monotonic() > until:
                 raise SourceError(f"the store {folder} is being written to by {user}") from error
             time.sleep(0.02)
 
 
 def _user_of(message: str) -> str | None:
-    """Return who has the database open, if that is what an error of DuckDB says."""
+    """Return which process has the database open, if the error of DuckDB names one."""
     if "different configuration" in message:
         return "this process, or was to be while it reads; close it there, or use the store that is open"
     return "another process; try again" if "set lock" in message else None  # "lock" alone is part of "block"
@@ -307,7 +324,104 @@ def raising_write_errors(folder: Path) -> Iterator[None]:
 
 def checkpoint_if_due(connection: Any, folder: Path) -> None:
     """Move the write-ahead log into the tables when it is long; it is durable either way."""
-    log = folder / f"{DATABASE}.wal"
+    log = folder / LOG
     if log.exists() and log.stat().st_size > LOG_BYTES:
         with raising_write_errors(folder):
             run(connection, "CHECKPOINT")
+
+
+# ---- Acknowledged versions -----------------------------------------------------------------------
+# DuckDB takes some damage within its log for the end of it, and drops all that follows. The facts of the newest version
+# that was acknowledged are therefore also in a file: one line of fixed length, written over the last one after each
+# commit. It may lag behind the database but is never ahead of it.
+_LINE = 160
+
+
+def write_acknowledged(folder: Path, facts: VersionFacts) -> None:
+    """Write down a version that is committed.
+
+    This waits for no disk, which would take as long as the commit. It starts the writing, and the next commit of the
+    database flushes the disk. A killed process loses nothing of it; a power failure may lose the last lines.
+    """
+    text = " ".join(map(str, astuple(facts)))
+    line = f"{text} {crc32(text.encode()):08x}".ljust(_LINE - 1) + "\n"
+    descriptor = os.open(folder / ACKNOWLEDGED, os.O_WRONLY | os.O_CREAT, 0o666)
+    try:
+        os.pwrite(descriptor, line.encode(), 0)
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)  # starts the writing
+    finally:
+        os.close(descriptor)
+
+
+def _read_acknowledged(folder: Path) -> VersionFacts | None:
+    """Return the facts of the newest acknowledged version; None for stores from before, and if they are damaged."""
+    path = folder / ACKNOWLEDGED
+    try:
+        text, _, checksum = path.read_bytes()[:_LINE].decode().strip().rpartition(" ")
+        if f"{crc32(text.encode()):08x}" == checksum:
+            return VersionFacts(*map(int, text.split()))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError):
+        pass
+    _logger.warning("%s is damaged, and cannot tell whether updates are lost; the next update writes it again", path)
+    return None
+
+
+def _check_acknowledged(folder: Path, newest: VersionFacts) -> None:
+    """Raise if the newest version of the database is older than the one that was acknowledged, or another."""
+    acknowledged = _read_acknowledged(folder)
+    if acknowledged is None:
+        return
+    if newest.version < acknowledged.version:
+        raise SourceError(
+            f"the store {folder} lost updates: version {acknowledged.version} was acknowledged, and its database ends "
+            f"at version {newest.version}; {_loss_advice(folder)}"
+        )
+    if newest.version == acknowledged.version and newest != acknowledged:
+        raise SourceError(
+            f"version {newest.version} in the database of the store {folder} is not the one that was acknowledged; "
+            f"{_loss_advice(folder)}"
+        )
+
+
+def _loss_advice(folder: Path) -> str:
+    return f"restore the store from a copy, or go on with what is left of it by 'neupath check {folder} --accept-loss'"
+
+
+_DAMAGED_ENTRY = re.compile(r"entry at byte position (\d+)")  # how DuckDB says from where on it cannot read its log
+
+
+def accept_loss(folder: Path) -> None:
+    """Take what the database still has for the newest version, without the part of its log that cannot be read."""
+    acknowledged = _read_acknowledged(folder)
+    with raising_write_errors(folder):
+        connection = _open_up_to_damage(folder)
+        try:
+            run(connection, "CHECKPOINT")  # nothing may follow a damaged place in the log
+            newest = read_facts(connection)
+            write_acknowledged(folder, newest)
+        finally:
+            connection.close()
+    if acknowledged is not None and newest.version < acknowledged.version:
+        lost = f"{newest.version + 1} to {acknowledged.version}"
+        _logger.warning("versions %s of the store %s were acknowledged and are lost", lost, folder)
+
+
+def _open_up_to_damage(folder: Path) -> Any:
+    """Open the database for writing; cut its log where it cannot be read, and keep a copy of the whole log."""
+    log = folder / LOG
+    try:
+        return _open(folder, write=True)
+    except SourceError as error:
+        if LOG not in str(error):
+            raise
+        damage = _DAMAGED_ENTRY.search(str(error))
+    shutil.copyfile(log, folder / f"{LOG}.damaged")
+    if damage is not None:
+        os.truncate(log, int(damage[1]))
+        with suppress(SourceError):
+            return _open(folder, write=True)
+    log.unlink()
+    return _open(folder, write=True)

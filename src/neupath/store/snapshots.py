@@ -1,18 +1,21 @@
 """Snapshots: a version of a store as memory-mapped files. Also the matrices and checksums of its nodes and edges.
 
 A snapshot is a cache: it can be deleted at any time and built again from the database. Its edges are .npy files and its
-nodes Arrow files, neither of which can carry code.
+nodes Arrow files, neither of which can carry code. Whoever reads one verifies the checksum of each file first.
 """
 
 import json
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import file_digest, md5
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, BinaryIO
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -20,11 +23,11 @@ import pyarrow.ipc
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from neupath._runtime.files import whole_folder
+from neupath._runtime.files import sync, whole_folder
 from neupath.errors import SourceError
 from neupath.graph.hin import Csr, Floats, freeze, mix64
 from neupath.graph.nodes import Id, Mask, Rows
-from neupath.store.database import SNAPSHOT, run, sync
+from neupath.store.database import SNAPSHOT, StoreLayout, VersionFacts, run
 
 Triplets = tuple[Rows, Rows, Floats]  # rows, columns and values of entries; or sources, targets and weights of edges
 
@@ -132,6 +135,7 @@ def restricted(matrix: Csr, rows: Mask, columns: Mask) -> Csr:
 # ---- Snapshot files ------------------------------------------------------------------------------
 _MANIFEST = "manifest.json"
 _PARTS = ("indptr", "indices", "data")
+_VERIFYING_THREADS = 4
 
 
 @dataclass(frozen=True)
@@ -143,8 +147,8 @@ class Snapshot:
     nodes: tuple[pa.Table, ...]
 
 
-def write_snapshot(folder: Path, snapshot: Snapshot) -> Path:
-    """Write a snapshot, complete or not at all; remove older ones, and what killed processes left."""
+def write_snapshot(folder: Path, snapshot: Snapshot, facts: VersionFacts) -> Path:
+    """Write a snapshot of the version with these facts, complete or not at all; remove older ones and remains."""
     for left in folder.glob(f".{SNAPSHOT}*"):
         shutil.rmtree(left, ignore_errors=True)
     target = folder / f"{SNAPSHOT}{snapshot.version}"
@@ -157,7 +161,7 @@ def write_snapshot(folder: Path, snapshot: Snapshot) -> Path:
         for number, table in enumerate(snapshot.nodes):
             with writing_nodes(temporary, number, table.schema) as out:
                 out.write_table(table)
-        seal(temporary, [matrix.shape for matrix in snapshot.matrices], len(snapshot.nodes))
+        seal(temporary, facts)
     for version, older in snapshots_of(folder).items():
         if version < snapshot.version:
             _remove(older)
@@ -179,11 +183,10 @@ def writing_nodes(folder: Path, number: int, schema: pa.Schema) -> Iterator[Any]
         yield out
 
 
-def seal(folder: Path, shapes: Sequence[tuple[int, ...]], types: int) -> None:
-    """Write the manifest with checksums, and wait until all files are on disk."""
+def seal(folder: Path, facts: VersionFacts) -> None:
+    """Write the manifest with checksums and the facts of the version, and wait until all files are on disk."""
     files = sorted(folder.iterdir())
-    sizes = [[int(size) for size in shape] for shape in shapes]
-    manifest = {"shapes": sizes, "nodes": types, "files": {path.name: _digest(path) for path in files}}
+    manifest = {"facts": asdict(facts), "files": {path.name: _checksum(path) for path in files}}
     (folder / _MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
     for path in (*files, folder / _MANIFEST):
         sync(path)
@@ -225,9 +228,17 @@ def _node_file(folder: Path, number: int) -> Path:
     return folder / f"nodes-{number}.arrow"
 
 
-def _digest(path: Path) -> str:
-    with path.open("rb") as stream:
-        return file_digest(stream, "sha256").hexdigest()
+def _checksum(path: Path) -> str:
+    """Return the CRC-32 of a file: opening a store must not wait long for it."""
+    with path.open("rb") as stream, mmap(stream.fileno(), 0, access=ACCESS_READ) as content:
+        return f"{crc32(content):08x}"
+
+
+def _matches(path: Path, checksum: str) -> bool:
+    if len(checksum) < 64:
+        return _checksum(path) == checksum
+    with path.open("rb") as stream:  # snapshots had SHA-256 before
+        return file_digest(stream, "sha256").hexdigest() == checksum
 
 
 def snapshots_of(folder: Path) -> Mapping[int, Path]:
@@ -236,19 +247,20 @@ def snapshots_of(folder: Path) -> Mapping[int, Path]:
     return dict(sorted((int(path.name[len(SNAPSHOT) :]), path) for path in paths))
 
 
-def read_snapshot(path: Path) -> Snapshot:
-    """Map a snapshot into memory."""
+def read_snapshot(path: Path, layout: StoreLayout, facts: VersionFacts) -> Snapshot:
+    """Verify a snapshot of the version with these facts, and map it into memory; raise SourceError if it is damaged."""
     try:
-        manifest = json.loads((path / _MANIFEST).read_text(encoding="utf-8"))
+        _verify(path, layout, facts)
+        nodes = tuple(map_nodes(path, number) for number in range(len(layout.schema.node_types)))
+        sizes = dict(zip(layout.schema.node_types, map(len, nodes), strict=True))
         matrices = []
-        for number, shape in enumerate(manifest["shapes"]):
+        for number, relation in enumerate(layout.schema.relations):
             files = (_edge_file(path, number, part) for part in _PARTS)
             indptr, indices, data = (np.asarray(np.load(file, mmap_mode="r", allow_pickle=False)) for file in files)
-            matrices.append(_to_matrix(indptr, indices, data, (shape[0], shape[1])))
-        nodes = [map_nodes(path, number) for number in range(manifest["nodes"])]
-        return Snapshot(int(path.name[len(SNAPSHOT) :]), tuple(matrices), tuple(nodes))
-    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
-        raise SourceError(f"the snapshot {path} is damaged ({error}); delete it, the store does without") from error
+            matrices.append(_to_matrix(indptr, indices, data, (sizes[relation.source], sizes[relation.target])))
+        return Snapshot(facts.version, tuple(matrices), nodes)
+    except (OSError, ValueError, TypeError, RecursionError, pa.ArrowException) as error:
+        raise SourceError(f"the snapshot {path} is damaged ({error})") from error
 
 
 def map_nodes(folder: Path, number: int) -> pa.Table:
@@ -257,7 +269,18 @@ def map_nodes(folder: Path, number: int) -> pa.Table:
         return pa.ipc.open_file(source).read_all()
 
 
-def damaged_files(path: Path) -> list[str]:
-    """Return the files of a snapshot whose checksum differs from the manifest's."""
+def _verify(path: Path, layout: StoreLayout, facts: VersionFacts) -> None:
+    """Raise ValueError unless the snapshot has the right files with their checksums, and is of this version."""
     manifest = json.loads((path / _MANIFEST).read_text(encoding="utf-8"))
-    return [name for name, digest in manifest["files"].items() if _digest(path / name) != digest]
+    files = manifest.get("files") if isinstance(manifest, dict) else None
+    types, relations = range(len(layout.schema.node_types)), range(len(layout.schema.relations))
+    edge_files = (_edge_file(path, number, part).name for number in relations for part in _PARTS)
+    node_files = (_node_file(path, number).name for number in types)
+    if not isinstance(files, dict) or files.keys() != {*edge_files, *node_files}:
+        raise ValueError(f"{_MANIFEST} does not list the files of this store")
+    if manifest.get("facts", asdict(facts)) != asdict(facts):  # manifests from before have none
+        raise ValueError(f"{_MANIFEST} is of another graph than version {facts.version} of the database")
+    with ThreadPoolExecutor(_VERIFYING_THREADS) as pool:
+        for name, matches in zip(files, pool.map(lambda name: _matches(path / name, files[name]), files), strict=True):
+            if not matches:
+                raise ValueError(f"{name} differs from its checksum")

@@ -62,8 +62,8 @@ def is_compaction_due(head: Head) -> bool:
 def compact_database(connection: Any, folder: Path, retained: int = RETAINED) -> None:
     """Merge all but the retained versions into the edge tables, in one transaction; then write a snapshot."""
     with database.transaction(connection, folder):
-        layout, newest = read_layout(connection), read_facts(connection).version
-        base = max(layout.base_version, newest - retained)
+        layout, newest = read_layout(connection), read_facts(connection)
+        base = max(layout.base_version, newest.version - retained)
         if base > layout.base_version:
             snapshot = rebuild(connection, layout, base)
             for number, relation in enumerate(layout.schema.relations):
@@ -74,7 +74,7 @@ def compact_database(connection: Any, folder: Path, retained: int = RETAINED) ->
             database.write_layout(connection, replace(layout, base_version=base))
     with database.raising_write_errors(folder):  # if this fails, the store is complete with its old snapshot or none
         run(connection, "CHECKPOINT")
-        write_snapshot(folder, rebuild(connection, read_layout(connection), newest))
+        write_snapshot(folder, rebuild(connection, read_layout(connection), newest.version), newest)
 
 
 # ---- Store ---------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ class Store:
 
     @contextmanager
     def _reading(self) -> Iterator[Any]:
-        """Lend the connection that writes, or one for reading if there is none."""
+        """Lend the writing connection if the store has one, else a reading one."""
         with ExitStack() as stack:
             with self._lock:  # DuckDB opens a database either for reading or for writing, not both at once
                 if self._writer is not None:
@@ -161,13 +161,27 @@ class Store:
         with self._lock:
             try:
                 writer = self._open_writer()
-                self._head = self._head or Head.read(writer, self.folder)
+                with database.raising_source_errors(self.folder):
+                    self._head = self._head or Head.read(writer, self.folder)
                 outcomes = write_updates(writer, self.folder, self._head, updates)
             except BaseException:
                 self.close()  # drops the head, which may be ahead of the database
                 raise
+            self._acknowledge(self._head.facts)
             self._maintain()
             return outcomes
+
+    def _acknowledge(self, facts: VersionFacts) -> None:
+        """Write down a committed version. If that fails, the updates are durable all the same."""
+        try:
+            database.write_acknowledged(self.folder, facts)
+        except OSError as error:
+            _log.warning(
+                "version %d of the store %s is saved, but cannot be written down beside its database: %s",
+                facts.version,
+                self.folder,
+                error.strerror,
+            )
 
     def _maintain(self) -> None:
         """Compact or checkpoint if due. If that fails, the updates are durable all the same, and the next one retries.
@@ -222,6 +236,7 @@ class Store:
             self._check_in_place()
             self._writer = database.connect(self.folder, write=True)
             self._file = _inode_of(self.folder)
+            self._acknowledge(read_facts(self._writer))
         except BaseException:
             _release_writer_lock(self)
             raise

@@ -9,11 +9,13 @@ An update takes four shapes on its way to a search:
 """
 
 import csv
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from neupath._runtime.files import bounded_lines
 from neupath.errors import SourceError, listed
 from neupath.graph.nodes import Id
 
@@ -92,8 +94,8 @@ def read_update(add: Sequence[str | Path] = (), remove: Sequence[str | Path] = (
 
     Parameters
     ----------
-    add, remove : CSV or TSV files with the columns relation, source, target and optionally weight; or type, id and
-        optionally name and attributes.
+    add, remove : CSV files, or TSV files without quotes, with the columns relation, source, target and optionally
+        weight; or type, id and optionally name and attributes.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -115,10 +117,15 @@ def read_update(add: Sequence[str | Path] = (), remove: Sequence[str | Path] = (
 
 def _read_lines(path: Path) -> Iterator[tuple[str, Edge | Node]]:
     first_line = 1  # of the row being read, which may span several
+    if path.exists() and not path.is_file():  # a device or a pipe may never end
+        raise SourceError(f"{path} is not a file; write the table to one")
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
-            delimiter = "\t" if path.suffix.lower() in (".tsv", ".tab") else ","
-            reader = csv.DictReader(stream, strict=True, delimiter=delimiter)
+            lines = bounded_lines(stream, path)
+            if path.suffix.lower() in (".tsv", ".tab"):  # where quotes are ordinary characters, as in tables of graphs
+                reader = csv.DictReader(lines, strict=True, delimiter="\t", quoting=csv.QUOTE_NONE)
+            else:
+                reader = csv.DictReader(lines, strict=True)
             columns = list(reader.fieldnames or ())
             has_edges = _check_columns(path, columns)
             for row in reader:
@@ -145,9 +152,9 @@ def _check_columns(path: Path, columns: Sequence[str]) -> bool:
             f"{path} has the columns {listed(columns) or 'none'}; a table of edges needs relation, source, target "
             f"and may have weight, a table of nodes needs type, id and may have name and attributes"
         )
-    repeated = [name for name in columns if columns.count(name) > 1]
-    if repeated:
-        raise SourceError(f"{path} has the columns {listed(columns)}; {repeated[0]} appears twice")
+    repeated, times = Counter(columns).most_common(1)[0]
+    if times > 1:
+        raise SourceError(f"{path} has the columns {listed(columns)}; {repeated} appears twice")
     unknown = [name for name in columns if name not in (*_EDGE_COLUMNS, "weight")] if has_edges else []
     if unknown:
         raise SourceError(

@@ -1,5 +1,6 @@
 """Versions of a store: read one as a graph, check an update against the newest one, and write it as the next."""
 
+import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,17 +12,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neupath.errors import GraphError, listed
+from neupath._runtime.files import locked
+from neupath.errors import GraphError, SourceError, WriteError, listed
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Id, Mask, Nodes, Rows
 from neupath.store import database, snapshots
 from neupath.store.database import StoreLayout, VersionFacts, node_columns, read_facts, read_layout, run
-from neupath.store.snapshots import Snapshot, Triplets, checksum_of_node, in_both_directions
+from neupath.store.snapshots import Snapshot, Triplets, checksum_of_node, edge_checksum, in_both_directions
 from neupath.store.update import Edge, Node, Update
+
+_log = logging.getLogger("neupath.store")
 
 
 # ---- Reading a version ---------------------------------------------------------------------------
+_REPAIR_LOCK = ".repair.lock"
+
+
 def read_version(connection: Any, folder: Path, version: int | None = None) -> HIN:
     """Return the graph at a version, by default the newest."""
     facts, layout = read_facts(connection, version), read_layout(connection)
@@ -34,8 +41,49 @@ def _read_state(connection: Any, folder: Path, layout: StoreLayout, version: int
     A snapshot older than the last compaction is not usable: compaction deletes the changes after it.
     """
     usable = {at: path for at, path in snapshots.snapshots_of(folder).items() if layout.base_version <= at <= version}
-    base = snapshots.read_snapshot(usable[max(usable)]) if usable else rebuild(connection, layout, layout.base_version)
+    if not usable:
+        return rebuild(connection, layout, version)
+    facts = read_facts(connection, max(usable))
+    try:
+        base = snapshots.read_snapshot(usable[facts.version], layout, facts)
+    except SourceError as damage:
+        base = _repair(connection, folder, layout, facts, str(damage))
     return _advanced(connection, layout, base, version)
+
+
+def _repair(connection: Any, folder: Path, layout: StoreLayout, facts: VersionFacts, damage: str) -> Snapshot:
+    """Return a version from the database, and write its snapshot again; raise if the database is damaged too."""
+    snapshot = rebuild(connection, layout, facts.version)
+    if problems := wrong_sums(connection, layout, facts, snapshot):
+        raise SourceError(f"{damage}, and so is the database: {problems[0]}; restore the store from a copy")
+    try:  # DuckDB's lock keeps writers out while this reads; other readers may be here
+        with locked(folder / _REPAIR_LOCK, "another process is writing it"):
+            snapshots.write_snapshot(folder, snapshot, facts)
+        _log.warning("%s; it was rebuilt from the database", damage)
+    except (OSError, WriteError) as error:
+        _log.warning("%s; the database was read instead, and the snapshot is left as it is: %s", damage, error)
+    return snapshot
+
+
+def wrong_sums(connection: Any, layout: StoreLayout, facts: VersionFacts, state: Snapshot) -> list[str]:
+    """Compare a version with the counts and checksums that were written with it; return a sentence per difference."""
+    problems, edges, edge_sum = [], 0, 0
+    for number, relation in enumerate(layout.schema.relations):
+        listed_edges = snapshots.edges_of(state.matrices[number], relation.directed)
+        edges += len(listed_edges[0])
+        edge_sum = snapshots.add_checksums(edge_sum, edge_checksum(number, *listed_edges))
+    if edges != facts.edges:
+        problems.append(f"there are {edges:,} edges where {facts.edges:,} were counted")
+    if edge_sum != facts.edge_checksum:
+        problems.append("the checksum of the edges differs from the one written with them")
+    nodes = sum(int(np.count_nonzero(_alive(table, facts.version))) for table in state.nodes)
+    if nodes != facts.nodes:
+        problems.append(f"there are {nodes:,} nodes where {facts.nodes:,} were counted")
+    alive = "born <= $1 AND (died IS NULL OR died > $1)"
+    types = range(len(layout.schema.node_types))
+    if sum(snapshots.node_checksum(connection, n, alive, [facts.version]) for n in types) != facts.node_checksum:
+        problems.append("the checksum of the nodes differs from the one written with them")
+    return problems
 
 
 def rebuild(connection: Any, layout: StoreLayout, version: int) -> Snapshot:
@@ -471,13 +519,13 @@ class Validator:
             count += int(np.count_nonzero(change.after)) - int(np.count_nonzero(change.before))
             for weights, sign in ((change.after, 1), (change.before, -1)):
                 there = weights > 0
-                summed = snapshots.edge_checksum(number, change.sources[there], change.targets[there], weights[there])
+                summed = edge_checksum(number, change.sources[there], change.targets[there], weights[there])
                 total = snapshots.add_checksums(total, sign * summed)
         return VersionFacts(facts.version + 1, nodes, count, node_total, total)
 
 
 def _find_relation(schema: Schema, text: str) -> Relation | str:
-    """Return the relation by its name or full spelling, or a sentence that says why there is none."""
+    """Return the relation with a name or full spelling, or a sentence that says why it is not found."""
     matches = [relation for relation in schema.relations if text in (relation.name, str(relation))]
     if len(matches) == 1:
         return matches[0]
