@@ -147,7 +147,7 @@ def explain(
         raise QueryError(f"‹limit› is {limit}; show 0 or more paths", parameter="limit")
     scorer = _over(measure, metapath).fit(hin)
     path = scorer.metapath_
-    x, y = hin.find(path.source, query), hin.find(path.target, target)
+    x, y = hin.row(path.source, query), hin.row(path.target, target)
     key = ("explain", scorer.name, str(scorer.params()), path)
     walks = _Walks(cached(hin, key, lambda: scorer.step_matrices(hin, path)), x, y)
     score = float(scorer.score_rows(np.array([x]))[0, y])

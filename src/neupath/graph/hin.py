@@ -1,25 +1,32 @@
 """HIN: an immutable typed graph, with the nodes of each type and one sparse matrix per relation."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from itertools import accumulate
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from neupath.errors import GraphError, NodeError, QueryError, listed
+from neupath.errors import GraphError, MissingExtraError, NodeError, QueryError, listed
 from neupath.graph.metapath import Link, MetaPath, Relation, Schema
-from neupath.graph.nodes import Id, Mask, Nodes, Rows
+from neupath.graph.name_search import search_types
+from neupath.graph.nodes import Id, Mask, NodeMatch, Nodes, Rows
 
 Duplicates = Literal["count", "drop", "error"]
 Floats = NDArray[np.float64]
+MOST_KINDS = 20_000
+"""The most node types and the most relations of a graph that is read. Wikidata has 12,000 kinds of statements."""
 if TYPE_CHECKING:
+    import networkx as nx
+    from torch_geometric.data import HeteroData
+
     Csr = csr_array[np.float64]
 else:
     Csr = csr_array  # older scipy cannot subscript it
@@ -134,12 +141,14 @@ class HIN:
             if by_type.setdefault(each.node_type, each) is not each:
                 raise GraphError(f"nodes of type {each.node_type!r} are given twice; give each type once")
         all_edges = list(edges)
+        check_counts(len(by_type), len(all_edges))
         schema = Schema(tuple(by_type), tuple(e.relation for e in all_edges), abbreviations or {})
-        matrices = {e.relation: _to_matrix(e, by_type, duplicates) for e in all_edges}
-        return cls(schema, MappingProxyType(by_type), MappingProxyType(matrices), tuple(notes))
+        matrices = _read_only({e.relation: _to_matrix(e, by_type, duplicates) for e in all_edges})
+        return cls(schema, MappingProxyType(by_type), matrices, tuple(notes))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restore, (self.schema, dict(self.nodes), dict(self.matrices), self.notes)
+        packed = self.matrices.packed if isinstance(self.matrices, _PackedMatrices) else self.matrices
+        return _restore, (self.schema, dict(self.nodes), dict(packed), self.notes)
 
     @cached_property
     def numbering(self) -> NodeNumbering:
@@ -167,29 +176,96 @@ class HIN:
             self._transposes[link.relation] = freeze(self.matrices[link.relation].T.tocsr())
         return self._transposes[link.relation]
 
-    def find(self, node_type: str, query: Id) -> int:
+    def row(self, node_type: str, query: Id) -> int:
         """Return the row of the node with this id or name."""
-        return self.nodes[self.schema.node_type(node_type)].find(query)
+        return int(self.rows(node_type, [query])[0])
+
+    def rows(self, node_type: str, queries: Sequence[Id]) -> Rows:
+        """Return the row of each query, an id or a name of nodes of a type; the error says if it is of another type."""
+        try:
+            return self.nodes[node_type].find_many(queries)
+        except NodeError as error:
+            others = [name for name in self.nodes if name != node_type and error.query is not None]
+            fitting = [name for name in others if self._has(name, str(error.query))]
+            if not fitting:
+                raise
+            raise NodeError(
+                f"{error.query!r} is a node of type {' and '.join(fitting)}, and here one of type {node_type} is "
+                f"needed; give a {node_type}, or start from {fitting[0]}"
+            ) from error
+
+    def _has(self, node_type: str, query: str) -> bool:
+        try:
+            return len(self.nodes[node_type].find_many([query], exact=True)) > 0
+        except NodeError:
+            return False
+
+    def find(self, text: str, k: int = 10, *, node_type: str | None = None) -> list[NodeMatch]:
+        """Find the k nodes whose name or id matches a text best, over all types, whatever its case and accents.
+
+        First those that equal the text, then those that begin with it, that contain it and, where these are few, those
+        that are spelled like it.
+
+        Parameters
+        ----------
+        text
+            A name or an id, or a part of one; an empty text matches all nodes.
+        k
+            How many nodes to return at most.
+        node_type
+            Search the nodes of this type only.
+
+        >>> from neupath.io import load
+        >>> [(node.node_type, node.id, node.match) for node in load("toy").find("sigmd", 1)]
+        [('venue', 'SIGMOD', 'spelling')]
+        """
+        if k < 1:
+            raise QueryError(f"‹k› is {k}; find at least 1 node", parameter="k")
+        types = self.nodes if node_type is None else [self.schema.node_type(node_type)]
+        _, found = search_types({name: [self.nodes[name].name_search] for name in types}, text, k)
+        return [self.nodes[name].matched(row, match) for name, row, match in found]
+
+    def to_networkx(self) -> "nx.MultiDiGraph[Any]":
+        """Return the graph as a NetworkX graph with (type, id) as nodes, and names and attributes as their data."""
+        return to_networkx(self)
+
+    def to_pyg(self) -> "HeteroData":
+        """Return the graph as a `torch_geometric.data.HeteroData`, with the ids and names of its nodes."""
+        return to_pyg(self)
+
+    def to_dgl_dict(self) -> "DGLDict":
+        """Return the graph as dictionaries for `dgl.heterograph`, with weights, ids and names."""
+        return to_dgl_dict(self)
 
     def find_type(self, ids: Sequence[Id], what: str) -> str:
         """Find the one node type that has all these ids or names; `what` names them in errors."""
-        distinct = list(dict.fromkeys(ids))
-        fitting, reasons = [], []
-        for name, nodes in self.nodes.items():
-            try:
-                nodes.find_many(distinct)
-                fitting.append(name)
-            except NodeError as error:
-                reasons.append(str(error))
+        fitting = self.types_with(ids, f"nodes of {what}")
         if len(fitting) == 1:
             return fitting[0]
-        if fitting:
-            raise QueryError(
-                f"{what} could be of type {' or '.join(fitting)}; say which with ‹node_type›",
-                parameter="node_type",
-                allowed=fitting,
-            )
-        raise NodeError(f"no node type has all nodes of {what}: {listed(reasons, 2)}")
+        raise QueryError(
+            f"{what} could be of type {' or '.join(fitting)}; say which with ‹node_type›",
+            parameter="node_type",
+            allowed=fitting,
+        )
+
+    def types_with(self, ids: Sequence[Id], what: str) -> list[str]:
+        """Find the node types that have all these ids or names, at least one; `what` names them in the error.
+
+        Case and accents only matter where some type has them as they are written.
+        """
+        distinct = list(dict.fromkeys(ids))
+        reasons: list[str] = []
+        for exact in (True, False):
+            fitting, reasons = [], []
+            for name, nodes in self.nodes.items():
+                try:
+                    nodes.find_many(distinct, exact=exact)
+                    fitting.append(name)
+                except NodeError as error:
+                    reasons.append(str(error))
+            if fitting:
+                return fitting
+        raise NodeError(f"no node type has all {what}: {listed(reasons, 2)}")
 
     def candidates(
         self, node_type: str, *, among: Sequence[Id] | None = None, where: str | Sequence[str] = ()
@@ -205,9 +281,64 @@ class HIN:
         return mask
 
 
-def _restore(schema: Schema, nodes: dict[str, Nodes], matrices: dict[Relation, Csr], notes: tuple[str, ...]) -> HIN:
-    frozen = {relation: freeze(matrix) for relation, matrix in matrices.items()}
-    return HIN(schema, MappingProxyType(nodes), MappingProxyType(frozen), notes)
+def _restore(
+    schema: Schema, nodes: dict[str, Nodes], matrices: "dict[Relation, Csr | _NonEmptyRows]", notes: tuple[str, ...]
+) -> HIN:
+    for matrix in matrices.values():
+        freeze(matrix.matrix if isinstance(matrix, _NonEmptyRows) else matrix)
+    return HIN(schema, MappingProxyType(nodes), _read_only(matrices), notes)
+
+
+# ---- Matrices with few entries -------------------------------------------------------------------
+_ROWS_PER_ENTRY, _FEW_ROWS = 16, 1024
+"""A matrix with more rows than this per entry, and than this in all, is kept without its empty rows."""
+
+
+@dataclass(frozen=True)
+class _NonEmptyRows:
+    """A matrix of `height` rows: those that may have entries, and which they are."""
+
+    rows: Rows
+    matrix: Csr
+    height: int
+
+    def unpack(self) -> Csr:
+        counts = np.zeros(self.height + 1, dtype=np.int64)
+        counts[self.rows + 1] = np.diff(self.matrix.indptr)
+        parts = self.matrix.data, self.matrix.indices, np.cumsum(counts)
+        return freeze(csr_array(parts, shape=(self.height, self.matrix.shape[1])))
+
+
+class _PackedMatrices(Mapping[Relation, Csr]):
+    """The matrix of each relation; those kept without their empty rows are made when asked for, while anyone has them.
+
+    A matrix takes 4 bytes per row even where it has no entries. A knowledge graph of 15,000 relations and 30,000 nodes
+    would take 2 GB for that alone.
+    """
+
+    def __init__(self, packed: Mapping[Relation, "Csr | _NonEmptyRows"]) -> None:
+        self.packed = packed
+        self._unpacked: WeakValueDictionary[Relation, Csr] = WeakValueDictionary()
+
+    def __getitem__(self, relation: Relation) -> Csr:
+        matrix = self.packed[relation]
+        if not isinstance(matrix, _NonEmptyRows):
+            return matrix
+        unpacked = self._unpacked.get(relation)
+        if unpacked is None:
+            unpacked = self._unpacked[relation] = matrix.unpack()
+        return unpacked
+
+    def __iter__(self) -> Iterator[Relation]:
+        return iter(self.packed)
+
+    def __len__(self) -> int:
+        return len(self.packed)
+
+
+def _read_only(matrices: "Mapping[Relation, Csr | _NonEmptyRows]") -> Mapping[Relation, Csr]:
+    whole = {relation: matrix for relation, matrix in matrices.items() if not isinstance(matrix, _NonEmptyRows)}
+    return MappingProxyType(whole) if len(whole) == len(matrices) else _PackedMatrices(matrices)
 
 
 def freeze(matrix: Csr) -> Csr:
@@ -220,7 +351,7 @@ def freeze(matrix: Csr) -> Csr:
     return matrix
 
 
-def _to_matrix(edges: Edges, nodes: Mapping[str, Nodes], duplicates: Duplicates) -> Csr:
+def _to_matrix(edges: Edges, nodes: Mapping[str, Nodes], duplicates: Duplicates) -> "Csr | _NonEmptyRows":
     relation = edges.relation
     sources, targets = nodes[relation.source], nodes[relation.target]
     _check_rows(edges, len(sources), len(targets))
@@ -241,7 +372,15 @@ def _to_matrix(edges: Edges, nodes: Mapping[str, Nodes], duplicates: Duplicates)
         other_way = rows != columns
         rows, columns = np.concatenate([rows, columns[other_way]]), np.concatenate([columns, rows[other_way]])
         weights = np.concatenate([weights, weights[other_way]])
-    matrix = coo_array((weights, (rows, columns)), shape=(len(sources), len(targets))).tocsr()
+    if len(sources) <= max(_FEW_ROWS, _ROWS_PER_ENTRY * len(rows)):
+        return _sum_entries(relation, rows, columns, weights, (len(sources), len(targets)))
+    filled, places = np.unique(rows, return_inverse=True)
+    matrix = _sum_entries(relation, places, columns, weights, (len(filled), len(targets)))
+    return _NonEmptyRows(filled, matrix, len(sources))
+
+
+def _sum_entries(relation: Relation, rows: Rows, columns: Rows, weights: Floats, shape: tuple[int, int]) -> Csr:
+    matrix = coo_array((weights, (rows, columns)), shape=shape).tocsr()
     matrix.eliminate_zeros()  # an edge of weight 0 is no path
     check_sums(relation, matrix.data)
     return freeze(matrix)
@@ -253,6 +392,16 @@ def check_sums(relation: Relation, weights: Floats) -> None:
         raise GraphError(
             f"weights of parallel edges of '{relation}' add up to more than a float can hold; scale them down"
         )
+
+
+def check_counts(num_types: int, num_relations: int) -> None:
+    """Raise if a graph has so many node types or relations that one of its columns must be mistaken for them."""
+    for what, number in (("node types", num_types), ("relations", num_relations)):
+        if number > MOST_KINDS:
+            raise GraphError(
+                f"the graph has {number:,} {what}, and at most {MOST_KINDS:,} can be read; check that the right column "
+                f"holds the {what}, or leave some out"
+            )
 
 
 def check_duplicates(duplicates: str) -> None:
@@ -354,3 +503,103 @@ def mix64(value: Any) -> Any:
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return value ^ (value >> np.uint64(31))
+
+
+# ---- Graphs as other libraries take them ---------------------------------------------------------
+def to_networkx(hin: HIN) -> "nx.MultiDiGraph[Any]":
+    """Return the graph as a NetworkX graph with (type, id) as nodes; `from_networkx` reads it back.
+
+    >>> from neupath import load
+    >>> to_networkx(load("toy")).number_of_nodes()
+    90
+    """
+    try:
+        import networkx as nx
+    except ImportError as error:
+        raise MissingExtraError("networkx", "networkx") from error
+    graph: nx.MultiDiGraph[Any] = nx.MultiDiGraph()
+    for kind, nodes in hin.nodes.items():
+        for row, node_id in enumerate(nodes.ids.to_pylist()):
+            name = nodes.name(row)
+            extra = {column: nodes.attributes[column][row].as_py() for column in nodes.attributes.column_names}
+            graph.add_node(
+                (kind, node_id), **(extra | {"type": kind, "id": node_id} | ({"name": name} if name else {}))
+            )
+    for relation, matrix in hin.matrices.items():
+        sources, targets = hin.nodes[relation.source].ids.to_pylist(), hin.nodes[relation.target].ids.to_pylist()
+        entries = matrix.tocoo()
+        for row, column, weight in zip(entries.row.tolist(), entries.col.tolist(), entries.data.tolist(), strict=True):
+            if relation.directed or row <= column:
+                ends = (relation.source, sources[row]), (relation.target, targets[column])
+                graph.add_edge(*ends, relation=relation.name, weight=weight, directed=relation.directed)
+    return graph
+
+
+def to_pyg(hin: HIN) -> "HeteroData":
+    """Return the graph as a `torch_geometric.data.HeteroData`, with `edge_weight` unless all weights are 1.
+
+    The `ids` of each node type, and its `names` if it has any, are NumPy arrays in the order of the nodes; `load` reads
+    them back.
+    """
+    try:
+        import torch
+        from torch_geometric.data import HeteroData
+    except ImportError as error:
+        raise MissingExtraError("torch_geometric", "neupath[learn]") from error
+    data = HeteroData()
+    for kind, nodes in hin.nodes.items():
+        data[kind].num_nodes = len(nodes)
+        data[kind].ids = _ids(nodes)
+        if nodes.names is not None:
+            data[kind].names = _names(nodes)
+    for relation, matrix in hin.matrices.items():
+        entries = matrix.tocoo()
+        store = data[relation.source, relation.name, relation.target]
+        store.edge_index = torch.from_numpy(np.stack([entries.row, entries.col]).astype(np.int64))
+        if np.any(entries.data != 1):
+            store.edge_weight = torch.from_numpy(entries.data.copy())
+    return data
+
+
+class DGLDict(TypedDict):
+    """What `dgl.heterograph` takes, `data_dict` and `num_nodes_dict`, and what belongs to its nodes and edges."""
+
+    data_dict: dict[tuple[str, str, str], tuple[Rows, Rows]]
+    num_nodes_dict: dict[str, int]
+    weights: dict[tuple[str, str, str], Floats]
+    ids: dict[str, NDArray[Any]]
+    names: dict[str, NDArray[Any]]
+
+
+def to_dgl_dict(hin: HIN) -> DGLDict:
+    """Return the graph as dictionaries for DGL: `dgl.heterograph(parts["data_dict"], parts["num_nodes_dict"])`.
+
+    The edges of each relation are the rows of their ends; weights are in the order of the edges, ids and names in that
+    of the nodes. An undirected relation has each edge in both directions.
+
+    >>> from neupath import load
+    >>> parts = to_dgl_dict(load("toy"))
+    >>> parts["num_nodes_dict"]["author"], len(parts["data_dict"]["author", "writes", "paper"][0])
+    (5, 81)
+    """
+    parts = DGLDict(data_dict={}, num_nodes_dict={}, weights={}, ids={}, names={})
+    for kind, nodes in hin.nodes.items():
+        parts["num_nodes_dict"][kind], parts["ids"][kind] = len(nodes), _ids(nodes)
+        if nodes.names is not None:
+            parts["names"][kind] = _names(nodes)
+    for relation, matrix in hin.matrices.items():
+        entries, key = matrix.tocoo(), (relation.source, relation.name, relation.target)
+        parts["data_dict"][key] = entries.row.astype(np.int64), entries.col.astype(np.int64)
+        parts["weights"][key] = entries.data.copy()
+    return parts
+
+
+def _ids(nodes: Nodes) -> NDArray[Any]:
+    ids: NDArray[Any] = nodes.ids.to_numpy(zero_copy_only=False).copy()
+    return ids
+
+
+def _names(nodes: Nodes) -> NDArray[Any]:
+    assert nodes.names is not None
+    names: NDArray[Any] = nodes.names.to_numpy(zero_copy_only=False).copy()
+    return names

@@ -82,9 +82,10 @@ class Schema:
     def __post_init__(self) -> None:
         _refuse_repeats("node type", self.node_types)
         _refuse_repeats("relation", (str(Relation(r.source, r.name, r.target)) for r in self.relations))
+        known = set(self.node_types)
         for relation in self.relations:
             for node_type in (relation.source, relation.target):
-                if node_type not in self.node_types:
+                if node_type not in known:
                     raise SchemaError(
                         f"relation '{relation}' names the node type {node_type!r}, "
                         f"but the graph has {listed(self.node_types)}"

@@ -4,7 +4,6 @@ import operator
 import re
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field
-from difflib import get_close_matches
 from functools import cached_property
 
 import numpy as np
@@ -13,12 +12,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from neupath.errors import GraphError, NodeError, QueryError, did_you_mean, listed
+from neupath.graph.name_search import Match, NameSearch, search_names
 
 Id = str | int
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-_SPELLING_POOL = 20_000
 _FEW = 8
 _SCANS = 32  # the first so many ids are found by a scan each; then all ids are hashed
 _CONDITION = re.compile(r"^\s*(?P<column>.+?)\s*(?P<operator>==|!=|<=|>=|=|<|>|~)\s*(?P<value>.*?)\s*$")
@@ -31,6 +30,19 @@ _COMPARISONS = {
     ">": pc.greater,
     ">=": pc.greater_equal,
 }
+
+
+@dataclass(frozen=True)
+class NodeMatch:
+    """A node that matches a text, and how: exactly, by its beginning, inside, or by its spelling."""
+
+    node_type: str
+    id: Id
+    name: str | None
+    match: Match
+
+    def to_dict(self) -> dict[str, object]:
+        return dict(vars(self))
 
 
 @dataclass(frozen=True)
@@ -97,11 +109,11 @@ class Nodes:
         return self.name(row) or str(self.id(row))
 
     def find(self, query: Id) -> int:
-        """Return the row of the node with this id or, if there is none, with this name."""
+        """Return the row of the node with this id, or else with this name, or else with either but for case."""
         return int(self.find_many([query])[0])
 
-    def find_many(self, queries: Sequence[Id]) -> Rows:
-        """Return the row of each query, an id or an unambiguous name."""
+    def find_many(self, queries: Sequence[Id], *, exact: bool = False) -> Rows:
+        """Return the row of each query, an id or an unambiguous name; case and accents matter if `exact`."""
         for query in queries:
             if isinstance(query, str) and not query.isprintable() and any("\ud800" <= c <= "\udfff" for c in query):
                 raise NodeError(f"{query!r} is not valid text, so no {self.node_type} can be called that")
@@ -112,7 +124,7 @@ class Nodes:
             places = pc.index_in(pa.array(keys, type=self.ids.type), value_set=self.ids, skip_nulls=True)
             rows = pc.fill_null(places, -1).to_numpy().astype(np.int64)
         for position in np.flatnonzero(rows < 0).tolist():
-            rows[position] = self._find_by_name(str(queries[position]))
+            rows[position] = self._find_by_name(str(queries[position]), exact)
         return rows
 
     def _find_id(self, key: Id) -> int:
@@ -151,39 +163,36 @@ class Nodes:
             return None
         return value if abs(value) < 2**63 else None
 
-    def _find_by_name(self, query: str) -> int:
+    @cached_property
+    def name_search(self) -> NameSearch:
+        """Finds nodes by a text that is part of their name or id, or spelled like it."""
+        return NameSearch(self.ids, self.names)
+
+    def matched(self, row: int, match: Match) -> NodeMatch:
+        return NodeMatch(self.node_type, self.id(row), self.name(row), match)
+
+    def _find_by_name(self, query: str, exact: bool) -> int:
         same = [] if self.names is None else pc.fill_null(pc.equal(self.names, query), False)
         rows: list[int] = np.flatnonzero(same).tolist()
+        called = "named"
+        if not rows and not exact:
+            rows, called = self.name_search.equal(query).tolist(), "called, but for case and accents,"
         if len(rows) == 1:
             return rows[0]
         if len(rows) > 1:
             candidates = listed((self.describe(row) for row in rows), limit=6)
-            raise NodeError(f"{len(rows)} nodes of type {self.node_type} are named {query!r}; give an id: {candidates}")
+            raise NodeError(
+                f"{len(rows)} nodes of type {self.node_type} are {called} {query!r}; give an id: {candidates}"
+            )
         what = "id" if self.names is None else "id or name"
-        hint = listed((self.describe(row) for row in self._nearest(query)), limit=3)
+        close = search_names([self.name_search], query).best(3) if query.strip() and not exact else []
+        hint = listed(self.describe(row) for row, _ in close)
         some = ", ".join(repr(self.id(row)) for row in range(min(3, len(self))))
         look = f"the ids look like {some}" if some else "the graph has no nodes of this type"
         advice = f"did you mean {hint}?" if hint else look
-        raise NodeError(f"no {self.node_type} with the {what} {query!r} among {len(self):,}; {advice}")
-
-    def _nearest(self, query: str) -> list[int]:
-        """Return up to 3 rows whose name or id is spelled most like the query."""
-        for labels in (self.names, self.ids if pa.types.is_string(self.ids.type) else None):
-            if labels is None or not query.strip():
-                continue
-            containing = np.flatnonzero(pc.fill_null(pc.match_substring(labels, query, ignore_case=True), False))
-            shortest_first = np.argsort(pc.utf8_length(labels.take(containing)), kind="stable")
-            rows: list[int] = containing[shortest_first[:3]].tolist() or self._close(query, labels)
-            if rows:
-                return rows
-        return []
-
-    @staticmethod
-    def _close(query: str, labels: pa.Array) -> list[int]:
-        lengths = pc.fill_null(pc.utf8_length(labels), 0).to_numpy()
-        near = np.flatnonzero(np.abs(lengths - len(query)) <= max(2, len(query) // 3))[:_SPELLING_POOL]
-        folded = {str(text).casefold(): int(row) for row, text in zip(near, labels.take(near).to_pylist(), strict=True)}
-        return [folded[match] for match in get_close_matches(query.casefold(), folded, n=3)]
+        error = NodeError(f"no {self.node_type} with the {what} {query!r} among {len(self):,}; {advice}")
+        error.query = query
+        raise error
 
     def among(self, ids: Sequence[Id]) -> Mask:
         """Mark the nodes with the given ids or names; shape (number of nodes,)."""

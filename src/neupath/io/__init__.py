@@ -3,14 +3,16 @@
 `load` recognises the format of a source, `detection` the layout of a folder of tables and what each table holds.
 `text_files` handles delimiters, quotes and headers; `tables` reads a text or Parquet file; `config` reads graph.toml.
 `sources` describes the tables of a graph; `assembly` builds the graph in memory, `out_of_core` on disk.
+`databases` makes a graph of the tables of a database, which `database_drivers` opens and reads.
 `interop` converts objects of other libraries, `datasets` knows graphs by name, `export` writes a folder of tables.
 To add a reader, write a module in `formats` and give its format a case in `load._format_of` and `load._load_path`.
 May import: store, graph, _runtime, errors.
 """
 
+from neupath.graph.hin import to_dgl_dict, to_networkx, to_pyg
 from neupath.io.datasets import PUBLIC, fetch, public_dataset
 from neupath.io.export import write_folder
-from neupath.io.interop import from_networkx, from_pyg, from_tables, from_triples, to_networkx, to_pyg
+from neupath.io.interop import from_networkx, from_pyg, from_tables, from_triples
 from neupath.io.load import BUILT_IN, load
 from neupath.io.out_of_core import import_store
 
@@ -25,6 +27,7 @@ __all__ = [
     "import_store",
     "load",
     "public_dataset",
+    "to_dgl_dict",
     "to_networkx",
     "to_pyg",
     "write_folder",

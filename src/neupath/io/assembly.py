@@ -3,8 +3,8 @@
 This is the first of three readers (see `io.sources`), for graphs that fit into memory.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,14 +12,17 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from neupath.errors import GraphError
-from neupath.graph.hin import HIN, Edges
+from neupath.graph.hin import HIN, Edges, check_counts
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes, Rows
+from neupath.io.columns import singular
 from neupath.io.sources import (
     EdgeSource,
     NodeSource,
     Place,
     ReadOptions,
+    SelectedRows,
+    Selection,
     TableSource,
     TripleTables,
     all_read_as_integers,
@@ -44,30 +47,213 @@ def read_tables(source: TableSource) -> HIN:
 
 
 def _read_nodes(node: NodeSource) -> "NodeTable":
-    file, rows = node.selection.file, node.selection.read()
+    selection, rows = node.selection, node.selection.read()
     ids, names = rows.columns["id"], rows.columns.get("name")
-    return NodeTable(node.node_type, ids, file.place, names, rows.attributes, typed=file.is_parquet)
+    return NodeTable(node.node_type, ids, selection.place, names, rows.attributes, selection.table.typed)
 
 
 def _read_edges(edge: EdgeSource) -> "EdgeTable":
     columns = edge.selection.read().columns
-    place = edge.selection.file.place
+    place = edge.selection.place
     return EdgeTable(edge.relation, columns["source"], columns["target"], place, columns.get("weight"))
 
 
 def _read_triples(source: TripleTables) -> HIN:
+    if source.node_tables:
+        return _read_spaces(source)
     files = [selection.read() for selection in source.edges]
     triples = pa.concat_tables([pa.table(dict(rows.columns)) for rows in files], promote_options="default")
     columns = {name: triples[name].combine_chunks() for name in triples.column_names}
+    if source.relation is not None:
+        columns["relation"] = pa.repeat(source.relation, len(triples))
+    if source.labels is not None:
+        columns["relation"] = _plain_labels(columns["relation"], source.labels)
     place = place_in_files(source.edges, list(map(len, files)))
     edges = TripleTable(columns["source"], columns["relation"], columns["target"], place, columns.get("weight"))
+    if source.prefixed or {"source_type", "source_name"} & set(columns):
+        return _assemble_ends(source, edges, columns)
     if source.nodes is None:
         ids = distinct_ids([edges.sources, edges.targets])
         return assemble_typed(TypedTable(ids, pa.repeat(source.node_type, len(ids)), place), edges, source.options)
     rows = source.nodes.read()
     types = rows.columns.get("type", pa.repeat(source.node_type, len(rows)))
-    nodes = TypedTable(rows.columns["id"], types, source.nodes.file.place, rows.columns.get("name"), rows.attributes)
+    types = _plain_labels(types, source.labels)
+    nodes = TypedTable(rows.columns["id"], types, source.nodes.place, rows.columns.get("name"), rows.attributes)
     return assemble_typed(nodes, edges, source.options)
+
+
+# ---- Tables of neo4j-admin -----------------------------------------------------------------------
+def _read_spaces(source: TripleTables) -> HIN:
+    """Read several tables of nodes and of edges, whose ids are unique in their spaces."""
+    nodes, edges = ([(each, each.read()) for each in tables] for tables in (source.node_tables, source.edges))
+    place = place_in_files(source.node_tables, [len(rows) for _, rows in nodes])
+    edge_place = place_in_files(source.edges, [len(rows) for _, rows in edges])
+    types = [_or_constant(rows, "type", each.spaces.get("id") or singular(each.table.name)) for each, rows in nodes]
+    names = [rows.columns.get("name", pa.nulls(len(rows), pa.string())) for _, rows in nodes]
+    attributes = pa.concat_tables([_without_types(rows.attributes) for _, rows in nodes], promote_options="permissive")
+    keys = _join([_in_space(each, rows, "id") for each, rows in nodes])
+    _refuse_repeats(keys, place)
+    all_nodes = TypedTable(
+        _join([rows.columns["id"].cast(pa.string()) for _, rows in nodes]), _plain_labels(_join(types), source.labels),
+        place, _join(names), attributes.combine_chunks(), sparse=True,
+    )  # fmt: skip
+    sources, targets = (
+        _find_rows(_join([_in_space(each, rows, end) for each, rows in edges]), keys, "node", edge_place, "node tables")
+        for end in ("source", "target")
+    )
+    relations = _join([_or_constant(rows, "relation", each.table.name) for each, rows in edges])
+    weighted = any("weight" in rows.columns for _, rows in edges)
+    weights = [rows.columns.get("weight", pa.repeat("1", len(rows))).cast(pa.string()) for _, rows in edges]
+    ends = _join([rows.columns["source"].cast(pa.string()) for _, rows in edges])
+    triples = TripleTable(ends, relations, ends, edge_place, _join(weights) if weighted else None)
+    return _assemble_rows(all_nodes, (sources, targets), triples, source.options)
+
+
+def _join(arrays: Sequence[pa.Array]) -> pa.Array:
+    return pa.chunked_array(arrays).combine_chunks()
+
+
+def _or_constant(rows: SelectedRows, column: str, value: str) -> pa.Array:
+    return rows.columns[column].cast(pa.string()) if column in rows.columns else pa.repeat(value, len(rows))
+
+
+def _in_space(selection: Selection, rows: SelectedRows, column: str) -> pa.Array:
+    """Return ids behind the space that they belong to; an empty id stays empty."""
+    ids = rows.columns[column].cast(pa.string())
+    space = selection.spaces.get(column)
+    if not space:
+        return ids
+    return pc.if_else(pc.equal(ids, ""), ids, pc.binary_join_element_wise(f"{space}:", ids, ""))
+
+
+def _without_types(attributes: pa.Table) -> pa.Table:
+    """Return attributes such as year:int under their plain names."""
+    return attributes.rename_columns([name.partition(":")[0] or name for name in attributes.column_names])
+
+
+# ---- Edges that say the types of their ends ------------------------------------------------------
+BIOLINK = "biolink:"
+GENERAL_CLASSES = {
+    "Entity", "NamedThing", "BiologicalEntity", "PhysicalEntity", "PhysicalEssence", "PhysicalEssenceOrOccurrent",
+    "OntologyClass", "ThingWithTaxon", "GenomicEntity", "ChemicalEntityOrGeneOrGeneProduct", "Association",
+    "MacromolecularMachineMixin", "GeneOrGeneProduct", "ChemicalOrDrugOrTreatment", "SubjectOfInvestigation",
+    "ChemicalEntityOrProteinOrPolypeptide", "DiseaseOrPhenotypicFeature", "Occurrent", "Mixin",
+}  # fmt: skip
+"""Classes of Biolink that say less than any other beside them."""
+
+
+def _plain_labels(column: pa.Array, delimiter: str | None) -> pa.Array:
+    """Return one label of each cell, without its prefix `biolink:`: the first that is not a general class.
+
+    >>> _plain_labels(pa.array(["biolink:NamedThing|biolink:Gene"]), "|")[0].as_py()
+    'Gene'
+    """
+    if delimiter is None:
+        return column
+    encoded = column.cast(pa.string()).dictionary_encode()
+    plain = []
+    for cell in encoded.dictionary.to_pylist():
+        labels = [label.removeprefix(BIOLINK) for label in cell.split(delimiter) if label]
+        plain.append(next((label for label in labels if label not in GENERAL_CLASSES), labels[0] if labels else ""))
+    return pa.array(plain, pa.string()).take(encoded.indices)
+
+
+def _assemble_ends(source: TripleTables, edges: "TripleTable", columns: Mapping[str, pa.Array]) -> HIN:
+    """Build a graph of edges whose ends have types: nodes are the distinct pairs of type and id, in order."""
+    both_ids = [edges.sources, edges.targets]
+    if source.prefixed:
+        both_types = [_prefixes(ids, edges.place) for ids in both_ids]
+    elif "source_type" not in columns:
+        both_types = [pa.repeat(source.node_type, len(ids)) for ids in both_ids]
+    else:
+        both_types = [_plain_labels(columns[f"{end}_type"], source.labels) for end in ("source", "target")]
+    for ids, types in zip(both_ids, both_types, strict=True):
+        if len(missing := missing_ids(types)):
+            raise empty_cell(edges.place(int(missing[0])), "type")
+        if len(missing := missing_ids(ids)):
+            raise empty_end(edges.place(int(missing[0])), types[int(missing[0])].as_py())
+    ids, types = (pa.chunked_array(both).combine_chunks() for both in (both_ids, both_types))
+    _, id_codes = _encode(ids)
+    type_names, type_codes = _encode(types)
+    keys = id_codes * len(type_names) + type_codes
+    distinct, first, rows = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place_in_order = np.empty(len(distinct), dtype=np.int64)
+    place_in_order[order] = np.arange(len(distinct))
+    rows, first = place_in_order[rows], first[order]
+    names, several = _names_of_ends(columns, rows, first)
+    if several and len(type_names) == 1 and "source_type" not in columns:
+        raise _shared_ids(several, source)
+    notes = [*source.options.notes, *_note_several_names(several, source)]
+    nodes = TypedTable(ids.take(pa.array(first)), types.take(pa.array(first)), edges.place, names)
+    half = len(edges.sources)
+    hin = _assemble_rows(nodes, (rows[:half], rows[half:]), edges, replace(source.options, notes=notes))
+    return replace(hin, notes=(*hin.notes, *_note_backwards(hin)))
+
+
+def _prefixes(ids: pa.Array, place: Place) -> pa.Array:
+    without = np.flatnonzero(~pc.fill_null(pc.match_substring(ids, "::"), True).to_numpy(zero_copy_only=False))
+    if len(without):
+        raise GraphError(
+            f"{place(int(without[0]))}: the id {ids[int(without[0])].as_py()!r} has no type before '::', but the ids "
+            f'above it have one; give all ids a type, or set type = "entity" under [triples] in graph.toml to read '
+            f"all as one type"
+        )
+    return pc.list_element(pc.split_pattern(ids, "::", max_splits=1), 0)
+
+
+def _names_of_ends(columns: Mapping[str, pa.Array], rows: Rows, first: Rows) -> tuple[pa.Array | None, int]:
+    """Return the first name of each node, if there are names, and how many nodes have several."""
+    if "source_name" not in columns:
+        return None, 0
+    both = [columns["source_name"].cast(pa.string()), columns["target_name"].cast(pa.string())]
+    names = pa.chunked_array(both).combine_chunks()
+    filled = np.setdiff1d(np.arange(len(names)), missing_ids(names))
+    codes = names.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    pairs = np.unique(np.stack([rows[filled], codes[filled].astype(np.int64)]), axis=1)
+    several = int((np.unique(pairs[0], return_counts=True)[1] > 1).sum())
+    named, at = np.unique(rows[filled], return_index=True)
+    chosen = np.full(len(first), -1, dtype=np.int64)
+    chosen[named] = filled[at]
+    return names.take(pa.array(chosen, mask=chosen < 0)), several
+
+
+def _note_several_names(several: int, source: TripleTables) -> list[str]:
+    if not several:
+        return []
+    columns = source.edges[0].columns
+    return [
+        f"{several:,} node{'s have' if several > 1 else ' has'} more than one name in {columns['source_name']}, "
+        f"{columns['target_name']}: the first is used; if {columns['source']} does not identify nodes, name other "
+        f"columns under [triples] in graph.toml"
+    ]
+
+
+def _shared_ids(several: int, source: TripleTables) -> GraphError:
+    columns = source.edges[0].columns
+    return GraphError(
+        f"{source.edges[0].table.title}: {several:,} id{'s' * (several > 1)} in {columns['source']} and "
+        f"{columns['target']} have several names in {columns['source_name']} and {columns['target_name']}, so "
+        f"they do not identify nodes; name columns of types or of other ids under [triples] in graph.toml (‹config›)"
+    )
+
+
+def _note_backwards(hin: HIN) -> list[str]:
+    """Note the relations that have each edge in both directions."""
+    types = hin.schema.node_types
+    notes = []
+    for relation, matrix in hin.matrices.items():
+        back = hin.matrices.get(Relation(relation.target, relation.name, relation.source))
+        if back is None or not matrix.nnz or matrix.nnz != back.nnz or abs(matrix - back.T).nnz:
+            continue
+        if relation.source != relation.target and types.index(relation.source) < types.index(relation.target):
+            notes.append(f"each edge of {relation} is there in both directions, so paths count it twice")
+        elif relation.source == relation.target and matrix.diagonal().sum() < matrix.sum():
+            notes.append(
+                f"each edge of {relation} is there in both directions; "
+                f'undirected = ["{relation.name}"] and duplicates = "drop" in graph.toml read it once'
+            )
+    return notes
 
 
 # ---- One table per node type and relation: ids become rows ---------------------------------------
@@ -183,6 +369,8 @@ class TypedTable:
     place: Place
     names: pa.Array | None = None
     attributes: pa.Table = field(default_factory=lambda: pa.table({}))
+    sparse: bool = False
+    """Whether a type has only the attributes that its nodes have."""
 
 
 @dataclass(frozen=True)
@@ -205,6 +393,12 @@ def assemble_typed(nodes: TypedTable, edges: TripleTable, options: ReadOptions) 
     sources, targets = (
         _find_rows(ids, nodes.ids, "node", edges.place, "nodes table") for ids in (edges.sources, edges.targets)
     )
+    return _assemble_rows(nodes, (sources, targets), edges, options)
+
+
+def _assemble_rows(nodes: TypedTable, ends: tuple[Rows, Rows], edges: TripleTable, options: ReadOptions) -> HIN:
+    """Build a graph of edges whose ends are rows of the table of nodes."""
+    sources, targets = ends
     weights = to_weights(edges.weights, edges.place)
     for what, column, place in (("type", nodes.types, nodes.place), ("relation", edges.relations, edges.place)):
         missing = missing_ids(column)
@@ -212,13 +406,18 @@ def assemble_typed(nodes: TypedTable, edges: TripleTable, options: ReadOptions) 
             raise empty_cell(place(int(missing[0])), what)
     type_names, type_codes = _encode(nodes.types)
     relation_names, relation_codes = _encode(edges.relations)
+    check_counts(len(type_names), len(relation_names))
     options.check_names(relation_names)
     typed_nodes, row_in_type = [], np.empty(len(type_codes), dtype=np.int64)
+    rows_of_type = dict(_groups(type_codes))
     for code, node_type in enumerate(type_names):
-        rows = np.flatnonzero(type_codes == code)
+        rows = rows_of_type.get(code, np.empty(0, dtype=np.int64))
         row_in_type[rows] = np.arange(len(rows))
         names = None if nodes.names is None else nodes.names.take(pa.array(rows))
         ids, attributes = nodes.ids.take(pa.array(rows)), nodes.attributes.take(pa.array(rows))
+        if nodes.sparse:
+            attributes = attributes.select([c for c in attributes.column_names if attributes[c].null_count < len(rows)])
+            names = None if names is None or names.null_count == len(rows) else names
         typed_nodes.append(_to_nodes(NodeTable(node_type, ids, nodes.place, names, attributes)))
     shape = (len(relation_names), len(type_names), len(type_names))
     kinds = np.ravel_multi_index((relation_codes, type_codes[sources], type_codes[targets]), shape)

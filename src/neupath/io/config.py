@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 from neupath.errors import SourceError, did_you_mean, listed
-from neupath.io.text_files import Dialect
+from neupath.io.text_files import Dialect, refuse_special
 
 C = TypeVar("C")
 GRAPH_TOML = "graph.toml"
+_MOST_LETTERS = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class EdgesConfig:
     target: str
     columns: list[str] | None = None
     weight: str | None = None
+    split: str | None = None
+    optional: bool = False
     undirected: bool = False
 
 
@@ -60,8 +63,22 @@ class TriplesConfig:
 
     files: list[str] | None = None
     columns: list[str] | None = None
+    head_type: str | None = None
+    tail_type: str | None = None
+    head_name: str | None = None
+    tail_name: str | None = None
+    weight: str | None = None
     types: str | None = None
-    type: str = "entity"
+    type: str | None = None
+
+
+@dataclass(frozen=True)
+class RdfConfig:
+    """[rdf]: which property gives types, whether owl:sameAs merges nodes, and the language of names and attributes."""
+
+    type: str | None = None
+    same_as: str | None = None
+    language: str = "en"
 
 
 @dataclass(frozen=True)
@@ -80,11 +97,20 @@ class Config:
     edges: list[EdgesConfig] = field(default_factory=list)
     pair: PairConfig | None = None
     triples: TriplesConfig | None = None
+    rdf: RdfConfig | None = None
 
     @property
     def names_tables(self) -> bool:
         """Whether it names files of nodes or edges."""
         return bool(self.nodes or self.edges or self.pair or self.triples)
+
+    @property
+    def files(self) -> list[str]:
+        """The files that it names."""
+        pair, triples = self.pair or PairConfig(), self.triples or TriplesConfig()
+        tables = [*(nodes.file for nodes in self.nodes.values()), *(edges.file for edges in self.edges)]
+        others = [pair.nodes, pair.edges, triples.types, *(triples.files or ())]
+        return [name for name in (*tables, *others) if name]
 
     @property
     def dialect(self) -> Dialect:
@@ -93,14 +119,23 @@ class Config:
 
 def read_config(path: Path) -> Config:
     """Read a graph.toml; raise at an unknown key or a value of the wrong type."""
+    refuse_special(path)
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open(encoding="utf-8") as stream:
+            text = stream.read(_MOST_LETTERS + 1)
+        if len(text) > _MOST_LETTERS:
+            raise SourceError(f"{path} is longer than {_MOST_LETTERS:,} characters; it does not look like a graph.toml")
+        content = tomllib.loads(text)
     except FileNotFoundError as error:
         raise SourceError(f"no such file: {path}") from error
     except OSError as error:
         raise SourceError(f"cannot read {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SourceError(f"{path} is not valid TOML: {error}") from error
+    except RecursionError as error:
+        raise SourceError(
+            f"{path} is nested too deeply; a graph.toml has tables of texts and lists of texts"
+        ) from error
     nodes, edges = content.pop("nodes", {}), content.pop("edges", [])
     if not isinstance(nodes, dict) or not isinstance(edges, list):
         raise SourceError(f"{path}: write node tables as [nodes.TYPE] and relations as [[edges]]")
@@ -108,16 +143,35 @@ def read_config(path: Path) -> Config:
         "nodes": {name: _checked(NodesConfig, table, path, f"[nodes.{name}]") for name, table in nodes.items()},
         "edges": [_checked(EdgesConfig, table, path, f"[[edges]] number {n}") for n, table in enumerate(edges, 1)],
     }
-    for key, kind in (("pair", PairConfig), ("triples", TriplesConfig)):
+    for key, kind in (("pair", PairConfig), ("triples", TriplesConfig), ("rdf", RdfConfig)):
         if key in content:
             nested[key] = _checked(kind, content.pop(key), path, f"[{key}]")
+    if "rdf" in nested and nested["rdf"].same_as not in (None, "merge", "relation"):
+        raise SourceError(f'{path}: same_as = {nested["rdf"].same_as!r} in [rdf] can be "merge" or "relation"')
     for key in ("delimiter", "quote"):
         if len(str(content.get(key, " "))) > 1 or (content.get(key) == "" and key == "delimiter"):
             raise SourceError(f"{path}: {key} = {content[key]!r} must be one character")
     return _checked(Config, content, path, "the top level", nested)
 
 
-def _checked(kind: type[C], table: object, path: Path, where: str, nested: dict[str, Any] | None = None) -> C:
+def read_own_config(path: Path) -> Config:
+    """Read the graph.toml of a folder; the files that it names must be in the folder, which may come from anyone."""
+    config = read_config(path)
+    for name in config.files:
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            raise SourceError(
+                f"{path} names the file {name!r}, which is outside its folder; move the file into the folder or link "
+                f"to it there, or give the graph.toml as ‹config› if you trust it"
+            )
+    return config
+
+
+def checked_options(kind: type[C], options: Mapping[str, Any], key: str) -> C:
+    """Check the options that stand beside a table in a mapping, which are the keys of graph.toml."""
+    return _checked(kind, dict(options), "the options", f"those of {key}")
+
+
+def _checked(kind: type[C], table: object, path: Path | str, where: str, nested: dict[str, Any] | None = None) -> C:
     if not isinstance(table, dict):
         raise SourceError(f"{path}: {where} must be a table of keys, got {table!r}")
     hints = get_type_hints(kind)

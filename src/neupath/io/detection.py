@@ -1,23 +1,62 @@
-"""Recognise what the tables of a folder hold: relations and node types, all nodes and all edges, or triples.
+"""Recognise what tables hold: relations and node types, all nodes and all edges, or triples.
 
-Only graph.toml, the names of files and columns, and the first lines of a table decide; the tables are not read yet.
+Tables in files and in memory follow the same rules. graph.toml, the names of tables and columns, and the first rows
+of a table decide; the tables are not read yet. What no rule recognises is refused, with a graph.toml that would read
+it.
 """
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from filecmp import cmp
 from fnmatch import fnmatch
-from itertools import combinations, product
+from hashlib import blake2b
 from pathlib import Path
 from typing import cast
 
 from neupath.errors import SourceError, listed
 from neupath.graph.hin import Duplicates, check_duplicates
 from neupath.graph.metapath import Relation
-from neupath.io.config import GRAPH_TOML, Config, PairConfig, TriplesConfig, read_config
+from neupath.io.columns import (
+    Ends,
+    are_alike,
+    are_copies,
+    end_columns,
+    end_entities,
+    entity,
+    few_types,
+    find_ends,
+    find_split,
+    has_prefixed_ids,
+    holds_categories,
+    holds_fractions,
+    holds_measures,
+    is_constant,
+    is_id,
+    is_identifier,
+    is_key,
+    is_measure,
+    is_own_role,
+    is_role,
+    is_sampled_whole,
+    is_unique,
+    is_weak_relation,
+    is_word,
+    likely_weight,
+    look_like_triples,
+    name_words,
+    names_no_end,
+    singular,
+    singulars,
+    snake,
+    split_words,
+)
+from neupath.io.config import GRAPH_TOML, Config, PairConfig, TriplesConfig, read_config, read_own_config
 from neupath.io.sources import (
+    LISTS,
+    NULLS,
     EdgeSource,
     NodeSource,
     ReadOptions,
@@ -27,11 +66,32 @@ from neupath.io.sources import (
     TripleTables,
     existing,
 )
-from neupath.io.tables import TABLE_SUFFIXES, TableFile, is_data_file, is_partition, is_table, parquet_files, stem
-from neupath.io.text_files import HEADER_WORDS, Dialect
+from neupath.io.tables import (
+    TABLE_SUFFIXES,
+    Table,
+    TableFile,
+    is_data_file,
+    is_partition,
+    is_table,
+    parquet_files,
+    stem,
+)
 
-# ---- Recognising a folder ------------------------------------------------------------------------
+# ---- Recognising a folder, files or tables in memory ---------------------------------------------
 _PROSE = re.compile(r"(readme|licen[cs]e|copying|changelog|notes?|about|citation)\b.*\.txt$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of a source."""
+
+    all: Sequence[Table]
+    find: Callable[[str], Table]
+    """Find a table by the name that graph.toml gives it."""
+    where: str
+    """What errors call the source."""
+    in_files: bool = True
+    """Whether they are files, which a graph.toml can describe."""
 
 
 def recognise_folder(
@@ -39,10 +99,15 @@ def recognise_folder(
 ) -> TableSource:
     """Recognise the tables of a folder, with its own graph.toml or another one."""
     settings = read_settings(folder, config)
-    tables = [path for path in sorted(folder.iterdir()) if is_table(path) and not _PROSE.match(path.name)]
+    tables = sorted(filter(is_table_file, folder.iterdir()))
     paths, left_out = _without_data_files(_not_ignored(tables, settings))
     notes = [] if settings.names_tables else [*left_out, *_note_deep_folders(folder, settings)]
     return recognise_files(paths, folder, settings, duplicates, notes)
+
+
+def is_table_file(path: Path) -> bool:
+    """Whether a path of a folder is a table; a readme is not."""
+    return is_table(path) and not _PROSE.match(path.name)
 
 
 def read_settings(folder: Path, config: str | Path | None) -> Config:
@@ -50,73 +115,76 @@ def read_settings(folder: Path, config: str | Path | None) -> Config:
     own = folder / GRAPH_TOML
     if config is not None:
         return read_config(Path(config))
-    return read_config(own) if own.is_file() else Config()
+    return read_own_config(own) if own.exists() and not own.is_dir() else Config()
 
 
 def recognise_files(
-    paths: Sequence[Path], folder: Path, settings: Config, duplicates: Duplicates | None, notes: Sequence[str] = ()
+    paths: Sequence[Path],
+    folder: Path,
+    settings: Config,
+    duplicates: Duplicates | None,
+    notes: Sequence[str] = (),
+    where: Path | None = None,
 ) -> TableSource:
-    """Recognise some table files as one graph; `notes` are added to it."""
-    options = replace(options_of(settings, duplicates), notes=notes)
-    return with_notes(_recognise(_not_ignored(paths, settings), folder, settings, options))
+    """Recognise some table files as one graph.
 
-
-def with_notes(source: TableSource) -> TableSource:
-    """Add notes on folder names and comments, which are not read."""
-    notes = [*source.options.notes, *_note_partitions(source.files), *_note_comments(source.files)]
-    return replace(source, options=replace(source.options, notes=notes))
-
-
-def _not_ignored(paths: Iterable[Path], settings: Config) -> list[Path]:
-    return [path for path in paths if not any(fnmatch(path.name, pattern) for pattern in settings.ignore)]
-
-
-def _recognise(paths: list[Path], folder: Path, settings: Config, options: ReadOptions) -> TableSource:
-    """Recognise triples, or one table of nodes and one of edges, or else one table per relation."""
-    refuse_twice(paths)
-    if settings.triples is not None:
-        files = [folder / name for name in settings.triples.files or [path.name for path in paths]]
-        refuse_twice(files)
-        return find_triples(files, folder, settings, options)
-    if not paths and not settings.names_tables:
+    graph.toml names files in `folder`; `notes` are added to the graph; errors call the source `where`.
+    """
+    used = _not_ignored(paths, settings)
+    refuse_twice(used)
+    if not used and not settings.names_tables:
         content = listed((path.name for path in sorted(folder.iterdir()) if not path.name.startswith(".")), 4)
         raise SourceError(
             f"{folder} has no tables{f' (it has {content})' if content else ''}; put one file per relation there, such "
             f"as movie_actor.csv, or nodes and edges ({', '.join(TABLE_SUFFIXES)}, also gzipped), or name the files in "
             f"graph.toml"
         )
-    pair = _find_pair(paths, folder, settings)
+    files = {path: TableFile(path, settings.dialect) for path in used}
+
+    def find(name: str) -> Table:
+        path = folder / name
+        return files.get(path) or files.setdefault(path, TableFile(path, settings.dialect))
+
+    options = replace(options_of(settings, duplicates), notes=notes)
+    given = Tables(list(files.values()), find, str(where or folder))
+    return recognise(given, settings, options, duplicates)
+
+
+def recognise(
+    given: Tables, settings: Config, options: ReadOptions, duplicates: Duplicates | None = None
+) -> TableSource:
+    """Recognise triples, or one table of nodes and one of edges, or else one table per relation."""
+    source = _recognise(given, settings, options, duplicates)
+    tables = list({id(table): table for table in source.tables}.values())
+    notes = [*source.options.notes, *_note_partitions(tables), *_note_comments(tables)]
+    return replace(source, options=replace(source.options, notes=notes))
+
+
+def _recognise(given: Tables, settings: Config, options: ReadOptions, duplicates: Duplicates | None) -> TableSource:
+    if settings.triples is not None:
+        names = settings.triples.files
+        files = [given.find(name) for name in names] if names else list(given.all)
+        refuse_twice(file.path for file in files if isinstance(file, TableFile))
+        return find_triples(files, given, settings, options)
+    if not settings.names_tables and (neo4j := _select_neo4j(given.all, options)) is not None:
+        return neo4j
+    pair = _find_pair(given, settings)
     if pair is not None:
-        return _select_pair(*pair, settings, replace(options, notes=[*_note_others(paths, pair), *options.notes]))
-    triples = _triple_files(paths, settings)
+        return _select_pair(*pair, settings, replace(options, notes=[*_note_others(given.all, pair), *options.notes]))
+    triples = [] if settings.names_tables else _triple_tables(given.all)
     if triples:
-        notes = [*_note_others(paths, triples), *options.notes]
-        return find_triples(triples, folder, settings, replace(options, notes=notes))
-    return _select_relations(paths, folder, settings, options)
+        notes = [*_note_others(given.all, triples), *options.notes]
+        return find_triples(triples, given, settings, replace(options, notes=notes))
+    return _select_relations(given, settings, options, duplicates)
 
 
-def _triple_files(paths: list[Path], settings: Config) -> list[Path]:
-    """Find the files of a knowledge graph: train, valid and test, or a lone table that names its relations."""
-    splits = [path for path in paths if stem(path).lower() in _SPLITS]
-    # next to tables, a folder named train is more likely something else
-    if any(stem(path).lower() == "train" and path.is_file() for path in splits) or len(splits) == len(paths):
-        return splits
-    if len(paths) == 1 and _is_all_triples(TableFile(paths[0], settings.dialect)):
-        return paths
-    edges = _edge_tables(paths, settings)
-    alone = len(edges) == 1 and not any(_last_word(path) in _NODES for path in paths)
-    return edges if alone and _is_edge_list(TableFile(edges[0], settings.dialect)) else []
+def _not_ignored(paths: Iterable[Path], settings: Config) -> list[Path]:
+    return [path for path in paths if not any(fnmatch(path.name, pattern) for pattern in settings.ignore)]
 
 
-def _is_all_triples(file: TableFile) -> bool:
-    """Whether a lone table holds triples, and is not one relation whose edges have an attribute `type`."""
-    clear = any(column.lower() in ("relation", "predicate", "metaedge") for column in file.columns)
-    return len(_named_columns(file)) == 3 and (clear or not classify([file])[1])
-
-
-def _note_others(paths: list[Path], used: Sequence[Path]) -> list[str]:
-    names = " and ".join(path.name for path in used)
-    return [f"{path.name} was left out: the graph is read from {names}" for path in paths if path not in used]
+def _note_others(tables: Sequence[Table], used: Sequence[Table]) -> list[str]:
+    names = " and ".join(table.label for table in used)
+    return [f"{table.label} was left out: the graph is read from {names}" for table in tables if table not in used]
 
 
 def options_of(settings: Config, duplicates: Duplicates | None) -> ReadOptions:
@@ -131,201 +199,164 @@ def options_of(settings: Config, duplicates: Duplicates | None) -> ReadOptions:
     )
 
 
-# ---- Words in the names of files and columns -----------------------------------------------------
-_GENERIC = {
-    "id", "id1", "id2", "source", "src", "from", "start", "head", "subject", "target", "dst", "dest", "to", "end",
-    "tail", "object", "node", "node1", "node2", "node_id", "identifier", "key", "fromnodeid", "tonodeid",
-}  # fmt: skip
-_ROLES = {
-    "citing", "cited", "citer", "follower", "followee", "following", "followed", "friend", "parent", "child",
-    "ancestor", "sibling", "neighbor", "neighbour", "leader", "sender", "receiver", "recipient", "truster", "trustee",
-    "caller", "callee", "previous", "next", "first", "second", "left", "right", "other",
-}  # fmt: skip
-"""Roles of nodes in a relation of a type to itself."""
-_STEM = 4
-"""How many letters a role and a verb must share, as trustor and trusts do."""
-
-
-def entity(column: str) -> str | None:
-    """Return the entity that an id column names, or None.
-
-    >>> [entity(c) for c in ("movie_id", "MovieID", "#Genre", "source", "3")]
-    ['movie', 'Movie', 'Genre', None, None]
-    """
-    word = column.lstrip("# ")  # the header may be commented
-    if word.lower() in _GENERIC or word.isdigit():
-        return None
-    return re.sub(r"[_\s-]?(?:id|ID|Id)[_\s-]?\d*$", "", word) or None
-
-
-def singulars(word: str) -> list[str]:
-    """Return the word and the singulars that it may be the plural of, in lower case.
-
-    >>> singulars("Categories")
-    ['categories', 'categorie', 'categori', 'category']
-    """
-    low = word.lower()
-    endings = (("s", ""), ("es", ""), ("ies", "y"))
-    return [low, *(low.removesuffix(plural) + singular for plural, singular in endings if low.endswith(plural))]
-
-
-def split_words(name: str) -> list[str]:
-    """Split the name of a file or column into words."""
-    return [word for word in re.split(r"[_\-\s.]+", name) if word]
-
-
-def is_id(column: str) -> bool:
-    """Whether the name of a column says that it holds ids."""
-    return bool(re.search(r"(?:_id|Id|ID)$", column))
-
-
-def is_role(word: str, node_type: str, between: Iterable[str]) -> bool:
-    """Whether a column called `word` may hold ids of `node_type`, given the words between the types of a file's name.
-
-    >>> [is_role(word, "paper", ["cites"]) for word in ("papers", "cited_paper", "paper1", "p", "citing", "author")]
-    [True, True, True, True, True, False]
-    """
-    low, kind = word.lower(), node_type.lower()
-    if are_alike(low, kind) or kind.startswith(low) or low.endswith(kind) or low in _ROLES:
-        return True
-    if low.startswith(kind):
-        rest = low.removeprefix(kind).strip("_- ")
-        return rest.isdigit() or len(rest) <= 1 or rest in _ROLES or rest in _GENERIC
-    return any(not are_alike(low, verb.lower()) and low[:_STEM] == verb.lower()[:_STEM] for verb in between)
-
-
-def are_alike(word: str, other: str) -> bool:
-    """Whether two words are the same, or one is the plural of the other."""
-    return other.lower() in singulars(word) or word.lower() in singulars(other)
-
-
-# ---- Node files and relation files ---------------------------------------------------------------
+# ---- Node tables and relation tables -------------------------------------------------------------
 _ID_COLUMNS = ("id", "node_id", "identifier", "key")
-_NAME_COLUMNS = ("name", "title", "label")
+_NAME_COLUMNS = ("name", "title", "label", "display_name", "full_name", "fullname", "primary_title", "primaryTitle")
 _JOINING_WORDS = {"to", "vs", "2"}
 
 
 @dataclass(frozen=True)
-class RelationFile:
+class RelationTable:
     """A table of the edges of one relation: its two id columns, and the weight column if any."""
 
-    file: TableFile
+    table: Table
     source: str
     name: str
     target: str
     columns: tuple[str, str]
-    weight: str | None
+    weight: str | None = None
     directed: bool = True
+    split: str | None = None
+    optional: bool = False
+    by_rule: bool = False
+    """Whether a rule on columns found it, which a note says."""
 
 
-def classify(files: Iterable[TableFile]) -> tuple[list[NodeSource], list[RelationFile], list[str]]:
-    """Tell node files from relation files; the third list has a note on each other file."""
-    all_files = list(files)
-    types = _TypeNames(all_files)
+def classify(
+    tables: Iterable[Table], known: Iterable[str] = ()
+) -> tuple[list[NodeSource], list[RelationTable], list[str], "TypeNames"]:
+    """Tell node tables from relation tables; the third list has a note on each other table."""
+    all_tables = list(tables)
+    types = TypeNames(all_tables, known)
     nodes, relations, left_out = [], [], []
-    for file in all_files:
-        if (node_type := types.of_node_file(file)) is not None:
-            nodes.append(select_nodes(file, node_type))
-        elif (relation := _as_relation(file, types)) is not None:
+    for table in all_tables:
+        if (own := types.of_node_table(table)) is not None:
+            nodes.append(select_nodes(table, own[0], own[1]))
+        elif (relation := _as_relation(table, types)) is not None:
             relations.append(relation)
+        elif (own := types.of_named_nodes(table)) is not None:
+            nodes.append(select_nodes(table, own[0], own[1]))
         else:
             left_out.append(
-                f"{file.path.name} was left out: neither its name nor its first columns "
-                f"({', '.join(file.columns[:2])}) name node types; name them in graph.toml"
+                f"{table.label} was left out: neither its name nor its first columns "
+                f"({', '.join(table.columns[:2])}) name node types; name them in graph.toml"
             )
-    return nodes, relations, left_out
+    return nodes, relations, left_out, types
 
 
 def select_nodes(
-    file: TableFile, node_type: str, id: str | None = None, name: str | None = None, attributes: list[str] | None = None
+    table: Table, node_type: str, id: str | None = None, name: str | None = None, attributes: list[str] | None = None
 ) -> NodeSource:
-    """Choose the columns of a node file: by default the first for the id and one called name for the name."""
-    id_column = file.column(id, "id") if id else file.columns[0]
-    others = [column for column in file.columns if column != id_column]
-    usual_names = (*_NAME_COLUMNS, f"{node_type}_name".lower())
-    name_column = next((column for column in others if column.lower() in usual_names), None)
+    """Choose the columns of a node table: by default the first for the id and one called name for the name."""
+    id_column = table.column(id, "id") if id else table.columns[0]
+    others = [column for column in table.columns if column != id_column]
+    name_column = usual_name([column for column in others if not _is_numeric(table, column)], node_type)
     if name is not None:
-        name_column = file.column(name, "name") if name else None
-    elif name_column is None and others and not file.has_header:
+        name_column = table.column(name, "name") if name else None
+    elif name_column is None and others and not table.has_header and not _is_numeric(table, others[0]):
         name_column = others[0]
     if attributes is None:
         chosen = [column for column in others if column != name_column]
     else:
-        chosen = [file.column(column, "attributes") for column in attributes]
-    return NodeSource(node_type, Selection(file, existing(id=id_column, name=name_column), chosen))
+        chosen = [table.column(column, "attributes") for column in attributes]
+    return NodeSource(node_type, Selection(table, existing(id=id_column, name=name_column), chosen))
 
 
-def is_relation(file: TableFile) -> bool:
-    """Whether a single file is clearly one relation: its header names two entities, or it has only two columns."""
-    named = file.has_header and len(file.columns) >= 2 and all(entity(column) for column in file.columns[:2])
-    return (named or len(file.columns) == 2) and _as_relation(file, _TypeNames([file])) is not None
+def usual_name(columns: Sequence[str], node_type: str) -> str | None:
+    """Return the column that names the nodes of a type, by what it is called."""
+    by_name = {column.lower(): column for column in reversed(columns)}
+    usual_names = (*_NAME_COLUMNS, f"{node_type}_name", f"{node_type}_title")
+    return next((by_name[usual.lower()] for usual in usual_names if usual.lower() in by_name), None)
 
 
-def weight_column(file: TableFile, others: Iterable[str]) -> str | None:
+def _is_numeric(table: Table, column: str) -> bool:
+    """Whether a column holds numbers, which are no names."""
+    return any(table.sample[column]) and table.has_numbers(column)
+
+
+def weight_column(table: Table, others: Iterable[str | None]) -> str | None:
     """Return the column called weight, unless it is one of the others."""
-    return next((c for c in file.columns if c.lower() == "weight" and c not in set(others)), None)
+    return next((c for c in table.columns if c.lower() == "weight" and c not in set(others)), None)
 
 
-class _TypeNames:
-    """The node types that the files of a folder name, each in one spelling."""
+class TypeNames:
+    """The node types that the tables of a source name, each in one spelling."""
 
-    def __init__(self, files: list[TableFile]) -> None:
+    def __init__(self, tables: list[Table], known: Iterable[str] = ()) -> None:
         self._spelling: dict[str, str] = {}
-        stems = [stem(file.path) for file in files]
-        compound = [file for file in files if len(split_words(stem(file.path))) >= 2]
-        self._learn(map(self._own_entity, files))
+        self._by_singular: dict[str, str] = {}
+        self._learn(known)
+        mentions = _mentions(table.name for table in tables)
+        compound = [table for table in tables if len(name_words(table.name)) >= 2]
+        self._learn(own[0] for own in map(self._own_entity, tables) if own)
         # a type of several words must be known before the names of relations are split into types
-        self._learn(_mentioned(file, stems) for file in compound)
-        for file in compound:
-            if len(file.columns) >= 2 and self.of_node_file(file) is None:
-                self._learn_ends(file)
-        self._learn(_mentioned(file, stems) for file in files if self._spelled_as([stem(file.path)]) is None)
+        self._learn(_mentioned(table, mentions) for table in compound)
+        for table in compound:
+            if len(table.columns) >= 2 and self.of_node_table(table) is None:
+                self._learn_ends(table)
+        self._learn(_mentioned(table, mentions) for table in tables if self._spelled_as([table.name]) is None)
 
     def _learn(self, names: Iterable[str | None]) -> None:
         for name in names:
-            if name is not None:
+            if name is not None and self._spelled_as([name]) is None:
                 self._spelling.setdefault(name.lower(), name)
+                for one in singulars(name):
+                    self._by_singular.setdefault(one, name)
 
-    def _learn_ends(self, file: TableFile) -> None:
+    def _learn_ends(self, table: Table) -> None:
         """Learn the types of a relation whose name begins like its first column."""
-        source, _, target = self.named_ends(stem(file.path))
-        twice = source.lower() == target.lower() and not self.columns_differ(file)
+        columns = end_columns(table)
+        entities = (None, None) if columns is None else end_entities(table, columns)
+        if columns is None or (not any(entities) and not _names_types(table, columns)):
+            return
+        source, _, target = self.named_ends(table.name)
+        twice = source.lower() == target.lower() and not self.columns_differ(table)
         first, second = (
-            end if twice else entity(column) or end for column, end in zip(file.columns, (source, target), strict=False)
+            end if twice else entity(column) or end for column, end in zip(columns, (source, target), strict=True)
         )
         if first.lower() in singulars(source):
             self._learn([first])
-            self._learn([None if self.ending(second) else second])
+            is_type = _holds_nodes(table, columns, second) and not self.ending(second) and not is_own_role(second)
+            self._learn([second if is_type else None])
 
     @staticmethod
-    def _own_entity(file: TableFile) -> str | None:
-        """Return the type of a node file whose first column and file name agree: movies with movie_id."""
-        first = entity(file.columns[0])
-        if first is None:
-            return None
-        ours, words = split_words(first.lower()), split_words(stem(file.path))
-        alike = len(ours) == len(words) and all(our in singulars(word) for our, word in zip(ours, words, strict=True))
-        return first if alike else None
+    def _own_entity(table: Table) -> tuple[str, str] | None:
+        """Return the type and id column of a node table whose name agrees with a column: movies with movie_id.
+
+        A first column that is not called an id, as in tags.csv with tag, user_id and movie_id, may be an attribute.
+        """
+        ids = [column for column in table.columns if is_id(column)]
+        words = name_words(table.name) or split_words(table.name)
+        may_be_id = len(ids) < 2 and table.columns[0] not in ids and not is_measure(table.columns[0])
+        first = table.columns[:1] if may_be_id else []
+        for column in (*first, *ids):
+            name = entity(column)
+            ours = split_words(name.lower()) if name else []
+            alike = len(ours) == len(words) and all(map(are_alike, ours, words))
+            if name and alike and words:
+                return name, column
+        return None
 
     def named_ends(self, name: str) -> tuple[str, list[str], str]:
-        """Return the types at the two ends of a file's name, and the words between; a type may have several words."""
-        words = split_words(name)
+        """Return the types at the two ends of a table's name, and the words between; a type may have several words."""
+        words = name_words(name)
         heads = max((n for n in range(1, len(words)) if self._spelled_as(words[:n])), default=1)
         tails = max((n for n in range(1, len(words) - heads + 1) if self._spelled_as(words[-n:])), default=1)
         source, target = (self._spelled_as(end) or "_".join(end) for end in (words[:heads], words[-tails:]))
         between = [word for word in words[heads : len(words) - tails] if word.lower() not in _JOINING_WORDS]
         return source, between, target
 
-    def columns_differ(self, file: TableFile) -> bool:
-        """Whether the first two columns hold ids of other types than those in the file's name.
+    def columns_differ(self, table: Table) -> bool:
+        """Whether the two id columns hold ids of other types than those in the table's name.
 
         A role such as cited is not another type. Any other word is one, if both columns are called ids.
         """
-        source, between, target = self.named_ends(stem(file.path))
-        ends = zip(map(entity, file.columns[:2]), (source, target), strict=True)
+        source, between, target = self.named_ends(table.name)
+        columns = end_columns(table) or ("", "")
+        ends = zip(end_entities(table, columns), (source, target), strict=True)
         others = [word for word, end in ends if word is not None and self._is_other(word, end, between)]
         named = (self._spelled_as([word]) or any(are_alike(word, verb) for verb in between) for word in others)
-        return any(named) or (bool(others) and all(map(is_id, file.columns[:2])))
+        return any(named) or (bool(others) and all(map(is_id, columns)))
 
     def _is_other(self, word: str, end: str, between: list[str]) -> bool:
         if len(word) == 1 or are_alike(word, end):
@@ -333,56 +364,81 @@ class _TypeNames:
         return self._spelled_as([word]) is not None or not is_role(word, end, between)
 
     def _spelled_as(self, words: list[str]) -> str | None:
-        return next((self._spelling[w] for w in singulars("_".join(words)) if w in self._spelling), None)
+        word = "_".join(words)
+        same = next((self._spelling[w] for w in singulars(word) if w in self._spelling), None)
+        return same or self._by_singular.get(word.lower()) or self._by_singular.get(singular(word).lower())
 
-    def of_node_file(self, file: TableFile) -> str | None:
-        """Return the type whose nodes a file holds, or None."""
-        own = self._own_entity(file)
+    def of_node_table(self, table: Table) -> tuple[str, str] | None:
+        """Return the type whose nodes a table holds, and its id column, or None."""
+        own = self._own_entity(table)
         if own is not None:
-            return self._spelling.get(own.lower(), own)
-        called_id = file.has_header and file.columns[0].lower() in _ID_COLUMNS
-        if not called_id and file.has_header:
+            return self._spelling.get(own[0].lower(), own[0]), own[1]
+        called_id = [column for column in table.columns if column.lower() in _ID_COLUMNS] if table.has_header else []
+        if not called_id and table.has_header:
             return None
-        name = re.sub(r"^id_", "", stem(file.path).lower())
-        known = self._spelled_as([name])
+        column = called_id[0] if called_id else table.columns[0]
+        words = name_words(re.sub(r"^id_", "", table.name.lower()))
+        known = self._spelled_as(words) if words else None
         if known is not None:
-            return known
-        return singulars(name)[:2][-1] if called_id and len(split_words(stem(file.path))) == 1 else None
+            return known, column
+        return (singulars(words[0])[:2][-1], column) if called_id and len(words) == 1 and is_word(words[0]) else None
+
+    def of_named_nodes(self, table: Table) -> tuple[str, str] | None:
+        """Return the type of a table with one id column, first, and a column of names, whatever the table is called."""
+        ids = [column for column in table.columns if is_id(column)]
+        named = any(column.lower() in ("name", "title") for column in table.columns)
+        if not named or ids[:1] != table.columns[:1] or not is_unique(table, ids[0]):
+            return None
+        word = entity(ids[0])
+        return None if word is None else (self._spelled_as([word]) or word, ids[0])
 
     def ending(self, word: str) -> str | None:
-        """Return the known type at the end of a role such as cited_paper."""
-        for known, spelling in self._spelling.items():
-            if word.lower() == known or re.search(rf"[_\s-]{re.escape(known)}$", word.lower()):
-                return spelling
+        """Return the known type that a word is, or that is at the end of a role such as cited_paper."""
+        low = word.lower()
+        ends = [low, *(low[match.end() :] for match in re.finditer(r"[_\s-]", low))]
+        same = next((self._spelling[end] for end in ends if end in self._spelling), None)
+        return same or self._by_singular.get(low) or self._by_singular.get(singular(low))
+
+    def spelled(self, word: str) -> str | None:
+        """Return the known type that a word is."""
+        return self._spelling.get(word.lower())
+
+    def known(self, word: str) -> str | None:
+        """Return the known type that a word, or its singular, names."""
+        return self._spelled_as([word]) or self.ending(word) or self.ending(singular(word))
+
+
+def _mentions(names: Iterable[str]) -> dict[str, str]:
+    """Return the words with which names of tables begin or end, in lower case -> as the first of them spells it."""
+    mentions: dict[str, str] = {}
+    for name in names:
+        at = [match.start() for match in re.finditer("_", name)]
+        for cut in at:
+            mentions.setdefault(name[:cut].lower(), name[:cut])
+            mentions.setdefault(name[cut + 1 :].lower(), name[cut + 1 :])
+    return mentions
+
+
+def _mentioned(table: Table, mentions: dict[str, str]) -> str | None:
+    """Return the type of a node table whose name begins or ends the name of another table, as spelled there."""
+    if table.columns[0].lower() not in _ID_COLUMNS or any(is_id(column) for column in table.columns[1:]):
         return None
+    return next((mentions[name] for name in singulars(table.name) if name in mentions), None)
 
 
-def _mentioned(file: TableFile, stems: Iterable[str]) -> str | None:
-    """Return the type of a node table whose name begins or ends the name of another file, as spelled there."""
-    if file.columns[0].lower() not in _ID_COLUMNS or any(is_id(column) for column in file.columns[1:]):
-        return None
-    for name, other in product(singulars(stem(file.path)), stems):
-        if other.lower().startswith(f"{name}_"):
-            return other[: len(name)]
-        if other.lower().endswith(f"_{name}"):
-            return other[-len(name) :]
-    return None
-
-
-def _name_decides(file: TableFile, types: _TypeNames) -> bool:
-    """Whether the file's name, and not its columns, decides which types it joins.
+def _name_decides(table: Table, columns: tuple[str, str], types: TypeNames) -> bool:
+    """Whether the table's name, and not its columns, decides which types it joins.
 
     It does if the columns name no entity; if the name has one type twice, as in paper_cites_paper; if it has two known
     types and the columns name no known type; or if the columns abbreviate its types. It never does if the columns are
     ids of other types.
     """
-    columns = file.columns[:2]
-    entities = [entity(column) for column in columns]
-    if entities == [None, None]:
-        return True
-    if types.columns_differ(file):
+    entities = end_entities(table, columns)
+    source, _, target = types.named_ends(table.name)
+    if entities == (None, None):
+        return all(map(types.known, (source, target))) or _names_types(table, columns)
+    if types.columns_differ(table):
         return False
-    source, _, target = types.named_ends(stem(file.path))
     if source.lower() == target.lower():
         return True
     if all(end.lower().startswith(column.lower()) for end, column in zip((source, target), columns, strict=True)):
@@ -390,79 +446,324 @@ def _name_decides(file: TableFile, types: _TypeNames) -> bool:
     return all(map(types.ending, (source, target))) and not any(word and types.ending(word) for word in entities)
 
 
-def _as_relation(file: TableFile, types: _TypeNames) -> RelationFile | None:
-    if len(file.columns) < 2:
+def _names_types(table: Table, columns: tuple[str, str]) -> bool:
+    """Whether a name such as paper_author may name two types; graph_edges does not, and two types share no texts.
+
+    Without a header there are no more columns than the two, and perhaps a number; and the second holds no few words,
+    which would rather be the relation or the kind of an edge.
+    """
+    words = name_words(table.name)
+    others = [column for column in table.columns if column not in columns]
+    if not table.has_header and (len(others) > 1 or not all(map(table.has_numbers, others))):
+        return False
+    few_words = len(table.sample[columns[1]]) > 2 and holds_categories(table, columns[1])
+    if not table.has_header and others and (len(words) > 2 or few_words):
+        return False
+    if words[0].lower() != words[-1].lower() and (names_no_end(words[0]) or names_no_end(words[-1])):
+        return False
+    return not _share_ids(table, columns) or all(map(table.has_numbers, columns))
+
+
+def _share_ids(table: Table, columns: tuple[str, str]) -> bool:
+    """Whether some of the first values of one column are values of the other."""
+    first, second = (set(table.sample[column]) for column in columns)
+    return bool(first & second - {""})
+
+
+def _as_relation(table: Table, types: TypeNames) -> RelationTable | None:
+    columns = end_columns(table)
+    if columns is None:
         return None
-    first, second = file.columns[:2]
-    name = stem(file.path)
-    words = split_words(name)
-    source, target = entity(first), entity(second)
-    if len(words) >= 2 and _name_decides(file, types):
-        begin, middle, end = types.named_ends(name)
-        ends = (begin, end)
-    elif source is None or target is None:
+    if are_copies(table, columns) or any(holds_fractions(table, c) or is_constant(table, c) for c in columns):
         return None
-    elif words and words[0].lower() in singulars(source) and len(words) >= 2:
-        ends = (source, target)
-        ignored = (*singulars(target), *split_words(target.lower()), *_JOINING_WORDS)
-        middle = [w for w in words[1:] if w.lower() not in ignored and target.lower() not in singulars(w)]
-    elif file.path.is_dir():  # its name says nothing, and it may hold copies of other tables
-        return None
-    elif (types.ending(source) and types.ending(target)) or (is_id(first) and is_id(second) and source != target):
-        ends, middle = (source, target), []
+    if len(name_words(table.name)) >= 2 and _name_decides(table, columns, types):
+        begin, middle, end = types.named_ends(table.name)
+        if is_own_role(singular(end)) and types.known(end) in (None, end):  # user_friends
+            middle, end = [*middle, end], begin
+        if begin == end and any(end_entities(table, columns)):
+            columns = _role_columns(table, begin, middle)
+            if columns is None:
+                return None
+        found: JoinedTypes | None = JoinedTypes(columns, (begin, end), middle)
     else:
+        found = _joined_by_columns(table, columns, types)
+    if found is None:
         return None
-    start, finish = (types.ending(end) or end for end in ends)
-    weight = weight_column(file, (first, second))
-    return RelationFile(file, start, "_".join(middle) or name, finish, (first, second), weight)
+    start, finish = (types.ending(end) or end for end in found.ends)
+    weight, split = weight_column(table, found.columns), find_split(table, found.columns[1])
+    name = "_".join(found.between) or table.name or f"{start}_{finish}"
+    if split is not None:
+        finish = types.spelled(singular(finish)) or singular(finish)
+    return RelationTable(table, start, name, finish, found.columns, weight, split=split, by_rule=split is not None)
+
+
+def _role_columns(table: Table, node_type: str, between: Sequence[str]) -> tuple[str, str] | None:
+    """Return the two columns whose names may be roles of one type, as citing and cited are of paper."""
+    roles = [c for c in table.columns if (word := entity(c)) and is_role(word, node_type, between)]
+    return end_columns(table, roles) if len(roles) == 2 else None
+
+
+@dataclass(frozen=True)
+class JoinedTypes:
+    """The columns of a relation, the types that they hold, and the words between these in the table's name."""
+
+    columns: tuple[str, str]
+    ends: tuple[str, str]
+    between: Sequence[str] = ()
+
+
+def _joined_by_columns(table: Table, columns: tuple[str, str], types: TypeNames) -> JoinedTypes | None:
+    """Return the types that the names of two columns say."""
+    source, target = end_entities(table, columns)
+    if source is None or target is None:
+        return None
+    if is_own_role(source) and not is_own_role(target):
+        columns, source, target = (columns[1], columns[0]), target, source
+    one = _one_type(table, columns, (source, target), types)
+    if one is not None:
+        return JoinedTypes(columns, (one, one), [w for w in name_words(table.name) if not are_alike(w, one)])
+    if is_own_role(target) and types.known(target) is None:
+        return None
+    words = name_words(table.name)
+    if len(words) >= 2 and words[0].lower() in singulars(source):
+        end = _named_end(table, columns, target, types)
+        return None if end is None else JoinedTypes(columns, (source, end), _words_between(words[1:], end))
+    if len(words) >= 2 and words[0].lower() in singulars(target) and are_alike(words[-1], source):
+        # the columns of movie_actor are actor, movie
+        return JoinedTypes((columns[1], columns[0]), (target, source), _words_between(words[1:], source))
+    return JoinedTypes(columns, (source, target)) if _are_two_ids(table, columns, (source, target), types) else None
+
+
+def _holds_nodes(table: Table, columns: tuple[str, str], word: str) -> bool:
+    """Whether the second column holds nodes called `word`: it is an id, in the table's name, or one of two words.
+
+    In movies_2020, a title beside movie_id does not count as nodes: it may be an attribute.
+    """
+    are_words = len(table.columns) == 2 and not is_key(columns[0])
+    return is_key(columns[1]) or are_words or any(are_alike(other, word) for other in name_words(table.name))
+
+
+def _named_end(table: Table, columns: tuple[str, str], word: str, types: TypeNames) -> str | None:
+    """Return the type that the second column holds, or None if it may be an attribute of the first."""
+    words = name_words(table.name)[1:]
+    if is_id(columns[1]) or types.spelled(word) is not None:
+        return word
+    if types.ending(word) is not None or (types.known(words[-1]) is not None and not are_alike(word, words[-1])):
+        return None
+    if _holds_nodes(table, columns, word):
+        return word
+    short = word.lower().removesuffix("name").rstrip("_- ")  # the disease_name of gene_disease
+    return next((other for other in words if are_alike(other, short)), None)
+
+
+def _one_type(table: Table, columns: tuple[str, str], words: tuple[str, str], types: TypeNames) -> str | None:
+    """Return the type that both columns hold: protein1, protein2; citing_paper, cited_paper; user, friend."""
+    source, target = words
+    if source != target and _without_number(source) == _without_number(target):
+        return _without_number(source)
+    if is_own_role(target) and types.known(target) is None:
+        named = any(are_alike(word, source) for word in name_words(table.name))
+        return source if (named or all(map(is_id, columns))) and not is_own_role(source) else None
+    ours, others = split_words(source), split_words(target)
+    roles = [*ours[:-1], *others[:-1]]
+    alike = are_alike(ours[-1], others[-1]) and ours[:-1] != others[:-1] and any(map(is_own_role, roles))
+    return ours[-1] if alike else None
+
+
+def _are_two_ids(table: Table, columns: tuple[str, str], words: tuple[str, str], types: TypeNames) -> bool:
+    """Whether two columns hold ids of two types, whatever the table is called."""
+    if table.is_folder or words[0] == words[1]:  # the folder may hold copies of other tables
+        return False
+    if all(types.ending(w) if is_id(c) else types.spelled(w) for c, w in zip(columns, words, strict=True)):
+        return True
+    others = any(is_id(column) and is_identifier(word) for column, word in zip(columns, words, strict=True))
+    keys = [snake(w) for c in table.columns if is_id(c) and (w := entity(c)) and not is_identifier(w)]
+    apart = [key for key in keys if not any(key.startswith(f"{other}_") for other in keys)]  # not venue_category
+    return all(map(is_key, columns)) and not others and len(apart) <= 2
+
+
+def _without_number(word: str) -> str:
+    return re.sub(r"[_\s-]?\d+$", "", word)
+
+
+def _words_between(words: Sequence[str], target: str) -> list[str]:
+    ignored = (*singulars(target), *split_words(target.lower()), *_JOINING_WORDS)
+    return [word for word in words if word.lower() not in ignored and target.lower() not in singulars(word)]
+
+
+# ---- Columns of node tables that hold edges ------------------------------------------------------
+def _held_relations(
+    node: NodeSource, types: TypeNames, node_tables: dict[str, Table], taken: set[tuple[Table, str]]
+) -> tuple[NodeSource, list[RelationTable], list[str]]:
+    """Return the relations in the columns of a node table, what is left of it, and notes on other id columns."""
+    table, relations, notes = node.selection.table, [], []
+    for column in node.selection.attributes if table.has_header else ():
+        if (table, column) in taken:
+            continue
+        found = _held_relation(node, column, types, node_tables)
+        if isinstance(found, RelationTable):
+            relations.append(found)
+        elif found is not None:
+            notes.append(f"{table.label}: {column} was read as an attribute, not as a relation: {found}")
+    held = {relation.columns[1] for relation in relations}
+    left = [column for column in node.selection.attributes if column not in held]
+    return replace(node, selection=replace(node.selection, attributes=left)), relations, notes
+
+
+def _held_relation(
+    node: NodeSource, column: str, types: TypeNames, node_tables: dict[str, Table]
+) -> RelationTable | str | None:
+    """Return the relation that a column of a node table holds, or why it holds none, or None if it is no question."""
+    table, split = node.selection.table, find_split(node.selection.table, column)
+    word = singular(entity(column) or column) if split else entity(column) or column
+    target = node.node_type if is_own_role(word) else types.known(word)
+    if is_id(column) or re.search(r"(?:_ids|Ids|IDs)$", column):
+        reason = _why_no_key(node, column, word, is_new=target is None and split is None)
+        if reason is not None:
+            return reason
+    elif split is None:
+        other = node_tables.get(target or "")
+        if other is None or other is table or not are_alike(word, target or "") or not _leads_to(table, column, other):
+            return None
+    elif not any(table.sample[column]):
+        return None
+    target = target or word
+    name = f"{node.node_type}_{target}" if are_alike(word, target) and target != node.node_type else word
+    ends = (node.selection.columns["id"], column)
+    return RelationTable(table, node.node_type, name, target, ends, split=split, optional=True, by_rule=True)
+
+
+def _why_no_key(node: NodeSource, column: str, word: str, is_new: bool) -> str | None:
+    """Return why an id column of a node table is no foreign key, or None if it is one; `is_new`: to an unknown type."""
+    table = node.selection.table
+    if is_identifier(word):
+        return "it names identifiers of another system"
+    if are_alike(word, node.node_type):
+        return "it is another id of the same nodes"
+    if not any(table.sample[column]):
+        return "it is empty in the first rows"
+    return (
+        "its values are all different, as those of an identifier are" if is_new and is_unique(table, column) else None
+    )
+
+
+def _leads_to(table: Table, column: str, other: Table) -> bool:
+    """Whether the first values of a column are ids of another table, of which all ids are among its first values."""
+    ids = set(other.sample[other.columns[0]])
+    cells = {cell for cell in table.sample[column] if cell}
+    return bool(cells) and is_sampled_whole(other) and cells <= ids
+
+
+def _note_rule(relation: RelationTable) -> str:
+    table, column = relation.table, relation.columns[1]
+    how = "" if relation.split is None else f", its cells split at {relation.split}"
+    if relation.split == LISTS:
+        how = ", its cells split as lists"
+    nulls = [null for null in NULLS if relation.optional and null in table.sample[column]]
+    how += f", where {' and '.join(nulls)} is no edge" if nulls else ""
+    arrow = f"{relation.source} -{relation.name}-> {relation.target}"
+    return f"{table.label}: {column} was read as the relation {arrow}{how}"
 
 
 # ---- One table per relation ----------------------------------------------------------------------
-def _select_relations(paths: list[Path], folder: Path, settings: Config, options: ReadOptions) -> RelationTables:
+def _select_relations(
+    given: Tables, settings: Config, options: ReadOptions, duplicates: Duplicates | None
+) -> RelationTables:
     """Choose the columns of one table per relation, and of the node tables beside them."""
-    files = [entry.file for entry in settings.nodes.values()] + [entry.file for entry in settings.edges]
-    named = {place for path in (folder / file for file in files) for place in (path.resolve(), *path.resolve().parents)}
-    detected = [TableFile(path, settings.dialect) for path in paths if path.resolve() not in named]
-    nodes, relations, left_out = classify(detected)
-    nodes += [
-        select_nodes(
-            TableFile(folder / entry.file, settings.dialect), node_type, entry.id, entry.name, entry.attributes
-        )
-        for node_type, entry in settings.nodes.items()
-    ]
+    if not settings.names_tables:
+        _refuse_half_neo4j(given.all)
+    configured = [given.find(e.file) for e in settings.nodes.values()] + [given.find(e.file) for e in settings.edges]
+    detected = _not_named(given.all, configured)
+    explicit = [*settings.nodes, *(end for edge in settings.edges for end in (edge.source, edge.target))]
+    nodes, relations, left_out, types = classify(detected, explicit)
+    open_nodes = [*nodes]
+    for node_type, entry in settings.nodes.items():
+        node = select_nodes(given.find(entry.file), node_type, entry.id, entry.name, entry.attributes)
+        (nodes if entry.attributes is not None else open_nodes).append(node)
+        nodes += [node] if entry.attributes is None else []
     _refuse_copies(relations)
-    relations += _configured(folder, settings)
+    relations += _configured(given, settings)
+    nodes, held, notes = _hold_all(nodes, open_nodes, relations, types)
+    relations += held
+    if not relations and not nodes and len(given.all) == 1 and not settings.names_tables:
+        wide = _as_wide(given.all[0], options, settings, duplicates)
+        if wide is not None:
+            return wide
+        edge_list = _as_edge_list(given.all[0])
+        if edge_list is not None:
+            relations, left_out = [edge_list], []
+            notes.append(f"{edge_list.table.label}: all nodes were read as one type, node")
     if not relations:
-        only_nodes = f"{listed(node.selection.file.path.name for node in nodes)} hold{'s' * (len(nodes) == 1)} nodes"
-        raise SourceError(
-            f"no file of {folder} is a relation: {listed([*left_out, *options.notes], 3) or only_nodes}; give a file "
-            f"such as movie_actor.csv whose first two columns are ids, or name two columns of any file under [[edges]] "
-            f"in graph.toml"
-        )
-    _refuse_two_node_files(nodes)
+        raise _no_relation(given, nodes, [*left_out, *notes, *options.notes])
+    _refuse_two_node_tables(nodes)
     edges = _take(relations, options)
-    notes = [*left_out, *_note_columns(edges, nodes), *options.notes]
+    by_rule = [_note_rule(relation) for relation in relations if relation.by_rule]
+    joined = {end for edge in edges for end in (edge.relation.source, edge.relation.target)}
+    alone = [node.selection.table.label for node in nodes if node.node_type not in joined and not options.take]
+    notes += [f"{name}: no relation leads to its nodes" for name in alone if not settings.names_tables]
+    notes = [*left_out, *by_rule, *notes, *_note_columns(edges, nodes, given.in_files), *options.notes]
     return RelationTables(nodes, edges, replace(options, notes=notes))
 
 
-def _take(relations: list[RelationFile], options: ReadOptions) -> list[EdgeSource]:
+def _not_named(tables: Sequence[Table], configured: Sequence[Table]) -> list[Table]:
+    """Return the tables that graph.toml does not name, nor files in them."""
+    paths = [table.path.resolve() for table in configured if isinstance(table, TableFile)]
+    named = {place for path in paths for place in (path, *path.parents)}
+    return [
+        table
+        for table in tables
+        if (table.path.resolve() not in named if isinstance(table, TableFile) else table not in configured)
+    ]
+
+
+def _hold_all(
+    nodes: list[NodeSource], open_nodes: Sequence[NodeSource], relations: Sequence[RelationTable], types: TypeNames
+) -> tuple[list[NodeSource], list[RelationTable], list[str]]:
+    """Find the relations in the columns of all node tables whose columns graph.toml does not choose."""
+    node_tables = {node.node_type: node.selection.table for node in nodes}
+    taken = {(relation.table, column) for relation in relations for column in relation.columns}
+    joined = {(relation.source, relation.target) for relation in relations}
+    left, held, notes = [], [], []
+    for node in nodes:
+        if node not in open_nodes:
+            left.append(node)
+            continue
+        rest, found, own_notes = _held_relations(node, types, node_tables, taken)
+        twice = [r for r in found if {(r.source, r.target), (r.target, r.source)} & joined and r.split is not None]
+        back = [relation.columns[1] for relation in twice]
+        columns = [c for c in node.selection.attributes if c in rest.selection.attributes or c in back]
+        left.append(replace(rest, selection=replace(rest.selection, attributes=columns)))
+        held += [relation for relation in found if relation not in twice]
+        notes += [
+            *own_notes,
+            *(
+                f"{r.table.label}: {r.columns[1]} was read as an attribute, because another table joins {r.source} "
+                f"and {r.target}"
+                for r in twice
+            ),
+        ]
+    return left, held, notes
+
+
+def _take(relations: list[RelationTable], options: ReadOptions) -> list[EdgeSource]:
     """Return the relations that the options take, directed or not as they say."""
     options.check_names([relation.name for relation in relations])
     edges = []
-    for file in relations:
-        if options.take and file.name not in options.take:
+    for each in relations:
+        if options.take and each.name not in options.take:
             continue
-        directed = file.directed and file.name not in options.undirected
-        columns = existing(source=file.columns[0], target=file.columns[1], weight=file.weight)
-        relation = Relation(file.source, file.name, file.target, directed)
-        edges.append(EdgeSource(relation, Selection(file.file, columns)))
+        directed = each.directed and each.name not in options.undirected
+        columns = existing(source=each.columns[0], target=each.columns[1], weight=each.weight)
+        relation = Relation(each.source, each.name, each.target, directed)
+        selection = Selection(each.table, columns, split=each.split, optional=each.optional)
+        edges.append(EdgeSource(relation, selection))
     return edges
 
 
-def _refuse_two_node_files(nodes: list[NodeSource]) -> None:
+def _refuse_two_node_tables(nodes: list[NodeSource]) -> None:
     names: dict[str, str] = {}
     for node in nodes:
-        name = node.selection.file.path.name
+        name = node.selection.table.label
         if node.node_type in names:
             raise SourceError(
                 f"{names[node.node_type]} and {name} both hold the nodes of type {node.node_type!r}; "
@@ -471,29 +772,140 @@ def _refuse_two_node_files(nodes: list[NodeSource]) -> None:
         names[node.node_type] = name
 
 
-def _configured(folder: Path, settings: Config) -> list[RelationFile]:
+def _configured(given: Tables, settings: Config) -> list[RelationTable]:
     """Return the relations that graph.toml describes."""
     seen: dict[tuple[object, ...], str] = {}
     relations = []
     for entry in settings.edges:
-        file = TableFile(folder / entry.file, settings.dialect)
-        ends = entry.columns or file.columns[:2]
+        table = given.find(entry.file)
+        ends = entry.columns or _columns_of_types(table, entry.source, entry.target)
         if len(ends) != 2:
             raise SourceError(
                 f"relation {entry.name!r} in graph.toml needs two id columns, but has {listed(ends) or 'none'}"
             )
-        first, second = (file.column(column, "edges") for column in ends)
-        key = (file.path.resolve(), first, second)
+        first, second = (table.column(column, "edges") for column in ends)
+        key = (table.path.resolve() if isinstance(table, TableFile) else table, first, second)
         if key in seen:
             raise SourceError(
                 f"relations {seen[key]!r} and {entry.name!r} in graph.toml both use the columns {first}, {second} of "
                 f"{entry.file}; leave one out, or its edges count twice"
             )
         seen[key] = entry.name
-        weight = file.column(entry.weight, "weight") if entry.weight else weight_column(file, ends)
-        columns, directed = (first, second), not entry.undirected
-        relations.append(RelationFile(file, entry.source, entry.name, entry.target, columns, weight, directed))
+        weight = table.column(entry.weight, "weight") if entry.weight else weight_column(table, ends)
+        split = entry.split or (LISTS if table.is_list(second) else None)
+        relations.append(
+            RelationTable(
+                table,
+                entry.source,
+                entry.name,
+                entry.target,
+                (first, second),
+                weight,
+                not entry.undirected,
+                split,
+                entry.optional,
+            )
+        )
     return relations
+
+
+def _columns_of_types(table: Table, source: str, target: str) -> list[str]:
+    """Return the columns that are called like the two types of a relation, or else the first two."""
+    first, second = (
+        [column for column in table.columns if (word := entity(column)) and are_alike(word, end)]
+        for end in (source, target)
+    )
+    if len(first) == len(second) == 1 and first != second:
+        return [*first, *second]
+    return list(table.columns[:2])
+
+
+def _as_edge_list(table: Table) -> RelationTable | None:
+    """Read a table of edges between nodes of one type: columns such as source and target, or two that share ids."""
+    columns, ends = end_columns(table), find_ends(table)
+    if columns is None or (ends is None and (table.has_header or len(table.columns) != 2)):
+        return None
+    if ends is not None and (ends.types or ends.half_typed or ends.rivals or ends.relation):
+        return None
+    if ends is None and not _share_ids(table, columns):
+        return None
+    return RelationTable(table, "node", "edge", "node", columns, weight_column(table, columns))
+
+
+def _as_wide(
+    table: Table, options: ReadOptions, settings: Config, duplicates: Duplicates | None
+) -> RelationTables | None:
+    """Read a table whose header names several entities, such as movie, actor, director, as relations of the first.
+
+    The first column is read as it is; each other column is a relation if its texts occur again. A row may repeat what
+    another row says of the first column, so parallel edges are dropped.
+    """
+    first, *others = table.columns
+    source = entity(first)
+    words = [snake(column) for column in table.columns]
+    plain = all(re.fullmatch(r"[^\W\d]{2,}", column) for column in table.columns) and not set(words) & _EDGE_WORDS
+    if not table.has_header or len(others) < 2 or source is None or not plain or find_ends(table) is not None:
+        return None
+    if is_measure(first) or holds_measures(table, first) or first.lower() in (*_NAME_COLUMNS, *_KINDS):
+        return None
+    if any(map(is_key, table.columns)):
+        return None
+    columns = [column for column in others if _is_entity(table, column)]
+    texts = [column for column in others if not table.has_numbers(column)]
+    if len(columns) < 2 or columns != texts or any(_share_ids(table, (first, column)) for column in columns):
+        return None
+    relations = [
+        RelationTable(
+            table, source, f"{source}_{_wide_type(table, column)}", _wide_type(table, column), (first, column),
+            split=find_split(table, column), optional=True, by_rule=True,
+        )
+        for column in columns
+    ]  # fmt: skip
+    if len({relation.target for relation in relations}) < len(relations):
+        return None
+    chosen = options if duplicates or settings.duplicates else replace(options, duplicates="drop")
+    edges = _take(relations, chosen)
+    dropped = f"{table.label}: edges that several rows repeat were read once"
+    notes = [*map(_note_rule, relations), *([dropped] if chosen is not options and not is_unique(table, first) else [])]
+    notes += [*_note_columns(edges, [], weighted=True), *options.notes]
+    return RelationTables([], edges, replace(chosen, notes=notes))
+
+
+_EDGE_WORDS = {
+    "relation", "predicate", "rel", "edge_type", "head", "tail", "subject", "object", "source", "target", "src", "dst",
+    "from", "to", "start", "end", "head_type", "tail_type", "metaedge",
+}  # fmt: skip
+_KINDS = (
+    "type",
+    "kind",
+    "category",
+    "class",
+    "label",
+    "status",
+    "state",
+    "gender",
+    "sex",
+    "language",
+    "lang",
+    "flag",
+    "description",
+    "text",
+    "comment",
+    "note",
+    "notes",
+)
+"""Columns that describe the first one rather than name other nodes."""
+
+
+def _is_entity(table: Table, column: str) -> bool:
+    if entity(column) is None or column.lower() in _KINDS:
+        return False
+    return find_split(table, column) is not None or holds_categories(table, column)
+
+
+def _wide_type(table: Table, column: str) -> str:
+    word = entity(column) or column
+    return singular(word) if find_split(table, column) else word
 
 
 # ---- One table of all nodes and one of all edges -------------------------------------------------
@@ -503,7 +915,7 @@ _PERHAPS_EDGES = ("link", "relationships")
 """Also names of one relation, as in user_item_link."""
 _COLUMN_NAMES = {
     "id": ("id", ":id", "node_id", "identifier", "entity", "key"),
-    "name": ("name", "title", "label"),
+    "name": ("name", "title", "node_name", "label"),
     "type": ("type", "kind", "node_type", "category", "class", ":label"),
     "label": ("labels", "label"),
     "source": ("source", "src", "head", "from", "start", "subject", "source_id", ":start_id", "start_id"),
@@ -514,154 +926,478 @@ _NEO4J_ROLE = re.compile(r"^.*(:(?:id|label|type|start_id|end_id))(?:\(.*\))?$")
 """Matches column names of neo4j-admin: personId:ID(Person), :START_ID."""
 
 
-def _find_pair(paths: list[Path], folder: Path, settings: Config) -> tuple[Path, Path] | None:
+def _find_pair(given: Tables, settings: Config) -> tuple[Table, Table] | None:
     """Find the tables of all nodes and of all edges, by graph.toml or by the last word of their names."""
     if settings.pair is not None and settings.pair.nodes and settings.pair.edges:
-        return folder / settings.pair.nodes, folder / settings.pair.edges
-    nodes = [path for path in paths if _last_word(path) in _NODES]
-    edges = _edge_tables(paths, settings)
-    if len(nodes) == 1 and len(edges) == 1 and not settings.nodes and not settings.edges:
-        return nodes[0], edges[0]
-    return None
+        return given.find(settings.pair.nodes), given.find(settings.pair.edges)
+    nodes = [table for table in given.all if _last_word(table) in _NODES]
+    if len(nodes) != 1 or settings.nodes or settings.edges:
+        return None
+    edges = _edge_tables(given.all) or [table for table in given.all if table not in nodes and has_triple_header(table)]
+    return (nodes[0], edges[0]) if len(edges) == 1 else None
 
 
-def _edge_tables(paths: list[Path], settings: Config) -> list[Path]:
+def _edge_tables(tables: Sequence[Table]) -> list[Table]:
     """Find the tables of all edges by clear names, or else by less clear names and their columns."""
-    named = [path for path in paths if _last_word(path) in _EDGES]
+    named = [table for table in tables if _last_word(table) in _EDGES]
     return named or [
-        path
-        for path in paths
-        if _last_word(path) in _PERHAPS_EDGES
-        and all(_usual_column(TableFile(path, settings.dialect), end) for end in ("source", "relation", "target"))
+        table
+        for table in tables
+        if _last_word(table) in _PERHAPS_EDGES
+        and all(_usual_column(table, end) for end in ("source", "relation", "target"))
     ]
 
 
-def _is_edge_list(file: TableFile) -> bool:
+def _is_edge_list(table: Table) -> bool:
     """Whether a table of edges has a relation column, with known names or between the two ends."""
-    relation = _usual_column(file, "relation")
-    return relation is not None and (len(_named_columns(file)) == 3 or relation in file.columns[1:2])
+    ends = find_ends(table)
+    if ends is not None:
+        return ends.relation is not None
+    relation = _usual_column(table, "relation")
+    if relation is None or relation not in table.columns[1:2] or len(table.columns) < 3:
+        return False
+    outer = (table.columns[0], table.columns[2])
+    return not any(is_measure(column) or snake(column) in _EDGE_WORDS for column in outer)
 
 
-def _last_word(path: Path) -> str:
-    return stem(path).lower().replace("-", "_").rsplit("_", 1)[-1]
+def _last_word(table: Table) -> str:
+    return table.name.lower().replace("-", "_").rsplit("_", 1)[-1]
 
 
-def _select_pair(nodes_path: Path, edges_path: Path, settings: Config, options: ReadOptions) -> TripleTables:
+def _select_pair(nodes: Table, edges: Table, settings: Config, options: ReadOptions) -> TableSource:
     """Choose the columns of both tables."""
     pair = settings.pair or PairConfig()
-    nodes_file, edges_file = (TableFile(path, settings.dialect) for path in (nodes_path, edges_path))
-    id_ = _pair_column(nodes_file, pair, "id")
-    type_ = nodes_file.column(pair.type, "type") if pair.type else _type_column(nodes_file, edges_file, id_)
-    usual_name = _usual_column(nodes_file, "name", (id_, type_ or ""))
-    name = nodes_file.column(pair.name, "name") if pair.name else usual_name
-    attributes = [c for c in nodes_file.columns if c not in (id_, type_, name)]
-    ends = [_pair_column(edges_file, pair, purpose) for purpose in ("source", "relation", "target")]
-    weight = edges_file.column(pair.weight, "weight") if pair.weight else weight_column(edges_file, ends)
-    nodes = Selection(nodes_file, existing(id=id_, type=type_, name=name), attributes)
-    edges = Selection(edges_file, existing(source=ends[0], relation=ends[1], target=ends[2], weight=weight))
-    return TripleTables(nodes, "node", [edges], options)
+    id_ = _pair_id(nodes, edges, pair)
+    type_ = nodes.column(pair.type, "type") if pair.type else _type_column(nodes, edges, id_)
+    numbers = [column for column in nodes.columns if _is_numeric(nodes, column)]
+    usual_name = _usual_column(nodes, "name", (id_, type_ or "", *numbers))
+    name = nodes.column(pair.name, "name") if pair.name else usual_name
+    attributes = [c for c in nodes.columns if c not in (id_, type_, name)]
+    source, relation, target, directed = _pair_ends(edges, pair)
+    weight = edges.column(pair.weight, "weight") if pair.weight else weight_column(edges, (source, relation, target))
+    chosen = Selection(nodes, existing(id=id_, type=type_, name=name), attributes)
+    triples = Selection(edges, existing(source=source, relation=relation, target=target, weight=weight))
+    labels = None if type_ is None else _label_delimiter(nodes, type_)
+    untyped = f"{nodes.label}: no column is known to hold types, so all nodes were read as one type, node"
+    types = _note_labels(nodes, type_, labels) if type_ is not None else [untyped]
+    notes = [*options.notes, *types, *_note_left_columns(triples, "[pair]")]
+    options = replace(options, notes=notes)
+    if relation is not None:
+        return TripleTables(chosen, "node", [triples], options, labels=labels)
+    if type_ is not None:
+        return TripleTables(chosen, "node", [triples], options, labels=labels, relation="edge")
+    one = Relation("node", "edge", "node", directed and "edge" not in options.undirected)
+    return RelationTables([NodeSource("node", chosen)], [EdgeSource(one, triples)], options)
 
 
-def _type_column(nodes: TableFile, edges: TableFile, id_: str) -> str | None:
+def _pair_ends(edges: Table, pair: PairConfig) -> tuple[str, str | None, str, bool]:
+    """Return the columns of source, relation and target, and whether the edges are directed.
+
+    Edges may have no relation. Gephi's column Type says whether they are directed.
+    """
+    ends = find_ends(edges)
+    if ends is None or pair.source or pair.relation or pair.target:
+        source, relation, target = (_pair_column(edges, pair, purpose) for purpose in ("source", "relation", "target"))
+        return source, relation, target, True
+    _refuse_rivals(edges, ends)
+    directions = set() if ends.relation is None else {cell.lower() for cell in edges.sample[ends.relation]}
+    if not directions or not directions <= {"directed", "undirected"}:
+        return ends.ids[0], ends.relation, ends.ids[1], True
+    if len(directions) > 1:
+        raise SourceError(
+            f"{edges.title} has directed and undirected edges in {ends.relation}; write them to two tables, or leave "
+            f"the column out to read all as directed"
+        )
+    return ends.ids[0], None, ends.ids[1], directions == {"directed"}
+
+
+def _pair_id(nodes: Table, edges: Table, pair: PairConfig) -> str:
+    """Return the id column of the nodes: the one that is called like the ends of edges, as node_index is x_index."""
+    ends = find_ends(edges)
+    if pair.id is None and ends is not None:
+        suffix = snake(ends.ids[0]).rpartition("_")[2]
+        same = [column for column in nodes.columns if snake(column) == f"node_{suffix}"]
+        if same:
+            return same[0]
+    return _pair_column(nodes, pair, "id")
+
+
+def _label_delimiter(table: Table, column: str) -> str | None:
+    """Return what is between several types of a node: a bar in Biolink's categories, a semicolon in Neo4j's labels."""
+    cells = table.sample[column]
+    if any("|" in cell or cell.startswith("biolink:") for cell in cells):
+        return "|"
+    is_label = bool(re.search(r":label$", column, re.IGNORECASE))
+    return ";" if is_label and any(";" in cell for cell in cells) else None
+
+
+def _note_labels(table: Table, column: str | None, labels: str | None) -> list[str]:
+    if column is None or labels is None:
+        return []
+    prefix = "the prefix biolink: was left out" if any("biolink:" in cell for cell in table.sample[column]) else ""
+    several = any(labels in cell for cell in table.sample[column])
+    first = f"of several types in {column}, with {labels} between them, the first that is not a general class was read"
+    return [f"{table.label}: {'; '.join(filter(None, (prefix, first if several else '')))}"]
+
+
+def _type_column(nodes: Table, edges: Table, id_: str) -> str | None:
     """Return the column of types; a `label` is one only in tables of a property graph, elsewhere a class or a name."""
     usual = _usual_column(nodes, "type", (id_,))
     label = _usual_column(nodes, "label", (id_,))
-    if usual or label is None or _last_word(edges.path) not in _PERHAPS_EDGES:
+    if usual or label is None or _last_word(edges) not in _PERHAPS_EDGES:
         return usual
     return label if _usual_column(nodes, "name", (id_, label)) and not nodes.has_numbers(label) else None
 
 
-def _pair_column(file: TableFile, pair: PairConfig, purpose: str) -> str:
+def _pair_column(table: Table, pair: PairConfig, purpose: str) -> str:
     if getattr(pair, purpose) is not None:
-        return file.column(getattr(pair, purpose), purpose)
-    usual = _usual_column(file, purpose)
+        return table.column(getattr(pair, purpose), purpose)
+    usual = _usual_column(table, purpose)
     if usual is None:
         raise SourceError(
-            f"{file.path} has no column for the {purpose} (it has {listed(file.columns)}); "
+            f"{table.title} has no column for the {purpose} (it has {listed(table.columns)}); "
             f'call it {purpose!r}, or name it in graph.toml under [pair] as {purpose} = "…"'
         )
     return usual
 
 
-def _usual_column(file: TableFile, purpose: str, taken: tuple[str, ...] = ()) -> str | None:
-    by_lower = {_NEO4J_ROLE.sub(r"\1", column.lower()): column for column in file.columns if column not in taken}
+def _usual_column(table: Table, purpose: str, taken: tuple[str, ...] = ()) -> str | None:
+    by_lower = {_NEO4J_ROLE.sub(r"\1", column.lower()): column for column in table.columns if column not in taken}
     return next((by_lower[name] for name in _COLUMN_NAMES[purpose] if name in by_lower), None)
 
 
-# ---- Triples of a knowledge graph: head, relation, tail ------------------------------------------
-_COLUMN_WORDS = (
-    ("head", "source", "subject", "entity1", "from", "src"),
-    ("relation", "predicate", "rel", "type", "metaedge"),
-    ("tail", "target", "object", "entity2", "to", "dst"),
+# ---- Tables of neo4j-admin -----------------------------------------------------------------------
+_NEO4J_COLUMN = re.compile(
+    r"^(?P<name>.*):(?P<role>ID|LABEL|TYPE|START_ID|END_ID)(?:\((?P<space>.*)\))?$", re.IGNORECASE
 )
+_NEO4J_IGNORED = re.compile(r":IGNORE$", re.IGNORECASE)
+
+
+def _select_neo4j(tables: Sequence[Table], options: ReadOptions) -> TripleTables | None:
+    """Choose the columns of tables with the header of neo4j-admin, some of nodes and some of edges."""
+    roles = {table: _neo4j_roles(table) for table in tables if table.has_header}
+    nodes = [table for table, columns in roles.items() if "ID" in columns]
+    edges = [table for table, columns in roles.items() if {"START_ID", "END_ID"} <= columns.keys()]
+    if not nodes or not edges:
+        return None
+    node_tables = [_select_neo4j_nodes(table, roles[table]) for table in nodes]
+    edge_tables = [_select_neo4j_edges(table, roles[table]) for table in edges]
+    several = any(";" in cell for s in node_tables if "type" in s.columns for cell in s.table.sample[s.columns["type"]])
+    notes = [*_note_others(tables, [*nodes, *edges]), *options.notes]
+    notes += [
+        n for s in node_tables if "type" in s.columns for n in _note_labels(s.table, s.columns["type"], ";") if several
+    ]
+    notes += [
+        f"{s.table.label}: no column is called :LABEL, so its name or the space of its ids is the type"
+        for s in node_tables
+        if "type" not in s.columns
+    ]
+    notes += [note for selection in edge_tables for note in _note_left_columns(selection, None)]
+    return TripleTables(
+        None,
+        "node",
+        edge_tables,
+        replace(options, notes=notes),
+        labels=";" if several else None,
+        node_tables=node_tables,
+    )
+
+
+def _neo4j_roles(table: Table) -> dict[str, tuple[str, str]]:
+    """Return the column and the id space of each role that the header of a table names."""
+    matches = {column: match for column in table.columns if (match := _NEO4J_COLUMN.match(column))}
+    return {match["role"].upper(): (column, match["space"] or "") for column, match in matches.items()}
+
+
+def _refuse_half_neo4j(tables: Sequence[Table]) -> None:
+    """Raise if tables have some columns of neo4j-admin, but not nodes and edges."""
+    for table in tables:
+        if table.has_header and _neo4j_roles(table).keys() & {"ID", "START_ID", "END_ID"}:
+            raise SourceError(
+                f"{table.title} has columns of neo4j-admin ({listed(table.columns)}), but there is no table of nodes "
+                f"with :ID and one of edges with :START_ID and :END_ID; add them, or name the columns in graph.toml "
+                f"(‹config›)"
+            )
+
+
+def _select_neo4j_nodes(table: Table, roles: dict[str, tuple[str, str]]) -> Selection:
+    id_, space = roles["ID"]
+    plain = {column.partition(":")[0].lower(): column for column in reversed(table.columns) if column[0] != ":"}
+    name = next((plain[word] for word in _NAME_COLUMNS if word in plain and plain[word] != id_), None)
+    label = roles["LABEL"][0] if "LABEL" in roles else None
+    others = [c for c in table.columns if c not in (id_, name, label) and not _NEO4J_IGNORED.search(c)]
+    return Selection(table, existing(id=id_, type=label, name=name), others, spaces=existing(id=space or None))
+
+
+def _select_neo4j_edges(table: Table, roles: dict[str, tuple[str, str]]) -> Selection:
+    (source, source_space), (target, target_space) = roles["START_ID"], roles["END_ID"]
+    relation = roles["TYPE"][0] if "TYPE" in roles else None
+    weight = next((column for column in table.columns if column.partition(":")[0].lower() == "weight"), None)
+    spaces = existing(source=source_space or None, target=target_space or None)
+    return Selection(table, existing(source=source, relation=relation, target=target, weight=weight), spaces=spaces)
+
+
+# ---- Triples of a knowledge graph: head, relation, tail ------------------------------------------
 _SPLITS = {"train", "valid", "validation", "val", "dev", "test"}
 
 
-def find_triples(paths: Sequence[Path], folder: Path, settings: Config, options: ReadOptions) -> TripleTables:
-    """Choose the columns of one or more files of triples, which are one graph."""
+def _triple_tables(tables: Sequence[Table]) -> list[Table]:
+    """Find the tables of a knowledge graph: train, valid and test, or tables whose headers name a relation and ends."""
+    splits = [table for table in tables if table.name.lower() in _SPLITS and not table.is_folder]
+    if splits and (any(table.name.lower() == "train" for table in splits) or len(splits) == len(tables)):
+        named = all(has_triple_header(table) for table in splits)
+        return splits if named or look_like_triples(splits, is_split=True) else []
+    if len(tables) == 1:
+        return list(tables) if _is_all_triples(tables[0]) else []
+    headed = [table for table in tables if has_triple_header(table)]
+    typed = [table for table in headed if (ends := find_ends(table)) and ends.types]
+    if headed and len(headed) == len(tables):
+        return headed
+    if typed:
+        return typed
+    edges = _edge_tables(tables)
+    alone = len(edges) == 1 and not any(_last_word(table) in _NODES for table in tables)
+    return edges if alone and _is_edge_list(edges[0]) else []
+
+
+def has_triple_header(table: Table) -> bool:
+    """Whether the header of a table names a relation and the two ends of an edge."""
+    ends = find_ends(table)
+    return ends is not None and ends.relation is not None and not is_weak_relation(ends.relation)
+
+
+def _is_all_triples(table: Table) -> bool:
+    """Whether a lone table holds triples, and is not one relation whose edges have an attribute `type`."""
+    ends = find_ends(table)
+    if ends is not None and ends.relation is not None:
+        clear = ends.types is not None or not is_weak_relation(ends.relation)
+        return clear or not classify([table])[1]
+    return look_like_triples([table]) or (_last_word(table) in _EDGES and _is_edge_list(table))
+
+
+def find_triples(tables: Sequence[Table], given: Tables, settings: Config, options: ReadOptions) -> TripleTables:
+    """Choose the columns of one or more tables of triples, which are one graph."""
     triples = settings.triples or TriplesConfig()
-    edges = [_select_triples(path, settings.dialect, triples.columns) for path in paths]
-    types = None if triples.types is None else _select_types(folder / triples.types, settings.dialect)
-    return TripleTables(types, triples.type, edges, options)
+    edges = [_select_triples(table, triples) for table in tables]
+    types = None if triples.types is None else _select_types(given.find(triples.types))
+    ends = ("source", "target")
+    untyped = types is None and triples.type is None and not any("source_type" in e.columns for e in edges)
+    prefixed = untyped and all(has_prefixed_ids(e.table, [e.columns[end] for end in ends]) for e in edges)
+    notes = [note for selection in edges for note in _note_triples(selection, triples, prefixed)]
+    kinds = {
+        _label_delimiter(e.table, e.columns[role])
+        for e in edges
+        for role in ("source_type", "target_type")
+        if role in e.columns
+    } - {None}
+    labels = kinds.pop() if len(kinds) == 1 else None
+    notes += [n for e in edges if labels for n in _note_labels(e.table, e.columns["source_type"], labels)]
+    notes = [*notes, *options.notes]
+    return TripleTables(types, triples.type or "entity", edges, replace(options, notes=notes), prefixed, labels)
 
 
-def _select_triples(path: Path, dialect: Dialect, columns: list[str] | None) -> Selection:
-    file = TableFile(path, dialect)
-    if (
-        dialect.header is None
-        and not columns
-        and not {c.lower().removesuffix("_id") for c in file.columns} & HEADER_WORDS
-    ):
-        file = TableFile(path, replace(dialect, header=False))
-    named = _named_columns(file)
-    usual = named if len(named) == 3 else file.columns[:3]
-    names = [file.column(column, "triples") for column in columns] if columns else usual
-    if len(names) != 3:
+def _select_triples(table: Table, triples: TriplesConfig) -> Selection:
+    ends = find_ends(table)
+    if triples.columns:
+        names = [table.column(column, "triples") for column in triples.columns]
+        ends = _named_ends(table, triples)
+    elif ends is not None and ends.relation is not None:
+        _refuse_rivals(table, ends)
+        names = [ends.ids[0], ends.relation, ends.ids[1]]
+    else:
+        names, ends = table.columns[:3], _named_ends(table, triples)
+    if len(names) != 3 or (len(table.columns) > 3 and not triples.columns and ends is None):
+        count = len(table.columns)
         raise SourceError(
-            f"{path} has {len(names)} column{'s' * (len(names) != 1)} ({listed(names)}), but triples have three: head, "
-            f"relation, tail; name a relation's file after its types, such as movie_actor.csv, or describe the columns "
-            f"in a graph.toml (‹config›)"
+            f"{table.title} has {count} column{'s' * (count != 1)} ({listed(table.columns)}), "
+            f"but triples have three: head, relation, tail; name them under [triples] in a graph.toml (‹config›), such "
+            f"as:\n{_triples_toml(table)}"
         )
-    head, relation, tail = names
-    weight = weight_column(file, names)
-    return Selection(file, existing(source=head, relation=relation, target=tail, weight=weight), all_text=True)
+    weight = table.column(triples.weight, "weight") if triples.weight else weight_column(table, names)
+    columns = existing(source=names[0], relation=names[1], target=names[2], weight=weight)
+    if ends is not None and ends.types is not None:
+        if not few_types(table, ends.types):
+            raise SourceError(
+                f"{table.title} has too many different values in {ends.types[0]} and {ends.types[1]} to be types of "
+                f"nodes; name the columns under [triples] in a graph.toml (‹config›), such as:\n{_triples_toml(table)}"
+            )
+        columns |= dict(zip(("source_type", "target_type"), ends.types, strict=True))
+    if ends is not None and ends.names is not None:
+        columns |= dict(zip(("source_name", "target_name"), ends.names, strict=True))
+    return Selection(table, columns, all_text=True)
 
 
-def _named_columns(file: TableFile) -> list[str]:
-    """Return those of the columns head, relation and tail that the header names."""
-    by_word = {column.lower().removesuffix("_id"): column for column in file.columns}
-    columns = (next((by_word[word] for word in words if word in by_word), None) for words in _COLUMN_WORDS)
-    return [column for column in columns if column is not None]
+def _named_ends(table: Table, triples: TriplesConfig) -> Ends | None:
+    """Return the types and names of the ends that graph.toml names."""
+    pairs = {"types": (triples.head_type, triples.tail_type), "names": (triples.head_name, triples.tail_name)}
+    found = {
+        what: tuple(table.column(column, what) for column in both) for what, both in pairs.items() if None not in both
+    }
+    if not found:
+        return None
+    return Ends(("", ""), cast("tuple[str, str]", found.get("types")), cast("tuple[str, str]", found.get("names")))
 
 
-def _select_types(path: Path, dialect: Dialect) -> Selection:
+def _refuse_rivals(table: Table, ends: Ends) -> None:
+    """Raise if a header names the type of one end only, or several pairs of ends."""
+    if ends.half_typed is not None:
+        raise SourceError(
+            f"{table.title} has the types of one end in {ends.half_typed}, but none for the other (it has "
+            f'{listed(table.columns)}); add them, or set type = "entity" and columns under [triples] in a graph.toml '
+            f"(‹config›) to read all nodes as one type, such as:\n{_triples_toml(table)}"
+        )
+    if ends.rivals:
+        raise SourceError(
+            f"the edges of {table.title} could lead from {ends.ids[0]} to {ends.ids[1]}, or between "
+            f"{' and '.join(ends.rivals[:2])}; say which in a graph.toml (‹config›), such as:\n{_triples_toml(table)}"
+        )
+
+
+def _note_triples(selection: Selection, triples: TriplesConfig, prefixed: bool) -> list[str]:
+    table, columns = selection.table, selection.columns
+    notes = []
+    ends = None if triples.columns else find_ends(table)
+    if ends is not None and ends.other_ids:
+        others = listed(column for both in ends.other_ids for column in both)
+        notes.append(f"{table.label}: {columns['source']} and {columns['target']} were read as the ids, not {others}")
+    if prefixed:
+        notes.append(f"{table.label}: the types of nodes were read from their ids, before '::'")
+    if "source_name" in columns and "source_type" not in columns and not prefixed:
+        notes.append(f"{table.label}: no columns name the types of nodes, so all have one type")
+    return [*notes, *_note_left_columns(selection, "[triples]")]
+
+
+def _note_left_columns(selection: Selection, section: str | None) -> list[str]:
+    table = selection.table
+    others = [column for column in table.columns if column not in selection.columns.values()]
+    if not others:
+        return []
+    columns = f"the columns {listed(others, 4)} were" if others[1:] else f"the column {others[0]} was"
+    weight = None if section is None or "weight" in selection.columns else likely_weight(table, others)
+    return [f"{table.label}: {columns} left out{_weight_hint(weight, section)}"]
+
+
+def _select_types(table: Table) -> Selection:
     """Choose the columns of a table of types: entity, type and, if there is a third column, the name."""
-    file = TableFile(path, dialect)
-    if len(file.columns) < 2:
-        raise SourceError(f"{path} has one column; a table of types has two: entity, type")
-    return Selection(file, dict(zip(("id", "type", "name"), file.columns, strict=False)))
+    if len(table.columns) < 2:
+        raise SourceError(f"{table.title} has one column; a table of types has two: entity, type")
+    return Selection(table, dict(zip(("id", "type", "name"), table.columns, strict=False)))
+
+
+# ---- What is refused, and the graph.toml that would read it --------------------------------------
+def _no_relation(given: Tables, nodes: Sequence[NodeSource], notes: Sequence[str]) -> SourceError:
+    """Return the error of tables among which no relation is recognised, with a graph.toml that reads the first."""
+    _note_partitions(given.all)
+    only_nodes = f"{listed(node.selection.table.label for node in nodes)} hold{'s' * (len(nodes) == 1)} nodes"
+    tables = [node.selection.table for node in nodes] or [table for table in given.all if not table.is_folder]
+    toml = next((text for table in tables if (text := _edges_toml(table, nodes))), None)
+    seen = "" if not tables else f" {_seen(tables[0])};"
+    if not given.in_files:
+        hint = _mapping_hint(tables[0]) if tables else ""
+        return SourceError(
+            f"no relation was recognised in {given.where}:{seen} {listed(notes, 3) or only_nodes}; give "
+            f"edges under the two types that they join, such as {hint}"
+        )
+    one = bool(tables) and given.where == tables[0].title
+    what = f"{given.where} is not recognised" if one else f"no file of {given.where} is a relation"
+    why = "" if one and not nodes else f" {listed(notes, 3) or only_nodes};"
+    possible = (
+        "it could hold the edges of a relation (two columns of ids), triples (head, relation, tail) or nodes; say which"
+        if one
+        else "give a file such as movie_actor.csv whose first two columns are ids, or name two columns of any file"
+    )
+    pasted = f", such as:\n{toml}" if toml else ""
+    return SourceError(f"{what}:{seen}{why} {possible} in graph.toml (‹config›){pasted}")
+
+
+def _seen(table: Table) -> str:
+    """Describe what is seen of a table: its columns and a row."""
+    row = [table.sample[column][0] if table.sample[column] else "" for column in table.columns]
+    first = f", first row: {listed((cell[:40] for cell in row), 8)}" if any(row) else ", no rows"
+    header = "" if table.has_header else "no header, "
+    return f"{table.label} has {len(table.columns)} columns ({header}{listed(table.columns, 8)}{first})"
+
+
+def _edges_toml(table: Table, nodes: Sequence[NodeSource] = ()) -> str | None:
+    """Return a graph.toml that reads a table as one relation."""
+    own = next((node for node in nodes if node.selection.table is table), None)
+    columns = end_columns(table)
+    if own is not None:
+        others = [c for c in own.selection.attributes if not table.has_numbers(c)] or list(own.selection.attributes)
+        columns = (own.selection.columns["id"], others[0]) if others else None
+    if columns is None or not isinstance(table, TableFile):
+        return None
+    ends = [entity(column) or "node" for column in columns]
+    source, target = (own.node_type if own else ends[0]), ends[1]
+    lines = [] if table.has_header else ["header = false"]
+    lines += [] if own is None else [f"[nodes.{_quoted(source)}]", f"file = {_quoted(table.label)}"]
+    lines += [
+        "[[edges]]",
+        f"name = {_quoted(f'{source}_{target}' if source != target else 'edge')}",
+        f"file = {_quoted(table.label)}",
+        f"source = {_quoted(source)}",
+        f"target = {_quoted(target)}",
+        f"columns = [{_quoted(columns[0])}, {_quoted(columns[1])}]",
+    ]
+    weight = likely_weight(table, [column for column in table.columns if column not in columns])
+    return "\n".join([*lines, *([f"# weight = {_quoted(weight)}"] if weight else [])])
+
+
+def _triples_toml(table: Table) -> str:
+    """Return a graph.toml that reads three columns of a table as triples."""
+    ends = find_ends(table)
+    columns = list(table.columns[:3])
+    if ends is not None:
+        others = [column for column in table.columns if column not in ends.ids]
+        columns = [ends.ids[0], ends.relation or (others or table.columns)[0], ends.ids[1]]
+    lines = [] if table.has_header else ["header = false"]
+    lines += ["[triples]", f"files = [{_quoted(table.label)}]", f"columns = [{', '.join(map(_quoted, columns))}]"]
+    return "\n".join([*lines, 'type = "entity"'])
+
+
+def _mapping_hint(table: Table) -> str:
+    columns = end_columns(table) or (*table.columns, "item", "item")[:2]
+    source, target = (entity(column) or word for column, word in zip(columns, ("user", "item"), strict=True))
+    return f'load({{("{source}", "{target}"): table[["{columns[0]}", "{columns[1]}"]]}})'
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 # ---- Tables that are given twice -----------------------------------------------------------------
 def refuse_twice(paths: Iterable[Path]) -> None:
     """Raise if the same file is given twice, under one name or two: its edges would count twice."""
-    seen: dict[object, Path] = {}
-    for path in (path for path in paths if path.exists()):
+    seen: dict[object, tuple[int, Path]] = {}
+    for number, path in enumerate(path for path in paths if path.exists()):
         for key in (path.resolve(), (path.parent.resolve(), stem(path).lower())):
-            other = seen.setdefault(key, path)
-            if other is not path:
+            first, other = seen.setdefault(key, (number, path))
+            if first != number:
                 raise SourceError(f"{other} and {path} are the same table; leave one out, or its edges count twice")
 
 
-def _refuse_copies(relations: Sequence[RelationFile]) -> None:
+def _refuse_copies(relations: Sequence[RelationTable]) -> None:
     """Raise if two relations have files of the same content."""
-    filled = [relation.file for relation in relations if not relation.file.is_empty]
-    for file, other in combinations(filled, 2):
-        if len(file.parts) == len(other.parts) and all(map(_same_content, file.parts, other.parts)):
-            raise SourceError(
-                f"{file.path} and {other.path.name} have the same content, so their edges would count twice; "
-                f'leave one out with ignore = ["{other.path.name}"] in graph.toml'
-            )
+    filled = [relation.table for relation in relations if relation.table.parts and not relation.table.is_empty]
+    by_size: dict[tuple[int, ...], list[Table]] = {}
+    for table in filled:
+        by_size.setdefault(tuple(part.stat().st_size for part in table.parts), []).append(table)
+    for group in by_size.values():
+        by_start: dict[tuple[bytes, ...], list[Table]] = {}
+        for table in group if len(group) > 1 else ():
+            others = by_start.setdefault(tuple(map(_digest_start, table.parts)), [])
+            for other in others:
+                if table is not other and all(map(_same_content, table.parts, other.parts)):
+                    raise SourceError(
+                        f"{other.title} and {table.label} have the same content, so their edges would count twice; "
+                        f'leave one out with ignore = ["{table.label}"] in graph.toml'
+                    )
+            others.append(table)
+
+
+def _digest_start(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        return blake2b(stream.read(1 << 16)).digest()
 
 
 def _same_content(path: Path, other: Path) -> bool:
@@ -669,28 +1405,26 @@ def _same_content(path: Path, other: Path) -> bool:
 
 
 # ---- Notes on what is not read -------------------------------------------------------------------
-def _note_partitions(files: Iterable[TableFile]) -> list[str]:
+def _note_partitions(tables: Iterable[Table]) -> list[str]:
     """Note the columns that only the names of partition folders give; raise if such a column holds ids."""
     notes = []
-    for file in files:
-        inner = {folder for part in file.parts if part != file.path for folder in part.relative_to(file.path).parents}
+    for table in (table for table in tables if isinstance(table, TableFile)):
+        inner = {part for each in table.parts if each != table.path for part in each.relative_to(table.path).parents}
         keys = {folder.name.partition("=")[0] for folder in inner if folder.name}
-        missing = sorted(keys.difference(file.columns))
+        missing = sorted(keys.difference(table.columns))
         ids = [key for key in missing if is_id(key)]
         if ids:
             raise SourceError(
-                f"{file.path} is partitioned into folders by {ids[0]}, and folder names are not read; "
+                f"{table.title} is partitioned into folders by {ids[0]}, and folder names are not read; "
                 f"write {ids[0]} as a column of its files too"
             )
         if missing:
-            notes.append(
-                f"{file.path.name} is partitioned into folders by {listed(missing)}: folder names are not read"
-            )
+            notes.append(f"{table.label} is partitioned into folders by {listed(missing)}: folder names are not read")
     return notes
 
 
-def _note_comments(files: Iterable[TableFile]) -> list[str]:
-    counts = {file.path.name: file.comments for file in files if file.comments}
+def _note_comments(tables: Iterable[Table]) -> list[str]:
+    counts = {table.label: table.comments for table in tables if table.comments}
     return [f"{name}: skipped {n} comment line{'s' * (n != 1)} above the table" for name, n in counts.items()]
 
 
@@ -728,17 +1462,27 @@ def _folders(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(("_", ".")))
 
 
-def _note_columns(edges: Sequence[EdgeSource], nodes: Sequence[NodeSource]) -> list[str]:
+def _note_columns(
+    edges: Sequence[EdgeSource], nodes: Sequence[NodeSource], in_files: bool = True, weighted: bool = False
+) -> list[str]:
     """Note the columns of relations that are not read; one of them may be the weight."""
-    files = {edge.selection.file.path: edge.selection.file for edge in edges}
+    tables = {id(edge.selection.table): edge.selection.table for edge in edges}
     selections = [*(edge.selection for edge in edges), *(node.selection for node in nodes)]
-    read = {(s.file.path, column) for s in selections for column in (*s.columns.values(), *s.attributes)}
-    weighted = {edge.selection.file.path for edge in edges if "weight" in edge.selection.columns}
+    read = {(id(s.table), column) for s in selections for column in (*s.columns.values(), *s.attributes)}
+    with_weight = {id(edge.selection.table) for edge in edges if weighted or "weight" in edge.selection.columns}
     notes = []
-    for path, file in files.items():
-        others = [column for column in file.columns if column and (path, column) not in read]
+    for key, table in tables.items():
+        others = [column for column in table.columns if column and (key, column) not in read]
         if others:
             columns = f"the columns {listed(others, 4)} were" if others[1:] else f"the column {others[0]} was"
-            hint = "" if path in weighted else "; if one is the weight, name it in graph.toml"
-            notes.append(f"{path.name}: {columns} left out{hint}")
+            weight = None if key in with_weight else likely_weight(table, others)
+            notes.append(f"{table.label}: {columns} left out{_weight_hint(weight, '[[edges]]' if in_files else None)}")
     return notes
+
+
+def _weight_hint(column: str | None, section: str | None) -> str:
+    if column is None:
+        return ""
+    if section is not None:
+        return f"; weight = {_quoted(column)} under {section} in graph.toml would read {column} as the weight"
+    return f'; (table, {{"weight": {_quoted(column)}}}) instead of the table would read {column} as the weight'

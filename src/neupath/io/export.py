@@ -43,7 +43,7 @@ def write_tables(hin: HIN, folder: Path) -> None:
     """Write the tables and the graph.toml of a graph into an existing folder."""
     toml = []
     if hin.schema.abbreviations:
-        toml += ["[abbreviations]", *(f"{_quoted(k)} = {_quoted(v)}" for k, v in hin.schema.abbreviations.items()), ""]
+        toml += ["[abbreviations]", *(f"{quoted(k)} = {quoted(v)}" for k, v in hin.schema.abbreviations.items()), ""]
     for number, (node_type, nodes) in enumerate(hin.nodes.items()):
         file = f"nodes-{number:02d}-{_safe(node_type)}.parquet"
         others = nodes.attributes.column_names
@@ -51,17 +51,17 @@ def write_tables(hin: HIN, folder: Path) -> None:
         columns = {id_column: nodes.ids} | ({} if nodes.names is None else {name_column: nodes.names})
         columns |= {name: nodes.attributes[name] for name in others}
         pa.parquet.write_table(pa.table(columns), folder / file)
-        toml += [f"[nodes.{_quoted(node_type)}]", f'file = "{file}"', f'id = "{id_column}"']
+        toml += [f"[nodes.{quoted(node_type)}]", f'file = "{file}"', f'id = "{id_column}"']
         toml += [f'name = "{name_column if nodes.names is not None else ""}"', f"attributes = {json.dumps(others)}", ""]
     for number, relation in enumerate(hin.schema.relations):
         file = f"edges-{number:02d}-{_safe(relation.name)}.parquet"
         pa.parquet.write_table(_edge_table(hin, relation), folder / file)
         toml += [
             "[[edges]]",
-            f"name = {_quoted(relation.name)}",
+            f"name = {quoted(relation.name)}",
             f'file = "{file}"',
-            f"source = {_quoted(relation.source)}",
-            f"target = {_quoted(relation.target)}",
+            f"source = {quoted(relation.source)}",
+            f"target = {quoted(relation.target)}",
             'columns = ["source", "target"]',
             f"undirected = {str(not relation.directed).lower()}",
             "",
@@ -85,8 +85,9 @@ def _free(name: str, taken: list[str]) -> str:
     return name if name not in taken else _free(f"{name}_", taken)
 
 
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+def quoted(text: str) -> str:
+    """Return a text as TOML writes it."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _safe(text: str) -> str:

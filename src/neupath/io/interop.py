@@ -1,20 +1,29 @@
 """Convert tables, NetworkX graphs and PyTorch Geometric graphs to a HIN and back; read GraphML, GEXF and GML."""
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+import io
+import re
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from xml.etree.ElementTree import iterparse
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+from scipy.sparse import coo_array
 
-from neupath.errors import GraphError, MissingExtraError, SourceError, listed
-from neupath.graph.hin import HIN, Duplicates, Edges
+from neupath.errors import GraphError, MissingExtraError, SourceError, first_line, listed
+from neupath.graph.hin import HIN, Duplicates, Edges, check_counts
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes
-from neupath.io.assembly import EdgeTable, NodeTable, TripleTable, TypedTable, assemble, assemble_typed, distinct_ids
-from neupath.io.sources import Place, ReadOptions
-from neupath.io.text_files import file_errors
+from neupath.io.assembly import distinct_ids, read_tables
+from neupath.io.columns import find_ends
+from neupath.io.config import Config, EdgesConfig, NodesConfig, TriplesConfig, checked_options
+from neupath.io.detection import Tables, options_of, recognise
+from neupath.io.sources import Selection, TripleTables
+from neupath.io.tables import ArrowTable, Table
+from neupath.io.text_files import file_errors, open_raw, refuse_special
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -22,20 +31,27 @@ if TYPE_CHECKING:
 
 
 # ---- Tables and triples --------------------------------------------------------------------------
-Table = Any
-"""A pandas DataFrame, a pyarrow Table, or anything else that Arrow can convert."""
+Frame = Any
+"""A pandas or polars DataFrame, a pyarrow Table, or anything else that Arrow can convert."""
 RelationKey = tuple[str, str] | tuple[str, str, str]
 
 
-def from_tables(tables: Mapping[str | RelationKey, Table], *, duplicates: Duplicates = "count") -> HIN:
-    """Make a graph from data frames or Arrow tables.
+def from_tables(
+    tables: Mapping[str | RelationKey, Any], *, config: Config | None = None, duplicates: Duplicates | None = None
+) -> HIN:
+    """Make a graph from data frames, Arrow tables, matrices or lists of tuples.
 
     Parameters
     ----------
     tables
-        A node type -> its nodes: ids in the column `id` or else the first, names in `name`, attributes in the rest.
-        (source, target) or (source, name, target) -> the edges of a relation: ids in the first two columns, weights
-        in `weight`.
+        (source, target) or (source, name, target) -> the edges of a relation: a table with ids in the two columns that
+        its types name, or else in the first two, and weights in `weight`; a list of (source, target) or (source,
+        target, weight) tuples; or a matrix of weights, whose rows and columns are nodes. A name -> a table that is
+        recognised as a file of that name is: nodes, a relation, or triples; the name of a type in a relation's key is
+        that type. Instead of a table, (table, options) gives the keys that graph.toml has for [[edges]] or [nodes]:
+        `{"columns": ["user", "movie"], "weight": "rating", "split": "|"}`, `{"id": "key", "name": "title"}`.
+    config
+        A graph.toml, as `load` takes it; it calls tables by their names.
     duplicates
         What parallel edges mean, as in `load`.
 
@@ -44,28 +60,121 @@ def from_tables(tables: Mapping[str | RelationKey, Table], *, duplicates: Duplic
     2
 
     """
-    nodes = [_node_table(key, _to_arrow(table)) for key, table in tables.items() if isinstance(key, str)]
-    edges = [_edge_table(key, _to_arrow(table)) for key, table in tables.items() if not isinstance(key, str)]
-    return assemble(nodes, edges, ReadOptions(duplicates=duplicates))
+    if not tables:
+        raise GraphError('the mapping is empty; give at least the edges of one relation: {("user", "item"): table}')
+    settings = config or Config()
+    mapping = _Mapping({key: _with_options(value) for key, value in tables.items()})
+    named, nodes = mapping.node_tables()
+    matrix_nodes = mapping.matrix_nodes(named, nodes)
+    named |= {config.file: table for config, table in matrix_nodes.values()}
+    nodes |= {node_type: config for node_type, (config, _) in matrix_nodes.items()}
+    edge_tables, edges = mapping.edge_tables(named, nodes)
+    named |= edge_tables
+
+    def find(name: str) -> Table:
+        if name not in named:
+            raise SourceError(f"graph.toml names the table {name!r}, which is not given (there are {listed(named)})")
+        return named[name]
+
+    given = Tables(list(named.values()), find, "the tables", in_files=False)
+    described = replace(settings, nodes=nodes | dict(settings.nodes), edges=[*edges, *settings.edges])
+    return read_tables(recognise(given, described, options_of(settings, duplicates), duplicates))
+
+
+@dataclass(frozen=True)
+class _Mapping:
+    """What `from_tables` is given: a key -> a table, a list or a matrix, and its options."""
+
+    content: Mapping[Any, tuple[Any, dict[str, Any]]]
+
+    @cached_property
+    def relations(self) -> list[RelationKey]:
+        """The keys that join two types."""
+        return [_checked_key(key) for key in self.content if not isinstance(key, str)]
+
+    def node_tables(self) -> tuple[dict[str, Table], dict[str, NodesConfig]]:
+        """Return the tables under names, and which of them are the nodes of a type that a key or options name."""
+        ends = {end for key in self.relations for end in (key[0], key[-1])}
+        tables: dict[str, Table] = {}
+        nodes = {}
+        for key, (value, options) in self.content.items():
+            if isinstance(key, str):
+                explicit = key in ends or bool(options)
+                title = f"the table of {key}" if explicit else f"the table {key!r}"
+                table = tables[key] = _named_table(value, key, title)
+                if explicit:
+                    id_ = {"id": "id"} if "id" in table.columns else {}
+                    nodes[key] = checked_options(NodesConfig, {"file": key} | id_ | options, key)
+        return tables, nodes
+
+    def matrix_nodes(
+        self, tables: Mapping[str, Table], nodes: Mapping[str, NodesConfig]
+    ) -> dict[str, tuple[NodesConfig, Table]]:
+        """Return the nodes that only matrices give: as many as they have rows or columns, counted from 0."""
+        sizes: dict[str, int] = {}
+        for key in self.relations:
+            matrix = self.content[key][0]
+            if _is_matrix(matrix):
+                _check_matrix(key, matrix)
+                for end, size in zip((key[0], key[-1]), matrix.shape, strict=True):
+                    rows = len(_ids_of(tables[nodes[end].file], nodes[end])) if end in nodes else int(size)
+                    _check_size(key, end, int(size), sizes.setdefault(end, rows))
+        return {
+            node_type: (
+                NodesConfig(f"{node_type} (rows)", "id"),
+                ArrowTable(pa.table({"id": np.arange(size)}), node_type, f"the rows of {node_type}"),
+            )
+            for node_type, size in sizes.items()
+            if node_type not in nodes
+        }
+
+    def edge_tables(
+        self, tables: Mapping[str, Table], nodes: Mapping[str, NodesConfig]
+    ) -> tuple[dict[str, Table], list[EdgesConfig]]:
+        """Return the tables under keys of two types, and what each is."""
+        edge_tables: dict[str, Table] = {}
+        edges = []
+        for key in self.relations:
+            content, options = self.content[key]
+            if _is_matrix(content):
+                both = [_ids_of(tables[nodes[end].file], nodes[end]) for end in (key[0], key[-1])]
+                content = _matrix_edges(content, *both)
+            table = edge_tables[str(key)] = _named_table(content, "_".join(key), f"the table of relation {key}")
+            if len(table.columns) < 2:
+                raise GraphError(f"{table.title} has one column; it needs two, the ids of both ends")
+            name = key[1] if len(key) == 3 else "_".join(key)
+            described = {"name": name, "file": str(key), "source": key[0], "target": key[-1]}
+            edges.append(checked_options(EdgesConfig, described | options, str(key)))
+        return edge_tables, edges
+
+
+def from_table(table: Frame, *, config: Config | None = None, duplicates: Duplicates | None = None) -> HIN:
+    """Make a graph from one table: triples, a relation, or nodes with columns that hold edges."""
+    settings = config or Config()
+    only = _named_table(table, "", "the table")
+    given = Tables([only], lambda _: only, "the table", in_files=False)
+    return read_tables(recognise(given, settings, options_of(settings, duplicates), duplicates))
 
 
 def from_triples(
-    triples: Table,
+    triples: Frame,
     types: Mapping[str, str] | None = None,
     *,
-    node_type: str = "entity",
-    duplicates: Duplicates = "count",
+    node_type: str | None = None,
+    duplicates: Duplicates | None = None,
 ) -> HIN:
     """Make a graph from a table of triples.
 
     Parameters
     ----------
     triples
-        A table whose first three columns are head, relation and tail.
+        A table whose columns are called head, relation and tail (or subject, predicate, object, …), or whose first
+        three columns are that; or a list of (head, relation, tail) tuples. Columns such as head_type and head_name give
+        types and names.
     types
         An entity -> its type.
     node_type
-        The type of all other entities.
+        The type of all other entities: by default the type before `::` if all ids are like Gene::2157, or else entity.
     duplicates
         What parallel edges mean, as in `load`.
 
@@ -73,75 +182,134 @@ def from_triples(
     (Relation(source='entity', name='likes', target='entity', directed=True),)
 
     """
-    table = _to_arrow(triples)
-    if table.num_columns < 3:
-        raise GraphError(f"a table of triples needs three columns, but this one has only {listed(table.column_names)}")
-    head, relation, tail = (_as_ids(table, column, pa.string()) for column in table.column_names[:3])
-    ids = distinct_ids([head, tail])
-    kinds = [(types or {}).get(entity, node_type) for entity in ids.to_pylist()]
-    nodes = TypedTable(ids, pa.array(kinds, pa.string()), lambda row: f"entity number {row + 1}")
-    place = _place("the table of triples")
-    return assemble_typed(nodes, TripleTable(head, relation, tail, place), ReadOptions(duplicates=duplicates))
+    if isinstance(triples, list):
+        triples = _tuples_table(triples, ("head", "relation", "tail"))
+    table = _named_table(triples, "", "the table of triples")
+    if len(table.columns) < 3:
+        raise GraphError(f"a table of triples needs three columns, but this one has only {listed(table.columns)}")
+    named = find_ends(table)
+    columns = None if named is not None and named.relation is not None else table.columns[:3]
+    settings = Config(triples=TriplesConfig(columns=columns, type=node_type))
+    given = Tables([table], lambda _: table, table.title, in_files=False)
+    source = recognise(given, settings, options_of(settings, duplicates))
+    if types is None or not isinstance(source, TripleTables):
+        return read_tables(source)
+    (selection,) = source.edges
+    rows = selection.read()
+    ids = distinct_ids([rows.columns["source"], rows.columns["target"]])
+    kinds = [types.get(entity, node_type or "entity") for entity in ids.to_pylist()]
+    nodes = ArrowTable(pa.table({"id": ids, "type": pa.array(kinds, pa.string())}), "types", "the types")
+    typed = Selection(nodes, {"id": "id", "type": "type"}, all_text=True)
+    plain = replace(selection, columns={role: column for role, column in selection.columns.items() if "_" not in role})
+    return read_tables(replace(source, nodes=typed, edges=[plain], prefixed=False))
 
 
-def _to_arrow(table: Table) -> pa.Table:
+def from_tuples(tuples: Sequence[Any], *, duplicates: Duplicates | None = None) -> HIN:
+    """Make a graph from (head, relation, tail) tuples; raise if they may be edges of another kind."""
+    table = _named_table(_tuples_table(tuples, ("head", "relation", "tail")), "", "the list")
+    relations = {value for _, value, *_ in tuples}
+    texts = all(isinstance(value, str) for value in relations)
+    many = len(relations) > max(20, len(tuples) // 2)
+    if len(table.columns) < 3 or not texts or many or any(isinstance(tail, float) for *_, tail in tuples):
+        raise SourceError(
+            f"a list of tuples is read as triples (head, relation, tail) with few relations, but this one begins with "
+            f"{tuples[0]!r}; give the edges of one relation under its types, such as "
+            f'{{("user", "item"): [("ann", "soap")]}}'
+        )
+    return from_triples(table.read(table.columns, {}), duplicates=duplicates)
+
+
+def _named_table(content: Any, name: str, title: str) -> ArrowTable:
+    if isinstance(content, list):
+        content = _tuples_table(content, ("source", "target", "weight"))
+    table = ArrowTable(_to_arrow(content), name, title)
+    if not table.columns:
+        raise GraphError(f"{title} has no columns; it needs at least the ids")
+    return table
+
+
+def _to_arrow(table: Frame) -> pa.Table:
     if isinstance(table, pa.Table):
         return table
+    library = type(table).__module__.split(".")[0]
     try:
-        if type(table).__module__.startswith("pandas"):
+        if library == "pandas":
             # an index with a name is the first column; one without a name only counts the rows
             named = any(name is not None for name in table.index.names)
-            return pa.Table.from_pandas(table.reset_index() if named else table, preserve_index=False)
-        return pa.table(table)
+            frame = table.reset_index() if named else table
+            return pa.Table.from_pandas(frame.rename(columns=str), preserve_index=False)
+        return table.to_arrow() if library == "polars" else pa.table(table)
     except (AttributeError, TypeError, ValueError, pa.ArrowException) as error:
-        what = f"cannot read a {type(table).__name__} as a table ({error})"
-        raise GraphError(f"{what}; give a pandas or Arrow table with one type of values per column") from error
+        what = f"cannot read a {type(table).__name__} as a table ({first_line(error)})"
+        raise GraphError(f"{what}; give a pandas, polars or Arrow table with one type of values per column") from error
 
 
-def _node_table(node_type: str, table: pa.Table) -> NodeTable:
-    if not table.column_names:
-        raise GraphError(f"the table of {node_type} has no columns; it needs at least the ids")
-    id_column = "id" if "id" in table.column_names else table.column_names[0]
-    name = "name" if "name" in table.column_names and id_column != "name" else None
-    rest = [column for column in table.column_names if column not in (id_column, name)]
-    names = None if name is None else _as_ids(table, name, pa.string())
-    place = _place(f"the table of {node_type}")
-    attributes = table.select(rest).combine_chunks()
-    return NodeTable(node_type, _as_ids(table, id_column), place, names, attributes, typed=True)
+def _tuples_table(tuples: Sequence[Any], names: tuple[str, str, str]) -> pa.Table:
+    """Return tuples as a table; the third item may be missing."""
+    widths = {len(row) if isinstance(row, tuple | list) else 0 for row in tuples}
+    if len(widths) != 1 or not widths <= {2, 3}:
+        raise GraphError(f"edges in a list are tuples, all of two items or all of three, but got {tuples[:1]!r}")
+    columns = dict(zip(names, zip(*tuples, strict=True), strict=False))
+    return pa.table({name: _values(list(values)) for name, values in columns.items()})
 
 
-def _edge_table(key: RelationKey, table: pa.Table) -> EdgeTable:
+def _with_options(value: Any) -> tuple[Any, dict[str, Any]]:
+    """Return what a mapping holds under a key, and the options beside it."""
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], Mapping):
+        return value[0], dict(value[1])
+    return value, {}
+
+
+def _checked_key(key: Any) -> RelationKey:
     if not isinstance(key, tuple) or len(key) not in (2, 3) or not all(isinstance(part, str) for part in key):
         raise GraphError(
-            f"expected a node type, (source, target) or (source, name, target) as the key of a table, got {key!r}"
+            f"expected the name of a table, (source, target) or (source, name, target) as the key, got {key!r}"
         )
-    if table.num_columns < 2:
-        raise GraphError(f"the table of relation {key} has one column; it needs two, the ids of both ends")
-    source, target, name = key[0], key[-1], key[1] if len(key) == 3 else "_".join(key)
-    first, second = table.column_names[:2]
-    weights = table["weight"].combine_chunks() if "weight" in table.column_names[2:] else None
-    place = _place(f"the table of relation {key}")
-    return EdgeTable(Relation(source, name, target), _as_ids(table, first), _as_ids(table, second), place, weights)
+    checked: RelationKey = key
+    return checked
 
 
-def _as_ids(table: pa.Table, column: str, kind: pa.DataType | None = None) -> pa.Array:
-    values = table[column].combine_chunks()
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    if kind is None and pa.types.is_floating(values.type):
+# ---- Matrices ------------------------------------------------------------------------------------
+def _is_matrix(value: object) -> bool:
+    return type(value).__module__.split(".")[0] in ("scipy", "numpy") and hasattr(value, "shape")
+
+
+def _check_matrix(key: object, matrix: Any) -> None:
+    """Raise if a matrix has not two dimensions, or is a list of edges: two rows or columns of node numbers."""
+    if len(matrix.shape) != 2:
+        raise GraphError(f"the matrix of relation {key} has {len(matrix.shape)} dimensions; it needs two")
+    numbers = isinstance(matrix, np.ndarray) and matrix.dtype.kind in "iu"
+    if numbers and 2 in matrix.shape and max(matrix.shape) > 2 and matrix.max(initial=0) > 1:
         raise GraphError(
-            f"column {column!r} holds {values.type} numbers, but ids are texts or integers (pandas turns integers into "
-            f"fractions if one is missing: drop that row and use astype('int64'))"
+            f"the array of relation {key} has the shape {matrix.shape}: it looks like a list of edges, not like a "
+            f"matrix of weights; give a list of (source, target) tuples, or a scipy matrix if it is one"
         )
-    natural = pa.int64() if pa.types.is_integer(values.type) else pa.string()
+
+
+def _check_size(key: object, end: str, size: int, expected: int) -> None:
+    if size != expected:
+        raise GraphError(
+            f"the matrix of relation {key} has {size:,} {end} nodes, but {expected:,} are given elsewhere; rows and "
+            f"columns are the nodes of the two types, in order"
+        )
+
+
+def _ids_of(table: Table, config: NodesConfig) -> pa.Array:
+    column = table.column(config.id, "id") if config.id else table.columns[0]
+    return Selection(table, {"id": column}).read().columns["id"]
+
+
+def _matrix_edges(matrix: Any, sources: pa.Array, targets: pa.Array) -> pa.Table:
     try:
-        return pc.cast(values, kind or natural)
-    except pa.ArrowException as error:
-        raise GraphError(f"column {column!r} holds {values.type} values, but ids are texts or integers") from error
-
-
-def _place(what: str) -> Place:
-    return lambda row: f"{what}, row {row + 1}"
+        entries = coo_array(matrix)
+        weights = np.asarray(entries.data, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise GraphError(f"a matrix holds the weights of edges, but this one holds {matrix.dtype} values") from error
+    filled = weights != 0
+    rows, columns = (pa.array(np.asarray(at)[filled]) for at in (entries.row, entries.col))
+    return pa.table(
+        {"source": sources.take(rows), "target": targets.take(columns), "weight": pa.array(weights[filled])}
+    )
 
 
 # ---- NetworkX ------------------------------------------------------------------------------------
@@ -154,9 +322,9 @@ def from_networkx(
 ) -> HIN:
     """Make a graph from a NetworkX graph.
 
-    Nodes may have the attributes `id` and `name`, edges `weight`. Nodes without a type get the type "node", edges
-    without a relation the name "edge". An edge of an undirected graph points from the type that comes first to the
-    other.
+    Nodes may have the attributes `id` and `name` (or `title`, or a `label` that is not their type), edges `weight`.
+    Nodes without a type get the type "node", edges without a relation the name "edge". An edge of an undirected graph
+    points from the type that comes first to the other.
 
     Parameters
     ----------
@@ -164,33 +332,39 @@ def from_networkx(
         The NetworkX graph.
     node_type, relation
         The attributes that hold the types of nodes and the relations of edges; by default `type` and `relation`, or
-        if no node or edge has them, another text attribute with few values (`kind`, `edge_type`, …), which a note of
-        the graph names.
+        if no node or edge has them, another attribute with few values (`kind`, `label`, `bipartite`, `edge_type`, …) or
+        the texts that are the keys of a multigraph's edges, which a note of the graph names.
     duplicates
         What parallel edges mean, as in `load`.
 
-    >>> from neupath import load
+    >>> from neupath import load, to_networkx
     >>> from_networkx(to_networkx(load("toy"))).schema.node_types
     ('author', 'paper', 'venue')
 
     """
     type_key = node_type or _find_key("type", _TYPE_KEYS, [data for _, data in graph.nodes(data=True)])
+    if type_key == "type" and not node_type:
+        type_key = _find_weak_type([data for _, data in graph.nodes(data=True)])
     kinds = {node: str(data.get(type_key, "node")) for node, data in graph.nodes(data=True)}
     if type_key == "labels":  # Neo4j writes labels with a colon in front
         kinds = {node: kind.removeprefix(":") for node, kind in kinds.items()}
     # a label is usually only drawn; it may be the relation if the types, too, are in an unusual attribute
     keys = _RELATION_KEYS if node_type or type_key == "type" else (*_RELATION_KEYS, "label")
     name_key = relation or _find_key("relation", keys, [data for _, _, data in graph.edges(data=True)])
+    by_key = relation is None and name_key == "relation" and _keys_are_relations(graph)
     order = {kind: place for place, kind in enumerate(dict.fromkeys(kinds.values()))}
-    members: dict[str, list[Hashable]] = {kind: [n for n, k in kinds.items() if k == kind] for kind in order}
+    check_counts(len(order), 0)
+    members: dict[str, list[Hashable]] = {kind: [] for kind in order}
+    for node, kind in kinds.items():
+        members[kind].append(node)
     rows = {node: row for nodes in members.values() for row, node in enumerate(nodes)}
     links: dict[Relation, list[tuple[int, int, float]]] = {}
-    for one_end, other_end, data in graph.edges(data=True):
-        one_way = graph.is_directed() and data.get("directed", True)
+    for one_end, other_end, name, data in _named_edges(graph, name_key, by_key):
+        one_way = graph.is_directed() and bool(data.get("directed", True))
         swap = not graph.is_directed() and order[kinds[one_end]] > order[kinds[other_end]]
         start, end = (other_end, one_end) if swap else (one_end, other_end)
         directed = one_way or kinds[start] != kinds[end]
-        key = Relation(kinds[start], str(data.get(name_key, "edge")), kinds[end], directed)
+        key = Relation(kinds[start], name, kinds[end], directed)
         links.setdefault(key, []).append((rows[start], rows[end], _as_weight(data.get("weight", 1.0), start, end)))
     nodes = [_networkx_nodes(kind, {node: graph.nodes[node] for node in members[kind]}, type_key) for kind in order]
     edges = []
@@ -198,49 +372,42 @@ def from_networkx(
         sources, targets, weights = zip(*entries, strict=True)
         edges.append(Edges(key, np.array(sources), np.array(targets), np.array(weights)))
     notes = _notes_on_keys(None if node_type else type_key, None if relation else name_key)
+    if by_key:
+        notes.append(
+            "relations were read from the keys of edges; from_networkx(graph, relation='relation') ignores them"
+        )
     return HIN.build(nodes, edges, duplicates=duplicates, notes=notes)
-
-
-def to_networkx(hin: HIN) -> "nx.MultiDiGraph[Any]":
-    """Return the graph as a NetworkX graph with (type, id) as nodes; `from_networkx` reads it back.
-
-    >>> from neupath import load
-    >>> to_networkx(load("toy")).number_of_nodes()
-    90
-    """
-    try:
-        import networkx as nx
-    except ImportError as error:
-        raise MissingExtraError("networkx", "networkx") from error
-    graph: nx.MultiDiGraph[Any] = nx.MultiDiGraph()
-    for kind, nodes in hin.nodes.items():
-        for row, node_id in enumerate(nodes.ids.to_pylist()):
-            name = nodes.name(row)
-            extra = {column: nodes.attributes[column][row].as_py() for column in nodes.attributes.column_names}
-            graph.add_node(
-                (kind, node_id), **(extra | {"type": kind, "id": node_id} | ({"name": name} if name else {}))
-            )
-    for relation, matrix in hin.matrices.items():
-        sources, targets = hin.nodes[relation.source].ids.to_pylist(), hin.nodes[relation.target].ids.to_pylist()
-        entries = matrix.tocoo()
-        for row, column, weight in zip(entries.row.tolist(), entries.col.tolist(), entries.data.tolist(), strict=True):
-            if relation.directed or row <= column:
-                ends = (relation.source, sources[row]), (relation.target, targets[column])
-                graph.add_edge(*ends, relation=relation.name, weight=weight, directed=relation.directed)
-    return graph
 
 
 def _networkx_nodes(kind: str, nodes: Mapping[Hashable, Mapping[str, Any]], node_type: str) -> Nodes:
     ids = [data.get("id", node) for node, data in nodes.items()]
     integers = all(isinstance(i, int | np.integer) and not isinstance(i, bool) for i in ids)
-    names = [data.get("name") for data in nodes.values()]
-    others = sorted({key for data in nodes.values() for key in data} - {node_type, "id", "name"})
+    keys = {key for data in nodes.values() for key in data} - {node_type, "id"}
+    name_key = next((key for key in ("name", "title", "label") if key in keys), "name")
+    names = [data.get(name_key) for data in nodes.values()]
+    others = sorted(keys - {name_key})
     return Nodes(
         kind,
         pa.array([int(i) for i in ids] if integers else [str(i) for i in ids], pa.int64() if integers else pa.string()),
         None if all(name is None for name in names) else pa.array([n if n is None else str(n) for n in names]),
         pa.table({str(key): _values([data.get(key) for data in nodes.values()]) for key in others}),
     )
+
+
+def _named_edges(graph: Any, name_key: str, by_key: bool) -> Iterator[tuple[Any, Any, str, Any]]:
+    """Yield each edge with its relation."""
+    if by_key:
+        yield from ((start, end, key, data) for start, end, key, data in graph.edges(keys=True, data=True))
+    else:
+        yield from ((start, end, str(d.get(name_key, "edge")), d) for start, end, d in graph.edges(data=True))
+
+
+def _keys_are_relations(graph: Any) -> bool:
+    """Whether the keys of a multigraph's edges are relations: texts, few of them, and no counted ids such as e17."""
+    if not graph.is_multigraph():
+        return False
+    keys = [key for _, _, key in graph.edges(keys=True)]
+    return _names_kinds(keys) and not all(re.fullmatch(r"[^\d]{0,6}\d+", key) for key in keys)
 
 
 def _as_weight(value: Any, start: Hashable, end: Hashable) -> float:
@@ -260,6 +427,8 @@ def _values(values: list[Any]) -> pa.Array:
 
 # ---- NetworkX attributes that hold types and relations -------------------------------------------
 _TYPE_KEYS = ("node_type", "ntype", "kind", "labels")
+_WEAK_TYPE_KEYS = ("label", "bipartite")
+"""Also names of other things: a label is a type only if others have it too, a bipartite set also if it is a number."""
 _RELATION_KEYS = ("edge_type", "etype", "type", "predicate", "kind")
 """Other names of `type` and `relation`."""
 _MOST_VALUES, _FEW_VALUES, _NODES_PER_VALUE = 64, 8, 10
@@ -290,6 +459,24 @@ def _find_key(usual: str, others: Sequence[str], carriers: Carriers) -> str:
     return next((key for key in others if _names_kinds([data.get(key) for data in carriers])), usual)
 
 
+def _find_weak_type(carriers: Carriers) -> str:
+    """Return `label` or `bipartite` if it holds types, or else `type`.
+
+    >>> _find_weak_type([{"bipartite": 0}, {"bipartite": 1}])
+    'bipartite'
+    """
+    is_named = all("name" in data or "title" in data for data in carriers)  # so that a label is no name
+    for key in _WEAK_TYPE_KEYS:
+        values = [data.get(key) for data in carriers]
+        if any(value is None for value in values) or any("type" in data for data in carriers) or not values:
+            continue
+        distinct = len(set(map(str, values)))
+        repeated = distinct < len(values) if is_named else 2 * distinct <= len(values)
+        if (key == "bipartite" and set(map(str, values)) == {"0", "1"}) or (_names_kinds(values) and repeated):
+            return key
+    return "type"
+
+
 def _names_kinds(values: Sequence[Any]) -> bool:
     """Whether all values are texts with few distinct ones."""
     if not all(isinstance(value, str) and value.strip() for value in values):
@@ -299,7 +486,7 @@ def _names_kinds(values: Sequence[Any]) -> bool:
 
 # ---- PyTorch Geometric ---------------------------------------------------------------------------
 def from_pyg(data: "HeteroData", *, duplicates: Duplicates = "count") -> HIN:
-    """Make a graph from a `torch_geometric.data.HeteroData`, with row numbers as ids.
+    """Make a graph from a `torch_geometric.data.HeteroData`, with its `ids` or else row numbers as ids.
 
     A relation that only repeats another one backwards, as `ToUndirected` adds them, is left out.
 
@@ -312,7 +499,7 @@ def from_pyg(data: "HeteroData", *, duplicates: Duplicates = "count") -> HIN:
 
     """
     kinds = dict.fromkeys([*data.node_types, *(end for kind in data.edge_types for end in (kind[0], kind[2]))])
-    nodes = [Nodes(kind, pa.array(np.arange(_pyg_count(data, kind)))) for kind in kinds]
+    nodes = [_pyg_nodes(data, kind) for kind in kinds]
     edges = {kind: _pyg_edges(kind, data[kind]) for kind in data.edge_types}
     notes = []
     for kind in data.edge_types:
@@ -323,23 +510,17 @@ def from_pyg(data: "HeteroData", *, duplicates: Duplicates = "count") -> HIN:
     return HIN.build(nodes, edges.values(), duplicates=duplicates, notes=notes)
 
 
-def to_pyg(hin: HIN) -> "HeteroData":
-    """Return the graph as a `torch_geometric.data.HeteroData`, with `edge_weight` unless all weights are 1."""
-    try:
-        import torch
-        from torch_geometric.data import HeteroData
-    except ImportError as error:
-        raise MissingExtraError("torch_geometric", "neupath[learn]") from error
-    data = HeteroData()
-    for kind, nodes in hin.nodes.items():
-        data[kind].num_nodes = len(nodes)
-    for relation, matrix in hin.matrices.items():
-        entries = matrix.tocoo()
-        store = data[relation.source, relation.name, relation.target]
-        store.edge_index = torch.from_numpy(np.stack([entries.row, entries.col]).astype(np.int64))
-        if np.any(entries.data != 1):
-            store.edge_weight = torch.from_numpy(entries.data.copy())
-    return data
+def _pyg_nodes(data: "HeteroData", kind: str) -> Nodes:
+    """Return the nodes of a type, with the ids and names that `to_pyg` adds, if they are there."""
+    count = _pyg_count(data, kind)
+    labels = [data[kind].get(what) if kind in data.node_types else None for what in ("ids", "names")]
+    ids, names = (
+        pa.array(each, pa.int64() if each.dtype.kind == "i" else pa.string())
+        if isinstance(each, np.ndarray) and len(each) == count
+        else None
+        for each in labels
+    )
+    return Nodes(kind, pa.array(np.arange(count)) if ids is None else ids, names)
 
 
 def _pyg_count(data: "HeteroData", kind: str) -> int:
@@ -384,19 +565,48 @@ def read_graph_file(path: Path, duplicates: Duplicates = "count") -> HIN:
         raise MissingExtraError("networkx", "networkx") from error
     name = path.name.lower().removesuffix(".gz")
     read = nx.read_graphml if name.endswith(".graphml") else nx.read_gexf if name.endswith(".gexf") else _read_gml
+    refuse_special(path)
     try:
-        with file_errors(path):
-            graph = read(path)
-    except (nx.NetworkXException, SyntaxError, LookupError, TypeError, ValueError) as error:
-        raise SourceError(f"{path} cannot be read as {Path(name).suffix[1:]}: {error}") from error
+        with file_errors(path), open_raw(path) as stream:
+            content = io.BytesIO(stream.read())
+            if read is not _read_gml:
+                _check_ends(path, content)
+            graph = read(content)
+    except RecursionError as error:
+        raise SourceError(f"{path} is nested too deeply to be a graph") from error
+    except (nx.NetworkXException, ArithmeticError, SyntaxError, LookupError, TypeError, ValueError) as error:
+        raise SourceError(f"{path} cannot be read as {Path(name).suffix[1:]}: {first_line(error)}") from error
     return from_networkx(graph, duplicates=duplicates)
 
 
-def _read_gml(path: Path) -> Any:
+def _check_ends(path: Path, content: io.BytesIO) -> None:
+    """Raise if two nodes of an XML file have the same id, or if an edge leads to a node that the file does not have.
+
+    NetworkX would take the last of the nodes, and add a node without a type.
+    """
+    nodes: set[str] = set()
+    ends: dict[str, str] = {}
+    for _, element in iterparse(content):  # noqa: S314  expat stops entities that grow, and opens no files
+        kind, get = element.tag.rpartition("}")[2], element.attrib.get
+        if kind == "node" and (node := get("id")) is not None:
+            if node in nodes:
+                raise SourceError(f"{path}: node id {node!r} is repeated; node ids must be unique")
+            nodes.add(node)
+        elif kind == "edge":
+            edge = f"the edge from {get('source')!r} to {get('target')!r}"
+            ends |= {end: edge for end in (get("source"), get("target")) if end is not None and end not in ends}
+        element.clear()
+    for end, edge in ends.items():
+        if end not in nodes:
+            raise SourceError(f"{path}: {edge} leads to {end!r}, which is not a node of the file; add it there")
+    content.seek(0)
+
+
+def _read_gml(content: io.BytesIO) -> Any:
     """Read GML by the ids of its nodes; labels, which may be missing or repeated, become names."""
     import networkx as nx
 
-    graph = nx.read_gml(path, label="id")
+    graph = nx.read_gml(content, label="id")
     for _, data in graph.nodes(data=True):
         if "label" in data and "name" not in data:
             data["name"] = data.pop("label")

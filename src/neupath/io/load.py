@@ -1,32 +1,48 @@
 """Load a graph from whatever holds it: a name, a file, a folder, a store, or an object of another library."""
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from neupath._runtime.progress import Progress, no_progress
-from neupath.errors import SourceError, did_you_mean, listed
+from neupath.errors import SourceError, SourceWarning, did_you_mean, hide_password, listed
 from neupath.graph.hin import HIN, Duplicates, check_duplicates
 from neupath.io.assembly import read_tables
 from neupath.io.config import Config, read_config
+from neupath.io.database_drivers import database_format, is_database_url
+from neupath.io.databases import TableChoice, read_database
 from neupath.io.datasets import PUBLIC, fetched_folder, stdlib, toy
 from neupath.io.detection import (
-    find_triples,
-    is_relation,
+    is_table_file,
     options_of,
     read_settings,
     recognise_files,
     recognise_folder,
     refuse_twice,
-    with_notes,
 )
+from neupath.io.formats.dblp import is_dblp, read_dblp
 from neupath.io.formats.hgb import LINKS, NODES, read_hgb
+from neupath.io.formats.json_records import read_json
+from neupath.io.formats.json_values import JSON_SUFFIXES, json_files
 from neupath.io.formats.matlab import read_mat
-from neupath.io.interop import GRAPH_SUFFIXES, from_networkx, from_pyg, from_tables, from_triples, read_graph_file
+from neupath.io.formats.rdf import read_rdf
+from neupath.io.formats.rdf_statements import RDF_SUFFIXES, rdf_files
+from neupath.io.interop import (
+    GRAPH_SUFFIXES,
+    from_networkx,
+    from_pyg,
+    from_table,
+    from_tables,
+    from_tuples,
+    read_graph_file,
+)
+from neupath.io.object_stores import is_object_url, local_copy
 from neupath.io.sources import TableSource
-from neupath.io.tables import TABLE_SUFFIXES, TableFile, is_data_file, is_table
+from neupath.io.tables import TABLE_SUFFIXES, is_data_file, is_table
 from neupath.store import is_store, open_store
 
 BUILT_IN: dict[str, tuple[str, Callable[[Progress], HIN]]] = {
@@ -42,23 +58,30 @@ def load(
     config: str | Path | None = None,
     duplicates: Duplicates | None = None,
     data: str | Path | None = None,
+    schema: str | None = None,
+    tables: str | Sequence[str] | None = None,
     as_of: int | None = None,
     progress: Progress = no_progress,
 ) -> HIN:
-    """Load a graph.
+    """Load a graph; a `SourceWarning` says what was left out and what a rule decided, as `HIN.notes` does.
 
     Parameters
     ----------
     source
         One of: the name of a built-in graph (toy, stdlib), of a fetched one, or of one in the folder `data`; a store;
-        a folder of tables; a list of table files; one file of triples; a .mat, GraphML, GEXF or GML file; a mapping
-        of pandas or Arrow tables, or one such table of triples; a NetworkX graph; a PyTorch Geometric HeteroData.
+        a folder of tables; a table file, or a list of them; RDF or JSON, one file or a folder; a .mat, GraphML, GEXF or
+        GML file; the URL of a database (postgresql://host/shop, sqlite:///shop.db), or a SQLite or DuckDB file; a
+        pandas, polars or Arrow table, or a mapping of them as in `from_tables`, which also takes matrices; a list of
+        (head, relation, tail) tuples; a NetworkX graph; a PyTorch Geometric HeteroData. Files and folders may be in an
+        object store (s3://bucket/folder, gs://bucket/folder).
     config
-        A graph.toml that describes a folder or file, instead of the one in the folder.
+        A graph.toml that describes a folder, a file or tables, instead of the one in the folder.
     duplicates
         What parallel edges mean: "count" (the default) adds their weights, "drop" takes the first, "error" raises.
     data
         A folder of graphs that can be loaded by name; by default the environment variable NEUPATH_DATA.
+    schema, tables
+        Of a database: the schema, by default its own, and the tables, by default all; as names, or a text with commas.
     as_of
         An earlier version of a store.
     progress
@@ -69,15 +92,55 @@ def load(
 
     """
     check_duplicates(duplicates or "count")
+    options: dict[str, Any] = {"config": config, "duplicates": duplicates, "data": data, "progress": progress}
+    hin = _load(source, as_of=as_of, choice=TableChoice(schema, tables), **options)
+    if hin.notes and not isinstance(source, HIN) and not _is_imported(source, data):
+        show_notes(source, hin.notes)
+    return hin
+
+
+def show_notes(source: object, notes: Sequence[str], stacklevel: int = 3) -> None:
+    """Issue one warning with the notes on a source; `stacklevel` is that of the user's call."""
+    if notes:
+        name = hide_password(str(source)) if isinstance(source, str | os.PathLike) else f"the {type(source).__name__}"
+        warnings.warn(SourceWarning(name, notes), stacklevel=stacklevel)
+
+
+def _is_imported(source: object, data: str | Path | None) -> bool:
+    """Whether a source is a store, whose notes were shown when it was imported."""
+    if not isinstance(source, str | os.PathLike):
+        return False
+    with suppress(SourceError):  # it is a URL
+        return is_store(locate(Path(source), data))
+    return False
+
+
+def _load(  # noqa: PLR0911  one for each kind of source
+    source: Any,
+    *,
+    config: str | Path | None,
+    duplicates: Duplicates | None,
+    data: str | Path | None,
+    choice: TableChoice,
+    as_of: int | None,
+    progress: Progress,
+) -> HIN:
+    if _is_url(source) and is_object_url(source):
+        options: dict[str, Any] = {"config": config, "duplicates": duplicates, "as_of": as_of, "choice": choice}
+        return _load_objects(str(source), options, progress)
     if as_of is not None:
         _refuse_options(source, config, duplicates)
         return _load_version(source, as_of, data)
-    if isinstance(source, HIN):
-        return source
-    if isinstance(source, list | tuple):
+    if (database := _find_database(source, data)) is not None:
+        return read_database(database, choice, _read_optional(config), duplicates, progress)
+    if choice.schema is not None or choice.tables is not None:
+        raise SourceError(
+            f"{str(source)[:200]} is not a database, and ‹schema› and ‹tables› choose tables of one; leave them out"
+        )
+    if isinstance(source, list | tuple) and not any(isinstance(item, tuple | list) for item in source):
         return _load_files(source, config, duplicates)
     if not isinstance(source, str | os.PathLike):
-        return _load_object(source, duplicates or "count")
+        return _load_object(source, config, duplicates)
     if not str(source).strip():
         raise SourceError(f"no graph is named; give a folder, a file, or a built-in graph: {listed(BUILT_IN)}")
     if source in BUILT_IN:
@@ -85,25 +148,30 @@ def load(
             raise SourceError(f"{source} is built in and takes no graph.toml, but {config} was given; leave it out")
         return BUILT_IN[str(source)][1](progress)
     with _system_errors(source):
-        return _load_path(_locate(Path(source), data), config, duplicates)
+        return _load_path(locate(Path(source), data), config, duplicates, progress)
 
 
 def find_tables(
     source: str | os.PathLike[str], config: str | Path | None, duplicates: Duplicates | None, data: str | Path | None
 ) -> TableSource | None:
     """Return the tables of a source without reading them, or None if it is something else than tables."""
-    if source in BUILT_IN or not str(source).strip():
+    if source in BUILT_IN or not str(source).strip() or (_is_url(source) and is_object_url(source)):
+        return None
+    if _find_database(source, data) is not None:
         return None
     with _system_errors(source):
-        path = _locate(Path(source), data)
-        return _recognise(path, config, duplicates) if _format_of(path, config) == "tables" else None
+        path = locate(Path(source), data)
+        kind = _format_of(path, config)
+        if kind is None:
+            raise _unreadable(path)
+        return _recognise(path, config, duplicates) if kind == "tables" else None
 
 
 # ---- What a path holds ---------------------------------------------------------------------------
-Format = Literal["store", "matlab", "graph file", "benchmark", "tables"]
+Format = Literal["store", "matlab", "graph file", "benchmark", "dblp", "rdf", "json", "tables"]
 
 
-def _locate(path: Path, data: str | Path | None) -> Path:
+def locate(path: Path, data: str | Path | None) -> Path:
     """Return the path of a graph: as it is, or by name in the data folder or among the fetched graphs."""
     if path.exists():
         return path
@@ -124,6 +192,21 @@ def _locate(path: Path, data: str | Path | None) -> Path:
     )
 
 
+def _find_database(source: object, data: str | Path | None) -> str | Path | None:
+    """Return the URL or the file of a database, or None if the source is something else."""
+    if not isinstance(source, str | os.PathLike) or source in BUILT_IN or not str(source).strip():
+        return None
+    if _is_url(source) and is_database_url(source):
+        return str(source)
+    with _system_errors(source):
+        path = locate(Path(source), data)
+        return path if path.is_file() and database_format(path) else None
+
+
+def _is_url(source: object) -> bool:
+    return isinstance(source, str) and ":/" in source
+
+
 def _format_of(path: Path, config: str | Path | None) -> Format | None:
     """Recognise the format of a file or folder; None means that neupath cannot read it."""
     if is_store(path):
@@ -135,7 +218,29 @@ def _format_of(path: Path, config: str | Path | None) -> Format | None:
     if (path / NODES).is_file() and (path / LINKS).is_file():
         # graph.toml may say that these are ordinary tables
         return "tables" if read_settings(path, config).names_tables else "benchmark"
+    is_markup = is_dblp(path) or rdf_files(path) or json_files(path)
+    if is_markup and not (path.is_dir() and _has_tables(path, config)):
+        return _markup_of(path, config)
     return "tables" if path.is_dir() or is_table(path) else None
+
+
+def _markup_of(path: Path, config: str | Path | None) -> Literal["dblp", "rdf", "json"]:
+    """Return whether a file, or the files of a folder, are RDF or JSON, or the file is DBLP's XML."""
+    if is_dblp(path):
+        return "dblp"
+    ignore = _settings_of(path, config).ignore
+    rdf, records = rdf_files(path, ignore), json_files(path, ignore)
+    if rdf and records:
+        raise SourceError(
+            f"{path} has RDF ({rdf[0].name}) and JSON ({records[0].name}); put each into a folder of its own, or name "
+            f"the files to skip under ignore in graph.toml"
+        )
+    return "rdf" if rdf else "json"
+
+
+def _has_tables(folder: Path, config: str | Path | None) -> bool:
+    """Whether a folder is read as tables: it has some, or graph.toml names some."""
+    return any(map(is_table_file, folder.iterdir())) or read_settings(folder, config).names_tables
 
 
 def _matlab_file(path: Path) -> Path | None:
@@ -149,19 +254,32 @@ def _matlab_file(path: Path) -> Path | None:
 
 def _recognise(path: Path, config: str | Path | None, duplicates: Duplicates | None) -> TableSource:
     if path.is_dir():
-        return recognise_folder(path, config, duplicates)
-    settings = _read_optional(config)
-    if settings.triples is None and (settings.names_tables or is_relation(TableFile(path, settings.dialect))):
-        return recognise_files([path], path.parent, settings, duplicates)
-    return with_notes(find_triples([path], path.parent, settings, options_of(settings, duplicates)))
+        source = recognise_folder(path, config, duplicates)
+        return replace(source, options=replace(source.options, notes=[*source.options.notes, *_note_others(path)]))
+    return recognise_files([path], path.parent, _read_optional(config), duplicates, where=path)
+
+
+def _note_others(folder: Path) -> list[str]:
+    return [
+        f"{file.name} was left out: the graph is read from the tables beside it"
+        for file in (*rdf_files(folder), *json_files(folder))
+    ]
+
+
+def _settings_of(path: Path, config: str | Path | None) -> Config:
+    return read_settings(path, config) if path.is_dir() else _read_optional(config)
 
 
 def _read_optional(config: str | Path | None) -> Config:
     return Config() if config is None else read_config(Path(config))
 
 
+_UNPACK = {".bz2": "bunzip2", ".xz": "unxz", ".zst": "unzstd", ".zip": "unzip", ".7z": "7z x", ".tar": "tar -xf"}
+"""Suffixes of packed files that are not read, and what unpacks them."""
+
+
 # ---- Loading each kind of source -----------------------------------------------------------------
-def _load_path(path: Path, config: str | Path | None, duplicates: Duplicates | None) -> HIN:
+def _load_path(path: Path, config: str | Path | None, duplicates: Duplicates | None, progress: Progress) -> HIN:
     match _format_of(path, config):
         case "store":
             _refuse_options(path, config, duplicates)
@@ -174,17 +292,54 @@ def _load_path(path: Path, config: str | Path | None, duplicates: Duplicates | N
             return read_graph_file(path, duplicates or "count")
         case "benchmark":
             return read_hgb(path, options_of(read_settings(path, config), duplicates))
+        case "rdf" | "json" | "dblp":
+            return _load_statements(path, config, duplicates, progress)
         case "tables":
             return read_tables(_recognise(path, config, duplicates))
-    raise SourceError(
-        f"{path} is not a graph that neupath can read; give a folder of tables, a file of triples "
-        f"({', '.join(TABLE_SUFFIXES)}, also gzipped), {', '.join(GRAPH_SUFFIXES)} or .mat, or read it in Python and "
+    raise _unreadable(path)
+
+
+def _unreadable(path: Path) -> SourceError:
+    if tool := _UNPACK.get(path.suffix.lower()):
+        return SourceError(f"{path} is packed; unpack it with {tool}, or pack it with gzip, which is read as it is")
+    return SourceError(
+        f"{path} is not a graph that neupath can read; give a folder of tables, a database, a file of triples "
+        f"({', '.join(TABLE_SUFFIXES)}, also gzipped), RDF ({', '.join(RDF_SUFFIXES)}), JSON "
+        f"({', '.join(JSON_SUFFIXES)}), DBLP's XML, {', '.join(GRAPH_SUFFIXES)} or "
+        f".mat, or read it in Python and "
         f"give neupath.load the NetworkX graph, the HeteroData or the data frames"
     )
 
 
+def _load_statements(path: Path, config: str | Path | None, duplicates: Duplicates | None, progress: Progress) -> HIN:
+    """Read RDF or JSON, a file or a folder, or DBLP's XML."""
+    settings = _settings_of(path, config)
+    markup = _markup_of(path, config)
+    if settings.names_tables or (settings.rdf is not None and markup != "rdf"):
+        keys = "[nodes], [[edges]], [pair] and [triples]" if settings.names_tables else "[rdf]"
+        raise SourceError(
+            f"the graph.toml has {keys}, which describe {'tables' if settings.names_tables else 'RDF'}, but {path} "
+            f"is not; leave them out"
+        )
+    if markup == "dblp":
+        return read_dblp(path, options_of(settings, duplicates), progress)
+    if markup == "json":
+        return read_json(json_files(path, settings.ignore), options_of(settings, duplicates), progress)
+    # the same statement twice is one statement
+    once = "drop" if duplicates is None and settings.duplicates is None else duplicates
+    return read_rdf(rdf_files(path, settings.ignore), settings.rdf, options_of(settings, once), progress)
+
+
+def _load_objects(url: str, options: Mapping[str, Any], progress: Progress) -> HIN:
+    """Load a graph from a copy of the objects of a store."""
+    with local_copy(url, progress) as path:
+        hin = _load(path, **options, data=None, progress=progress)
+        return replace(hin, notes=tuple(note.replace(str(path), url.rstrip("/")) for note in hin.notes))
+
+
 def _load_version(source: object, as_of: int, data: str | Path | None) -> HIN:
-    place = _locate(Path(source), data) if isinstance(source, str | os.PathLike) and source not in BUILT_IN else None
+    by_path = isinstance(source, str | os.PathLike) and source not in BUILT_IN and not is_database_url(source)
+    place = locate(Path(cast(str, source)), data) if by_path else None
     if place is None or not is_store(place):
         raise SourceError(
             f"{str(source)[:200]} is not a store, so it has no earlier versions; leave out ‹as_of› {as_of}"
@@ -197,7 +352,7 @@ def _load_files(paths: Sequence[Any], config: str | Path | None, duplicates: Dup
         if not isinstance(path, str | os.PathLike):
             raise SourceError(
                 f"a list of sources holds table files, but this one holds a {type(path).__name__}; give tables as a "
-                f'mapping, such as {{("user", "item"): table}}, and triples as one table of three columns'
+                f'mapping, such as {{("user", "item"): table}}, and triples as (head, relation, tail) tuples'
             )
     if not paths:
         raise SourceError("the list of table files is empty; give at least one relation, such as movie_actor.csv")
@@ -209,18 +364,26 @@ def _load_files(paths: Sequence[Any], config: str | Path | None, duplicates: Dup
     return read_tables(recognise_files(files, files[0].parent, _read_optional(config), duplicates))
 
 
-def _load_object(source: object, duplicates: Duplicates) -> HIN:
+def _load_object(source: object, config: str | Path | None, duplicates: Duplicates | None) -> HIN:
     library = type(source).__module__.split(".")[0]
+    if isinstance(source, HIN):
+        return source
     if isinstance(source, Mapping):
-        return from_tables(source, duplicates=duplicates)
-    if library == "networkx":
-        return from_networkx(source, duplicates=duplicates)  # type: ignore[arg-type]
-    if library == "torch_geometric" and hasattr(source, "edge_types"):
-        return from_pyg(source, duplicates=duplicates)
+        return from_tables(source, config=_read_optional(config), duplicates=duplicates)
     if library in ("pandas", "pyarrow", "polars"):
-        return from_triples(source, duplicates=duplicates)
+        return from_table(source, config=_read_optional(config), duplicates=duplicates)
+    if config is not None:
+        raise SourceError(f"a {type(source).__name__} takes no graph.toml, but {config} was given; leave it out")
+    if isinstance(source, list | tuple):
+        return from_tuples(source, duplicates=duplicates)
+    if library == "networkx":
+        return from_networkx(source, duplicates=duplicates or "count")  # type: ignore[arg-type]
+    if library == "torch_geometric" and hasattr(source, "edge_types"):
+        return from_pyg(source, duplicates=duplicates or "count")
+    matrix = library in ("scipy", "numpy") and hasattr(source, "shape")
+    hint = 'give a matrix under the types that it joins: {("user", "item"): matrix}' if matrix else ""
     raise SourceError(
-        f"cannot load a graph from a {type(source).__name__}; help(neupath.load) lists what can be loaded"
+        f"cannot load a graph from {type(source).__name__}; {hint or 'help(neupath.load) lists what can be loaded'}"
     )
 
 

@@ -21,10 +21,10 @@ import pyarrow.ipc
 
 from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import GraphError, QueryError
-from neupath.graph.hin import Duplicates, Floats, check_sums, repeated_edge
+from neupath.graph.hin import Duplicates, Floats, check_counts, check_sums, repeated_edge
 from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Id, Rows
-from neupath.io.load import find_tables, load
+from neupath.io.load import find_tables, load, show_notes
 from neupath.io.sources import (
     INTEGERS,
     EdgeSource,
@@ -55,6 +55,8 @@ def import_store(
     config: str | Path | None = None,
     duplicates: Duplicates | None = None,
     data: str | Path | None = None,
+    schema: str | None = None,
+    tables: str | Sequence[str] | None = None,
     memory_limit: str | None = None,
     progress: Progress = no_progress,
 ) -> Path:
@@ -65,7 +67,7 @@ def import_store(
 
     Parameters
     ----------
-    source, config, duplicates, data
+    source, config, duplicates, data, schema, tables
         The graph, as `load` takes it.
     to
         The folder of the store; it must not exist yet.
@@ -85,14 +87,16 @@ def import_store(
     5
 
     """
-    tables = find_tables(source, config, duplicates, data) if isinstance(source, str | os.PathLike) else None
-    if tables is None or not _can_stream(tables):
+    by_name = isinstance(source, str | os.PathLike) and schema is None and tables is None
+    files = find_tables(source, config, duplicates, data) if by_name else None
+    if files is None or not _can_stream(files):
         if memory_limit is not None:
             raise QueryError(f"{source} is not read in batches, so ‹memory_limit› has no effect; leave it out")
-        hin = load(source, config=config, duplicates=duplicates, data=data, progress=progress)
-        return write_store(hin, to, progress)
+        options: dict[str, Any] = {"config": config, "duplicates": duplicates, "data": data, "progress": progress}
+        return write_store(load(source, schema=schema, tables=tables, **options), to, progress)
     with new_store(Path(to), memory_limit) as writer:
-        _stream_tables(tables, writer, progress)
+        _stream_tables(files, writer, progress)
+    show_notes(source, files.options.notes)
     return Path(to)
 
 
@@ -100,15 +104,19 @@ def _can_stream(source: TableSource) -> bool:
     """Whether the tables of a source give the same store in batches as they do whole.
 
     They do not if attributes of Parquet have dictionaries, which differ from batch to batch, or if types and relations
-    are numbers.
+    are numbers, or if types have to be worked out from ids or cells.
     """
     if isinstance(source, RelationTables):
         return not any(_has_dictionary(node.selection) for node in source.nodes)
     nodes = [source.nodes] if source.nodes is not None else []
     words = [(edges, "relation") for edges in source.edges] + [(n, "type") for n in nodes if "type" in n.columns]
-    return not any(map(_has_dictionary, nodes)) and all(
-        selection.all_text or pa.types.is_string(selection.declared_types[selection.columns[word]])
-        for selection, word in words
+    return (
+        source.is_plain
+        and not any(map(_has_dictionary, nodes))
+        and all(
+            selection.all_text or pa.types.is_string(selection.declared_types[selection.columns[word]])
+            for selection, word in words
+        )
     )
 
 
@@ -122,6 +130,7 @@ def _stream_tables(source: TableSource, writer: BulkWriter, progress: Progress) 
     stream: RelationStream | TripleStream
     stream = RelationStream(staging, source) if isinstance(source, RelationTables) else TripleStream(staging, source)
     types, edges = stream.stage()
+    check_counts(len(types), len(edges))
     options = source.options
     schema = Schema(tuple(t.node_type for t in types), tuple(e.relation for e in edges), options.abbreviations)
     for number, node_type in enumerate(types):
@@ -202,7 +211,7 @@ class Staging:
         return dict(zip(schema.names, schema.types, strict=True)), rows
 
     def _read(self, selection: Selection, types: Mapping[str, pa.DataType]) -> Iterator[SelectedRows]:
-        return selection.read_batches(types, self.progress, f"reading {selection.file.path.name}")
+        return selection.read_batches(types, self.progress, f"reading {selection.table.label}")
 
     def stage_edges(self, name: str, selections: Sequence[Selection]) -> StagedEdges:
         """Write the edges of one or several files; if one has weights, all need them."""
@@ -246,8 +255,8 @@ class Staging:
         types = selection.declared_types | {attribute: column_type.type for attribute, column_type in inferred.items()}
         attributes = pa.schema([(attribute, types[attribute]) for attribute in selection.attributes])
         return StagedNodes(
-            f"scratch.{name}", kinds, count, selection.file.place, spool, list(selection.columns), attributes,
-            selection.file.is_parquet,
+            f"scratch.{name}", kinds, count, selection.place, spool, list(selection.columns), attributes,
+            selection.table.typed,
         )  # fmt: skip
 
     def stage_ends(self, name: str, columns: Sequence[tuple[StagedTable, str]]) -> StagedNodes:
@@ -473,6 +482,7 @@ class TripleStream:
         one_type = [self._source.node_type] if nodes.rows else []
         type_names = self._distinct(nodes.name, "type") if "type" in nodes.kinds else one_type
         relation_names = self._distinct(edges.name, "relation")
+        check_counts(len(type_names), len(relation_names))
         self._number_nodes(nodes, type_names)
         no_relation = self._staging.first_empty(edges, "relation")
         self._join(edges, nodes, type_names, relation_names)

@@ -1,4 +1,4 @@
-"""The tables of a graph: which columns of which files hold its nodes and edges, and the checks of their rows.
+"""The tables of a graph: which columns of which tables hold its nodes and edges, and the checks of their rows.
 
 Three readers turn them into a graph, because a graph may fit into memory, on a disk, or on a cluster only:
 `io.assembly` reads whole tables, `io.out_of_core` streams them through a database, and `cluster.ingestion` shares them
@@ -6,6 +6,7 @@ out to workers. All three number ids in the same order, merge parallel edges ali
 tests/test_readers_contract.py holds them to it.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from neupath.errors import GraphError, listed
 from neupath.graph.hin import Duplicates, Floats
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Rows
-from neupath.io.tables import TableFile
+from neupath.io.tables import Table, is_list_type
 
 Place = Callable[[int], str]
 """Return the file and line of a row of a table, for error messages."""
@@ -52,7 +53,11 @@ class ReadOptions:
         return Relation(source, name, target, directed=not (name in self.undirected and source == target))
 
 
-# ---- Columns of one file -------------------------------------------------------------------------
+# ---- Columns of one table ------------------------------------------------------------------------
+LISTS = "[]"
+"""How a cell such as ["a", "b"], or a list of Parquet, is split."""
+
+
 @dataclass(frozen=True)
 class SelectedRows:
     """Rows of a selection: its columns by what they are, its attributes by their own names."""
@@ -66,50 +71,153 @@ class SelectedRows:
 
 @dataclass(frozen=True)
 class Selection:
-    """The columns of a file to read: ids, names and the like, and attributes."""
+    """The columns of a table to read: ids, names and the like, and attributes."""
 
-    file: TableFile
+    table: Table
     columns: Mapping[str, str]
-    """What a column is (id, name, source, …) -> what it is called in the file."""
+    """What a column is (id, name, source, …) -> what it is called in the table."""
     attributes: Sequence[str] = ()
     all_text: bool = False
     """Whether integers of Parquet are read as text too, as in triples."""
+    split: str | None = None
+    """What is between several targets in one cell, or `LISTS`; each makes a row."""
+    optional: bool = False
+    """Whether a row without a target is skipped, as where a foreign key is empty or NULL."""
+    spaces: Mapping[str, str] = field(default_factory=dict)
+    """What a column is (id, source, target) -> the space of its ids, as neo4j-admin has them: ids are unique in one."""
 
     def read(self) -> SelectedRows:
         """Read all rows; attributes of text tables get the types that their values suggest."""
-        return self._split(self.file.read([*self.columns.values(), *self.attributes], self._text_types))
+        return self._select(self.table.read([*self.columns.values(), *self.attributes], self._text_types))[0]
 
     def read_batches(
         self, types: Mapping[str, pa.DataType], progress: Progress = no_progress, stage: str = "reading"
     ) -> Iterator[SelectedRows]:
         """Read some rows at a time, an empty batch first; `types` gives the types of the inferred attributes."""
         columns = [*self.columns.values(), *self.attributes]
-        for table in self.file.batches(columns, {**types, **self._text_types}, progress, stage):
-            yield self._split(table)
+        for table in self.table.batches(columns, {**types, **self._text_types}, progress, stage):
+            yield self._select(table)[0]
+
+    def place(self, row: int) -> str:
+        """Return where the row of the table is that a selected row (from 0) comes from."""
+        if self.is_plain:
+            return self.table.place(row)
+        before, left = 0, row
+        for table in self.table.batches(list(self.columns.values()), self._text_types):
+            rows = self._select(table)[1]
+            if left < len(rows):
+                return self.table.place(before + int(rows[left]))
+            before, left = before + len(table), left - len(rows)
+        return self.table.place(row)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether each row of the table is a row of the selection."""
+        return self.split is None and not self.optional
 
     @property
     def inferred_attributes(self) -> list[str]:
         """The attributes whose types follow from their values."""
-        return [] if self.file.is_parquet else [name for name in self.attributes if name not in self._text_types]
+        return [] if self.table.typed else [name for name in self.attributes if name not in self._text_types]
 
     @property
     def declared_types(self) -> dict[str, pa.DataType]:
-        """The types of all other columns, by their names in the file."""
-        return self.file.declared_types([*self.columns.values(), *self.attributes], self._text_types)
+        """The types of all other columns, by their names in the table."""
+        return self.table.declared_types([*self.columns.values(), *self.attributes], self._text_types)
 
     @property
     def _text_types(self) -> dict[str, pa.DataType]:
-        return dict.fromkeys(self.columns.values(), pa.string())
+        lists = self.split == LISTS and self.table.is_list(self.columns["target"])
+        return {name: pa.string() for role, name in self.columns.items() if not (lists and role == "target")}
 
-    def _split(self, table: pa.Table) -> SelectedRows:
-        columns = {name: table[column].combine_chunks() for name, column in self.columns.items()}
-        if self.all_text:
-            columns = {name: column.cast(pa.string()) for name, column in columns.items()}
-        return SelectedRows(columns, table.select(list(self.attributes)))
+    def _select(self, table: pa.Table) -> tuple[SelectedRows, Rows]:
+        """Return the rows of the selection, and for each the row of the table that it comes from."""
+        columns = {role: table[name].combine_chunks() for role, name in self.columns.items()}
+        rows = np.arange(len(table))
+        if not self.is_plain:
+            parents, targets = split_cells(columns["target"], self.split, NULLS if self.optional else ())
+            rows = parents.to_numpy(zero_copy_only=False)
+            columns = {role: column.take(parents) for role, column in columns.items()} | {"target": targets}
+        for role in ("id", "source", "target"):
+            if role in columns:
+                columns[role] = _as_ids(columns[role], self.columns[role])
+        as_text = columns if self.all_text else ("name",)
+        columns |= {role: columns[role].cast(pa.string()) for role in as_text if role in columns}
+        return SelectedRows(columns, table.select(list(self.attributes))), rows
+
+
+NULLS = ("NULL", "\\N")
+"""What databases write into a text table where a foreign key has no value."""
+
+
+def split_cells(cells: pa.Array, split: str | None, missing: Sequence[str] = ()) -> tuple[pa.Array, pa.Array]:
+    """Return the parts of all cells that are not empty or `missing`, after the number of the cell that each is in.
+
+    >>> [part.to_pylist() for part in split_cells(pa.array(["a| b", "", None, "c"]), "|")]
+    [[0, 0, 3], ['a', 'b', 'c']]
+    """
+    if split == LISTS and not is_list_type(cells.type):
+        encoded = cells.dictionary_encode()
+        lists = [parse_list(cell) for cell in encoded.dictionary.to_pylist()]
+        cells = pa.array(lists, pa.list_(pa.string())).take(encoded.indices)
+    elif split is not None and split != LISTS:
+        cells = pc.split_pattern(cells.cast(pa.string()), split)
+    parents, parts = pa.array(np.arange(len(cells))), cells
+    if is_list_type(cells.type):
+        parents, parts = pc.list_parent_indices(cells), pc.list_flatten(cells)
+        if pa.types.is_large_string(parts.type) or pa.types.is_integer(parts.type):
+            parts = parts.cast(pa.int64() if pa.types.is_integer(parts.type) else pa.string())
+    if split is not None and pa.types.is_string(parts.type):
+        parts = pc.utf8_trim_whitespace(parts)
+    filled = np.ones(len(parts), dtype=np.bool_)
+    filled[missing_ids(parts)] = False
+    if missing and pa.types.is_string(parts.type):
+        filled &= ~pc.is_in(parts, pa.array(missing)).to_numpy(zero_copy_only=False)
+    if pa.types.is_floating(parts.type):
+        filled &= ~np.isnan(parts.to_numpy(zero_copy_only=False))
+    return parents.cast(pa.int64()).filter(pa.array(filled)), parts.filter(pa.array(filled))
+
+
+_LIST_ITEM = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^,'"]+))\s*(?:,|$)""")
+
+
+def parse_list(cell: str | None) -> list[str] | None:
+    """Return the items of a list as JSON or Python writes it, or None if the cell is not such a list.
+
+    >>> parse_list('["a", "b"]'), parse_list("['c', 1]"), parse_list("d")
+    (['a', 'b'], ['c', '1'], None)
+    """
+    text = (cell or "").strip()
+    if not (text.startswith("[") and text.endswith("]")):
+        return None
+    try:
+        items = json.loads(text)
+    except (ValueError, RecursionError):
+        inner = text[1:-1].strip()
+        matches = list(_LIST_ITEM.finditer(inner))
+        if sum(len(match[0]) for match in matches) != len(inner):
+            return None
+        return [next(part for part in match.groups() if part is not None).strip() for match in matches]
+    if not all(isinstance(item, str | int) for item in items):
+        return None
+    return [str(item) for item in items]
+
+
+def _as_ids(values: pa.Array, column: str) -> pa.Array:
+    """Return ids as texts or integers; raise if they are neither."""
+    if pa.types.is_string(values.type) or pa.types.is_int64(values.type):
+        return values
+    if pa.types.is_null(values.type):
+        return values.cast(pa.string())
+    if pa.types.is_floating(values.type):  # pandas turns integers into fractions if one is missing
+        numbers = pc.if_else(pc.is_nan(values), None, values)
+        if pc.all(pc.equal(numbers, pc.floor(numbers))).as_py() is not False:
+            return numbers.cast(pa.int64())
+    raise GraphError(f"column {column!r} holds {values.type} values, but ids are texts or integers; convert them first")
 
 
 def existing(**columns: str | None) -> dict[str, str]:
-    """Return the columns that a file has, those that are not None."""
+    """Return the columns that a table has, those that are not None."""
     return {name: column for name, column in columns.items() if column is not None}
 
 
@@ -139,24 +247,48 @@ class RelationTables:
     options: ReadOptions
 
     @property
-    def files(self) -> list[TableFile]:
-        """The node tables, then the edge tables."""
-        return [*(node.selection.file for node in self.nodes), *(edge.selection.file for edge in self.edges)]
+    def selections(self) -> list[Selection]:
+        """The columns of the node tables, then those of the edge tables."""
+        return [*(node.selection for node in self.nodes), *(edge.selection for edge in self.edges)]
+
+    @property
+    def tables(self) -> list[Table]:
+        """The node tables, then the edge tables; one may give several relations."""
+        return [selection.table for selection in self.selections]
 
 
 @dataclass(frozen=True)
 class TripleTables:
-    """One table of all edges, perhaps in several files, and one of all nodes, or one type for all nodes."""
+    """One table of all edges, perhaps in several files, and one of all nodes, or one type for all nodes.
+
+    The edges may say the types and names of their ends themselves, in the columns source_type, target_type,
+    source_name and target_name.
+    """
 
     nodes: Selection | None
     node_type: str
     edges: Sequence[Selection]
     options: ReadOptions
+    prefixed: bool = False
+    """Whether the types of nodes are the prefixes of their ids, as in Gene::2157."""
+    labels: str | None = None
+    """What is between several types of one node, of which one is read; the prefix `biolink:` is left out then."""
+    relation: str | None = None
+    """The name of all edges, if no column has one."""
+    node_tables: Sequence[Selection] = ()
+    """Several tables of nodes, as neo4j-admin has them, instead of one."""
 
     @property
-    def files(self) -> list[TableFile]:
+    def tables(self) -> list[Table]:
         """The node table, if there is one, then the edge tables."""
-        return [selection.file for selection in (*([self.nodes] if self.nodes else []), *self.edges)]
+        nodes = [self.nodes] if self.nodes else self.node_tables
+        return [selection.table for selection in (*nodes, *self.edges)]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether ids and types are read as they are written."""
+        described = any({"source_type", "source_name"} & set(edges.columns) for edges in self.edges)
+        return not (self.prefixed or self.labels or self.relation or self.node_tables or described)
 
 
 TableSource = RelationTables | TripleTables
@@ -169,7 +301,7 @@ def place_in_files(selections: Sequence[Selection], lengths: Sequence[int]) -> P
         left = row
         for selection, length in zip(selections, lengths, strict=False):
             if left < length:
-                return selection.file.place(left)
+                return selection.place(left)
             left -= length
         return f"row {row + 1}"
 
@@ -205,11 +337,24 @@ def to_weights(column: pa.Array | None, place: Place) -> Floats | None:
     try:
         weights = pc.cast(numbers, pa.float64()).to_numpy(zero_copy_only=False)
     except pa.ArrowException as error:
+        inexact = _first_inexact(column)
+        if inexact is not None:
+            raise inexact_weight(place(inexact), column[inexact].as_py()) from error
         raise GraphError(f"{place(0)}: weights of type {column.type} are not numbers") from error
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(bad):
         raise bad_weight(place(int(bad[0])), column[int(bad[0])].as_py())
     return np.asarray(weights, dtype=np.float64)
+
+
+def _first_inexact(column: pa.Array) -> int | None:
+    """Return the row of the first integer that a float cannot hold exactly, or None."""
+    if not pa.types.is_integer(column.type):
+        return None
+    numbers = column.to_pylist()
+    return next(
+        (row for row, number in enumerate(numbers) if number is not None and int(float(number)) != number), None
+    )
 
 
 # ---- Errors of one row, shared by the three readers; a place is the file and the line ------------
@@ -247,3 +392,11 @@ def bad_weight(place: str, value: object) -> GraphError:
     comma = re.fullmatch(r"[0-9.]*,[0-9]+", str(value).strip())
     hint = ", with a point and no comma in them" if comma else ""
     return GraphError(f"{place}: weight {value!r} is not allowed; weights are finite numbers, 0 or more{hint}")
+
+
+def inexact_weight(place: str, value: int) -> GraphError:
+    """Return the error of an integer weight that a float cannot hold."""
+    return GraphError(
+        f"{place}: weight {value} cannot be held exactly, because weights are floats, which are exact up to 2^53; "
+        f"round it, or scale the weights down"
+    )

@@ -1,7 +1,11 @@
-"""One table file as an Arrow table: CSV, TSV or Parquet, plain or gzipped; errors name the file and the line."""
+"""Tables, on disk (CSV, TSV, Parquet, plain or gzipped) or in memory: columns, first values, rows and their places."""
 
 import codecs
+import json
+import os
+from abc import ABC, abstractmethod
 from bisect import bisect
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -9,20 +13,129 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
 from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import SourceError, did_you_mean, first_line, listed
-from neupath.io.text_files import Dialect, QuoteWatch, TextFile, file_errors, is_number, not_utf8, open_raw, unmarked
+from neupath.io.text_files import (
+    BoundedGzip,
+    Dialect,
+    QuoteWatch,
+    TextFile,
+    file_errors,
+    is_number,
+    not_utf8,
+    open_raw,
+    unmarked,
+)
 
-# ---- One table -----------------------------------------------------------------------------------
+# ---- What a table is -----------------------------------------------------------------------------
+SAMPLE_ROWS = 2048
+"""How many rows of a table decide what its columns hold."""
+
+
+class Table(ABC):
+    """A table wherever it is: name, columns and first values say what it holds; `read` and `batches` read its columns.
+
+    Columns of a table without a header are named "1", "2", … by position.
+    """
+
+    name: str
+    """The name that says what the table holds, such as movie_actor; it may be empty."""
+    label: str
+    """What notes call it."""
+    title: str
+    """What errors call it."""
+    parts: Sequence[Path] = ()
+    """Its files, if it is on disk."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> list[str]:
+        """The column names, in order, without the row numbers of a data frame."""
+
+    @property
+    @abstractmethod
+    def typed(self) -> bool:
+        """Whether the table declares which values are integers; in text tables their looks decide."""
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the columns have names of their own."""
+        return True
+
+    @property
+    def comments(self) -> int:
+        """The number of lines above the table that are skipped as comments."""
+        return 0
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder, whose name may say nothing of what it holds."""
+        return False
+
+    @property
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Whether the table has no rows."""
+
+    @property
+    @abstractmethod
+    def sample(self) -> Mapping[str, Sequence[str]]:
+        """The first values of each column as texts; empty cells are empty texts, and lists are JSON."""
+
+    @abstractmethod
+    def is_list(self, column: str) -> bool:
+        """Whether a column is declared to hold lists."""
+
+    @abstractmethod
+    def read(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
+        """Read some columns; those without a type in `types` get the one that their values suggest."""
+
+    @abstractmethod
+    def batches(
+        self,
+        columns: Sequence[str],
+        types: Mapping[str, pa.DataType],
+        progress: Progress = no_progress,
+        stage: str = "reading",
+    ) -> Iterator[pa.Table]:
+        """Read some columns batch by batch, an empty batch first; each column of a text table needs a type."""
+
+    @abstractmethod
+    def declared_types(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
+        """Return the types that columns get when they are read, except those that follow from values."""
+
+    @abstractmethod
+    def place(self, row: int) -> str:
+        """Return where a data row (from 0) is, for error messages."""
+
+    def column(self, name: str | None, purpose: str) -> str:
+        """Return the name of a column as the table has it; raise if it has none."""
+        plain = None if name is None else name if name in self.columns else unmarked(name)
+        if plain not in self.columns:
+            raise SourceError(
+                f"{self.title} has no column {name!r} for the {purpose} (it has {listed(self.columns)})"
+                f"{did_you_mean(name or '', self.columns)}"
+            )
+        return plain
+
+    def has_numbers(self, column: str) -> bool:
+        """Whether the first values of a column are numbers."""
+        return all(is_number(value) for value in self.sample[column] if value)
+
+
+# ---- A table on disk -----------------------------------------------------------------------------
 TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".dat", ".sif")
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
 _PARQUET_MAGIC = b"PAR1"
 _ROW_NUMBERS = ("", "Unnamed: 0")
 """What pandas and R call the column of row numbers when they write a data frame."""
+_MOST_COLUMNS = 20_000
 _BATCH_ROWS, _BATCH_BYTES = 1 << 17, 1 << 20
 """Size of a batch: rows of a Parquet table, bytes of a text table."""
 
@@ -55,10 +168,10 @@ def _unzipped(path: Path) -> str:
     return path.name[:-3] if path.name.lower().endswith(".gz") else path.name
 
 
-class TableFile:
-    """A table on disk: CSV, TSV or Parquet, gzipped or not; `read` and `batches` read its columns.
+class TableFile(Table):
+    """A table on disk: CSV, TSV or Parquet, gzipped or not. A table may be a folder of Parquet `parts`.
 
-    Columns of a table without a header are named "1", "2", … by position. A table may be a folder of Parquet `parts`.
+    It is opened when something of it is needed first.
 
     Parameters
     ----------
@@ -71,20 +184,46 @@ class TableFile:
 
     def __init__(self, path: Path, dialect: Dialect | None = None) -> None:
         self.path = path
-        self._text = TextFile(path, dialect or Dialect(), stem(path), _plain_suffix(path))
+        self.name, self.label, self.title = stem(path), path.name, str(path)
+        self._text = TextFile(path, dialect or Dialect(), self.name, _plain_suffix(path))
+
+    @cached_property
+    def parts(self) -> Sequence[Path]:  # type: ignore[override]
         with file_errors(self.path):
-            self.parts = parts_of(path)
-            with open_raw(self.parts[0]) as stream:
-                self._start = stream.read(4096)
-            if not self._start:
-                raise SourceError(f"{self.parts[0]} is empty; a table has at least a header line")
-        self.is_parquet = self._start[:4] == _PARQUET_MAGIC
-        if not self.is_parquet:
-            self._check_text()
+            return parts_of(self.path)
+
+    @cached_property
+    def _start(self) -> bytes:
+        with file_errors(self.path), open_raw(self.parts[0]) as stream:
+            start = stream.read(4096)
+        if not start:
+            raise SourceError(f"{self.parts[0]} is empty; a table has at least a header line")
+        return start
+
+    @cached_property
+    def is_parquet(self) -> bool:
+        """Whether it is in Parquet; raise if it is neither Parquet nor text."""
+        if self._start[:4] == _PARQUET_MAGIC:
+            return True
+        self._check_text()
+        return False
+
+    @property
+    def typed(self) -> bool:
+        return self.is_parquet
+
+    @property
+    def is_folder(self) -> bool:
+        return self.path.is_dir()
 
     def _check_text(self) -> None:
         if _plain_suffix(self.parts[0]) == ".parquet":
             raise SourceError(f"{self.parts[0]} is named .parquet but is not a Parquet file")
+        if self._start.startswith(2 * codecs.BOM_UTF8):
+            raise SourceError(
+                f"{self.path} begins with two byte-order marks, and the second would be part of its first cell; remove "
+                f"both, for example with sed '1s/^\\(\\xef\\xbb\\xbf\\)*//'"
+            )
         if self._start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             raise SourceError(f"{self.path} is UTF-16 text; convert it, for example with iconv -f UTF-16 -t UTF-8")
         if b"\0" in self._start:
@@ -95,7 +234,6 @@ class TableFile:
 
     @cached_property
     def columns(self) -> list[str]:
-        """The column names, in order, without the row numbers of a data frame."""
         return [name for name in self._written_columns if name not in _ROW_NUMBERS or not self._is_counted(name)]
 
     def _is_counted(self, name: str) -> bool:
@@ -118,41 +256,38 @@ class TableFile:
                 names = [str(number) for number in range(1, len(self._text.sample[0]) + 1)]
         if not names:
             raise SourceError(f"{self.path} has no columns")
-        for name in names:
-            if names.count(name) > 1:
-                raise SourceError(f"{self.path} has {names.count(name)} columns named {name!r}; name each differently")
+        if len(names) > _MOST_COLUMNS:
+            raise SourceError(
+                f"{self.path} has {len(names):,} columns, and at most {_MOST_COLUMNS:,} are read; leave out those that "
+                f"are neither ids nor attributes, or check the delimiter"
+            )
+        for name, times in Counter(names).items():
+            if times > 1:
+                raise SourceError(f"{self.path} has {times} columns named {name!r}; name each differently")
         return names
 
     @property
     def comments(self) -> int:
-        """The number of lines above the table that are skipped as comments."""
         return 0 if self.is_parquet else self._text.comments
 
     @property
     def has_header(self) -> bool:
-        """Whether the first line names the columns."""
         return self.is_parquet or self._text.has_header
 
-    def column(self, name: str | None, purpose: str) -> str:
-        """Return the name of a column as the table has it; raise if it has none."""
-        plain = None if name is None else name if name in self.columns else unmarked(name)
-        if plain not in self.columns:
-            raise SourceError(
-                f"{self.path} has no column {name!r} for the {purpose} (it has {listed(self.columns)})"
-                f"{did_you_mean(name or '', self.columns)}"
-            )
-        return plain
-
     def read(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
-        """Read some columns; those without a type in `types` get the one that their values suggest."""
         names = list(dict.fromkeys(columns))
         with file_errors(self.path):
             if self.is_parquet:
                 check_parts(self.parts, names, types)
                 return pa.concat_tables(_read_part(part, names, types) for part in self.parts).combine_chunks()
-            zipped = self._text.compression
-            with self._bad_lines(), pa.input_stream(self.path, compression=zipped) as raw, self._watched(raw) as text:
-                return pa.csv.read_csv(text, **self._options(names, types)).combine_chunks()
+            with self._bad_lines(), self._open_text() as stream, self._watched(stream) as text:
+                table = self._trimmed(pa.csv.read_csv(text, **self._options(names, types))).combine_chunks()
+                self._refuse_joined(table, 0)
+                return table
+
+    def _open_text(self) -> Any:
+        """Open a text table for Arrow, which reads plain files fastest itself."""
+        return BoundedGzip(self.path) if self._text.is_zipped else pa.OSFile(str(self.path))
 
     @contextmanager
     def _bad_lines(self) -> Iterator[None]:
@@ -168,7 +303,7 @@ class TableFile:
     def _watched(self, stream: Any) -> Iterator[Any]:
         """Watch the quotes of a text while it is read; afterwards raise if one is not closed."""
         if not self._text.quote:
-            yield stream
+            yield pa.PythonFile(stream, mode="r") if isinstance(stream, BoundedGzip) else stream
             return
         watch = QuoteWatch(stream, self._text.quote)
         yield pa.PythonFile(watch, mode="r")
@@ -205,7 +340,6 @@ class TableFile:
         progress: Progress = no_progress,
         stage: str = "reading",
     ) -> Iterator[pa.Table]:
-        """Read some columns batch by batch, an empty batch first; each column of a text table needs a type."""
         names = list(dict.fromkeys(columns))
         read = self._parquet_batches if self.is_parquet else self._text_batches
         with file_errors(self.path), self._bad_lines():
@@ -218,13 +352,43 @@ class TableFile:
     ) -> Iterator[tuple[pa.Table, int, int]]:
         """Yield batches, with how many bytes of the file are read, and how many there are."""
         size = max(1, self.path.stat().st_size)
-        with pa.OSFile(str(self.path)) as raw:
-            stream = pa.CompressedInputStream(raw, self._text.compression) if self._text.compression else raw
-            with self._watched(stream) as watched:
-                reader = pa.csv.open_csv(watched, **self._options(columns, types, _BATCH_BYTES))
-                yield reader.schema.empty_table(), 0, size
-                for batch in reader:
-                    yield pa.Table.from_batches([batch]), raw.tell(), size
+        with self._open_text() as stream, self._watched(stream) as watched:
+            reader = pa.csv.open_csv(watched, **self._options(columns, types, _BATCH_BYTES))
+            yield reader.schema.empty_table(), 0, size
+            before = 0
+            for batch in reader:
+                done = stream.zipped if isinstance(stream, BoundedGzip) else stream.tell()
+                table = self._trimmed(pa.Table.from_batches([batch]))
+                self._refuse_joined(table, before)
+                before += len(table)
+                yield table, done, size
+
+    def _refuse_joined(self, table: pa.Table, before: int) -> None:
+        """Raise if several files were joined to one: a byte-order mark or a second header is among the rows."""
+        texts = [name for name in table.column_names if pa.types.is_string(table[name].type)]
+        if not texts or not len(table):
+            return
+        marked = pc.starts_with(table[texts[0]], "\ufeff")
+        if pc.any(marked).as_py():
+            row = before + pc.index(marked, True).as_py()
+            raise SourceError(
+                f"{self.place(row)}: a byte-order mark is in the middle of the file, as where files are joined; it "
+                f"would be part of an id; remove it, for example with sed 's/^\\xef\\xbb\\xbf//'"
+            )
+        heads = pc.equal(table[texts[0]], texts[0])
+        if len(texts) > 1 and self.has_header and pc.any(heads).as_py():
+            for row in np.flatnonzero(pc.fill_null(heads, False).to_numpy()):
+                if all(table[name][int(row)].as_py() == name for name in texts):
+                    raise SourceError(
+                        f"{self.place(before + int(row))}: the header is repeated among the rows, as where files are "
+                        f"joined; remove it there"
+                    )
+
+    def _trimmed(self, table: pa.Table) -> pa.Table:
+        """Return a text table without the spaces that follow its delimiters."""
+        if not self._text.is_spaced:
+            return table
+        return pa.table({name: _trim(table[name]) for name in table.column_names})
 
     def _parquet_batches(
         self, columns: list[str], types: Mapping[str, pa.DataType]
@@ -248,28 +412,36 @@ class TableFile:
 
     @cached_property
     def is_empty(self) -> bool:
-        """Whether the table has no rows."""
         if self.is_parquet:
             return self.num_rows == 0
         return len(self._text.sample) <= int(self.has_header)
 
-    def has_numbers(self, column: str) -> bool:
-        """Whether the first values of a column are numbers."""
-        if self.is_parquet:
-            kind = pq.read_schema(self.parts[0]).field(column).type
-            return not (pa.types.is_string(kind) or pa.types.is_large_string(kind))
-        at = self._written_columns.index(column)
-        return all(is_number(row[at]) for row in self._text.sample[1:] if len(row) > at)
+    @cached_property
+    def sample(self) -> Mapping[str, Sequence[str]]:
+        with file_errors(self.path):
+            if not self.is_parquet:
+                width = len(self._written_columns)
+                rows = self._text.sampled_rows(SAMPLE_ROWS)[int(self.has_header) :]
+                whole = [row for row in rows if len(row) == width]
+                cells = dict(zip(self._written_columns, zip(*whole, strict=True), strict=True)) if whole else {}
+                return {name: cells.get(name, ()) for name in self.columns}
+            file = pq.ParquetFile(self.parts[0], pre_buffer=False)
+            batch = next(file.iter_batches(SAMPLE_ROWS, columns=self.columns, use_threads=False), None)
+            table = pa.table({}) if batch is None else pa.Table.from_batches([batch])
+            table.validate(full=True)  # Arrow checks neither texts nor offsets when it reads them
+            return sample_of(table, self.columns)
+
+    def is_list(self, column: str) -> bool:
+        return self.is_parquet and is_list_type(pq.read_schema(self.parts[0]).field(column).type)
 
     def declared_types(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
-        """Return the types that columns get when they are read, except those that follow from values."""
         if not self.is_parquet:
             return dict(types)
         empty = cast_columns(pq.read_schema(self.parts[0]).empty_table(), columns, types)
         return {name: empty.schema.field(name).type for name in columns}
 
     def place(self, row: int) -> str:
-        """Return where a data row (from 0) is: the file and the line."""
+        """Return the file and the line of a data row (from 0)."""
         if self.is_parquet:
             starts = [0, *accumulate(count_rows(part) for part in self.parts[:-1])]
             at = bisect(starts, row) - 1
@@ -296,6 +468,107 @@ class TableFile:
         return None
 
 
+# ---- A table in memory ---------------------------------------------------------------------------
+class ArrowTable(Table):
+    """A table in memory.
+
+    Parameters
+    ----------
+    table
+        Its content.
+    name
+        The name that says what it holds.
+    title
+        What errors call it.
+
+    """
+
+    def __init__(self, table: pa.Table, name: str, title: str) -> None:
+        repeated = [column for column, times in Counter(table.column_names).items() if times > 1]
+        if repeated:
+            raise SourceError(f"{title} has several columns named {repeated[0]!r}; name each differently")
+        self._table = table
+        self.name, self.title = name, title
+        self.label = name or title
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self._table.column_names)
+
+    @property
+    def typed(self) -> bool:
+        return True
+
+    @property
+    def is_empty(self) -> bool:
+        return len(self._table) == 0
+
+    @cached_property
+    def sample(self) -> Mapping[str, Sequence[str]]:
+        return sample_of(self._table.slice(0, SAMPLE_ROWS), self.columns)
+
+    def is_list(self, column: str) -> bool:
+        return is_list_type(self._table.schema.field(column).type)
+
+    def read(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
+        return pa.table({name: _as_written(self._table[name], types.get(name)) for name in dict.fromkeys(columns)})
+
+    def batches(
+        self,
+        columns: Sequence[str],
+        types: Mapping[str, pa.DataType],
+        progress: Progress = no_progress,
+        stage: str = "reading",
+    ) -> Iterator[pa.Table]:
+        whole = self.read(columns, types)
+        yield whole.slice(0, 0)
+        yield whole
+        progress(stage, len(whole), len(whole))
+
+    def declared_types(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
+        schema = self.read(columns, types).schema
+        return dict(zip(schema.names, schema.types, strict=True))
+
+    def place(self, row: int) -> str:
+        return f"{self.title}, row {row + 1}"
+
+
+def _trim(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_binary(column.type):  # the types of attributes are not known yet
+        return pc.ascii_trim_whitespace(column.cast(pa.string())).cast(pa.binary())
+    return pc.utf8_trim_whitespace(column) if pa.types.is_string(column.type) else column
+
+
+def is_list_type(kind: pa.DataType) -> bool:
+    """Whether values of a type are lists."""
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def sample_of(table: pa.Table, columns: Sequence[str]) -> dict[str, list[str]]:
+    """Return the values of some columns as texts."""
+    return {name: [_as_text(value) for value in table[name].to_pylist()] if len(table) else [] for name in columns}
+
+
+def _as_text(value: object) -> str:
+    if value is None or value != value:  # noqa: PLR0124  a missing number of pandas is nan
+        return ""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))  # integers with a missing value are floats in pandas
+    return json.dumps(value, default=str, ensure_ascii=False) if isinstance(value, list) else str(value)
+
+
+def _as_written(column: pa.ChunkedArray, kind: pa.DataType | None) -> pa.ChunkedArray:
+    """Return a column as text or integers if `kind` is text; fractions, and what is neither, stay as they are."""
+    if pa.types.is_dictionary(column.type):
+        column = pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], column.type.value_type)
+    if kind is None or pa.types.is_floating(column.type) or is_list_type(column.type):
+        return column
+    try:
+        return column.cast(pa.int64() if pa.types.is_integer(column.type) else kind)
+    except pa.ArrowException:
+        return column
+
+
 # ---- A table in parts: a folder of Parquet files -------------------------------------------------
 # Hive-style folders such as year=2020 may lie between; the values in their names are not read.
 def parts_of(path: Path) -> list[Path]:
@@ -309,12 +582,20 @@ def parts_of(path: Path) -> list[Path]:
 
 
 def parquet_files(folder: Path) -> list[Path]:
-    """Return the Parquet files of a folder and of the partition folders in it."""
-    # names that begin with _ or . are marks of the writer, such as _SUCCESS or _metadata
-    visible = [path for path in folder.iterdir() if not path.name.startswith(("_", "."))]
-    files = [path for path in visible if path.suffix.lower() == ".parquet" and path.is_file()]
-    inner = [part for path in visible if is_partition(path) for part in parquet_files(path)]
-    return sorted([*files, *inner])
+    """Return the Parquet files of a folder and of the partition folders in it; links cannot make it read one twice."""
+    files: list[Path] = []
+    seen: set[str] = set()
+    folders = [folder]
+    while folders:
+        inner = folders.pop()
+        if (real := os.path.realpath(inner)) in seen:
+            continue
+        seen.add(real)
+        # names that begin with _ or . are marks of the writer, such as _SUCCESS or _metadata
+        visible = [path for path in inner.iterdir() if not path.name.startswith(("_", "."))]
+        files += [path for path in visible if path.suffix.lower() == ".parquet" and path.is_file()]
+        folders += [path for path in visible if is_partition(path)]
+    return sorted(files)
 
 
 def is_partition(path: Path) -> bool:
@@ -359,7 +640,9 @@ def _check_columns(part: Path, names: Sequence[str], first: Path, expected: Sequ
 
 
 def cast_columns(table: pa.Table, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
-    """Return some columns of a Parquet table, each cast to its type in `types`, if any."""
+    """Return some columns of a Parquet table, each cast to its type in `types`, if any; raise if one is damaged."""
+    for name in columns:
+        table[name].validate(full=True)  # Arrow checks neither texts nor offsets when it reads them
     return pa.table({name: _cast(table[name], types.get(name)) for name in columns})
 
 
@@ -376,4 +659,6 @@ def _cast(column: pa.ChunkedArray, kind: pa.DataType | None) -> pa.ChunkedArray:
     whole = pa.types.is_integer(column.type) or (
         pa.types.is_dictionary(column.type) and pa.types.is_integer(column.type.value_type)
     )
+    if pa.types.is_floating(column.type) and pa.types.is_string(kind):
+        column = pc.if_else(pc.is_nan(column), None, column)  # else a missing id would be called nan
     return column.cast(pa.int64() if whole and pa.types.is_string(kind) else kind)

@@ -5,21 +5,23 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, takewhile
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 
+from neupath._runtime.files import bounded_lines
 from neupath.errors import SourceError, first_line
 
 # ---- How a text table is written -----------------------------------------------------------------
-_SAMPLE_LINES = 200
+_SAMPLE_LINES, _SAMPLE_LETTERS = 200, 1 << 22
+"""How much of a table decides how it is written: the first lines, fewer where they are long."""
 _COMMENT_MARKS = ("# ", "% ")
 _GZIP_MAGIC = b"\x1f\x8b"
 HEADER_WORDS = {
@@ -54,20 +56,38 @@ class TextFile:
         if self.dialect.header is not None:
             return self.dialect.header
         first, later = self.sample[0], self.sample[1:]
-        if any(names_a_column(cell, self.name) for cell in first):
+        words = sum(names_a_column(cell, self.name) for cell in first)
+        if words and any(map(is_number, first)) and 2 * words < len(first):  # a row with a word such as target in it
+            return False
+        if words or self._heads_numbers:
             return True
         if self.suffix == ".txt":
             return False
         return not any(
-            is_number(cell) or any(len(row) > at and row[at] == cell for row in later) for at, cell in enumerate(first)
+            is_number(cell) or any(len(row) > at and _looks_alike(cell, row[at]) for row in later)
+            for at, cell in enumerate(first)
         )
+
+    @cached_property
+    def _heads_numbers(self) -> bool:
+        """Whether the first line has words alone, one of them above a column of numbers."""
+        first, *later = self.sample
+        rows = [row for row in later if len(row) == len(first)]
+        if not rows or any(is_number(cell) or not cell.strip() for cell in first):
+            return False
+        return any(all(is_number(row[at]) for row in rows) for at in range(len(first)))
+
+    @cached_property
+    def is_spaced(self) -> bool:
+        """Whether a space follows every delimiter of the first lines, which belongs to no cell."""
+        rows = [row for row in self.sample if len(row) > 1]
+        return bool(rows) and self.delimiter != " " and all(c[:1] == " " for row in rows for c in row[1:])
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """Yield every record that is not blank, as the csv module reads it, with its first line."""
         before = self.lines_above
         first = before + 1
-        with open_raw(self.path) as raw:
-            lines = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
+        with open_lines(self.path, newline="") as lines:
             reader = self._reader(islice(lines, before, None))
             for cells in reader:
                 if cells:
@@ -78,8 +98,7 @@ class TextFile:
         """Return the line of the first record whose quote is not closed, or None."""
         if not self.quote:
             return None
-        with open_raw(self.path) as raw:
-            lines = io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace", newline="")
+        with open_lines(self.path, newline="", errors="replace") as lines:
             below = islice(lines, self.lines_above, None)
             line = find_unclosed(below, self.delimiter, self.quote)
             return None if line is None else self.lines_above + line
@@ -88,20 +107,19 @@ class TextFile:
         return csv_reader(lines, self.delimiter, self.quote)
 
     @cached_property
-    def compression(self) -> str | None:
-        """The compression of the file, or None."""
+    def is_zipped(self) -> bool:
+        """Whether the file is gzipped."""
         with self.path.open("rb") as stream:
             zipped = stream.read(2) == _GZIP_MAGIC
         if not zipped and self.path.name.lower().endswith(".gz"):
             raise SourceError(f"{self.path} is named .gz but is not gzipped; rename it, or compress it with gzip")
-        return "gzip" if zipped else None
+        return zipped
 
     @cached_property
     def _first_lines(self) -> list[str]:
         try:
-            with open_raw(self.path) as raw:
-                text = io.TextIOWrapper(raw, encoding="utf-8-sig")
-                return [line.rstrip("\r\n") for line in islice(text, _SAMPLE_LINES)]
+            with open_lines(self.path) as lines:
+                return [line.rstrip("\r\n") for line in _sampled(lines)]
         except UnicodeDecodeError as error:
             raise SourceError(f"{self.path} {not_utf8(error)}") from error
 
@@ -140,12 +158,30 @@ class TextFile:
         """The first records, cut into cells."""
         return list(self._reader(filter(str.strip, self._first_lines[self.lines_above :])))
 
+    def sampled_rows(self, most: int) -> list[list[str]]:
+        """Return the first records, as many as decide what the columns hold; fewer decide how a table is written."""
+        with open_lines(self.path, newline="", errors="replace") as lines:
+            below = islice(_sampled(lines, most), self.lines_above, None)
+            rows = list(self._reader(filter(str.strip, below)))
+        return [[cell.strip() for cell in row] for row in rows] if self.is_spaced else rows
+
     @cached_property
     def quote(self) -> str | None:
-        """The quote character: that of the dialect ("" means none), else `"` in files with commas or semicolons."""
+        """The quote character: that of the dialect ("" means none), else `"` in files with commas or semicolons.
+
+        In other files it is `"` if whole columns are quoted, as R writes them.
+        """
         if self.dialect.quote is not None:
             return self.dialect.quote or None
-        return '"' if self.delimiter in ",;" else None
+        return '"' if self.delimiter in ",;" or self._quotes_columns else None
+
+    @cached_property
+    def _quotes_columns(self) -> bool:
+        """Whether the first line and some columns below it have quotes around every cell, and others around none."""
+        first, *rows = [line.split(self.delimiter) for line in self._below]
+        quoted = [[len(cell) > 1 and cell[0] == cell[-1] == '"' for cell in row] for row in (first, *rows)]
+        columns = [set(column) for column in zip(*(row for row in quoted[1:] if len(row) == len(first)), strict=True)]
+        return all(quoted[0]) and (not columns or ({True} in columns and all(len(column) == 1 for column in columns)))
 
     @cached_property
     def delimiter(self) -> str:
@@ -153,6 +189,8 @@ class TextFile:
         if self.dialect.delimiter is not None:
             return self.dialect.delimiter
         usual = "," if self.suffix == ".csv" else "\t"  # titles have commas; texts with tabs between them are rare
+        if len({line.count("\t") for line in self._below}) == 1 and "\t" in self._below[0]:
+            return "\t"
         for delimiter in dict.fromkeys([usual, "\t", ",", ";", "|", " "]):
             if delimiter in "| " and all("::" in line for line in self._below):
                 raise SourceError(
@@ -162,8 +200,25 @@ class TextFile:
             rows = list(csv_reader(self._below, delimiter, '"' if delimiter in ",;" else None))
             alike = sum(len(row) == len(rows[0]) for row in rows)
             if len(rows[0]) > 1 and 2 * alike >= len(rows):
-                return delimiter
+                return self._in_every_cell(rows) or delimiter
         return usual
+
+    def _in_every_cell(self, rows: Iterable[Sequence[str]]) -> str | None:
+        """Return a delimiter that all lines have equally often and all cells have: the other one is part of a text."""
+        cells = [cell for row in rows for cell in row]
+        for other in "\t;|,":
+            if len({line.count(other) for line in self._below}) == 1 and all(other in cell for cell in cells):
+                return other
+        return None
+
+
+def _sampled(lines: Iterable[str], most: int = _SAMPLE_LINES) -> Iterator[str]:
+    letters = 0
+    for line in islice(lines, most):
+        yield line
+        letters += len(line)
+        if letters > _SAMPLE_LETTERS:
+            return
 
 
 def _is_above(line: str) -> bool:
@@ -210,6 +265,15 @@ def names_a_column(cell: str, name: str) -> bool:
     word = unmarked(cell).strip().lower()
     own = {part.removesuffix("s") for part in re.split(r"[_\-\s.]+", name.lower())}
     return word in HEADER_WORDS or word.endswith("_id") or cell.strip().endswith(("Id", "ID")) or word in own
+
+
+def _looks_alike(cell: str, below: str) -> bool:
+    """Whether two cells are the same, or ids alike: Gene::1 and Gene::2, /m/1 and /m/2, u1 and u2."""
+    namespace = cell[: max(cell.rfind(":"), cell.rfind("/")) + 1]
+    if below == cell or (len(namespace) > 1 and below.startswith(namespace)):
+        return True
+    counted = re.fullmatch(r"([^\d]*)\d+", cell)  # u1 and u2 are ids
+    return bool(counted and re.fullmatch(re.escape(counted[1]) + r"\d+", below))
 
 
 def is_number(cell: str) -> bool:
@@ -299,13 +363,64 @@ def _find_closing(line: str, at: int, quote: str) -> int:
 
 
 # ---- Opening a file, and errors about it ---------------------------------------------------------
+_MOST_UNZIPPED, _MOST_RATIO = 1 << 26, 200
+"""A gzip file may unzip to so many bytes, or to so many times its own size; tables shrink to a tenth, rarely less."""
+
+
 def open_raw(path: Path) -> BinaryIO:
     """Open a file and unzip it if it is gzipped, whatever its name says."""
+    refuse_special(path)
     stream = path.open("rb")
     if stream.peek(2)[:2] != _GZIP_MAGIC:
         return stream
     stream.close()
-    return cast(BinaryIO, gzip.open(path, "rb"))
+    return io.BufferedReader(BoundedGzip(path), 1 << 16)
+
+
+class BoundedGzip(io.RawIOBase):
+    """A gzip file that raises once it unzips to far more than a table does: it may be made to fill the memory."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._zipped = pa.OSFile(str(path))
+        self._unzipped = pa.CompressedInputStream(self._zipped, "gzip")
+        self._size = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        block = self._unzipped.read(len(buffer))
+        buffer[: len(block)] = block
+        self._size += len(block)
+        if self._size > max(_MOST_UNZIPPED, _MOST_RATIO * self.zipped):
+            raise SourceError(
+                f"{self._path} unzips to more than {_MOST_RATIO} times its size ({self._size >> 20:,} MiB from "
+                f"{self.zipped >> 10:,} KiB so far); if that is right, unzip it with gunzip and read the plain file"
+            )
+        return len(block)
+
+    @property
+    def zipped(self) -> int:
+        """How many bytes of the file are read."""
+        return int(self._zipped.tell())
+
+    def close(self) -> None:
+        self._zipped.close()
+        super().close()
+
+
+def refuse_special(path: Path) -> None:
+    """Raise if a path is a pipe, a socket or a device, which would be waited for or read without end."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise SourceError(f"{path} is a pipe, a socket or a device; write its content to a file and give that")
+
+
+@contextmanager
+def open_lines(path: Path, *, newline: str | None = None, errors: str = "strict") -> Iterator[Iterator[str]]:
+    """Open a text, gzipped or not, and yield its lines; raise at one that is too long to be a row of a table."""
+    with open_raw(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", errors, newline) as text:
+        yield bounded_lines(text, path)
 
 
 def not_utf8(error: UnicodeDecodeError) -> str:

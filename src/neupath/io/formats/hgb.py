@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neupath.errors import SourceError
-from neupath.graph.hin import HIN, Edges
+from neupath.graph.hin import HIN, Edges, check_counts
 from neupath.graph.metapath import Relation
 from neupath.io.assembly import TripleTable, TypedTable, assemble_typed
 from neupath.io.interop import repeats_backwards
 from neupath.io.sources import Place, ReadOptions, to_weights
 from neupath.io.tables import TableFile
-from neupath.io.text_files import Dialect, file_errors, not_utf8
+from neupath.io.text_files import Dialect, file_errors, not_utf8, open_lines
 
 NODES, LINKS, MEANINGS = "node.dat", "link.dat", "info.dat"
 _COUNTS = "meta.dat"
@@ -95,6 +95,7 @@ def _without_repeats(table: pa.Table, place: Place) -> tuple[pa.Array, list[tupl
     weights = to_weights(table["4"].combine_chunks(), place) if "4" in table.column_names else None
     codes = np.asarray(table["3"].combine_chunks().dictionary_encode().indices)
     names = pc.unique(table["3"]).to_pylist()
+    check_counts(1, len(names))
     edges: dict[str, Edges] = {}
     repeats = []
     for code, name in enumerate(names):
@@ -120,7 +121,7 @@ def _read_meanings(path: Path) -> _Meanings:
         content = json.loads(text)
         types = {str(code): str(name) for code, name in content["node.dat"]["node type"].items()}
         relations = {str(code): str(link["meaning"]) for code, link in content["link.dat"]["link type"].items()}
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise SourceError(f"{path} does not name the types of {NODES} and {LINKS}; remove it") from error
     except json.JSONDecodeError:
         types, relations = _section(text, "TYPE", 1), _section(text, "LINK", 3)
@@ -151,7 +152,7 @@ def _relation_name(meaning: str) -> str:
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the non-blank lines with their numbers."""
     try:
-        with file_errors(path), path.open(encoding="utf-8-sig") as lines:
+        with file_errors(path), open_lines(path) as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     yield number, line.rstrip("\n")

@@ -1,25 +1,22 @@
 """Read MATLAB files with one sparse matrix per relation, such as the ACM network of the NeuPath paper."""
 
-import re
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import scipy.io
-from scipy.sparse import coo_array, issparse
 
 from neupath.errors import SourceError, listed
 from neupath.graph.hin import HIN, Duplicates, Edges
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes
 from neupath.io.config import Config
+from neupath.io.formats.mat_content import ACM_KEYS, KEY, MatContent
+from neupath.io.text_files import file_errors, refuse_special
 
-ACM_KEYS = ("PvsA", "PvsC", "AvsF")
 ACM_TYPES = {"P": "paper", "A": "author", "C": "conference", "F": "affiliation"}
 """The "field" of the paper's ACM is the author's affiliation."""
-_KEY = re.compile(r"^([A-Za-z0-9]+?)(?:_?vs_?|_to_|_2_|2|_)([A-Za-z0-9]+)$")
 
 
 def read_mat(path: Path, settings: Config, duplicates: Duplicates | None = None) -> HIN:
@@ -27,24 +24,25 @@ def read_mat(path: Path, settings: Config, duplicates: Duplicates | None = None)
 
     A file with the keys PvsA, PvsC and AvsF is `ACM.mat`; only these three are read, as in the paper.
     """
-    content = _read(path)
-    acm = all(key in content for key in ACM_KEYS)
-    usual = ACM_KEYS if acm else tuple(key for key, value in content.items() if _KEY.match(key) and _is_relation(value))
-    keys = tuple(settings.take) or usual
+    content = _read(path, settings.take)
+    acm = all(key in content.keys for key in ACM_KEYS)
+    keys = tuple(settings.take or content.relations)
     for key in keys:
-        if key not in content or not _KEY.match(key):
+        if key not in content.keys or not KEY.match(key):
             raise SourceError(
-                f"{path} has no relation matrix {key!r} to take (it has {listed(usual) or 'none'}); correct take "
-                f"in graph.toml"
+                f"{path} has no relation matrix {key!r} to take (it has {listed(content.relations) or 'none'}); "
+                f"correct take in graph.toml"
             )
+        if key not in content.matrices:
+            raise SourceError(f"{path}: {key} is not a 2-D numeric matrix")
     if not keys:
         raise SourceError(
             f"{path} has no relation matrices: it needs keys such as PvsA or movie_actor that hold 2-D numeric "
-            f"matrices, but has {listed(content) or 'none'}"
+            f"matrices, but has {listed(content.keys) or 'none'}"
         )
     known: Mapping[str, str] = ACM_TYPES if acm else {}
-    matrices = {key: _as_coo(path, key, content[key]) for key in keys}
-    ends = {key: tuple(known.get(end, end) for end in _KEY.findall(key)[0]) for key in keys}
+    matrices = {key: content.matrices[key] for key in keys}
+    ends = {key: tuple(known.get(end, end) for end in KEY.findall(key)[0]) for key in keys}
     sizes: dict[str, tuple[int, str]] = {}
     for key, matrix in matrices.items():
         for node_type, size in zip(ends[key], matrix.shape, strict=True):
@@ -55,7 +53,7 @@ def read_mat(path: Path, settings: Config, duplicates: Duplicates | None = None)
                 )
     letters = {node_type: letter for letter, node_type in known.items()}
     nodes = [
-        Nodes(t, pa.array(np.arange(size)), _names(content.get(letters.get(t, t)), size))
+        Nodes(t, pa.array(np.arange(size)), _names(content.names.get(letters.get(t, t)), size))
         for t, (size, _) in sizes.items()
     ]
     edges = [
@@ -63,50 +61,26 @@ def read_mat(path: Path, settings: Config, duplicates: Duplicates | None = None)
         for key, m in matrices.items()
     ]
     used = {*keys, *(letters.get(t, t) for t in sizes)}
-    others = [key for key in content if key not in used]
+    others = [key for key in content.keys if key not in used]
     notes = [f"{path.name}: {listed(others)} {'were' if others[1:] else 'was'} left out"] if others else []
     abbreviations = dict(known) | dict(settings.abbreviations)
     return HIN.build(nodes, edges, duplicates=duplicates or "count", abbreviations=abbreviations, notes=notes)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, take: Sequence[str]) -> MatContent:
+    refuse_special(path)
     try:
-        with path.open("rb") as stream:
-            content = scipy.io.loadmat(stream)  # type: ignore[arg-type]
-    except FileNotFoundError as error:
-        raise SourceError(f"no such file: {path}") from error
-    except PermissionError as error:
-        raise SourceError(f"no permission to read {path}") from error
-    except NotImplementedError as error:
-        raise SourceError(
-            f"{path} is a MATLAB 7.3 (HDF5) file; save it in MATLAB with -v7, or convert it, and try again"
-        ) from error
-    except Exception as error:
-        raise SourceError(f"{path} is not a readable .mat file: {error or type(error).__name__}") from error
-    return {key: value for key, value in content.items() if not key.startswith("__")}
+        with file_errors(path), path.open("rb") as stream:
+            version, mark = stream.read(126)[124:], stream.read(2)
+        if mark in (b"IM", b"MI") and 2 in version:
+            raise SourceError(
+                f"{path} is a MATLAB 7.3 (HDF5) file; save it in MATLAB with -v7, or convert it, and try again"
+            )
+        return MatContent.read(path, take)
+    except (ValueError, zipfile.BadZipFile) as error:
+        raise SourceError(f"{path} is not a readable .mat file: {error}") from error
 
 
-def _is_matrix(value: object) -> bool:
-    shape = getattr(value, "shape", ())
-    kind = getattr(getattr(value, "dtype", None), "kind", "")
-    return len(shape) == 2 and kind in "biuf"
-
-
-def _is_relation(value: object) -> bool:
-    """Whether a value is a matrix and not a plain vector, such as a list of indices."""
-    return _is_matrix(value) and (issparse(value) or 1 not in getattr(value, "shape", ()))
-
-
-def _as_coo(path: Path, key: str, value: Any) -> "coo_array[np.float64]":
-    if not _is_matrix(value):
-        raise SourceError(f"{path}: {key} is not a 2-D numeric matrix")
-    matrix = coo_array(value, dtype=np.float64)
-    matrix.eliminate_zeros()
-    return matrix
-
-
-def _names(value: object, size: int) -> pa.Array | None:
-    """Return the names in a MATLAB cell array of texts of the right length, or None."""
-    if not isinstance(value, np.ndarray) or value.dtype.kind not in "OU" or value.size != size:
-        return None
-    return pa.array([str(np.ravel(cell)[0]) if np.size(cell) else "" for cell in value.ravel()])
+def _names(texts: Sequence[str] | None, size: int) -> pa.Array | None:
+    """Return the names of nodes, if there are as many as nodes."""
+    return None if texts is None or len(texts) != size else pa.array(texts)

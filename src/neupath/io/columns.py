@@ -1,0 +1,551 @@
+"""What the columns of a table say by their names and first values: entities, ids, ends of edges, lists of nodes."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain
+from weakref import WeakKeyDictionary
+
+from neupath.io.sources import LISTS, parse_list
+from neupath.io.tables import SAMPLE_ROWS, Table
+from neupath.io.text_files import is_number, unmarked
+
+# ---- Words in the names of tables and columns ----------------------------------------------------
+_GENERIC = {
+    "id", "id1", "id2", "source", "src", "from", "start", "head", "subject", "target", "dst", "dest", "to", "end",
+    "tail", "object", "node", "node1", "node2", "node_id", "identifier", "key", "fromnodeid", "tonodeid",
+}  # fmt: skip
+_ROLES = {
+    "citing", "cited", "citer", "follower", "followee", "following", "followed", "friend", "parent", "child",
+    "ancestor", "sibling", "neighbor", "neighbour", "leader", "sender", "receiver", "recipient", "truster", "trustee",
+    "caller", "callee", "previous", "next", "first", "second", "left", "right", "other", "manager", "supervisor",
+    "mentor", "spouse", "partner", "predecessor", "successor", "superclass", "subclass", "super", "sub",
+}  # fmt: skip
+"""Roles of nodes in a relation of a type to itself."""
+_TARGET_ROLES = {
+    "cited", "followee", "followed", "trustee", "trusted", "callee", "receiver", "recipient", "next", "second",
+    "right", "successor", "other",
+}  # fmt: skip
+"""Those of them that an edge leads to."""
+_STEM = 4
+"""How many letters a role and a verb must share, as trustor and trusts do."""
+_MEASURES = {
+    "weight", "weights", "rating", "ratings", "score", "scores", "count", "counts", "n", "num", "number", "value",
+    "amount", "quantity", "qty", "price", "timestamp", "time", "date", "datetime", "year", "month", "day", "created",
+    "updated", "created_at", "updated_at", "ts", "index", "rank", "position", "order", "confidence", "probability",
+    "age", "stars", "freq", "frequency", "strength", "similarity", "distance", "length", "size", "row", "row_number",
+    "unixtime", "plays", "playcount", "play_count", "views", "billing", "minutes", "duration",
+}  # fmt: skip
+"""Names of columns that measure something and are no ends of edges."""
+_TIMES = ("time", "date", "year", "month", "day", "created", "updated", "ts")
+_NOT_TYPES = {
+    "graph", "graphs", "network", "networks", "net", "kg", "edge", "edges", "edgelist", "list", "data", "dataset",
+    "table", "file", "combined", "links", "my", "the", "new", "old", "full", "small", "large", "sample", "final",
+    "raw", "clean", "cleaned", "processed", "train", "test", "valid", "validation", "val", "dev", "all", "part",
+    "ungraph", "directed", "undirected", "soc", "web", "ca", "com", "p2p", "road", "wiki", "cit", "ego", "as", "bio",
+    "social", "triples", "triplets", "facts", "export", "dump", "output", "input", "result", "results", "copy",
+    "v1", "v2", "v3", "main", "original", "unnamed", "untitled", "sheet1", "sheet", "out", "db", "csv", "tsv", "txt",
+}  # fmt: skip
+"""Words in the names of tables that name no type of nodes."""
+_EVENTS = {
+    "rating", "ratings", "review", "reviews", "email", "mail", "msg", "message", "messages", "temporal", "time",
+    "times", "plays", "clicks", "purchases", "interactions", "events", "log", "logs", "transactions", "sessions",
+    "history", "indicator", "labels", "label", "attributes", "features", "scores", "trust", "sign", "signed",
+}  # fmt: skip
+"""Words that name what an edge is, or its attributes, rather than a type at its end."""
+_IDENTIFIERS = {
+    "imdb", "tmdb", "tvdb", "isbn", "isbn10", "isbn13", "issn", "doi", "orcid", "wikidata", "wikipedia", "freebase",
+    "mesh", "umls", "omim", "ncbi", "entrez", "ensembl", "uniprot", "chebi", "drugbank", "kegg", "pubchem", "chembl",
+    "pmid", "pmcid", "pubmed", "arxiv", "mag", "viaf", "gnd", "isni", "ean", "upc", "gtin", "sku", "uuid", "guid",
+    "external", "ext", "legacy", "hash", "musicbrainz", "mbid", "spotify", "goodreads", "twitter", "facebook",
+    "instagram", "linkedin", "grid", "ror", "dblp", "acm", "s2", "corpus", "inchi", "cas", "hgnc", "row", "record",
+}  # fmt: skip
+"""Systems of identifiers: imdb_id is another id of the same node, not a node."""
+_KEYS = {
+    "isbn",
+    "isbn10",
+    "isbn13",
+    "issn",
+    "doi",
+    "orcid",
+    "pmid",
+    "asin",
+    "ean",
+    "upc",
+    "sku",
+    "uuid",
+    "guid",
+    "mbid",
+}
+"""Columns of ids that have a name of their own."""
+_VAGUE = {
+    "source",
+    "src",
+    "from",
+    "start",
+    "head",
+    "target",
+    "dst",
+    "dest",
+    "to",
+    "end",
+    "tail",
+    "node",
+    "node1",
+    "node2",
+}
+"""Ends of any edge: source_id names no entity."""
+
+
+def entity(column: str) -> str | None:
+    """Return the entity that an id column names, or None.
+
+    >>> [entity(c) for c in ("movie_id", "MovieID", "#Genre", "source", "3")]
+    ['movie', 'Movie', 'Genre', None, None]
+    """
+    word = column.lstrip("# ")  # the header may be commented
+    if word.lower() in _GENERIC or word.isdigit():
+        return None
+    return re.sub(r"[_\s-]?(?:id|ID|Id)[_\s-]?\d*$", "", word) or None
+
+
+def singulars(word: str) -> list[str]:
+    """Return the word and the singulars that it may be the plural of, in lower case.
+
+    >>> singulars("Categories")
+    ['categories', 'categorie', 'categori', 'category']
+    """
+    low = word.lower()
+    endings = (("s", ""), ("es", ""), ("ies", "y"))
+    return [low, *(low.removesuffix(plural) + singular for plural, singular in endings if low.endswith(plural))]
+
+
+_IE_WORDS = {"movies", "cookies", "calories", "zombies", "selfies", "ties", "pies", "brownies", "genies"}
+
+
+def singular(word: str) -> str:
+    """Return the likeliest singular of a word, in its own spelling.
+
+    >>> [singular(word) for word in ("movies", "Categories", "cast", "directors_ids", "boss", "series")]
+    ['movie', 'Category', 'cast', 'director', 'boss', 'series']
+    """
+    plain = re.sub(r"[_\s-]?(?:ids|Ids|IDs|IDS|id|Id|ID)$", "", word) or word
+    low = plain.lower()
+    if low.endswith(("ss", "us", "is", "series", "species")) or len(low) < 4:
+        return plain
+    if low.endswith("ies") and low not in _IE_WORDS:
+        return plain[:-3] + "y"
+    if low.endswith(("ches", "shes", "xes", "sses", "zes")):
+        return plain[:-2]
+    return plain[:-1] if low.endswith("s") else plain
+
+
+def is_plural(word: str) -> bool:
+    """Whether a word is a plural."""
+    return singular(word) != word
+
+
+def split_words(name: str) -> list[str]:
+    """Split the name of a table or column into words."""
+    return [word for word in re.split(r"[_\-\s.]+", name) if word]
+
+
+def name_words(name: str) -> list[str]:
+    """Split the name of a table into words, without those at its ends that name no type.
+
+    >>> name_words("my_movie_actor_v2"), name_words("export-2024")
+    (['movie', 'actor'], [])
+    """
+    words = split_words(name)
+    while words and names_no_type(words[0]):
+        words = words[1:]
+    while words and names_no_type(words[-1]):
+        words = words[:-1]
+    return words
+
+
+def is_id(column: str) -> bool:
+    """Whether the name of a column says that it holds ids."""
+    return bool(re.search(r"(?:_id|Id|ID)$", column))
+
+
+def is_role(word: str, node_type: str, between: Iterable[str]) -> bool:
+    """Whether a column called `word` may hold ids of `node_type`, given the words between the types of a table's name.
+
+    >>> [is_role(word, "paper", ["cites"]) for word in ("papers", "cited_paper", "paper1", "p", "citing", "author")]
+    [True, True, True, True, True, False]
+    """
+    low, kind = word.lower(), node_type.lower()
+    if are_alike(low, kind) or kind.startswith(low) or low.endswith(kind) or low in _ROLES:
+        return True
+    if low.startswith(kind):
+        rest = low.removeprefix(kind).strip("_- ")
+        return rest.isdigit() or len(rest) <= 1 or rest in _ROLES or rest in _GENERIC
+    return any(not are_alike(low, verb.lower()) and low[:_STEM] == verb.lower()[:_STEM] for verb in between)
+
+
+def is_own_role(word: str) -> bool:
+    """Whether a foreign key of this name leads to the type of its own table, as parent_id does."""
+    return word.lower() in _ROLES
+
+
+def are_alike(word: str, other: str) -> bool:
+    """Whether two words are the same, or one is the plural of the other."""
+    return other.lower() in singulars(word) or word.lower() in singulars(other)
+
+
+def is_measure(column: str) -> bool:
+    """Whether a column measures something, and so is no end of an edge."""
+    return snake(column) in _MEASURES
+
+
+def names_no_type(word: str) -> bool:
+    """Whether a word in the name of a table says nothing of the types that it joins."""
+    return word.lower() in _NOT_TYPES or word.isdigit() or bool(re.fullmatch(r"v\d+|version\W*\d*\W*", word.lower()))
+
+
+def names_no_end(word: str) -> bool:
+    """Whether a word in the name of a table without a header is no type at the end of its edges: graph, ratings, 200k.
+
+    >>> [names_no_end(word) for word in ("paper", "ratings", "200k", "A")]
+    [False, True, True, True]
+    """
+    return names_no_type(word) or word.lower() in _EVENTS or not is_word(word)
+
+
+def is_word(text: str) -> bool:
+    """Whether a text is a word of more than one letter, and not a code such as x or table1."""
+    return len(text) > 1 and not re.search(r"\d", text)
+
+
+def is_key(column: str) -> bool:
+    """Whether a column holds ids by its name, which may be that of a system of identifiers, such as ISBN."""
+    return is_id(column) or column.lower() in _KEYS
+
+
+def is_identifier(word: str) -> bool:
+    """Whether a word names a system of identifiers, such as imdb."""
+    return any(part in _IDENTIFIERS for part in split_words(snake(word)))
+
+
+@lru_cache(1 << 14)
+def snake(column: str) -> str:
+    """Return the name of a column in lower case, with underscores between its words.
+
+    >>> [snake(column) for column in ("headType", "# Source ID", ":START_ID(P)", "x_name")]
+    ['head_type', 'source_id', 'start_id', 'x_name']
+    """
+    plain = re.sub(r"\(.*\)$", "", unmarked(column).lstrip("# "))
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", plain)
+    return re.sub(r"[^0-9a-z]+", "_", spaced.lower()).strip("_")
+
+
+# ---- The ends of edges ---------------------------------------------------------------------------
+_PAIRS = (
+    ("head", "tail"), ("subject", "object"), ("source", "target"), ("start", "end"), ("from", "to"), ("src", "dst"),
+    ("src", "dest"), ("from_node", "to_node"), ("source_node", "target_node"), ("entity1", "entity2"),
+    ("entity_1", "entity_2"), ("node1", "node2"), ("node_1", "node_2"), ("left", "right"), ("x", "y"), ("u", "v"),
+    ("h", "t"), ("s", "o"),
+)  # fmt: skip
+_LETTERS = {"x": (), "u": (), "h": ("r",), "s": ("p",)}
+"""Letters are ends only beside the letter of a relation, or if several columns begin with them: x_id, x_type."""
+_RELATIONS = (
+    "relation", "predicate", "metaedge", "edge_type", "relation_type", "relationship", "relationship_type", "rel",
+    "rel_type", "interaction", "interaction_type", "edge_label", "relation_name", "link_type", "display_relation",
+)  # fmt: skip
+_WEAK_RELATIONS = ("type", "kind", "label")
+"""Names of relations, but also of attributes of edges."""
+_END_ROLES = {
+    "id": ("id", "", "identifier", "curie", "iri", "uri", "key", "code", "node_id", "node", "entity", "index", "idx"),
+    "type": ("type", "category", "kind", "class", "node_type", "entity_type", "semantic_type", "types", "categories"),
+    "name": ("name", "title", "display_name", "label", "preferred_name"),
+}
+"""What a column of an end is, by what follows the word of the end, the likelier first."""
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The columns of a table whose rows are edges: two ids, perhaps with types and names, and the relation."""
+
+    ids: tuple[str, str]
+    types: tuple[str, str] | None = None
+    names: tuple[str, str] | None = None
+    relation: str | None = None
+    other_ids: Sequence[tuple[str, str]] = ()
+    half_typed: str | None = None
+    """The type column of one end, where the other end has none."""
+    rivals: Sequence[str] = field(default=())
+    """Other columns that could be the ends as well."""
+
+
+_ENDS: WeakKeyDictionary[Table, Ends | None] = WeakKeyDictionary()
+"""What `find_ends` found before: many rules ask for it."""
+
+
+def find_ends(table: Table) -> Ends | None:
+    """Find the columns of the two ends by a pair of words such as head and tail; None if there is no such pair."""
+    if table not in _ENDS:
+        _ENDS[table] = _find_ends(table) if table.has_header else None
+    return _ENDS[table]
+
+
+def _find_ends(table: Table) -> Ends | None:
+    words = {snake(column): column for column in table.columns if column}
+    begins = {word[: match.start()] for word in words for match in re.finditer(r"_|$", word)}
+    pairs = [pair for pair in _PAIRS if begins.issuperset(pair)]
+    found = [ends for pair in pairs if (ends := _ends_of(pair, words, table)) is not None]
+    if not found:
+        return None
+    typed = [ends for ends in found if ends.types]
+    best, *others = typed or found
+    rivals = [column for other in others for column in other.ids if column not in best.ids]
+    return Ends(best.ids, best.types, best.names, best.relation, best.other_ids, best.half_typed, tuple(rivals))
+
+
+def _ends_of(pair: tuple[str, str], words: dict[str, str], table: Table) -> Ends | None:
+    roles = {role: _both(pair, suffixes, words) for role, suffixes in _END_ROLES.items()}
+    if not roles["id"]:
+        return None
+    letters = _LETTERS.get(pair[0])
+    own_word = ("predicate",) if pair[0] in ("subject", "s") else ()
+    relation_words = (*own_word, *_RELATIONS, *_WEAK_RELATIONS, *(letters or ()))
+    relation = next((words[word] for word in relation_words if word in words), None)
+    several = sum(map(len, roles.values())) > 1
+    bare = roles["id"][0] == (words.get(pair[0]), words.get(pair[1]))
+    if letters is not None and bare and not several and not any(letter in words for letter in letters):
+        return None
+    labels = _both(pair, ("label",), words)
+    types = next(iter(roles["type"] or (both for both in labels if _are_types(table, both, roles["id"][0]))), None)
+    names = [both for both in roles["name"] if both not in roles["id"] and both != types]
+    ids = list(roles["id"])
+    plain = (words.get(pair[0]), words.get(pair[1]))
+    if len(ids) > 1 and plain in ids and ids[0] != plain and not names:  # source beside source_id is its name
+        names = [both for both in ids if both == plain]
+    ids = [both for both in ids if both not in names]
+    chosen = next((both for both in ids if _identifies(table, both, types, names[0] if names else None)), ids[0])
+    half = [words[f"{end}_{suffix}"] for end in pair for suffix in _END_ROLES["type"] if f"{end}_{suffix}" in words]
+    others = [both for both in ids if both != chosen]
+    return Ends(
+        chosen, types, names[0] if names else None, relation, others, half[0] if half and types is None else None
+    )
+
+
+def _both(pair: tuple[str, str], suffixes: Sequence[str], words: dict[str, str]) -> list[tuple[str, str]]:
+    """Return the pairs of columns that are the words of both ends with the same suffix."""
+    names = [tuple(f"{end}_{suffix}" if suffix else end for end in pair) for suffix in suffixes]
+    return [(words[first], words[second]) for first, second in names if first in words and second in words]
+
+
+def _are_types(table: Table, labels: tuple[str, str], ids: tuple[str, str]) -> bool:
+    """Whether columns called label hold types and not names: at most half as many different ones as ids."""
+    distinct, nodes = ({cell for column in both for cell in table.sample[column]} for both in (labels, ids))
+    return 2 * len(distinct) <= len(nodes)
+
+
+def _identifies(
+    table: Table, ids: tuple[str, str], types: tuple[str, str] | None, names: tuple[str, str] | None
+) -> bool:
+    """Whether no two names share an id of a type, as far as the first rows say."""
+    if names is None:
+        return True
+    name_of: dict[tuple[str, str], str] = {}
+    for end in (0, 1):
+        kinds = table.sample[types[end]] if types else [""] * len(table.sample[ids[end]])
+        for key, name in zip(zip(kinds, table.sample[ids[end]], strict=True), table.sample[names[end]], strict=True):
+            if name and name_of.setdefault(key, name) != name:
+                return False
+    return True
+
+
+def is_weak_relation(column: str | None) -> bool:
+    """Whether a column may hold relations but, by its name, also an attribute of edges."""
+    return column is not None and snake(column) in _WEAK_RELATIONS
+
+
+def end_columns(table: Table, among: Sequence[str] | None = None) -> tuple[str, str] | None:
+    """Return the two columns of a relation's table that hold ids: by their names, or else the first two of `among`."""
+    if len(table.columns) < 2:
+        return None
+    if not table.has_header:
+        return table.columns[0], table.columns[1]
+    ends = find_ends(table)
+    if ends is not None:
+        return ends.ids
+    if among is not None:
+        return (among[1], among[0]) if _is_backwards(among[0], among[1]) else (among[0], among[1])
+    ids = [column for column in table.columns if is_key(column) and not is_identifier(re.sub("[Ii][Dd]$", "", column))]
+    if len(ids) < 2:
+        ids = [column for column in table.columns if is_key(column)]
+    others = [column for column in table.columns if not is_measure(column) and snake(column) not in ("id", "")]
+    texts = [column for column in others if not table.has_numbers(column)]
+    if len(ids) == 2 and len([column for column in texts if others.index(column) < others.index(ids[0])]) > 1:
+        others = ids = []  # as in movie, actor, director_id, genre_id: each may be an end
+    first, *rest = ids if len(ids) == 2 else others or [""]
+    rest = [column for column in rest if not _describes(column, first) and not _describes(first, column)]
+    if not rest:
+        return None
+    return (rest[0], first) if _is_backwards(first, rest[0]) else (first, rest[0])
+
+
+_DESCRIPTIONS = ("name", "title", "label", "description", "desc", "url", "type", "kind", "date", "lat", "lon", "code")
+
+
+def _describes(column: str, other: str) -> bool:
+    """Whether a column describes the entity of another, as stop_name does that of stop_id."""
+    word = entity(other)
+    begin, _, ending = snake(column).rpartition("_")
+    return word is not None and ending in _DESCRIPTIONS and begin == snake(word)
+
+
+def end_entities(table: Table, columns: tuple[str, str]) -> tuple[str | None, str | None]:
+    """Return the entities that the two columns of a relation name; a pair such as source_id, target_id names none."""
+    ends = find_ends(table)
+    if ends is not None and ends.ids == columns:
+        return None, None
+    first, second = (None if (word := entity(column)) and word.lower() in _VAGUE else word for column in columns)
+    return first, second
+
+
+def are_copies(table: Table, columns: tuple[str, str]) -> bool:
+    """Whether one column is a copy of the other: called alike, as user_id and user_id_2, with the same first values."""
+    first, second = (table.sample[column] for column in columns)
+    name, other = sorted(map(snake, columns), key=len)
+    return other.startswith(name) and len(first) > 2 and list(first) == list(second)
+
+
+def _is_backwards(first: str, second: str) -> bool:
+    """Whether the first of two columns names what an edge leads to, as in cited, citing or user2, user1."""
+    words, others = split_words(snake(first)), split_words(snake(second))
+    if any(word in _TARGET_ROLES for word in words) and not any(word in _TARGET_ROLES for word in others):
+        return True
+    number, other = (re.fullmatch(r"(.*?)_?(\d+)(?:_id)?", "_".join(each)) for each in (words, others))
+    return bool(number and other and number[1] == other[1] and int(number[2]) > int(other[2]))
+
+
+# ---- Lists in cells ------------------------------------------------------------------------------
+_DELIMITERS = "|;,"
+_LONGEST_PART = 60
+
+
+def find_split(table: Table, column: str) -> str | None:
+    """Return what is between the nodes that the cells of a column list, or None if they hold one each.
+
+    A column of lists, or cells such as ["a", "b"], say so themselves. A delimiter counts if the name of the column is
+    a plural, or if the cells have different numbers of parts and fewer distinct parts than there are distinct cells.
+    """
+    cells = [cell for cell in table.sample[column] if cell]
+    if table.is_list(column):
+        return LISTS
+    if cells and all(parse_list(cell) is not None for cell in cells) and any(len(cell) > 2 for cell in cells):
+        return LISTS
+    plural = table.has_header and is_plural(unmarked(column))
+    return next((mark for mark in _DELIMITERS if _is_list(cells, mark, plural)), None)
+
+
+def _is_list(cells: Sequence[str], mark: str, plural: bool) -> bool:
+    if not any(mark in cell for cell in cells):
+        return False
+    parts = [[part.strip() for part in cell.split(mark)] for cell in cells]
+    flat = list(chain.from_iterable(parts))
+    if len(flat) == len(cells) or any(len(part) > _LONGEST_PART for part in flat):
+        return False
+    if mark == "," and any(cell.count(",") and not re.search(r",\S|, \S", cell) for cell in cells):
+        return False
+    distinct, varied = len(set(flat)), len(set(map(len, parts))) > 1
+    if plural and mark != ",":
+        return True
+    fewer = distinct < len(set(cells)) and 2 * distinct <= len(flat)
+    return fewer and (plural or (varied and mark != ","))
+
+
+def is_unique(table: Table, column: str) -> bool:
+    """Whether all first values of a column differ."""
+    cells = [cell for cell in table.sample[column] if cell]
+    return len(set(cells)) == len(cells)
+
+
+def holds_categories(table: Table, column: str) -> bool:
+    """Whether the first values of a column are texts of which at least some occur again."""
+    cells = [cell for cell in table.sample[column] if cell]
+    return bool(cells) and not any(map(is_number, cells)) and len(set(cells)) < len(cells)
+
+
+def holds_fractions(table: Table, column: str) -> bool:
+    """Whether the first values of a column are decimal numbers, and not all whole, which no ids are."""
+    cells = [cell for cell in table.sample[column][:256] if cell]
+    decimal = all(re.fullmatch(r"[+-]?\d+(\.\d+)?", cell) for cell in cells)
+    return decimal and any(float(cell) % 1 for cell in cells)
+
+
+def is_constant(table: Table, column: str) -> bool:
+    """Whether a column that is not called an id has one number in all first rows."""
+    cells = table.sample[column]
+    return table.has_header and not is_key(column) and len(cells) > 2 and len(set(cells)) == 1 and is_number(cells[0])
+
+
+def holds_measures(table: Table, column: str) -> bool:
+    """Whether the first values of a column are numbers or dates."""
+    cells = [cell for cell in table.sample[column] if cell]
+    return all(is_number(cell) or re.match(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}", cell) for cell in cells)
+
+
+def is_sampled_whole(table: Table) -> bool:
+    """Whether the first values of a table are all its values."""
+    return len(next(iter(table.sample.values()), ())) < SAMPLE_ROWS - 1
+
+
+# ---- Triples without a header --------------------------------------------------------------------
+def look_like_triples(tables: Sequence[Table], is_split: bool = False) -> bool:
+    """Whether the rows of tables of three columns without a header are head, relation and tail.
+
+    The columns hold no numbers, and few relations. What the relations join must be recognisable as entities, too: heads
+    that are tails elsewhere, or ids with a namespace, or one relation for all rows. A table of films with their
+    genre and director has none of this. In files called train or test it is not needed.
+    """
+    if any(table.has_header or len(table.columns) != 3 for table in tables):
+        return False
+    columns = [[table.sample[column] for column in table.columns] for table in tables]
+    heads, relations, tails = (list(chain.from_iterable(each)) for each in zip(*columns, strict=True))
+    if not heads or any(all(map(is_number, column)) for column in (heads, relations, tails)):
+        return False
+    kinds, ends, fewest = set(relations), {*heads, *tails}, min(len(set(heads)), len(set(tails)))
+    shared = set(heads) & set(tails) - {""}
+    if (not shared and len(kinds) >= fewest) or kinds & ends or heads == tails:
+        return False
+    few = 2 * len(kinds) <= len(relations) or (len(heads) < 20 and len(kinds) < len(ends) < 2 * len(heads))
+    named = is_split or bool(shared) or len(kinds) == 1 or all(re.search(r"[:/]", end) for end in ends if end)
+    return few and named
+
+
+_MOST_PREFIXES = 64
+
+
+def has_prefixed_ids(table: Table, columns: Iterable[str]) -> bool:
+    """Whether every id in some columns has its type in front, as in Gene::2157, and the types are few."""
+    ids = {cell for column in columns for cell in table.sample[column] if cell}
+    prefixes = {cell.partition("::")[0] for cell in ids}
+    if not ids or not all("::" in cell and not cell.startswith("::") for cell in ids):
+        return False
+    return len(prefixes) <= min(_MOST_PREFIXES, max(8, len(ids) // 4))
+
+
+def few_types(table: Table, columns: Iterable[str]) -> bool:
+    """Whether some columns hold few distinct values, as types of nodes do."""
+    cells = [cell for column in columns for cell in table.sample[column] if cell]
+    return len(set(cells)) <= max(8, min(1000, len(cells) // 2))
+
+
+def likely_weight(table: Table, columns: Iterable[str]) -> str | None:
+    """Return the first of some columns that holds numbers and may be the weight of edges."""
+    return next(
+        (
+            column
+            for column in columns
+            if not is_id(column)
+            and not any(word in snake(column) for word in _TIMES)
+            and any(table.sample[column])
+            and table.has_numbers(column)
+        ),
+        None,
+    )

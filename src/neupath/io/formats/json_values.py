@@ -1,0 +1,212 @@
+"""The records of JSON files: lines, arrays, and the arrays of a document, read one value at a time."""
+
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, TextIO
+
+from neupath.errors import SourceError, first_line
+from neupath.io.text_files import file_errors, not_utf8, open_lines, open_raw
+
+JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+_BLOCK, _LARGEST = 1 << 20, 1 << 28
+"""How many characters are read at a time, and how many one value may have."""
+_MOST_KEYS = 1000
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Records of one kind: the lines of a file, or an array; `key` is what a document calls the array."""
+
+    file: Path
+    key: str | None
+    records: Iterator[tuple[int, Any]]
+    """Each record with its number: the line, or the position in the array."""
+    by_line: bool
+
+    def place(self, number: int) -> str:
+        """Return where a record is, for error messages."""
+        if self.by_line:
+            return f"{self.file}, line {number}"
+        return f"{self.file}, item {number}{f' of {self.key}' if self.key else ''}"
+
+
+@dataclass
+class Document:
+    """A JSON file: its collections, one after the other, and the other values of the document, as far as it is read."""
+
+    file: Path
+    header: Record = field(default_factory=dict)
+
+    def collections(self) -> Iterator[Collection]:
+        """Yield the collections; each must be read before the next, within `json_errors`."""
+        if _has_lines(self.file):
+            yield Collection(self.file, None, _lines(self.file), True)
+            return
+        with open_raw(self.file) as raw, io.TextIOWrapper(raw, "utf-8-sig") as text:
+            yield from self._arrays(_Scanner(self.file, text))
+
+    def _arrays(self, scanner: "_Scanner") -> Iterator[Collection]:
+        if scanner.peek() == "[":
+            yield Collection(self.file, None, scanner.items(), False)
+        elif scanner.peek() == "{":
+            for key in scanner.members():
+                if scanner.peek() == "[":
+                    yield Collection(self.file, key, scanner.items(), False)
+                elif len(self.header) < _MOST_KEYS:
+                    self.header[key] = scanner.value()
+                else:
+                    raise SourceError(
+                        f"{self.file} has more than {_MOST_KEYS:,} keys; write a list of records with ids instead, "
+                        f"or a record per line"
+                    )
+        else:
+            found = f"{str(scanner.value())[:40]!r}" if scanner.peek() else "nothing"
+            raise SourceError(f"{self.file} holds {found}; a graph in JSON is an object, an array or lines of objects")
+        if scanner.peek():
+            raise scanner.error("expected the end of the document")
+
+
+def is_json(path: Path) -> bool:
+    """Whether a file is JSON by its name."""
+    name = path.name.lower().removesuffix(".gz")
+    return not name.startswith(".") and name.endswith(JSON_SUFFIXES) and path.is_file()
+
+
+def json_files(path: Path, ignore: tuple[str, ...] | list[str] = ()) -> list[Path]:
+    """Return the JSON files that a path holds: the file itself, or those of a folder without the ignored ones."""
+    if not path.is_dir():
+        return [path] if is_json(path) else []
+    files = sorted(file for file in path.iterdir() if is_json(file))
+    return [file for file in files if not any(fnmatch(file.name, pattern) for pattern in ignore)]
+
+
+# ---- Lines ---------------------------------------------------------------------------------------
+def _has_lines(file: Path) -> bool:
+    """Whether a file holds a value per line: by its name, or because its first line is an object and not the last."""
+    if not file.name.lower().removesuffix(".gz").endswith(".json"):
+        return True
+    with open_lines(file) as lines:
+        filled = islice(filter(str.strip, lines), 2)
+        first, second = next(filled, ""), next(filled, None)
+    try:
+        return isinstance(json.loads(first), dict) and second is not None
+    except ValueError:
+        return False
+
+
+def _lines(file: Path) -> Iterator[tuple[int, Any]]:
+    with open_lines(file) as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                try:
+                    yield number, json.loads(line)
+                except json.JSONDecodeError as error:
+                    raise SourceError(f"{file}, line {number}: not valid JSON: {error.msg}") from error
+
+
+# ---- Documents -----------------------------------------------------------------------------------
+class _Scanner:
+    """A cursor over a document that keeps only the value at hand in memory."""
+
+    def __init__(self, file: Path, stream: TextIO) -> None:
+        self._file, self._stream = file, stream
+        self._text, self._at, self._lines = "", 0, 1
+        self._decoder = json.JSONDecoder()
+
+    def peek(self) -> str:
+        """Return the next character that is not a space, or nothing at the end."""
+        while True:
+            while self._at < len(self._text):
+                if not self._text[self._at].isspace():
+                    return self._text[self._at]
+                self._at += 1
+            if not self._more():
+                return ""
+
+    def members(self) -> Iterator[str]:
+        """Yield the keys of an object; the value of each must be read before the next."""
+        for _ in self._each("{", "}"):
+            key = self.value()
+            if not isinstance(key, str):
+                raise self.error("expected a key")
+            self._take(":")
+            yield key
+
+    def items(self) -> Iterator[tuple[int, Any]]:
+        """Yield the numbered items of an array."""
+        for number in self._each("[", "]"):
+            yield number, self.value()
+
+    def value(self) -> Any:
+        """Read one whole value."""
+        self.peek()
+        while True:
+            try:
+                value, end = self._decoder.raw_decode(self._text, self._at)
+            except json.JSONDecodeError as error:
+                is_cut = error.msg.startswith("Unterminated") or error.pos > len(self._text) - 16
+                described = self.error(error.msg, error.pos)
+                if not is_cut or not self._more():
+                    raise described from error
+                continue
+            if end == len(self._text) and self._more():
+                continue  # a number may go on
+            self._at = end
+            return value
+
+    def error(self, reason: str, position: int | None = None) -> SourceError:
+        line = self._lines + self._text.count("\n", 0, self._at if position is None else position)
+        return SourceError(f"{self._file}, line {line}: not valid JSON: {reason}")
+
+    def _each(self, opening: str, closing: str) -> Iterator[int]:
+        self._take(opening)
+        if self.peek() != closing:
+            number = 1
+            yield number
+            while self.peek() == ",":
+                self._take(",")
+                number += 1
+                yield number
+        self._take(closing)
+
+    def _take(self, char: str) -> None:
+        if self.peek() != char:
+            raise self.error(f"expected {char!r}")
+        self._at += 1
+
+    def _more(self) -> bool:
+        """Read on; what is behind the cursor is forgotten."""
+        left = len(self._text) - self._at
+        if left > _LARGEST:
+            raise self.error(f"one value has more than {_LARGEST:,} characters, the most that is read")
+        block = self._stream.read(max(_BLOCK, left))
+        self._lines += self._text.count("\n", 0, self._at)
+        self._text, self._at = self._text[self._at :] + block, 0
+        return bool(block)
+
+
+def sampled(records: Iterator[tuple[int, Any]], size: int) -> tuple[list[Any], Iterator[tuple[int, Any]]]:
+    """Return the first records, and an iterator over all of them."""
+    first = list(islice(records, size))
+    return [record for _, record in first], chain(first, records)
+
+
+@contextmanager
+def json_errors(file: Path) -> Iterator[None]:
+    """Turn errors of the parser and of the system about a file into a SourceError."""
+    try:
+        with file_errors(file):
+            yield
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{file} {not_utf8(error)}") from error
+    except RecursionError as error:
+        raise SourceError(f"{file} is nested too deeply; records have some levels, not hundreds") from error
+    except ValueError as error:  # such as an integer of thousands of digits
+        raise SourceError(f"{file} cannot be read as JSON: {first_line(error)}") from error
