@@ -1,8 +1,9 @@
-"""Evaluation: splits of the queries, ranking metrics, and how near a scorer comes to an exact measure."""
+"""Evaluation: splits of the queries, metrics, and how near a scorer comes to an exact measure or to labels."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +12,12 @@ from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.nodes import Id, Rows
-from neupath.learn.labels import Protocol, check_protocol
+from neupath.learn.labels import Protocol, check_protocol, read_pairs
 
 _BLOCK = 64
 TOP, CUT = 10, 20
+EXACT = 1e-7
+"""The RMSE, relative to the largest label, below which labels are explained exactly."""
 
 
 # ---- Splits --------------------------------------------------------------------------------------
@@ -112,6 +115,34 @@ def recall(truth: Floats, scores: Floats, k: int = CUT) -> float:
     return float(np.isin(best, _ranked(scores)[:k]).mean()) if len(best) else 0.0
 
 
+def auc(labels: Floats, scores: Floats) -> float:
+    """Return the probability that a similar pair scores above a dissimilar one; a tie counts half.
+
+    >>> auc(np.array([1.0, 0.0, 0.0]), np.array([0.9, 0.9, 0.1]))
+    0.75
+    """
+    positive = labels > 0.5
+    if positive.all() or not positive.any():
+        return 0.5
+    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    n = int(positive.sum())
+    return float((ranks[positive].sum() - n * (n + 1) / 2) / (n * (len(scores) - n)))
+
+
+def r_squared(scores: Floats, predicted: Floats) -> float:
+    """Return 1 - Σ(score - predicted)² / Σ(score - mean)², or 0 if the mean label predicts better.
+
+    >>> r_squared(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+    1.0
+    """
+    left, whole = float(((scores - predicted) ** 2).sum()), float(((scores - scores.mean()) ** 2).sum())
+    largest = float(np.abs(scores).max(initial=0.0)) or 1.0
+    if whole <= 1e-15 * largest**2 * len(scores):
+        return 1.0 if left <= (EXACT * largest) ** 2 * len(scores) else 0.0
+    return max(0.0, 1 - left / whole)
+
+
 def _ranked(scores: Floats) -> Rows:
     return np.lexsort((np.arange(len(scores)), -scores))
 
@@ -200,4 +231,50 @@ def evaluate(scorer: Scorer, teacher: Scorer, queries: Sequence[Id], protocol: P
         teacher.metapath_text, protocol, roots["top"], roots["all"], roots["nonzero"] if ranking["ndcg"] else None,
         means["ndcg"], means["released"], means["recall"],
         len(rows), len(ranking["ndcg"]), seconds / len(rows),
+    )  # fmt: skip
+
+
+# ---- A scorer against labels ---------------------------------------------------------------------
+@dataclass(frozen=True)
+class LabelEvaluation:
+    """How near a scorer comes to labelled pairs."""
+
+    pairs: int
+    queries: int
+    rmse: float
+    r2: float
+    auc: float | None
+    """Of pairs with a label above 0.5 against the others; None if all are of one kind."""
+
+    def to_dict(self) -> dict[str, object]:
+        return dict(vars(self))
+
+
+def evaluate_pairs(scorer: Scorer, pairs: Any) -> LabelEvaluation:
+    """Compare a scorer with labelled pairs, such as people's labels that it has not seen.
+
+    Parameters
+    ----------
+    scorer
+        The scorer to judge. It knows the types of queries and targets, so ids that several types share are no problem.
+    pairs
+        A CSV file, a table, or tuples of (query, target, score).
+
+    >>> from neupath import PathSim, load
+    >>> evaluate_pairs(PathSim("APVPA").fit(load("toy")), [("Mike", "Bob", "yes"), ("Mike", "Ann", "no")]).auc
+    1.0
+
+    """
+    labels = read_pairs(scorer.hin_, pairs, (scorer.source_type, scorer.target_type), bounded=False)
+    predicted = np.zeros(len(labels))
+    queries = np.unique(labels.queries)
+    for start in range(0, len(queries), _BLOCK):
+        block = queries[start : start + _BLOCK]
+        own = np.flatnonzero(np.isin(labels.queries, block))
+        scores = scorer.score_rows(block)
+        predicted[own] = scores[np.searchsorted(block, labels.queries[own]), labels.targets[own]]
+    both_kinds = 0 < np.count_nonzero(labels.scores > 0.5) < len(labels)
+    return LabelEvaluation(
+        len(labels), len(queries), rmse(labels.scores, predicted), r_squared(labels.scores, predicted),
+        auc(labels.scores, predicted) if both_kinds else None,
     )  # fmt: skip

@@ -37,6 +37,8 @@ class Architecture:
     """The class as "module:Class". It is imported on first use, because models need torch."""
     learns_from: Literal["labels", "metapath", "node_type"] = "labels"
     """Labelled pairs; or, without labels, random walks along a meta-path or from the nodes of a type."""
+    lacks: tuple[str, ...] = ("paths",)
+    """Settings of a training job that its class does not take, to be checked without importing it."""
     baseline: bool = True
     """Whether it is a published model to compare with, rather than one of this project."""
 
@@ -48,8 +50,8 @@ class Architecture:
 
 _MODELS = "neupath.learn.models"
 ARCHITECTURES: dict[str, Architecture] = {
-    "neupath": Architecture(f"{_MODELS}.neupath:NeuPath", baseline=False),
-    "countpath": Architecture(f"{_MODELS}.countpath:CountPath", baseline=False),
+    "neupath": Architecture(f"{_MODELS}.neupath:NeuPath", lacks=(), baseline=False),
+    "countpath": Architecture(f"{_MODELS}.countpath:CountPath", lacks=("dim", "paths"), baseline=False),
     "mlp": Architecture(f"{_MODELS}.message_passing:MLP"),
     "gcn": Architecture(f"{_MODELS}.message_passing:GCN"),
     "gat": Architecture(f"{_MODELS}.message_passing:GAT"),

@@ -12,11 +12,11 @@ from neupath.engine.scorer import Scorer
 from neupath.errors import NeuPathError, QueryError
 from neupath.explain.drawing import draw_curve
 from neupath.graph.hin import HIN, Floats
-from neupath.learn.evaluation import split_queries
+from neupath.learn.evaluation import auc, r_squared, split_queries
 from neupath.learn.inference import Inferred, PathRanker, infer
-from neupath.learn.inference.binary_labels import auc, with_negatives
-from neupath.learn.inference.fitting import folds_of, r_squared
-from neupath.learn.labels import Pairs, Protocol
+from neupath.learn.inference.binary_labels import with_negatives
+from neupath.learn.inference.fitting import folds_of
+from neupath.learn.labels import NodeTypes, Pairs, Protocol
 from neupath.learn.models import CountPath, Model
 from neupath.learn.models.training import CHECKPOINT, EpochCallback, ignore_epoch
 from neupath.learn.registry import ARCHITECTURES, make_model
@@ -83,7 +83,7 @@ def learn(
     settings: dict[str, Any],
     on_epoch: EpochCallback = ignore_epoch,
     processes: int = 1,
-    node_type: str | None = None,
+    node_type: NodeTypes = None,
 ) -> TrainedModel:
     """Train a model on labels drawn from a measure, or on labelled pairs; save it with its log and learning curve.
 
@@ -133,7 +133,7 @@ def compare_models(inferred: Inferred, max_length: int, seed: int = 0) -> Iterat
     """
     hin, pairs = inferred.hin, inferred.pairs
     if not pairs.scored:
-        pairs = with_negatives(pairs, hin.num_nodes(pairs.node_type), seed)
+        pairs = with_negatives(pairs, hin.num_nodes(pairs.target_type), seed)
     for name, fit in _fits(max_length, seed).items():
         began = perf_counter()
         try:
@@ -170,7 +170,7 @@ def _held_out(hin: HIN, pairs: Pairs, fit: Fit, seed: int) -> Floats:
         raise QueryError("one labelled pair leaves nothing to hold out")
     for fold in folds:
         rest = np.setdiff1d(everything, fold)
-        scorer = fit(hin, Pairs(pairs.node_type, pairs.queries[rest], pairs.targets[rest], pairs.scores[rest]))
+        scorer = fit(hin, pairs.take(rest))
         for query in np.unique(pairs.queries[fold]):
             own = fold[pairs.queries[fold] == query]
             predicted[own] = scorer.score_rows(np.array([query]))[0][pairs.targets[own]]

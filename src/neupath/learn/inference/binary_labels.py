@@ -9,11 +9,12 @@ The measure and the penalty are those with the best cross-validated AUC.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from neupath.graph.hin import Floats
+from neupath.learn.evaluation import auc
 from neupath.learn.inference.fitting import FeatureTable, WeightedPaths, folds_of, useful_columns
 from neupath.learn.labels import Pairs
 
@@ -32,21 +33,6 @@ class Ranker(WeightedPaths):
     auc: float
     error: float
     """The standard error of the AUC over folds."""
-
-
-def auc(labels: Floats, scores: Floats) -> float:
-    """Return the probability that a similar pair scores above a dissimilar one; a tie counts half.
-
-    >>> auc(np.array([1.0, 0.0, 0.0]), np.array([0.9, 0.9, 0.1]))
-    0.75
-    """
-    positive = labels > 0.5
-    if positive.all() or not positive.any():
-        return 0.5
-    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
-    n = int(positive.sum())
-    return float((ranks[positive].sum() - n * (n + 1) / 2) / (n * (len(scores) - n)))
 
 
 def held_out_auc(table: FeatureTable, measures: Sequence[str], seed: int) -> float | None:
@@ -139,15 +125,17 @@ def with_negatives(pairs: Pairs, count: int, seed: int) -> Pairs:
     """Add random targets with the label 0 to examples of similar pairs; `count` is how many targets there are."""
     rng = np.random.default_rng(seed)
     known = set(zip(pairs.queries.tolist(), pairs.targets.tolist(), strict=True))
-    known |= {(target, query) for query, target in known}
+    if not pairs.is_across_types:
+        known |= {(target, query) for query, target in known}
     drawn: list[tuple[int, int]] = []
     for query in np.unique(pairs.queries[pairs.scores > 0.5]).tolist():
         wanted = NEGATIVES * int((pairs.queries[pairs.scores > 0.5] == query).sum())
         for target in rng.integers(0, count, 4 * wanted + 20).tolist():
-            if wanted and target != query and (query, target) not in known:
+            if wanted and (target != query or pairs.is_across_types) and (query, target) not in known:
                 known.add((query, target))
                 drawn.append((query, target))
                 wanted -= 1
     new = np.array(drawn, dtype=np.int64).reshape(-1, 2)
     queries, targets = np.concatenate([pairs.queries, new[:, 0]]), np.concatenate([pairs.targets, new[:, 1]])
-    return Pairs(pairs.node_type, queries, targets, np.concatenate([pairs.scores, np.zeros(len(new))]))
+    scores = np.concatenate([pairs.scores, np.zeros(len(new))])
+    return replace(pairs, queries=queries, targets=targets, scores=scores, scored=True)

@@ -112,20 +112,24 @@ def count_halves(schema: Schema, node_type: str, half_length: int) -> int:
 # that leads nowhere from the labelled nodes.
 def search_candidates(
     hin: HIN, pairs: Pairs, half_length: int, budget: int = BUDGET, progress: Progress = no_progress
-) -> tuple[list[Candidate], SearchReport, Pairs]:
-    """Try symmetric meta-paths, the most promising first; return them with their features of a sample of the pairs.
+) -> tuple[list[Candidate], SearchReport]:
+    """Try symmetric meta-paths, the most promising first; return them with their features of the pairs.
 
     The same pairs and budget give the same candidates on any machine, because the budget counts work, not time.
     """
-    num_queries = len(np.unique(pairs.queries))
-    mean_nodes = len(np.unique(np.concatenate([pairs.queries, pairs.targets]))) / num_queries
-    sample = spread_queries(pairs, max(2, int(MOST_NODES / mean_nodes)))
-    search = _PrefixSearch(hin, sample, half_length, budget, progress)
+    search = _PrefixSearch(hin, pairs, half_length, budget, progress)
     search.run()
     report = SearchReport(
         len(search.candidates), search.total, search.too_large, search.leading_nowhere, search.stopped
     )
-    return search.candidates, report, sample
+    return search.candidates, report
+
+
+def sample_pairs(pairs: Pairs) -> Pairs:
+    """Return the pairs of so many queries that the search for candidates takes all their nodes at once."""
+    num_queries = len(np.unique(pairs.queries))
+    mean_nodes = len(np.unique(np.concatenate([pairs.queries, pairs.targets]))) / num_queries
+    return spread_queries(pairs, max(2, int(MOST_NODES / mean_nodes)))
 
 
 def spread_queries(pairs: Pairs, most: int) -> Pairs:
@@ -150,7 +154,8 @@ class _PrefixSearch:
         self.hin, self.pairs, self.half_length, self.budget = hin, pairs, half_length, budget
         self.progress = progress
         self.total = count_halves(hin.schema, pairs.node_type, half_length)
-        self.walks = PairWalks(hin, pairs.node_type, pairs.queries, pairs.targets)
+        self.walks = PairWalks(hin, pairs)
+        self.start = self.walks.starts[pairs.node_type]
         self.candidates: list[Candidate] = []
         self.work, self.too_large, self.leading_nowhere, self.cached_bytes = 0, 0, 0, 0
         self.limit = budget
@@ -158,7 +163,7 @@ class _PrefixSearch:
         self.order = count()
 
     def run(self) -> None:
-        queue = [_Prefix((0.0, 0, next(self.order)), (), self.walks.start)]
+        queue = [_Prefix((0.0, 0, next(self.order)), (), self.start)]
         with ThreadPoolExecutor(2) as pool:
             while queue and not self.stopped:
                 prefix = heapq.heappop(queue)
@@ -203,7 +208,7 @@ class _PrefixSearch:
         return longer, Candidate(metapath, self.walks.score(metapath, longer, longer))
 
     def _walk_again(self, steps: Iterable[Step]) -> Walk:
-        walk = self.walks.start
+        walk = self.start
         for step in steps:
             self.work += count_work(self.hin, walk, step)
             walk = extend_walk(self.hin, walk, step)
@@ -230,17 +235,17 @@ def explained_alone(feature: Floats, scores: Floats) -> float:
 
 # ---- One-way meta-paths --------------------------------------------------------------------------
 def search_one_way(hin: HIN, pairs: Pairs, max_length: int, budget: int) -> tuple[list[Candidate], SearchReport]:
-    """Try meta-paths from a type to itself that are not walked out and back, the shortest first, within a budget."""
-    schema, node_type = hin.schema, pairs.node_type
-    round_trips = count_halves(schema, node_type, max_length // 2)
-    total = sum(ways.get(node_type, 0) for ways in count_ends(schema, node_type, max_length)[1:]) - round_trips
-    walks = PairWalks(hin, node_type, pairs.queries, pairs.targets)
+    """Try meta-paths from queries to targets that are not walked out and back, the shortest first, within a budget."""
+    schema, start, end = hin.schema, pairs.node_type, pairs.target_type
+    round_trips = 0 if pairs.is_across_types else count_halves(schema, start, max_length // 2)
+    total = sum(ways.get(end, 0) for ways in count_ends(schema, start, max_length)[1:]) - round_trips
+    walks = PairWalks(hin, pairs)
     candidates: list[Candidate] = []
     too_large, stopped = 0, None
     metapaths = (
         MetaPath(schema, steps)
         for length in range(1, max_length + 1)
-        for steps in _sequences(schema, node_type, node_type, length)
+        for steps in _sequences(schema, start, end, length)
     )
     for metapath in metapaths:
         if metapath.is_round_trip:

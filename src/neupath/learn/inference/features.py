@@ -148,32 +148,37 @@ def _ratio(a: Floats, b: Floats) -> Floats:
 class PairWalks:
     """The walks from the nodes of some pairs; it keeps those along the halves of the last meta-path."""
 
-    def __init__(self, hin: HIN, node_type: str, queries: Rows, targets: Rows) -> None:
+    def __init__(self, hin: HIN, pairs: Pairs) -> None:
         self.hin, self.work = hin, 0
-        nodes, positions = np.unique(np.concatenate([queries, targets]), return_inverse=True)
-        self.queries, self.targets = positions[: len(queries)], positions[len(queries) :]
-        values = np.ones((len(nodes), len(_SCALINGS)))
-        self.start = Walk(
-            node_type, hin.num_nodes(node_type), np.arange(len(nodes) + 1), nodes.astype(np.int64), values
-        )
-        self.walks: dict[tuple[Step, ...], Walk] = {(): self.start}
+        if pairs.is_across_types:
+            nodes, self.queries = np.unique(pairs.queries, return_inverse=True)
+            targets, self.targets = np.unique(pairs.targets, return_inverse=True)
+            starts = {pairs.node_type: nodes, pairs.target_type: targets}
+        else:
+            nodes, positions = np.unique(np.concatenate([pairs.queries, pairs.targets]), return_inverse=True)
+            self.queries, self.targets = positions[: len(pairs)], positions[len(pairs) :]
+            starts = {pairs.node_type: nodes}
+        self.starts = {node_type: _start_walk(hin, node_type, rows) for node_type, rows in starts.items()}
+        self.walks: dict[tuple[str, tuple[Step, ...]], Walk] = {}
 
     def features(self, metapath: MetaPath) -> dict[str, Floats]:
         """Return the scores of the pairs by every measure; nothing where too many nodes are reached."""
-        halves = half_paths(metapath)
-        prefixes = {half[:size] for half in halves for size in range(len(half) + 1)}
-        self.walks = {steps: walk for steps, walk in self.walks.items() if steps in prefixes}
-        left, right = (self._walk(half) for half in halves)
+        halves = tuple(zip((metapath.source, metapath.target), half_paths(metapath), strict=True))
+        prefixes = {(start, half[:size]) for start, half in halves for size in range(len(half) + 1)}
+        self.walks = {prefix: walk for prefix, walk in self.walks.items() if prefix in prefixes}
+        left, right = (self._walk(start, half) for start, half in halves)
         return {} if left is None or right is None else self.score(metapath, left, right)
 
-    def _walk(self, steps: tuple[Step, ...]) -> Walk | None:
-        if steps not in self.walks:
-            before = self._walk(steps[:-1])
+    def _walk(self, start: str, steps: tuple[Step, ...]) -> Walk | None:
+        if not steps:
+            return self.starts[start]
+        if (start, steps) not in self.walks:
+            before = self._walk(start, steps[:-1])
             if before is None or bound_entries(self.hin, before, steps[-1]) > MOST_ENTRIES:
                 return None
             self.work += count_work(self.hin, before, steps[-1])
-            self.walks[steps] = extend_walk(self.hin, before, steps[-1])
-        return self.walks[steps]
+            self.walks[start, steps] = extend_walk(self.hin, before, steps[-1])
+        return self.walks[start, steps]
 
     def score(self, metapath: MetaPath, left: Walk, right: Walk) -> dict[str, Floats]:
         """Score the pairs by every measure that is defined on a meta-path, given the walks along its half-paths."""
@@ -205,17 +210,23 @@ class PairWalks:
     def _own_products(self, scorer: PathMeasure, metapath: MetaPath) -> tuple[Floats, Floats, Floats]:
         """Return the same of a measure with a scaling of its own, which takes the place of each usual one."""
         halves = scorer.halves(self.hin, metapath)
-        left = self._own_walk(halves.lefts)
+        left = self._own_walk(metapath.source, halves.lefts)
         if halves.rights is None:
             return self._products(left, left)
-        return self._products(left, self._own_walk([csr_array(matrix.T) for matrix in reversed(halves.rights)]))
+        rights = [csr_array(matrix.T) for matrix in reversed(halves.rights)]
+        return self._products(left, self._own_walk(metapath.target, rights))
 
-    def _own_walk(self, matrices: Sequence[Csr]) -> Walk:
-        rows = matrices[0][self.start.indices]
+    def _own_walk(self, start: str, matrices: Sequence[Csr]) -> Walk:
+        rows = matrices[0][self.starts[start].indices]
         for matrix in matrices[1:]:
             rows = csr_array(rows @ matrix)
         values = np.tile(rows.data[:, None], len(_SCALINGS))
         return Walk("", rows.shape[1], rows.indptr.astype(np.int64), rows.indices.astype(np.int64), values)
+
+
+def _start_walk(hin: HIN, node_type: str, nodes: Rows) -> Walk:
+    values = np.ones((len(nodes), len(_SCALINGS)))
+    return Walk(node_type, hin.num_nodes(node_type), np.arange(len(nodes) + 1), nodes.astype(np.int64), values)
 
 
 def _normalise(
@@ -240,7 +251,7 @@ def compute_features(hin: HIN, metapaths: Iterable[MetaPath], pairs: Pairs) -> l
     too_large: set[int] = set()
     in_order = sorted(range(len(paths)), key=lambda p: "|".join(str(step.links) for step in paths[p].steps))
     for block in _blocks(pairs):
-        walks = PairWalks(hin, pairs.node_type, pairs.queries[block], pairs.targets[block])
+        walks = PairWalks(hin, pairs.take(block))
         for p in in_order:
             scores = {} if p in too_large else walks.features(paths[p])
             if not scores:
@@ -255,7 +266,8 @@ def _blocks(pairs: Pairs) -> Iterator[Ints]:
     seen: set[int] = set()
     block: list[int] = []
     for at in np.argsort(pairs.queries, kind="stable").tolist():
-        seen |= {int(pairs.queries[at]), int(pairs.targets[at])}
+        target = int(pairs.targets[at])
+        seen |= {int(pairs.queries[at]), ~target if pairs.is_across_types else target}
         block.append(at)
         if len(seen) >= MOST_NODES:
             yield np.array(block)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from neupath.graph.hin import Floats
+from neupath.learn.evaluation import EXACT
 
 
 # ---- Least squares -------------------------------------------------------------------------------
@@ -69,8 +70,6 @@ class Gram:
 # the earlier measure. One path with weight 1 has no free weight, so labels made by a measure are explained by it.
 _FLOOR = 1e-16
 """Mean squared errors below this, relative to the largest label, are rounding."""
-EXACT = 1e-7
-"""The RMSE, relative to the largest label, below which labels are explained exactly."""
 MOST_PATHS = 5
 _MOST_PROMISING = 12  # paths tried at each step: those that correlate most with the residual
 _WORSE = 1.2
@@ -309,19 +308,6 @@ def _twins(table: FeatureTable, best: Hypothesis) -> list[Hypothesis]:
 # ---- Certainty -----------------------------------------------------------------------------------
 _MOST_BLOCKS = 256
 """Blocks of queries that are resampled."""
-
-
-def r_squared(scores: Floats, predicted: Floats) -> float:
-    """Return 1 - Σ(score - predicted)² / Σ(score - mean)², or 0 if the mean label predicts better.
-
-    >>> r_squared(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
-    1.0
-    """
-    left, whole = float(((scores - predicted) ** 2).sum()), float(((scores - scores.mean()) ** 2).sum())
-    largest = float(np.abs(scores).max(initial=0.0)) or 1.0
-    if whole <= 1e-15 * largest**2 * len(scores):
-        return 1.0 if left <= (EXACT * largest) ** 2 * len(scores) else 0.0
-    return max(0.0, 1 - left / whole)
 
 
 def folds_of(groups: np.ndarray, seed: int, most: int = 5) -> list[np.ndarray]:

@@ -17,10 +17,9 @@ from neupath.explain.explanation import CombinedExplanation, explain_combination
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Id
-from neupath.learn.evaluation import rmse
+from neupath.learn.evaluation import auc, r_squared, rmse
 from neupath.learn.inference.binary_labels import (
     Ranker,
-    auc,
     chance_error,
     held_out_auc,
     rank_hypotheses,
@@ -31,6 +30,7 @@ from neupath.learn.inference.candidates import (
     Candidate,
     SearchReport,
     explained_alone,
+    sample_pairs,
     search_candidates,
     search_one_way,
     spread_queries,
@@ -45,11 +45,10 @@ from neupath.learn.inference.fitting import (
     choose_hypothesis,
     cross_validate,
     promising_columns,
-    r_squared,
 )
 from neupath.learn.inference.suggestions import Suggestion, suggest
-from neupath.learn.labels import Pairs, read_pairs
-from neupath.measures import Combination, Part
+from neupath.learn.labels import NodeTypes, Pairs, read_pairs
+from neupath.measures import MEASURES, Combination, Part
 
 # ---- What is inferred ----------------------------------------------------------------------------
 _MOST_COMPARED = 8
@@ -217,7 +216,7 @@ def infer(
     hin: HIN,
     pairs: Any,
     *,
-    node_type: str | None = None,
+    node_type: NodeTypes = None,
     max_length: int = 6,
     measures: Sequence[str] | None = None,
     asymmetric: bool = False,
@@ -228,16 +227,17 @@ def infer(
     """Find the meta-paths, their weights, and the measure that explain labelled pairs.
 
     Pairs without scores are examples of similar ones. They, and labels of only 0 and 1 that no measure gives exactly,
-    are explained as a ranking.
+    are explained as a ranking. Pairs across types, such as users and items, are explained by one-way meta-paths.
 
     Parameters
     ----------
     hin
         The graph.
     pairs
-        A CSV file, a table, or tuples of (query, target, score); the score may be left out.
+        A CSV file, a table, or tuples of (query, target, score); the score may be left out. A table may have the
+        columns query_type and target_type.
     node_type
-        The type of the nodes, if their ids belong to several.
+        The type of the nodes, if their ids belong to several; or that of the queries and that of the targets.
     max_length
         The most steps of a meta-path.
     measures
@@ -258,8 +258,8 @@ def infer(
     ('pathsim', [('author-paper-venue-paper-author', 1.0)])
 
     """
-    chosen = _check_measures(measures)
     labels = read_pairs(hin, pairs, node_type, bounded=False, examples=True)
+    chosen = _measures_for(labels, _check_measures(measures))
     fit = _prepare(hin, labels, max_length, chosen, asymmetric, budget, seed, progress)
     scores = fit.table.scores
     is_yes_no = bool(np.isin(scores, (0.0, 1.0)).all()) and bool(np.ptp(scores) > 0)
@@ -272,11 +272,12 @@ def infer(
 
 
 def feature_table(
-    hin: HIN, pairs: Any, *, node_type: str | None, max_length: int, seed: int
+    hin: HIN, pairs: Any, *, node_type: NodeTypes, max_length: int, seed: int
 ) -> tuple[FeatureTable, list[MetaPath]]:
     """Return the features of labelled pairs along the candidates worth fitting, and these meta-paths."""
     labels = read_pairs(hin, pairs, node_type, bounded=False, examples=True)
-    fit = _prepare(hin, labels, max_length, inferred_measures(), False, BUDGET, seed, no_progress)
+    measures = _measures_for(labels, inferred_measures())
+    fit = _prepare(hin, labels, max_length, measures, False, BUDGET, seed, no_progress)
     return fit.table, fit.metapaths
 
 
@@ -290,6 +291,18 @@ def _check_measures(measures: Sequence[str] | None) -> list[str]:
         if measure not in known:
             raise QueryError(f"{measure!r} cannot be inferred; {listed(known)} can")
     return [measure for measure in known if measure in measures]
+
+
+def _measures_for(labels: Pairs, measures: Sequence[str]) -> list[str]:
+    """Return the measures that can explain labels: across types, only those that score paths between two types."""
+    chosen = [name for name in measures if not (labels.is_across_types and MEASURES[name].symmetric_only)]
+    if not chosen:
+        others = [name for name in inferred_measures() if not MEASURES[name].symmetric_only]
+        raise QueryError(
+            f"{' and '.join(measures)} compare nodes of one type, and these pairs go from {labels.node_type} to "
+            f"{labels.target_type} nodes; {listed(others)} can explain them"
+        )
+    return chosen
 
 
 def _prepare(
@@ -310,10 +323,20 @@ def _prepare(
         raise QueryError(f"‹budget› is {budget}; a search takes at least 1 multiplication")
     if not hin.schema.links_from(pairs.node_type):
         raise QueryError(f"no relation joins {pairs.node_type} nodes to others, so there is no path to infer")
-    candidates, searched, sample = search_candidates(hin, pairs, max_length // 2, budget, progress)
-    if asymmetric:
+    sample = sample_pairs(pairs)
+    candidates: list[Candidate] = []
+    searched = SearchReport(0, 0)
+    if not pairs.is_across_types:
+        candidates, searched = search_candidates(hin, sample, max_length // 2, budget, progress)
+    if asymmetric or pairs.is_across_types:
         one_way, also_searched = search_one_way(hin, sample, max_length, budget)
         candidates, searched = candidates + one_way, searched.plus(also_searched)
+    if not searched.total:
+        raise QueryError(
+            f"no meta-path of up to {max_length} steps leads from {pairs.node_type} to {pairs.target_type} nodes; "
+            f"raise ‹max_length›, or label pairs that are connected",
+            parameter="max_length",
+        )
     if not candidates:
         raise QueryError(
             f"the labelled {pairs.node_type} nodes reach too many others along every path, "
@@ -335,9 +358,8 @@ def _pairs_to_explain(hin: HIN, labels: Pairs, seed: int) -> Pairs:
     if np.abs(labels.scores).max() > _LARGEST_LABEL:
         largest = float(np.abs(labels.scores).max())
         raise QueryError(f"a label is {largest:.4g}; scale labels down to at most {_LARGEST_LABEL:.0e}")
-    pairs = labels if labels.scored else with_negatives(labels, hin.num_nodes(labels.node_type), seed)
-    order = np.lexsort((pairs.targets, pairs.queries))
-    pairs = Pairs(pairs.node_type, pairs.queries[order], pairs.targets[order], pairs.scores[order])
+    pairs = labels if labels.scored else with_negatives(labels, hin.num_nodes(labels.target_type), seed)
+    pairs = pairs.take(np.lexsort((pairs.targets, pairs.queries)))
     per_query = len(pairs) / len(np.unique(pairs.queries))
     return spread_queries(pairs, max(1, int(_MOST_PAIRS / per_query)))
 

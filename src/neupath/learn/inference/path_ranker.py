@@ -16,6 +16,7 @@ from neupath.errors import QueryError
 from neupath.graph.hin import HIN, Floats
 from neupath.learn.inference.fitting import FeatureTable, folds_of
 from neupath.learn.inference.infer import feature_table
+from neupath.learn.labels import NodeTypes
 from neupath.measures import MEASURES, Combination, Part
 
 _PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -54,7 +55,7 @@ class PathRanker(Combination):
     def params(self) -> dict[str, object]:
         return super().params() | {"max_length": self.max_length, "seed": self.seed}
 
-    def fit(self, hin: HIN, pairs: Any = None, *, node_type: str | None = None) -> Self:
+    def fit(self, hin: HIN, pairs: Any = None, *, node_type: NodeTypes = None) -> Self:
         """Learn from labelled pairs; without pairs, use the weights learned before on another graph."""
         if pairs is not None:
             table, metapaths = feature_table(
@@ -66,7 +67,7 @@ class PathRanker(Combination):
                 for f, (measure, p) in enumerate(_feature_names(table))
                 if weights[f] > 1e-6 * weights.max(initial=0.0)
             ]
-            self.parts = tuple(used) or (Part("pathsim", metapaths[0], 0.0),)
+            self.parts = tuple(used) or (Part("pathcount", metapaths[0], 0.0),)
         if not self.parts:
             raise QueryError("a PathRanker learns from labelled pairs: fit(hin, pairs)")
         return super().fit(hin)

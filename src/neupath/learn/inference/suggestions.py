@@ -58,9 +58,10 @@ def suggest(
     It computes only rows of single nodes, never a whole half-path matrix. With `relative`, the scores of an explanation
     are relative to the highest it gives the query.
     """
-    nodes = hin.nodes[pairs.node_type]
+    nodes, target_nodes = hin.nodes[pairs.node_type], hin.nodes[pairs.target_type]
     known = set(zip(pairs.queries.tolist(), pairs.targets.tolist(), strict=True))
-    known |= {(nodes.find(query), nodes.find(target)) for query, target in skip}
+    known |= {(nodes.find(query), target_nodes.find(target)) for query, target in skip}
+    known |= set() if pairs.is_across_types else {(target, query) for query, target in known}
     metapaths = {text: hin.metapath(text) for _, weights in explanations for text, _ in weights}
     rng = np.random.default_rng(seed)
     labelled = rng.permutation(np.unique(pairs.queries))[: _QUERIES // 2]
@@ -81,11 +82,11 @@ def suggest(
         query, target = int(unlabelled.queries[at]), int(unlabelled.targets[at])
         if spread[at] <= 1e-9 or len(suggestions) == count:
             break
-        if query in seen or (query, target) in known or (target, query) in known:
+        if query in seen or (query, target) in known:
             continue
-        seen |= {query, target}  # a pair of other nodes tells more
-        names = nodes.name(query), nodes.name(target)
-        suggestions.append(Suggestion(nodes.id(query), nodes.id(target), *names, tuple(scores[:, at].tolist())))
+        seen |= {query} if pairs.is_across_types else {query, target}  # a pair of other nodes tells more
+        ids, names = (nodes.id(query), target_nodes.id(target)), (nodes.name(query), target_nodes.name(target))
+        suggestions.append(Suggestion(*ids, *names, tuple(scores[:, at].tolist())))
     return suggestions
 
 
@@ -99,9 +100,11 @@ def _candidate_pairs(hin: HIN, metapaths: Sequence[MetaPath], queries: Rows, kno
             for matrix in chain[1:]:
                 row = csr_array(row @ matrix)
             best = row.indices[np.lexsort((row.indices, -row.data))][: _TARGETS + 1]
-            related |= dict.fromkeys((query, target) for target in best.tolist() if target != query)
+            own = query if path.source == path.target else None
+            related |= dict.fromkeys((query, target) for target in best.tolist() if target != own)
     kept = np.array([pair for pair in related if pair not in known], dtype=np.int64).reshape(-1, 2)
-    return Pairs(metapaths[0].source, kept[:, 0], kept[:, 1], np.zeros(len(kept)))
+    zeros = np.zeros(len(kept))
+    return Pairs(metapaths[0].source, kept[:, 0], kept[:, 1], zeros, target_type=metapaths[0].target)
 
 
 def _scores(measure: str, weights: Sequence[tuple[str, float]], by_path: dict[str, dict[str, Floats]]) -> Floats | None:

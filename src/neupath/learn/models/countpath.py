@@ -33,7 +33,7 @@ from neupath.graph.metapath import Link, arrow
 from neupath.graph.nodes import Rows
 from neupath.learn.labels import Pairs
 from neupath.learn.models.flat_graph import edge_kinds, over_all_nodes
-from neupath.learn.models.model import TRAINING_PARAMS, PairModel, TrainingOptions, check_counts
+from neupath.learn.models.model import TRAINING_PARAMS, PairModel, TrainingOptions, check_counts, check_shapes
 from neupath.learn.models.training import EpochCallback, Recipe
 
 _MAX_HALF_PATHS = 150
@@ -208,6 +208,8 @@ class CountPath(PairModel):
         return {"gates": torch.from_numpy(self.gates_.copy()), "mix": torch.from_numpy(self.mix_.copy())}
 
     def _restore(self, hin: HIN, tensors: dict[str, Tensor]) -> None:
+        channels, kinds = len(tensors["mix"]), len(edge_kinds(hin.schema))
+        check_shapes(tensors, gates=(channels, self.layers, kinds + 1), mix=(channels,))
         self.hin_ = hin
         self.gates_, self.mix_ = tensors["gates"].numpy(), tensors["mix"].numpy()
         self._forget_products()

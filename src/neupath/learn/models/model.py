@@ -19,11 +19,11 @@ from torch import Tensor, nn
 
 from neupath._runtime.files import write_whole
 from neupath.engine.scorer import Scorer
-from neupath.errors import QueryError, SchemaError, SourceError
+from neupath.errors import QueryError, SchemaError, SourceError, first_line
 from neupath.graph.hin import HIN, Floats, digest_nodes
 from neupath.graph.metapath import Schema
 from neupath.graph.nodes import Id, Rows
-from neupath.learn.labels import Pairs, Protocol, draw_pairs, read_pairs
+from neupath.learn.labels import NodeTypes, Pairs, Protocol, check_one_type, draw_pairs, read_pairs
 from neupath.learn.models.distributed import ALONE, ProcessGroup, run_distributed
 from neupath.learn.models.training import Epoch, EpochCallback, Recipe, RunOptions, ignore_epoch, run_fingerprint, train
 
@@ -46,6 +46,7 @@ class Model(Scorer):
     """
 
     exact = False
+    saved_files = (WEIGHTS,)
     inductive: ClassVar[bool] = True
     """Whether it can score nodes that it was not trained with."""
     param_names: ClassVar[tuple[str, ...]]
@@ -104,8 +105,10 @@ class Model(Scorer):
         model.node_type_ = trained_on["node_type"]
         try:
             model._restore(hin, tensors)
-        except (RuntimeError, KeyError) as error:
-            raise SourceError(f"{path} does not hold the weights that {folder}/config.json describes") from error
+        except (RuntimeError, KeyError, TypeError, ValueError) as error:
+            raise SourceError(
+                f"{path} does not hold the weights that {folder}/config.json describes: {first_line(error)}"
+            ) from error
         return model
 
     def fingerprint(self) -> str:
@@ -140,6 +143,25 @@ def _read_weights(path: Path) -> tuple[TrainedOn, dict[str, Tensor]]:
     if not isinstance(trained_on["node_type"], str) or not isinstance(trained_on["schema"], dict):
         raise ValueError("it does not say what it was trained on")
     return trained_on, load_file(path)
+
+
+def _check_sizes(params: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    """Raise if a size is larger than any that the weights have, before a network of that size is built.
+
+    Each size is a dimension of some tensor, or the number of layers, each of which has tensors of its own.
+    """
+    most = max([len(tensors), *(length for tensor in tensors.values() for length in tensor.shape)])
+    for name in ("dim", "layers", "paths", "channels"):
+        value = params.get(name, 0)
+        if not isinstance(value, int) or value > most:
+            raise ValueError(f"{name} is {value}, and no dimension of the weights is larger than {most}")
+
+
+def check_shapes(tensors: dict[str, Tensor], **shapes: tuple[int, ...]) -> None:
+    """Raise a KeyError or ValueError unless there are tensors of these names and shapes."""
+    for name, shape in shapes.items():
+        if tuple(tensors[name].shape) != shape:
+            raise ValueError(f"{name} has the shape {tuple(tensors[name].shape)} instead of {shape}")
 
 
 def _summarise(schema: Schema) -> dict[str, list[str]]:
@@ -269,7 +291,7 @@ class PairModel(Model):
         hin: HIN,
         pairs: Any = None,
         *,
-        node_type: str | None = None,
+        node_type: NodeTypes = None,
         teacher: Scorer | None = None,
         queries: Sequence[Id] | None = None,
         protocol: Protocol = "strict",
@@ -285,7 +307,8 @@ class PairModel(Model):
         hin
             The graph.
         pairs
-            A CSV file, a table, or tuples of (query, target, score).
+            A CSV file, a table, or tuples of (query, target, score). A table may have the columns query_type and
+            target_type.
         node_type
             The type of the nodes in `pairs`, where their ids fit several.
         teacher
@@ -306,6 +329,8 @@ class PairModel(Model):
         """
         self.__dict__.pop("identity", None)
         labels = None if pairs is None else read_pairs(hin, pairs, node_type)
+        if labels is not None:
+            check_one_type(labels, self.name)
         learn, check = split_labels(labels, teacher, queries, protocol, validation, self.seed)
         labelled = len(np.unique(learn.queries))
         if self.batch_size is not None and self.batch_size > labelled:
@@ -393,6 +418,7 @@ class PairModel(Model):
         return self.network_.state_dict()
 
     def _restore(self, hin: HIN, tensors: dict[str, Tensor]) -> None:
+        _check_sizes(self.params(), tensors)
         self._set_network(hin)
         self.network_.load_state_dict(tensors)
 

@@ -277,7 +277,7 @@ class NeuPath(PairModel):
             raise QueryError(f"‹limit› is {limit}; show at least 1 path")
         if self.pooling not in ("tmax", "max"):
             raise QueryError(f"a model that pools by {self.pooling} picks no paths; only tmax and max do")
-        source, end = (self._first + self._fitted().find(self.node_type_, node) for node in (query, target))
+        source, end = (self._first + self._fitted().row(self.node_type_, node) for node in (query, target))
         trace = _ScoreTrace(self, source, end)
         shares: Counter[tuple[tuple[int, ...], tuple[int, ...]]] = Counter()
         most = limit * self.slots**self.layers  # a path can occur once in each slot of each layer
@@ -343,7 +343,7 @@ def find_tmax_torch(source: Tensor, target: Tensor, edge: Tensor, stage: Stage) 
 
 
 def _values_of(tmax: Tensor, source: Tensor, target: Tensor, edge: Tensor, stage: Stage) -> Tensor:
-    """Return the values of the chosen candidates; (K, T, d), zeros where there is none."""
+    """Return the values of the chosen candidates; (K, T, d), zeros where a candidate is missing."""
     none = len(stage.source)
     if not none:
         return source.new_zeros(tmax.shape)

@@ -22,7 +22,7 @@ from neupath.learn.labels import Pairs
 from neupath.learn.models.distributed import ALONE, ProcessGroup
 
 CHECKPOINT, LOG = "checkpoint.safetensors", "log.jsonl"
-_REMOVE = "remove it to start anew"
+_REMOVE = "remove it to start again"
 
 
 @dataclass(frozen=True)

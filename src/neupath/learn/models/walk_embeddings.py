@@ -17,7 +17,15 @@ from neupath.graph.hin import HIN, Csr, Floats
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Rows
 from neupath.learn.models.flat_graph import Ints, edge_kinds, over_all_nodes
-from neupath.learn.models.model import Model, check_counts, check_seed, choose_device, reproducible, seeded
+from neupath.learn.models.model import (
+    Model,
+    check_counts,
+    check_seed,
+    check_shapes,
+    choose_device,
+    reproducible,
+    seeded,
+)
 from neupath.learn.models.training import Recipe, RunOptions, train
 
 # ---- Skip-gram with negative samples -------------------------------------------------------------
@@ -88,6 +96,7 @@ class WalkEmbedding(Model):
         return {"vectors": torch.from_numpy(self.vectors_)}
 
     def _restore(self, hin: HIN, tensors: dict[str, Tensor]) -> None:
+        check_shapes(tensors, vectors=(len(hin.nodes[self.node_type_]), self.settings.dim))
         self.hin_, self.vectors_ = hin, tensors["vectors"].numpy()
 
 

@@ -1,7 +1,7 @@
 """Reproduction of Neural PathSim: the tables and figures of the paper, and an audit of its protocol.
 
-`protocol` has the presets and the columns of the tables, `runs` the plan of each part and how one run is executed,
-`reproduction` carries out a plan and resumes it, `reports` writes tables and figures beside `paper_numbers`.
+`protocol` has the presets, and the columns and printed numbers of the tables, `runs` the plan of each part and how
+one run is executed, `reproduction` carries out a plan and resumes it, `reports` writes tables and figures.
 """
 
 from neupath.learn.reproduce.protocol import FULL, QUICK, Preset

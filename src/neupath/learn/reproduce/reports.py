@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from neupath._runtime.files import write_text, write_whole
-from neupath.learn.reproduce import paper_numbers
+from neupath.learn.reproduce.protocol import PRINTED_ABLATION_NDCG, PRINTED_ABLATION_RMSE, PRINTED_NDCG, PRINTED_RMSE
 from neupath.learn.reproduce.runs import CLASSICAL, INFERRED, LEARNED, REFERENCE_RANKINGS, VARIANTS, Study
 
 # ---- Tables --------------------------------------------------------------------------------------
@@ -248,7 +248,7 @@ def report_rmse(results: Sequence[Result], study: Study, folder: Path) -> list[P
     related = [r if r["ranked_queries"] else {**r, "rmse_nonzero": None} for r in strict]  # no related pairs, no error
     title = f"RMSE on the top 10, {_PAPER}"
     tables = {
-        "paper": make_table(title, paper, "rmse_top", rows, columns, printed=paper_numbers.RMSE),
+        "paper": make_table(title, paper, "rmse_top", rows, columns, printed=PRINTED_RMSE),
         "strict_all": make_table("RMSE over all pairs, strict", strict, "rmse_all", rows, columns),
         "strict_related": make_table(_RELATED_TITLE, related, "rmse_nonzero", rows, columns),
     }
@@ -264,7 +264,7 @@ def report_ndcg(results: Sequence[Result], study: Study, folder: Path) -> list[P
     )
     title = f"nDCG as released, {_PAPER}"
     tables = {
-        "paper": make_table(title, paper, "ndcg_released", rows, columns, printed=paper_numbers.NDCG),
+        "paper": make_table(title, paper, "ndcg_released", rows, columns, printed=PRINTED_NDCG),
         "strict": make_table(NDCG_TITLE, strict, NDCG, rows, columns),
     }
     draw_tables([tables["strict"], tables["paper"]], folder / "ndcg.svg", "nDCG")
@@ -275,8 +275,8 @@ def report_ablation(results: Sequence[Result], study: Study, folder: Path) -> li
     """Report what NeuPath loses without its parts."""
     names = {tuple(sorted(settings)): name for name, settings in VARIANTS.items()}
     wanted: dict[str, tuple[str, str, str, Numbers]] = {
-        "paper_rmse": ("paper", "rmse_top", f"RMSE on the top 10, {_PAPER}", paper_numbers.ABLATION_RMSE),
-        "paper_ndcg": ("paper", "ndcg_released", f"nDCG as released, {_PAPER}", paper_numbers.ABLATION_NDCG),
+        "paper_rmse": ("paper", "rmse_top", f"RMSE on the top 10, {_PAPER}", PRINTED_ABLATION_RMSE),
+        "paper_ndcg": ("paper", "ndcg_released", f"nDCG as released, {_PAPER}", PRINTED_ABLATION_NDCG),
         "strict_rmse": ("strict", "rmse_nonzero", _RELATED_TITLE, {}),
         "strict_ndcg": ("strict", NDCG, NDCG_TITLE, {}),
     }
