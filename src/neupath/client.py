@@ -319,8 +319,10 @@ class Client:
         """Return the node types, the relations, and every step that a meta-path can take."""
         return self._session.read_object("GET", _path(graph, "schema"))
 
-    def nodes(self, graph: str, node_type: str, text: str = "", limit: int = 20, offset: int = 0) -> dict[str, Any]:
-        """Look up nodes by a text that begins their name or id, is part of it, or is spelled like it."""
+    def nodes(
+        self, graph: str, node_type: str | None = None, text: str = "", limit: int = 20, offset: int = 0
+    ) -> dict[str, Any]:
+        """Look up nodes of a type, or of all, by a text that is their name or id, part of it, or spelled like it."""
         parameters = {"node_type": node_type, "text": text, "limit": limit, "offset": offset}
         return self._session.read_object("GET", _path(graph, "nodes", parameters))
 
@@ -397,8 +399,13 @@ class Client:
         }
         return int(self._session.read_object("POST", _path(graph, "updates"), body)["version"])
 
-    def infer(self, graph: str, pairs: Iterable[Sequence[Any]], **options: Unpack[InferOptions]) -> dict[str, Any]:
-        """Infer meta-paths from labelled pairs: (query, target, score), or (query, target) for similar ones."""
+    def infer(
+        self, graph: str, pairs: Iterable[Sequence[Any] | Mapping[str, Any]], **options: Unpack[InferOptions]
+    ) -> dict[str, Any]:
+        """Infer meta-paths from labelled pairs: (query, target, score), or (query, target) for similar ones.
+
+        A pair may also be a mapping with these keys, and query_type and target_type for ids that several types have.
+        """
         return self._session.read_object("POST", _path(graph, "infer"), {"pairs": _to_pairs(pairs), **options})
 
     def start(self, kind: str, graph: str, **options: Any) -> RemoteJob:
@@ -467,9 +474,12 @@ def _to_line(line: Line, names: Sequence[str]) -> dict[str, Any]:
     return dict(zip(names, line, strict=False))
 
 
-def _to_pairs(pairs: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
+def _to_pairs(pairs: Iterable[Sequence[Any] | Mapping[str, Any]]) -> list[dict[str, Any]]:
     objects = []
     for pair in pairs:
+        if isinstance(pair, Mapping):  # which may also have a query_type and a target_type
+            objects.append(dict(pair))
+            continue
         if isinstance(pair, str) or not 2 <= len(pair) <= 3:
             raise QueryError(f"{pair!r} is no labelled pair; give (query, target, score), or (query, target)")
         objects.append(dict(zip(("query", "target", "score"), pair, strict=False)))

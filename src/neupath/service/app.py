@@ -1,5 +1,6 @@
 """The application: the parts of a service, and every route as FastAPI documents it; `handlers.py` does the work."""
 
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,10 +11,17 @@ from typing import Annotated, Any
 from fastapi import Body, FastAPI, Header, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.responses import (
+    FileResponse,
+    MalformedRangeHeader,
+    RangeNotSatisfiable,
+    Response,
+    StreamingResponse,
+)
 
 from neupath import __version__
-from neupath.errors import NeuPathError
+from neupath.errors import NeuPathError, WriteError
+from neupath.learn.registry import is_graph_measure
 from neupath.service import handlers, schemas
 from neupath.service.fast_path import SEARCH, search_light
 from neupath.service.graph_registry import GraphHandle, GraphRegistry, StoreHandle
@@ -33,8 +41,16 @@ from neupath.service.schemas import (
 )
 
 # ---- Service -------------------------------------------------------------------------------------
+_log = logging.getLogger("neupath.service")
 _THREADS = 4
+_LOOKUPS = 4  # threads for look-ups, which take milliseconds and must not wait for searches
+_SOLVERS = 2  # threads for measures over the whole graph, and so as many of their processes at work
 _WRITERS = 16  # threads for updates, apart from those for searches; updates that wait together are committed together
+
+
+_WHOLE_GRAPH_ADVICE = (
+    "choose ppr, rwr or scan, which prepare nothing, or a measure along a meta-path; 'neupath search' has no time limit"
+)
 
 
 @dataclass
@@ -44,18 +60,35 @@ class Service:
     registry: GraphRegistry
     limits: Limits
     workers: WorkerThreads
+    lookups: WorkerThreads
+    solvers: WorkerThreads
     writers: WorkerThreads
     jobs: Jobs
     metrics: Metrics
 
+    @property
+    def pools(self) -> tuple[WorkerThreads, ...]:
+        return self.workers, self.lookups, self.solvers, self.writers
+
     def close(self) -> None:
-        self.workers.close()
-        self.writers.close()
+        for pool in self.pools:
+            pool.close()
+        self.registry.clear_cache()  # which ends the processes of measures
+
+    def exit_if_busy(self) -> None:
+        """Exit the process at once if a call still runs, because its thread cannot be stopped."""
+        for pool in self.pools:
+            pool.exit_if_busy()
+
+    def searchers(self, request: schemas.VersionedScorerRequest) -> WorkerThreads:
+        """Return the threads for a search: one over the whole graph must not hold up those along meta-paths."""
+        is_whole = request.model is None and request.metapath is None and is_graph_measure(request.measure)
+        return self.solvers if is_whole else self.workers
 
     def metrics_text(self) -> str:
         """Return all metrics in the text format of Prometheus."""
         states: list[Sample] = [({"state": state}, float(count)) for state, count in self.jobs.count().items()]
-        busy, cache = self.workers.busy + self.writers.busy, self.registry.cache
+        busy, cache = sum(pool.busy for pool in self.pools), self.registry.cache
         lines = [
             *self.metrics.lines(),
             *metric("neupath_jobs", "gauge", "Jobs by state.", states),
@@ -86,9 +119,14 @@ def make_service(
                 serve_model(job)
             except NeuPathError as error:  # the graph has changed since an earlier service did the job
                 job.error = str(error)
-    workers = WorkerThreads(_THREADS, bounds.heavy, bounds.seconds, registry.clear_cache)
-    writers = WorkerThreads(_WRITERS, bounds.heavy, bounds.seconds, registry.clear_cache)
-    return Service(registry, bounds, workers, writers, jobs, Metrics())
+
+    def threads(count: int, advice: str = "ask for less, or start a job") -> WorkerThreads:
+        return WorkerThreads(count, bounds.heavy, bounds.seconds, registry.clear_cache, advice)
+
+    solvers = threads(_SOLVERS, _WHOLE_GRAPH_ADVICE)
+    return Service(
+        registry, bounds, threads(_THREADS), threads(_LOOKUPS), solvers, threads(_WRITERS), jobs, Metrics()
+    )  # fmt: skip
 
 
 # ---- Application ---------------------------------------------------------------------------------
@@ -130,7 +168,7 @@ def make_app(service: Service, token: str | None = None, hosts: frozenset[str] |
 
 # ---- Graphs --------------------------------------------------------------------------------------
 def _add_graphs(app: FastAPI, service: Service) -> None:
-    registry, workers = service.registry, service.workers
+    registry, lookups = service.registry, service.lookups
 
     @app.get("/api/graphs", tags=["graphs"], responses=example_responses("graphs"))
     async def list_graphs() -> Response:
@@ -141,14 +179,14 @@ def _add_graphs(app: FastAPI, service: Service) -> None:
     async def describe_graph(graph: str) -> Response:
         """Describe a graph, as `neupath info --json` does."""
         handle = registry.graph(graph)
-        summary = (await workers.run(lambda: handle.summary)).to_dict()
+        summary = (await lookups.run(lambda: handle.summary)).to_dict()
         return json_response(summary if handle.version is None else summary | {"version": handle.version})
 
     @app.get("/api/graphs/{graph}/schema", tags=["graphs"], responses=example_responses("schema"))
     async def show_schema(graph: str) -> Response:
         """Return the node types, the relations, and every step a meta-path can take."""
         handle = registry.graph(graph)
-        return json_response(handle.schema() if handle.version is None else await workers.run(handle.schema))
+        return json_response(handle.schema() if handle.version is None else await lookups.run(handle.schema))
 
     @app.get("/api/measures", tags=["graphs"], responses=example_responses("measures"))
     async def list_measures() -> Response:
@@ -162,14 +200,14 @@ def _add_graphs(app: FastAPI, service: Service) -> None:
 
 
 def _add_lookups_and_updates(app: FastAPI, service: Service) -> None:
-    registry, workers = service.registry, service.workers
+    registry, lookups = service.registry, service.lookups
     nodes, metapaths = query_parameters(schemas.NodesRequest), query_parameters(schemas.MetapathsRequest)
 
     @app.get("/api/graphs/{graph}/nodes", tags=["graphs"], openapi_extra=nodes, responses=example_responses("nodes"))
     async def find_nodes(graph: str, http: Request) -> Response:
-        """Look up nodes by a text: those that begin with it, then that contain it, then that are spelled alike."""
+        """Look up nodes by a text: those that equal it, begin with it, contain it, then that are spelled alike."""
         request = read_query(schemas.NodesRequest, http.scope["query_string"])
-        return json_response(await workers.run(registry.graph(graph).find_nodes, request, service.limits))
+        return json_response(await lookups.run(registry.graph(graph).find_nodes, request, service.limits))
 
     @app.get(
         "/api/graphs/{graph}/metapaths", tags=["graphs"], openapi_extra=metapaths,
@@ -179,7 +217,7 @@ def _add_lookups_and_updates(app: FastAPI, service: Service) -> None:
         """Say what a meta-path typed so far means and what can follow, and suggest some from a node type."""
         request = read_query(schemas.MetapathsRequest, http.scope["query_string"])
         service.limits.check_paths(request.limit)
-        return json_response(await workers.run(handlers.complete_metapath, registry.graph(graph).hin, request))
+        return json_response(await lookups.run(handlers.complete_metapath, registry.graph(graph).hin, request))
 
     @app.post("/api/graphs/{graph}/updates", tags=["graphs"], responses=example_responses("updates"))
     async def update(graph: str, request: schemas.UpdateRequest) -> Response:
@@ -189,7 +227,7 @@ def _add_lookups_and_updates(app: FastAPI, service: Service) -> None:
 
 # ---- Search --------------------------------------------------------------------------------------
 def _add_searches(app: FastAPI, service: Service) -> None:
-    registry, workers = service.registry, service.workers
+    registry = service.registry
 
     @app.get(
         SEARCH, tags=["search"], openapi_extra=query_parameters(schemas.SearchOne),
@@ -200,10 +238,11 @@ def _add_searches(app: FastAPI, service: Service) -> None:
         request = read_query(schemas.SearchOne, http.scope["query_string"])
         accept = http.headers.get("accept", JSON)
         if handlers.is_table(accept):
-            return handlers.encode_hits(await workers.run(handlers.search, registry, graph, request), accept)
+            result = await service.searchers(request).run(handlers.search, registry, graph, request)
+            return handlers.encode_hits(result, accept)
         text = search_light(registry, graph, request)
         if text is None:
-            result = await workers.run(handlers.search, registry, graph, request)
+            result = await service.searchers(request).run(handlers.search, registry, graph, request)
             text = handlers.to_json(result.hits[0], result.version)
         return Response(text, media_type=JSON)
 
@@ -212,8 +251,8 @@ def _add_searches(app: FastAPI, service: Service) -> None:
         graph: str, request: schemas.SearchMany, accept: Annotated[str, Header()] = JSON
     ) -> Response:
         """Find the nodes most similar to each of many: a list, or by Accept an Arrow stream or CSV."""
-        result = await workers.run(handlers.search, registry, graph, request)
-        return await workers.run(handlers.encode_hits, result, accept)
+        result = await service.searchers(request).run(handlers.search, registry, graph, request)
+        return await service.workers.run(handlers.encode_hits, result, accept)
 
 
 def _add_explanations(app: FastAPI, service: Service) -> None:
@@ -306,10 +345,27 @@ def _add_job_results(app: FastAPI, service: Service) -> None:
             reason = f": {record.error}" if record.error else " yet"
             raise RequestError(409, f"the job {record.id} is {record.state}, and has no result{reason}")
         if record.result.suffix == ".json":
-            return FileResponse(record.result, media_type=JSON)
-        return FileResponse(
+            return ResultResponse(record.result, media_type=JSON)
+        return ResultResponse(
             record.result, media_type="application/vnd.apache.parquet", filename=f"{record.id}{record.result.suffix}"
         )
+
+
+class ResultResponse(FileResponse):
+    """A file, or a range of it; errors in the range are JSON as all others."""
+
+    @classmethod
+    def _parse_range_header(cls, http_range: str, file_size: int) -> list[tuple[int, int]]:
+        try:
+            return super()._parse_range_header(http_range, file_size)
+        except MalformedRangeHeader:
+            message = (
+                f"the range {http_range[:100]!r} cannot be read; write it as bytes=0-{file_size - 1}, or leave it out"
+            )
+            raise RequestError(400, message) from None
+        except RangeNotSatisfiable:
+            message = f"the range {http_range[:100]!r} is not in the result, which has {file_size:,} bytes"
+            raise RequestError(416, message, Content_Range=f"bytes */{file_size}") from None
 
 
 # ---- The service itself --------------------------------------------------------------------------
@@ -328,6 +384,8 @@ def _add_health(app: FastAPI, service: Service) -> None:
 def _add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(NeuPathError)
     async def handle_user_error(_: Request, error: NeuPathError) -> Response:
+        if isinstance(error, WriteError):
+            _log.error("%s", error)
         return error_response(error)
 
     @app.exception_handler(Exception)

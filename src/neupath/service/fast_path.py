@@ -22,11 +22,11 @@ from neupath.engine.hits import Hits
 from neupath.engine.products import Factors
 from neupath.errors import NeuPathError
 from neupath.live import LiveScorer
+from neupath.service.connections import Connection
 from neupath.service.graph_registry import FittedScorer, GraphRegistry
 from neupath.service.handlers import to_json
-from neupath.service.limits import Connection
 from neupath.service.middleware import JSON_HEADER, SECURITY_HEADERS, GuardMiddleware
-from neupath.service.schemas import SearchOne, read_query
+from neupath.service.schemas import RequestError, SearchOne, read_query
 
 # ---- Without a thread ----------------------------------------------------------------------------
 _LIGHT = 20_000  # additions that take less time than handing a query to a thread
@@ -95,31 +95,24 @@ _searchers: WeakKeyDictionary[FittedScorer, LightSearcher] = WeakKeyDictionary()
 
 # ---- Without the application ---------------------------------------------------------------------
 SEARCH = "/api/graphs/{graph}/search"
-_MOST_IN_A_ROW = 16  # pipelined requests of one client that are answered before other clients have their turn
 _EXCLUDED_HEADERS = frozenset((b"content-length", b"transfer-encoding", b"upgrade", b"expect"))
 _HEAD = b"".join([*(b"%s: %s\r\n" % header for header in (JSON_HEADER, *SECURITY_HEADERS)), b"content-length: "])
 
 
 class FastConnection(Connection):
-    """A connection that answers light searches itself, in the same call that parses their headers."""
+    """A connection that refuses clients and answers light searches itself, in the call that parses their headers."""
 
     guard: ClassVar[GuardMiddleware]
     registry: ClassVar[GraphRegistry]
     graphs: ClassVar[dict[str, str]]  # the graph of each path that is a search
-    _in_a_row = 0
     _is_answered = False
 
-    def data_received(self, data: bytes) -> None:
-        self._in_a_row = 0
-        super().data_received(data)
-
     def dispatch(self) -> None:
-        answer = self._answer() if self._may_answer() else None
+        answer = None if self._has_open_cycle() else self._answer()
         self._is_answered = answer is not None
         if answer is None:
             super().dispatch()
             return
-        self._in_a_row += 1
         date = b"".join([b"%s: %s\r\n" % header for header in self.server_state.default_headers])
         self.transport.write(b"HTTP/1.1 200 OK\r\n%s%s" % (date, answer))
 
@@ -130,28 +123,16 @@ class FastConnection(Connection):
         self._is_answered = self._in_body = False
         self.on_response_complete()
 
-    def _may_answer(self) -> bool:
-        """Whether this is a plain GET for JSON, and no earlier request of the connection waits for its answer."""
-        is_free = (self.cycle is None or self.cycle.response_complete) and not self.flow.write_paused
-        if not is_free or self._in_a_row >= _MOST_IN_A_ROW or self.parser.get_method() != b"GET":
-            return False
-        if self.parser.get_http_version() != "1.1" or not self.parser.should_keep_alive():
-            return False
-        for name, value in self.headers:
-            if name in _EXCLUDED_HEADERS or (name == b"accept" and (b"csv" in value or b"arrow" in value)):
-                return False
-        return True
-
     def _answer(self) -> bytes | None:
         """Return all of the answer but its first line and date; None where the application has to answer."""
         path, _, query_string = self.url.partition(b"?")
-        text_path = path.decode("ascii", "replace")
+        text_path, method = path.decode("ascii", "replace"), self.parser.get_method()
+        self._check(text_path, method)
         graph = self.graphs.get(text_path)
-        if graph is None:
+        if graph is None or method != b"GET" or not self._is_plain():
             return None
         began = perf_counter()
         try:
-            self.guard.check(text_path, self.headers)
             text = search_light(self.registry, graph, read_query(SearchOne, query_string))
         except NeuPathError:  # the application says it
             return None
@@ -160,6 +141,26 @@ class FastConnection(Connection):
         body = text.encode()
         self.guard.metrics.count("GET", SEARCH, 200, perf_counter() - began)
         return b"%s%d\r\n\r\n%s" % (_HEAD, len(body), body)
+
+    def _check(self, path: str, method: bytes) -> None:
+        """Refuse a client that is not let in, before its request costs more; the guard checks the others again."""
+        try:
+            self.guard.check(path, self.headers)
+        except RequestError as error:
+            if method == b"HEAD":  # the application leaves the body out
+                return
+            self.guard.metrics.count(method.decode("ascii"), "other", error.status, 0.0)
+            self.refuse(error)
+            raise  # stops the parser
+
+    def _is_plain(self) -> bool:
+        """Whether this is a request of HTTP/1.1 without a body, for JSON, on a connection that stays open."""
+        if self.parser.get_http_version() != "1.1" or not self.parser.should_keep_alive():
+            return False
+        for name, value in self.headers:
+            if name in _EXCLUDED_HEADERS or (name == b"accept" and (b"csv" in value or b"arrow" in value)):
+                return False
+        return True
 
 
 def fast_connections(guard: GuardMiddleware, registry: GraphRegistry) -> type[FastConnection]:

@@ -13,14 +13,16 @@ from neupath.engine.scorer import Scorer, read_saved
 from neupath.errors import NeuPathError, QueryError, did_you_mean, listed
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import arrow
+from neupath.graph.name_search import search_types
 from neupath.graph.nodes import Nodes
 from neupath.graph.summary import Summary, summarise
 from neupath.io import load
 from neupath.learn.registry import choose_measure, load_scorer
 from neupath.live import LiveGraph, LiveScorer, LiveStore, View
-from neupath.measures import Combination, Part, PathMeasure, PathSim
+from neupath.measures import Combination, GraphMeasure, Part, PathMeasure, PathSim
 from neupath.service.autocomplete import NameIndex
 from neupath.service.limits import Limits
+from neupath.service.measure_process import ProcessScorer, needs_process
 from neupath.service.schemas import NodesRequest, RequestError
 from neupath.store import Edge, Update
 
@@ -104,17 +106,14 @@ class GraphHandle:
         }
 
     def find_nodes(self, request: NodesRequest, limits: Limits) -> dict[str, object]:
-        """Return a page of the nodes whose name or id matches a text."""
+        """Return a page of the nodes whose name or id matches a text, as `HIN.find` does."""
         if request.limit > limits.page:
             raise QueryError(f"limit is {request.limit}; this service lists at most {limits.page} nodes at a time")
-        node_type = self.hin.schema.node_type(request.node_type)
-        nodes = self.hin.nodes[node_type]
-        page = self.names[node_type].find(request.text, request.limit, request.offset)
-        matches = [
-            {"id": nodes.id(row), "name": nodes.name(row), "match": match}
-            for row, match in zip(page.rows, page.matches, strict=True)
-        ]
-        return {"node_type": node_type, "total": page.total, "offset": request.offset, "nodes": matches}
+        chosen = None if request.node_type is None else self.hin.schema.node_type(request.node_type)
+        parts = {kind: names.searches for kind, names in self.names.items() if chosen in (None, kind)}
+        total, page = search_types(parts, request.text, request.limit, request.offset)
+        matches = [self.hin.nodes[kind].matched(row, match).to_dict() for kind, row, match in page]
+        return {"node_type": chosen, "total": total, "offset": request.offset, "nodes": matches}
 
     def to_dict(self) -> dict[str, object]:
         nodes = sum(len(nodes) for nodes in self.hin.nodes.values())
@@ -181,6 +180,7 @@ def _describe_type(nodes: Nodes) -> dict[str, object]:
 _INDEXED_AT_START = 200_000
 """Types with at most this many nodes have their names indexed at the start, larger ones at the first look-up."""
 _PAST_SCORERS = 4  # cached scorers of earlier versions, each of which may hold a whole graph
+_WHOLE_SCORERS = 4  # cached measures over the whole graph
 _Key = tuple[str, str, str | None, str | None, int | None]
 """Graph, measure or "model NAME", meta-path, node type, and the version that the request names."""
 
@@ -194,8 +194,14 @@ class FittedScorer:
 
     @property
     def bytes(self) -> int:
-        """Bytes of arrays that the scorer holds besides its graph."""
+        """Bytes of arrays that the scorer holds besides its graph, or of its process."""
+        if isinstance(self.scorer, ProcessScorer):
+            return self.scorer.num_bytes
         return bytes_of([value for name, value in vars(self.scorer).items() if name != "hin_"])
+
+    @property
+    def is_usable(self) -> bool:
+        return not isinstance(self.scorer, ProcessScorer) or self.scorer.is_alive
 
     def renew(self, handle: GraphHandle) -> "FittedScorer | None":
         """Return the scorer at a newer version where that takes no time, or None."""
@@ -205,25 +211,36 @@ class FittedScorer:
         return None if scorer is None else FittedScorer(handle, scorer)
 
 
+@dataclass(frozen=True)
+class SavedModel:
+    """A model that is served: its folder, the graphs that it fits, and what a list of models says of it."""
+
+    folder: Path
+    graphs: list[str]
+    about: dict[str, object]
+
+
 @dataclass
 class GraphRegistry:
     """Everything that is served. A model is a saved scorer, bound to each graph whose schema it fits.
 
-    Fitted measures, and models bound to later versions, are cached: at most `Limits.scorers`, of `Limits.scorer_bytes`.
+    Fitted measures and bound models are cached: at most `Limits.scorers`, of `Limits.scorer_bytes`.
     One leaves the cache when others are used more recently, when an update makes a newer version that it cannot follow,
-    and when memory runs out (`clear_cache`). Scorers at versions that a request names by `as_of` have their own cache.
+    and when memory runs out (`clear_cache`). Scorers at versions that a request names by `as_of` have their own cache,
+    and so have measures over the whole graph, which may have a process each.
     """
 
     graphs: Mapping[str, GraphHandle | StoreHandle]
     limits: Limits
-    models: dict[str, dict[str, FittedScorer]] = field(default_factory=dict)
-    folders: dict[str, Path] = field(default_factory=dict)  # the folder of each model
+    models: dict[str, SavedModel] = field(default_factory=dict)
     cache: LRU[_Key, FittedScorer] = field(init=False)
     _past_cache: LRU[_Key, FittedScorer] = field(init=False)
+    _whole_cache: LRU[_Key, FittedScorer] = field(init=False)
 
     def __post_init__(self) -> None:
         self.cache = LRU(self.limits.scorers, self.limits.scorer_bytes, lambda fitted: fitted.bytes)
         self._past_cache = LRU(_PAST_SCORERS, self.limits.scorer_bytes, lambda fitted: fitted.bytes)
+        self._whole_cache = LRU(_WHOLE_SCORERS, self.limits.scorer_bytes, lambda fitted: fitted.bytes)
 
     def handle(self, name: str) -> GraphHandle | StoreHandle:
         handle = self.graphs.get(name)
@@ -255,8 +272,9 @@ class GraphRegistry:
             handle, hin = self.handle(graph), self.graph(graph).hin
             path = None if metapath is None else self.limits.check_metapath(hin.metapath(metapath))
             scorer = choose_measure(hin.schema, metapath=path, measure=measure, node_type=node_type)
-            can_follow = as_of is None and path is not None
-            return handle.attach(scorer) if can_follow else handle.at(as_of).fit(scorer)
+            if as_of is None and path is not None:
+                return handle.attach(scorer)
+            return self._fit(handle.at(as_of), scorer)
 
         if as_of is None and node_type is None and metapath is not None:
             cached = self.cached_measure(graph, measure, metapath)
@@ -264,11 +282,18 @@ class GraphRegistry:
                 return cached
         return self._get((graph, measure, metapath, node_type, as_of), fit)
 
+    def _fit(self, handle: GraphHandle, scorer: Scorer) -> FittedScorer:
+        """Fit a measure to a version, in a process of its own where it may take long and cannot be stopped."""
+        if isinstance(scorer, GraphMeasure) and needs_process(scorer, handle.hin):
+            return FittedScorer(handle, ProcessScorer(scorer, self.limits.job_bytes).fit(handle.hin))
+        return handle.fit(scorer)
+
     def _get(self, key: _Key, fit: Callable[[], FittedScorer]) -> FittedScorer:
         handle = self.handle(key[0])
         if key[-1] is not None:
-            return self._past_cache.get(key, fit)
-        return self.cache.get(key, fit, lambda fitted: handle.is_newest(fitted.handle))
+            return self._past_cache.get(key, fit, lambda fitted: fitted.is_usable)
+        cache = self._whole_cache if key[3] is not None else self.cache
+        return cache.get(key, fit, lambda fitted: handle.is_newest(fitted.handle) and fitted.is_usable)
 
     def combination(self, graph: str, parts: list[Part], as_of: int | None = None) -> FittedScorer:
         """Return a weighted sum of measures; only their parts' matrices are cached, in `engine.cache`."""
@@ -284,25 +309,24 @@ class GraphRegistry:
 
     def model(self, graph: str, name: str, as_of: int | None = None) -> FittedScorer:
         """Return a saved model bound to a version of a graph; bind it again where it cannot follow updates."""
-        handle, bound = self.handle(graph), self.models.get(name)
-        if bound is None:
+        handle, model = self.handle(graph), self.models.get(name)
+        if model is None:
             known = f"there are {listed(self.models)}" if self.models else "there are none"
             hint = did_you_mean(name[:200], self.models)
             raise RequestError(404, f"no model {name[:200]!r} is served ({known}){hint}")
-        if graph not in bound:
-            reason = f"does not fit the graph {graph!r}, whose schema is another; it fits {listed(bound)}"
+        if graph not in model.graphs:
+            reason = f"does not fit the graph {graph!r}, whose schema is another; it fits {listed(model.graphs)}"
             raise RequestError(422, f"the model {name!r} {reason}")
-        if as_of is None and handle.is_newest(bound[graph].handle):
-            return bound[graph]
+        key = _model_key(graph, name, as_of)
 
         def bind() -> FittedScorer:
-            scorer = bound[graph].scorer
-            if scorer.identity is not None and as_of is None:
-                return handle.attach(scorer)
+            earlier = None if as_of is not None else self.cache.find(key)  # bound to an earlier version
+            if earlier is not None and earlier.scorer.identity is not None:
+                return handle.attach(earlier.scorer)
             version = handle.at(as_of)
-            return FittedScorer(version, load_scorer(self.folders[name], version.hin))
+            return FittedScorer(version, load_scorer(model.folder, version.hin))
 
-        return self._get((graph, f"model {name}", None, None, as_of), bind)
+        return self._get(key, bind)
 
     def add_model(self, name: str, folder: Path, graphs: list[str] | None = None) -> None:
         """Bind a saved model to every graph that it fits, of those given; refuse one that fits none."""
@@ -315,14 +339,17 @@ class GraphRegistry:
                 reasons.append(str(error))
         if not bound:
             raise QueryError(f"the model {name!r} fits no graph that is served: {listed(reasons, 1)}")
-        self.models[name], self.folders[name] = bound, folder
+        self.models[name] = SavedModel(folder, list(bound), _describe(name, bound))
+        for graph, fitted in bound.items():
+            self.cache.put(_model_key(graph, name), fitted)
 
     def drop_model(self, name: str) -> None:
         self.models.pop(name, None)
-        self.folders.pop(name, None)
+        for cache in (self.cache, self._past_cache):
+            cache.drop(lambda key: key[1] == f"model {name}")
 
     def describe_models(self) -> list[dict[str, object]]:
-        return [_describe(name, bound) for name, bound in self.models.items()]
+        return [model.about for model in self.models.values()]
 
     def warm_up(self) -> None:
         """Load the kernels and index the names, so that the first request does not wait for them."""
@@ -333,8 +360,12 @@ class GraphRegistry:
                     names.prepare()
 
     def clear_cache(self) -> None:
-        self.cache.clear()
-        self._past_cache.clear()
+        for cache in (self.cache, self._past_cache, self._whole_cache):
+            cache.clear()
+
+
+def _model_key(graph: str, name: str, as_of: int | None = None) -> _Key:
+    return graph, f"model {name}", None, None, as_of
 
 
 def _describe(name: str, bound: dict[str, FittedScorer]) -> dict[str, object]:

@@ -177,7 +177,8 @@ def read_labels(hin: HIN, request: schemas.InferRequest, limits: Limits) -> Pair
     limits.check_pairs(len(request.pairs))
     if len({pair.score is None for pair in request.pairs}) > 1:
         raise QueryError("some pairs have a score and some have none; give all a score, or none")
-    return read_pairs(hin, request.tuples(), request.node_type, bounded=False, examples=True)
+    pairs = schemas.label_columns(request.pairs, examples=True)
+    return read_pairs(hin, pairs, request.node_type, bounded=False, examples=True)
 
 
 def infer_from(

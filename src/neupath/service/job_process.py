@@ -5,10 +5,8 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from multiprocessing import parent_process
 from multiprocessing.connection import Connection
 from pathlib import Path
-from threading import Thread
 from time import monotonic
 from typing import Any
 
@@ -21,9 +19,17 @@ from neupath.engine.scorer import Scorer
 from neupath.errors import NeuPathError, QueryError, WriteError
 from neupath.graph.hin import HIN
 from neupath.learn.registry import make_scorer
+from neupath.service.child_process import begin_child
 from neupath.service.handlers import infer_from, read_labels
 from neupath.service.limits import Limits
-from neupath.service.schemas import InferJobRequest, JobRequest, JoinJobRequest, TrainJobRequest
+from neupath.service.schemas import (
+    InferJobRequest,
+    JobRequest,
+    JoinJobRequest,
+    TrainJobRequest,
+    label_columns,
+    reason_without_path,
+)
 
 MODEL, REPORT, TABLE = "model", "result.json", "result.parquet"
 _REPORT_SECONDS = 0.1  # seconds between two reports of progress
@@ -61,21 +67,30 @@ class JobSpec:
     limits: Limits
 
 
-def run_job(connection: Connection, spec: JobSpec, cores: int) -> None:
-    """Run a job; the last message is its result or its error."""
-    Thread(target=_end_with_parent, daemon=True).start()
+def run_in_child(connection: Connection, spec: JobSpec, cores: int, memory: int) -> None:
+    """Run a job in the process that the service started for it, which may take so many bytes of memory."""
+    begin_child(memory)
     _lower_priority(cores)
+    run_job(connection, spec)
+
+
+def run_job(connection: Connection, spec: JobSpec) -> None:
+    """Run a job; the last message is its result or its error."""
     reporter = Reporter(connection)
     try:
         reporter.send(done=do_job(spec, reporter))
     except WriteError as error:
-        errno = getattr(error.__cause__, "errno", None)  # not the message, whose path clients need not know
-        reason = "the service's disk took no more" if errno is None else os.strerror(errno).lower()
-        reporter.send(failed=f"the job's result cannot be written: {reason}")
+        reporter.send(failed=f"the job's result cannot be written: {reason_without_path(error)}")
     except NeuPathError as error:
         reporter.send(failed=str(error))
-    except MemoryError:
-        reporter.send(failed="there is not enough memory for this job; ask for less")
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and "allocate memory" not in str(error):  # as torch says it
+            raise
+        most = f"{spec.limits.job_bytes / 2**30:.1f} GiB"
+        reporter.send(
+            failed=f"there is not enough memory for this job, which may take {most} (the limit job_bytes) or half of "
+            f"what is free; ask for less"
+        )
 
 
 def do_job(spec: JobSpec, reporter: Reporter) -> dict[str, object]:
@@ -136,7 +151,7 @@ def _train(spec: JobSpec, request: TrainJobRequest, reporter: Reporter) -> dict[
 
     names = ("layers", "epochs", "dim", "paths", "learning_rate")
     settings = {name: getattr(request, name) for name in names if getattr(request, name) is not None}
-    pairs = None if request.pairs is None else [(pair.query, pair.target, pair.score) for pair in request.pairs]
+    pairs = None if request.pairs is None else label_columns(request.pairs)
     trained = learn(
         spec.hin, request.architecture, request.metapath, pairs, spec.folder / MODEL, measure=request.measure,
         protocol=request.protocol, seed=request.seed, settings=settings, on_epoch=reporter.epoch,
@@ -150,14 +165,6 @@ def _train(spec: JobSpec, request: TrainJobRequest, reporter: Reporter) -> dict[
 def _write_report(spec: JobSpec, report: dict[str, object]) -> dict[str, object]:
     write_text(spec.folder / REPORT, json.dumps(report, ensure_ascii=False))
     return report
-
-
-def _end_with_parent() -> None:
-    """End this process when the service has ended, however that was."""
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _lower_priority(cores: int) -> None:

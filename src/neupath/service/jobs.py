@@ -7,21 +7,22 @@ import logging
 import shutil
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any, Literal, get_args
 from uuid import uuid4
 
 from neupath._runtime.files import write_text
-from neupath._runtime.resources import count_cores
+from neupath._runtime.resources import count_cores, reserve_memory
 from neupath.errors import MissingExtraError, NeuPathError, QueryError, SourceError, WriteError, listed
 from neupath.graph.hin import HIN
-from neupath.learn.labels import read_pairs
+from neupath.learn.labels import check_one_type, read_pairs
 from neupath.learn.registry import (
+    ARCHITECTURES,
     check_architecture,
     check_model_alone,
     is_graph_measure,
@@ -29,11 +30,19 @@ from neupath.learn.registry import (
     required_metapath,
 )
 from neupath.measures import MEASURES, measure_named
+from neupath.service.child_process import memory_for_child, start_child
 from neupath.service.graph_registry import GraphHandle, GraphRegistry
 from neupath.service.handlers import read_labels
-from neupath.service.job_process import REPORT, TABLE, JobSpec, run_job
+from neupath.service.job_process import REPORT, TABLE, JobSpec, run_in_child
 from neupath.service.limits import Limits
-from neupath.service.schemas import InferJobRequest, JobRequest, JoinJobRequest, RequestError, TrainJobRequest
+from neupath.service.schemas import (
+    InferJobRequest,
+    JobRequest,
+    JoinJobRequest,
+    RequestError,
+    TrainJobRequest,
+    label_columns,
+)
 
 # ---- Job -----------------------------------------------------------------------------------------
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
@@ -97,6 +106,14 @@ class Job:
         except WriteError as error:  # the job goes on, but a service that starts again will not know of it
             _log.warning("the job %s is %s, which cannot be written: %s", self.id, state, error)
         self.emit("end" if self.is_over else "state", self.to_dict())
+
+    def bytes_on_disk(self) -> int:
+        """Return the bytes of its results; 0 for what is being removed meanwhile."""
+        try:
+            files = (path for path in self.folder.rglob("*") if path.is_file() and path.name != RECORD)
+            return sum(path.stat().st_size for path in files)
+        except OSError:
+            return 0
 
     def remove_partial_results(self) -> None:
         try:
@@ -192,7 +209,7 @@ def _check_join(registry: GraphRegistry, handle: GraphHandle, request: JoinJobRe
         return None
     check_model_alone(metapath=request.metapath, measure=request.given_measure)
     registry.model(handle.name, request.model)
-    return registry.folders[request.model]
+    return registry.models[request.model].folder
 
 
 _DEFAULT_DIM = 256  # the largest default of all architectures, for a request that names no dim
@@ -202,6 +219,9 @@ def _check_training(limits: Limits, handle: GraphHandle, request: TrainJobReques
     if (request.metapath is None) == (request.pairs is None):
         raise QueryError("give either metapath, to draw labels from a measure, or pairs, the labels themselves")
     check_architecture(request.architecture, learning_from("labels"))
+    for setting in ARCHITECTURES[request.architecture].lacks:
+        if getattr(request, setting) is not None:
+            raise QueryError(f"a {request.architecture} model has no {setting}; leave it out")
     if request.epochs > limits.epochs:
         raise QueryError(f"epochs is {request.epochs}; this service trains for at most {limits.epochs} epochs")
     dim = _DEFAULT_DIM if request.dim is None else request.dim
@@ -213,7 +233,7 @@ def _check_training(limits: Limits, handle: GraphHandle, request: TrainJobReques
         _check_measure(limits, handle, request)
         return
     limits.check_pairs(len(request.pairs))
-    read_pairs(handle.hin, [(pair.query, pair.target, pair.score) for pair in request.pairs], request.node_type)
+    check_one_type(read_pairs(handle.hin, label_columns(request.pairs), request.node_type), request.architecture)
 
 
 def _check_measure(limits: Limits, handle: GraphHandle, request: JoinJobRequest | TrainJobRequest) -> None:
@@ -228,6 +248,7 @@ def _check_measure(limits: Limits, handle: GraphHandle, request: JoinJobRequest 
 
 # ---- Queue ---------------------------------------------------------------------------------------
 _STOP_SECONDS = 3.0
+_LONGEST_POLL = 3600.0  # seconds; the system takes no more than some weeks
 
 
 @dataclass
@@ -306,6 +327,7 @@ class Jobs:
             if job.summary is None and job.error is None:  # it sent no last message, so the system ended it
                 job.error = f"the job's process ended with exit code {code}; it may have run out of memory"
             if job.summary is not None and not job.is_over:
+                self._check_size(job)
                 await asyncio.to_thread(self._on_finished, job)
         except NeuPathError as error:
             job.error = str(error)
@@ -317,6 +339,15 @@ class Jobs:
         if job.state != "done":
             self._drop_model(job)  # it may have been bound before the job was cancelled
             await asyncio.to_thread(job.remove_partial_results)
+        self._remove_oldest()
+
+    def _check_size(self, job: Job) -> None:
+        size, most = job.bytes_on_disk(), self._limits.result_bytes
+        if size > most:
+            raise QueryError(
+                f"the result has {size:,} bytes, and this service keeps {most:,} in all (the limit result_bytes); ask "
+                f"for less"
+            )
 
     def cancel(self, job: Job) -> None:
         """Stop a job; one that is over keeps its state."""
@@ -338,8 +369,12 @@ class Jobs:
         shutil.rmtree(job.folder, ignore_errors=True)
 
     def _remove_oldest(self) -> None:
-        over = [job for job in self.jobs.values() if job.is_over]
-        for job in sorted(over, key=lambda job: job.created)[: max(0, len(over) - self._limits.kept_jobs)]:
+        """Remove the oldest finished jobs while these are too many, or their results too large."""
+        over = sorted((job for job in self.jobs.values() if job.is_over), key=lambda job: job.created)
+        sizes = [job.bytes_on_disk() for job in over]
+        for at, job in enumerate(over):
+            if len(over) - at <= self._limits.kept_jobs and sum(sizes[at:]) <= self._limits.result_bytes:
+                return
             self.remove(job)
 
     def stop(self) -> None:
@@ -372,24 +407,35 @@ async def _apply(job: Job, message: dict[str, Any]) -> None:
 
 def _run_process(task: _Task, loop: asyncio.AbstractEventLoop) -> int | None:
     """Run a job's process, apply its messages in the event loop, and return its exit code."""
-    context = get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=run_job, args=(sender, task.spec, count_cores()), daemon=True)
-    process.start()
-    sender.close()
-    task.process = process
-    try:
-        if task.job.is_over:  # cancelled while it started
-            process.kill()
-        with receiver, contextlib.suppress(EOFError, OSError):  # the process has ended
-            while True:
-                message = json.loads(receiver.recv_bytes())
-                asyncio.run_coroutine_threadsafe(_apply(task.job, message), loop).result()
-        process.join(_STOP_SECONDS)
-        return process.exitcode
-    finally:
-        task.process = None  # nothing is left to kill
-        if process.is_alive():
-            process.kill()
-        process.join()
-        process.close()
+    limits = task.spec.limits
+    memory = memory_for_child(limits.job_bytes)
+    with reserve_memory(memory, "the job") as reservation:
+        process, receiver = start_child(run_in_child, task.spec, count_cores(), memory)
+        reservation.process = process.pid
+        task.process = process
+        try:
+            if task.job.is_over:  # cancelled while it started
+                process.kill()
+            with receiver, contextlib.suppress(EOFError, OSError):  # the process has ended
+                for message in _messages(receiver, limits.job_seconds):
+                    asyncio.run_coroutine_threadsafe(_apply(task.job, message), loop).result()
+            process.join(_STOP_SECONDS)
+            return process.exitcode
+        finally:
+            task.process = None  # nothing is left to kill
+            if process.is_alive():
+                process.kill()
+            process.join()
+            process.close()
+
+
+def _messages(receiver: Connection, seconds: float) -> Iterator[dict[str, Any]]:
+    """Yield what a job's process sends until it ends, or an error where it takes too long."""
+    deadline = time.monotonic() + seconds
+    while True:
+        left = max(0.0, deadline - time.monotonic())
+        if receiver.poll(min(left, _LONGEST_POLL)):
+            yield json.loads(receiver.recv_bytes())
+        elif not left:
+            break
+    yield {"failed": f"the job took longer than {seconds:g} seconds (the limit job_seconds); ask for less"}

@@ -1,24 +1,23 @@
-"""The limits of the service, and what enforces them: checks of requests, worker threads, bodies and connections."""
+"""The limits of the service, the checks of requests against them, and the worker threads."""
 
 import asyncio
 import logging
 import os
-import resource
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, ParamSpec, Self, TypeVar
+from functools import partial
+from typing import ParamSpec, TypeVar
 
-from starlette.types import Message, Receive, Scope
-from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.server import ServerState
+from starlette.types import Receive
 
+from neupath._runtime.progress import Cancellation, WorkCancelled, current
 from neupath._runtime.resources import total_memory
 from neupath.errors import QueryError
 from neupath.graph.metapath import MetaPath
-from neupath.service.schemas import RequestError, error_body
+from neupath.service.schemas import RequestError
 
 
 # ---- Limits --------------------------------------------------------------------------------------
@@ -27,7 +26,7 @@ class Limits:
     """How much one request, one client and all of them together may ask for; `--limit NAME=VALUE` sets one."""
 
     body: int = 4 << 20  # bytes of a request's body
-    bodies: int = 256 << 20  # bytes of all bodies that are being received
+    bodies: int = 256 << 20  # bytes of all bodies that are being received, and of all requests that wait to be parsed
     head: int = 64 << 10  # bytes of a request's first line and headers
     k: int = 1000
     queries: int = 1000  # queries per request
@@ -52,6 +51,10 @@ class Limits:
     waiting_jobs: int = 8
     running_jobs: int = 1
     kept_jobs: int = 100  # finished jobs; the oldest is removed first
+    job_seconds: float = 6 * 3600.0  # seconds that a job may run
+    job_bytes: int = field(default_factory=lambda: max(1 << 30, total_memory() // 4))
+    """Bytes of memory that the process of a job, or of a measure over the whole graph, may take."""
+    result_bytes: int = 16 << 30  # bytes on disk of the results of all jobs; the oldest is removed first
     scorers: int = 64  # entries in the cache of fitted scorers
     scorer_bytes: int = field(default_factory=lambda: total_memory() // 4)  # bytes in the cache of fitted scorers
 
@@ -96,43 +99,81 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+_LONG = 1.0  # seconds after which a call looks whether its client is still there
+receiving: ContextVar[Receive | None] = ContextVar("receiving", default=None)
+"""What tells the request at work that its client has gone."""
+
+
 class WorkerThreads:
     """A thread pool with a bounded queue; `free_memory` is called when a call runs out of memory.
 
-    A thread cannot be stopped: a call whose request has timed out goes on, and counts as busy until it ends.
+    A call is cancelled when its request has timed out or its client has gone: it ends at its next `check_cancelled`,
+    and counts as busy until then.
     """
 
-    def __init__(self, threads: int, waiting: int, seconds: float, free_memory: Callable[[], None]) -> None:
+    def __init__(
+        self, threads: int, waiting: int, seconds: float, free_memory: Callable[[], None],
+        advice: str = "ask for less, or start a job",
+    ) -> None:  # fmt: skip
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="neupath-service")
         self._most = threads + waiting
-        self._seconds, self._free_memory = seconds, free_memory
-        self.busy = 0
+        self._seconds, self._free_memory, self._advice = seconds, free_memory, advice
+        self._running: set[Cancellation] = set()
+
+    @property
+    def busy(self) -> int:
+        return len(self._running)
 
     async def run(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-        """Call a function in a thread; 503 where too many wait, 504 where it takes too long."""
+        """Call a function in a thread; 503 where too many wait or memory runs out, 504 where it takes too long."""
         if self.busy >= self._most:
             message = f"the service is busy with {self.busy} other requests; try again soon"
             raise RequestError(503, message, Retry_After="2")
-        loop = asyncio.get_running_loop()
-        future: Future[T] = self._pool.submit(function, *arguments, **options)
-        self.busy += 1
-        future.add_done_callback(lambda _: None if loop.is_closed() else loop.call_soon_threadsafe(self._leave))
+        loop, cancellation = asyncio.get_running_loop(), Cancellation()
+        future: Future[T] = self._pool.submit(_call, cancellation, partial(function, *arguments, **options))
+        self._running.add(cancellation)
+
+        def leave(_: Future[T]) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self._running.discard, cancellation)
+
+        future.add_done_callback(leave)
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(future), self._seconds)
+            return await self._wait(asyncio.wrap_future(future))
         except TimeoutError as error:
-            message = f"this takes longer than {self._seconds:g} seconds; ask for less, or start a job"
+            message = f"this takes longer than {self._seconds:g} seconds and was stopped; {self._advice}"
             raise RequestError(504, message) from error
         except MemoryError as error:
             self._free_memory()
-            message = "there is not enough memory for this now; try again, or ask for less"
+            message = str(error) or "there is not enough memory for this now; try again, or ask for less"
             raise RequestError(503, message, Retry_After="5") from error
+        finally:
+            cancellation.is_cancelled = True
 
-    def _leave(self) -> None:
-        self.busy -= 1
+    async def _wait(self, call: "asyncio.Future[T]") -> T:
+        """Wait for the result of a call; after a second, also for its client to go."""
+        gone: asyncio.Future[None] | None = None
+        try:
+            await asyncio.wait((call,), timeout=min(_LONG, self._seconds))
+            if not call.done():
+                gone = asyncio.ensure_future(_client_to_go())
+                rest = max(0.0, self._seconds - _LONG)
+                await asyncio.wait((call, gone), timeout=rest, return_when=asyncio.FIRST_COMPLETED)
+            if call.done():
+                return call.result()
+            if gone is not None and gone.done():
+                raise RequestError(499, "the client has gone")
+            raise TimeoutError
+        finally:
+            call.cancel()  # one that has not begun never will
+            if gone is not None:
+                gone.cancel()
 
     def close(self) -> None:
-        """Take no more calls; running ones end by themselves."""
+        """Take no more calls, and cancel running ones."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+        for cancellation in self._running:
+            cancellation.cancel()
 
     def exit_if_busy(self) -> None:
         """Exit the process at once if a call still runs, because its thread cannot be stopped."""
@@ -143,190 +184,25 @@ class WorkerThreads:
             os._exit(0)
 
 
-# ---- Bodies --------------------------------------------------------------------------------------
-class BodyReader:
-    """Reads the whole body before the request counts as active, so that a slow sender holds up nobody."""
-
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._buffered = 0  # bytes of bodies that have not come to their end
-
-    async def read(self, scope: Scope, receive: Receive) -> bytes:
-        declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-        if int(declared) > self._limits.body:
-            raise self._too_large()
-        try:
-            async with asyncio.timeout(self._limits.body_seconds):
-                return await self._collect(receive)
-        except TimeoutError:
-            message = f"the request's body did not come within {self._limits.body_seconds:g} seconds"
-            raise RequestError(408, message, Connection="close") from None
-
-    async def _collect(self, receive: Receive) -> bytes:
-        """Join the parts of a body; count them as they come, because its headers may lie."""
-        body, is_more = bytearray(), True
-        try:
-            while is_more:
-                message = await receive()
-                if message["type"] != "http.request":
-                    raise RequestError(400, "the request's body broke off")
-                part, is_more = message.get("body", b""), message.get("more_body", False)
-                body += part
-                self._buffered += len(part)
-                if len(body) > self._limits.body:
-                    raise self._too_large()
-                if self._buffered > self._limits.bodies:
-                    reason = "too much is sent to the service at a time; try again soon"
-                    raise RequestError(503, reason, Retry_After="2")
-        finally:
-            self._buffered -= len(body)
-        return bytes(body)
-
-    def _too_large(self) -> RequestError:
-        most = self._limits.body
-        return RequestError(413, f"the request's body is larger than {most:,} bytes, the most this service reads")
+def _call(cancellation: Cancellation, function: Callable[[], T]) -> T:
+    """Call a function in this thread, where it can be cancelled."""
+    current.cancellation = cancellation
+    try:
+        return function()
+    except WorkCancelled:
+        message = ""  # which nobody waits for
+    except MemoryError as error:
+        message = str(error)
+    finally:
+        current.cancellation = None
+    raise MemoryError(message)  # without the frames of the error that came, which hold the arrays that must go
 
 
-def with_body(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that gives the application a body that was read before, then what `receive` gives."""
-    unread = [body]
-
-    async def receive_body() -> Message:
-        return {"type": "http.request", "body": unread.pop(), "more_body": False} if unread else await receive()
-
-    return receive_body
-
-
-# ---- Connections ---------------------------------------------------------------------------------
-# uvicorn waits without limit for the end of a request's headers, and for a client that does not read its answer. Here
-# both have a time limit and headers have a size limit. Where there are more connections than the process may open
-# files, the one that has been idle the longest is closed.
-_SPARE_FILES = 128  # open files for everything that is not a connection
-
-
-class Connection(HttpToolsProtocol):
-    """One client's connection; `limited` returns a subclass with other limits."""
-
-    limits: ClassVar[Limits] = Limits()
-    most: ClassVar[int] = 1 << 30
-    idle: ClassVar[dict["Connection", None]] = {}  # connections without a request in progress, the longest idle first
-
-    @classmethod
-    def limited(cls, limits: Limits) -> type[Self]:
-        """Return this class under some limits, for as many connections as the process may open files."""
-        own = {"limits": limits, "most": raise_file_limit() - _SPARE_FILES, "idle": {}}
-        return type(f"Limited{cls.__name__}", (cls,), own)
-
-    def __init__(self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: Any = None) -> None:
-        super().__init__(config, server_state, app_state, _loop)
-        self._deadline: asyncio.TimerHandle | None = None
-        self._write_deadline: asyncio.TimerHandle | None = None
-        self._head_bytes = 0
-        self._in_head = True
-        self._in_body = False
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self.idle[self] = None
-        self._expect_head()
-        if len(self.connections) > self.most and self.idle:
-            oldest = next(iter(self.idle))
-            del self.idle[oldest]
-            oldest.transport.abort()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.idle.pop(self, None)
-        for timer in (self._deadline, self._write_deadline):
-            if timer is not None:
-                timer.cancel()
-        super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        if self._in_head:
-            self._head_bytes += len(data)
-            if self._deadline is None:
-                self._expect_head()
-        super().data_received(data)
-        if self._in_head and self._head_bytes > self.limits.head and not self.transport.is_closing():
-            self._refuse_head()
-
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002
-        """Refuse what the parser cannot read; a head that was refused has its answer already."""
-        if not self.transport.is_closing():
-            self._refuse(400, "this is no HTTP/1.1 request that can be read")
-
-    def on_headers_complete(self) -> None:
-        if len(self.url) + sum([len(name) + len(value) + 4 for name, value in self.headers]) > self.limits.head:
-            self._refuse_head()
-            raise ValueError("the head is too long")  # stops the parser
-        self._in_head, self._in_body = False, True
-        self.idle.pop(self, None)
-        self._cancel_deadline()
-        self.dispatch()
-
-    def dispatch(self) -> None:
-        super().on_headers_complete()
-
-    def on_message_complete(self) -> None:
-        self._in_body = False
-        if self._deadline is not None:  # this was the rest of a body that was refused
-            self._become_idle()
-        super().on_message_complete()
-
-    def on_response_complete(self) -> None:
-        if self._in_body:  # discard the rest of a refused body for a while, so that its sender reads the answer
-            self._deadline = self.loop.call_later(self.limits.head_seconds, self.transport.abort)
-        else:
-            self._become_idle()
-        super().on_response_complete()
-
-    def _become_idle(self) -> None:
-        self._in_head, self._head_bytes = True, 0
-        self._cancel_deadline()
-        if not self.transport.is_closing() and not self.pipeline:
-            self.idle[self] = None
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._write_deadline = self.loop.call_later(self.limits.seconds, self.transport.abort)
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        if self._write_deadline is not None:
-            self._write_deadline.cancel()
-            self._write_deadline = None
-
-    def _expect_head(self) -> None:
-        self._deadline = self.loop.call_later(self.limits.head_seconds, self._give_up)
-
-    def _cancel_deadline(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def _give_up(self) -> None:
-        """Close a connection whose headers did not come; say why to a client that has sent some."""
-        self._deadline = None
-        if self.transport.is_closing():
-            return
-        if self._head_bytes:
-            self._refuse(408, f"the request's headers did not end within {self.limits.head_seconds:g} seconds")
-        else:
-            self.transport.close()
-
-    def _refuse_head(self) -> None:
-        self._refuse(431, f"the request's first line and headers are longer than {self.limits.head:,} bytes")
-
-    def _refuse(self, status: int, message: str) -> None:
-        body = error_body(message)
-        head = f"HTTP/1.1 {status} Refused\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
-        self.transport.write(head.encode("ascii") + b"connection: close\r\n\r\n" + body)
-        self.transport.close()
-
-
-def raise_file_limit() -> int:
-    """Let this process open as many files as the system allows, and return how many."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    soft = max(soft, 1 << 16 if hard == resource.RLIM_INFINITY else min(hard, 1 << 16))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return soft
+async def _client_to_go() -> None:
+    """Return when the client of this request has closed its connection."""
+    receive = receiving.get()
+    if receive is None:  # this is no request over HTTP
+        await asyncio.Event().wait()
+        return
+    while (await receive())["type"] != "http.disconnect":
+        pass

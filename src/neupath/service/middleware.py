@@ -13,7 +13,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from neupath.errors import NeuPathError
-from neupath.service.limits import BodyReader, Limits, with_body
+from neupath.service.limits import Limits, receiving
 from neupath.service.schemas import RequestError, error_response
 
 # ---- Metrics -------------------------------------------------------------------------------------
@@ -21,6 +21,7 @@ from neupath.service.schemas import RequestError, error_response
 # the Prometheus client takes a lock for each.
 BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 Sample = tuple[dict[str, str], float]
+Headers = Iterable[tuple[bytes, bytes]]
 
 
 class Metrics:
@@ -75,8 +76,70 @@ def sample(name: str, labels: dict[str, str], value: float) -> str:
     return f"{name}{{{pairs}}} {number}" if pairs else f"{name} {number}"
 
 
+# ---- Bodies --------------------------------------------------------------------------------------
+class BodyReader:
+    """Reads the whole body before the request counts as active, so that a slow sender holds up nobody."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._buffered = 0  # bytes of bodies that have not come to their end
+
+    async def read(self, scope: Scope, receive: Receive) -> bytes:
+        if (content_length(scope["headers"]) or 0) > self._limits.body:
+            raise self._too_large()
+        try:
+            async with asyncio.timeout(self._limits.body_seconds):
+                return await self._collect(receive)
+        except TimeoutError:
+            message = f"the request's body did not come within {self._limits.body_seconds:g} seconds"
+            raise RequestError(408, message, Connection="close") from None
+
+    async def _collect(self, receive: Receive) -> bytes:
+        """Join the parts of a body; count them as they come, because its headers may lie."""
+        body, is_more = bytearray(), True
+        try:
+            while is_more:
+                message = await receive()
+                if message["type"] != "http.request":
+                    raise RequestError(400, "the request's body broke off")
+                part, is_more = message.get("body", b""), message.get("more_body", False)
+                body += part
+                self._buffered += len(part)
+                if len(body) > self._limits.body:
+                    raise self._too_large()
+                if self._buffered > self._limits.bodies:
+                    reason = "too much is sent to the service at a time; try again soon"
+                    raise RequestError(503, reason, Retry_After="2")
+        finally:
+            self._buffered -= len(body)
+        return bytes(body)
+
+    def _too_large(self) -> RequestError:
+        most = self._limits.body
+        return RequestError(413, f"the request's body is larger than {most:,} bytes, the most this service reads")
+
+
+def content_length(headers: Headers) -> int | None:
+    """Return the length of a request's body where its headers say it, in any number of digits.
+
+    >>> content_length([(b"content-length", b"0" * 5000 + b"7")])
+    7
+    """
+    length = next((value for name, value in headers if name == b"content-length"), None)
+    return None if length is None else int(length.strip().lstrip(b"0") or b"0")
+
+
+def with_body(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that gives the application a body that was read before, then what `receive` gives."""
+    unread = [body]
+
+    async def receive_body() -> Message:
+        return {"type": "http.request", "body": unread.pop(), "more_body": False} if unread else await receive()
+
+    return receive_body
+
+
 # ---- Middleware ----------------------------------------------------------------------------------
-Headers = Iterable[tuple[bytes, bytes]]
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _NEVER_BUSY = ("/api/health", "/api/metrics")  # answered however many requests are active, as the page's own files are
 _WITHOUT_TOKEN = ("/api/health",)  # besides the page's own files, which hold no data
@@ -135,6 +198,7 @@ class GuardMiddleware:
             message = f"the service is busy with {self._limits.active} requests; try again"
             raise RequestError(503, message, Retry_After="1")
         self.metrics.active += 1
+        receiving.set(receive)
         try:
             async with asyncio.timeout(self._limits.seconds + 1) as timer:
                 sender.timer = timer
@@ -155,21 +219,21 @@ class GuardMiddleware:
         for name, value in headers:
             if name in _CHECKED:
                 if name in checked:
-                    raise RequestError(400, f"the header {name.decode()!r} is given twice; give it once")
+                    raise _refusal(400, f"the header {name.decode()!r} is given twice; give it once")
                 checked[name] = value
         host, origin, token = checked.get(b"host", b""), checked.get(b"origin", b""), checked.get(b"authorization", b"")
         if self._hosts is not None and host != self._last_host and not self._is_known(host):
             shown = host.decode("latin-1")[:200]
-            raise RequestError(421, f"the host {shown!r} is not this service; use http://127.0.0.1 or localhost")
+            raise _refusal(421, f"the host {shown!r} is not this service; use http://127.0.0.1 or localhost")
         if origin and origin.partition(b"//")[2] != host:
-            raise RequestError(403, "pages of other sites may not call this service")
+            raise _refusal(403, "pages of other sites may not call this service")
         if self._token is not None and path.startswith("/api/") and path not in _WITHOUT_TOKEN:
             if not token:
                 message = "this service needs its token, as the header 'Authorization: Bearer TOKEN'"
-                raise RequestError(401, message, WWW_Authenticate="Bearer")
+                raise _refusal(401, message, WWW_Authenticate="Bearer")
             scheme, _, secret = token.partition(b" ")
             if scheme.lower() != b"bearer" or not compare_digest(secret.strip(), self._token):
-                raise RequestError(401, "the token is wrong", WWW_Authenticate="Bearer")
+                raise _refusal(401, "the token is wrong", WWW_Authenticate="Bearer")
 
     def _is_known(self, host: bytes) -> bool:
         """Whether a Host header names this service, with any port; the last one that did is remembered."""
@@ -179,6 +243,11 @@ class GuardMiddleware:
         if is_known:
             self._last_host = host
         return is_known
+
+
+def _refusal(status: int, message: str, **headers: str) -> RequestError:
+    """Return the error of a client that is not let in; its connection closes, so that no more of its requests cost."""
+    return RequestError(status, message, **headers, Connection="close")
 
 
 class _ResponseSender:

@@ -1,6 +1,7 @@
 """Schemas: what requests may hold, how they are read, the errors and JSON that answer them, and OpenAPI examples."""
 
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import cache
@@ -49,7 +50,18 @@ def status_of(error: errors.NeuPathError) -> int:
 def error_response(error: errors.NeuPathError) -> Response:
     """Return an error as a response."""
     headers = error.headers if isinstance(error, RequestError) else {}
-    return Response(error_body(str(error)), status_of(error), headers, "application/json")
+    message = str(error)
+    if isinstance(error, errors.WriteError):
+        message = f"this cannot be written: {reason_without_path(error)}; nothing was changed"
+    return Response(error_body(message), status_of(error), headers, "application/json")
+
+
+def reason_without_path(error: errors.WriteError) -> str:
+    """Say why a file could not be written, without its path, which clients need not know."""
+    if error.__cause__ is None:  # nothing was tried
+        return "the service's files were moved, or it may not write to them"
+    number = getattr(error.__cause__, "errno", None)
+    return "the service's disk took no more" if number is None else os.strerror(number).lower()
 
 
 def error_body(message: str) -> bytes:
@@ -96,6 +108,7 @@ Word = Annotated[StrictStr, Field(max_length=_MOST_LETTERS)]
 Id = Annotated[Word | StrictInt, Field(description="An id, or a name where only one node bears it.")]
 EndId = Annotated[Word | StrictInt, Field(description="An id, not a name.")]
 Text = Annotated[str, Field(max_length=_MOST_LETTERS)]
+Number = Annotated[float, Field(strict=True)]  # in a body, where true and "1" are no numbers
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
 
@@ -139,7 +152,7 @@ class CombinationPart(RequestModel):
 
     measure: Text
     metapath: Text
-    weight: float = Field(ge=0, le=1e12)
+    weight: Number = Field(ge=0, le=1e12)
 
     def to_part(self) -> Part:
         return Part(self.measure, self.metapath, self.weight)
@@ -206,7 +219,18 @@ class LabelledPair(RequestModel):
 
     query: Id
     target: Id
-    score: float | None = None
+    score: Number | None = None
+    query_type: Text | None = Field(None, description="The type of the query, where several types have its id.")
+    target_type: Text | None = Field(None, description="The type of the target; to infer from, it may be another.")
+
+
+def label_columns(pairs: Sequence[LabelledPair], *, examples: bool = False) -> dict[str, list[Any]]:
+    """Return pairs as the library takes them; as `examples`, without the scores where no pair has one."""
+    columns = {name: [getattr(pair, name) for pair in pairs] for name in LabelledPair.model_fields}
+    optional = {"query_type", "target_type", *(["score"] if examples else [])}
+    return {
+        name: values for name, values in columns.items() if name not in optional or any(v is not None for v in values)
+    }
 
 
 class InferRequest(RequestModel):
@@ -223,16 +247,11 @@ class InferRequest(RequestModel):
 
     model_config = _with_example("infer")
 
-    def tuples(self) -> list[tuple[Any, ...]]:
-        """Return the pairs as the library takes them: with their scores, or without where no pair has one."""
-        width = 2 if all(pair.score is None for pair in self.pairs) else 3
-        return [(pair.query, pair.target, pair.score)[:width] for pair in self.pairs]
-
 
 class NodesRequest(RequestModel):
     """Which nodes to look up."""
 
-    node_type: Text
+    node_type: Text | None = Field(None, description="The type to look in; by default all.")
     text: Text = Field("", description="What was typed; all nodes in their order where it is empty.")
     limit: int = Field(20, ge=1, le=2**31)
     offset: int = Field(0, ge=0, le=2**31)
@@ -265,7 +284,7 @@ class EdgeEnds(Edge):
 class EdgeRequest(EdgeEnds):
     """An edge to add; the weight adds to that of an edge which exists."""
 
-    weight: float = Field(1.0, description="Above 0.")
+    weight: Number = Field(1.0, description="Above 0.")
 
 
 @dataclass(config=_UPDATE_CONFIG, frozen=True)
@@ -310,7 +329,7 @@ class JoinJobRequest(ScorerRequest):
     kind: Literal["join"]
     graph: Text
     k: int | None = Field(None, ge=1, le=2**31)
-    min_score: float = Field(0.0, ge=0)
+    min_score: Number = Field(0.0, ge=0)
 
     model_config = _with_example("job")
 
@@ -330,7 +349,7 @@ class TrainJobRequest(RequestModel):
     paths: int | None = Field(None, ge=1, le=16, description="Of neupath: how many path instances it keeps.")
     dim: int | None = Field(None, ge=1, le=2**31, description="The width of its vectors.")
     epochs: int = Field(30, ge=1, le=2**31)
-    learning_rate: float | None = Field(None, gt=0)
+    learning_rate: Number | None = Field(None, gt=0)
     seed: Seed = 0
 
 
