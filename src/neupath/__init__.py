@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from neupath.engine.hits import Hit, Hits
 from neupath.engine.join import Joined, join
 from neupath.engine.scorer import Scorer
-from neupath.errors import NeuPathError
+from neupath.errors import NeuPathError, SourceWarning
 from neupath.explain.explanation import Explanation, explain
 from neupath.graph.hin import HIN, Edges
 from neupath.graph.metapath import MetaPath, Relation, Schema, enumerate_metapaths
 from neupath.graph.nodes import Nodes
 from neupath.io import from_networkx, from_pyg, from_tables, from_triples, load, to_networkx, to_pyg, write_folder
-from neupath.learn.evaluation import evaluate, split_queries
+from neupath.learn.evaluation import evaluate, evaluate_pairs, split_queries
 from neupath.learn.inference import Inferred, PathRanker, infer
 from neupath.learn.registry import load_scorer
 from neupath.measures import (
@@ -81,8 +81,10 @@ __all__ = [
     "Schema",
     "Scorer",
     "SimRank",
+    "SourceWarning",
     "enumerate_metapaths",
     "evaluate",
+    "evaluate_pairs",
     "explain",
     "from_networkx",
     "from_pyg",

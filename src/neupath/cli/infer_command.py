@@ -30,7 +30,7 @@ from neupath.graph.nodes import Id
 from neupath.learn.inference import Inferred, Suggestion
 from neupath.learn.inference import infer as infer_paths
 from neupath.learn.inference.candidates import BUDGET
-from neupath.learn.labels import Pairs, read_pairs, write_pairs
+from neupath.learn.labels import Pairs, parse_score, read_pairs, write_pairs
 
 
 @reads_graph
@@ -46,7 +46,7 @@ def infer(
     ] = None,
     asymmetric: Annotated[bool, typer.Option("--asymmetric", help="Also try paths that are not symmetric.")] = False,
     node_type: Annotated[
-        str | None, typer.Option("--node-type", help="The type of the nodes, if their ids fit several.")
+        str | None, typer.Option("--node-type", help="The type of the nodes of PAIRS.csv, if their ids fit several.")
     ] = None,
     suggest: Annotated[int, typer.Option("--suggest", help="How many pairs to suggest for labelling.")] = 3,
     ask: Annotated[bool, typer.Option("--ask", help="Ask for the labels that tell explanations apart.")] = False,
@@ -65,9 +65,14 @@ def infer(
 ) -> None:
     """Find the meta-paths, their weights, and the measure behind labelled pairs.
 
-    Scores may come from another system or from people; yes/no labels (1 and 0),
-    and pairs without scores, are explained as a ranking. The result is a
+    Scores may come from another system or from people; yes/no labels (or 1 and
+    0), and pairs without scores, are explained as a ranking. The result is a
     search: save it with --out, then use search --model.
+
+    Where several node types share ids, as integers often are, say which type
+    the pairs are of with --node-type, or in columns query_type and target_type
+    of PAIRS.csv. These two may differ: pairs of users and items are explained
+    by paths from user to item.
 
     Examples:
       neupath infer stdlib pairs.csv
@@ -137,8 +142,8 @@ def _ask(
         if answer == "skip":
             skipped.append((pair.query, pair.target))
             continue
-        nodes = hin.nodes[labels.node_type]
-        labels = labels.plus(nodes.find(pair.query), nodes.find(pair.target), float(answer))
+        rows = hin.row(labels.node_type, pair.query), hin.row(labels.target_type, pair.target)
+        labels = labels.plus(*rows, float(answer))
         if save_pairs is not None:
             write_text(save_pairs, write_pairs(hin, labels))
         inferred = infer_from(labels)
@@ -163,7 +168,7 @@ def _answer(pair: Suggestion, highest: float) -> float | str | None:
         if text in ("s", "skip"):
             return "skip"
         try:
-            score = float({"y": "1", "yes": "1", "n": "0", "no": "0"}.get(text, text))
+            score = parse_score(text)
         except ValueError:
             score = -1.0
         if 0 <= score <= highest:
@@ -195,7 +200,8 @@ def render_inferred(inferred: Inferred, most: int = 6) -> Group:
         lines += [Text(f"  {printable(str(other))}") for other in inferred.alternatives[:most]]
         more = len(inferred.alternatives) - most
         lines += [Text(f"  and {more:,} more", style="dim")] if more > 0 else []
-    return titled(f"what {len(inferred.pairs):,} labelled pairs of {inferred.pairs.node_type} nodes mean", *lines)
+    types = " and ".join(dict.fromkeys((inferred.pairs.node_type, inferred.pairs.target_type)))
+    return titled(f"what {len(inferred.pairs):,} labelled pairs of {types} nodes mean", *lines)
 
 
 def _render_suggestions(suggestions: Sequence[Suggestion]) -> Group:

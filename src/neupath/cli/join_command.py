@@ -1,4 +1,4 @@
-"""join: the most similar targets of every node, as a Parquet file."""
+"""join: the most similar targets of every node, as Parquet, CSV or files for Neo4j."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,11 +16,12 @@ from neupath.cli.terminal import (
     MetaPathOption,
     ModelOption,
     ProgressBars,
+    note,
     note_relations,
     print_json,
     reads_graph,
 )
-from neupath.engine.join import BLOCK, Joined, JoinEngine, JoinOptions, LocalEngine, count_finished, parts_of
+from neupath.engine.join import BLOCK, Format, Joined, JoinEngine, JoinOptions, LocalEngine, count_finished, parts_of
 from neupath.engine.join import join as join_all
 from neupath.errors import QueryError, listed
 from neupath.graph.metapath import MetaPath
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 @reads_graph
 def join(
     source: GraphSource,
-    out: Annotated[Path, typer.Option("--out", help="The .parquet file to write, or a folder for several.")],
+    out: Annotated[Path, typer.Option("--out", help="The .parquet or .csv file to write, or a folder for several.")],
     metapath: MetaPathOption = None,
     k: Annotated[int | None, typer.Option("-k", help="Hits per query; 10, or all with --min-score.")] = None,
     min_score: Annotated[float, typer.Option("--min-score", help="Keep only pairs with at least this score.")] = 0.0,
@@ -43,6 +44,9 @@ def join(
         str | None, typer.Option("--node-type", help="The type to join, for a measure over the whole graph.")
     ] = None,
     model: ModelOption = None,
+    format: Annotated[
+        Format | None, typer.Option("--format", help="neo4j writes a folder for neo4j-admin; else as --out ends.")
+    ] = None,
     block: Annotated[int, typer.Option("--block", help="Queries that are finished at a time.")] = BLOCK,
     threads: Annotated[int | None, typer.Option("--threads", help="Threads; by default one per core.")] = None,
     engine: Annotated[
@@ -66,18 +70,23 @@ def join(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Find the most similar targets of every node, and write them to a Parquet file.
+    """Find the most similar targets of every node, and write them to a Parquet or CSV file.
 
-    Its columns are query, rank, target, score, ordered by query and rank. An
-    interrupted join resumes after its last finished block when the same command
-    is run again, and the file is the same to the byte.
+    Its columns are query, rank, target, score, ordered by query and rank, and
+    query_name and target_name where nodes have names. An interrupted join
+    resumes after its last finished block when the same command is run again,
+    and the file is the same to the byte.
+
+    With --format neo4j, --out is a folder with relationships.csv and the nodes
+    of each type, as neo4j-admin database import reads them.
 
     With --engine dask, the workers read a folder of Parquet tables: no process
     holds the graph.
 
     Examples:
       neupath join stdlib -p class-method-class -k 10 --out similar.parquet
-      neupath join stdlib -p class-method-class --min-score 0.5 --out near.parquet
+      neupath join stdlib -p class-method-class --min-score 0.5 --out near.csv
+      neupath join stdlib -p class-method-class --format neo4j --out similar
       neupath join stdlib -p class-method-class --block 500 --out similar/
       neupath join stdlib -p class-method-class --engine dask --out top.parquet
       neupath join tables/ -p APA --engine dask --memory-limit 2GiB --out top
@@ -90,7 +99,7 @@ def join(
     if model is not None:
         check_model_alone(metapath=metapath, measure=measure, node_type=node_type)
     request = {"metapath": metapath, "measure": measure, "node_type": node_type}
-    options = JoinOptions(10 if k is None and min_score == 0 else k, min_score, block=block)
+    options = JoinOptions(10 if k is None and min_score == 0 else k, min_score, block=block, format=format)
     joined = None
     with _reporting_finished_blocks(out):
         if engine == "local":
@@ -140,8 +149,9 @@ def _join_graph(
     scorer = make_scorer(hin, **request) if fits else choose_measure(hin.schema, **request)
     with ProgressBars() as bars:
         return join_all(
-            hin, scorer, out, options.k, min_score=options.min_score, block=options.block, engine=engine, progress=bars
-        )
+            hin, scorer, out, options.k, min_score=options.min_score, block=options.block, format=options.format,
+            engine=engine, progress=bars,
+        )  # fmt: skip
 
 
 def _join_tables(
@@ -150,7 +160,9 @@ def _join_tables(
     """Join over tables that the workers read, or return None if they cannot."""
     from neupath.cluster import join_plan, plan_folder
 
-    plan = plan_folder(source.graph, **source.options())
+    options_of_tables = source.options()
+    chosen = [options_of_tables.pop(option) for option in ("schema", "tables")]
+    plan = plan_folder(source.graph, **options_of_tables) if chosen == [None, None] else None
     if plan is None:
         if required:
             raise QueryError(
@@ -165,5 +177,7 @@ def _join_tables(
     if not required and not measure.meets_at_nodes(metapath):
         return None
     note_relations(metapath)
+    for line in plan.options.notes:
+        note(line)
     with ProgressBars() as bars:
         return join_plan(measure, plan, out, options, engine=engine, progress=bars)

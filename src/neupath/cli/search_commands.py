@@ -1,11 +1,13 @@
-"""info, paths, search and explain: what a graph holds, what is similar in it, and why."""
+"""info, paths, find, search and explain: what a graph holds, what is similar in it, and why."""
 
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
@@ -38,7 +40,7 @@ from neupath.explain.explanation import (
 )
 from neupath.explain.explanation import explain as explain_pair
 from neupath.graph.metapath import enumerate_metapaths
-from neupath.graph.nodes import Id, Nodes
+from neupath.graph.nodes import Id, NodeMatch, Nodes
 from neupath.graph.summary import Summary, summarise
 from neupath.learn.registry import check_model_alone, load_scorer, make_scorer, required_metapath
 from neupath.store import is_store, open_store
@@ -51,7 +53,7 @@ def info(source: GraphSource, as_json: JsonOption = False) -> None:
 
     Example:  neupath info stdlib
     """
-    summary = summarise(source.load())
+    summary = summarise(source.load(with_notes=False))  # it shows them itself
     facts = open_store(source.graph).facts() if is_store(Path(source.graph)) else None
     if as_json:
         print_json(summary.to_dict() | ({} if facts is None else {"version": facts.version}))
@@ -112,6 +114,55 @@ def paths(
     for start, every in metapaths.items():
         if len(every) > limit:
             note(f"only the first {limit:,} meta-paths from {start} are listed; raise --limit to see more")
+
+
+# ---- find ----------------------------------------------------------------------------------------
+_HOW = {"exact": "", "prefix": "begins so", "inside": "contains it", "spelling": "spelled alike", "any": ""}
+
+
+@reads_graph
+def find(
+    source: GraphSource,
+    text: Annotated[list[str], typer.Argument(metavar="TEXT...", help="A name or an id, or a part of one.")],
+    node_type: Annotated[
+        str | None, typer.Option("--node-type", help="Look among the nodes of this type only.")
+    ] = None,
+    k: Annotated[int, typer.Option("-k", help="How many nodes.")] = 10,
+    as_of: AsOfOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find nodes by name or id, whatever the case and accents, also if they are misspelled.
+
+    First come the nodes that are called TEXT, then those whose name or id
+    begins with it, contains it and, if these are few, is spelled like it.
+    search, explain and the other commands take an id as it is printed here, or
+    a name; a name in lower case is enough if only one node has it.
+
+    Examples:
+      neupath find toy mike
+      neupath find stdlib argumentparser --node-type class
+      neupath find stdlib ordred dict
+    """
+    typed, hin = " ".join(text), source.load(as_of)
+    nodes = hin.find(typed, k, node_type=node_type)
+    if as_json:
+        print_json({"text": typed, "nodes": [node.to_dict() for node in nodes]})
+    elif nodes:
+        stdout.print(render_matches(nodes))
+    else:
+        count = hin.num_nodes(node_type) if node_type else sum(map(len, hin.nodes.values()))
+        print(f"no name or id is like {typed!r} among {count:,} nodes")
+
+
+def render_matches(nodes: Sequence[NodeMatch]) -> Table:
+    """Show nodes that match a text, with what tells them apart."""
+    named = any(node.name is not None and node.name != node.id for node in nodes)
+    table = plain_table("node type", "id", *(["name"] if named else []), "")
+    for node in nodes:
+        labels = [str(node.id), *([node.name or ""] if named else [])]
+        how = Text(_HOW[node.match], style="dim")
+        table.add_row(Text(node.node_type), *(Text(printable(label), overflow="fold") for label in labels), how)
+    return table
 
 
 # ---- search --------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ def serve(
     ] = None,
     limit: Annotated[
         list[str] | None,
-        typer.Option("--limit", help="Change a limit, such as k=5000 or seconds=60 (repeat for more)."),
+        typer.Option("--limit", help="Change a limit, such as seconds=60 or job_bytes=4000000000 (repeat for more)."),
     ] = None,
     writable: Annotated[
         bool, typer.Option("--writable", help="Let clients update the stores; otherwise they are read-only.")
@@ -88,8 +88,7 @@ def serve(
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that temporary files are removed
         with suppress(KeyboardInterrupt), graph_registry.frozen_garbage_collection():
             server.make_server(ready, running, lambda: print(banner, flush=True)).run([bound])
-    running.workers.exit_if_busy()  # temporary files are removed by now
-    running.writers.exit_if_busy()
+    running.exit_if_busy()  # temporary files are removed by now
 
 
 def _open(
@@ -110,8 +109,8 @@ def _read_names(option: str, texts: list[str], *, own_name: bool) -> dict[str, s
     values: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
-        if not equals and own_name:
-            name, value = Path(text).name.split(".")[0], text
+        if own_name and (not equals or "://" in name):  # a URL may have parameters
+            name, value = Path(text.partition("?")[0]).name.split(".")[0], text
         if not name or not value or not name.isprintable() or set(name) & set("/?#%\\") or name in (".", ".."):
             raise QueryError(
                 f"{option} {text!r} cannot be served; write NAME=VALUE, with a name that fits into an address"
@@ -135,5 +134,6 @@ def _read_limits(limits: Any, texts: list[str]) -> dict[str, Any]:
         except ValueError:
             values[name] = 0
         if not 0 < values[name] < 2**62:
-            raise QueryError(f"the limit {name} is {value!r}; it must be a number above 0")
+            kind = "whole number" if known[name] is int else "number"
+            raise QueryError(f"the limit {name} is {value!r}; it must be a {kind} above 0")
     return values

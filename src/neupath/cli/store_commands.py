@@ -1,25 +1,33 @@
-"""import, update, export and check a store; datasets lists the known graphs and fetches them."""
+"""init describes a source; import, update, export and check work on stores; datasets lists and fetches known graphs."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.progress import DownloadColumn
+from rich.text import Text
 
+from neupath._runtime.files import check_folder, write_text
 from neupath.cli.terminal import (
     INTERRUPTED,
     AsOfOption,
     CommandError,
     CommandGroup,
+    DataOption,
     GraphSource,
     JsonOption,
     ProgressBars,
+    note,
+    plain_table,
     print_json,
+    printable,
     reads_graph,
     stdout,
+    titled,
 )
 from neupath.errors import QueryError
 from neupath.io import BUILT_IN, PUBLIC, fetch, import_store, public_dataset, write_folder
+from neupath.io.graph_toml import Draft, Question, draft_of
 from neupath.store import check as check_store
 from neupath.store import open_store, read_update
 
@@ -119,14 +127,23 @@ def export(
         print(folder)
 
 
-def check(store: Folder, as_json: JsonOption = False) -> None:
+def check(
+    store: Folder,
+    accept_loss: Annotated[
+        bool,
+        typer.Option(
+            "--accept-loss", help="Go on with what is left of a store that lost updates or whose log is damaged."
+        ),
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Check a store: checksums, counts, ends of edges, and that snapshots agree with the database.
 
     The exit code is 1 if something is wrong.
 
     Example:  neupath check library.store
     """
-    report = check_store(store)
+    report = check_store(store, accept_loss=accept_loss)
     if as_json:
         print_json(report.to_dict())
     elif not report.problems:
@@ -157,7 +174,7 @@ def datasets(context: typer.Context, as_json: JsonOption = False) -> None:
     for dataset in PUBLIC.values():
         how = f"neupath datasets get {dataset.name}" if dataset.files else dataset.by_hand
         _print_entry(dataset.name, dataset.about, f"{dataset.origin}; licence: {dataset.licence}; {how}")
-    print("\nAlso: any folder of CSV, TSV or Parquet tables, a file of triples, a .mat or GraphML file.")
+    print("\nAlso: any folder of CSV, TSV or Parquet tables, a file of triples, RDF, JSON, a .mat or GraphML file.")
 
 
 def _print_entry(name: str, about: str, origin: str) -> None:
@@ -178,3 +195,86 @@ def get(
         print_json({"name": name, "folder": str(folder)})
     else:
         print(folder)
+
+
+# ---- init ----------------------------------------------------------------------------------------
+def init(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="A folder of tables, or a table file.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The file to write; graph.toml in the folder, or FILE.toml.")
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Ask nothing: take the first choice of every question.")
+    ] = False,
+    data: DataOption = None,
+) -> None:
+    """Look at tables, say what neupath would make of each column, and write a commented graph.toml.
+
+    It shows the first values of each column and what they are read as, asks
+    where a rule decides and you may want otherwise, and writes what follows:
+    edit that file if something is still wrong. A folder's graph.toml is read by
+    every command; for a single file, give it with --config.
+
+    Examples:
+      neupath init my-tables/
+      neupath init ratings.csv --yes --out ratings.toml
+      neupath info ratings.csv --config ratings.toml
+    """
+    draft = draft_of(source, data)
+    target = draft.default_out if out is None else out
+    check_folder(target.parent)
+    if target.is_dir():
+        raise QueryError(f"{target} is a folder; give the name of a file with --out")
+    if yes and target.exists():
+        raise _taken(target)
+    render_draft(draft)
+    if yes and draft.refusal:
+        note(f"{draft.refusal}; this reads it as the first choice, so check it")
+    for question in draft.questions():
+        draft = question.apply(draft, 0 if yes else _ask(question))
+    text = draft.to_toml()
+    if target.exists() and _read_line(f"{target} exists; replace it? [y/N] ").lower() not in ("y", "yes"):
+        raise _taken(target)
+    write_text(target, text)
+    option = "" if target == draft.default_out and draft.source.is_dir() else f" --config {target}"
+    note(f"written to {target}; neupath info {source}{option} shows the graph")
+
+
+def render_draft(draft: Draft) -> None:
+    """Show the tables of a source: each column with its first values and what it is read as."""
+    for label, columns in draft.columns().items():
+        table = plain_table("column", "first values", "read as")
+        for column in table.columns:
+            column.overflow = "fold"
+        for each in columns:
+            values = ", ".join(value[:30] for value in each.values)
+            table.add_row(Text(printable(each.column)), Text(printable(values), style="dim"), Text(printable(each.use)))
+        stdout.print(titled(label, table, ""))
+
+
+def _ask(question: Question) -> int:
+    """Print a question with its choices; return the number of the chosen one, the first at an empty answer."""
+    stdout.print("\n".join(map(printable, question.text.splitlines())), highlight=False, markup=False)
+    for number, choice in enumerate(question.choices, 1):
+        stdout.print(f"  {number}  {printable(choice)}", highlight=False, markup=False)
+    while True:
+        answer = _read_line("1: ").lower()
+        matching = [n for n, choice in enumerate(question.choices) if answer and choice.lower().startswith(answer)]
+        if not answer:
+            return 0
+        if answer.isdecimal() and 1 <= int(answer) <= len(question.choices):
+            return int(answer) - 1
+        if len(matching) == 1:
+            return matching[0]
+        stdout.print(f"{answer!r} is not a choice; give a number from 1 to {len(question.choices)}.", markup=False)
+
+
+def _taken(target: Path) -> QueryError:
+    return QueryError(f"{target} exists and stays as it is; remove it, or give another name with --out")
+
+
+def _read_line(prompt: str) -> str:
+    try:
+        return input(prompt).strip()
+    except EOFError as error:
+        raise CommandError("the answers ended before the questions; --yes takes the first choice of each") from error

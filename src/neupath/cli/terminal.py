@@ -3,7 +3,9 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
 from inspect import Parameter, signature
@@ -25,7 +27,7 @@ from rich.table import Table
 from rich.text import Text
 from typer.core import TyperGroup
 
-from neupath.errors import NeuPathError
+from neupath.errors import NeuPathError, SourceWarning, hide_password
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import MetaPath
 from neupath.io import load
@@ -73,7 +75,9 @@ app = typer.Typer(
         (
             "Find the most similar entities in a typed graph, and see why.",
             "GRAPH is a built-in name (toy, stdlib), a folder of tables (CSV, TSV or Parquet: one file per relation, "
-            "or nodes + edges), a file of triples, a .mat or GraphML file, or a store ([bold]neupath import[/bold]).",
+            "or nodes + edges), a file of triples, RDF, JSON, a .mat or GraphML file, a database "
+            "(postgresql://host/name, SQLite or DuckDB files), or a store ([bold]neupath import[/bold]); files and "
+            "folders may be at s3:// or gs://.",
             "A meta-path says what makes two entities similar: [bold]movie-actor-movie[/bold] means sharing actors. "
             "Initials are enough where they are clear (MAM). Where the types don't decide, name the relation and its "
             "direction: [bold]paper -cites-> paper <-cites- paper[/bold].",
@@ -99,7 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that cannot show a character still shows the rest
     try:
-        code = app(args=None if arguments is None else list(arguments), prog_name="neupath", standalone_mode=False)
+        with _notes_on_sources():
+            code = app(args=None if arguments is None else list(arguments), prog_name="neupath", standalone_mode=False)
         sys.stdout.flush()
     except CommandError as error:
         _fail(str(error), error.exit_code)
@@ -119,8 +124,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
+@contextmanager
+def _notes_on_sources() -> Iterator[None]:
+    """Print the notes on a graph that a command reads, on standard error; `python -W error` does not turn them off."""
+    show = warnings.showwarning
+
+    def show_notes(message: Warning | str, *details: Any) -> None:
+        if isinstance(message, SourceWarning):
+            for line in message.notes:
+                note(line)
+        else:
+            show(message, *details)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", SourceWarning)
+        warnings.showwarning = show_notes  # type: ignore[assignment]
+        yield
+
+
 def _fail(message: str, code: int) -> NoReturn:
-    print(f"error: {printable(message)}", file=sys.stderr)
+    sentence, colon, toml = message.partition(":\n")  # a graph.toml to paste
+    lines = "\n".join(map(printable, toml.split("\n")))
+    print(f"error: {printable(sentence)}{colon}{lines}", file=sys.stderr)
     sys.exit(code)
 
 
@@ -163,7 +188,8 @@ class GraphSource:
         str,
         typer.Argument(
             metavar="GRAPH",
-            help="A built-in name, a folder of tables, a file of triples, a .mat or GraphML file, or a store.",
+            help="A built-in name, a folder of tables, a file of triples, RDF, JSON, a .mat or GraphML file, a store, "
+            "or a database: postgresql://host/name, a SQLite or a DuckDB file. Files may be at s3:// or gs://.",
         ),
     ]
     config: Annotated[
@@ -174,15 +200,26 @@ class GraphSource:
         str | None, typer.Option("--duplicates", help="Parallel edges: count (each is a path), drop, or error.")
     ] = None
     data: DataOption = None
+    schema: Annotated[
+        str | None, typer.Option("--schema", help="Of a database: the schema of its tables, if not its own.")
+    ] = None
+    tables: Annotated[
+        str | None, typer.Option("--tables", help="Of a database: the tables to read, such as users,orders.")
+    ] = None
 
-    def load(self, as_of: int | None = None) -> HIN:
-        """Read the graph, with progress bars."""
-        with ProgressBars() as bars:
+    def load(self, as_of: int | None = None, *, with_notes: bool = True) -> HIN:
+        """Read the graph, with progress bars, and print notes on how it was read."""
+        with ProgressBars() as bars, warnings.catch_warnings():
+            if not with_notes:
+                warnings.simplefilter("ignore", SourceWarning)
             return load(self.graph, **self.options(), as_of=as_of, progress=bars)
 
     def options(self) -> dict[str, Any]:
         """Return how to read the graph, as the library's parameters."""
-        return {"config": self.config, "duplicates": self.duplicates, "data": self.data}
+        return {
+            "config": self.config, "duplicates": self.duplicates, "data": self.data, "schema": self.schema,
+            "tables": self.tables,
+        }  # fmt: skip
 
 
 def reads_graph(command: Callable[..., None]) -> Callable[..., None]:
@@ -276,5 +313,6 @@ def bar(share: float, width: int = 10) -> Text:
 
 
 def printable(text: str) -> str:
-    """Replace characters that would move the cursor or ring the bell."""
-    return "".join(character if character.isprintable() else "�" for character in text)
+    """Replace characters that would move the cursor or ring the bell, and hide passwords of URLs."""
+    shown = hide_password(text) if ":/" in text else text
+    return "".join(character if character.isprintable() else "�" for character in shown)

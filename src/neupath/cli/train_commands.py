@@ -25,7 +25,7 @@ from neupath.cli.terminal import (
 )
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
-from neupath.learn.evaluation import Evaluation, split_queries
+from neupath.learn.evaluation import Evaluation, LabelEvaluation, evaluate_pairs, split_queries
 from neupath.learn.evaluation import evaluate as compare
 from neupath.learn.labels import Protocol, read_pairs
 from neupath.learn.registry import choose_measure, learning_from, load_scorer
@@ -38,7 +38,7 @@ def train(
     out: Annotated[Path, typer.Option("--out", help="The folder to save the model to.")],
     metapath: MetaPathOption = None,
     pairs: Annotated[
-        Path | None, typer.Option("--pairs", help="A table of labels with the header query,target,score.")
+        Path | None, typer.Option("--pairs", help="A table of labels: query,target,score[,query_type,target_type].")
     ] = None,
     architecture: Annotated[
         str,
@@ -80,9 +80,15 @@ def train(
     interrupted run resumes from its last epoch when the same command is run
     again.
 
+    Labels in --pairs are numbers from 0 to 1, or yes and no. Where several node
+    types share ids, as integers often are, say which type the pairs are of with
+    --node-type, or in columns query_type and target_type of the file. A model
+    ranks the nodes of one type; for pairs of two types, such as users and
+    items, use infer.
+
     Examples:
       neupath train stdlib --metapath class-method-class --out model
-      neupath train my-tables/ --pairs labels.csv --out model
+      neupath train my-tables/ --pairs labels.csv --node-type movie --out model
       neupath train stdlib -p class-method-class --architecture nbfnet --out rival
     """
     if out.exists() and not out.is_dir():
@@ -133,6 +139,9 @@ def evaluate(
     source: GraphSource,
     model: Annotated[Path, typer.Option("--model", help="A folder with a saved model.")],
     metapath: MetaPathOption = None,
+    pairs: Annotated[
+        Path | None, typer.Option("--pairs", help="A table of labels to compare with: query,target,score.")
+    ] = None,
     measure: MeasureOption = "pathsim",
     protocol: Annotated[
         Protocol, typer.Option("--protocol", help="How the model was trained; it only names the result.")
@@ -146,14 +155,21 @@ def evaluate(
     ] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare a saved model with an exact measure, on unseen queries against all targets.
+    """Compare a saved model with an exact measure, on unseen queries against all targets, or with labelled pairs.
+
+    The model knows the node types, so the ids of --pairs may be shared by
+    several. Labels are numbers, or yes and no.
 
     Examples:
       neupath evaluate stdlib --model model --metapath class-method-class
+      neupath evaluate my-tables/ --model model --pairs held-out.csv
       neupath evaluate stdlib --model model -p class-method-class --used-paths 50
     """
     if used_paths < 0:
         raise QueryError(f"--used-paths is {used_paths}; it must be 0 or more")
+    if pairs is not None:
+        _evaluate_labels(source, model, pairs, metapath, used_paths, as_json)
+        return
     hin = source.load()
     teacher = choose_measure(hin.schema, metapath=metapath, measure=measure).fit(hin)
     scorer = load_scorer(model, hin)
@@ -174,6 +190,20 @@ def evaluate(
         stdout.print(_render_shares(shares, f"what it attends to, over the best hits of {used_paths} queries"))
 
 
+def _evaluate_labels(
+    source: GraphSource, model: Path, pairs: Path, metapath: str | None, used_paths: int, as_json: bool
+) -> None:
+    if metapath is not None or used_paths:
+        raise QueryError("--pairs compares with labels alone; leave out --metapath and --used-paths")
+    scorer = load_scorer(model, source.load())
+    evaluation = evaluate_pairs(scorer, pairs)
+    if as_json:
+        print_json(evaluation.to_dict())
+    else:
+        title = f"{scorer.name} against {evaluation.pairs:,} labels of {evaluation.queries:,} queries in {pairs}"
+        stdout.print(render_evaluation(evaluation, title))
+
+
 def compare_on_test(scorer: Scorer, teacher: Scorer, protocol: Protocol, queries: int, seed: int) -> Evaluation:
     """Compare two scorers on at most `queries` queries that training with this seed did not use."""
     if queries < 1:
@@ -182,8 +212,8 @@ def compare_on_test(scorer: Scorer, teacher: Scorer, protocol: Protocol, queries
     return compare(scorer, teacher, unseen, protocol)
 
 
-def render_evaluation(evaluation: Evaluation, title: str) -> Group:
-    """Show how close a scorer comes to an exact measure."""
+def render_evaluation(evaluation: Evaluation | LabelEvaluation, title: str) -> Group:
+    """Show how close a scorer comes to an exact measure or to labels."""
     table = plain_table("metric", ">value")
     for name, value in evaluation.to_dict().items():
         if isinstance(value, float):
