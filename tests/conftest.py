@@ -1,7 +1,10 @@
-"""Fixtures of all tests: the toy graph, the real graphs if NEUPATH_DATA is set, and a temporary cache."""
+"""Fixtures of all tests: the toy graph, real graphs if NEUPATH_DATA is set, a temporary cache; the list of skips."""
 
 import os
+import signal
+from collections import defaultdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import settings
@@ -20,8 +23,9 @@ def toy() -> HIN:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    os.environ["NEUPATH_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+def _interruptible() -> None:
+    """Let SIGINT interrupt this process and those it starts; a shell starts background jobs with it ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +33,7 @@ def data() -> Path:
     """The folder of real graphs; tests that need it are skipped where there is none."""
     root = os.environ.get("NEUPATH_DATA")
     if not root or not Path(root).is_dir():
-        pytest.skip("NEUPATH_DATA does not name a folder of real graphs")
+        pytest.skip("NEUPATH_DATA names no folder of real graphs; CONTRIBUTING.md says which graphs it must hold")
     return Path(root)
 
 
@@ -45,3 +49,28 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
         return Result(int(stop.value.code or 0), printed.out, printed.err)
 
     return call
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give all processes of a run one temporary cache, never the user's; workers of xdist inherit the variable."""
+    if not hasattr(config, "workerinput"):
+        cache = TemporaryDirectory(prefix="neupath-tests-")
+        os.environ["NEUPATH_CACHE"] = cache.name
+        config.add_cleanup(cache.cleanup)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """List what was skipped by reason, with the next step that the reason names after its first semicolon."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for report in terminalreporter.stats.get("skipped", []):
+        reason = report.longrepr[2].removeprefix("Skipped: ")
+        places[reason].append(report.nodeid.partition("::")[0])
+    if places:
+        terminalreporter.section("skipped: why, and how to run it")
+    for reason, files in sorted(places.items(), key=lambda item: -len(item[1])):
+        why, _, how = reason.partition("; ")
+        if why.startswith("could not import"):
+            how = "pip install -e '.[dev]'"
+        terminalreporter.line(f"{len(files)} skipped: {why}")
+        terminalreporter.line(f"    to run: {how}")
+        terminalreporter.line(f"    in: {', '.join(sorted(set(files)))}")

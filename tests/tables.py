@@ -86,7 +86,7 @@ BAD_FOLDERS = {
     "not Parquet": ({"a_b__parquet": "hello, I am text"}, "a_b.parquet is named .parquet but is not"),
     "nothing understood": (
         {"stuff__csv": "colour,size\nred,1\n"},
-        "no file of .* is a relation: stuff.csv was left out",
+        "no file of .* is a relation: stuff.csv has 2 columns .colour, size, first row: red, 1.*stuff.csv was left out",
     ),
     "broken toml": ({"a_b__csv": "a_id,b_id\n", "graph__toml": "x = ["}, "graph.toml is not valid TOML"),
     "unknown key": (

@@ -13,6 +13,7 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+@pytest.mark.slow
 def test_example_runs(path: Path) -> None:
     process = subprocess.run([sys.executable, "-W", "error", path], capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stderr

@@ -38,11 +38,14 @@ main(sys.argv[1:])
 
 PUBLIC_API = """
 Combination CommuteTime CountPath DWPC Edges Explanation HIN HeteSim Hit Hits Inferred JoinSim Joined MetaPath NeuPath
-NeuPathError Nodes PCRW PPR Part PathCount PathRanker PathSim RWR Relation SCAN Schema Scorer SimRank __version__
-enumerate_metapaths evaluate explain from_networkx from_pyg from_tables from_triples infer join load load_scorer
-split_queries to_networkx to_pyg write_folder
+NeuPathError Nodes PCRW PPR Part PathCount PathRanker PathSim RWR Relation SCAN Schema Scorer SimRank SourceWarning
+__version__ enumerate_metapaths evaluate evaluate_pairs explain from_networkx from_pyg from_tables from_triples infer
+join load load_scorer split_queries to_networkx to_pyg write_folder
 """
-HEAVY = ("torch", "torch_geometric", "fastapi", "uvicorn", "starlette", "numba", "pandas", "matplotlib", "dask")
+HEAVY = (
+    "torch", "torch_geometric", "fastapi", "uvicorn", "starlette", "numba", "pandas", "matplotlib", "dask",
+    "sqlalchemy", "psycopg",
+)  # fmt: skip
 
 
 def test_dir_is_the_public_api() -> None:
@@ -51,7 +54,7 @@ def test_dir_is_the_public_api() -> None:
 
 
 def test_every_public_name_can_be_imported() -> None:
-    pytest.importorskip("torch", reason="the learn extras are not installed")
+    pytest.importorskip("torch")
     for name in dir(neupath):
         assert getattr(neupath, name) is not None
 
@@ -62,6 +65,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 @pytest.mark.parametrize("module", ["neupath", "neupath.cli"])
+@pytest.mark.slow
 def test_the_import_loads_nothing_heavy(module: str) -> None:
     code = f"import sys, {module}; print([name for name in {HEAVY!r} if name in sys.modules])"
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -81,8 +85,9 @@ def extras() -> set[str]:
     return {*found, "starlette", "anyio", "dask"} - {"neupath"}  # and their dependencies
 
 
+@pytest.mark.slow
 def test_the_wheel_works_alone(tmp_path: Path) -> None:
-    pytest.importorskip("build", reason="the dev extras are not installed")
+    pytest.importorskip("build")
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path / "dist", ROOT]
     subprocess.run(command, check=True, capture_output=True)
     (wheel,) = (tmp_path / "dist").glob("neupath-*.whl")

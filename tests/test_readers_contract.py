@@ -46,7 +46,7 @@ def read_out_of_core(folder: Path, work: Path, **options: Any) -> Graph:
 
 
 def read_on_cluster(folder: Path, work: Path, **options: Any) -> Graph:
-    pytest.importorskip("distributed", reason="the cluster extra is not installed")
+    pytest.importorskip("distributed")
     from neupath.cluster import plan_folder
     from neupath.cluster.ingestion import ingest
 
@@ -131,6 +131,7 @@ def write_folder(folder: Path, tables: Mapping[str, Mapping[str, list[Any]]]) ->
 @pytest.mark.parametrize("read", OTHER_READERS)
 @pytest.mark.parametrize("duplicates", ["count", "drop"])
 @pytest.mark.parametrize("case", list(GOOD))
+@pytest.mark.slow
 def test_all_readers_read_the_same_graph(
     tmp_path: Path, case: str, duplicates: str, read: Callable[..., Graph]
 ) -> None:

@@ -19,9 +19,22 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
+def write_files(page: Path, folder: Path) -> None:
+    """Write the files that a page shows: blocks that begin with ```csv shop/orders.csv."""
+    text = page.read_text(encoding="utf-8")
+    for name, content in re.findall(r"^```\w+ (\S+)\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        assert not path.exists(), f"{page.name} shows two files {name}"
+        path.write_text(content, encoding="utf-8")
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
-def test_python_examples_run(page: Path) -> None:
+@pytest.mark.slow
+def test_python_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("networkx")
+    write_files(page, tmp_path)
+    monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -31,18 +44,27 @@ def test_python_examples_run(page: Path) -> None:
         assert printed.getvalue() in blocks(page, "text")
 
 
-def commands() -> list[tuple[str, str]]:
+def commands() -> list[tuple[Path, str, str]]:
     examples = []
     for page in PAGES:
         for block in blocks(page, "console"):
             for part in re.split(r"^\$ neupath ", block, flags=re.MULTILINE)[1:]:
                 command, _, output = part.partition("\n")
-                examples.append((command, output))
+                examples.append((page, command, output))
     return examples
 
 
-@pytest.mark.parametrize(("command", "output"), commands(), ids=lambda text: text[:40].replace("\n", " "))
-def test_commands_print_what_is_shown(command: str, output: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("page", "command", "output"), commands(), ids=lambda part: str(part)[-40:].split("\n")[0])
+def test_commands_print_what_is_shown(
+    page: Path,
+    command: str,
+    output: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write_files(page, tmp_path)
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as stop:
         main(shlex.split(command))
     assert not stop.value.code

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 
 import neupath as npth
 from neupath.learn.labels import draw_pairs
+from tests.command_line import Run
 
 SIZES = {
     "imdb": ({"movie": 4780, "actor": 5841, "director": 2269}, {"movie_actor": 14340, "movie_director": 4780}),
@@ -29,6 +30,7 @@ SIZES = {
 
 
 @pytest.mark.parametrize("name", list(SIZES))
+@pytest.mark.slow
 def test_public_graphs_load_without_config(data: Path, name: str) -> None:
     hin = npth.load(data / name)
     nodes, edges = SIZES[name]
@@ -37,6 +39,31 @@ def test_public_graphs_load_without_config(data: Path, name: str) -> None:
     by_name = {relation.name: hin.num_edges(relation) for relation in hin.schema.relations}
     for relation, count in edges.items():
         assert by_name[relation] == count
+
+
+@pytest.mark.slow
+def test_imdb_labels_name_the_type_of_their_integer_ids(data: Path, tmp_path: Path, run: Run) -> None:
+    """Movies, actors and directors are all numbered from 0."""
+    pytest.importorskip("torch")
+    hin = npth.load(data / "imdb")
+    teacher = npth.PathSim("movie-actor-movie").fit(hin)
+    pairs = draw_pairs(teacher, list(range(100, 112)), seed=1)
+    rows = list(zip(pairs.queries.tolist(), pairs.targets.tolist(), pairs.scores.tolist(), strict=True))
+    with pytest.raises(npth.NeuPathError, match="say which with node_type, or write query_type and target_type"):
+        npth.infer(hin, rows)
+    inferred = npth.infer(hin, rows, node_type="movie", max_length=2)
+    assert [part.metapath for part in inferred.parts] == ["movie-actor-movie"]
+    plain, typed = tmp_path / "plain.csv", tmp_path / "typed.csv"
+    plain.write_text("query,target,score\n" + "".join(f"{q},{t},{s}\n" for q, t, s in rows))
+    header = "query,target,score,query_type,target_type\n"
+    typed.write_text(header + "".join(f"{q},{t},{s},movie,movie\n" for q, t, s in rows))
+    settings = ("--architecture", "countpath", "--epochs", 3, "--device", "cpu", "--out", tmp_path / "model")
+    refused = run("train", data / "imdb", "--pairs", plain, *settings)
+    assert (refused.code, "say which with --node-type, or write query_type and" in refused.err) == (2, True)
+    assert run("train", data / "imdb", "--pairs", plain, *settings, "--node-type", "movie").code == 0
+    assert run("train", data / "imdb", "--pairs", typed, *settings).code == 0
+    judged = run("evaluate", data / "imdb", "--model", tmp_path / "model", "--pairs", plain, "--json").json
+    assert (judged["pairs"], judged["queries"]) == (len(rows), 12)
 
 
 def movie_actor(data: Path) -> csr_array:
@@ -82,6 +109,7 @@ def test_hetionet_diseases(data: Path) -> None:
     + [("kg20c", f"author-{p}-author") for p in ("paper", "paper-conference-paper")]
     + [("kg20c", f"paper-{p}-paper") for p in ("conference", "author-affiliation-author")],
 )
+@pytest.mark.slow
 def test_the_papers_paths_are_found_from_ten_queries(data: Path, name: str, path: str) -> None:
     hin = npth.load(data / name)
     teacher = npth.PathSim(path).fit(hin)
@@ -93,6 +121,7 @@ def test_the_papers_paths_are_found_from_ten_queries(data: Path, name: str, path
     np.testing.assert_allclose(inferred.scorer.score_rows(rows[10:20]), teacher.score_rows(rows[10:20]), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_long_path_is_found_in_hetionet_without_trying_all(data: Path) -> None:
     hin = npth.load(data / "hetionet")
     path = "Disease -DuG-> Gene <-AeG- Anatomy-Disease-Anatomy -AeG-> Gene <-DuG- Disease"

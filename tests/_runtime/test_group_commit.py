@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from neupath._runtime.group_commit import GroupCommit, _Ticket
+from tests.patience import PATIENCE, wait_until
 
 
 def test_items_that_arrive_during_a_batch_form_the_next_batch() -> None:
@@ -16,20 +17,19 @@ def test_items_that_arrive_during_a_batch_form_the_next_batch() -> None:
     def work(items: list[int]) -> list[int | BaseException]:
         calls.append(sorted(items))
         began.set()
-        assert go_on.wait(20)
+        assert go_on.wait(PATIENCE)
         return [ValueError("odd") if item == 3 else item * 10 for item in items]
 
     grouped: GroupCommit[int, int] = GroupCommit(work)
     with ThreadPoolExecutor(4) as pool:
         results = [pool.submit(grouped, 1)]
-        assert began.wait(20)
+        assert began.wait(PATIENCE)
         results += [pool.submit(grouped, item) for item in (2, 3, 4)]
-        while len(grouped._waiting) < 3:
-            threading.Event().wait(0.001)
+        wait_until(lambda: len(grouped._waiting) == 3, "the items do not wait for the next batch")
         go_on.set()
-        assert [results[place].result(20) for place in (0, 1, 3)] == [10, 20, 40]
+        assert [results[place].result(PATIENCE) for place in (0, 1, 3)] == [10, 20, 40]
         with pytest.raises(ValueError, match="odd"):
-            results[2].result(20)
+            results[2].result(PATIENCE)
     assert calls == [[1], [2, 3, 4]]
 
 
@@ -47,25 +47,24 @@ def test_an_item_interrupted_while_it_waits_is_never_processed() -> None:
     def work(items: list[int]) -> list[int | BaseException]:
         calls.append(items)
         began.set()
-        assert go_on.wait(20)
+        assert go_on.wait(PATIENCE)
         return list(items)
 
     grouped: GroupCommit[int, int] = GroupCommit(work)
 
     def interrupt() -> None:
-        while not grouped._waiting:
-            threading.Event().wait(0.001)
+        wait_until(lambda: grouped._waiting, "the item does not wait")
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(grouped, 1)
-        assert began.wait(20)
+        assert began.wait(PATIENCE)
         pool.submit(interrupt)
         with pytest.raises(KeyboardInterrupt):
             grouped(2)
         go_on.set()
-        assert first.result(20) == 1
-        assert pool.submit(grouped, 3).result(20) == 3
+        assert first.result(PATIENCE) == 1
+        assert pool.submit(grouped, 3).result(PATIENCE) == 3
     assert calls == [[1], [3]]
 
 
@@ -85,7 +84,7 @@ def test_the_main_thread_processes_only_its_own_item() -> None:
         grouped(1)
     assert other.outcome is None  # an interrupt fails no other item
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(grouped, 3).result(20) == 3
+        assert pool.submit(grouped, 3).result(PATIENCE) == 3
     assert other.outcome == 2
     assert calls == [[1], [2, 3]]
 

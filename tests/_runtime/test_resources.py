@@ -1,30 +1,90 @@
-"""What this process may use, as the system tells it."""
+"""What this process may use, as the system tells it, and what of it is reserved."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from neupath._runtime import resources as machine
+from neupath._runtime.resources import free_memory, reserve_memory, total_memory
+from neupath.errors import NotEnoughMemoryError
+
+_MOUNT = "35 31 0:32 {root} /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
+_MOUNT_2 = "36 31 0:33 {root} /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw,nsdelegate\n"
+
+
+def _write(root: Path, files: dict[str, str]) -> None:
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The root of a machine with 8 GB available, whose files the test writes."""
+    monkeypatch.setattr(machine, "_ROOT", tmp_path)
+    _write(tmp_path, {"proc/meminfo": "MemTotal: 9000000 kB\nMemAvailable: 8000000 kB\n"})
+    return tmp_path
 
 
 def test_cores_and_memory_of_this_machine() -> None:
     assert machine.count_cores() >= 1
-    assert 0 < machine.free_memory() <= machine.total_memory()
+    assert 0 < free_memory() <= total_memory()
+    assert machine.resident_bytes(os.getpid()) > 1_000_000
 
 
-def test_a_control_group_may_have_less_than_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "_GROUP", tmp_path)
-    (tmp_path / "memory.max").write_text("5000000\n")
-    (tmp_path / "memory.current").write_text("3000000\n")
-    assert machine.total_memory() == 5_000_000
-    assert machine.free_memory() == 2_000_000
+def test_nested_groups_of_version_2_allow_the_least_of_them(root: Path) -> None:
+    group = "sys/fs/cgroup"
+    _write(root, {
+        "proc/self/cgroup": "0::/user.slice/app.service/worker\n", "proc/self/mountinfo": _MOUNT_2.format(root="/"),
+        f"{group}/user.slice/memory.max": "5000000\n", f"{group}/user.slice/memory.current": "3000000\n",
+        f"{group}/user.slice/app.service/memory.max": "max\n",
+        f"{group}/user.slice/app.service/worker/memory.max": "6000000\n",
+        f"{group}/user.slice/app.service/worker/memory.current": "5000000\n",
+    })  # fmt: skip
+    assert (total_memory(), free_memory()) == (5_000_000, 1_000_000)
 
 
-@pytest.mark.parametrize("limit", ["max\n", None])
-def test_a_control_group_without_a_limit_has_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str | None
-) -> None:
-    monkeypatch.setattr(machine, "_GROUP", tmp_path)
-    if limit is not None:
-        (tmp_path / "memory.max").write_text(limit)
-    assert machine.total_memory() == machine._machine_memory()
+def test_a_group_of_version_1_is_read(root: Path) -> None:
+    group = "sys/fs/cgroup/memory/docker/abc"
+    _write(root, {
+        "proc/self/cgroup": "5:cpu:/other\n4:memory:/docker/abc\n0::/\n",
+        "proc/self/mountinfo": _MOUNT.format(root="/"),
+        "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+        f"{group}/memory.limit_in_bytes": "5000000\n", f"{group}/memory.usage_in_bytes": "3000000\n",
+        f"{group}/memory.stat": "cache 900000\ninactive_file 1\ntotal_inactive_file 700000\n",
+    })  # fmt: skip
+    assert (total_memory(), free_memory()) == (5_000_000, 2_700_000)  # files that were read can be dropped
+
+
+@pytest.mark.parametrize("path", ["/docker/abc", "/", "/../..", "/elsewhere"])
+def test_a_container_sees_its_own_group_at_the_top(root: Path, path: str) -> None:
+    _write(root, {
+        "proc/self/cgroup": f"0::{path}\n", "proc/self/mountinfo": _MOUNT_2.format(root="/docker/abc"),
+        "sys/fs/cgroup/memory.max": "5000000\n", "sys/fs/cgroup/memory.current": "3000000\n",
+    })  # fmt: skip
+    assert (total_memory(), free_memory()) == (5_000_000, 2_000_000)
+
+
+def test_no_group_has_a_limit(root: Path) -> None:
+    _write(root, {
+        "proc/self/cgroup": "0::/app\n", "proc/self/mountinfo": _MOUNT_2.format(root="/") + "odd line\n",
+        "sys/fs/cgroup/app/memory.max": "max\n",
+    })  # fmt: skip
+    assert total_memory() == machine._machine_memory()
+    assert free_memory() == 8_000_000 * 1024
+
+
+def test_a_reservation_counts_until_its_memory_is_taken(root: Path) -> None:
+    free = free_memory()
+    with reserve_memory(free - 1000, "a product") as reservation:
+        assert free_memory() == 1000
+        with pytest.raises(NotEnoughMemoryError, match=r"a matrix may take 1.0 GiB of memory, and 0 MiB are free"):
+            reserve_memory(2**30, "a matrix").__enter__()
+        reservation.taken += free
+        assert free_memory() == free  # the system counts what is taken
+        _write(root, {"proc/77/statm": "9000 1 0 0 0 0 0\n"})
+        reservation.process = 77
+        assert free_memory() == 1000 + os.sysconf("SC_PAGE_SIZE")  # so it does for another process
+    assert free_memory() == free

@@ -22,6 +22,7 @@ def pairs(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_infer_prints_saves_and_is_searched(run: Run, pairs: Path, tmp_path: Path) -> None:
     folder = tmp_path / "meaning"
     result = run("infer", "stdlib", pairs, "--out", folder)
@@ -79,8 +80,9 @@ def test_no_question_if_one_explanation_is_left(run: Run, pairs: Path) -> None:
     assert "No question is left" in run("infer", "stdlib", pairs, "--ask").out
 
 
+@pytest.mark.slow
 def test_compare_lists_the_learned_models(run: Run, tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="the learn extra is not installed")
+    pytest.importorskip("torch")
     labels = tmp_path / "pairs.csv"
     labels.write_text("query,target,score\nMike,Bob,1\nMike,Mary,0.8\nMary,Ann,0.2857142857\nJim,Ann,0\n")
     report = run("infer", "toy", labels, "--compare", "--max-length", 4, "--json").json
@@ -101,13 +103,16 @@ def test_compare_lists_the_learned_models(run: Run, tmp_path: Path) -> None:
         ("Mike,Bob,0.5\n", "query, target, score, and this has 1, 2, 3; name them in the first line of .*pairs.csv"),
         ("query,target,score\n", "there are no pairs to learn from"),
         ("query,goal,score\nMike,Bob,1\n", "a table of pairs has the columns query, target, score"),
-        ("query,target,score\nMike,Bob,high\n", r"pairs.csv, line 2 is \('Mike', 'Bob', 'high'\)"),
+        (
+            "query,target,score\nMike,Bob,high\n",
+            r"pairs.csv, line 2 \('Mike', 'Bob'\) has the score 'high'; scores are",
+        ),
         (
             "query,target,score\nMike,Bob,1\nMike,Bob,0\n",
             r"line 2 .* has the score 1, and .* line 3 .* has 0; keep",
         ),
-        ("query,target,score\nMike,SIGMOD,1\n", "no node type has all nodes of the pairs"),
-        ("query,target,score\nMike,Nobody,1\n", "no node type has all nodes of the pairs"),
+        ("query,target,score\nMike,SIGMOD,1\nMike,Bob,1\n", "no node type has all targets of the pairs"),
+        ("query,target,score\nMike,Nobody,1\n", "no node type has all targets of the pairs"),
     ],
 )
 def test_bad_pairs(run: Run, tmp_path: Path, content: str, message: str) -> None:
@@ -118,6 +123,18 @@ def test_bad_pairs(run: Run, tmp_path: Path, content: str, message: str) -> None
     assert failed.err.startswith("error: ")
     assert failed.err.count("\n") == 1
     assert __import__("re").search(message, failed.err)
+
+
+def test_pairs_across_types_and_yes_or_no(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    rows = [("Mike", "SIGMOD", "yes"), ("Mike", "KDD", "no"), ("Mary", "SIGMOD", "Yes"), ("Ann", "SIGMOD", "no")]
+    path.write_text("query,target,score\n" + "".join(f"{','.join(row)}\n" for row in rows))
+    result = run("infer", "toy", path, "--max-length", 3, "--out", tmp_path / "m")
+    assert "what 4 labelled pairs of author and venue nodes mean" in result.out
+    assert "author-paper-venue" in result.out
+    hits = run("search", "toy", "Mike", "--model", tmp_path / "m", "--json").json["hits"]
+    assert hits[0]["id"] == "SIGMOD"
+    assert run("evaluate", "toy", "--model", tmp_path / "m", "--pairs", path, "--json").json["pairs"] == 4
 
 
 def test_examples_stay_examples_through_the_dialogue(

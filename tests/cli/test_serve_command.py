@@ -17,6 +17,7 @@ import neupath as npth
 from neupath.cli import main
 from neupath.store import check, open_store, write_store
 from tests.graphs import shop_graph
+from tests.patience import PATIENCE
 from tests.processes import run_process
 
 
@@ -27,6 +28,7 @@ def refuse(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().err.rstrip("\n")
 
 
+@pytest.mark.slow
 def test_a_served_graph_answers_until_it_is_stopped(tmp_path: Path) -> None:
     model = npth.PathSim("APVPA").fit(npth.load("toy")).save(tmp_path / "model")
     command = [sys.executable, "-m", "neupath.cli", "serve", "toy", "mine=toy", "--port", "0"]
@@ -40,13 +42,14 @@ def test_a_served_graph_answers_until_it_is_stopped(tmp_path: Path) -> None:
         url = line.split()[4]
         headers = {"authorization": "Bearer correct-horse"}
         request = urllib.request.Request(f"{url}/api/graphs/mine/search?query=Mike&model=saved&k=3", headers=headers)
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             assert json.load(answer)["hits"][0]["id"] == "Bob"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE) == 0
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_store_takes_updates_only_with_writable(tmp_path: Path) -> None:
     store = write_store(npth.load("toy"), tmp_path / "library.store")
     body = {"add_edges": [{"relation": "writes", "source": "Mike", "target": "Jim-SIGMOD-1"}]}
@@ -56,11 +59,11 @@ def test_a_store_takes_updates_only_with_writable(tmp_path: Path) -> None:
             assert process.stdout is not None
             line = process.stdout.readline()
             assert line.startswith("serving library at http://127.0.0.1:")
-            with httpx.Client(base_url=line.split()[3], timeout=30) as client:
+            with httpx.Client(base_url=line.split()[3], timeout=PATIENCE) as client:
                 assert client.post("/api/graphs/library/updates", json=body).status_code == status
                 assert client.get("/api/graphs").json()[0]["version"] == (status == 200)
             process.send_signal(signal.SIGTERM)
-            assert process.wait(30) == 0
+            assert process.wait(PATIENCE) == 0
     assert open_store(store).version == 1
     assert not check(store).problems
 
@@ -80,15 +83,16 @@ main(["serve", "toy", "--port", "0", "--limit", "seconds=0.3"])
 """
 
 
+@pytest.mark.slow
 def test_the_service_stops_despite_work_that_never_ends(tmp_path: Path) -> None:
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     with run_process([sys.executable, "-c", HANGS], stdout=subprocess.PIPE, env=environment) as process:
         assert process.stdout is not None
         url = process.stdout.readline().split()[3]
         with pytest.raises(urllib.error.HTTPError, match="504"):
-            urllib.request.urlopen(f"{url}/api/graphs/toy/metapaths?prefix=APA", timeout=30)
+            urllib.request.urlopen(f"{url}/api/graphs/toy/metapaths?prefix=APA", timeout=PATIENCE)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE) == 0
     assert list(tmp_path.iterdir()) == []
 
 
@@ -110,7 +114,9 @@ def test_a_port_in_use(capsys: pytest.CaptureFixture[str]) -> None:
         (["toy", "--model", "folder"], "--model 'folder' cannot be served"),
         (["toy", "--model", "x=nowhere"], "no saved scorer in nowhere"),
         (["toy", "--limit", "kk=3"], "no limit 'kk'"),
-        (["toy", "--limit", "k=many"], "the limit k is 'many'; it must be a number above 0"),
+        (["toy", "--limit", "k=many"], "the limit k is 'many'; it must be a whole number above 0"),
+        (["toy", "--limit", "job_bytes=4e9"], "the limit job_bytes is '4e9'; it must be a whole number above 0"),
+        (["toy", "--limit", "seconds=0"], "the limit seconds is '0'; it must be a number above 0"),
         (["nowhere", "--port", "0"], "no such file or folder: nowhere"),
     ],
 )
@@ -126,6 +132,7 @@ def test_a_model_that_fits_no_graph(capsys: pytest.CaptureFixture[str], tmp_path
     assert "the model 'other' fits no graph that is served" in error
 
 
+@pytest.mark.slow
 def test_a_missing_extra_is_named(tmp_path: Path) -> None:
     code = (
         "import sys\nsys.modules['fastapi'] = None\nfrom neupath.cli import main\nmain(['serve', 'toy', '--port', '0'])"

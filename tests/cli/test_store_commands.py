@@ -59,12 +59,16 @@ def test_tables_are_imported_in_parts(run: Run, tmp_path: Path) -> None:
     assert digest(npth.load(tmp_path / "s")) == digest(npth.load(folder))
 
 
-def test_check_fails_on_a_damaged_store(run: Run, store: Path) -> None:
+def test_check_fails_on_a_damaged_store(run: Run, store: Path, caplog: pytest.LogCaptureFixture) -> None:
     (store / "snapshot-0" / "manifest.json").write_text("{}")
     result = run("check", store)
     assert result.code == 1
-    assert result.out.startswith("wrong: snapshot-0 cannot be read")
+    assert "snapshot-0 is damaged (manifest.json does not list the files of this store)" in result.out
     assert run("check", store, "--json").code == 1
+    assert run("check", store, "--accept-loss").code == 1  # it lost no updates
+    assert run("info", store).code == 0
+    assert "it was rebuilt from the database" in caplog.text
+    assert run("check", store).code == 0
 
 
 def test_bad_calls(run: Run, store: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch", reason="the learn extra is not installed")
+pytest.importorskip("torch")
 
 from tests.command_line import Run
 from tests.tables import write
@@ -19,6 +19,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("models")
 
 
+@pytest.mark.slow
 def test_train_evaluate_search_with_countpath(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     trained = run(
@@ -36,6 +37,7 @@ def test_train_evaluate_search_with_countpath(run: Run, tmp_path: Path) -> None:
     assert [hit["id"] for hit in answer["hits"]] == [hit["id"] for hit in exact["hits"]]
 
 
+@pytest.mark.slow
 def test_train_evaluate_search_with_neupath(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     arguments = ["--layers", 4, "--dim", 16, "--epochs", 3, "--device", "cpu"]
@@ -51,6 +53,7 @@ def test_train_evaluate_search_with_neupath(run: Run, tmp_path: Path) -> None:
     assert json.loads((folder / "config.json").read_text())["params"]["dim"] == 16
 
 
+@pytest.mark.slow
 def test_evaluate_shows_the_meta_paths_a_model_uses(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     settings = ["--dim", 16, "--epochs", 2, "--device", "cpu"]
@@ -63,6 +66,7 @@ def test_evaluate_shows_the_meta_paths_a_model_uses(run: Run, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("architecture", ["gcn", "nbfnet"])
+@pytest.mark.slow
 def test_baselines_are_trained_and_searched_like_any_model(run: Run, tmp_path: Path, architecture: str) -> None:
     settings = ["--dim", 8, "--epochs", 2, "--device", "cpu", "--architecture", architecture]
     trained = run("train", "stdlib", "--metapath", PATH, "--out", tmp_path, *settings, "--json").json
@@ -162,5 +166,18 @@ def test_pairs_whose_ids_fit_two_types_need_a_node_type(run: Run, tmp_path: Path
     settings = ("--architecture", "countpath", "--epochs", 1, "--device", "cpu", "--out", tmp_path / "model")
     refused = run("train", folder, "--pairs", pairs, *settings)
     assert "could be of type a or b; say which with --node-type" in refused.err
+    assert "or write query_type and target_type beside each pair" in refused.err
     assert run("train", folder, "--pairs", pairs, *settings, "--node-type", "b").code == 0
     assert run("search", folder, "x", "--model", tmp_path / "model").code == 0
+    typed = tmp_path / "typed.csv"
+    typed.write_text("query,target,score,query_type,target_type\nx,y,yes,b,b\ny,x,yes,b,b\nx,z,no,b,b\n")
+    assert run("train", folder, "--pairs", typed, *settings).code == 0
+    assert run("evaluate", folder, "--model", tmp_path / "model", "--pairs", pairs, "--json").json["pairs"] == 3
+    shown = run("evaluate", folder, "--model", tmp_path / "model", "--pairs", typed).out
+    assert "countpath against 3 labels of 2 queries" in shown
+    both = run("evaluate", folder, "--model", tmp_path / "model", "--pairs", typed, "--metapath", "aba")
+    assert (both.code, "--pairs compares with labels alone; leave out --metapath" in both.err) == (2, True)
+    typed.write_text("query,target,score,query_type,target_type\nx,y,1,a,b\n")
+    across = run("train", folder, "--pairs", typed, *settings)
+    assert across.code == 2
+    assert "a countpath model ranks the nodes of one type, and these pairs go from a to b nodes; infer" in across.err

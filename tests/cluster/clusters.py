@@ -1,18 +1,34 @@
 """Clusters for tests: workers in this process, and a scheduler with workers in processes of their own."""
 
-import os
-import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import dask
+from distributed import Client
+from distributed.security import Security
+from distributed.utils import json_load_robust
+
 from neupath.cluster.workers import clear_cache
+from tests.patience import PATIENCE
+from tests.processes import run_process
 
 WORKERS = 4
+
+
+def using(security: Security) -> AbstractContextManager[None]:
+    """Let the clients of this process use some certificates, as if Dask's configuration named them."""
+    prefix = "distributed.comm.tls"
+    return dask.config.set(
+        {
+            f"{prefix}.ca-file": security.tls_ca_file,
+            f"{prefix}.client.cert": security.tls_client_cert,
+            f"{prefix}.client.key": security.tls_client_key,
+        }
+    )
 
 
 class InlineWorkers:
@@ -32,28 +48,21 @@ class InlineWorkers:
 
 
 @contextmanager
-def start_cluster(folder: Path, workers: int) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """Start a scheduler and some workers; yield its address and their processes."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    address = f"tcp://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "dask"]
-    own = ["--host", "127.0.0.1", "--no-dashboard"]
-    processes = [_start([*command, "scheduler", "--port", str(port), *own], folder)]
-    try:
-        worker = [*command, "worker", address, *own, "--no-nanny", "--nthreads", "1", "--memory-limit", "1GiB"]
-        processes += [_start([*worker, "--local-directory", str(folder)], folder) for _ in range(workers)]
-        yield address, processes[1:]
-    finally:
-        for process in processes:
-            if process.poll() is None:
-                process.send_signal(signal.SIGKILL)
-            process.wait()
+def start_cluster(folder: Path, workers: int) -> Iterator[tuple[str, list[subprocess.Popen[str]]]]:
+    """Start a scheduler and some workers; yield its address and the processes of the workers, which are connected."""
+    address_file = folder / "scheduler.json"
+    own = ["--scheduler-file", str(address_file), "--host", "127.0.0.1", "--no-dashboard"]
+    single = ["--no-nanny", "--nthreads", "1", "--memory-limit", "1GiB", "--local-directory", str(folder)]
+    with ExitStack() as stack:
 
+        def start(*command: str) -> subprocess.Popen[str]:
+            # workers cannot import what tests/ defines, and their log is not for the reader of the tests
+            output = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            return stack.enter_context(run_process([sys.executable, "-m", "dask", *command], cwd=folder, **output))
 
-def _start(command: list[str], folder: Path) -> subprocess.Popen[bytes]:
-    # workers cannot import what tests/ defines, and their log is not for the reader of the tests
-    return subprocess.Popen(
-        command, cwd=folder, env=dict(os.environ), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+        start("scheduler", "--port", "0", *own)
+        processes = [start("worker", *own, *single) for _ in range(workers)]
+        address: str = json_load_robust(address_file, timeout=PATIENCE)["address"]
+        with Client(address, timeout=PATIENCE) as client:
+            client.wait_for_workers(workers, timeout=PATIENCE)
+        yield address, processes

@@ -5,7 +5,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-pytest.importorskip("distributed", reason="the cluster extra is not installed")
+pytest.importorskip("distributed")
+pytest.importorskip("cryptography")
 
 from neupath import HIN, Edges, Nodes, Relation
 from neupath.cluster import dask_engine as engine

@@ -1,27 +1,33 @@
 """Joins on a cluster: the same to the byte as in one process, whatever is cut, killed or interrupted."""
 
+import logging
 import os
 import re
 import signal
+import socketserver
 import subprocess
 import sys
-import time
+from dataclasses import replace
 from pathlib import Path
+from threading import Event, Thread
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from distributed import Client
+from distributed import Client, as_completed
 
 import neupath as npth
 from neupath import HIN, NeuPathError, join
-from neupath.cluster import Dask
+from neupath.cluster import Dask, workers
 from neupath.cluster import join_tasks as ranking
 from neupath.cluster.join_tasks import merge_rankings
 from neupath.engine.join import discard
 from neupath.engine.topk import Ranking, top_k_of_scores
 from neupath.measures import MEASURES, measure_named
-from tests.cluster.clusters import WORKERS, start_cluster
+from tests.cluster.clusters import start_cluster
 from tests.command_line import Run
+from tests.patience import PATIENCE, wait_until
 from tests.processes import run_process
 
 APVPA = "author-paper-venue-paper-author"
@@ -87,6 +93,7 @@ def test_rankings_merge_exactly() -> None:
     assert np.array_equal(merged.scores, whole.scores)
 
 
+@pytest.mark.slow
 def test_workers_clear_their_caches_after_a_join(scheduler: str, weighted: HIN, tmp_path: Path) -> None:
     join(weighted, npth.PathSim(APVPA), tmp_path / "a.parquet", 5, engine=Dask(scheduler))
     with Client(scheduler) as client:
@@ -95,21 +102,35 @@ def test_workers_clear_their_caches_after_a_join(scheduler: str, weighted: HIN, 
 
 
 @pytest.mark.parametrize("measure", ["pathsim", "joinsim", "hetesim", "pathcount", "pcrw"])
+@pytest.mark.slow
 def test_workers_over_tcp(scheduler: str, weighted: HIN, tmp_path: Path, measure: str) -> None:
     assert same(measure_named(measure, APVPA).fit(weighted), tmp_path, Dask(scheduler, strip=400), block=16)
 
 
+def test_results_arrive_on_the_event_loop_of_the_join(scheduler: str, weighted: HIN, tmp_path, monkeypatch) -> None:
+    """On the loop of another client, which is the current one here, they were sometimes never seen."""
+
+    class Watched(as_completed):
+        def update(self, futures: list) -> None:
+            assert {future.client.loop for future in futures} == {self.loop}
+            super().update(futures)
+
+    monkeypatch.setattr("distributed.as_completed", Watched)
+    with Client(scheduler):
+        join(weighted, npth.PathSim("paper-author-paper"), tmp_path / "top.parquet", 5, engine=Dask(scheduler))
+
+
+@pytest.mark.slow
 def test_a_killed_worker_loses_nothing_but_time(scheduler: str, weighted: HIN, tmp_path: Path) -> None:
     killed: list[str] = []
     with Client(scheduler) as client:
-        client.wait_for_workers(WORKERS, timeout=30)
         process = client.run(os.getpid)
 
         def kill(_: str, done: int, total: int) -> None:
-            busy = [worker for worker, tasks in client.processing().items() if tasks]
-            if 0 < done < total and busy and not killed:
-                killed.append(busy[0])
-                os.kill(process[busy[0]], signal.SIGKILL)
+            if 0 < done < total and not killed:
+                tasks = client.processing()
+                killed.append(max(tasks, key=lambda worker: len(tasks[worker])))
+                os.kill(process[killed[0]], signal.SIGKILL)
 
         scorer = npth.PathSim("paper-author-paper")
         join(weighted, scorer, tmp_path / "there.parquet", 5, block=2, engine=Dask(scheduler, strip=300), progress=kill)
@@ -118,14 +139,28 @@ def test_a_killed_worker_loses_nothing_but_time(scheduler: str, weighted: HIN, t
     assert (tmp_path / "here.parquet").read_bytes() == (tmp_path / "there.parquet").read_bytes()
 
 
+def test_a_finished_join_does_not_fail_for_caches_that_cannot_be_cleared(
+    scheduler: str, weighted: HIN, tmp_path, monkeypatch
+) -> None:
+    def break_off(client: Client, work: object, *arguments: object, **options: object) -> object:
+        assert work is not workers.clear_cache, "a connection broke"
+        return run(client, work, *arguments, **options)
+
+    run = Client.run
+    monkeypatch.setattr(Client, "run", break_off)
+    joined = join(weighted, npth.PathSim("paper-author-paper"), tmp_path / "top.parquet", 5, engine=Dask(scheduler))
+    assert joined.path.exists()
+
+
+@pytest.mark.slow
 def test_without_workers_a_join_gives_up_and_keeps_finished_blocks(tmp_path: Path, weighted: HIN, caplog) -> None:
     scorer, out = npth.PathSim("paper-author-paper"), tmp_path / "there.parquet"
     (tmp_path / "dask").mkdir()
-    with start_cluster(tmp_path / "dask", 1) as (address, workers):
+    with start_cluster(tmp_path / "dask", 1) as (address, [worker]):
 
         def kill(_: str, done: int, __: int | None) -> None:
             if done:
-                workers[0].kill()
+                worker.kill()
 
         with pytest.raises(NeuPathError, match=r"failed \(all workers were gone for 1 seconds\); run it again"):
             join(weighted, scorer, out, 5, block=2, engine=Dask(address, patience=1), progress=kill)
@@ -133,19 +168,61 @@ def test_without_workers_a_join_gives_up_and_keeps_finished_blocks(tmp_path: Pat
     assert join(weighted, scorer, out, 5, block=2).resumed > 0
 
 
+def test_a_client_whose_scheduler_is_gone_closes_in_silence(scheduler: str, monkeypatch, caplog) -> None:
+    def fail(client: Client) -> None:
+        logging.getLogger("distributed.client").error("a traceback")
+        close(client)
+        raise RuntimeError("dictionary changed size during iteration")
+
+    close = Client.close
+    monkeypatch.setattr(Client, "close", fail)
+    with pytest.raises(NeuPathError, match="the scheduler is gone"), workers._client_of(scheduler):
+        raise NeuPathError("the scheduler is gone")
+    assert not caplog.records
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ctrl_c_while_an_object_is_freed_ends_the_join(scheduler: str, weighted: HIN, tmp_path: Path) -> None:
+    class Freed:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    objects = [Freed()]
+
+    def free(_: str, done: int, __: int | None) -> None:
+        if done:
+            objects.clear()  # Python drops the exception that is raised here
+
+    with pytest.raises(KeyboardInterrupt):
+        join(weighted, npth.PathSim(APVPA), tmp_path / "a.parquet", 5, block=50, engine=Dask(scheduler), progress=free)
+
+
+@pytest.mark.slow
 def test_ctrl_c_says_what_is_kept(tmp_path: Path) -> None:
     options = ["--metapath", "class-method-class", "--block", "1", "--engine", "dask", "--workers", "1"]
     command = [sys.executable, "-m", "neupath.cli", "join", "stdlib", "--out", "top.parquet", *options]
-    with run_process(command, cwd=tmp_path, stderr=subprocess.PIPE, start_new_session=True) as process:
-        while not list(tmp_path.glob("top.parquet.parts/0*.parquet")):
-            assert process.poll() is None, "it ended before it could be interrupted"
-            time.sleep(0.01)
+    with run_process(command, cwd=tmp_path, stderr=subprocess.PIPE) as process:
+        blocks = "top.parquet.parts/0*.parquet"
+        wait_until(lambda: list(tmp_path.glob(blocks)) or process.poll() is not None, "no block is written")
+        assert process.poll() is None, "it ended before it could be interrupted"
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does, which interrupts the workers, too
         message = process.communicate()[1]
     assert process.returncode == 130
     assert re.fullmatch(r"error: interrupted; \d+ finished blocks are kept in top.parquet.parts, and .*\n", message)
     assert [path.name for path in tmp_path.iterdir()] == ["top.parquet.parts"]
     assert not list(tmp_path.glob("top.parquet.parts/work-*"))
+
+
+@pytest.mark.usefixtures("inline")
+@pytest.mark.parametrize("strip", [300, None])
+def test_names_of_queries_and_targets(weighted: HIN, tmp_path: Path, strip: int | None) -> None:
+    authors = weighted.nodes["author"]
+    names = pa.array([f"Author {i}" if i % 3 else None for i in range(len(authors))])
+    nodes = [*(each for kind, each in weighted.nodes.items() if kind != "author"), replace(authors, names=names)]
+    entries = {relation: matrix.tocoo() for relation, matrix in weighted.matrices.items()}
+    named = HIN.build(nodes, [npth.Edges(r, m.row, m.col, m.data) for r, m in entries.items()])
+    assert same(npth.PathSim(APVPA).fit(named), tmp_path, Dask(strip=strip), block=64)
+    assert pq.read_schema(tmp_path / "here.parquet").names[4:] == ["query_name", "target_name"]
 
 
 @pytest.mark.usefixtures("inline")
@@ -161,6 +238,7 @@ def test_a_task_that_outlives_its_join_writes_no_block(weighted: HIN, tmp_path: 
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_the_command_starts_workers_of_its_own(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "top.parquet"
     result = run("join", "toy", "--metapath", "APVPA", "--engine", "dask", "--workers", 1, "--out", out, "--json")
@@ -190,13 +268,48 @@ def test_bad_input(run: Run, tmp_path: Path, options: list, message: str) -> Non
     assert message in result.err
 
 
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", r"what answers at 'tcp://.*' is not a Dask scheduler; give the address"),
+        (b"", "no scheduler answers at 'tcp://.*'; start one"),
+    ],
+)
+def test_a_server_that_is_no_scheduler_is_refused(tmp_path: Path, monkeypatch, answer: bytes, message: str) -> None:
+    class Answer(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.sendall(answer)
+            self.request.recv(1 << 20)
+            finished.wait(PATIENCE)
+
+    finished = Event()
+    if not answer:
+        monkeypatch.setattr(workers, "_SECONDS_TO_CONNECT", 0.2)
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Answer) as server:
+        Thread(target=server.serve_forever).start()
+        try:
+            address = f"tcp://127.0.0.1:{server.server_address[1]}"
+            with pytest.raises(NeuPathError, match=message):
+                join(npth.load("toy"), npth.PathSim("APVPA"), tmp_path / "a.parquet", engine=Dask(address))
+        finally:
+            finished.set()
+            server.shutdown()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_scheduler_that_needs_certificates_says_so(tmp_path: Path) -> None:
+    with pytest.raises(NeuPathError, match=r"the scheduler at 'tls://.*' needs certificates; name them in Dask's conf"):
+        join(npth.load("toy"), npth.PathSim("APVPA"), tmp_path / "a.parquet", engine=Dask("tls://127.0.0.1:1"))
+
+
 def test_other_scorers_are_refused(tmp_path: Path) -> None:
     scorer = npth.PPR("author").fit(npth.load("toy"))
     with pytest.raises(NeuPathError, match="ppr cannot be joined on a cluster, only measures over a meta-path can"):
         join(scorer.hin_, scorer, tmp_path / "a.parquet", 2, engine=Dask())
 
 
-def test_a_missing_extra_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(NeuPathError, match=r"this needs Dask, .* pip install 'neupath\[cluster\]'"):
+@pytest.mark.parametrize("package", ["distributed", "cryptography"])
+def test_a_missing_extra_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, package: str) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(NeuPathError, match=r"this needs Dask and cryptography, .* pip install 'neupath\[cluster\]'"):
         join(npth.load("toy"), npth.PathSim("APVPA"), tmp_path / "a.parquet", 2, engine=Dask())

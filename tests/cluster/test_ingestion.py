@@ -120,6 +120,7 @@ def test_ids_that_are_integers_in_one_table_and_texts_in_another(tmp_path: Path)
     assert_same_graph(tmp_path, tmp_path / "again", 100)
 
 
+@pytest.mark.slow
 def test_columns_named_in_graph_toml(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     folder = npth.write_folder(npth.load("toy"), tmp_path / "toy")
@@ -137,6 +138,7 @@ def test_columns_named_in_graph_toml(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("most", [100, 333, 999, 1000, 1999])
+@pytest.mark.slow
 def test_a_row_group_larger_than_a_task_is_cut(tmp_path: Path, monkeypatch, most: int) -> None:
     monkeypatch.setattr(chunks, "_BATCH_ROWS", 70)
     folder = tmp_path / "tables"
@@ -175,6 +177,25 @@ def test_the_result_equals_that_of_one_process(tables: Path, tmp_path: Path, mea
 def test_targets_of_another_type(tables: Path, tmp_path: Path, measure: str) -> None:
     path = "author-paper-author-paper-venue" if measure == "hetesim" else "author-paper-venue"
     assert same(measure, path, tables, tmp_path, Dask(strip=2000), JoinOptions(5))
+
+
+@pytest.mark.usefixtures("inline")
+@pytest.mark.parametrize("kind", [text_id, number_id])
+@pytest.mark.parametrize("parts", [1, 3])
+def test_names_of_node_tables(tmp_path: Path, kind: Callable, parts: int) -> None:
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    for name, table in edges(kind).items():
+        write_parts(folder, name, table, parts)
+    people = {"author_id": [kind("a", i) for i in range(150)], "name": [f"N{i}" if i % 4 else None for i in range(150)]}
+    write_parts(folder, "authors", pa.table(people), parts, row_group=40)
+    here, there = tmp_path / "here.parquet", tmp_path / "there.parquet"
+    hin = npth.load(folder)
+    assert hin.nodes["author"].names is not None
+    join(hin, npth.PathSim("author-paper-author"), here, 3)
+    join_folder(npth.PathSim("author-paper-author"), folder, there, 3)
+    assert pq.read_schema(here).names[4:] == ["query_name", "target_name"]
+    assert here.read_bytes() == there.read_bytes()
 
 
 @pytest.mark.usefixtures("inline")
@@ -295,6 +316,7 @@ def test_tables_that_workers_cannot_read_are_read_here(tmp_path: Path) -> None:
     assert plan_folder(folder, duplicates="error") is None
 
 
+@pytest.mark.slow
 def test_the_command(run: Run, tmp_path: Path) -> None:
     folder = npth.write_folder(npth.load("toy"), tmp_path / "toy")
     out, here = tmp_path / "there.parquet", tmp_path / "here.parquet"

@@ -8,22 +8,44 @@ import dask
 import numpy as np
 import pyarrow as pa
 import pytest
+from distributed.security import Security
 
 import neupath as npth
 from neupath import HIN, Edges, NeuPathError, Nodes, Relation, join
-from neupath.cluster import Dask
+from neupath.cluster import Dask, workers
 from neupath.cluster.join_tasks import MemoryBudget, memory_budget
 from neupath.cluster.workers import Workers, connect
-from neupath.engine.join import JoinJob, hit_schema
+from neupath.engine.join import JoinJob, JoinSide
+from tests.cluster.clusters import using
+from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
 LIMIT = 480 << 20
 
 
 @pytest.fixture(scope="module")
 def small_worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
     folder = tmp_path_factory.mktemp("dask")
-    with dask.config.set({"distributed.scheduler.allowed-failures": 0}), connect(None, 1, LIMIT, folder) as workers:
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        connect(None, 1, LIMIT, folder) as workers,
+        using(workers.client.security),
+    ):
         yield workers
+
+
+def test_workers_started_here_refuse_clients_without_their_certificate(small_worker: Workers, monkeypatch) -> None:
+    address = small_worker.client.scheduler.address
+    assert address.startswith("tls://127.0.0.1:")
+    with workers._client_of(address):
+        monkeypatch.setattr(workers, "_SECONDS_TO_CONNECT", 1)
+    for stranger in (address, address.replace("tls", "tcp")):
+        with (
+            using(Security.temporary()),
+            pytest.raises(NeuPathError, match="no scheduler answers at"),
+            workers._client_of(stranger),
+        ):
+            pytest.fail("a stranger is connected")
 
 
 def peak() -> int:
@@ -48,8 +70,8 @@ def test_a_product_larger_than_a_worker_stays_below_its_limit(small_worker: Work
 
 def test_the_hits_of_a_block_are_counted(tmp_path: Path) -> None:
     def job(k: int | None, block: int) -> JoinJob:
-        schema = hit_schema(pa.string(), pa.string())
-        return JoinJob(tmp_path / "a.parquet", np.arange(10_000), k, 0.5, block, 10_000, schema, skips_query=True)
+        side = JoinSide("a", pa.array([str(i) for i in range(10_000)]))
+        return JoinJob(tmp_path / "a.parquet", np.arange(10_000), k, 0.5, block, side, side)
 
     assert memory_budget(LIMIT, job(None, 4096)) == MemoryBudget(memory_budget(LIMIT).entries, 0)
     few, many = memory_budget(LIMIT, job(10, 500)), memory_budget(LIMIT, job(1000, 500))
@@ -71,12 +93,12 @@ def test_many_hits_stay_below_the_limit(small_worker: Workers, tmp_path: Path) -
 
 def test_a_task_that_does_not_fit_raises_one_sentence(small_worker: Workers) -> None:
     with pytest.raises(NeuPathError, match=r"a task took more memory than a worker has, .* give a larger memory_limit"):
-        small_worker.each(lambda: float(np.sort(np.random.default_rng(0).random(10**8))[0]), [()])
+        small_worker.each(lambda: (np.ones(10**8), time.sleep(PATIENCE)), [()])
 
 
 def test_tasks_that_the_scheduler_lost_raise_an_error(small_worker: Workers) -> None:
     with pytest.raises(NeuPathError, match=r"the join on the cluster failed \(the scheduler lost its tasks"):
-        small_worker.each(time.sleep, [(0,), (600,)], lambda _: small_worker.client.restart())
+        small_worker.each(time.sleep, [(0,), (PATIENCE,)], lambda _: small_worker.client.restart())
 
 
 def test_a_file_that_a_task_cannot_read_raises_one_sentence(small_worker: Workers, tmp_path: Path) -> None:

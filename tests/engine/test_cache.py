@@ -11,6 +11,7 @@ import pytest
 import neupath as npth
 from neupath import NeuPathError
 from neupath.engine.cache import LIMIT_VARIABLE, LRU, bytes_of, cached, graph_cache
+from tests.patience import PATIENCE
 
 
 def test_bytes_are_bounded() -> None:
@@ -32,15 +33,15 @@ def test_a_key_is_built_once_and_others_do_not_wait() -> None:
     def slow() -> str:
         built.append("slow")
         began.set()
-        assert go_on.wait(20)
+        assert go_on.wait(PATIENCE)
         return "slow"
 
     with ThreadPoolExecutor(2) as pool:
         futures = [pool.submit(cache.get, "slow", slow) for _ in range(2)]
-        assert began.wait(20)
+        assert began.wait(PATIENCE)
         assert cache.get("quick", lambda: "quick") == "quick"
         go_on.set()
-        assert [future.result(20) for future in futures] == ["slow", "slow"]
+        assert [future.result(PATIENCE) for future in futures] == ["slow", "slow"]
     assert built == ["slow"]
 
 
@@ -94,17 +95,17 @@ def test_a_slow_build_does_not_block_other_keys() -> None:
 
     def slow() -> str:
         begun.set()
-        assert go_on.wait(30)
+        assert go_on.wait(PATIENCE)
         return "built"
 
     results: list[str] = []
     thread = threading.Thread(target=lambda: results.append(cached(toy, "slow", slow)))
     thread.start()
-    assert begun.wait(30)
+    assert begun.wait(PATIENCE)
     assert npth.PathSim("APVPA").fit(toy).top_k("Mike", k=1).ids == ("Bob",)
     assert npth.PathSim("APA").fit(npth.load("toy")).factors_ is not None
     go_on.set()
-    thread.join(30)
+    thread.join(PATIENCE)
     assert results == ["built"]
 
 

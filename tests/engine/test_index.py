@@ -29,6 +29,7 @@ def by_index(factors: Factors, normalisation: Normalisation, k: int, threads: in
 
 @settings(max_examples=40)
 @given(KINDS, st.integers(0, 1000), st.sampled_from([1, 3, 10]), st.sampled_from(list(Normalisation)))
+@pytest.mark.slow
 def test_pruned_search_finds_what_sorting_all_scores_finds(
     kind: str, seed: int, k: int, normalisation: Normalisation
 ) -> None:

@@ -1,22 +1,27 @@
 """join: the same as searching each query, in any blocks, resumed after a kill to the same byte."""
 
+import itertools
+import json
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow.dataset import dataset
 
 import neupath as npth
 from neupath import HIN, Edges, NeuPathError
+from neupath._runtime import resources
+from neupath.engine import join as module
 from neupath.engine import products
 from neupath.engine.join import Joined, JoinEngine, LocalEngine, ResultFile, join
 from tests.command_line import Run
+from tests.patience import wait_until
 from tests.processes import run_process
 
 PATH = "class-method-class"
@@ -29,15 +34,16 @@ def hin() -> HIN:
 
 @pytest.mark.parametrize("measure", [npth.PathSim, npth.HeteSim, npth.PCRW])
 @pytest.mark.parametrize("block", [7, 4096])
+@pytest.mark.slow
 def test_a_join_equals_the_search_of_every_query(hin: HIN, tmp_path: Path, measure, block: int) -> None:
     scorer = measure(PATH).fit(hin)
     joined = join(hin, scorer, tmp_path / "top.parquet", k=5, block=block)
     table = pq.read_table(joined.path)
-    assert table.column_names == ["query", "rank", "target", "score"]
-    ids = hin.nodes["class"].ids.to_pylist()
+    assert table.column_names == ["query", "rank", "target", "score", "query_name", "target_name"]
+    ids, names = hin.nodes["class"].ids.to_pylist(), hin.nodes["class"].names.to_pylist()
     expected = [
-        (query, hit.rank, hit.id, hit.score)
-        for query, hits in zip(ids, scorer.top_k(ids, k=5), strict=True)
+        (query, hit.rank, hit.id, hit.score, name, hit.name)
+        for query, name, hits in zip(ids, names, scorer.top_k(ids, k=5), strict=True)
         for hit in hits
     ]
     assert list(zip(*(column.to_pylist() for column in table.columns), strict=True)) == expected
@@ -63,20 +69,34 @@ def test_targets_of_another_type_and_integer_ids(tmp_path: Path) -> None:
     assert table["target"].to_pylist()[0] == "SIGMOD"
 
 
+STALLS = """
+import itertools, sys, threading
+from importlib import import_module
+from neupath.cli import main
+
+module, calls = import_module("neupath.engine.join"), itertools.count()
+write_hits = module.write_hits
+module.write_hits = lambda *hits: write_hits(*hits) if next(calls) < 50 else threading.Event().wait()
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.slow
 def test_a_killed_join_resumes_to_the_same_file(tmp_path: Path) -> None:
     whole = tmp_path / "whole.parquet"
-    join(npth.load("stdlib"), npth.PathSim(PATH), whole, k=3, block=2)
+    join(npth.load("stdlib"), npth.PathSim(PATH), whole, k=3, block=10)
     out = tmp_path / "out.parquet"
-    command = [sys.executable, "-m", "neupath.cli", "join", "stdlib", "--metapath", PATH, "-k", "3", "--block", "2"]
+    command = [sys.executable, "-c", STALLS, "join", "stdlib", "--metapath", PATH, "-k", "3", "--block", "10"]
     parts = tmp_path / "out.parquet.parts"
     with run_process([*command, "--out", out], stdout=subprocess.DEVNULL) as process:
-        while len(list(parts.glob("0*.parquet")) if parts.is_dir() else []) < 5:
-            assert process.poll() is None, "it ended before it could be killed"
-            time.sleep(0.01)
+        wait_until(
+            lambda: len(list(parts.glob("0*.parquet"))) >= 5 or process.poll() is not None, "no blocks are written"
+        )
+        assert process.poll() is None, "it ended before it could be killed"
         process.kill()
     assert not out.exists()
     finished = {part.name: part.stat().st_mtime_ns for part in parts.glob("0*.parquet")}
-    joined = join(npth.load("stdlib"), npth.PathSim(PATH), out, k=3, block=2)
+    joined = join(npth.load("stdlib"), npth.PathSim(PATH), out, k=3, block=10)
     assert 5 <= joined.resumed <= len(finished) < joined.blocks
     assert out.read_bytes() == whole.read_bytes()
     assert not parts.exists()
@@ -103,7 +123,7 @@ def stop(_: str, done: int, __: int | None) -> None:
 def test_blocks_of_another_join_are_not_mixed_in(hin: HIN, tmp_path: Path, other: dict, difference: str) -> None:
     def join_as(measure=npth.PathSim, path=PATH, graph="stdlib", progress=lambda *_: None, **options) -> Joined:
         chosen = hin if graph == "stdlib" else with_one_edge_less(hin)
-        terms = {"k": 3, "block": 5} | options
+        terms = {"k": 3, "block": 5, "queries": hin.nodes["class"].ids[:60].to_pylist()} | options
         return join(chosen, measure(path), tmp_path / "a.parquet", **terms, progress=progress)
 
     with pytest.raises(KeyboardInterrupt):
@@ -129,7 +149,7 @@ def test_rows_that_were_propagated_are_not_mixed_with_others(hin: HIN, tmp_path:
     path = "class-module-class-module-class"
     with monkeypatch.context() as patched:
         patched.setattr(products, "_SMALL", 0)
-        patched.setattr(products, "free_memory", lambda: 10)
+        patched.setattr(resources, "free_memory", lambda: 10)
         measures = {
             name: measure(path).fit(npth.load("stdlib")) for name, measure in (("a", npth.PCRW), ("b", npth.PathSim))
         }
@@ -139,6 +159,52 @@ def test_rows_that_were_propagated_are_not_mixed_with_others(hin: HIN, tmp_path:
     with pytest.raises(NeuPathError, match="with another model or way to multiply"):
         join(hin, npth.PCRW(path), tmp_path / "a.parquet", k=3, block=5)
     assert join(hin, npth.PathSim(path), tmp_path / "b.parquet", k=3, block=5).resumed == 3  # of whole numbers
+
+
+def cut_off(part: Path) -> None:
+    part.write_bytes(part.read_bytes()[:-9])
+
+
+def drop_a_row(part: Path) -> None:
+    pq.write_table(pq.read_table(part).slice(1), part)
+
+
+def swap_rows(part: Path) -> None:
+    table = pq.read_table(part)
+    pq.write_table(table.take([1, 0, *range(2, len(table))]), part)
+
+
+def swap_with_another(part: Path) -> None:
+    for suffix in (".parquet", ".sha256"):
+        first, second = (part.with_name(f"00000{number}{suffix}") for number in (0, 1))
+        content = first.read_bytes()
+        first.write_bytes(second.read_bytes())
+        second.write_bytes(content)
+
+
+def lose_the_checksum(part: Path) -> None:
+    part.with_suffix(".sha256").unlink()
+
+
+@pytest.mark.parametrize("damage", [cut_off, drop_a_row, swap_rows, swap_with_another, lose_the_checksum])
+@pytest.mark.parametrize("name", ["a.parquet", "a"])
+def test_damaged_blocks_are_ranked_again(hin: HIN, tmp_path: Path, caplog, damage, name: str) -> None:
+    def stop(_: str, done: int, __: int | None) -> None:
+        if done >= 800:
+            raise KeyboardInterrupt
+
+    scorer = npth.PathSim(PATH).fit(hin)
+    join(hin, scorer, tmp_path / "whole.parquet", 3, block=400)
+    with pytest.raises(KeyboardInterrupt):
+        join(hin, scorer, tmp_path / name, 3, block=400, progress=stop)
+    parts = tmp_path / f"{name}.parts"
+    damage(parts / "000000.parquet")
+    joined = join(hin, scorer, tmp_path / name, 3, block=400)
+    damaged = 2 if damage is swap_with_another else 1
+    assert joined.resumed == 2 - damaged
+    assert f"{damaged} of 2 finished blocks in {parts} do not fit their checksums and are ranked again" in caplog.text
+    assert pq.read_table(tmp_path / name).equals(pq.read_table(tmp_path / "whole.parquet"))
+    assert not parts.exists()
 
 
 def test_two_joins_to_one_file_are_refused(hin: HIN, tmp_path: Path) -> None:
@@ -209,6 +275,7 @@ def test_an_incomplete_file_is_not_moved_to_its_name(hin: HIN, tmp_path: Path, n
     assert [path.name for path in tmp_path.iterdir()] == [f"{name}.parts"]
 
 
+@pytest.mark.slow
 def test_a_name_without_an_ending_becomes_a_folder(hin: HIN, tmp_path: Path) -> None:
     scorer = npth.PathSim(PATH).fit(hin)
     with pytest.raises(KeyboardInterrupt):
@@ -230,7 +297,10 @@ def test_a_name_without_an_ending_becomes_a_folder(hin: HIN, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"out": "a.csv"}, "cannot join to a.csv; the name must end in .parquet"),
+        ({"out": "a.txt"}, "cannot join to a.txt; the name must end in .parquet or .csv, or have no ending"),
+        ({"out": "a.csv", "format": "neo4j"}, "format is neo4j, and a.csv is for csv; give a name without an ending"),
+        ({"out": "a", "format": "csv"}, "format is csv, and a is for parquet; give a name that ends in .csv"),
+        ({"out": "a", "format": "json"}, "format is 'json'; it can be parquet, csv, neo4j"),
         ({"out": "/proc/none/a.parquet"}, "cannot write"),
         ({"k": 0}, "k is 0; ask for at least 1 hit"),
         ({"block": 0}, "block is 0"),
@@ -252,7 +322,7 @@ def test_the_command(run: Run, tmp_path: Path) -> None:
     assert result.code == 0
     assert "pairs of 5 queries written to" in result.out
     assert run("join", "toy", "--metapath", "APVPA", "--min-score", 0.9, "--out", out, "--json").json["pairs"] == 2
-    assert "the name must end in .parquet" in run("join", "toy", "--metapath", "APVPA", "--out", "x.csv").err
+    assert "the name must end in .parquet" in run("join", "toy", "--metapath", "APVPA", "--out", "x.txt").err
 
 
 def test_blocks_without_a_manifest_are_removed(tmp_path: Path) -> None:
@@ -268,6 +338,7 @@ def test_blocks_without_a_manifest_are_removed(tmp_path: Path) -> None:
     assert joined.path.read_bytes() == wanted
 
 
+@pytest.mark.slow
 def test_blocks_of_a_model_that_learned_something_else_are_refused(tmp_path: Path, monkeypatch) -> None:
     from neupath.learn.models import MLP
 
@@ -286,3 +357,132 @@ def test_k_may_be_any_integer(tmp_path: Path) -> None:
     hin, scorer = npth.load("toy"), npth.PathSim("APVPA")
     assert join(hin, scorer, tmp_path / "a.parquet", np.int64(2)).blocks == 1
     assert join(hin, scorer, tmp_path / "b.parquet", 10**9).blocks == 1
+
+
+# ---- Names and other formats ---------------------------------------------------------------------
+@pytest.fixture
+def named() -> HIN:
+    """People who like films: both have names, one of them none, and one with a comma and quotes."""
+    people = npth.Nodes("person", pa.array([7, 8, 9]), pa.array(["Ann", None, 'O"Hara, "Zoë"']))
+    films = npth.Nodes("film", pa.array(["f1", "f2"]), pa.array(["Up", "Heat"]))
+    likes = npth.Edges(npth.Relation("person", "likes", "film"), np.array([0, 1, 2, 2]), np.array([0, 0, 0, 1]))
+    return HIN.build([people, films], [likes])
+
+
+NAMED = [
+    (7, 1, 8, 1.0, "Ann", None),
+    (7, 2, 9, 2 / 3, "Ann", 'O"Hara, "Zoë"'),
+    (8, 1, 7, 1.0, None, "Ann"),
+    (8, 2, 9, 2 / 3, None, 'O"Hara, "Zoë"'),
+    (9, 1, 7, 2 / 3, 'O"Hara, "Zoë"', "Ann"),
+    (9, 2, 8, 2 / 3, 'O"Hara, "Zoë"', None),
+]
+
+
+@pytest.mark.parametrize("out", ["top.parquet", "top", "top.csv"])
+@pytest.mark.parametrize("block", [1, 4096])
+def test_names_stand_beside_ids(named: HIN, tmp_path: Path, out: str, block: int) -> None:
+    joined = join(named, npth.PathSim("person-film-person"), tmp_path / out, block=block)
+    table = joined.to_table()
+    assert table.column_names == ["query", "rank", "target", "score", "query_name", "target_name"]
+    rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    if out.endswith(".csv"):  # which has no nulls of texts
+        rows = [(*row[:4], *(name or None for name in row[4:])) for row in rows]
+    assert rows == NAMED
+    assert joined.to_pandas()["target_name"][2] == "Ann"
+
+
+def test_targets_alone_have_names(named: HIN, tmp_path: Path) -> None:
+    bare = HIN.build(
+        [npth.Nodes("person", named.nodes["person"].ids), named.nodes["film"]],
+        [npth.Edges(next(iter(named.matrices)), np.array([0, 2]), np.array([0, 1]))],
+    )
+    table = join(bare, npth.PathCount("person-film"), tmp_path / "top.parquet").to_table()
+    assert table.column_names == ["query", "rank", "target", "score", "target_name"]
+    assert table["target_name"].to_pylist() == ["Up", "Heat"]
+
+
+def interrupt_join(hin: HIN, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin a join of single queries, and interrupt it at the second."""
+    write, calls = module.write_hits, itertools.count()
+
+    def interrupt(*hits: object) -> None:
+        if next(calls) == 1:
+            raise KeyboardInterrupt
+        write(*hits)
+
+    monkeypatch.setattr(module, "write_hits", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        join(hin, npth.PathSim("person-film-person"), out, block=1)
+
+
+def test_a_csv_file_is_the_same_after_an_interruption(named: HIN, tmp_path: Path, monkeypatch) -> None:
+    whole = join(named, npth.PathSim("person-film-person"), tmp_path / "whole.csv", block=1).path.read_bytes()
+    assert whole.splitlines()[0] == b'"query","rank","target","score","query_name","target_name"'
+    interrupt_join(named, tmp_path / "top.csv", monkeypatch)
+    joined = join(named, npth.PathSim("person-film-person"), tmp_path / "top.csv", block=1)
+    assert joined.resumed == 1
+    assert joined.path.read_bytes() == whole
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["top.csv", "whole.csv"]
+
+
+def test_files_for_neo4j(named: HIN, tmp_path: Path) -> None:
+    joined = join(named, npth.HeteSim("person-film-person"), tmp_path / "graph", k=1, format="neo4j")
+    assert sorted(path.name for path in joined.path.iterdir()) == ["nodes-person.csv", "relationships.csv"]
+    assert (joined.path / "nodes-person.csv").read_text().splitlines() == [
+        "id:ID(person),name,:LABEL", '7,"Ann","person"', '8,,"person"', '9,"O""Hara, ""Zoë""","person"'
+    ]  # fmt: skip
+    lines = (joined.path / "relationships.csv").read_text().splitlines()
+    assert lines[:2] == [":START_ID(person),:END_ID(person),score:double,rank:long,:TYPE", '7,8,1,1,"SIMILAR"']
+    assert len(lines) == 4
+    join(named, npth.PathCount("person-film"), tmp_path / "two", format="neo4j")
+    assert sorted(path.name for path in (tmp_path / "two").iterdir()) == [
+        "nodes-film.csv", "nodes-person.csv", "relationships.csv"
+    ]  # fmt: skip
+    with pytest.raises(NeuPathError, match="holds files for Neo4j; join to Parquet or CSV to read the result back"):
+        joined.to_table()
+
+
+def test_pairs_become_an_edge_index(named: HIN, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    for out in ("top.parquet", "top.csv"):
+        joined = join(named, npth.PathSim("person-film-person"), tmp_path / out)
+        edge_index, edge_weight = joined.to_pyg()
+        assert edge_index.tolist() == [[0, 0, 1, 1, 2, 2], [1, 2, 0, 2, 0, 1]]
+        assert edge_weight.tolist() == pytest.approx([row[3] for row in NAMED])
+
+
+def test_texts_that_look_like_numbers_stay_texts_in_csv(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    ids, names = pa.array(["007", "7", "1e3"]), pa.array(["one\nline", "two", None])
+    likes = npth.Edges(npth.Relation("a", "likes", "b"), np.array([0, 1, 2]), np.array([0, 0, 0]))
+    hin = HIN.build([npth.Nodes("a", ids, names), npth.Nodes("b", pa.array(["x"]))], [likes])
+    joined = join(hin, npth.PathSim("aba"), tmp_path / "top.csv")
+    assert joined.to_table()["query_name"].to_pylist()[:3] == ["one\nline", "one\nline", "two"]
+    assert joined.to_table()["query"].to_pylist() == ["007", "007", "7", "7", "1e3", "1e3"]
+    assert joined.to_pyg()[0].tolist() == [[0, 0, 1, 1, 2, 2], [1, 2, 0, 2, 0, 1]]
+    joined.path.write_text(joined.path.read_text().replace("007", "008"))
+    with pytest.raises(NeuPathError, match="has ids that are not in this graph"):
+        joined.to_pyg()
+
+
+def test_blocks_of_an_earlier_version_without_names_are_not_mixed_in(named: HIN, tmp_path: Path, monkeypatch) -> None:
+    interrupt_join(named, tmp_path / "top.parquet", monkeypatch)
+    manifest = tmp_path / "top.parquet.parts" / "join.json"
+    content = json.loads(manifest.read_text())
+    del content["names"]
+    manifest.write_text(json.dumps(content))
+    with pytest.raises(NeuPathError, match="another set of names, as joins of earlier versions have none"):
+        join(named, npth.PathSim("person-film-person"), tmp_path / "top.parquet", block=1)
+
+
+def test_the_command_writes_other_formats(run: Run, tmp_path: Path) -> None:
+    assert run("join", "toy", "-p", "APVPA", "-k", 2, "--out", tmp_path / "top.csv").code == 0
+    assert (tmp_path / "top.csv").read_text().splitlines()[:2] == [
+        '"query","rank","target","score"',
+        '"Mike",1,"Bob",1',
+    ]
+    assert run("join", "toy", "-p", "APVPA", "--format", "neo4j", "--out", tmp_path / "graph").code == 0
+    assert (tmp_path / "graph" / "relationships.csv").is_file()
+    refused = run("join", "toy", "-p", "APVPA", "--format", "neo4j", "--out", tmp_path / "graph.csv")
+    assert (refused.code, "--format is neo4j, and" in refused.err) == (2, True)

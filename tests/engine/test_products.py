@@ -1,6 +1,7 @@
 """Products along a meta-path: chains, half-paths, cached products, and products too large for memory."""
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +12,13 @@ from scipy.sparse import csr_array, random_array
 
 import neupath as npth
 from neupath import HIN, Edges, NeuPathError, Nodes, Relation
+from neupath._runtime import resources
+from neupath._runtime.progress import Cancellation, WorkCancelled, cancelled_by
 from neupath.engine import products
 from neupath.engine.join import join
 from neupath.engine.products import Chain, Factors
 from neupath.engine.scorer import Scorer
+from neupath.graph.hin import Csr
 from tests.graphs import hins_with_path
 
 MEASURES = [npth.PathSim, npth.JoinSim, npth.HeteSim, npth.PathCount, npth.PCRW, npth.DWPC]
@@ -25,7 +29,7 @@ PATHS = ["class-method-class", "class-module-class-module-class", "class-module-
 def no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine on which no product fits."""
     monkeypatch.setattr(products, "_SMALL", 0)
-    monkeypatch.setattr(products, "free_memory", lambda: 10)
+    monkeypatch.setattr(resources, "free_memory", lambda: 10)
     monkeypatch.setattr(products, "_BLOCK", 100_000)  # so that there are several blocks
 
 
@@ -38,6 +42,7 @@ def fitted(measure: type, path: str, hin: HIN) -> Scorer | None:
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.slow
 def test_rows_are_propagated_to_the_same_answers(measure, path, request, tmp_path) -> None:
     plain = fitted(measure, path, npth.load("stdlib"))
     request.getfixturevalue("no_memory")
@@ -121,6 +126,24 @@ def test_weights_that_norms_cannot_hold_are_refused(weight: float, word: str) ->
         npth.PathSim("a-b-a").fit(HIN.build(nodes, [edges]))
 
 
+def test_paths_that_no_float_holds_are_refused() -> None:
+    """Without the check, paths of weight 1e-324 would be lost, and x and y would not be similar."""
+    tiny = np.array([1e-162, 1e-162])
+    hin = HIN.build(
+        [Nodes("a", pa.array(["x", "y"])), Nodes("m", pa.array([1])), Nodes("b", pa.array([1]))],
+        [
+            Edges(Relation("a", "to", "m"), np.array([0, 1]), np.array([0, 0]), tiny),
+            Edges(Relation("m", "to", "b"), np.array([0]), np.array([0]), tiny[:1]),
+        ],
+    )
+    for measure in MEASURES:
+        if measure in (npth.HeteSim, npth.PCRW, npth.DWPC):  # they divide by sums of weights first
+            assert measure("a-m-b-m-a").fit(hin).score("x", "y") > 0
+            continue
+        with pytest.raises(NeuPathError, match="may have the weight 1e-324, the product of .* 2 steps, less than a"):
+            measure("a-m-b-m-a").fit(hin)
+
+
 def test_a_minimal_score_near_the_limit_of_a_float(tmp_path) -> None:
     import pyarrow as pa
 
@@ -137,11 +160,11 @@ def test_a_child_process_searches_on_threads_of_its_own() -> None:
     from neupath.engine.topk import in_blocks
 
     done: list[int] = []
-    in_blocks(lambda block: done.append(block.start), 100, 2, 1e9)
+    in_blocks(lambda block: done.append(block.start), 100, 2, 1e6)
     child = os.fork()
     if child == 0:
         signal.alarm(20)
-        in_blocks(lambda block: done.append(block.start), 100, 2, 1e9)
+        in_blocks(lambda block: done.append(block.start), 100, 2, 1e6)
         os._exit(0 if len(done) == 4 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
@@ -185,3 +208,71 @@ def test_edges_of_weight_zero_are_no_paths() -> None:
     hin = HIN.build(nodes, [edges])
     assert npth.PathSim("a-b-a").fit(hin).factors_.left.nnz == 1
     assert len(npth.PathSim("a-b-a").fit(hin).top_k("x")) == 0
+
+
+# ---- Large products ------------------------------------------------------------------------------
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every product count as large, with several blocks of rows."""
+    monkeypatch.setattr(products, "_SMALL", 0)
+    monkeypatch.setattr(products, "_BLOCK_WORK", 50_000)
+
+
+@pytest.mark.usefixtures("large")
+def test_a_product_in_blocks_is_the_same_to_the_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "_BLOCK_WORK", 1000)
+    rng = np.random.default_rng(3)
+    a, b = (csr_array(random_array(shape, density=0.05, rng=rng)) for shape in ((300, 80), (80, 200)))
+    b.data[:40] = 1e-300
+    a.data[:400] = 1e-300  # products that underflow to 0 are left out
+    whole, blocks = products.tidy(a @ b), products._multiply(a, b, products.multiplications(a, b))
+    for name in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(blocks, name), getattr(whole, name), strict=True)
+
+
+@pytest.mark.usefixtures("large")
+def test_parallel_products_do_not_count_on_the_same_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    hin, paths = npth.load("stdlib"), ("class-module-class-module-class", "class-base-class-base-class")
+    halves = [products.adjacencies(hin, hin.metapath(path).half()) for path in paths]
+    largest = max(4 * 12 * products._max_entries(*half) for half in halves)
+    monkeypatch.setattr(resources, "_memory_groups", lambda: [resources._MemoryGroup(largest, 0)])
+    monkeypatch.setattr(resources, "_read_field", lambda *_: 1 << 62)
+    vstack, meanwhile = products.vstack, []
+
+    def multiply_another(*arguments: Any, **options: Any) -> Any:
+        monkeypatch.setattr(products, "vstack", vstack)
+        meanwhile.append(products.multiply_chain(halves[1]))
+        return vstack(*arguments, **options)
+
+    monkeypatch.setattr(products, "vstack", multiply_another)
+    assert len(products.multiply_chain(halves[0])) == 1
+    assert len(meanwhile[0]) == 2  # a chain, whose rows are propagated
+    assert len(products.multiply_chain(halves[1])) == 1
+
+
+@pytest.mark.usefixtures("large")
+def test_a_cancelled_product_ends_between_two_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    cancellation, blocks, tidy = Cancellation(), [], products.tidy
+
+    def cancel_at_the_third(matrix: Csr) -> Csr:
+        blocks.append(matrix)
+        if len(blocks) == 3:
+            cancellation.cancel()
+        return tidy(matrix)
+
+    hin = npth.load("stdlib")
+    monkeypatch.setattr(products, "tidy", cancel_at_the_third)
+    with cancelled_by(cancellation), pytest.raises(WorkCancelled):
+        npth.PathSim("class-method-class-method-class").fit(hin)
+    assert len(blocks) == 3
+    monkeypatch.undo()
+    assert isinstance(npth.PathSim("class-method-class-method-class").fit(hin).factors_, Factors)
+
+
+@pytest.mark.usefixtures("no_memory")
+def test_a_cancelled_chain_ends_between_two_blocks() -> None:
+    cancellation = Cancellation()
+    chain = npth.PathSim("class-module-class-module-class").fit(npth.load("stdlib"))
+    cancellation.cancel()
+    with cancelled_by(cancellation), pytest.raises(WorkCancelled):
+        chain.top_k("abc.ABC")

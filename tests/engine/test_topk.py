@@ -179,6 +179,7 @@ def sorted_above(factors: Factors, normalisation: int, least: float) -> list[lis
 
 @settings(max_examples=60, deadline=None)
 @given(KINDS, st.integers(0, 99), st.sampled_from(Normalisation), st.floats(0.001, 1.0), st.booleans())
+@pytest.mark.slow
 def test_a_range_has_all_targets_of_at_least_a_score(
     kind: str, seed: int, normalisation: Normalisation, share: float, is_mirrored: bool
 ) -> None:

@@ -66,6 +66,18 @@ def test_a_graph_can_be_sent_to_another_process(toy: HIN) -> None:
         next(iter(again.matrices.values())).data[0] = 9
 
 
+def test_a_graph_of_many_relations_is_sent_without_its_empty_rows() -> None:
+    nodes = Nodes("entity", pa.array([f"e{row}" for row in range(2000)]))
+    end = np.array([5])
+    hin = HIN.build([nodes], [Edges(Relation("entity", f"r{n}", "entity"), end, end + n) for n in range(100)])
+    sent = pickle.dumps(hin)
+    assert len(sent) < 200_000  # each matrix with all of its rows would take 8,000 bytes
+    again = pickle.loads(sent)
+    assert all((again.matrices[relation] != hin.matrices[relation]).nnz == 0 for relation in hin.schema.relations)
+    with pytest.raises(ValueError, match="read-only"):
+        next(iter(again.matrices.values())).data[0] = 9
+
+
 def test_types_without_nodes_and_isolated_nodes() -> None:
     hin = HIN.build([Nodes("a", pa.array([], pa.string())), Nodes("b", pa.array(["x"]))], [])
     assert hin.num_nodes("a") == 0

@@ -32,20 +32,23 @@ def test_pandas_and_arrow_tables() -> None:
     [
         (
             {("a", "b"): pd.DataFrame({"x": [1.5], "y": ["b"]})},
-            "column 'x' holds double numbers, but ids are texts or integers",
+            "column 'x' holds double values, but ids are texts or integers",
         ),
         ({("a", "b"): pd.DataFrame({"x": [1]})}, "has one column; it needs two, the ids of both ends"),
-        ({("a",): pd.DataFrame({"x": [1], "y": [1]})}, r"expected a node type, \(source, target\) or"),
-        ({5: pd.DataFrame({"x": [1], "y": [1]})}, "expected a node type, .* as the key of a table, got 5"),
-        ({("a", "b"): pd.DataFrame({"x": [1, None], "y": [1, 2]})}, r"drop that row and use astype\('int64'\)"),
-        ({"a": pd.DataFrame({"id": ["x", "x"]})}, "the table of a, row 2: node id 'x' is repeated"),
+        ({("a",): pd.DataFrame({"x": [1], "y": [1]})}, r"expected the name of a table, \(source, target\) or"),
+        ({5: pd.DataFrame({"x": [1], "y": [1]})}, "expected the name of a table, .* as the key, got 5"),
+        ({("a", "b"): pd.DataFrame({"x": [1, None], "y": [1, 2]})}, "row 2: the edge has an empty a id"),
+        (
+            {"a": pd.DataFrame({"id": ["x", "x"]}), ("a", "a"): [("x", "x")]},
+            "the table of a, row 2: node id 'x' is repeated",
+        ),
         (
             {"a": pd.DataFrame({"id": ["x"]}), ("a", "b"): pd.DataFrame({"s": ["y"], "t": [1]})},
             r"the table of relation \('a', 'b'\), row 1: the edge leads to a 'y'",
         ),
         ({("a", "b"): pd.DataFrame({"s": ["y"], "t": [1], "weight": [-1.0]})}, "row 1: weight -1.0 is not allowed"),
         ({"a": 3}, "cannot read a int as a table"),
-        ({"a": pd.DataFrame()}, "the table of a has no columns"),
+        ({"a": pd.DataFrame()}, "the table 'a' has no columns"),
         (
             {("a", "b"): pa.table({"x": [["l"]], "y": [1]})},
             "column 'x' holds list.* values, but ids are texts or integers",
@@ -74,10 +77,6 @@ def test_an_index_with_a_name_is_the_first_column() -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (
-            [("a", "likes", "b")],
-            "a list of sources holds table files, but this one holds a tuple; give tables as a mapping",
-        ),
         ([pd.DataFrame({"a": [1]})], "a list of sources holds table files, but this one holds a DataFrame"),
         ([], "the list of table files is empty"),
     ],
@@ -179,7 +178,7 @@ def test_networkx_round_trip(hin: HIN) -> None:
 class TestHeteroData:
     @pytest.fixture(autouse=True)
     def _needs_pyg(self) -> None:
-        pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
+        pytest.importorskip("torch_geometric")
 
     @settings(max_examples=20)
     @given(hin=hins())
@@ -206,7 +205,26 @@ class TestHeteroData:
         hin = npth.load(ToUndirected()(npth.to_pyg(toy)))
         assert shape(hin) == shape(toy)
         assert len(hin.notes) == 2
-        assert npth.PathSim("APVPA").fit(hin).score(0, 1) == npth.PathSim("APVPA").fit(toy).score("Mike", "Jim")
+        assert npth.PathSim("APVPA").fit(hin).top_k("Mike") == npth.PathSim("APVPA").fit(toy).top_k("Mike")
+
+    def test_ids_and_names_come_along(self) -> None:
+        nodes = npth.Nodes("user", pa.array([7, 9]), pa.array(["Ann", None])), npth.Nodes("item", pa.array(["soap"]))
+        bought = npth.Edges(
+            npth.Relation("user", "bought", "item"), np.array([0, 1]), np.array([0, 0]), np.array([1.0, 2])
+        )
+        hin = HIN.build(nodes, [bought])
+        data = hin.to_pyg()
+        assert (data["user"].ids.tolist(), data["user"].names.tolist()) == ([7, 9], ["Ann", None])
+        assert "names" not in data["item"]
+        again = npth.load(data)
+        assert [each.ids for each in again.nodes.values()] == [each.ids for each in nodes]
+        assert again.nodes["user"].names.to_pylist() == ["Ann", None]
+        parts = hin.to_dgl_dict()
+        rows, columns = parts["data_dict"]["user", "bought", "item"]
+        assert (rows.tolist(), columns.tolist(), parts["num_nodes_dict"]) == ([0, 1], [0, 0], {"user": 2, "item": 1})
+        assert parts["weights"]["user", "bought", "item"].tolist() == [1.0, 2.0]
+        assert (parts["ids"]["item"].tolist(), parts["names"]["user"].tolist()) == (["soap"], ["Ann", None])
+        assert hin.to_networkx().nodes["user", 7]["name"] == "Ann"
 
 
 @pytest.fixture

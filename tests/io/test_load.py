@@ -38,7 +38,11 @@ def test_nodes_and_edges(tmp_path: Path) -> None:
     folder = write(tmp_path / "g", nodes__tsv=nodes, edges__tsv=edges, metaedges__tsv="x\ty\n1\t2\n")
     hin = npth.load(folder)
     assert shape(hin) == {"Disease -DaG-> Gene": 1, "Disease -GiG-> Gene": 1, "Gene -GiG-> Gene": 1}
-    assert hin.notes == ("metaedges.tsv was left out: the graph is read from nodes.tsv and edges.tsv",)
+    assert hin.notes == (
+        "metaedges.tsv was left out: the graph is read from nodes.tsv and edges.tsv",
+        'edges.tsv: the column score was left out; weight = "score" under [pair] in graph.toml would read score as the '
+        "weight",
+    )
     (folder / "graph.toml").write_text('undirected = ["GiG"]\n[pair]\nweight = "score"\n')
     reloaded = npth.load(folder)
     assert reloaded.matrices[Relation("Disease", "DaG", "Gene")].data.tolist() == [0.5]
@@ -135,8 +139,8 @@ def test_an_edges_table_alone_and_nodes_without_types(tmp_path: Path) -> None:
     assert shape(npth.load(write(tmp_path / "g", edges__csv=edges))) == {"entity -likes-> entity": 1}
     gephi = {"nodes__csv": "Id,Label\na,Ann\nb,Bob\n", "edges__csv": "Source,Target,Type\na,b,Undirected\n"}
     hin = npth.load(write(tmp_path / "h", **gephi))
-    assert shape(hin) == {"node -Undirected-> node": 1}
-    assert hin.find("node", "Bob") == 1
+    assert shape(hin) == {"node -edge- node": 2}
+    assert hin.row("node", "Bob") == 1
 
 
 def test_a_very_long_cell(tmp_path: Path) -> None:
@@ -285,7 +289,7 @@ def test_missing_things(tmp_path: Path) -> None:
         npth.load(folder / "notes.doc")
     with pytest.raises(NeuPathError, match="no such file: .*none.toml"):
         npth.load(folder, config=tmp_path / "none.toml")
-    with pytest.raises(NeuPathError, match="cannot load a graph from a int"):
+    with pytest.raises(NeuPathError, match="cannot load a graph from int"):
         npth.load(3)
 
 

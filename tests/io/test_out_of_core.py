@@ -104,11 +104,13 @@ FILES = {
 
 
 @pytest.mark.parametrize("case", list(FILES))
+@pytest.mark.slow
 def test_text_tables(tmp_path: Path, case: str) -> None:
     assert_same(write(tmp_path / "g", **FILES[case]), tmp_path)
 
 
 @pytest.mark.parametrize("case", ["parallel edges with weights", "undirected", "triples with types"])
+@pytest.mark.slow
 def test_parallel_edges_are_dropped(tmp_path: Path, case: str) -> None:
     assert_same(write(tmp_path / "g", **FILES[case]), tmp_path, duplicates="drop")
 
@@ -120,6 +122,7 @@ def test_single_files(tmp_path: Path, name: str) -> None:
 
 @settings(max_examples=5, deadline=None)
 @given(hin=hins())
+@pytest.mark.slow
 def test_exported_graphs(tmp_path_factory: pytest.TempPathFactory, hin: HIN) -> None:
     parent = tmp_path_factory.mktemp("parent")
     assert digest(assert_same(write_folder(hin, parent / "g"), parent)) == digest(hin)
@@ -169,6 +172,7 @@ MORE_BAD = {
 
 
 @pytest.mark.parametrize("case", [*BAD_FOLDERS, *MORE_BAD])
+@pytest.mark.slow
 def test_errors_are_the_same(tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if case == "not UTF-8, late":
         monkeypatch.undo()
@@ -223,6 +227,7 @@ def folders(draw: st.DrawFn) -> dict[str, str]:
 
 @settings(max_examples=25, deadline=None)
 @given(files=folders(), duplicates=st.sampled_from(["count", "drop", "error"]))
+@pytest.mark.slow
 def test_any_tables(tmp_path_factory: pytest.TempPathFactory, files: dict[str, str], duplicates: str) -> None:
     parent = tmp_path_factory.mktemp("parent")
     folder = write(parent / "g", **files)
@@ -314,6 +319,7 @@ except NeuPathError as error:
 
 
 @pytest.mark.parametrize("size", [5_000, 200_000, 600_000])
+@pytest.mark.slow
 def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path, size: int) -> None:
     lines = "".join(f"author number {n % 9000},paper number {n}\n" for n in range(40_000))
     folder = write(tmp_path / "g", a_b__csv="a_id,b_id\n" + lines)

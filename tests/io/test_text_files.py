@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neupath as npth
-from neupath.errors import SourceError
+from neupath.errors import NeuPathError, SourceError
 from neupath.io import import_store
 from neupath.io.text_files import find_unclosed
 
@@ -114,3 +114,26 @@ def test_quotes_may_be_ordinary_characters(tmp_path: Path) -> None:
     folder = table(tmp_path / "g", UNCLOSED["until the end"])
     (folder / "graph.toml").write_text('quote = ""\n')
     assert npth.load(folder).num_nodes("movie") == 60
+
+
+def test_joined_files_are_refused(tmp_path: Path) -> None:
+    part = "movie_id,actor_id,year\nm1,a1,2009\nm2,a2,2010\n"
+    for text, message in (
+        ("\ufeff" + part + "\ufeffm3,a1,2011\n", "line 4: a byte-order mark is in the middle of the file"),
+        (part + part, "line 4: the header is repeated among the rows"),
+    ):
+        folder = tmp_path / "g"
+        folder.mkdir(exist_ok=True)
+        (folder / "movie_actor.csv").write_text(text, encoding="utf-8")
+        for read in (npth.load, lambda folder: import_store(folder, tmp_path / "store")):
+            with pytest.raises(NeuPathError, match=f"movie_actor.csv, {message}"):
+                read(folder)
+
+
+def test_quotes_around_whole_columns_of_a_table_with_tabs(tmp_path: Path) -> None:
+    rows = '"movie_id"\t"actor_id"\t"n"\n"m1"\t"Ann ""A"" Ash"\t1\n"m 2"\t"Bo"\t2\n'
+    (tmp_path / "movie_actor.tsv").write_text(rows)
+    assert npth.load(tmp_path).nodes["actor"].ids.to_pylist() == ['Ann "A" Ash', "Bo"]
+    mixed = 'movie_id\tactor_id\n"m1"\t"Ann" Ash\n"m2"\tBo\n'
+    (tmp_path / "movie_actor.tsv").write_text(mixed)
+    assert npth.load(tmp_path).nodes["actor"].ids.to_pylist() == ['"Ann" Ash', "Bo"]

@@ -43,7 +43,7 @@ def test_ties_are_worth_their_expectation() -> None:
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 5)), min_size=2, max_size=30), st.integers(1, 25))
 def test_equals_scikit_learn(rows: list[tuple[float, int]], k: int) -> None:
-    metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed")
+    metrics = pytest.importorskip("sklearn.metrics")
     truth, scores = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
     if truth.max() < 1e-6:
         return

@@ -7,7 +7,7 @@ import pytest
 
 import neupath as npth
 from neupath import HIN, NeuPathError
-from neupath.learn.labels import draw_pairs, read_pairs
+from neupath.learn.labels import draw_pairs, read_pairs, write_pairs
 
 ROWS = [("Mike", "Bob", 1.0), ("Jim", "Mike", 0.08)]
 
@@ -28,11 +28,12 @@ def test_pairs_come_as_file_table_or_tuples(toy: HIN, tmp_path: Path) -> None:
     ("source", "message"),
     [
         ([], "there are no pairs to learn from"),
-        ([("Mike", "Nobody", 1.0)], "no node type has all nodes of the pairs: no author with the id 'Nobody'"),
-        ([("Mike", "SIGMOD", 1.0)], "no node type has all nodes of the pairs"),
+        ([("Mike", "Nobody", 1.0)], "no node type has all targets of the pairs: no author with the id 'Nobody'"),
+        ([("Mike", "Bob", 1.0), ("Mike", "SIGMOD", 1.0)], "no node type has all targets of the pairs"),
         ([("Mike", "Bob", 1.5)], r"pair 1 \('Mike', 'Bob'\) has the score 1.5; scores lie between 0 and 1"),
         ([("Mike", "Bob", float("nan"))], "has the score nan; scores lie between 0 and 1"),
-        ([("Mike", "Bob", "high")], "pair 1 is .* a score that is a number"),
+        ([("Mike", "Bob", "high")], "the score 'high'; scores lie between 0 and 1, and may be yes or no"),
+        ([("Mike", "Bob", None)], r"pair 1 \('Mike', 'Bob'\) has no score; scores lie between 0 and 1"),
         ([("Mike", "Bob")], "it must be a query, a target and a score"),
         (
             pa.table({"query": ["Mike"], "goal": ["Bob"]}),
@@ -64,9 +65,50 @@ def test_files_of_pairs_are_tables_like_others(toy: HIN, tmp_path: Path, name: s
 def test_ids_of_several_types_need_a_choice() -> None:
     ids = pa.array([1, 2])
     hin = HIN.build([npth.Nodes("a", ids), npth.Nodes("b", ids)], [])
-    with pytest.raises(NeuPathError, match="the pairs could be of type a or b; say which with node_type"):
+    with pytest.raises(NeuPathError, match="the pairs could be of type a or b; say which with node_type, or write"):
         read_pairs(hin, [(1, 2, 0.5)])
     assert read_pairs(hin, [(1, 2, 0.5)], node_type="b").node_type == "b"
+
+
+SHARED = HIN.build([npth.Nodes("user", pa.array([1, 2])), npth.Nodes("item", pa.array([1, 2, 3]))], [])
+
+
+def test_columns_say_the_types_of_shared_ids(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("query,query_type,target,target_type,score\n1,user,2,item,yes\n2,user,1,item,No\n")
+    pairs = read_pairs(SHARED, path)
+    assert (pairs.node_type, pairs.target_type, pairs.is_across_types) == ("user", "item", True)
+    assert (pairs.queries.tolist(), pairs.targets.tolist(), pairs.scores.tolist()) == ([0, 1], [1, 0], [1.0, 0.0])
+    columns = {"query": [1, 2], "target": [2, 3], "score": [True, False], "query_type": ["item"] * 2}
+    mapped = read_pairs(SHARED, columns, node_type="item")
+    assert (mapped.node_type, mapped.target_type, mapped.scores.tolist()) == ("item", "item", [1.0, 0.0])
+    assert read_pairs(SHARED, [(1, 3, 0.5)], node_type=("user", "item")).target_type == "item"
+
+
+def test_types_that_ids_do_not_tell_are_asked_for() -> None:
+    message = (
+        "the queries could be of type user or item, and the targets of type item; say which with node_type, or write "
+        "query_type and target_type beside each pair"
+    )
+    with pytest.raises(NeuPathError, match=message):
+        read_pairs(SHARED, [(1, 3, 0.5)])  # 1 of which type? The types of the target do not tell
+    table = {"query": [1, 2], "target": [2, 1], "score": [1, 0], "query_type": ["user", "item"]}
+    with pytest.raises(NeuPathError, match="query_type is 'user', 'item' in these pairs; all of them must be of one"):
+        read_pairs(SHARED, table)
+    with pytest.raises(NeuPathError, match="query_type of the pairs is user, but item nodes are asked for"):
+        read_pairs(SHARED, table | {"query_type": ["user", "user"]}, node_type="item")
+    with pytest.raises(NeuPathError, match="did you mean 'user'"):
+        read_pairs(SHARED, table | {"query_type": ["usr", "usr"]})
+
+
+@pytest.mark.parametrize("types", [("user", "item"), ("item", "item"), ("user", "user")])
+def test_written_pairs_are_read_back(tmp_path: Path, types: tuple[str, str]) -> None:
+    pairs = read_pairs(SHARED, [(1, 2, 1.0), (2, 1, 0.25)], node_type=types)
+    path = tmp_path / "pairs.csv"
+    path.write_text(write_pairs(SHARED, pairs))
+    again = read_pairs(SHARED, path)
+    assert (again.node_type, again.target_type) == types
+    assert (again.queries.tolist(), again.scores.tolist()) == (pairs.queries.tolist(), pairs.scores.tolist())
 
 
 def test_drawn_labels_are_the_teachers(toy: HIN) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="the learn extra is not installed")
+pytest.importorskip("torch")
 
 import torch
 
@@ -107,3 +107,10 @@ def test_the_command_line_trains_and_searches_a_new_architecture(
         printed = json.loads(capsys.readouterr().out)
     assert printed["measure"] == "degreenet"
     assert len(printed["hits"]) == 4
+
+
+@pytest.mark.parametrize("architecture", learning_from("labels"))
+def test_settings_that_an_architecture_lacks_are_declared(architecture: str) -> None:
+    known = make_model(architecture).params()
+    settings = ("layers", "epochs", "dim", "paths", "learning_rate")
+    assert tuple(setting for setting in settings if setting not in known) == ARCHITECTURES[architecture].lacks

@@ -52,7 +52,7 @@ Seen = tuple[int, Floats]
 def see(live: LiveStore, authors: tuple[Id, Id]) -> Seen:
     """Return what the newest view has of two authors."""
     view = live.view()
-    rows = np.array([view.hin.find("author", author) for author in authors])
+    rows = np.array([view.hin.row("author", author) for author in authors])
     return view.version, view.scorer(MEASURE).score_rows(rows)
 
 

@@ -1,6 +1,7 @@
 """Every measure against walks listed one by one, published values, dense formulas and another library."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -77,8 +78,8 @@ def test_pathsim_and_hetesim_equal_dense_numpy(case: tuple[HIN, MetaPath]) -> No
 @settings(max_examples=15)
 @given(case=hins_with_path(symmetric=False, max_length=3))
 def test_path_counts_equal_torch_geometric(case: tuple[HIN, MetaPath]) -> None:
-    torch = pytest.importorskip("torch", reason="torch_geometric is not installed")
-    transforms = pytest.importorskip("torch_geometric.transforms", reason="torch_geometric is not installed")
+    torch = pytest.importorskip("torch")
+    transforms = pytest.importorskip("torch_geometric.transforms")
     hin, path = case
     assume(len(path) > 1 and all(len(step.links) == 1 for step in path.steps))
     assume(all(hin.num_nodes(node_type) for node_type in path.node_types))
@@ -160,3 +161,13 @@ def test_a_saved_measure_of_another_kind_is_refused(tmp_path, toy: HIN) -> None:
         npth.load_scorer(tmp_path / "m", toy)
     with pytest.raises(SourceError, match="no saved scorer in"):
         npth.load_scorer(tmp_path, toy)
+
+
+@pytest.mark.parametrize("path", ["a-b-a", "a-b"])
+@pytest.mark.parametrize("measure", [npth.PCRW, npth.HeteSim])
+def test_weights_whose_sum_is_no_float_are_refused(measure, path: str) -> None:
+    nodes = [npth.Nodes("a", pa.array(["x", "y"])), npth.Nodes("b", pa.array([0, 1]))]
+    weights = np.array([1.7e308, 1.7e308, 1.0])
+    edges = npth.Edges(npth.Relation("a", "r", "b"), np.array([0, 0, 1]), np.array([0, 1, 1]), weights)
+    with pytest.raises(npth.NeuPathError, match="the weights of a node add up to more than a float can hold"):
+        measure(path).fit(npth.HIN.build(nodes, [edges]))

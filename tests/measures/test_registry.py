@@ -70,13 +70,13 @@ def test_join_writes_its_scores(toy: HIN, tmp_path: Path) -> None:
     npth.join(toy, HubSim(PATH).fit(toy), tmp_path / "pairs.parquet", k=4)
     expected = dense_scores(toy)
     for row in pq.read_table(tmp_path / "pairs.parquet").to_pylist():
-        ends = toy.find("author", row["query"]), toy.find("author", row["target"])
+        ends = toy.row("author", row["query"]), toy.row("author", row["target"])
         assert row["score"] == pytest.approx(expected[ends], abs=1e-12)
 
 
 def test_explain_splits_its_scores(toy: HIN) -> None:
     explanation = npth.explain(toy, PATH, "Mike", "Mary", measure="hubsim", limit=1000)
-    ends = toy.find("author", "Mike"), toy.find("author", "Mary")
+    ends = toy.row("author", "Mike"), toy.row("author", "Mary")
     assert explanation.score == pytest.approx(dense_scores(toy)[ends])
     assert sum(instance.share for instance in explanation.instances) == pytest.approx(explanation.score)
 
@@ -105,5 +105,5 @@ def test_inference_finds_it(toy: HIN, measures: list[str] | None) -> None:
     inferred = npth.infer(toy, labels, max_length=4, measures=measures)
     assert (inferred.measure, [part.metapath for part in inferred.parts]) == ("hubsim", [PATH])
     assert inferred.exact
-    ends = toy.find("author", "Mike"), toy.find("author", "Mary")
+    ends = toy.row("author", "Mike"), toy.row("author", "Mary")
     assert inferred.score("Mike", "Mary") == pytest.approx(scores[ends])

@@ -9,11 +9,16 @@ from urllib.parse import urlencode
 
 import pytest
 
-pytest.importorskip("playwright", reason="playwright is not installed; pip install 'neupath[dev]'")
+pytest.importorskip("playwright")
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
+from tests.patience import PATIENCE
+
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the PATH")
+needs_chromium = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is on the PATH; apt-get install chromium"),
+    pytest.mark.slow,
+]
 PARSER = {"g": "stdlib", "p": "class-method-class", "q": "argparse.ArgumentParser", "qt": "class"}
 """What is similar to ArgumentParser in that they share method names."""
 
@@ -21,7 +26,7 @@ PARSER = {"g": "stdlib", "p": "class-method-class", "q": "argparse.ArgumentParse
 @contextmanager
 def open_browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=1000 * PATIENCE)
         yield browser
         browser.close()
 
@@ -35,8 +40,8 @@ class Explorer:
     complaints: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        expect.set_options(timeout=10_000)
-        self.page.set_default_timeout(10_000)
+        expect.set_options(timeout=1000 * PATIENCE)
+        self.page.set_default_timeout(1000 * PATIENCE)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("console", lambda line: self.complaints.append(line.text) if line.type == "error" else None)
         self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))

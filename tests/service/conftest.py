@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from neupath.service.limits import Limits
 from neupath.service.middleware import allowed_hosts
 from neupath.service.server import GracefulServer, address_of, bind, make_server
 from neupath.store import write_store
+from tests.patience import PATIENCE, wait_until
 
 if TYPE_CHECKING:
     from tests.service.browser import Browser, Explorer
@@ -56,7 +57,7 @@ class Running:
     client: httpx.Client = field(init=False)
 
     def __post_init__(self) -> None:
-        self.client = httpx.Client(base_url=self.url, timeout=30)
+        self.client = httpx.Client(base_url=self.url, timeout=PATIENCE)
 
     def get(self, path: str, **options: Any) -> httpx.Response:
         return self.client.get(path, **options)
@@ -67,15 +68,24 @@ class Running:
     def connect(self) -> socket.socket:
         """Open a connection of one's own, to send what no client would."""
         host, _, port = self.url.removeprefix("http://").rpartition(":")
-        return socket.create_connection((host, int(port)), timeout=20)
+        return socket.create_connection((host, int(port)), timeout=PATIENCE)
 
     def stop(self) -> None:
         self.client.close()
         self.server.should_exit = True
-        self.thread.join(30)
+        self.thread.join(PATIENCE)
+        assert not self.thread.is_alive(), "the service does not stop"
+
+    def set_limits(self, **limits: Any) -> None:
+        """Set limits of connections for what happens from now on."""
+        connection = self.server.config.http
+        assert isinstance(connection, type)
+        connection.limits = replace(connection.limits, **limits)  # type: ignore[attr-defined]
 
 
 Start = Callable[..., Running]
+TIME_LIMITS = {field.name: PATIENCE for field in fields(Limits) if field.name.endswith("seconds")}
+"""Every time limit of a service, long enough for a busy machine; a test about one of them sets it."""
 
 
 def read_all(connection: socket.socket) -> bytes:
@@ -91,14 +101,15 @@ def start_service(
     **limits: Any,
 ) -> Running:
     served = {n: StoreHandle(n, g) if isinstance(g, LiveStore) else GraphHandle(n, g) for n, g in graphs.items()}
-    service = make_service(served, models or {}, state, Limits(**limits))
+    service = make_service(served, models or {}, state, Limits(**TIME_LIMITS | limits))
     bound = bind("127.0.0.1", 0)
     url = address_of(bound)
     started = Event()
     server = make_server(make_app(service, token, allowed_hosts("127.0.0.1")), service, started.set)
     thread = Thread(target=server.run, args=([bound],))
     thread.start()
-    assert started.wait(30)
+    wait_until(lambda: started.is_set() or not thread.is_alive(), "the service does not start")
+    assert started.is_set(), "the service ended before it had started"
     return Running(url, service, server, thread)
 
 

@@ -306,8 +306,9 @@ def test_health_and_metrics(running: Running) -> None:
     running.post("/api/graphs/toy/search", {"queries": ["Mike"], "metapath": "APVPA"})
     running.get("/api/graphs/toy/no-such-thing")
     lines = running.get("/api/metrics").text.splitlines()
-    searches = [line for line in lines if 'route="/api/graphs/{graph}/search",status="200"' in line]
-    assert len(searches) == 2  # GET and POST
+    for method in ("GET", "POST"):
+        counter = f'neupath_requests_total{{method="{method}",route="/api/graphs/{{graph}}/search",status="200"}}'
+        assert len([line for line in lines if line.startswith(counter)]) == 1
     assert any(line.startswith('neupath_jobs{state="running"}') for line in lines)
     assert 'neupath_request_seconds_bucket{route="/api/graphs/{graph}/search",le="+Inf"}' in "\n".join(lines)
     assert not any("no-such-thing" in line for line in lines)

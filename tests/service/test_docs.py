@@ -58,6 +58,7 @@ def job(running: Running) -> str:
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line[5:60].strip())
+@pytest.mark.slow
 def test_curl_lines_work(running: Running, writable: Running, job: str, line: str) -> None:
     own = finish_job(running) if "DELETE" in line else job  # the others' must stay
     assert ask(writable if "graphs/live" in line else running, line.replace(JOB, own)) in (200, 202)

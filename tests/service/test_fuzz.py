@@ -19,12 +19,14 @@ from hypothesis.errors import Unsatisfiable
 import neupath as npth
 from neupath.live import LiveStore
 from neupath.store import check, write_store
+from tests.patience import PATIENCE
 from tests.service.conftest import HOSTILE, Running, hostile_graph, start_service
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of libraries that it loads
     schemathesis = pytest.importorskip("schemathesis")
 
+pytestmark = pytest.mark.slow
 EXAMPLES = int(os.environ.get("NEUPATH_FUZZ", "6"))
 """Requests of each call and mode."""
 CALLS = 22
@@ -75,11 +77,15 @@ def season(content: Any, number: int) -> None:
             season(content.get(name), number)
 
 
+@pytest.fixture(scope="module")
+def calls(fuzzed: Running) -> list[Any]:
+    schema = schemathesis.openapi.from_url(f"{fuzzed.url}/api/openapi.json")
+    return [operation.ok() for operation in schema.get_all_operations()]
+
+
 @pytest.mark.parametrize("mode", ["positive", "negative"])
 @pytest.mark.parametrize("number", range(CALLS))
-def test_no_generated_request_is_an_internal_error(fuzzed: Running, number: int, mode: str) -> None:
-    schema = schemathesis.openapi.from_url(f"{fuzzed.url}/api/openapi.json")
-    calls = [operation.ok() for operation in schema.get_all_operations()]
+def test_no_generated_request_is_an_internal_error(calls: list[Any], number: int, mode: str) -> None:
     assert len(calls) == CALLS
     turns = cycle(range(12))
 
@@ -89,7 +95,7 @@ def test_no_generated_request_is_an_internal_error(fuzzed: Running, number: int,
         turn = next(turns)
         for part in (case.path_parameters, case.query, case.body) if turn else ():
             season(part, turn)
-        answer = case.call(timeout=30)
+        answer = case.call(timeout=PATIENCE)
         statuses[answer.status_code] += 1
         assert answer.status_code < 500, (answer.status_code, answer.text, case)
         if answer.status_code >= 400 and answer.headers["content-type"] == ["application/json"]:

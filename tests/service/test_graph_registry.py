@@ -1,11 +1,13 @@
 """The cache of fitted scorers, and what is done before the service starts."""
 
 import gc
+from pathlib import Path
 
 import pytest
 
 import neupath as npth
 from neupath.engine import product_kernels as kernels
+from neupath.engine.cache import bytes_of
 from neupath.live import live_kernels
 from neupath.service.graph_registry import (
     FittedScorer,
@@ -55,3 +57,24 @@ def test_the_kernels_of_a_search_are_loaded() -> None:
     load_kernels()
     assert live_kernels.top_k.signatures
     assert any(getattr(kernel, "signatures", ()) for kernel in vars(kernels).values())
+
+
+def test_models_leave_the_cache_and_come_back(tmp_path: Path) -> None:
+    toy = GraphHandle("toy", npth.load("toy"))
+    saved = npth.PathSim("APVPA").fit(toy.hin).save(tmp_path / "saved")
+    registry = GraphRegistry({"toy": toy}, Limits(scorers=1))
+    registry.add_model("saved", saved)
+    bound = registry.model("toy", "saved")
+    assert registry.model("toy", "saved") is bound
+    registry.measure("toy", "pathsim", "APA")
+    assert len(registry.cache) == 1
+    again = registry.model("toy", "saved")
+    assert again is not bound
+    assert again.scorer.top_k("Mike") == bound.scorer.top_k("Mike")
+    assert [model["name"] for model in registry.describe_models()] == ["saved"]
+
+
+def test_tensors_count_in_the_cache() -> None:
+    torch = pytest.importorskip("torch")
+    module = torch.nn.Linear(10, 5)
+    assert bytes_of(module) == bytes_of([module.weight, module.bias]) == 4 * 55

@@ -4,12 +4,14 @@ import errno
 import io
 import json
 import threading
-import time
+from dataclasses import replace
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -22,9 +24,11 @@ from neupath.service.job_process import JobSpec, do_job, run_job
 from neupath.service.jobs import Job, read_jobs
 from neupath.service.limits import Limits
 from tests.graphs import shop_graph
+from tests.patience import PATIENCE, wait_until
 from tests.service.conftest import Running, Start, start_service
 
 JOIN = {"kind": "join", "graph": "toy", "metapath": "APVPA", "k": 2}
+TRAIN = {"kind": "train", "graph": "toy", "metapath": "APA"}
 PAIRS = [
     {"query": "Mike", "target": "Bob", "score": 1.0},
     {"query": "Mike", "target": "Mary", "score": 0.8},
@@ -33,13 +37,19 @@ PAIRS = [
 
 
 def wait_for(running: Running, job: str, state: str) -> dict[str, Any]:
-    for _ in range(600):
+    def status_in_state() -> dict[str, Any] | None:
         status: dict[str, Any] = running.get(f"/api/jobs/{job}").json()
         if status["state"] == state:
             return status
         assert status["state"] in ("waiting", "running"), status
-        time.sleep(0.05)
-    raise AssertionError(f"{job} did not become {state}")
+        return None
+
+    return wait_until(status_in_state, f"{job} did not become {state}")
+
+
+def wait_for_all(running: Running) -> None:
+    """Wait until the service has tidied up after its jobs."""
+    wait_until(lambda: not running.service.jobs._active, "a job is still active")
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +66,7 @@ def large() -> HIN:
 SLOW = {"kind": "join", "graph": "large", "metapath": "ABA", "k": 1000}
 
 
+@pytest.mark.slow
 def test_a_join_job_has_events_and_a_result(running: Running) -> None:
     started = running.post("/api/jobs", JOIN)
     assert started.status_code == 202
@@ -77,12 +88,22 @@ def test_a_join_job_has_events_and_a_result(running: Running) -> None:
         assert list(read_events(line.encode() for line in again.split("\n")))[-1].name == "end"
     assert job in [entry["id"] for entry in running.get("/api/jobs").json()]
     assert running.client.post(f"/api/jobs/{job}/cancel").json()["state"] == "done"  # too late, and nothing is lost
-    assert running.get(f"/api/jobs/{job}/result").status_code == 200
+    url = f"/api/jobs/{job}/result"
+    assert running.get(url).status_code == 200
+    assert running.get(url, headers={"range": "bytes=0-3"}).content == b"PAR1"
+    for header, status, message in (
+        ("bytes=99999999-", 416, "the range 'bytes=99999999-' is not in the result, which has"),
+        ("bytes=x", 400, "the range 'bytes=x' cannot be read; write it as bytes=0-"),
+    ):
+        refused = running.get(url, headers={"range": header})
+        assert refused.status_code == status
+        assert refused.json()["error"].startswith(message)
     assert running.client.delete(f"/api/jobs/{job}").status_code == 200
     assert running.get(f"/api/jobs/{job}").status_code == 404
     assert running.client.delete(f"/api/jobs/{job}").status_code == 404
 
 
+@pytest.mark.slow
 def test_an_infer_job_makes_a_model(running: Running) -> None:
     job = running.post("/api/jobs", {"kind": "infer", "graph": "toy", "pairs": PAIRS, "max_length": 4}).json()["id"]
     wait_for(running, job, "done")
@@ -96,6 +117,7 @@ def test_an_infer_job_makes_a_model(running: Running) -> None:
     assert running.get(f"/api/graphs/toy/search?query=Mike&model={job}").status_code == 404
 
 
+@pytest.mark.slow
 def test_a_trained_model_is_served(start: Start) -> None:
     pytest.importorskip("torch")
     running = start(graphs={"shop": shop_graph()})
@@ -109,6 +131,29 @@ def test_a_trained_model_is_served(start: Start) -> None:
     assert running.get(f"/api/graphs/shop/search?query=u0&model={job}").json()["exact"] is False
 
 
+@pytest.mark.slow
+def test_pairs_say_the_types_of_ids_that_types_share(start: Start) -> None:
+    pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    buys = Edges(Relation("user", "buys", "item"), rng.integers(0, 20, 60), rng.integers(0, 20, 60))
+    numbers = [Nodes(kind, pa.array(np.arange(20))) for kind in ("user", "item")]
+    running = start(graphs={"shared": HIN.build(numbers, [buys])})
+    pairs = [{"query": q, "target": t, "score": s} for q, t, s in ((1, 2, 1.0), (3, 4, 0.0), (5, 1, 1.0))]
+    body = {"kind": "train", "graph": "shared", "architecture": "countpath", "epochs": 1, "pairs": pairs}
+    refused = running.post("/api/jobs", body)
+    assert refused.status_code == 422
+    assert "say which with node_type, or write query_type and target_type beside each pair" in refused.json()["error"]
+    typed = [pair | {"query_type": "item", "target_type": "item"} for pair in pairs]
+    for given in (body | {"node_type": "item"}, body | {"pairs": typed}):
+        job = running.post("/api/jobs", given).json()["id"]
+        assert wait_for(running, job, "done")["summary"]["architecture"] == "countpath"
+    across = [pair | {"query_type": "user", "target_type": "item"} for pair in pairs]
+    answer = running.post("/api/graphs/shared/infer", {"pairs": across, "max_length": 3}).json()
+    assert answer["metapaths"][0]["metapath"].startswith("user")
+    assert "ranks the nodes of one type" in running.post("/api/jobs", body | {"pairs": across}).json()["error"]
+
+
+@pytest.mark.slow
 def test_a_failed_job_has_an_error(running: Running) -> None:
     body = {"kind": "infer", "graph": "toy", "pairs": PAIRS, "measures": ["simrank"]}
     job = running.post("/api/jobs", body).json()["id"]
@@ -139,7 +184,16 @@ def test_a_failed_job_has_an_error(running: Running) -> None:
             422,
             "no architecture 'node2",
         ),
+        (TRAIN | {"architecture": "countpath", "dim": 8}, 422, "a countpath model has no dim; leave it out"),
+        (TRAIN | {"architecture": "gcn", "paths": 2}, 422, "a gcn model has no paths; leave it out"),
+        (TRAIN | {"learning_rate": True}, 422, "train.learning_rate is True: input should be a valid number"),
         ({"kind": "infer", "graph": "toy", "pairs": [{"query": "Mike", "target": "x"}]}, 404, "no node type has all"),
+        (
+            {"kind": "train", "graph": "toy", "pairs": [{"query": "Mike", "target": "KDD", "score": 1}]},
+            422,
+            "a neupath model ranks the nodes of one type, and these pairs go from author to venue nodes; infer",
+        ),
+        ({"kind": "train", "graph": "toy", "pairs": [{"query": "Mike", "target": "Bob"}]}, 422, "has no score"),
     ],
 )
 def test_invalid_jobs_are_errors_at_once(running: Running, body: object, status: int, message: str) -> None:
@@ -148,6 +202,7 @@ def test_invalid_jobs_are_errors_at_once(running: Running, body: object, status:
     assert message in response.json()["error"]
 
 
+@pytest.mark.slow
 def test_a_full_queue_cancelling_and_removing(start: Start, large: HIN, tmp_path: Path) -> None:
     running = start(graphs={"large": large}, waiting_jobs=1)
     first = running.post("/api/jobs", SLOW).json()["id"]
@@ -175,16 +230,16 @@ def test_a_full_queue_cancelling_and_removing(start: Start, large: HIN, tmp_path
     hears = threading.Event()
 
     def listen() -> None:
-        with httpx.stream("GET", f"{running.url}/api/jobs/{second['id']}/events", timeout=60) as stream:
+        with httpx.stream("GET", f"{running.url}/api/jobs/{second['id']}/events", timeout=PATIENCE) as stream:
             for text in stream.iter_text():
                 heard.append(text)
                 hears.set()
 
     listening = threading.Thread(target=listen)
     listening.start()
-    assert hears.wait(20)
+    assert hears.wait(PATIENCE)
     running.stop()
-    listening.join(30)
+    listening.join(PATIENCE)
     assert "event: end" in "".join(heard)
     assert "the service was stopped" in "".join(heard)
     if process is not None:
@@ -194,6 +249,7 @@ def test_a_full_queue_cancelling_and_removing(start: Start, large: HIN, tmp_path
     assert {record["state"] for record in records} == {"cancelled"}
 
 
+@pytest.mark.slow
 def test_a_restarted_service_has_the_finished_jobs(tmp_path: Path) -> None:
     graphs = {"toy": npth.load("toy")}
     before = start_service(tmp_path, graphs)
@@ -228,6 +284,7 @@ def test_a_process_has_the_limits_of_the_service(start: Start) -> None:
 
 
 @pytest.mark.parametrize("body", [JOIN, {"kind": "join", "graph": "toy", "metapath": "APVPA", "min_score": 1e-9}])
+@pytest.mark.slow
 def test_a_join_with_too_many_pairs_fails_and_removes_its_files(start: Start, body: dict[str, object]) -> None:
     running = start(rows=8)
     job = running.post("/api/jobs", body).json()["id"]
@@ -237,10 +294,7 @@ def test_a_join_with_too_many_pairs_fails_and_removes_its_files(start: Start, bo
     )
     assert running.get(f"/api/jobs/{job}/result").status_code == 409
     folder = running.service.jobs.jobs[job].folder
-    for _ in range(200):
-        if not running.service.jobs._active:
-            break
-        time.sleep(0.05)
+    wait_for_all(running)
     assert [path.name for path in folder.iterdir()] == ["job.json"]
 
 
@@ -248,7 +302,8 @@ def test_a_join_with_too_many_pairs_fails_and_removes_its_files(start: Start, bo
     ("cause", "message"),
     [
         (OSError(errno.ENOSPC, "Error writing bytes"), "no space left on device"),
-        (None, "the service's disk took no more"),
+        (RuntimeError("the database is full"), "the service's disk took no more"),
+        (None, "the service's files were moved, or it may not write to them"),
     ],
 )
 def test_write_errors_of_a_job_do_not_show_paths(
@@ -258,13 +313,13 @@ def test_write_errors_of_a_job_do_not_show_paths(
         raise WriteError("cannot write /home/service/secret") from cause
 
     monkeypatch.setattr(job_process, "join", fail)
-    monkeypatch.setattr(job_process, "_lower_priority", lambda _: None)
     receiver, sender = Pipe(duplex=False)
     with receiver, sender:
-        run_job(sender, JobSpec(npth.load("toy"), json.dumps(JOIN), tmp_path, None, Limits()), 1)
+        run_job(sender, JobSpec(npth.load("toy"), json.dumps(JOIN), tmp_path, None, Limits()))
         assert json.loads(receiver.recv_bytes()) == {"failed": f"the job's result cannot be written: {message}"}
 
 
+@pytest.mark.slow
 def test_after_an_internal_error_the_next_job_runs(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     running = start()
     run_process = jobs._run_process
@@ -292,6 +347,7 @@ def test_a_job_without_a_result_is_not_done(start: Start, monkeypatch: pytest.Mo
     assert "exit code 0" in wait_for(running, job, "failed")["error"]
 
 
+@pytest.mark.slow
 def test_a_job_cancelled_while_its_model_is_bound_leaves_no_model(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,18 +357,15 @@ def test_a_job_cancelled_while_its_model_is_bound_leaves_no_model(
 
     def slow(job: Job) -> None:
         began.set()
-        assert cancelled.wait(20)
+        assert cancelled.wait(PATIENCE)
         finished(job)
 
     monkeypatch.setattr(running.service.jobs, "_on_finished", slow)
     job = running.post("/api/jobs", {"kind": "infer", "graph": "toy", "pairs": PAIRS, "max_length": 4}).json()["id"]
-    assert began.wait(30)
+    assert began.wait(PATIENCE)
     assert running.client.post(f"/api/jobs/{job}/cancel").json()["state"] == "cancelled"  # its process is closed by now
     cancelled.set()
-    for _ in range(200):
-        if not running.service.jobs._active:
-            break
-        time.sleep(0.05)
+    wait_for_all(running)
     assert running.get("/api/models").json() == []
     assert running.get(f"/api/jobs/{job}").json()["state"] == "cancelled"
 
@@ -324,16 +377,13 @@ def test_a_damaged_job_record_is_an_error(tmp_path: Path) -> None:
         read_jobs(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_killed_process_fails_its_job(start: Start, large: HIN) -> None:
     running = start(graphs={"large": large})
     job = running.post("/api/jobs", SLOW).json()["id"]
     wait_for(running, job, "running")
-    for _ in range(200):
-        task = running.service.jobs._active.get(job)
-        if task is not None and task.process is not None:
-            task.process.kill()
-            break
-        time.sleep(0.05)
+    process = wait_until(lambda: running.service.jobs._active[job].process, "the job has no process")
+    process.kill()
     assert "ended with exit code -9" in wait_for(running, job, "failed")["error"]
 
 
@@ -348,3 +398,43 @@ def test_training_pairs_may_name_their_node_type(running: Running) -> None:
     body = {"kind": "train", "graph": "toy", "pairs": pairs, "node_type": "venue"}
     response = running.post("/api/jobs", body)
     assert (response.status_code, "no venue with the id" in response.json()["error"]) == (404, True)
+
+
+# ---- Limits of time, memory and disk -------------------------------------------------------------
+def test_a_job_has_a_time_limit(start: Start, large: HIN) -> None:
+    running = start(graphs={"large": large}, job_seconds=0.2)
+    job = running.post("/api/jobs", SLOW).json()["id"]
+    error = wait_for(running, job, "failed")["error"]
+    assert error == "the job took longer than 0.2 seconds (the limit job_seconds); ask for less"
+
+
+def test_the_time_limit_of_a_job_may_be_longer_than_the_system_waits(start: Start) -> None:
+    running = start(job_seconds=1e15)
+    job = running.post("/api/jobs", JOIN).json()["id"]
+    wait_until(lambda: running.get(f"/api/jobs/{job}").json()["state"] in ("done", "failed"), "the job goes on")
+    assert running.get(f"/api/jobs/{job}").json()["error"] is None
+
+
+def test_a_job_has_a_memory_limit(start: Start, large: HIN) -> None:
+    running = start(graphs={"large": large}, job_bytes=1 << 20)
+    job = running.post("/api/jobs", SLOW).json()["id"]
+    error = wait_for(running, job, "failed")["error"]
+    assert "memory" in error
+
+
+def test_the_oldest_results_go_when_all_are_too_large(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write_result(task: Any, *_: object) -> int:
+        task.job.result.write_bytes(b"x" * 1000)
+        task.job.summary = {}
+        return 0
+
+    monkeypatch.setattr(jobs, "_run_process", write_result)
+    running = start(result_bytes=1500)
+    first, second = (running.post("/api/jobs", JOIN).json()["id"] for _ in range(2))
+    wait_for(running, second, "done")
+    wait_until(lambda: running.get(f"/api/jobs/{first}").status_code == 404, "the oldest result stays")
+    queue = running.service.jobs
+    queue._limits = replace(queue._limits, result_bytes=900)
+    third = running.post("/api/jobs", JOIN).json()["id"]
+    error = wait_for(running, third, "failed")["error"]
+    assert error.startswith("the result has 1,000 bytes, and this service keeps 900 in all")

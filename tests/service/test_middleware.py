@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from neupath.service.middleware import is_loopback
+from tests.patience import PATIENCE, wait_until
 from tests.service.conftest import Running, Start
 
 TOKEN = "correct-horse-battery"
@@ -87,24 +88,24 @@ def test_headers_given_twice_are_refused(running: Running, name: str) -> None:
 def test_slow_requests_time_out_and_do_not_pile_up(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     running = start(seconds=0.2, heavy=2)
     over = threading.Event()
-    monkeypatch.setattr("neupath.service.handlers.read_prefix", lambda *_: over.wait(30))
+    monkeypatch.setattr("neupath.service.handlers.read_prefix", lambda *_: over.wait(PATIENCE))
 
     def ask(_: object = None) -> httpx.Response:
-        return httpx.get(f"{running.url}/api/graphs/toy/metapaths?prefix=APA", timeout=30)
+        return httpx.get(f"{running.url}/api/graphs/toy/metapaths?prefix=APA", timeout=PATIENCE)
 
     response = ask()
-    message = "this takes longer than 0.2 seconds; ask for less, or start a job"
+    message = "this takes longer than 0.2 seconds and was stopped; ask for less, or start a job"
     assert (response.status_code, response.json()) == (504, {"error": message})
     with ThreadPoolExecutor(12) as pool:
         answers = list(pool.map(ask, range(12)))
     assert {answer.status_code for answer in answers} == {503, 504}
     assert {answer.headers.get("retry-after") for answer in answers} == {"2", None}
-    assert running.service.workers.busy == 4  # the threads, each with work that nobody waits for
-    assert running.get("/api/graphs").status_code == 200
+    busy = "the threads, each with work that nobody waits for, are not all that is busy"
+    wait_until(lambda: running.service.lookups.busy == 4, busy)
+    wait_until(lambda: running.get("/api/graphs").status_code == 200, "other requests are not answered")
     over.set()
-    while running.service.workers.busy:
-        pass
-    assert ask().status_code == 200
+    wait_until(lambda: not running.service.workers.busy, "threads are still busy")
+    wait_until(lambda: ask().status_code == 200, "a thread is not free again")
 
 
 def test_is_loopback() -> None:
@@ -125,8 +126,10 @@ def test_internal_errors_are_answered_as_json(start: Start, monkeypatch: pytest.
 
 
 def test_the_rest_of_a_refused_body_has_a_time_limit(start: Start) -> None:
-    running = start(body=1000, head_seconds=0.3)
+    running = start(body=1000)
     with running.connect() as connection:
+        wait_until(lambda: running.server.server_state.connections, "the connection is not accepted")
+        running.set_limits(head_seconds=0.1)
         connection.sendall(b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2000\r\n\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 413")
         with contextlib.suppress(ConnectionResetError):

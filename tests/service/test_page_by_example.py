@@ -101,7 +101,7 @@ def test_a_job_shows_its_progress_and_result(explorer: Explorer, browser: Browse
     explorer.open(**LABELLED)
     explorer.at("#infer-job").click()
     explorer.see(".waiting progress").to_be_visible()
-    explorer.see(".weights .name").to_have_text([APVPA], timeout=30_000)
+    explorer.see(".weights .name").to_have_text([APVPA])
     assert "job=" in explorer.page.url
     with explore(browser, explored.url) as other:  # the job's result is there for whoever has the address
         other.page.goto(explorer.page.url)
@@ -131,6 +131,6 @@ def test_many_pairs_are_a_job(explorer: Explorer) -> None:
     explorer.see(".pair").to_have_count(len(pairs))
     explorer.page.route("**/api/graphs/toy/infer", lambda route: route.fulfill(status=504, json={"error": "too long"}))
     explorer.at("#infer").click()  # what takes too long at once goes on as a job
-    explorer.see(".weights .name").to_have_text([APVPA], timeout=30_000)
+    explorer.see(".weights .name").to_have_text([APVPA])
     explorer.see(".verdict").to_have_text("Explained exactly, and by nothing else that was tried.")
     explorer.complaints.clear()  # a browser logs every 504

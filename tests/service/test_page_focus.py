@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from neupath import HIN, Edges, Nodes, Relation
+from tests.patience import PATIENCE
 from tests.service.browser import PARSER, Browser, Explorer, explore, needs_chromium
 from tests.service.conftest import Running, Start
 
@@ -79,7 +80,7 @@ def test_a_slow_search_shows_that_it_runs(browser: Browser, start: Start, monkey
     measure = running.service.registry.measure
 
     def slow(*arguments: str) -> object:
-        assert go_on.wait(20)
+        assert go_on.wait(PATIENCE)
         return measure(*arguments)
 
     monkeypatch.setattr(running.service.registry, "measure", slow)

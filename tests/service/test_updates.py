@@ -1,5 +1,6 @@
 """A store over HTTP: updates are on disk and known at once, refused whole with every bad line, and kept by version."""
 
+import errno
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -8,8 +9,10 @@ import pytest
 
 import neupath as npth
 from neupath.client import Client, ServiceError
+from neupath.errors import WriteError
 from neupath.live import LiveStore
 from neupath.store import check, write_store
+from tests.patience import PATIENCE
 from tests.service.conftest import Running, Start
 
 GRAPH = "/api/graphs/live"
@@ -140,6 +143,36 @@ def test_a_bad_batch_changes_nothing_and_its_error_names_every_bad_line(live: Ru
     )
     weight = {"add_edges": [JOIN["add_edges"][0] | {"weight": -1}]}
     assert "add_edges[0]: weight -1.0 is not allowed" in live.post(f"{GRAPH}/updates", weight).json()["error"]
+    for no_number in (True, "2"):
+        refused = live.post(f"{GRAPH}/updates", {"add_edges": [JOIN["add_edges"][0] | {"weight": no_number}]})
+        assert refused.status_code == 422
+        assert "weight is" in refused.json()["error"]
+
+
+def test_a_full_disk_is_an_error_without_the_path(
+    live: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise WriteError("cannot write to the store /home/secret: full") from OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(LiveStore, "update", fail)
+    response = live.post(f"{GRAPH}/updates", JOIN)
+    message = "this cannot be written: no space left on device; nothing was changed"
+    assert (response.status_code, response.json()) == (507, {"error": message})
+    assert "/home/secret" in caplog.text
+
+
+def test_a_model_that_is_removed_leaves_the_cache(live: Running) -> None:
+    live.post(f"{GRAPH}/updates", JOIN)
+    for words in ("metapath=APA", "model=saved", "model=saved&as_of=0"):
+        assert live.get(f"{GRAPH}/search?query=Mike&{words}").status_code == 200
+    registry = live.service.registry
+    caches = registry.cache, registry._past_cache
+    models = [[key for key in cache._entries if key[1] == "model saved"] for cache in caches]
+    assert all(models)
+    others = [len(cache) - len(keys) for cache, keys in zip(caches, models, strict=True)]
+    registry.drop_model("saved")
+    assert [len(cache) for cache in caches] == others
 
 
 @pytest.mark.parametrize(("url", "message"), [
@@ -152,7 +185,7 @@ def test_a_missing_version_is_an_error(live: Running, url: str, message: str) ->
 
 
 def test_the_client_updates_and_searches_versions(live: Running) -> None:
-    with Client(live.url) as client:
+    with Client(live.url, timeout=PATIENCE) as client:
         paper = {"node_type": "paper", "id": "Mike-KDD-9"}
         edges = [("writes", "Mike", "Mike-KDD-9", 2.0), ("appears_at", "Mike-KDD-9", "KDD")]
         assert client.update("live", add_edges=edges, add_nodes=[paper, ("author", "Zoe")]) == 1
@@ -167,29 +200,31 @@ def test_the_client_updates_and_searches_versions(live: Running) -> None:
 
 def test_many_clients_write_while_others_read(live: Running) -> None:
     def write(number: int) -> int:
-        with Client(live.url) as client:
+        with Client(live.url, timeout=PATIENCE) as client:
             edge = ("writes", "Mike", "Jim-SIGMOD-1", float(number))
             return max(client.update("live", add_edges=[edge]) for _ in range(10))
 
     def read() -> list[int]:
-        with Client(live.url) as client:
+        with Client(live.url, timeout=PATIENCE) as client:
             return [client._session.read_object("GET", SEARCH)["version"] for _ in range(30)]
 
     with ThreadPoolExecutor(8) as pool:
         writers, readers = [pool.submit(write, 1) for _ in range(4)], [pool.submit(read) for _ in range(4)]
-        assert max(writer.result(60) for writer in writers) == 40
-        assert all(versions == sorted(versions) for versions in (reader.result(60) for reader in readers))
+        assert max(writer.result(PATIENCE) for writer in writers) == 40
+        assert all(versions == sorted(versions) for versions in (reader.result(PATIENCE) for reader in readers))
     count = live.get(f"{GRAPH}/search?query=Mike&metapath=AP&measure=pathcount&k=100").json()
     assert {hit["id"]: hit["score"] for hit in count["hits"]}["Jim-SIGMOD-1"] == 40.0
 
 
+@pytest.mark.slow
 def test_a_job_uses_the_version_at_its_start(live: Running, tmp_path: Path) -> None:
     live.post(f"{GRAPH}/updates", JOIN)
-    with Client(live.url) as client:
+    with Client(live.url, timeout=PATIENCE) as client:
         client.start("join", "live", metapath="APA", k=1).save(tmp_path / "top.parquet")
     assert (tmp_path / "top.parquet").stat().st_size > 0
 
 
+@pytest.mark.slow
 def test_a_trained_model_follows_the_store(start: Start, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     toy = npth.load("toy")

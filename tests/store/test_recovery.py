@@ -9,6 +9,7 @@ from tests.store.crash_check import kill_once
 
 
 @pytest.mark.parametrize(("verb", "times"), [("import", 2), ("update", 4), ("compact", 4), ("group", 4)])
+@pytest.mark.slow
 def test_a_killed_process_loses_nothing_acknowledged(verb: str, times: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     folder = tmp_path / "s"

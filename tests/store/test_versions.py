@@ -58,7 +58,7 @@ def random_update(rng: np.random.Generator, hin: HIN) -> Update:
 
 
 def _edges_at(hin: HIN, person: str) -> list[Edge]:
-    row, edges = hin.find("p", person), []
+    row, edges = hin.row("p", person), []
     for relation, matrix in hin.matrices.items():
         others = hin.nodes[relation.target]
         edges += [Edge(relation.name, person, others.id(c)) for c in matrix[[row]].tocoo().col]
@@ -88,10 +88,11 @@ def test_nodes_are_added_and_removed_in_one_group_and_in_one_update(store: Store
     assert [store.hin(version).num_nodes("author") for version in range(5)] == [5, 6, 5, 6, 6]
     assert digest(store.hin(0)) == digest(store.hin(2))
     hin = store.hin()
-    assert hin.matrices[hin.schema.relations[0]][hin.find("author", "Zoe"), hin.find("paper", "Jim-SIGMOD-1")] == 5.0
+    assert hin.matrices[hin.schema.relations[0]][hin.row("author", "Zoe"), hin.row("paper", "Jim-SIGMOD-1")] == 5.0
     assert not store.check().problems
 
 
+@pytest.mark.slow
 def test_random_groups_leave_memory_and_disk_equal(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     path = write_store(mixed_graph(), tmp_path / "s")

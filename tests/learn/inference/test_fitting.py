@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from neupath.learn.inference.binary_labels import auc
-from neupath.learn.inference.fitting import FeatureTable, find_hypotheses, folds_of, r_squared
+from neupath.learn.evaluation import auc, r_squared
+from neupath.learn.inference.fitting import FeatureTable, find_hypotheses, folds_of
 
 
 def test_r_squared() -> None:

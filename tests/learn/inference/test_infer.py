@@ -47,6 +47,7 @@ TAGS = "user -buys-> item-tag-item <-buys- user"
 
 @pytest.mark.parametrize("measure", ["pathsim", "joinsim", "hetesim", "pcrw"])
 @pytest.mark.parametrize("path", [BUYS, TAGS, "user-item-user", "user-item-tag-item-user", "user-town-user"])
+@pytest.mark.slow
 def test_path_and_measure_are_found(hin: HIN, path: str, measure: str) -> None:
     teacher = measure_named(measure, path).fit(hin)
     found = infer(hin, labels(teacher))
@@ -72,6 +73,7 @@ def test_counts_above_1_are_labels_too(hin: HIN) -> None:
 
 
 @pytest.mark.parametrize(("noise", "allowed"), [(0.0, 0.001), (0.03, 0.08)])
+@pytest.mark.slow
 def test_a_mixture_is_taken_apart(hin: HIN, noise: float, allowed: float) -> None:
     weights = {BUYS: 0.5, "user-town-user": 0.3, "user-item-tag-item-user": 0.2}
     teacher = Combination([Part("pathsim", path, weight) for path, weight in weights.items()]).fit(hin)
@@ -85,6 +87,7 @@ def test_a_mixture_is_taken_apart(hin: HIN, noise: float, allowed: float) -> Non
 
 
 @pytest.mark.parametrize("path", [BUYS, TAGS, "user-town-user"])
+@pytest.mark.slow
 def test_noise_leaves_the_path_first(hin: HIN, path: str) -> None:
     found = infer(hin, labels(npth.PathSim(path).fit(hin), noise=0.05))
     assert found.parts[0].metapath == path
@@ -93,6 +96,7 @@ def test_noise_leaves_the_path_first(hin: HIN, path: str) -> None:
     assert "explained well, not exactly" in found.verdict
 
 
+@pytest.mark.slow
 def test_labels_that_no_path_explains(hin: HIN) -> None:
     pairs = labels(npth.PathSim(TAGS).fit(hin), 40)
     random = Pairs("user", pairs.queries, pairs.targets, np.random.default_rng(0).random(len(pairs)))
@@ -114,20 +118,21 @@ def test_what_labels_cannot_tell_apart_is_named_and_a_pair_suggested(hin: HIN) -
     joinsim = next(i for i, text in enumerate(others) if text == "user-town-user by joinsim")
     assert joinsim >= 0
     for pair in found.suggest_pairs(3):
-        row, column = hin.find("user", pair.query), hin.find("user", pair.target)
+        row, column = hin.row("user", pair.query), hin.row("user", pair.target)
         assert row != column
         assert (row, column) not in set(zip(top.queries.tolist(), top.targets.tolist(), strict=True))
         assert pair.scores[0] == pytest.approx(teacher.score(pair.query, pair.target))
         assert max(pair.scores) > min(pair.scores)
 
 
+@pytest.mark.slow
 def test_a_suggested_label_tells_alternatives_apart(hin: HIN) -> None:
     teacher = npth.JoinSim(TAGS).fit(hin)
     pairs = draw_pairs(teacher, users(1), per_query=2, seed=3)
     found = infer(hin, pairs, measures=["pathsim", "joinsim"])
     rounds = 0
     while (suggested := found.suggest_pairs(1)) and rounds < 30:
-        query, target = (hin.find("user", node) for node in (suggested[0].query, suggested[0].target))
+        query, target = (hin.row("user", node) for node in (suggested[0].query, suggested[0].target))
         pairs = Pairs(
             "user",
             np.append(pairs.queries, query),
@@ -160,6 +165,7 @@ def similar_pairs(hin: HIN, count: int, *, negatives: bool) -> list[tuple[object
 
 
 @pytest.mark.parametrize("negatives", [True, False])
+@pytest.mark.slow
 def test_yes_no_labels_and_examples_alone(hin: HIN, negatives: bool) -> None:
     pairs = similar_pairs(hin, 30, negatives=negatives)
     noisy = [*pairs, ("u0", "u1", 1)] if negatives else [*pairs, ("u0", "u1")]  # not of one town: no exact fit
@@ -172,6 +178,7 @@ def test_yes_no_labels_and_examples_alone(hin: HIN, negatives: bool) -> None:
     assert found.top_k("u5", 1)[0].score > 0
 
 
+@pytest.mark.slow
 def test_one_way_paths(hin: HIN) -> None:
     path = "user -likes-> item <-buys- user"
     teacher = npth.PCRW(path).fit(hin)
@@ -182,6 +189,7 @@ def test_one_way_paths(hin: HIN) -> None:
     np.testing.assert_allclose(found.scorer.scores("u3"), teacher.scores("u3"))
 
 
+@pytest.mark.slow
 def test_the_same_pairs_give_the_same_result(hin: HIN) -> None:
     pairs = labels(npth.PathSim(TAGS).fit(hin), 40, 0.05)
     first, second = infer(hin, pairs, seed=3), infer(hin, pairs, seed=3)
@@ -191,6 +199,7 @@ def test_the_same_pairs_give_the_same_result(hin: HIN) -> None:
     assert infer(hin, shuffled, seed=3).parts[0].metapath == first.parts[0].metapath
 
 
+@pytest.mark.slow
 def test_a_budget_stops_the_search_and_says_so(hin: HIN) -> None:
     pairs = labels(npth.PathSim(BUYS).fit(hin), noise=0.05)
     whole, part = infer(hin, pairs), infer(hin, pairs, budget=20_000)
@@ -202,6 +211,7 @@ def test_a_budget_stops_the_search_and_says_so(hin: HIN) -> None:
         infer(hin, pairs, budget=1)
 
 
+@pytest.mark.slow
 def test_many_labels_are_searched_by_a_sample_and_fitted_whole(hin: HIN) -> None:
     teacher = npth.PathSim(TAGS).fit(hin)
     found = infer(hin, draw_pairs(teacher, users(149)))
@@ -209,6 +219,7 @@ def test_many_labels_are_searched_by_a_sample_and_fitted_whole(hin: HIN) -> None
     assert found.rmse == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_explanations_add_up(hin: HIN) -> None:
     teacher = Combination([Part("pathsim", BUYS, 0.5), Part("pathsim", "user-town-user", 0.5)]).fit(hin)
     found = infer(hin, labels(teacher, 20))
@@ -235,9 +246,10 @@ def test_found_is_saved_as_readable_json(hin: HIN, tmp_path) -> None:
     ("pairs", "options", "message"),
     [
         ([], {}, "there are no pairs to learn from"),
-        ([("u0", "nobody", 1.0)], {}, "no node type has all nodes of the pairs"),
-        ([("u0", "t1", 1.0)], {}, "no node type has all nodes of the pairs"),
-        ([("u0", "u1", "much")], {}, r"pair 1 is \('u0', 'u1', 'much'\); it must be"),
+        ([("u0", "nobody", 1.0)], {}, "no node type has all targets of the pairs"),
+        ([("u0", "t1", 1.0)], {"measures": ["pathsim"]}, "pathsim compare nodes of one type, and these pairs go from"),
+        ([("u0", "o1", 1.0), ("u0", "t1", 1.0)], {}, "no node type has all targets of the pairs"),
+        ([("u0", "u1", "much")], {}, r"pair 1 \('u0', 'u1'\) has the score 'much'; scores are finite numbers"),
         ([("u0", "u1", float("inf"))], {}, "has the score inf; scores are finite numbers"),
         (
             [("u0", "u1", 1.0), ("u0", "u2", 0.5), ("u0", "u1", 0.0)],
@@ -258,6 +270,48 @@ def test_bad_input(hin: HIN, pairs, options, message: str) -> None:
         infer(hin, pairs, **options)
 
 
+@pytest.mark.parametrize("measure", ["hetesim", "pcrw", "pathcount"])
+def test_labels_across_types_are_explained_by_one_way_paths(hin: HIN, measure: str, tmp_path) -> None:
+    path = "user -buys-> item-tag"
+    teacher = measure_named(measure, path).fit(hin)
+    scores = teacher.score_rows(np.arange(12))
+    rows = [(f"u{q}", f"t{t}", float(scores[q, t])) for q in range(12) for t in range(15)]
+    found = infer(hin, rows, max_length=3)
+    assert (found.pairs.node_type, found.pairs.target_type) == ("user", "tag")
+    named = [(found.measure, tuple((part.metapath, part.weight) for part in found.parts))]
+    named += [(other.measure, other.weights) for other in found.alternatives]
+    assert (measure, ((teacher.metapath_text, pytest.approx(1.0)),)) in named
+    assert found.exact
+    assert found.top_k("u3", 3).scores == pytest.approx(teacher.top_k("u3", 3).scores)
+    hit = found.top_k("u3", 1)[0]
+    assert found.explain("u3", hit.id).score == pytest.approx(hit.score)
+    again = npth.load_scorer(found.save(tmp_path), hin)
+    assert (again.source_type, again.target_type) == ("user", "tag")
+    assert npth.evaluate_pairs(again, rows).rmse == pytest.approx(0.0, abs=1e-9)
+
+
+def test_similar_pairs_across_types_are_ranked(hin: HIN) -> None:
+    bought = hin.matrices[next(r for r in hin.schema.relations if r.name == "buys")]
+    rows = [(f"u{q}", int(t)) for q in range(20) for t in bought[[q]].indices]
+    found = infer(hin, rows, max_length=2)
+    assert found.kind == "ranking"
+    assert found.explains
+    for pair in found.suggest_pairs(3):
+        assert str(pair.query).startswith("u")
+        assert isinstance(pair.target, int)
+    ranker = npth.PathRanker(max_length=3).fit(hin, [(*row, 1.0) for row in rows[:30]] + [("u0", 79, 0.0)])
+    assert (ranker.source_type, ranker.target_type) == ("user", "item")
+
+
+def test_types_without_a_path_between_them() -> None:
+    apart = HIN.build(
+        [Nodes("a", pa.array(["x"])), Nodes("b", pa.array(["y"]))],
+        [Edges(Relation("a", "r", "a"), np.array([0]), np.array([0]))],
+    )
+    with pytest.raises(NeuPathError, match="no meta-path of up to 6 steps leads from a to b nodes"):
+        infer(apart, [("x", "y", 1.0)])
+
+
 def test_nodes_without_relations() -> None:
     lonely = HIN.build([Nodes("a", pa.array(["x", "y"]))], [])
     with pytest.raises(NeuPathError, match="no relation joins a nodes to others, so there is no path to infer"):
@@ -275,6 +329,7 @@ def test_path_ranker_learns_and_is_saved(hin: HIN, tmp_path) -> None:
         npth.PathRanker().fit(hin)
 
 
+@pytest.mark.slow
 def test_the_scale_of_labels_does_not_matter(hin: HIN) -> None:
     pairs = labels(npth.PathSim(TAGS).fit(hin))
     for scale in (1e-9, 1e9):
@@ -283,6 +338,7 @@ def test_the_scale_of_labels_does_not_matter(hin: HIN) -> None:
         assert [(part.metapath, part.weight) for part in found.parts] == [(TAGS, pytest.approx(scale))]
 
 
+@pytest.mark.slow
 def test_coin_flips_are_rarely_taken_for_a_meaning(hin: HIN) -> None:
     believed = 0
     for seed in range(12):
@@ -302,6 +358,7 @@ def test_extreme_weights_are_no_traceback() -> None:
         assert found.parts
 
 
+@pytest.mark.slow
 def test_one_way_candidates_are_counted_and_budgeted(hin: HIN) -> None:
     pairs = labels(npth.PathSim(BUYS).fit(hin), noise=0.05)
     whole = infer(hin, pairs, asymmetric=True, max_length=3).searched

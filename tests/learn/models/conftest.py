@@ -5,7 +5,7 @@ import pytest
 import neupath as npth
 from neupath import HIN
 
-pytest.importorskip("torch", reason="the learn extra is not installed")
+pytest.importorskip("torch")
 
 from tests.learn.models.small_graphs import library
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="the learn extra is not installed")
+pytest.importorskip("torch")
 
 
 import neupath as npth
@@ -16,6 +16,7 @@ from tests.learn.models.small_graphs import users
 
 
 @pytest.mark.parametrize("path", ["user-item-user", "user-item-tag-item-user"])
+@pytest.mark.slow
 def test_finds_the_meta_path_and_is_exact(hin: HIN, path: str) -> None:
     teacher = npth.PathSim(path).fit(hin)
     model = CountPath(device="cpu").fit(hin, teacher=teacher, queries=users(50))
@@ -37,6 +38,7 @@ def test_labels_that_no_path_explains_leave_an_error(hin: HIN) -> None:
     assert exact.validation_rmse_ < 1e-6
 
 
+@pytest.mark.slow
 def test_fitting_again_forgets_the_first_fit(hin: HIN) -> None:
     model = CountPath(device="cpu")
     for path in ("user-item-user", "user-item-tag-item-user"):

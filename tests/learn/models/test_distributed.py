@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="the learn extra is not installed")
+pytest.importorskip("torch")
 
 import neupath as npth
 from neupath import HIN, NeuPathError
 from neupath.learn.models.distributed import ProcessGroup
 from neupath.learn.registry import make_model
 
+pytestmark = pytest.mark.slow
 PATH = "class-method-class"
 
 
@@ -77,4 +78,4 @@ def test_a_process_that_dies_is_one_sentence(hin: HIN) -> None:
 def test_bad_input(hin: HIN, model: str, processes: int, message: str) -> None:
     pairs = [("argparse.Action", "argparse.ArgumentParser", 0.5)]
     with pytest.raises(NeuPathError, match=message):
-        make_model(model, dim=8, device="cpu").fit(hin, pairs, processes=processes)
+        make_model(model, dim=8, device="cpu").fit(hin, pairs, processes=processes, node_type="class")

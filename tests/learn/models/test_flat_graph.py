@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-pytest.importorskip("torch", reason="the learn extra is not installed")
+pytest.importorskip("torch")
 
 import torch
 
@@ -49,7 +49,7 @@ def test_adding_in_order_in_slices(toy: HIN, monkeypatch: pytest.MonkeyPatch) ->
     assert torch.equal(add_in_order(matrix, x), whole)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device; run the tests on a machine with one")
 @pytest.mark.parametrize("model", [GTN, NBFNet])
 def test_training_on_cuda_repeats_to_the_digit(model: type) -> None:
     stdlib = load("stdlib")

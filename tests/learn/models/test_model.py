@@ -1,12 +1,13 @@
 """What every model promises besides the contract of all scorers: NeuPath, CountPath and the baselines."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-pytest.importorskip("torch", reason="the learn extra is not installed")
+pytest.importorskip("torch")
 
 import torch
 
@@ -76,6 +77,11 @@ def test_files_that_are_not_models(model, hin: HIN, toy: HIN, tmp_path: Path) ->
     weights = folder / "weights.safetensors"
     whole = weights.read_bytes()
     weights.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(NeuPathError, match="weights.safetensors is missing or damaged: it does not fit its checksum"):
+        npth.load_scorer(folder, hin)
+    config = json.loads((folder / "config.json").read_text())
+    del config["files"], config["sha256"]  # as versions without checksums have saved it
+    (folder / "config.json").write_text(json.dumps(config))
     with pytest.raises(NeuPathError, match="weights.safetensors is not a .* model that can be read"):
         npth.load_scorer(folder, hin)
     weights.write_bytes(b"hello")
@@ -151,7 +157,7 @@ def test_bad_settings(make, message: str) -> None:
         make()
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device; CUDA_VISIBLE_DEVICES= make test")
 def test_cuda_without_cuda() -> None:
     with pytest.raises(NeuPathError, match="device is 'cuda', but no CUDA device is available here; use 'cpu'"):
         NeuPath(device="cuda")
@@ -159,6 +165,7 @@ def test_cuda_without_cuda() -> None:
 
 # ---- Baselines -----------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", BASELINES)
+@pytest.mark.slow
 def test_learns_its_labels(name: str, hin: HIN, teacher: npth.PathSim) -> None:
     model = make_model(name, dim=32, epochs=25, learning_rate=1e-2, batch_size=10, device="cpu")
     model.fit(hin, teacher=teacher, queries=users(30))
@@ -212,14 +219,43 @@ def test_vectors_are_those_of_the_last_fit(hin: HIN) -> None:
     assert not np.array_equal(first, again)
 
 
+def describe(folder: Path, **changes: object) -> None:
+    """Write the description of a saved model as earlier versions did, without checksums, with other parameters."""
+    content = json.loads((folder / "config.json").read_text())
+    params = content["params"] | changes
+    (folder / "config.json").write_text(json.dumps({"scorer": content["scorer"], "params": params}))
+
+
+@pytest.mark.parametrize("architecture", learning_from("labels"))
+def test_models_of_earlier_versions_load_and_impossible_sizes_are_refused(hin: HIN, tmp_path, architecture) -> None:
+    size = {} if architecture == "countpath" else {"dim": 8}
+    model = make_model(architecture, epochs=1, device="cpu", **size).fit(hin, [("u1", "u2", 1.0), ("u1", "u3", 0.5)])
+    model.save(tmp_path)
+    describe(tmp_path)
+    assert np.array_equal(npth.load_scorer(tmp_path, hin, "cpu").scores("u1"), model.scores("u1"))
+    sizes = {"layers"} if architecture == "countpath" else {"dim", "layers", "paths", "channels"} & set(model.params())
+    for name in sizes:
+        model.save(tmp_path)
+        describe(tmp_path, **{name: 10**9})
+        with pytest.raises(NeuPathError, match="does not hold the weights that .*config.json describes"):
+            npth.load_scorer(tmp_path, hin, "cpu")
+
+
 def test_a_file_of_other_weights(hin: HIN, tmp_path: Path) -> None:
     labels = [("u1", "u2", 1.0), ("u1", "u3", 0.5)]
     for dim in (8, 16):
         GCN(dim=dim, epochs=1, device="cpu").fit(hin, labels).save(tmp_path / str(dim))
     weights = "weights.safetensors"
     (tmp_path / "8" / weights).write_bytes((tmp_path / "16" / weights).read_bytes())
-    with pytest.raises(NeuPathError, match="does not hold the weights that .*config.json describes"):
+    with pytest.raises(NeuPathError, match=r"weights.safetensors is missing or damaged: it does not fit its checksum"):
         npth.load_scorer(tmp_path / "8", hin)
+    for folder, dim, message in (
+        ("8", 8, "does not hold the weights that .*config.json describes"),
+        ("8", 10**9, "dim is 1000000000, and no dimension of the weights is larger than"),
+    ):
+        describe(tmp_path / folder, dim=dim)
+        with pytest.raises(NeuPathError, match=message):
+            npth.load_scorer(tmp_path / folder, hin)
     (tmp_path / "8" / "config.json").write_text('{"scorer": "gnc", "params": {}}')
     with pytest.raises(
         NeuPathError, match="a scorer named 'gnc', which is not one of pathsim, .*, neupath, countpath, mlp"
@@ -251,3 +287,8 @@ def test_a_node_type_tells_which_nodes_the_pairs_name() -> None:
     with pytest.raises(NeuPathError, match="the pairs could be of type a or b; say which with node_type"):
         small("countpath").fit(hin, pairs)
     assert small("countpath", epochs=1).fit(hin, pairs, node_type="b").node_type_ == "b"
+    columns = dict(zip(("query", "target", "score"), zip(*pairs, strict=True), strict=True))
+    typed = columns | {"query_type": ["b", "b"], "target_type": ["b", "b"]}
+    assert small("countpath", epochs=1).fit(hin, typed).node_type_ == "b"
+    with pytest.raises(NeuPathError, match="a countpath model ranks the nodes of one type, and these pairs go from a"):
+        small("countpath", epochs=1).fit(hin, pairs, node_type=("a", "b"))

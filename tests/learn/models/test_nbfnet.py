@@ -2,7 +2,7 @@
 
 import pytest
 
-pytest.importorskip("torch", reason="the learn extra is not installed")
+pytest.importorskip("torch")
 
 import torch
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("torch", reason="the learn extra is not installed")
+pytest.importorskip("torch")
 
 import torch
 
@@ -66,6 +66,7 @@ def test_scores_and_gradients_equal_the_plain_forward(
 
 
 @pytest.mark.parametrize(("layers", "slots"), [(2, 2), (4, 3)])
+@pytest.mark.slow
 def test_scores_equal_the_plain_forward_on_imdb(data: Path, layers: int, slots: int) -> None:
     """On the movies around one movie: the plain pass over the whole graph would take minutes."""
     hin = npth.load(data / "imdb")
@@ -130,6 +131,7 @@ def values_for(stage: Stage, seed: int, dim: int = 5) -> list:
 
 
 @given(hin=hins(), slots=st.integers(1, 4), seed=st.integers(0, 1000))
+@pytest.mark.slow
 def test_winners_are_the_first_of_the_sorted_candidates(hin, slots: int, seed: int) -> None:
     stage = stage_of(hin, slots)
     if stage is None:
@@ -145,10 +147,10 @@ def test_winners_are_the_first_of_the_sorted_candidates(hin, slots: int, seed: i
         assert (tmax[k, len(best) :] == len(stage.source)).all()
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device; run the tests on a machine with one")
 @given(hin=hins(), slots=st.integers(1, 4), seed=st.integers(0, 1000))
 def test_the_cuda_kernel_agrees_to_the_last_index(hin, slots: int, seed: int) -> None:
-    pytest.importorskip("triton", reason="Triton is not installed")
+    pytest.importorskip("triton", reason="Triton is not installed; install a CUDA build of torch")
     from neupath.learn.models.tmax_cuda import find_tmax_cuda
 
     stage = stage_of(hin, slots)
@@ -162,6 +164,7 @@ def test_the_cuda_kernel_agrees_to_the_last_index(hin, slots: int, seed: int) ->
 
 
 # ---- Learning and attention ----------------------------------------------------------------------
+@pytest.mark.slow
 def test_learns(hin: HIN, teacher: npth.PathSim) -> None:
     model = NeuPath(dim=64, layers=2, paths=2, epochs=40, learning_rate=2e-3, device="cpu")
     model.fit(hin, teacher=teacher, queries=users(50))
@@ -203,5 +206,5 @@ def test_shows_the_paths_behind_a_score(hin: HIN, teacher: npth.PathSim) -> None
 
 
 def joined(hin: HIN, here, there) -> bool:
-    rows = hin.find(here.node_type, here.id), hin.find(there.node_type, there.id)
+    rows = hin.row(here.node_type, here.id), hin.row(there.node_type, there.id)
     return any(hin.matrix(link)[rows] > 0 for link in hin.schema.links(here.node_type, there.node_type))

@@ -3,20 +3,21 @@
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="the learn extra is not installed")
+pytest.importorskip("torch")
 
 
 import neupath as npth
 from neupath import HIN, NeuPathError
 from neupath.learn.models.training import CHECKPOINT, LOG
 from neupath.learn.registry import learning_from, make_model
+from tests.command_line import Run
 from tests.learn.models.small_graphs import users
+from tests.patience import wait_until
 from tests.processes import run_process
 
 SETTINGS = {"neupath": {"dim": 16}, "countpath": {"channels": 2}}
@@ -39,7 +40,7 @@ def test_a_run_that_was_stopped_ends_the_same(name: str, hin: HIN, teacher: npth
     np.testing.assert_array_equal(resumed.scores("u1"), straight.scores("u1"))
     assert len((tmp_path / LOG).read_text().splitlines()) == 4
     with pytest.raises(
-        NeuPathError, match="is of a run with another graph, other labels or settings; remove it to start anew"
+        NeuPathError, match="is of a run with another graph, other labels or settings; remove it to start again"
     ):
         make(name).fit(hin, teacher=teacher, queries=users(30), folder=tmp_path)
     (tmp_path / CHECKPOINT).write_bytes(b"junk")
@@ -52,6 +53,7 @@ def make(name: str):
 
 
 @pytest.mark.parametrize("name", learning_from("labels", baseline=True))
+@pytest.mark.slow
 def test_a_stopped_run_of_a_baseline_ends_the_same(name: str, hin: HIN, teacher: npth.PathSim, tmp_path: Path) -> None:
     class StopError(Exception): ...
 
@@ -67,23 +69,34 @@ def test_a_stopped_run_of_a_baseline_ends_the_same(name: str, hin: HIN, teacher:
     np.testing.assert_array_equal(resumed.scores("u1"), make().fit(hin, **labels).scores("u1"))
 
 
-def test_a_killed_command_goes_on_where_it_was(tmp_path: Path) -> None:
+STALLS = """
+import sys, threading
+from neupath.cli import main
+from neupath.learn.models import training
+
+def stall(run, batches):
+    return take_steps(run, batches) if run.state.epoch < 3 else threading.Event().wait()
+
+take_steps, training._Run.take_steps = training._Run.take_steps, stall
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_command_goes_on_where_it_was(run: Run, tmp_path: Path) -> None:
     """Kill -9 during training, the same command again: the same weights as without the kill."""
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("query,target,score\nMike,Bob,1\nMike,Mary,0.8\nJim,Mike,0.0826\nMary,Ann,0.2857\nBob,Ann,0\n")
-    settings = ["--layers", "4", "--dim", "32", "--epochs", "30", "--device", "cpu"]
-    command = [sys.executable, "-m", "neupath.cli", "train", "toy", "--pairs", str(pairs), *settings]
-    subprocess.run([*command, "--out", whole], check=True, capture_output=True)
-    with run_process([*command, "--out", killed], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        for _ in range(6000):
-            if (killed / CHECKPOINT).exists() or process.poll() is not None:
-                break
-            time.sleep(0.01)
-        assert (killed / CHECKPOINT).exists()
-        assert process.poll() is None
+    settings = ["--layers", "4", "--dim", "32", "--epochs", "8", "--device", "cpu"]
+    command = ["train", "toy", "--pairs", str(pairs), *settings, "--out"]
+    stalling = [sys.executable, "-c", STALLS, *command, killed]
+    with run_process(stalling, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        wait_until(lambda: (killed / CHECKPOINT).exists() or process.poll() is not None, "no checkpoint is written")
+        assert process.poll() is None, "it ended before it could be killed"
         process.kill()
-    subprocess.run([*command, "--out", killed], check=True, capture_output=True)
+    assert run(*command, killed).code == 0
+    assert run(*command, whole).code == 0
     assert (killed / "weights.safetensors").read_bytes() == (whole / "weights.safetensors").read_bytes()
     logs = [
         [json.loads(line)["validation_rmse"] for line in (f / LOG).read_text().splitlines()] for f in (whole, killed)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from scipy.sparse import csr_array
 
-pytest.importorskip("torch", reason="the learn extra is not installed")
+pytest.importorskip("torch")
 
 
 import neupath as npth
@@ -60,6 +60,7 @@ def communities() -> HIN:
 
 
 @pytest.mark.parametrize("make", [lambda **s: Node2Vec("author", **s), lambda **s: MetaPath2Vec("APA", **s)])
+@pytest.mark.slow
 def test_groups_come_apart(make) -> None:
     scores = make(dim=16, epochs=15, device="cpu").fit(communities()).score_rows(np.arange(40))
     together, apart = scores[:20, :20].mean() + scores[20:, 20:].mean(), 2 * scores[:20, 20:].mean()

@@ -1,0 +1,912 @@
+"""Sources that are no text tables: Parquet, JSON, RDF, XML, databases, graph files and objects of other libraries."""
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from scipy.sparse import coo_array, csr_matrix
+
+from tests.io.corpus.frame import Sample, source, write
+
+
+# ---- Parquet -------------------------------------------------------------------------------------
+@source
+def parquet_folder(folder: Path) -> Sample:
+    """A folder of Parquet files, one per relation and node type."""
+    pq.write_table(pa.table({"movie_id": [1, 2], "title": ["Up", "Heat"]}), folder / "movies.parquet")
+    pq.write_table(pa.table({"movie_id": [1, 1, 2], "actor_id": ["a", "b", "b"]}), folder / "movie_actor.parquet")
+    return Sample(
+        folder,
+        nodes={"movie": 2, "actor": 2},
+        edges={"movie -movie_actor-> actor": "1>a 1>b 2>b"},
+        names={"movie": {"2": "Heat"}},
+    )
+
+
+@source
+def parquet_lists(folder: Path) -> Sample:
+    """A Parquet file whose cells are lists of ids."""
+    columns = {"paper_id": [1, 2, 3], "title": ["Paths", "Sums", "Rows"], "authors": [["Ann", "Bob"], ["Bob"], []]}
+    pq.write_table(pa.table(columns), folder / "papers.parquet")
+    return Sample(
+        folder / "papers.parquet",
+        nodes={"paper": 3, "author": 2},
+        edges={"paper -> author": "1>Ann 1>Bob 2>Bob"},
+        names={"paper": {"3": "Rows"}},
+    )
+
+
+@source
+def parquet_dataset(folder: Path) -> Sample:
+    """A relation in parts, as Spark writes it."""
+    for part in range(2):
+        place = folder / "user_item"
+        place.mkdir(exist_ok=True)
+        rows = pa.table({"user_id": [part, part], "item_id": [10, 11 + part], "weight": [1.0, 2.0]})
+        pq.write_table(rows, place / f"part-{part:05}.snappy.parquet")
+    (folder / "user_item" / "_SUCCESS").touch()
+    return Sample(folder, nodes={"user": 2, "item": 3}, edges={"user -user_item-> item": "0>10 0>11*2 1>10 1>12*2"})
+
+
+# ---- JSON ----------------------------------------------------------------------------------------
+
+
+def _lines(records: Iterable[Any]) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+@source
+def openalex_works(folder: Path) -> Sample:
+    """OpenAlex' works as JSON lines: authorships with authors and institutions, topics, a source, references."""
+    url = "https://openalex.org/"
+
+    def entity(letter: str, number: int, name: str) -> dict[str, Any]:
+        return {"id": f"{url}{letter}{number}", "display_name": name}
+
+    ann, bob, cem = (entity("A", *pair) for pair in ((1, "Ann Ash"), (2, "Bo Birch"), (3, "Cy Cedar")))
+    bonn, ulm = entity("I", 1, "University of Bonn"), entity("I", 2, "University of Ulm")
+    journal, search, graphs = entity("S", 1, "Path Letters"), entity("T", 1, "Search"), entity("T", 2, "Graphs")
+    works = [
+        (1, "Paths", 2011, [(ann, [bonn]), (bob, [ulm])], journal, [search, graphs], []),
+        (2, "Sums", 2012, [(bob, [ulm])], journal, [graphs], [1]),
+        (3, "Rows", 2013, [(cem, []), (ann, [bonn])], None, [search], [1, 2]),
+    ]
+    records = [
+        {
+            **entity("W", number, title),
+            "title": title,
+            "publication_year": year,
+            "authorships": [
+                {"author_position": "first", "author": author, "institutions": institutions}
+                for author, institutions in authorships
+            ],
+            "primary_location": {"is_oa": True, "source": journal_of},
+            "topics": [{**topic, "score": 0.9} for topic in topics],
+            "referenced_works": [f"{url}W{other}" for other in cited],
+        }
+        for number, title, year, authorships, journal_of, topics, cited in works
+    ]
+    return Sample(
+        write(folder, {"works.jsonl": _lines(records)}),
+        nodes={"work": 3, "author": 3, "institution": 2, "source": 1, "topic": 2},
+        edges={
+            "work -> author": [(f"{url}W{w}", f"{url}A{a}") for w, a in ((1, 1), (1, 2), (2, 2), (3, 3), (3, 1))],
+            "work -> institution": [(f"{url}W{w}", f"{url}I{i}") for w, i in ((1, 1), (1, 2), (2, 2), (3, 1))],
+            "work -> source": [(f"{url}W{w}", f"{url}S1") for w in (1, 2)],
+            "work -> topic": [(f"{url}W{w}", f"{url}T{t}") for w, t in ((1, 1), (1, 2), (2, 2), (3, 1))],
+            "work -referenced_works-> work": [(f"{url}W{w}", f"{url}W{v}") for w, v in ((2, 1), (3, 1), (3, 2))],
+        },
+        names={
+            "author": {f"{url}A2": "Bo Birch"},
+            "work": {f"{url}W1": "Paths"},
+            "source": {f"{url}S1": "Path Letters"},
+        },
+    )
+
+
+@source
+def yelp(folder: Path) -> Sample:
+    """Yelp's JSON lines: businesses, users with friends, reviews that join them."""
+    businesses = [
+        {"business_id": f"b{n}", "name": name, "city": city, "stars": 4.5, "attributes": None, "categories": kinds}
+        for n, (name, city, kinds) in enumerate((("Tea", "Bonn", "Cafes, Tea"), ("Cup", "Ulm", "Cafes")))
+    ]
+    users = [
+        {"user_id": f"u{n}", "name": name, "friends": friends, "review_count": 3}
+        for n, (name, friends) in enumerate((("Ann", "u1, u2"), ("Bob", "u0"), ("Cem", "None")))
+    ]
+    reviews = [
+        {
+            "review_id": f"r{n}",
+            "user_id": user,
+            "business_id": business,
+            "stars": 4.0,
+            "text": "good",
+            "date": "2018-07-07",
+        }
+        for n, (user, business) in enumerate((("u0", "b0"), ("u0", "b1"), ("u1", "b0"), ("u2", "b1")))
+    ]
+    files: dict[str, list[Any]] = {"business": businesses, "user": users, "review": reviews}
+    names = {f"yelp_academic_dataset_{kind}.json": _lines(records) for kind, records in files.items()}
+    return Sample(
+        write(folder, names),
+        nodes={"business": 2, "user": 3, "review": 4},
+        edges={
+            "review -> user": "r0>u0 r1>u0 r2>u1 r3>u2",
+            "review -> business": "r0>b0 r1>b1 r2>b0 r3>b1",
+            "user -friends-> user": "u0>u1 u0>u2 u1>u0",
+        },
+        names={"business": {"b1": "Cup"}, "user": {"u0": "Ann"}},
+    )
+
+
+@source
+def yelp_reviews(folder: Path) -> Sample:
+    """Yelp's reviews alone."""
+    reviews = [
+        {"review_id": f"r{n}", "user_id": user, "business_id": business, "stars": 4.0, "text": "good"}
+        for n, (user, business) in enumerate((("u0", "b0"), ("u0", "b1"), ("u1", "b0"), ("u2", "b1")))
+    ]
+    return Sample(
+        write(folder, {"yelp_academic_dataset_review.json": _lines(reviews)}),
+        nodes={"review": 4, "user": 3, "business": 2},
+        edges={"review -> user": "r0>u0 r1>u0 r2>u1 r3>u2", "review -> business": "r0>b0 r1>b1 r2>b0 r3>b1"},
+    )
+
+
+@source
+def amazon_reviews(folder: Path) -> Sample:
+    """Amazon's reviews as JSON lines."""
+    reviews = [
+        {
+            "reviewerID": user,
+            "asin": item,
+            "reviewerName": name,
+            "helpful": [0, 1],
+            "reviewText": "fine",
+            "overall": 5.0,
+        }
+        for user, item, name in (("A1", "B01", "Ann"), ("A1", "B02", "Ann"), ("A2", "B01", "Bob"))
+    ]
+    return Sample(
+        write(folder, {"reviews_Books_5.json": _lines(reviews)}),
+        nodes={"reviewer": 2, "asin": 2},
+        edges={"reviewer -> asin": "A1>B01 A1>B02 A2>B01"},
+        names={"reviewer": {"A2": "Bob"}},
+        notes=["overall"],
+    )
+
+
+@source
+def kgx_jsonl(folder: Path) -> Sample:
+    """KGX as JSON lines: categories are lists."""
+    nodes = [("HGNC:1", "Gene", "A1BG"), ("HGNC:2", "Gene", "A2M"), ("MONDO:1", "Disease", "hives")]
+    edges = [("e1", "HGNC:1", "causes", "MONDO:1"), ("e2", "HGNC:2", "causes", "MONDO:1")]
+    files = {
+        "kg_nodes.jsonl": _lines({"id": i, "category": [f"biolink:{c}"], "name": n} for i, c, n in nodes),
+        "kg_edges.jsonl": _lines(
+            {"id": i, "subject": s, "predicate": f"biolink:{p}", "object": o} for i, s, p, o in edges
+        ),
+    }
+    return Sample(
+        write(folder, files),
+        nodes={"Gene": 2, "Disease": 1},
+        edges={"Gene -causes-> Disease": "HGNC:1>MONDO:1 HGNC:2>MONDO:1"},
+        names={"Gene": {"HGNC:1": "A1BG"}, "Disease": {"MONDO:1": "hives"}},
+    )
+
+
+@source
+def hetionet_json(folder: Path) -> Sample:
+    """Hetionet's JSON: nodes by kind and identifier, edges by pairs of these."""
+    kinds: dict[str, list[tuple[Any, str]]] = {"Gene": [(1, "A1BG"), (2, "A2M")], "Disease": [("DOID:1", "hives")]}
+    edges = [(("Disease", "DOID:1"), ("Gene", 1), "associates", "both"), (("Disease", "DOID:1"), ("Gene", 2), "associates", "both"),
+             (("Gene", 1), ("Gene", 2), "regulates", "forward")]  # fmt: skip
+    content = {
+        "metanode_kinds": list(kinds),
+        "metaedge_tuples": [["Disease", "Gene", "associates", "both"], ["Gene", "Gene", "regulates", "forward"]],
+        "kind_to_abbrev": {"Gene": "G", "Disease": "D", "associates": "a", "regulates": "r"},
+        "nodes": [
+            {"kind": kind, "identifier": identifier, "name": name, "data": {"source": "made up"}}
+            for kind, members in kinds.items()
+            for identifier, name in members
+        ],
+        "edges": [
+            {"source_id": list(start), "target_id": list(end), "kind": kind, "direction": way, "data": {}}
+            for start, end, kind, way in edges
+        ],
+    }
+    return Sample(
+        write(folder, {"hetionet-v1.0.json": json.dumps(content)}),
+        nodes={"Gene": 2, "Disease": 1},
+        edges={"Disease -associates-> Gene": "DOID:1>1 DOID:1>2", "Gene -regulates-> Gene": "1>2"},
+        names={"Gene": {"1": "A1BG"}, "Disease": {"DOID:1": "hives"}},
+    )
+
+
+@source
+def node_link_json(folder: Path) -> Sample:
+    """NetworkX' node-link JSON, which D3 draws."""
+    content = {
+        "directed": True, "multigraph": False, "graph": {},
+        "nodes": [{"id": "Ann", "type": "person"}, {"id": "Bob", "type": "person"}, {"id": "Bonn", "type": "city"}],
+        "links": [{"source": "Ann", "target": "Bonn", "relation": "lives_in"},
+                  {"source": "Bob", "target": "Bonn", "relation": "lives_in", "weight": 2.0}],
+    }  # fmt: skip
+    return Sample(
+        write(folder, {"graph.json": json.dumps(content)}),
+        nodes={"person": 2, "city": 1},
+        edges={"person -lives_in-> city": "Ann>Bonn Bob>Bonn*2"},
+    )
+
+
+@source
+def arxiv_metadata(folder: Path) -> Sample:
+    """arXiv's metadata: authors as one text, and parsed as nested lists; categories as words in one text."""
+    papers = [
+        {"id": "0704.0001", "title": "Paths", "authors": "A. Ash, B. Birch", "categories": "hep-ph cs.IR",
+         "authors_parsed": [["Ash", "A.", ""], ["Birch", "B.", ""]]},
+        {"id": "0704.0002", "title": "Sums", "authors": "B. Birch", "categories": "cs.IR",
+         "authors_parsed": [["Birch", "B.", ""]]},
+    ]  # fmt: skip
+    return Sample(write(folder, {"arxiv-metadata.json": _lines(papers)}), refused="arxiv-metadata.json")
+
+
+@source
+def records_with_lists(folder: Path) -> Sample:
+    """JSON lines of records whose lists hold objects with ids."""
+    tags = {"t1": "red", "t2": "blue"}
+    records = [
+        {"id": f"p{n}", "name": name, "year": 2000 + n, "tags": [{"id": tag, "name": tags[tag]} for tag in own]}
+        for n, (name, own) in enumerate((("Up", ["t1", "t2"]), ("Heat", ["t1"]), ("Alien", [])))
+    ]
+    return Sample(
+        write(folder, {"movies.jsonl": _lines(records)}),
+        nodes={"movie": 3, "tag": 2},
+        edges={"movie -tags-> tag": "p0>t1 p0>t2 p1>t1"},
+        names={"movie": {"p2": "Alien"}, "tag": {"t1": "red"}},
+    )
+
+
+@source
+def aminer(folder: Path) -> Sample:
+    """AMiner's citation network: an array of papers with authors, a venue and the ids of references."""
+    ann, bob = {"id": 51, "name": "Ann Ash", "org": "Bonn"}, {"id": 52, "name": "Bo Birch"}
+    vldb, kdd = {"raw": "VLDB", "id": 91}, {"raw": "KDD", "id": 92}
+    papers = [
+        {
+            "id": 1,
+            "title": "Paths",
+            "authors": [ann, bob],
+            "venue": vldb,
+            "year": 2011,
+            "n_citation": 7,
+            "references": [],
+        },
+        {"id": 2, "title": "Sums", "authors": [bob], "venue": kdd, "year": 2012, "n_citation": 1, "references": [1]},
+        {
+            "id": 3,
+            "title": "Rows",
+            "authors": [ann],
+            "venue": vldb,
+            "year": 2013,
+            "n_citation": 0,
+            "references": [1, 2],
+        },
+    ]
+    return Sample(
+        write(folder, {"papers.json": json.dumps(papers)}),
+        nodes={"paper": 3, "author": 2, "venue": 2},
+        edges={"paper -authors-> author": "1>51 1>52 2>52 3>51", "paper -venue-> venue": "1>91 2>92 3>91",
+               "paper -references-> paper": "2>1 3>1 3>2"},
+        names={"author": {"52": "Bo Birch"}, "paper": {"3": "Rows"}},
+    )  # fmt: skip
+
+
+@source
+def neo4j_apoc_json(folder: Path) -> Sample:
+    """APOC's export as JSON lines: nodes and relationships in one file."""
+    people = [("0", "Person", {"name": "Ann"}), ("1", "Movie", {"title": "Heat"}), ("2", "Movie", {"title": "Up"})]
+    nodes = [{"type": "node", "id": i, "labels": [label], "properties": p} for i, label, p in people]
+    edges = [
+        {
+            "type": "relationship",
+            "id": str(n),
+            "label": name,
+            "start": {"id": "0", "labels": ["Person"]},
+            "end": {"id": end, "labels": ["Movie"]},
+        }
+        for n, (name, end) in enumerate((("ACTED_IN", "1"), ("DIRECTED", "2")))
+    ]
+    return Sample(
+        write(folder, {"export.json": _lines([*nodes, *edges])}),
+        nodes={"Person": 1, "Movie": 2},
+        edges={"Person -ACTED_IN-> Movie": "0>1", "Person -DIRECTED-> Movie": "0>2"},
+        names={"Movie": {"1": "Heat"}},
+    )
+
+
+@source
+def cytoscape_json(folder: Path) -> Sample:
+    """Cytoscape's JSON: elements with nodes and edges, each with its data."""
+    nodes = [
+        {"data": {"id": i, "name": name, "type": kind}}
+        for i, name, kind in (("1", "Ann", "person"), ("2", "Bonn", "city"))
+    ]
+    edges = [{"data": {"id": "e1", "source": "1", "target": "2", "interaction": "lives_in"}}]
+    content = {"format_version": "1.0", "data": {"name": "net"}, "elements": {"nodes": nodes, "edges": edges}}
+    return Sample(write(folder, {"net.cyjs.json": json.dumps(content)}), refused="net.cyjs.json")
+
+
+@source
+def mongodb_export(folder: Path) -> Sample:
+    """mongoexport: ids as {"$oid": …}, keys to other documents."""
+
+    def oid(text: str) -> dict[str, str]:
+        return {"$oid": text}
+
+    users = [{"_id": oid(f"u{n}"), "name": name} for n, name in enumerate(("Ann", "Bob"))]
+    posts = [
+        {"_id": oid(f"p{n}"), "title": f"post {n}", "user_id": oid(user), "likes": [oid("u0")]}
+        for n, user in enumerate(("u0", "u1"))
+    ]
+    return Sample(
+        write(folder, {"users.jsonl": _lines(users), "posts.jsonl": _lines(posts)}),
+        nodes={"user": 2, "post": 2},
+        edges={"post -user_id-> user": "p0>u0 p1>u1", "post -likes-> user": "p0>u0 p1>u0"},
+        names={"user": {"u1": "Bob"}},
+    )
+
+
+@source
+def python_dicts(folder: Path) -> Sample:
+    """Lines of Python dictionaries, as old dumps of Steam and Amazon have them, are no JSON."""
+    lines = "{u'user_id': u'a', 'items': [{'item_id': '10'}]}\n{u'user_id': u'b', 'items': []}\n"
+    return Sample(write(folder, {"australian_users.json": lines}), refused="australian_users.json")
+
+
+@source
+def spotify_playlists(folder: Path) -> Sample:
+    """A playlist dataset: one document with a list of playlists, whose tracks have addresses and no ids."""
+    tracks = {"t1": "Paths", "t2": "Sums", "t3": "Rows"}
+    playlists = [
+        {"pid": n, "name": name, "num_tracks": len(own),
+         "tracks": [{"pos": at, "track_uri": f"spotify:track:{t}", "track_name": tracks[t], "artist_uri": "spotify:artist:a",
+                     "artist_name": "Ann"} for at, t in enumerate(own)]}
+        for n, (name, own) in enumerate((("calm", ["t1", "t2"]), ("loud", ["t2", "t3"])))
+    ]  # fmt: skip
+    return Sample(
+        write(folder, {"mpd.slice.0-999.json": json.dumps({"info": {"slice": "0-999"}, "playlists": playlists})}),
+        refused="mpd.slice",
+    )
+
+
+# ---- RDF and XML ---------------------------------------------------------------------------------
+_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+_LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"
+
+
+@source(needs=["pyoxigraph"])
+def dbpedia(folder: Path) -> Sample:
+    """DBpedia as N-Triples: types of the ontology and owl:Thing, labels in languages, literals."""
+    resource, ontology = "<http://dbpedia.org/resource/{}>", "<http://dbpedia.org/ontology/{}>"
+    lines = []
+    for name, kind in (("Heat", "Film"), ("Up", "Film"), ("Ann_Ash", "Person"), ("Bo_Birch", "Person")):
+        lines += [
+            f"{resource.format(name)} {_TYPE} {ontology.format(kind)} .",
+            f'{resource.format(name)} {_LABEL} "{name.replace("_", " ")}"@en .',
+        ]
+    for film, key, person in (
+        ("Heat", "starring", "Ann_Ash"),
+        ("Up", "starring", "Bo_Birch"),
+        ("Heat", "director", "Bo_Birch"),
+    ):
+        lines.append(f"{resource.format(film)} {ontology.format(key)} {resource.format(person)} .")
+    lines.append(
+        f'{resource.format("Heat")} {ontology.format("runtime")} "170"^^<http://www.w3.org/2001/XMLSchema#int> .'
+    )
+    return Sample(
+        write(folder, {"dbpedia.nt": "\n".join(lines) + "\n"}),
+        nodes={"Film": 2, "Person": 2},
+        edges={"Film -starring-> Person": 2, "Film -director-> Person": [
+            ("http://dbpedia.org/resource/Heat", "http://dbpedia.org/resource/Bo_Birch")
+        ]},
+        names={"Person": {"http://dbpedia.org/resource/Ann_Ash": "Ann Ash"}},
+    )  # fmt: skip
+
+
+@source(needs=["pyoxigraph"])
+def wikidata_truthy(folder: Path) -> Sample:
+    """Wikidata's truthy statements: P31 and no rdf:type, labels, gzipped."""
+    entity, direct = "<http://www.wikidata.org/entity/{}>", "<http://www.wikidata.org/prop/direct/{}>"
+    statements = (
+        ("Q1", "P31", "Q5"),
+        ("Q2", "P31", "Q5"),
+        ("Q1", "P19", "Q9"),
+        ("Q2", "P19", "Q9"),
+        ("Q9", "P31", "Q515"),
+    )
+    lines = [f"{entity.format(s)} {direct.format(p)} {entity.format(o)} ." for s, p, o in statements]
+    lines += [
+        f'{entity.format(q)} {_LABEL} "{name}"@en .' for q, name in (("Q1", "Ann"), ("Q2", "Bob"), ("Q9", "Bonn"))
+    ]
+    return Sample(
+        write(folder, {"latest-truthy.nt.gz": "\n".join(lines) + "\n"}),
+        nodes={"Q5": 2, "Q515": 1},
+        edges={"Q5 -P19-> Q515": 2},
+        names={"Q515": {"http://www.wikidata.org/entity/Q9": "Bonn"}},
+        notes=["P31"],
+    )
+
+
+@source(needs=["pyoxigraph"])
+def turtle(folder: Path) -> Sample:
+    """Turtle with prefixes, types and names of schema.org."""
+    text = """@prefix ex: <http://example.org/> .
+@prefix schema: <http://schema.org/> .
+ex:ann a schema:Person ; schema:name "Ann Ash" ; schema:knows ex:bob .
+ex:bob a schema:Person ; schema:name "Bo Birch" ; schema:worksFor ex:acme .
+ex:acme a schema:Organization ; schema:name "Acme" .
+"""
+    return Sample(
+        write(folder, {"people.ttl": text}),
+        nodes={"Person": 2, "Organization": 1},
+        edges={
+            "Person -knows-> Person": [("http://example.org/ann", "http://example.org/bob")],
+            "Person -worksFor-> Organization": [("http://example.org/bob", "http://example.org/acme")],
+        },
+        names={"Person": {"http://example.org/ann": "Ann Ash"}, "Organization": {"http://example.org/acme": "Acme"}},
+    )
+
+
+@source(needs=["pyoxigraph"])
+def rdf_xml(folder: Path) -> Sample:
+    """RDF/XML with typed elements."""
+    text = """<?xml version="1.0"?>
+<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:foaf="http://xmlns.com/foaf/0.1/">
+<foaf:Person rdf:about="http://example.org/ann"><foaf:name>Ann</foaf:name>
+<foaf:knows rdf:resource="http://example.org/bob"/></foaf:Person>
+<foaf:Person rdf:about="http://example.org/bob"><foaf:name>Bob</foaf:name></foaf:Person>
+</rdf:RDF>
+"""
+    return Sample(write(folder, {"people.rdf": text}), nodes={"Person": 2}, edges={"Person -knows-> Person": 1})
+
+
+@source(needs=["pyoxigraph"])
+def rdf_several_types(folder: Path) -> Sample:
+    """Resources with several types: owl:Thing says nothing, of others the one with most nodes counts."""
+    text = """@prefix ex: <http://example.org/> .
+@prefix owl: <http://www.w3.org/2002/07/owl#> .
+ex:a a owl:Thing, ex:Film ; ex:stars ex:p .
+ex:b a owl:Thing, ex:Film, ex:Classic ; ex:stars ex:p .
+ex:p a owl:Thing, ex:Person .
+"""
+    return Sample(
+        write(folder, {"films.ttl": text}),
+        nodes={"Film": 2, "Person": 1},
+        edges={"Film -stars-> Person": 2},
+        notes=["type"],
+    )
+
+
+@source(needs=["pyoxigraph"])
+def nquads(folder: Path) -> Sample:
+    """N-Quads: statements in named graphs; a statement in two graphs is one edge."""
+    ex = "<http://example.org/{}>".format
+    statements = [(ex("ann"), ex("knows"), ex("bob"), ex("g1")), (ex("ann"), ex("knows"), ex("bob"), ex("g2")),
+                  (ex("bob"), ex("knows"), ex("cem"), ex("g1"))]  # fmt: skip
+    text = "".join(" ".join(statement) + " .\n" for statement in statements)
+    return Sample(write(folder, {"people.nq": text}), nodes={"entity": 3}, edges={"entity -knows-> entity": 2})
+
+
+@source
+def dblp_xml(folder: Path) -> Sample:
+    """DBLP's XML: records of several kinds with authors and a journal or a book title."""
+    text = '<?xml version="1.0" encoding="ISO-8859-1"?>\n<!DOCTYPE dblp SYSTEM "dblp.dtd">\n<dblp>\n'
+    text += '<article key="journals/x/1"><author>Ann Ash</author><author>Bo Birch</author><title>Paths.</title>'
+    text += "<year>2011</year><journal>VLDB J.</journal></article>\n"
+    text += '<inproceedings key="conf/y/2"><author>Bo Birch</author><title>Sums.</title><year>2012</year>'
+    text += "<booktitle>KDD</booktitle></inproceedings>\n</dblp>\n"
+    return Sample(
+        write(folder, {"dblp.xml": text}),
+        nodes={"paper": 2, "author": 2, "venue": 2},
+        edges={
+            "paper -author-> author": [
+                ("journals/x/1", "Ann Ash"), ("journals/x/1", "Bo Birch"), ("conf/y/2", "Bo Birch"),
+            ],
+            "paper -venue-> venue": [("journals/x/1", "VLDB J."), ("conf/y/2", "KDD")],
+        },
+        names={"paper": {"conf/y/2": "Sums."}},
+    )  # fmt: skip
+
+
+# ---- Databases -----------------------------------------------------------------------------------
+
+
+def _sqlite(path: Path, script: str) -> str:
+    with sqlite3.connect(path) as connection:
+        connection.executescript(script)
+    connection.close()
+    return f"sqlite:///{path}"
+
+
+@source(needs=["sqlalchemy"])
+def relbench_sqlite(folder: Path) -> Sample:
+    """A relational database as RelBench has them: primary keys, foreign keys, a table of two foreign keys."""
+    url = _sqlite(
+        folder / "shop.db",
+        """
+create table customers (customer_id integer primary key, name text);
+create table products (product_id integer primary key, name text, price real);
+create table orders (order_id integer primary key, customer_id integer references customers, ordered_at text);
+create table order_items (
+    order_id integer not null references orders, product_id integer not null references products, quantity integer
+);
+insert into customers values (1, 'Ann'), (2, 'Bob');
+insert into products values (10, 'tea', 2.5), (11, 'cup', 8);
+insert into orders values (100, 1, '2024-01-02'), (101, 2, '2024-01-03'), (102, 2, null);
+insert into order_items values (100, 10, 1), (100, 11, 2), (101, 10, 5), (102, 11, 1);
+""",
+    )
+    return Sample(
+        url,
+        nodes={"customer": 2, "product": 2, "order": 3},
+        edges={"order -> customer": "100>1 101>2 102>2", "order -> product": "100>10 100>11 101>10 102>11"},
+        names={"customer": {"1": "Ann"}, "product": {"11": "cup"}},
+        notes=["quantity"],
+    )
+
+
+@source
+def sqlite_file(folder: Path) -> Sample:
+    """A SQLite file by its path: a key to its own table, and a join table with a key of both columns."""
+    _sqlite(
+        folder / "staff.sqlite",
+        """
+create table employee (id integer primary key, name text, manager_id integer references employee);
+create table project (code text primary key, title text);
+create table works_on (
+    employee_id integer references employee, project_code text references project, primary key (employee_id, project_code)
+);
+insert into employee values (1, 'Ann', null), (2, 'Bob', 1), (3, 'Cem', 1);
+insert into project values ('p', 'Paths'), ('s', 'Sums');
+insert into works_on values (1, 'p'), (2, 'p'), (3, 's');
+""",
+    )
+    return Sample(
+        folder / "staff.sqlite",
+        nodes={"employee": 3, "project": 2},
+        edges={"employee -> employee": "2>1 3>1", "employee -works_on-> project": "1>p 2>p 3>s"},
+        names={"employee": {"2": "Bob"}, "project": {"s": "Sums"}},
+    )
+
+
+@source
+def sqlite_without_keys(folder: Path) -> Sample:
+    """A database as pandas writes it: no primary key and no foreign key is declared."""
+    _sqlite(
+        folder / "frames.db",
+        """
+create table users (user_id integer, name text);
+create table ratings (user_id integer, item_id integer, rating real);
+insert into users values (1, 'Ann'), (2, 'Bob');
+insert into ratings values (1, 10, 4.0), (1, 11, 3.0), (2, 10, 5.0);
+""",
+    )
+    return Sample(folder / "frames.db", refused="key")
+
+
+@source(needs=["duckdb"])
+def duckdb_file(folder: Path) -> Sample:
+    """A DuckDB file with keys."""
+    import duckdb
+
+    with duckdb.connect(str(folder / "papers.duckdb")) as connection:
+        connection.execute("create table venue (id varchar primary key, name varchar)")
+        connection.execute(
+            "create table paper (id integer primary key, title varchar, venue_id varchar references venue)"
+        )
+        connection.execute("insert into venue values ('v1', 'VLDB'), ('v2', 'KDD')")
+        connection.execute("insert into paper values (1, 'Paths', 'v1'), (2, 'Sums', 'v2'), (3, 'Rows', 'v1')")
+    return Sample(
+        folder / "papers.duckdb",
+        nodes={"paper": 3, "venue": 2},
+        edges={"paper -> venue": "1>v1 2>v2 3>v1"},
+        names={"paper": {"2": "Sums"}, "venue": {"v1": "VLDB"}},
+    )
+
+
+# ---- Graph files ---------------------------------------------------------------------------------
+_GRAPHML = '<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
+
+
+@source(needs=["networkx"])
+def gephi_graphml(folder: Path) -> Sample:
+    """GraphML as Gephi exports it: labels as names, positions, colours and weights."""
+    keys = "".join(
+        f'<key id="{key}" attr.name="{name}" for="{of}" attr.type="{kind}"/>\n'
+        for key, name, of, kind in (("label", "label", "node", "string"), ("weight", "weight", "edge", "double"),
+                                    ("x", "x", "node", "float"), ("edgeid", "Edge Id", "edge", "string"))
+    )  # fmt: skip
+    nodes = "".join(
+        f'<node id="n{n}"><data key="label">{name}</data><data key="x">{n}.5</data></node>\n'
+        for n, name in enumerate(("Ann", "Bob", "Cem"))
+    )
+    edges = "".join(
+        f'<edge id="e{n}" source="n{a}" target="n{b}"><data key="edgeid">{n}</data><data key="weight">{w}</data></edge>\n'
+        for n, (a, b, w) in enumerate(((0, 1, 1.0), (1, 2, 2.5)))
+    )
+    text = f'{_GRAPHML}{keys}<graph edgedefault="undirected">\n{nodes}{edges}</graph>\n</graphml>\n'
+    return Sample(
+        write(folder, {"gephi.graphml": text}),
+        nodes={"node": 3},
+        edges={"node -- node": "n0>n1 n1>n2*2.5"},
+        names={"node": {"n0": "Ann", "n2": "Cem"}},
+    )
+
+
+@source(needs=["networkx"])
+def networkx_graphml(folder: Path) -> Sample:
+    """GraphML as NetworkX writes it, with types and relations."""
+    import networkx as nx
+
+    nx.write_graphml(_typed_graph("type", "relation"), folder / "graph.graphml")
+    return Sample(folder / "graph.graphml", **_TYPED)
+
+
+@source(needs=["networkx"])
+def neo4j_graphml(folder: Path) -> Sample:
+    """GraphML as APOC exports it: labels with a colon in front, the relationship as label."""
+    text = f"""{_GRAPHML}<key id="name" for="node" attr.name="name"/><key id="labels" for="node" attr.name="labels"/>
+<key id="label" for="edge" attr.name="label"/><graph id="G" edgedefault="directed">
+<node id="n0" labels=":Person"><data key="labels">:Person</data><data key="name">Ann</data></node>
+<node id="n1" labels=":Movie"><data key="labels">:Movie</data><data key="name">Heat</data></node>
+<node id="n2" labels=":Movie"><data key="labels">:Movie</data><data key="name">Up</data></node>
+<edge id="e0" source="n0" target="n1" label="ACTED_IN"><data key="label">ACTED_IN</data></edge>
+<edge id="e1" source="n0" target="n2" label="DIRECTED"><data key="label">DIRECTED</data></edge>
+</graph></graphml>
+"""
+    return Sample(
+        write(folder, {"export.graphml": text}),
+        nodes={"Person": 1, "Movie": 2},
+        edges={"Person -ACTED_IN-> Movie": "n0>n1", "Person -DIRECTED-> Movie": "n0>n2"},
+        names={"Movie": {"n1": "Heat"}},
+    )
+
+
+@source(needs=["networkx"])
+def gexf(folder: Path) -> Sample:
+    """GEXF, Gephi's own format, with labels as names."""
+    text = """<?xml version="1.0" encoding="UTF-8"?>
+<gexf xmlns="http://www.gexf.net/1.2draft" version="1.2"><graph mode="static" defaultedgetype="undirected">
+<nodes><node id="0" label="Ann"/><node id="1" label="Bob"/><node id="2" label="Cem"/></nodes>
+<edges><edge id="0" source="0" target="1"/><edge id="1" source="1" target="2" weight="2.0"/></edges>
+</graph></gexf>
+"""
+    return Sample(
+        write(folder, {"graph.gexf": text}),
+        nodes={"node": 3},
+        edges={"node -- node": "0>1 1>2*2"},
+        names={"node": {"0": "Ann", "2": "Cem"}},
+    )
+
+
+@source(needs=["networkx"])
+def gml(folder: Path) -> Sample:
+    """GML, as the karate club and the football games come."""
+    text = 'graph [\n  node [ id 1 label "Ann" ]\n  node [ id 2 label "Bob" ]\n  node [ id 3 label "Cem" ]\n'
+    text += "  edge [ source 1 target 2 ]\n  edge [ source 3 target 1 value 2 ]\n]\n"
+    return Sample(
+        write(folder, {"club.gml": text}),
+        nodes={"node": 3},
+        edges={"node -- node": "1>2 1>3"},
+        names={"node": {"2": "Bob"}},
+    )
+
+
+@source
+def pajek(folder: Path) -> Sample:
+    """Pajek's .net."""
+    return Sample(write(folder, {"graph.net": '*Vertices 2\n1 "Ann"\n2 "Bob"\n*Edges\n1 2 1\n'}), refused="graph.net")
+
+
+@source
+def matlab(folder: Path) -> Sample:
+    """A .mat file with one matrix per relation."""
+    import scipy.io
+
+    scipy.io.savemat(folder / "graph.mat", {"paper_author": csr_matrix(np.eye(3, 2)), "paper_venue": np.eye(3, 2)})
+    return Sample(
+        folder / "graph.mat",
+        nodes={"paper": 3, "author": 2, "venue": 2},
+        edges={"paper -paper_author-> author": 2, "paper -paper_venue-> venue": 2},
+    )
+
+
+# ---- Objects of other libraries ------------------------------------------------------------------
+_TYPED: dict[str, Any] = {
+    "nodes": {"person": 2, "city": 1},
+    "edges": {"person -lives_in-> city": "Ann>Bonn Bob>Bonn*2", "person -knows-> person": "Ann>Bob"},
+}
+
+
+def _typed_graph(type_key: str, relation_key: str) -> Any:
+    import networkx as nx
+
+    graph: Any = nx.DiGraph()
+    for node, kind in (("Ann", "person"), ("Bob", "person"), ("Bonn", "city")):
+        graph.add_node(node, **{type_key: kind})
+    for start, end, name, weight in (
+        ("Ann", "Bonn", "lives_in", 1.0),
+        ("Bob", "Bonn", "lives_in", 2.0),
+        ("Ann", "Bob", "knows", 1.0),
+    ):
+        graph.add_edge(start, end, **{relation_key: name, "weight": weight})
+    return graph
+
+
+@source(needs=["networkx"])
+def networkx_types(folder: Path) -> Sample:
+    """A NetworkX graph with type and relation."""
+    return Sample(_typed_graph("type", "relation"), **_TYPED)
+
+
+@source(needs=["networkx"])
+def networkx_kind(folder: Path) -> Sample:
+    """A NetworkX graph with kind and predicate."""
+    return Sample(_typed_graph("kind", "predicate"), **_TYPED, notes=["kind", "predicate"])
+
+
+@source(needs=["networkx"])
+def networkx_keys(folder: Path) -> Sample:
+    """A MultiDiGraph whose edge keys are the relations and whose `label`s are the types."""
+    import networkx as nx
+
+    graph: Any = nx.MultiDiGraph()
+    for node, label in (("Ann", "Person"), ("Bob", "Person"), ("Heat", "Movie"), ("Up", "Movie")):
+        graph.add_node(node, label=label)
+    for start, end, key in (("Ann", "Heat", "ACTED_IN"), ("Ann", "Heat", "DIRECTED"), ("Bob", "Up", "ACTED_IN")):
+        graph.add_edge(start, end, key=key)
+    return Sample(
+        graph,
+        nodes={"Person": 2, "Movie": 2},
+        edges={"Person -ACTED_IN-> Movie": "Ann>Heat Bob>Up", "Person -DIRECTED-> Movie": "Ann>Heat"},
+    )
+
+
+@source(needs=["networkx"])
+def networkx_bipartite(folder: Path) -> Sample:
+    """A bipartite NetworkX graph: `bipartite` is 0 or 1."""
+    import networkx as nx
+
+    graph: Any = nx.Graph()
+    graph.add_nodes_from(["Ann", "Bob"], bipartite=0)
+    graph.add_nodes_from(["tea", "cup"], bipartite=1)
+    graph.add_edges_from([("Ann", "tea"), ("Bob", "tea"), ("cup", "Bob")])
+    return Sample(graph, nodes={"0": 2, "1": 2}, edges={"0 -> 1": "Ann>tea Bob>tea Bob>cup"})
+
+
+@source(needs=["networkx"])
+def networkx_plain(folder: Path) -> Sample:
+    """A plain NetworkX graph."""
+    import networkx as nx
+
+    return Sample(nx.path_graph(4), nodes={"node": 4}, edges={"node -- node": "0>1 1>2 2>3"})
+
+
+@source(needs=["torch_geometric"])
+def heterodata(folder: Path) -> Sample:
+    """A HeteroData with reverse relations, as ToUndirected adds them."""
+    import torch
+    from torch_geometric.data import HeteroData
+
+    data = HeteroData()
+    data["author"].num_nodes, data["paper"].x = 2, torch.zeros(3, 4)
+    ends = torch.tensor([[0, 0, 1], [0, 1, 2]])
+    data["author", "writes", "paper"].edge_index = ends
+    data["paper", "rev_writes", "author"].edge_index = ends.flip(0)
+    return Sample(
+        data, nodes={"author": 2, "paper": 3}, edges={"author -writes-> paper": "0>0 0>1 1>2"}, notes=["rev_writes"]
+    )
+
+
+@source(needs=["pandas"])
+def ratings_frame(folder: Path) -> Sample:
+    """MovieLens' ratings as a pandas frame."""
+    import pandas as pd  # type: ignore[import-untyped]
+
+    frame = pd.DataFrame(
+        {"userId": [1, 1, 2], "movieId": [31, 32, 31], "rating": [4.0, 3.5, 5.0], "timestamp": [7, 8, 9]}
+    )
+    return Sample(frame, nodes={"user": 2, "movie": 2}, edges={"user -> movie": "1>31 1>32 2>31"}, notes=["rating"])
+
+
+@source(needs=["pandas"])
+def frames_in_a_mapping(folder: Path) -> Sample:
+    """A mapping of frames: a relation by its two types, nodes with title as name and genres to split."""
+    import pandas as pd
+
+    ratings = pd.DataFrame({"userId": [1, 1, 2], "movieId": [31, 32, 31], "rating": [4.0, 3.5, 5.0]})
+    movies = pd.DataFrame({"movieId": [31, 32], "title": ["Toy Tale", "Heat"], "year": [1995, 1995]})
+    return Sample(
+        {("user", "movie"): ratings, "movie": movies},
+        nodes={"user": 2, "movie": 2},
+        edges={"user -> movie": "1>31 1>32 2>31"},
+        names={"movie": {"31": "Toy Tale"}},
+        notes=["rating"],
+    )
+
+
+@source(needs=["pandas"])
+def triples_frame(folder: Path) -> Sample:
+    """A frame of triples."""
+    import pandas as pd
+
+    rows = [("Ann", "knows", "Bob"), ("Bob", "knows", "Cem"), ("Ann", "lives_in", "Bonn"), ("Cem", "lives_in", "Bonn")]
+    return Sample(
+        pd.DataFrame(rows, columns=["subject", "predicate", "object"]),
+        nodes={"entity": 4},
+        edges={"entity -knows-> entity": "Ann>Bob Bob>Cem", "entity -lives_in-> entity": "Ann>Bonn Cem>Bonn"},
+    )
+
+
+@source(needs=["polars"])
+def polars_frame(folder: Path) -> Sample:
+    """A polars frame of a relation."""
+    import polars as pl
+
+    frame = pl.DataFrame({"user_id": [1, 1, 2], "item_id": ["tea", "cup", "tea"]})
+    return Sample(
+        {("user", "buys", "item"): frame},
+        nodes={"user": 2, "item": 2},
+        edges={"user -buys-> item": "1>tea 1>cup 2>tea"},
+    )
+
+
+@source
+def arrow_mapping(folder: Path) -> Sample:
+    """Arrow tables in a mapping, with weights and names."""
+    users = pa.table({"id": ["ann", "bob"], "name": ["Ann", "Bob"]})
+    likes = pa.table({"user": ["ann", "bob"], "item": [7, 7], "weight": [1.0, 0.5]})
+    return Sample(
+        {"user": users, ("user", "likes", "item"): likes},
+        nodes={"user": 2, "item": 1},
+        edges={"user -likes-> item": "ann>7 bob>7*0.5"},
+        names={"user": {"bob": "Bob"}},
+    )
+
+
+@source
+def scipy_matrices(folder: Path) -> Sample:
+    """Sparse matrices of SciPy by their two types."""
+    ratings = coo_array((np.array([4.0, 3.0, 5.0]), ([0, 0, 1], [0, 1, 1])), shape=(2, 3))
+    return Sample(
+        {("user", "item"): ratings, ("item", "genre"): csr_matrix(np.eye(3, 2))},
+        nodes={"user": 2, "item": 3, "genre": 2},
+        edges={"user -> item": "0>0*4 0>1*3 1>1*5", "item -> genre": "0>0 1>1"},
+    )
+
+
+@source
+def numpy_matrix(folder: Path) -> Sample:
+    """A dense matrix of numpy."""
+    return Sample(
+        {("user", "item"): np.array([[1, 0], [2, 1]])},
+        nodes={"user": 2, "item": 2},
+        edges={"user -> item": "0>0 1>0*2 1>1"},
+    )
+
+
+@source
+def tuples(folder: Path) -> Sample:
+    """Edges as a list of tuples by their two types."""
+    return Sample(
+        {("user", "likes", "item"): [("ann", "tea"), ("bob", "tea"), ("bob", "cup")]},
+        nodes={"user": 2, "item": 2},
+        edges={"user -likes-> item": "ann>tea bob>tea bob>cup"},
+    )

@@ -1,0 +1,341 @@
+"""RDF in every format: types, names, attributes, edges; what is decided by rule is noted; bad files are refused."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyoxigraph", reason="needs the extra io")
+
+import neupath as npth
+from neupath._runtime.progress import no_progress
+from neupath.errors import NeuPathError, SourceError
+from neupath.io import import_store
+from neupath.io.formats import rdf, rdf_statements
+from neupath.store import open_store
+from tests.tables import shape, write
+
+PREFIXES = (
+    "@prefix ex: <http://ex.org/> . @prefix foaf: <http://xmlns.com/foaf/0.1/> . @prefix owl: "
+    "<http://www.w3.org/2002/07/owl#> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .\n"
+)
+FILMS = PREFIXES + (
+    'ex:ann a foaf:Person ; foaf:name "Ann" ; ex:born 1970 ; ex:height 1.7 .\n'
+    'ex:bob a foaf:Person ; foaf:name "Bob" ; ex:born 1980 ; ex:member true .\n'
+    'ex:up a ex:Film ; rdfs:label "Up"@en, "Oben"@de ; ex:actor ex:ann, ex:bob ; ex:tag "old", "a", "bb" .\n'
+    'ex:heat a ex:Film ; ex:actor ex:bob ; ex:motto "Hitze"@de .\n'
+)
+AS_TRIPLES = """\
+<http://ex.org/ann> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://xmlns.com/foaf/0.1/Person> .
+<http://ex.org/bob> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://xmlns.com/foaf/0.1/Person> .
+<http://ex.org/up> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://ex.org/Film> .
+<http://ex.org/heat> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://ex.org/Film> .
+<http://ex.org/up> <http://ex.org/actor> <http://ex.org/ann> .
+
+# a comment
+<http://ex.org/up> <http://ex.org/actor> <http://ex.org/bob> .
+<http://ex.org/heat>\t<http://ex.org/actor>   <http://ex.org/bob>.
+<http://ex.org/up> <http://www.w3.org/2000/01/rdf-schema#label> "Up"@en .
+"""
+AS_XML = """<?xml version="1.0"?>
+<!DOCTYPE rdf:RDF [<!ENTITY ex "http://ex.org/">]>
+<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:ex="http://ex.org/"
+         xmlns:foaf="http://xmlns.com/foaf/0.1/" xmlns:rdfs="http://www.w3.org/2000/01/rdf-schema#">
+  <foaf:Person rdf:about="&ex;ann"/><foaf:Person rdf:about="http://ex.org/bob"/>
+  <ex:Film rdf:about="http://ex.org/up"><rdfs:label>Up</rdfs:label>
+    <ex:actor rdf:resource="http://ex.org/ann"/><ex:actor rdf:resource="http://ex.org/bob"/></ex:Film>
+  <ex:Film rdf:about="http://ex.org/heat"><ex:actor rdf:resource="http://ex.org/bob"/></ex:Film>
+</rdf:RDF>
+"""
+AS_JSON = """{"@context": {"ex": "http://ex.org/", "foaf": "http://xmlns.com/foaf/0.1/"}, "@graph": [
+  {"@id": "ex:ann", "@type": "foaf:Person"}, {"@id": "ex:bob", "@type": "foaf:Person"},
+  {"@id": "ex:up", "@type": "ex:Film", "http://www.w3.org/2000/01/rdf-schema#label": "Up",
+   "ex:actor": [{"@id": "ex:ann"}, {"@id": "ex:bob"}]},
+  {"@id": "ex:heat", "@type": "ex:Film", "ex:actor": {"@id": "ex:bob"}}]}
+"""
+AS_QUADS = AS_TRIPLES.replace(" .\n", " <http://ex.org/graph> .\n")
+
+
+def _put(folder: Path, name: str, text: str | bytes) -> Path:
+    path = folder / name
+    raw = text.encode() if isinstance(text, str) else text
+    path.write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
+    return path
+
+
+def _ids(hin: npth.HIN, node_type: str) -> list[str]:
+    return [str(each).removeprefix("http://ex.org/") for each in hin.nodes[node_type].ids.to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("films.ttl", FILMS), ("films.n3", FILMS), ("films.trig", FILMS), ("films.nt", AS_TRIPLES),
+        ("films.nt", AS_TRIPLES.replace("\n", "\r\n")), ("films.nt", AS_TRIPLES.removesuffix("\n")),
+        ("films.nt", "\ufeff" + AS_TRIPLES), ("films.ttl", "\ufeff" + FILMS), ("films.rdf", "\ufeff" + AS_XML),
+        ("films.nq", AS_TRIPLES), ("films.nq", AS_QUADS), ("films.rdf", AS_XML), ("films.owl", AS_XML),
+        ("films.xml", AS_XML), ("films.owl", FILMS), ("films.jsonld", AS_JSON), ("films.nt.gz", AS_TRIPLES),
+        ("films.ttl.gz", FILMS), ("films.rdf.gz", AS_XML),
+        ("films.trig", PREFIXES + "ex:g {" + FILMS[len(PREFIXES) :] + "}"),
+    ],
+)  # fmt: skip
+def test_all_formats_give_the_same_graph(tmp_path: Path, name: str, text: str) -> None:
+    hin = npth.load(_put(tmp_path, name, text))
+    assert shape(hin) == {"Film -actor-> Person": 3}
+    assert sorted(_ids(hin, "Film")) == ["heat", "up"]
+    assert sorted(_ids(hin, "Person")) == ["ann", "bob"]
+    assert hin.nodes["Film"].name(hin.row("Film", "http://ex.org/up")) == "Up"
+    assert npth.PathSim("Film-Person-Film").fit(hin).top_k("heat").names == ("Up",)
+    assert any("named graphs" in note for note in hin.notes) == (text == AS_QUADS or "ex:g {" in text)
+
+
+def test_literals_are_names_and_attributes_of_their_types(tmp_path: Path) -> None:
+    hin = npth.load(_put(tmp_path, "films.ttl", FILMS))
+    person, film = hin.nodes["Person"], hin.nodes["Film"]
+    assert person.attributes.to_pydict() == {"born": [1970, 1980], "height": [1.7, None], "member": [None, True]}
+    assert film.attributes.to_pydict() == {"tag": ["a", None], "motto": [None, "Hitze"]}
+    assert film.names.to_pylist() == ["Up", "heat"]
+    assert "names are the values of rdfs:label, foaf:name" in hin.notes
+    assert any(note.startswith("2 values of tag left out") for note in hin.notes)
+
+
+def test_the_language_of_names_can_be_chosen(tmp_path: Path) -> None:
+    config = _put(tmp_path, "graph.toml", '[rdf]\nlanguage = "de"\n')
+    hin = npth.load(_put(tmp_path, "films.ttl", FILMS), config=config)
+    assert hin.nodes["Film"].names.to_pylist() == ["Oben", "heat"]
+
+
+def test_a_node_of_several_types_has_the_one_with_most_nodes(tmp_path: Path) -> None:
+    text = PREFIXES + (
+        "ex:a a owl:Thing, ex:Dog, ex:Animal . ex:b a owl:Thing, ex:Cat, ex:Animal . ex:c a ex:Animal ; ex:eats ex:d, "
+        "ex:a . ex:e a owl:Thing ."
+    )
+    hin = npth.load(_put(tmp_path, "a.ttl", text))
+    assert {kind: _ids(hin, kind) for kind in hin.schema.node_types} == {
+        "Animal": ["a", "b", "c"], "Thing": ["e"], "entity": ["d"],
+    }  # fmt: skip
+    assert hin.notes[:2] == (
+        "2 nodes have several types; of these the one with most nodes counts; no node is left with Cat, Dog",
+        "1 node has no type: entity",
+    )
+
+
+def test_wikidata_types_are_read_from_p31(tmp_path: Path) -> None:
+    wd, wdt = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/direct/"
+    text = (
+        f"<{wd}Q1> <{rdf.RDF_TYPE}> <http://wikiba.se/ontology#Item> .\n<{wd}Q1> <{wdt}P31> <{wd}Q5> .\n"
+        f"<{wd}Q2> <{wdt}P31> <{wd}Q11424> .\n<{wd}Q2> <{wdt}P161> <{wd}Q1> .\n<{wd}Q5> <{wdt}P279> <{wd}Q9> .\n"
+    )
+    hin = npth.load(_put(tmp_path, "truthy.nt", text))
+    assert shape(hin) == {"Q11424 -P161-> Q5": 1, "entity -P279-> entity": 1}
+    assert any(note.startswith(f"types are read from {wdt}P31") for note in hin.notes)
+    # with types of its own, P31 is a relation as any other
+    hin = npth.load(_put(tmp_path, "typed.nt", text.replace("wikiba.se/ontology#Item", "ex.org/Human")))
+    assert shape(hin)["Human -P31-> entity"] == 1
+
+
+def test_the_type_property_can_be_named(tmp_path: Path) -> None:
+    path = _put(tmp_path, "a.ttl", PREFIXES + 'ex:a ex:kind "dog" ; ex:likes ex:b . ex:b ex:kind ex:Cat ; a ex:Pet .')
+    config = _put(tmp_path, "graph.toml", '[rdf]\ntype = "http://ex.org/kind"\n')
+    assert shape(npth.load(path, config=config)) == {"dog -likes-> Cat": 1}
+    config.write_text('[rdf]\ntype = "http://ex.org/kinds"\n')
+    with pytest.raises(SourceError, match="no statement has the type property .*kinds.*did you mean .*kind"):
+        npth.load(path, config=config)
+
+
+def test_same_as_merges_nodes_only_when_asked(tmp_path: Path) -> None:
+    text = PREFIXES + (
+        "ex:b owl:sameAs ex:a . ex:b owl:sameAs _:x . ex:b ex:knows ex:c . ex:a ex:knows ex:c . _:x ex:age 7 . "
+        "ex:c owl:sameAs ex:d ."
+    )
+    path = _put(tmp_path, "a.ttl", text)
+    assert shape(npth.load(path)) == {"entity -sameAs-> entity": 3, "entity -knows-> entity": 2}
+    config = _put(tmp_path, "graph.toml", '[rdf]\nsame_as = "merge"\n')
+    hin = npth.load(path, config=config)
+    assert shape(hin) == {"entity -knows-> entity": 1}
+    assert _ids(hin, "entity") == ["a", "c"]
+    assert hin.nodes["entity"].attributes.to_pydict() == {"age": [7, None]}
+    assert "owl:sameAs merged 5 nodes into 2" in hin.notes
+
+
+def test_a_statement_given_twice_is_one_edge(tmp_path: Path) -> None:
+    path = _put(tmp_path, "a.ttl", PREFIXES + "ex:a ex:knows ex:b . ex:a ex:knows ex:b .")
+    hin = npth.load(path)
+    assert sum(matrix.sum() for matrix in hin.matrices.values()) == 1
+    assert "1 statement is given more than once, and counted once" in hin.notes
+    assert sum(matrix.sum() for matrix in npth.load(path, duplicates="count").matrices.values()) == 2
+    with pytest.raises(NeuPathError, match="more than once"):
+        npth.load(path, duplicates="error")
+
+
+def test_iris_that_share_a_local_name_are_told_apart(tmp_path: Path) -> None:
+    text = PREFIXES + (
+        '@prefix my: <http://my.org/v#> . ex:a ex:near ex:b ; my:near ex:b ; ex:name "A" . ex:a a ex:T . ex:b a my:T . '
+        "<http://q.org/1/near> <http://q.org/1/near> <http://q.org/2/near> ."
+    )
+    hin = npth.load(_put(tmp_path, "a.ttl", text))
+    assert shape(hin) == {
+        "ex:T -ex:near-> my:T": 1, "ex:T -my:near-> my:T": 1, "entity -1:near-> entity": 1,
+    }  # fmt: skip
+    assert hin.nodes["ex:T"].attributes.to_pydict() == {"ex:name": ["A"]}
+    assert "http://ex.org/near is called ex:near, because near has other meanings" in hin.notes
+
+
+def test_blank_nodes_are_nodes_and_differ_between_files(tmp_path: Path) -> None:
+    folder = tmp_path / "g"
+    write(folder, a__nt="_:x <http://ex.org/p> _:y .\n", b__nt="_:x <http://ex.org/p> <http://ex.org/o> .\n")
+    hin = npth.load(folder)
+    assert hin.nodes["entity"].ids.to_pylist() == ["_:a.nt:x", "_:a.nt:y", "_:b.nt:x", "http://ex.org/o"]
+    assert hin.nodes["entity"].names.to_pylist() == [None, None, None, "o"]
+    made_up = _put(tmp_path, "a.ttl", PREFIXES + "ex:a ex:p [ ex:q [] ] .")
+    assert {each for each in npth.load(made_up).nodes["entity"].ids.to_pylist() if each.startswith("_:")} == {
+        "_:[1]", "_:[2]",
+    }  # fmt: skip
+
+
+def test_lists_are_relations_to_their_members(tmp_path: Path) -> None:
+    text = PREFIXES + (
+        'ex:p ex:authors ( ex:ann ex:bob ) ; ex:years ( 1 2 ) ; ex:none () ; ex:mixed ( ex:ann "x" ( ex:bob ) ) . '
+        "ex:q ex:authors ( ex:bob ) ."
+    )
+    hin = npth.load(_put(tmp_path, "a.ttl", text))
+    assert shape(hin) == {"entity -authors-> entity": 3, "entity -mixed-> entity": 2}
+    assert sorted(_ids(hin, "entity")) == ["ann", "bob", "p", "q"]
+    assert hin.nodes["entity"].attributes.to_pydict()["years"][hin.nodes["entity"].find("p")] == 1
+    improper = npth.load(_put(tmp_path, "b.ttl", text + "@prefix r: <" + rdf.RDF + "> . _:l r:rest _:m, _:n ."))
+    assert any("do not make proper lists" in note for note in improper.notes)
+    loop = "@prefix r: <" + rdf.RDF + "> . _:l r:rest _:l ; r:first _:l . <http://a.b/c> <http://a.b/d> _:l ."
+    assert shape(npth.load(_put(tmp_path, "c.ttl", loop))) == {}
+
+
+def test_quoted_statements_are_left_out(tmp_path: Path) -> None:
+    text = PREFIXES + "ex:a ex:p ex:b {| ex:sure 0.9 |} . << ex:a ex:q ex:b >> ex:by ex:c . ex:a ex:p ex:c ."
+    hin = npth.load(_put(tmp_path, "a.ttl", text))
+    assert shape(hin) == {"entity -p-> entity": 2}
+    assert "statements about statements (RDF-star) were left out: 2" in hin.notes
+
+
+def test_relative_iris_do_not_depend_on_the_folder(tmp_path: Path) -> None:
+    hin = npth.load(_put(tmp_path, "a b.ttl", "<Ann> <#knows> <#Bob> ."))
+    assert hin.nodes["entity"].ids.to_pylist() == ["file:///Ann", "file:///a_b.ttl#Bob"]
+
+
+def test_graph_toml_takes_and_ignores(tmp_path: Path) -> None:
+    folder = tmp_path / "g"
+    write(
+        folder, films__ttl=FILMS, old__nt="broken", graph__toml='ignore = ["old*"]\ntake = ["actor"]\n', README__txt="x"
+    )
+    assert shape(npth.load(folder)) == {"Film -actor-> Person": 3}
+    assert shape(open_store(import_store(folder, tmp_path / "store")).hin()) == {"Film -actor-> Person": 3}
+
+
+def test_beside_tables_rdf_is_left_out_with_a_note(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", movie_actor__csv="movie_id,actor_id\n1,2\n", films__ttl=FILMS)
+    hin = npth.load(folder)
+    assert shape(hin) == {"movie -movie_actor-> actor": 1}
+    assert "films.ttl was left out: the graph is read from the tables beside it" in hin.notes
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.nt", AS_TRIPLES + "<http://ex.org/a> <b> <http://ex.org/c> .\n", "a.nt, line 11: No scheme found"),
+        ("a.nt", AS_TRIPLES + "<http://ex.org/a> <http://ex.org/p>\n", "a.nt, line 11: "),
+        ("a.nt", AS_TRIPLES + '<http://ex.org/a> <http://ex.org/p> "x\n', "a.nt, line 11: "),
+        ("a.ttl", FILMS + "ex:a ex:p [\n", "a.ttl, line 7: Unexpected end"),
+        ("a.nt", b"\xff\xfe", "a.nt, line 1: .*UTF-8"),
+        ("a.nt", "", "there are no statements"),
+        ("a.ttl", "# nothing\n", "there are no statements"),
+        ("a.nt.gz", None, "named .gz but is not gzipped"),
+        ("a.rdf", AS_XML.replace("rdf:RDF", "rdf:rdf"), "its root element is <rdf:rdf>, not <rdf:RDF>"),
+        ("a.owl", "<Ontology xmlns='http://www.w3.org/2002/07/owl#'/>", "not RDF/XML: its root element is <Ontology>"),
+        ("a.rdf", AS_XML.replace("</ex:Film>", ""), "a.rdf, line .*: the XML is not well-formed: mismatched tag"),
+        ("a.rdf", AS_XML.replace('"http://ex.org/">', '"&#38;amp;&#38;amp;">'), "declares the entity 'ex'"),
+        ("a.rdf", AS_XML.replace('"http://ex.org/">', f'"{"x" * 300}">'), "declares the entity 'ex'"),
+        ("a.rdf", AS_XML.replace('"http://ex.org/">', 'SYSTEM "file:///etc/passwd">'), "declares the entity 'ex'"),
+        ("a.jsonld", '{"@context": "http://ex.org/context", "name": "x"}', "remote contexts"),
+        ("a.nt", "<http://a.b/c> <http://a.b/c> " + 2000 * "<<( <http://a.b/c> <http://a.b/c> ", "quoted statements"),
+        ("a.ttl", 2000 * "<<( <http://a.b/c> <http://a.b/c> ", "quoted statements"),
+    ],
+)  # fmt: skip
+def test_bad_files_are_refused_in_one_sentence(
+    tmp_path: Path, name: str, text: str | bytes | None, message: str
+) -> None:
+    path = _put(tmp_path, name, text) if text is not None else tmp_path / name
+    if text is None:
+        path.write_text(AS_TRIPLES)
+    with pytest.raises(SourceError, match=message) as caught:
+        npth.load(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_packed_files_name_the_next_step(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="latest.nt.bz2 is packed; unpack it with bunzip2, or pack it with gzip"):
+        npth.load(_put(tmp_path, "latest.nt.bz2", b"BZh"))
+
+
+def test_deep_xml_is_refused(tmp_path: Path) -> None:
+    nested = "<ex:p><ex:F>" * 400 + "</ex:F></ex:p>" * 400
+    text = AS_XML.replace("</ex:Film>\n</rdf:RDF>", nested + "</ex:Film></rdf:RDF>")
+    with pytest.raises(SourceError, match="nested more than 500 deep"):
+        npth.load(_put(tmp_path, "a.rdf", text))
+
+
+def _read(path: Path) -> object:
+    """Return all statements of a file, or the sentence that refuses it."""
+    try:
+        read = rdf_statements.read_statements([path], None, no_progress)
+    except SourceError as error:
+        return str(error)
+    return read.nodes.to_pylist(), read.predicates, read.values.texts.to_pylist(), read.tags
+
+
+def test_plain_lines_are_read_as_the_parser_reads_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines of plain IRIs skip the parser: whatever they hold, the graph or the refusal must be the parser's."""
+    rng = np.random.default_rng(0)
+    pieces = [
+        "http://", "https://", "ex.org", "ex.org:80", "a", "/", "#", "?", "%41", "%4", ":", "@", "é", "[", "]", "{",
+        "\\u0041", "'",
+        "(", ")", "..", " ", "<", ">", "^", "|", '"', "~", "urn:x", "-", "_", "\\", "\t",
+    ]  # fmt: skip
+    ends = [
+        "",
+        "@en",
+        "@de-AT",
+        "@EN",
+        "@x",
+        "@en-",
+        "^^<http://www.w3.org/2001/XMLSchema#int>",
+        "^^<http://a.b/c>",
+        "^^",
+    ]
+    for number in range(200):
+        iris = [
+            "http://ex.org/" + "".join(rng.choice(pieces, size=rng.integers(0, 4))) if rng.random() < 0.8
+            else "".join(rng.choice(pieces, size=rng.integers(1, 5)))
+            for _ in range(3)
+        ]  # fmt: skip
+        terms = [f"<{iri}>" for iri in iris]
+        if rng.random() < 0.5:
+            text = "".join(rng.choice([*pieces, "a", "\\n", "\\", "\x00"], size=rng.integers(0, 3)))
+            terms[2] = f'"{text}"{rng.choice(ends)}'
+        path = _put(tmp_path, "a.nt", " ".join(terms) + rng.choice([" .", ".", "  .", " . ", ""]) + "\n")
+        results = [_read(path)]
+        with monkeypatch.context() as patch:
+            patch.setattr(rdf_statements, "_IRI", "<no such line>")
+            results.append(_read(path))
+        assert results[0] == results[1], (number, path.read_text())
+
+
+def test_texts_are_numbered_in_order_whatever_the_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow as pa
+
+    monkeypatch.setattr(rdf_statements._Numbering, "_FEW", 3)
+    rng = np.random.default_rng(1)
+    columns = [[f"t{n}" for n in rng.integers(0, 40, size=rng.integers(0, 9))] for _ in range(60)]
+    numbering = rdf_statements._Numbering()
+    numbers = [numbering.add(pa.array(column, pa.large_string())) for column in columns]
+    texts, codes = numbering.finish()
+    assert texts.to_pylist() == list(dict.fromkeys(text for column in columns for text in column))
+    assert [texts.take(pa.array(codes[number])).to_pylist() for number in numbers] == columns
