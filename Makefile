@@ -1,16 +1,20 @@
 # make demo   the main job on the built-in graph      make test   the whole suite
-# make check  lint, types, layers                    make bench  measured speed, in benchmarks/
+# make check  lint, types, layers                    make quick  the tests of every room that take a moment only
+# make bench  measured speed, in benchmarks/
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check bench format build clean
+.PHONY: demo test quick check bench format build clean
 
 demo: .venv/.base
 	$(BIN)/neupath demo
 
 test: .venv/.dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+quick: .venv/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" --durations=5 --durations-min=2
 
 check: .venv/.dev
 	$(BIN)/ruff check .

@@ -60,7 +60,7 @@ def run(
         limit = _IDLE_BYTES + row["entries"] * 12 // 2 if half else limit
         row |= {"limit_mib": "-" if limit is None else limit >> 20, "queries": min(max_queries, row["authors"])}
         began = time.perf_counter()
-        with connect(None, workers, limit, folder) as cluster:
+        with connect(None, workers, limit, folder) as cluster, _certificates(cluster.client):
             row["start_s"] = time.perf_counter() - began
             engine = Dask(cluster.client.scheduler.address)  # type: ignore[union-attr]
             _warm(folder, engine)
@@ -73,6 +73,15 @@ def run(
             files = [(folder / f"{name}.parquet").read_bytes() for name in ("local", "cluster", "tables")]
             row["same"] = files[0] == files[1] == files[2]
     return row
+
+
+def _certificates(client: Any) -> Any:
+    """Let the clients of this process use the certificates of one."""
+    import dask
+
+    names = {"ca-file": "tls_ca_file", "client.cert": "tls_client_cert", "client.key": "tls_client_key"}
+    values = {f"distributed.comm.tls.{key}": getattr(client.security, name) for key, name in names.items()}
+    return dask.config.set(values)
 
 
 def _compare(

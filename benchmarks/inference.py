@@ -19,8 +19,7 @@ import pyarrow as pa
 
 import neupath as npth
 from neupath import HIN
-from neupath.learn.evaluation import evaluate, split_queries
-from neupath.learn.inference.binary_labels import auc
+from neupath.learn.evaluation import auc, evaluate, split_queries
 from neupath.learn.labels import Pairs, Protocol, draw_pairs
 from neupath.learn.reproduce.protocol import columns_in, load_graph
 from neupath.measures import measure_named

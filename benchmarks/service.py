@@ -242,7 +242,7 @@ from neupath.service import app, fast_path
 
 steps = int(sys.argv.pop(1))
 if steps < 2:
-    fast_path.FastConnection._may_answer = lambda connection: False
+    fast_path.FastConnection._is_plain = lambda connection: False
 if steps < 1:
     app.search_light = lambda *arguments: None
 runpy.run_module("neupath.cli", run_name="__main__")
@@ -443,6 +443,7 @@ def run_names(count: int = 50_000) -> None:
     """Look up among made-up names: the first time, by prefix, inside and by spelling."""
     import pyarrow as pa
 
+    from neupath.graph.name_search import search_names
     from neupath.service.autocomplete import NameIndex
 
     rng = np.random.default_rng(0)
@@ -458,9 +459,10 @@ def run_names(count: int = 50_000) -> None:
         times = []
         for _ in range(20):
             began = time.perf_counter()
-            found = names.find(asked, 20)
+            matches = search_names(names.searches, asked)
+            matches.best(20)
             times.append(time.perf_counter() - began)
-        print(f"{what:<9} {found.total:>6} found, {1e3 * float(np.median(times)):.2f} ms")
+        print(f"{what:<9} {len(matches):>6} found, {1e3 * float(np.median(times)):.2f} ms")
 
 
 def main() -> None:

@@ -1,0 +1,55 @@
+"""Attack a service, stores, saved files and the readers, and print what came of it, one JSON line per attack.
+
+`python benchmarks/attack.py` runs every attack at length; `python benchmarks/attack.py NAME …` some of them;
+`--count N` sets how many damaged files or requests each attack tries, `--seed` which ones. `--data FOLDER` names the
+folder of real graphs, which the attacks on memory and time need. The suite runs short forms of them
+(`tests/attacks/`); `python benchmarks/crash.py` kills processes that write to a store.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from tests.attacks import connections, overload
+from tests.attacks.layouts import attack_layouts
+from tests.attacks.readers import FORMATS, attack_readers
+from tests.attacks.saved_files import attack_joins, attack_models
+from tests.attacks.stores import attack_stores
+
+Attack = Callable[[argparse.Namespace], dict[str, Any]]
+"""Takes the options `count`, `seed` and `data`, and returns figures by name."""
+ATTACKS: dict[str, Attack] = {
+    "readers": lambda options: attack_readers(list(FORMATS), options.count, options.seed),
+    "layouts": lambda options: attack_layouts(options.count, options.seed),
+    "stores": attack_stores,
+    "models": lambda options: attack_models(options.count, options.seed),
+    "joins": lambda options: attack_joins(options.count, options.seed),
+    "pipelining": lambda _: connections.attack_by_pipelining(250, seconds=35),
+    "slow-bodies": lambda _: connections.attack_by_slow_bodies(600, files=400, seconds=10),
+    "memory": lambda options: overload.attack_memory(options.data),
+    "freeze": lambda options: overload.attack_time(options.data),
+    "jobs": lambda _: overload.attack_jobs(5, overload.TRAIN),
+    "requests": lambda options: connections.attack_by_mutated_requests(20 * options.count, options.seed),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"attacks to run: {', '.join(ATTACKS)}; default: all")
+    parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--data", type=Path, default=os.environ.get("NEUPATH_DATA"))
+    options = parser.parse_args()
+    if unknown := set(options.names) - set(ATTACKS):
+        parser.error(f"no attack is called {', '.join(sorted(unknown))}; there are {', '.join(ATTACKS)}")
+    for name in options.names or ATTACKS:
+        print(json.dumps({"attack": name, **ATTACKS[name](options)}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
