@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.patience import wait_until
+from tests.patience import PATIENCE, wait_until
 from tests.processes import run_process
 
 MISSING = "PostgreSQL is not installed, or this is root and there is no user postgres; apt-get install postgresql"
@@ -98,7 +98,7 @@ def run_postgres(*settings: str) -> Iterator[Server]:
                 yield server
             finally:
                 process.send_signal(signal.SIGINT)  # its other processes end with it
-                process.wait()
+                process.wait(PATIENCE)
 
 
 def _free_port() -> int:

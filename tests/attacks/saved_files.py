@@ -20,6 +20,7 @@ import pyarrow as pa
 from neupath import HIN, Combination, Edges, NeuPathError, Nodes, PathSim, Relation, join, load_scorer
 from neupath.measures.combination import Part
 from tests.attacks.mutation import mutate
+from tests.patience import PATIENCE
 from tests.processes import run_process
 
 PATH = "user-item-user"
@@ -99,7 +100,7 @@ def _attack(attack: str, folder: Path, file: str, count: int, seed: int) -> dict
     while (done := sum(outcomes.values())) < count:
         command = [sys.executable, "-m", __name__, attack, str(folder), file, str(done), str(count), str(seed)]
         with run_process(command, stdout=subprocess.PIPE, cwd=Path(__file__).parent.parent.parent) as process:
-            lines = process.communicate()[0].split()
+            lines = process.communicate(timeout=PATIENCE)[0].split()
         outcomes.update(lines)
         assert lines or done, f"{folder} does not load undamaged"
         if sum(outcomes.values()) < count:

@@ -206,7 +206,7 @@ def test_ctrl_c_says_what_is_kept(tmp_path: Path) -> None:
         wait_until(lambda: list(tmp_path.glob(blocks)) or process.poll() is not None, "no block is written")
         assert process.poll() is None, "it ended before it could be interrupted"
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does, which interrupts the workers, too
-        message = process.communicate()[1]
+        message = process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == 130
     assert re.fullmatch(r"error: interrupted; \d+ finished blocks are kept in top.parquet.parts, and .*\n", message)
     assert [path.name for path in tmp_path.iterdir()] == ["top.parquet.parts"]

@@ -257,6 +257,7 @@ def test_readers_beside_a_writer_see_their_version(model: NeuPath) -> None:
         view = live.view()
         reads = 0
         while reads < 60 or view.version <= 10:
+            assert writer.is_alive()
             view = live.view()
             reads += 1
             np.testing.assert_allclose(

@@ -55,6 +55,7 @@ def test_no_read_beside_a_writer_is_torn() -> None:
     torn, versions = 0, set()
     try:
         while len(versions) < 100:
+            assert writer.is_alive()
             torn += pair.is_torn()
             versions.add(pair.live.view().version)
     finally:
@@ -96,12 +97,15 @@ class Crowd:
         writers = [threading.Thread(target=self.write, args=(exchange,)) for exchange in self.exchanges]
         for writer in writers:
             writer.start()
-        while not enough(watcher):
-            watcher.look()
-        self.writing.set()
-        for writer in writers:
-            writer.join()
-        self.live.close()
+        try:
+            while not enough(watcher):
+                assert all(writer.is_alive() for writer in writers)
+                watcher.look()
+        finally:
+            self.writing.set()
+            for writer in writers:
+                writer.join()
+            self.live.close()
         return watcher
 
 

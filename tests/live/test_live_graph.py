@@ -242,7 +242,7 @@ def test_compaction_applies_changes_made_meanwhile() -> None:
         set_edges(live, [(writes, number % 5, (number * 7) % 81, float(number % 3))])
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and "compact" in thread.name:
-            thread.join()
+            thread.join(PATIENCE)
     view = live.view()
     assert view.version == 200
     assert_same(view.scorer(measure), npth.PathSim("APA").fit(rebuilt(view.hin)), 5)
