@@ -9,7 +9,7 @@ in one read-only transaction. Errors of drivers become sentences without the pas
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -413,7 +413,9 @@ class _DuckDB:
             try:
                 return rows.result()
             except KeyboardInterrupt:  # in the thread of a statement it is noticed late
-                self._connection.interrupt()
+                while not rows.done():
+                    self._connection.interrupt()  # without effect before the statement runs
+                    wait([rows], timeout=0.1)
                 raise
 
     def _fetch(self, statement: str, report: Callable[[int], object]) -> pa.Table:
