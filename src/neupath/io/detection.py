@@ -1306,7 +1306,7 @@ def _no_relation(given: Tables, nodes: Sequence[NodeSource], notes: Sequence[str
         if one
         else "give a file such as movie_actor.csv whose first two columns are ids, or name two columns of any file"
     )
-    pasted = f", such as:\n{toml}" if toml else ""
+    pasted = f", which `neupath init` writes, such as:\n{toml}" if toml else ""
     return SourceError(f"{what}:{seen}{why} {possible} in graph.toml (‹config›){pasted}")
 
 
@@ -1315,7 +1315,8 @@ def _seen(table: Table) -> str:
     row = [table.sample[column][0] if table.sample[column] else "" for column in table.columns]
     first = f", first row: {listed((cell[:40] for cell in row), 8)}" if any(row) else ", no rows"
     header = "" if table.has_header else "no header, "
-    return f"{table.label} has {len(table.columns)} columns ({header}{listed(table.columns, 8)}{first})"
+    count = f"{len(table.columns)} column{'s' * (len(table.columns) != 1)}"
+    return f"{table.label} has {count} ({header}{listed(table.columns, 8)}{first})"
 
 
 def _edges_toml(table: Table, nodes: Sequence[NodeSource] = ()) -> str | None:
