@@ -150,7 +150,7 @@ def explain(
     x, y = hin.row(path.source, query), hin.row(path.target, target)
     key = ("explain", scorer.name, str(scorer.params()), path)
     walks = _Walks(cached(hin, key, lambda: scorer.step_matrices(hin, path)), x, y)
-    score = float(scorer.score_rows(np.array([x]))[0, y])
+    score = float(scorer.score_targets(x, np.array([y]))[0])
     share_of_weight = score / walks.total if walks.total else 0.0
     return Explanation(
         query=_node(hin, path.source, x),

@@ -19,7 +19,8 @@ Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 _FEW = 8
-_SCANS = 32  # the first so many ids are found by a scan each; then all ids are hashed
+_SCANS = 32  # so many look-ups scan all nodes; then all ids and names are hashed
+_MOST_LISTED = 1 << 20  # nodes up to which ids and names are also kept as Python objects, 200 bytes a node
 _CONDITION = re.compile(r"^\s*(?P<column>.+?)\s*(?P<operator>==|!=|<=|>=|=|<|>|~)\s*(?P<value>.*?)\s*$")
 _COMPARISONS = {
     "=": pc.equal,
@@ -72,7 +73,7 @@ class Nodes:
     names: pa.Array | None = None
     attributes: pa.Table = field(default_factory=lambda: pa.table({}))
     distinct: InitVar[bool] = False
-    _scanned: list[Id] = field(default_factory=list, init=False, repr=False, compare=False)
+    _scans: list[None] = field(default_factory=list, init=False, repr=False, compare=False)  # one per scan
 
     def __post_init__(self, distinct: bool) -> None:
         if not (pa.types.is_string(self.ids.type) or pa.types.is_int64(self.ids.type)):
@@ -98,11 +99,23 @@ class Nodes:
         return len(self.ids)
 
     def id(self, row: int) -> Id:
-        node_id: Id = self.ids[int(row)].as_py()
+        ids: list[Id] | None = self.__dict__.get("_id_list")
+        node_id: Id = self.ids[int(row)].as_py() if ids is None else ids[row]
         return node_id
 
     def name(self, row: int) -> str | None:
         return None if self.names is None else self.names[int(row)].as_py()
+
+    def labels(self, rows: Sequence[int]) -> tuple[tuple[Id, ...], tuple[str | None, ...]]:
+        """Return the ids and names of some rows."""
+        if len(self) <= _MOST_LISTED and self._hashes_pay():
+            ids, names = self._id_list, self._name_list
+            return tuple([ids[row] for row in rows]), tuple([names[row] for row in rows])
+        taken = pa.array(rows, type=pa.int64())
+        no_names = (None,) * len(rows)
+        return tuple(self.ids.take(taken).to_pylist()), (
+            no_names if self.names is None else tuple(self.names.take(taken).to_pylist())
+        )
 
     def label(self, row: int) -> str:
         """Return what to show a person: the name, or else the id."""
@@ -118,7 +131,7 @@ class Nodes:
             if isinstance(query, str) and not query.isprintable() and any("\ud800" <= c <= "\udfff" for c in query):
                 raise NodeError(f"{query!r} is not valid text, so no {self.node_type} can be called that")
         keys = [self.as_id(query) for query in queries]
-        if len(keys) <= _FEW:
+        if len(keys) <= _FEW or "_row_of" in self.__dict__:
             rows = np.array([-1 if key is None else self._find_id(key) for key in keys], dtype=np.int64)
         else:
             places = pc.index_in(pa.array(keys, type=self.ids.type), value_set=self.ids, skip_nulls=True)
@@ -127,15 +140,47 @@ class Nodes:
             rows[position] = self._find_by_name(str(queries[position]), exact)
         return rows
 
+    def look_up(self, query: Id) -> int | None:
+        """Return the row of an id or unambiguous name if both are hashed already; where it is None, ask `find`.
+
+        The query is a `str` or an `int`: a boolean is no id, though it equals one.
+        """
+        rows: dict[Id, int] | None = self.__dict__.get("_row_of")
+        return None if rows is None else rows.get(query)
+
+    def _hashes_pay(self) -> bool:
+        """Count a scan; return whether there have been so many that hashing all ids and names takes less time."""
+        if len(self._scans) >= _SCANS:
+            return True
+        self._scans.append(None)
+        return False
+
     def _find_id(self, key: Id) -> int:
-        if len(self._scanned) >= _SCANS:
-            return self._row_of.get(key, -1)
-        self._scanned.append(key)
-        return int(pc.index(self.ids, key).as_py())
+        return self._row_of.get(key, -1) if self._hashes_pay() else int(pc.index(self.ids, key).as_py())
+
+    @cached_property
+    def _id_list(self) -> list[Id]:
+        return list(self.ids.to_pylist())
+
+    @cached_property
+    def _name_list(self) -> list[str | None]:
+        return [None] * len(self) if self.names is None else list(self.names.to_pylist())
 
     @cached_property
     def _row_of(self) -> dict[Id, int]:
-        return {key: row for row, key in enumerate(self.ids.to_pylist())}
+        """The row of each id, and up to `_MOST_LISTED` nodes of each name that one node has and that is no id."""
+        if len(self) > _MOST_LISTED:
+            return {key: row for row, key in enumerate(self.ids.to_pylist())}
+        rows = {key: row for row, key in enumerate(self._id_list)}
+        if self.names is None:
+            return rows
+        named: dict[Id, int] = {}
+        are_texts = pa.types.is_string(self.ids.type)
+        for row, name in enumerate(self._name_list):
+            if name is not None and (name if are_texts else self.as_id(name)) not in rows:
+                named[name] = -1 if name in named else row
+        rows.update((name, row) for name, row in named.items() if row >= 0)
+        return rows
 
     def also_named(self, query: Id, row: int) -> list[int]:
         """Return the other nodes whose name is the id by which a query was found."""
@@ -172,6 +217,9 @@ class Nodes:
         return NodeMatch(self.node_type, self.id(row), self.name(row), match)
 
     def _find_by_name(self, query: str, exact: bool) -> int:
+        row = self.look_up(query)
+        if row is not None:
+            return row
         same = [] if self.names is None else pc.fill_null(pc.equal(self.names, query), False)
         rows: list[int] = np.flatnonzero(same).tolist()
         called = "named"
