@@ -216,7 +216,7 @@ class Scorer(ABC):
         return self.top_k_rows(self._find_rows(list(query)), k, **options)
 
     def _top_k_at_once(self, query: Id, k: int) -> Hits | None:  # noqa: ARG002
-        """Return the hits of a query for which everything is prepared, or None; a `str` or `int` that may be unknown."""
+        """Return the hits of a query, a `str` or an `int`, where everything is prepared for it; None where it is not."""
         return None
 
     def _find_rows(self, queries: Sequence[Id]) -> Rows:

@@ -289,7 +289,8 @@ def score_product(factors: Product, normalisation: int, queries: Rows) -> Floats
 def score_targets(factors: Product, normalisation: int, row: int, targets: Rows) -> Floats:
     """Return the score of one query with some targets; shape (targets,)."""
     if _loaded is None or isinstance(factors, Chain):
-        return score_product(factors, normalisation, np.array([row]))[0][targets]
+        every = score_product(factors, normalisation, np.array([row]))
+        return np.asarray(every[0][targets])
     factors.answered += 1
     scores = np.empty(len(targets))
     _loaded.score_targets(*factors.arrays, int(normalisation), row, targets, scores)

@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from neupath._runtime.lazy_module import LazyModule
 from neupath.errors import GraphError, NodeError, QueryError, did_you_mean, listed
 from neupath.graph.name_search import Match, NameSearch, search_names
 
@@ -19,18 +19,15 @@ Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 _FEW = 8
-_SCANS = 32  # so many look-ups scan all nodes; then all ids and names are hashed
+_SCANS = 32  # so many look-ups scan all nodes of a large type; then all ids and names are hashed
+_FEW_NODES = 1000  # of so many nodes they are hashed at once
 _MOST_LISTED = 1 << 20  # nodes up to which ids and names are also kept as Python objects, 200 bytes a node
 _CONDITION = re.compile(r"^\s*(?P<column>.+?)\s*(?P<operator>==|!=|<=|>=|=|<|>|~)\s*(?P<value>.*?)\s*$")
 _COMPARISONS = {
-    "=": pc.equal,
-    "==": pc.equal,
-    "!=": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-}
+    "=": "equal", "==": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal", ">": "greater",
+    ">=": "greater_equal",
+}  # fmt: skip
+pc = LazyModule("pyarrow.compute")  # takes longer to import than most look-ups
 
 
 @dataclass(frozen=True)
@@ -88,6 +85,8 @@ class Nodes:
             self._refuse_repeated_ids()
 
     def _refuse_repeated_ids(self) -> None:
+        if len(self) <= _FEW_NODES and len(set(self._id_list)) == len(self):
+            return
         codes = self.ids.dictionary_encode()
         if len(codes.dictionary) == len(self):
             return
@@ -150,7 +149,7 @@ class Nodes:
 
     def _hashes_pay(self) -> bool:
         """Count a scan; return whether there have been so many that hashing all ids and names takes less time."""
-        if len(self._scans) >= _SCANS:
+        if len(self._scans) >= _SCANS or len(self) <= _FEW_NODES:
             return True
         self._scans.append(None)
         return False
@@ -271,7 +270,7 @@ class Nodes:
             if sign == "~":
                 met = pc.match_substring(pc.cast(values, pa.string()), text, ignore_case=True)
             else:
-                met = _COMPARISONS[sign](values, _as_scalar(text, values.type))
+                met = getattr(pc, _COMPARISONS[sign])(values, _as_scalar(text, values.type))
         except pa.ArrowException as error:
             raise QueryError(
                 f"attribute {name!r} holds values of type {values.type}, and {text!r} is not one to compare by {sign}"
