@@ -23,6 +23,9 @@ class Hit:
     score: float
 
 
+_LOOKED_UP = ("ids", "names", "metapath", "measure", "exact", "shortfall")
+
+
 class Labels(Protocol):
     """What knows the ids and names of rows, as `Nodes` does."""
 
@@ -84,10 +87,8 @@ class Hits(Sequence[Hit]):
     def of_rows(cls, query: Id, search: Search, rows: list[int], scores: list[float]) -> "Hits":
         """Return the hits of a search by their rows, whose ids and names are looked up when they are read."""
         hits = object.__new__(cls)
-        hits.__dict__.update(
-            query=query, metapath=search.metapath, measure=search.measure, exact=search.exact, scores=tuple(scores),
-            _rows=rows, _search=search,
-        )  # fmt: skip
+        own = hits.__dict__
+        own["query"], own["scores"], own["_rows"], own["_search"] = query, tuple(scores), rows, search
         return hits
 
     if not TYPE_CHECKING:  # mypy would take any attribute for one of them
@@ -95,13 +96,13 @@ class Hits(Sequence[Hit]):
         def __getattr__(self, name: str) -> object:
             """Look up what `of_rows` left out; Python calls this only for attributes that are not there yet."""
             own = self.__dict__
-            if name not in ("ids", "names", "shortfall") or "_search" not in own:
+            if name not in _LOOKED_UP or "_search" not in own:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             search, rows = own["_search"], own["_rows"]
-            if name == "shortfall":
-                own[name] = search.describe_shortfall(len(rows))
-            else:
+            if name in ("ids", "names"):
                 own["ids"], own["names"] = search.targets.labels(rows)
+            else:
+                own[name] = search.describe_shortfall(len(rows)) if name == "shortfall" else getattr(search, name)
             return own[name]
 
     def __reduce__(self) -> tuple[object, ...]:

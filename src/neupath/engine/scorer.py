@@ -147,6 +147,12 @@ class Scorer(ABC):
 
         return stacked([rank(block) for block in blocks])
 
+    def rank_row(self, row: int, skipped: int, k: int) -> tuple[list[int], list[float]]:
+        """Return the rows and scores of the k best targets of one query, leaving out the skipped one (-1: none)."""
+        ranking = self.rank_rows(np.array([row]), np.array([skipped]), k, None, None)
+        size = int(ranking.sizes[0])
+        return ranking.rows[0, :size].tolist(), ranking.scores[0, :size].tolist()
+
     def range_rows(self, queries: Rows, skipped: Rows, min_score: float, threads: int | None = None) -> HitLists:  # noqa: ARG002
         """Return all targets with at least a score, leaving out the skipped one of each query (-1: none)."""
         return range_of_scores(self.score_rows(queries), skipped, min_score)
@@ -216,7 +222,7 @@ class Scorer(ABC):
         return self.top_k_rows(self._find_rows(list(query)), k, **options)
 
     def _top_k_at_once(self, query: Id, k: int) -> Hits | None:  # noqa: ARG002
-        """Return the hits of a query, a `str` or an `int`, where everything is prepared for it; None where it is not."""
+        """Return the hits of a query, a `str` or an `int`, where all is prepared for it; None where it is not."""
         return None
 
     def _find_rows(self, queries: Sequence[Id]) -> Rows:

@@ -158,11 +158,18 @@ def top_k_of_row(
         return None
     factors.answered += 1
     width = len(factors.right_norms)
-    rows, scores = _borrow_best(min(k, width))
+    if k > width:
+        k = width
+    best: tuple[Rows, Floats] | None = getattr(_scratch, "best", None)
+    if best is None or len(best[0]) != k:
+        best = _scratch.best = np.empty(k, dtype=np.int64), np.empty(k)
+    rows, scores = best
     scratch = borrow_scratch(width)
     size = kernels.top_k_of_row(*factors.arrays, normalisation, row, skipped, _ALL, scratch, rows, scores)
     return_scratch(scratch)
-    return rows[:size].tolist(), scores[:size].tolist()
+    if size < k:
+        rows, scores = rows[:size], scores[:size]
+    return rows.tolist(), scores.tolist()
 
 
 def _top_k_by_scipy(
@@ -463,14 +470,6 @@ def borrow_scratch(size: int) -> Scratch:
     if scratch is None or len(scratch[0]) < size:
         return np.zeros(size), np.empty(size + 1, dtype=np.uint32), np.empty(size + 1)
     return scratch
-
-
-def _borrow_best(k: int) -> tuple[Rows, Floats]:
-    """Return room for k rows and scores, which this thread's next search of k overwrites."""
-    best: tuple[Rows, Floats] | None = getattr(_scratch, "best", None)
-    if best is None or len(best[0]) != k:
-        best = _scratch.best = np.empty(k, dtype=np.int64), np.empty(k)
-    return best
 
 
 def return_scratch(scratch: Scratch) -> None:

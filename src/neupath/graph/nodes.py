@@ -122,10 +122,14 @@ class Nodes:
 
     def find(self, query: Id) -> int:
         """Return the row of the node with this id, or else with this name, or else with either but for case."""
-        return int(self.find_many([query])[0])
+        row = self.look_up(query)
+        return int(self.find_many([query])[0]) if row is None else row
 
     def find_many(self, queries: Sequence[Id], *, exact: bool = False) -> Rows:
         """Return the row of each query, an id or an unambiguous name; case and accents matter if `exact`."""
+        known = [self.look_up(query) for query in queries]
+        if None not in known:
+            return np.array(known, dtype=np.int64)
         for query in queries:
             if isinstance(query, str) and not query.isprintable() and any("\ud800" <= c <= "\udfff" for c in query):
                 raise NodeError(f"{query!r} is not valid text, so no {self.node_type} can be called that")
@@ -140,12 +144,10 @@ class Nodes:
         return rows
 
     def look_up(self, query: Id) -> int | None:
-        """Return the row of an id or unambiguous name if both are hashed already; where it is None, ask `find`.
-
-        The query is a `str` or an `int`: a boolean is no id, though it equals one.
-        """
+        """Return the row of an id or unambiguous name if these are hashed already; where it is None, ask `find`."""
         rows: dict[Id, int] | None = self.__dict__.get("_row_of")
-        return None if rows is None else rows.get(query)
+        # a boolean is no id, though it equals one
+        return None if rows is None or type(query) not in (str, int) else rows.get(query)
 
     def _hashes_pay(self) -> bool:
         """Count a scan; return whether there have been so many that hashing all ids and names takes less time."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
@@ -113,7 +113,7 @@ class PathMeasure(Scorer):
     column_power: float = 0.0  # the power of its sum by which each column of a leg is scaled
     metapath_: MetaPath
     factors_: Product
-    _prepared: "_Prepared"
+    _prepared: "_Prepared | None" = None
 
     def __init__(self, metapath: str | MetaPath) -> None:
         self.metapath = metapath
@@ -213,11 +213,15 @@ class PathMeasure(Scorer):
     def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
         return top_k_of_product(self.factors_, self.normalisation, queries, skipped, k, candidates, threads)
 
+    def rank_row(self, row: int, skipped: int, k: int) -> tuple[list[int], list[float]]:
+        best = top_k_of_row(self.factors_, self.normalisation.value, row, skipped, k)
+        return super().rank_row(row, skipped, k) if best is None else best
+
     def score_targets(self, row: int, targets: Rows) -> Floats:
         return score_targets(self.factors_, self.normalisation, row, targets)
 
     def _top_k_at_once(self, query: Id, k: int) -> Hits | None:
-        prepared: _Prepared | None = self.__dict__.get("_prepared")
+        prepared = self._prepared
         if prepared is None or not prepared.fits(self, k):
             if not hasattr(self, "factors_") or k < 1:
                 return None
@@ -225,8 +229,8 @@ class PathMeasure(Scorer):
         row = prepared.queries.look_up(query)
         if row is None:
             return None
-        best = top_k_of_row(self.factors_, prepared.normalisation, row, row if prepared.skips_query else -1, k)
-        return None if best is None else Hits.of_rows(prepared.queries.id(row), prepared.search, *best)
+        rows, scores = self.rank_row(row, row if prepared.skips_query else -1, k)
+        return Hits.of_rows(prepared.queries.id(row), prepared.search, rows, scores)
 
     def range_rows(self, queries: Rows, skipped: Rows, min_score: float, threads: int | None = None) -> HitLists:
         if isinstance(self.factors_, Chain) or min_score <= 0 or not self.factors_.bounds_are_safe:
@@ -234,13 +238,12 @@ class PathMeasure(Scorer):
         return range_of_product(self.factors_, self.normalisation, queries, skipped, min_score, threads)
 
 
-@dataclass(frozen=True)
-class _Prepared:
+class _Prepared(NamedTuple):
     """What all searches of a fitted measure for k hits share."""
 
     hin: HIN
     metapath: MetaPath
-    normalisation: int
+    k: int
     queries: Nodes
     skips_query: bool
     search: Search
@@ -253,8 +256,8 @@ class _Prepared:
         search = Search(
             str(metapath), measure.name, measure.exact, targets, metapath.target, len(targets) - skips_query, k
         )
-        return cls(hin, metapath, int(measure.normalisation), hin.nodes[metapath.source], skips_query, search)
+        return cls(hin, metapath, k, hin.nodes[metapath.source], skips_query, search)
 
     def fits(self, measure: PathMeasure, k: int) -> bool:
         """Whether this is what a measure needs: it may have been fitted again, to another graph or meta-path."""
-        return self.search.k == k and self.hin is measure.hin_ and self.metapath is measure.metapath_
+        return self.k == k and self.hin is measure.hin_ and self.metapath is measure.metapath_
