@@ -7,7 +7,7 @@ beside the compiled kernel alone with everything prepared, and beside ten lines 
 All run in interleaved rounds on one thread; the median of the rounds is reported, in CPU time of the thread, so that
 other programs disturb it little. Before, all must return the same scores.
 
-`first` times the first calls of a fresh process, whose kernels numba has compiled and cached on disk before, or not yet.
+`first` times the first calls of a fresh process, where numba has compiled and cached the kernels before, or has not.
 
 `start-up` runs commands ten times each, in turns with an import of numpy and scipy.sparse alone.
 """

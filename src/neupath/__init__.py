@@ -63,10 +63,13 @@ _MODULES = {
     ),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+_ROOMS = ("engine", "errors", "graph", "io", "learn", "measures", "store")  # as in `neupath.errors.GraphError`
 _NEED_TORCH = ("CountPath", "NeuPath")  # not in __all__: a star import must not need torch
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"neupath.{name}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'neupath' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)

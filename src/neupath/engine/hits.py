@@ -29,7 +29,8 @@ _LOOKED_UP = ("ids", "names", "metapath", "measure", "exact", "shortfall")
 class Labels(Protocol):
     """What knows the ids and names of rows, as `Nodes` does."""
 
-    def labels(self, rows: Sequence[int]) -> tuple[tuple[Id, ...], tuple[str | None, ...]]: ...
+    def ids_at(self, rows: Sequence[int]) -> tuple[Id, ...]: ...
+    def names_at(self, rows: Sequence[int]) -> tuple[str | None, ...]: ...
 
 
 class Search(NamedTuple):
@@ -99,11 +100,14 @@ class Hits(Sequence[Hit]):
             if name not in _LOOKED_UP or "_search" not in own:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             search, rows = own["_search"], own["_rows"]
-            if name in ("ids", "names"):
-                own["ids"], own["names"] = search.targets.labels(rows)
+            if name == "ids":
+                value = search.targets.ids_at(rows)
+            elif name == "names":
+                value = search.targets.names_at(rows)
             else:
-                own[name] = search.describe_shortfall(len(rows)) if name == "shortfall" else getattr(search, name)
-            return own[name]
+                value = search.describe_shortfall(len(rows)) if name == "shortfall" else getattr(search, name)
+            own[name] = value
+            return value
 
     def __reduce__(self) -> tuple[object, ...]:
         return Hits, tuple(getattr(self, part.name) for part in fields(self))

@@ -158,8 +158,7 @@ def top_k_of_row(
         return None
     factors.answered += 1
     width = len(factors.right_norms)
-    if k > width:
-        k = width
+    k = min(k, width)
     best: tuple[Rows, Floats] | None = getattr(_scratch, "best", None)
     if best is None or len(best[0]) != k:
         best = _scratch.best = np.empty(k, dtype=np.int64), np.empty(k)

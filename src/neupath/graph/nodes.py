@@ -105,16 +105,21 @@ class Nodes:
     def name(self, row: int) -> str | None:
         return None if self.names is None else self.names[int(row)].as_py()
 
-    def labels(self, rows: Sequence[int]) -> tuple[tuple[Id, ...], tuple[str | None, ...]]:
-        """Return the ids and names of some rows."""
+    def ids_at(self, rows: Sequence[int]) -> tuple[Id, ...]:
+        """Return the ids of some rows."""
         if len(self) <= _MOST_LISTED and self._hashes_pay():
-            ids, names = self._id_list, self._name_list
-            return tuple([ids[row] for row in rows]), tuple([names[row] for row in rows])
-        taken = pa.array(rows, type=pa.int64())
-        no_names = (None,) * len(rows)
-        return tuple(self.ids.take(taken).to_pylist()), (
-            no_names if self.names is None else tuple(self.names.take(taken).to_pylist())
-        )
+            ids = self._id_list
+            return tuple([ids[row] for row in rows])
+        return tuple(self.ids.take(pa.array(rows, type=pa.int64())).to_pylist())
+
+    def names_at(self, rows: Sequence[int]) -> tuple[str | None, ...]:
+        """Return the names of some rows."""
+        if self.names is None:
+            return (None,) * len(rows)
+        if len(self) <= _MOST_LISTED and self._hashes_pay():
+            names = self._name_list
+            return tuple([names[row] for row in rows])
+        return tuple(self.names.take(pa.array(rows, type=pa.int64())).to_pylist())
 
     def label(self, row: int) -> str:
         """Return what to show a person: the name, or else the id."""

@@ -62,7 +62,7 @@ class LightSearcher:
         """Return what `Scorer.top_k` returns for the node at a row."""
         skips_query = self._is_same_type and not include_query
         rows, scores = self.scorer.rank_row(row, row if skips_query else -1, k)
-        ((query,), _) = self.queries.labels([row])
+        (query,) = self.queries.ids_at([row])
         search = Search(*self._described, eligible=len(self.targets.nodes) - skips_query, k=k)
         return Hits.of_rows(query, search, rows, scores)
 
