@@ -175,8 +175,9 @@ FIRST = """
 import time
 import neupath as npth
 hin = npth.load("stdlib")
+scorer = npth.PathSim("class-method-class")
 began = time.perf_counter()
-scorer = npth.PathSim("class-method-class").fit(hin)
+scorer.fit(hin)
 fitted = time.perf_counter()
 queries = hin.nodes["class"].ids.to_pylist()[:1000]
 ends = []

@@ -1,7 +1,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neupath import Nodes
@@ -25,6 +25,7 @@ def test_finds_by_id_then_by_name() -> None:
 
 
 @pytest.mark.parametrize(("few", "listed"), [(1000, 1 << 20), (0, 1 << 20), (0, 0)])
+@settings(max_examples=40)
 @given(st.data())
 def test_hashed_nodes_are_found_as_scanned_ones(few: int, listed: int, data: st.DataObject) -> None:
     """Ids are texts or numbers, names may be ids of other nodes, numbers, or those of several nodes."""

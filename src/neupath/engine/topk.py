@@ -131,6 +131,9 @@ def top_k_of_product(
         return _top_k_by_index(factors, index, normalisation, queries, skipped, k, threads)
     kernels = product_kernels()
     mask = _ALL if candidates is None else np.array(candidates)
+    if len(queries) == 1:
+        rows, scores = _search_row(factors, int(normalisation), int(queries[0]), int(skipped[0]), k, mask)
+        return Ranking(rows[None].copy(), scores[None].copy(), np.array([len(rows)]))
     shape = len(queries), min(k, len(factors.right_norms))
     best = Ranking(np.empty(shape, dtype=np.int64), np.empty(shape), np.empty(len(queries), dtype=np.int64))
 
@@ -153,10 +156,17 @@ def top_k_of_row(
 
     None where it takes another way: by scipy, by an index, or along a chain.
     """
-    kernels = _loaded
-    if kernels is None or not isinstance(factors, Factors) or factors.work >= _HEAVY:
+    if _loaded is None or not isinstance(factors, Factors) or factors.work >= _HEAVY:
         return None
     factors.answered += 1
+    rows, scores = _search_row(factors, normalisation, row, skipped, k, _ALL)
+    return rows.tolist(), scores.tolist()
+
+
+def _search_row(
+    factors: Factors, normalisation: int, row: int, skipped: int, k: int, candidates: Mask
+) -> tuple[Rows, Floats]:
+    """Return the rows and scores of the best targets of one query, in arrays that this thread's next search reuses."""
     width = len(factors.right_norms)
     k = min(k, width)
     best: tuple[Rows, Floats] | None = getattr(_scratch, "best", None)
@@ -164,11 +174,11 @@ def top_k_of_row(
         best = _scratch.best = np.empty(k, dtype=np.int64), np.empty(k)
     rows, scores = best
     scratch = borrow_scratch(width)
-    size = kernels.top_k_of_row(*factors.arrays, normalisation, row, skipped, _ALL, scratch, rows, scores)
+    size = product_kernels().top_k_of_row(
+        *factors.arrays, normalisation, row, skipped, candidates, scratch, rows, scores
+    )
     return_scratch(scratch)
-    if size < k:
-        rows, scores = rows[:size], scores[:size]
-    return rows.tolist(), scores.tolist()
+    return best if size == k else (rows[:size], scores[:size])
 
 
 def _top_k_by_scipy(
@@ -212,7 +222,7 @@ def _normalised(normalisation: int, m: Floats, dx: float, dy: Floats) -> Floats:
 
 def _index_for(factors: Factors, num_queries: int) -> Index | None:
     """Return the index where it is faster, building it once the queries so far have cost more than it does."""
-    if factors.work < _LIGHT or not factors.bounds_are_safe:
+    if factors.work < (_HEAVY if num_queries <= FEW else _LIGHT) or not factors.bounds_are_safe:
         return None
     if factors.index is None and factors.answered * factors.work < _BUILD * factors.left.nnz:
         return None
@@ -220,7 +230,7 @@ def _index_for(factors: Factors, num_queries: int) -> Index | None:
         index = index_of(factors)
     except NotEnoughMemoryError:  # the kernels need none
         return None
-    return index if factors.work >= _HEAVY or (num_queries > FEW and index.repeats) else None
+    return index if factors.work >= _HEAVY or index.repeats else None
 
 
 def _top_k_by_index(
@@ -369,13 +379,14 @@ def _kernels_pay(factors: Factors) -> bool:
 
     From the second query on, a thread loads them, since more will come. A one-shot command goes without.
     """
-    if _loaded is not None or factors.answered * (factors.work + _BY_SCIPY) >= _LOADING:
+    if _loaded is not None:
         return True
-    if _loader is not None:
-        return False
-    if "numba" in sys.modules:
+    if factors.answered * (factors.work + _BY_SCIPY) >= _LOADING:
+        _wait_for_loader()
         return True
-    if factors.answered > 1:
+    if _loader is None and "numba" in sys.modules:
+        return True
+    if _loader is None and factors.answered > 1:
         _load_in_background(factors)
     return False
 

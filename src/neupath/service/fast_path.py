@@ -30,7 +30,7 @@ from neupath.service.schemas import RequestError, SearchOne, read_query
 
 # ---- Without a thread ----------------------------------------------------------------------------
 _LIGHT = 20_000  # additions that take less time than handing a query to a thread
-_NEVER_INDEXED = 500  # additions of a mean query below which the engine never stops to build an index
+_NEVER_INDEXED = 2000  # additions of a mean query below which the engine never stops to build an index for it
 
 
 def search_light(registry: GraphRegistry, graph: str, request: SearchOne) -> str | None:
