@@ -1,57 +1,98 @@
 """Similarity search in heterogeneous information networks: `load` a graph, `fit` a scorer, ask for its `top_k`.
 
-`dir(neupath)` lists the public API. It loads neither torch, the web stack, numba, pandas nor matplotlib: `NeuPath` and
-`CountPath`, which need torch, are imported when they are first used.
+`dir(neupath)` lists the public API. Each name is imported when it is first used, so that a command starts with what it
+needs: only `NeuPath` and `CountPath` load torch, and nothing loads the web stack, pandas or matplotlib.
 """
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from neupath.engine.hits import Hit, Hits
-from neupath.engine.join import Joined, join
-from neupath.engine.scorer import Scorer
-from neupath.errors import NeuPathError, SourceWarning
-from neupath.explain.explanation import Explanation, explain
-from neupath.graph.hin import HIN, Edges
-from neupath.graph.metapath import MetaPath, Relation, Schema, enumerate_metapaths
-from neupath.graph.nodes import Nodes
-from neupath.io import from_networkx, from_pyg, from_tables, from_triples, load, to_networkx, to_pyg, write_folder
-from neupath.learn.evaluation import evaluate, evaluate_pairs, split_queries
-from neupath.learn.inference import Inferred, PathRanker, infer
-from neupath.learn.registry import load_scorer
-from neupath.measures import (
-    DWPC,
-    PCRW,
-    PPR,
-    RWR,
-    SCAN,
-    Combination,
-    CommuteTime,
-    HeteSim,
-    JoinSim,
-    Part,
-    PathCount,
-    PathSim,
-    SimRank,
-)
-
 if TYPE_CHECKING:
+    from neupath.engine.hits import Hit, Hits
+    from neupath.engine.join import Joined, join
+    from neupath.engine.scorer import Scorer
+    from neupath.errors import NeuPathError, SourceWarning
+    from neupath.explain.explanation import Explanation, explain
+    from neupath.graph.hin import HIN, Edges
+    from neupath.graph.metapath import MetaPath, Relation, Schema, enumerate_metapaths
+    from neupath.graph.nodes import Nodes
+    from neupath.io import from_networkx, from_pyg, from_tables, from_triples, load, to_networkx, to_pyg, write_folder
+    from neupath.learn.evaluation import evaluate, evaluate_pairs, split_queries
+    from neupath.learn.inference import Inferred, PathRanker, infer
     from neupath.learn.models import CountPath as CountPath
     from neupath.learn.models import NeuPath as NeuPath
+    from neupath.learn.registry import load_scorer
+    from neupath.measures import (
+        DWPC,
+        PCRW,
+        PPR,
+        RWR,
+        SCAN,
+        Combination,
+        CommuteTime,
+        HeteSim,
+        JoinSim,
+        Part,
+        PathCount,
+        PathSim,
+        SimRank,
+    )
 
 __version__ = "0.1.0"
+_MODULES = {
+    "neupath.engine.hits": ("Hit", "Hits"),
+    "neupath.engine.join": ("Joined", "join"),
+    "neupath.engine.scorer": ("Scorer",),
+    "neupath.errors": ("NeuPathError", "SourceWarning"),
+    "neupath.explain.explanation": ("Explanation", "explain"),
+    "neupath.graph.hin": ("HIN", "Edges"),
+    "neupath.graph.metapath": ("MetaPath", "Relation", "Schema", "enumerate_metapaths"),
+    "neupath.graph.nodes": ("Nodes",),
+    "neupath.io": (
+        "from_networkx", "from_pyg", "from_tables", "from_triples", "load", "to_networkx", "to_pyg", "write_folder",
+    ),
+    "neupath.learn.evaluation": ("evaluate", "evaluate_pairs", "split_queries"),
+    "neupath.learn.inference": ("Inferred", "PathRanker", "infer"),
+    "neupath.learn.models": ("CountPath", "NeuPath"),
+    "neupath.learn.registry": ("load_scorer",),
+    "neupath.measures": (
+        "DWPC", "PCRW", "PPR", "RWR", "SCAN", "Combination", "CommuteTime", "HeteSim", "JoinSim", "Part", "PathCount",
+        "PathSim", "SimRank",
+    ),
+}  # fmt: skip
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+_ROOMS = ("engine", "errors", "graph", "io", "learn", "measures", "store")  # as in `neupath.errors.GraphError`
 _NEED_TORCH = ("CountPath", "NeuPath")  # not in __all__: a star import must not need torch
 
 
 def __getattr__(name: str) -> Any:
-    if name in _NEED_TORCH:
-        return getattr(import_module("neupath.learn.models"), name)
-    raise AttributeError(f"module 'neupath' has no attribute {name!r}")
+    if name in _ROOMS:
+        return import_module(f"neupath.{name}")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'neupath' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
+    return value
 
 
 def __dir__() -> list[str]:
     return sorted([*__all__, *_NEED_TORCH, "__version__"])
 
+
+class _Package(ModuleType):
+    """The package, whose function `explain` stays when the sub-package of that name is imported."""
+
+    @property
+    def explain(self) -> Any:
+        return import_module("neupath.explain.explanation").explain
+
+    @explain.setter
+    def explain(self, module: ModuleType) -> None:
+        """Leave the sub-package, which the import system would set here, to `sys.modules`."""
+
+
+sys.modules[__name__].__class__ = _Package
 
 __all__ = [
     "DWPC",

@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,19 +12,43 @@ import pytest
 import typer
 
 import neupath
-from neupath.cli import app
-from neupath.cli.terminal import spell_parameter
+from neupath.cli import app, program
+from neupath.cli.program import spell_parameter
 from tests.command_line import Run
 
 
-def commands(group: Any) -> Iterator[Any]:
-    for command in group.commands.values():
+def commands(program: Any) -> Iterator[Any]:
+    for name in program.commands:
+        command = program.load(name)
         yield command
-        if hasattr(command, "commands"):
-            yield from commands(command)
+        yield from getattr(command, "commands", {}).values()
 
 
 COMMANDS = {command.name: command for command in commands(typer.main.get_command(app))}
+
+
+@pytest.mark.parametrize("name", program.COMMANDS)
+def test_the_summary_of_a_command_is_the_first_sentence_of_its_help(name: str) -> None:
+    assert COMMANDS[name].help.split("\n\n")[0].replace("\n", " ") == program.COMMANDS[name][1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "absent"),
+    [
+        (["--help"], ("numpy", "scipy", "pyarrow", "neupath.cli.search_commands")),
+        (["search", "toy", "Mike", "-p", "APVPA"], ("numba", "pyarrow.compute", "pyarrow.parquet", "neupath.store")),
+        (["explain", "toy", "Mike", "Mary", "-p", "APVPA"], ("numba", "pyarrow.compute", "pyarrow.parquet")),
+    ],
+)
+def test_a_command_imports_only_what_it_needs(arguments: list[str], absent: tuple[str, ...]) -> None:
+    code = (
+        "import sys\nfrom neupath.cli import main\n"
+        f"try:\n    main({arguments!r})\n"
+        f"finally:\n    print('imported:', [name for name in {absent!r} if name in sys.modules])"
+    )
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.splitlines()[-1] == "imported: []"
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,33 @@ def test_one_search_does_not_load_the_compiler() -> None:
     assert process.stdout == "False\n"
 
 
+SEARCHES = """
+import os, sys, threading
+import neupath as npth
+from neupath.engine import topk
+
+scorer = npth.PathSim("APVPA").fit(npth.load("toy"))
+first = scorer.top_k("Mike")
+assert "numba" not in sys.modules
+assert scorer.top_k("Mike") == first
+assert [thread.name for thread in threading.enumerate()][1:] == ["neupath-kernels"]
+child = os.fork()
+assert all(scorer.top_k("Mike") == first for _ in range(50))
+assert topk._loaded is not None
+if child == 0:
+    sys.exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+print("equal")
+"""
+
+
+@pytest.mark.slow
+def test_the_second_search_loads_the_kernels_in_the_background_and_a_fork_waits_for_them() -> None:
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", SEARCHES]
+    process = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert process.stdout == "equal\n"
+
+
 @settings(max_examples=25, deadline=None)
 @given(
     st.sampled_from(["ones", "counts", "floats", "few rows", "one hub"]), st.integers(0, 99),

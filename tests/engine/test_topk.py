@@ -10,9 +10,18 @@ from hypothesis import strategies as st
 
 import neupath as npth
 from neupath import HIN, Edges, MetaPath, Nodes, Relation
-from neupath.engine import products
+from neupath.engine import products, topk
 from neupath.engine.products import Factors, Normalisation, make_factors, symmetric_factors
-from neupath.engine.topk import HitLists, range_of_product, range_of_scores, score_product
+from neupath.engine.topk import (
+    HitLists,
+    product_kernels,
+    range_of_product,
+    range_of_scores,
+    score_product,
+    score_targets,
+    top_k_of_product,
+    top_k_of_row,
+)
 from neupath.errors import GraphError, QueryError
 from neupath.measures import MEASURES, measure_named
 from tests.engine.matrices import KINDS, matrix
@@ -212,3 +221,89 @@ def test_the_range_of_no_queries() -> None:
     none = np.zeros(0, dtype=np.int64)
     hits = range_of_product(symmetric_factors(matrix("ones", 0)), Normalisation.DICE, none, none, 0.5)
     assert (len(hits.rows), hits.starts.tolist()) == (0, [0])
+
+
+# ---- One query -----------------------------------------------------------------------------------
+@settings(max_examples=30)
+@given(KINDS, st.integers(0, 1000), st.sampled_from([1, 5, 100]), st.sampled_from(list(Normalisation)))
+def test_one_query_is_answered_to_the_bit_as_many(kind: str, seed: int, k: int, normalisation: Normalisation) -> None:
+    product_kernels()
+    factors = symmetric_factors(matrix(kind, seed, rows=60))
+    every = np.arange(60)
+    for skipped in (every, np.full(60, -1)):
+        best = top_k_of_product(factors, normalisation, every, skipped, k)
+        for row in range(60):
+            size = best.sizes[row]
+            expected = best.rows[row, :size].tolist(), best.scores[row, :size].tolist()
+            assert top_k_of_row(factors, int(normalisation), row, int(skipped[row]), k) == expected
+
+
+@settings(max_examples=30)
+@given(KINDS, KINDS, st.integers(0, 1000), st.sampled_from(list(Normalisation)))
+def test_scores_of_some_targets_are_those_of_all_to_the_bit(
+    kind: str, other: str, seed: int, normalisation: Normalisation
+) -> None:
+    product_kernels()
+    factors = make_factors(matrix(kind, seed, rows=30), products.freeze(matrix(other, seed + 1, rows=40).T.tocsr()))
+    every = score_product(factors, normalisation, np.arange(30))
+    targets = np.random.default_rng(seed).integers(0, 40, 9)
+    for row in range(30):
+        assert score_targets(factors, normalisation, row, targets).tolist() == every[row, targets].tolist()
+
+
+@settings(max_examples=30)
+@given(KINDS, st.integers(0, 1000), st.sampled_from(list(Normalisation)))
+def test_scipy_scores_to_the_bit_as_the_kernels(kind: str, seed: int, normalisation: Normalisation) -> None:
+    some = np.arange(0, 60, 7)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(topk, "_kernels_pay", lambda _: False)
+        by_scipy = score_product(symmetric_factors(matrix(kind, seed, rows=60)), normalisation, some)
+    product_kernels()
+    by_kernels = score_product(symmetric_factors(matrix(kind, seed, rows=60)), normalisation, some)
+    assert by_scipy.tolist() == by_kernels.tolist()
+
+
+@given(hins_with_path(symmetric=True), st.sampled_from(sorted(MEASURES)), st.integers(1, 7))
+def test_one_call_is_the_call_with_a_list(case: tuple[HIN, MetaPath], name: str, k: int) -> None:
+    hin, path = case
+    product_kernels()
+    scorer = measure_named(name, path).fit(hin)
+    ids = hin.nodes[path.source].ids.to_pylist()
+    many = scorer.top_k(ids, k)
+    assert [scorer.top_k(query, k) for query in ids] == many
+    assert [scorer.top_k(query, k).shortfall for query in ids] == [hits.shortfall for hits in many]
+    for query, hits in zip(ids, many, strict=True):
+        assert tuple(scorer.scores(query, list(hits.ids)).tolist()) == hits.scores
+
+
+def test_a_scorer_that_is_fitted_again_answers_anew() -> None:
+    hin = npth.load("toy")
+    scorer = npth.PathSim("APVPA").fit(hin)
+    assert scorer.top_k("Mike", 2).ids == ("Bob", "Mary")
+    scorer.metapath = "venue-paper-venue"
+    assert scorer.fit(hin).top_k("KDD", 2).metapath == "venue-paper-venue"
+    scorer.metapath = "APVPA"
+    people = Nodes("author", pa.array(["Mike", "Zoe"]))
+    papers, venues = Nodes("paper", pa.array(["p", "q"])), Nodes("venue", pa.array(["v"]))
+    writes = Edges(Relation("author", "writes", "paper"), np.array([0, 1]), np.array([0, 1]))
+    appears = Edges(Relation("paper", "appears_at", "venue"), np.array([0, 1]), np.array([0, 0]))
+    assert scorer.fit(HIN.build([people, papers, venues], [writes, appears])).top_k("Mike", 2).ids == ("Zoe",)
+
+
+@pytest.mark.parametrize("k", [True, 0, -1, 1.0, "2"])
+def test_k_is_checked_on_every_call(k) -> None:
+    scorer = npth.PathSim("APVPA").fit(npth.load("toy"))
+    for _ in range(2):
+        assert scorer.top_k("Mike", 1).ids == ("Bob",)
+        with pytest.raises(QueryError, match="^k is"):
+            scorer.top_k("Mike", k)
+
+
+def test_threads_that_search_at_once_do_not_disturb_each_other() -> None:
+    product_kernels()
+    factors = symmetric_factors(matrix("counts", 3, rows=400))
+    expected = [top_k_of_row(factors, int(Normalisation.DICE), row, row, 7) for row in range(400)]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(5):
+            rows = pool.map(lambda row: top_k_of_row(factors, int(Normalisation.DICE), row, row, 7), range(400))
+            assert list(rows) == expected

@@ -1,6 +1,8 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from neupath import Nodes
 from neupath.errors import GraphError, NodeError, QueryError
@@ -20,6 +22,37 @@ def test_finds_by_id_then_by_name() -> None:
     assert MOVIES.find(np.int64(13)) == 3
     assert MOVIES.find_many(["Avatar", 12]).tolist() == [0, 2]
     assert Nodes("t", pa.array(["x", "y"]), pa.array(["y", "z"])).find("y") == 1, "an id goes before a name"
+
+
+@pytest.mark.parametrize(("few", "listed"), [(1000, 1 << 20), (0, 1 << 20), (0, 0)])
+@settings(max_examples=40)
+@given(st.data())
+def test_hashed_nodes_are_found_as_scanned_ones(few: int, listed: int, data: st.DataObject) -> None:
+    """Ids are texts or numbers, names may be ids of other nodes, numbers, or those of several nodes."""
+    texts = st.sampled_from(["1", "2", "3", "a", "b", "A", "c", ""])
+    ids = data.draw(st.lists(texts, unique=True, max_size=6) | st.lists(st.integers(0, 5), unique=True, max_size=6))
+    kind = pa.string() if ids and isinstance(ids[0], str) else pa.int64()
+    names = data.draw(st.none() | st.lists(st.none() | texts, min_size=len(ids), max_size=len(ids)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("neupath.graph.nodes._FEW_NODES", few)
+        patch.setattr("neupath.graph.nodes._MOST_LISTED", listed)
+        nodes = Nodes("t", pa.array(ids, kind), None if names is None else pa.array(names, pa.string()))
+        queries = [*data.draw(st.lists(texts | st.integers(0, 5) | st.booleans(), max_size=4)), *ids]
+        patch.setattr("neupath.graph.nodes._SCANS", 10**9)
+        scanned = [_found(nodes, query) for query in queries]
+        labels = nodes.ids_at(range(len(ids))), nodes.names_at(range(len(ids)))
+        patch.setattr("neupath.graph.nodes._SCANS", 0)
+        for _ in range(2):
+            assert [_found(nodes, query) for query in queries] == scanned
+            assert (nodes.ids_at(range(len(ids))), nodes.names_at(range(len(ids)))) == labels
+    assert labels == (tuple(ids), tuple(names or [None] * len(ids)))
+
+
+def _found(nodes: Nodes, query: str | int) -> int | str:
+    try:
+        return nodes.find(query)
+    except NodeError as error:
+        return str(error)
 
 
 def test_labels() -> None:

@@ -10,7 +10,7 @@ import neupath as npth
 from neupath.errors import NeuPathError
 from neupath.graph.hin import digest
 from neupath.io.graph_toml import draft_of
-from neupath.io.load import find_tables
+from neupath.io.recognition import find_tables
 from tests.attacks.layouts import change_tables
 from tests.io.corpus import SOURCES
 from tests.io.corpus.frame import mismatches, write_tables

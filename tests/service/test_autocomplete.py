@@ -33,7 +33,8 @@ def test_a_grown_index_matches_like_a_new_one() -> None:
     for query in (*ids, "Darkness", "new", "Dark City", "Avatar", "nothing"):  # one Avatar is old and one is new
         assert names.find_row(query) == whole.find_row(query)
     rows = [0, len(ids) - 1, 3]
-    assert names.labels(rows) == whole.labels(rows)
+    assert names.ids_at(rows) == whole.ids_at(rows) == tuple(ids[row] for row in rows)
+    assert names.names_at(rows) == whole.names_at(rows) == tuple(titles[row] for row in rows)
     assert names.grown(names.nodes) is names
 
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from neupath._runtime.files import check_folder, write_text
+from neupath.cli.program import printable
 from neupath.cli.terminal import (
     GraphSource,
     JsonOption,
@@ -19,7 +20,6 @@ from neupath.cli.terminal import (
     note,
     plain_table,
     print_json,
-    printable,
     reads_graph,
     stdout,
     titled,

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from neupath.cli.program import INTERRUPTED, CommandError
 from neupath.cli.terminal import (
-    INTERRUPTED,
     AnyMeasureOption,
-    CommandError,
     GraphSource,
     JsonOption,
     MetaPathOption,

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from neupath.cli.program import printable
 from neupath.cli.terminal import (
     AnyMeasureOption,
     AsOfOption,
@@ -24,7 +25,6 @@ from neupath.cli.terminal import (
     note_relations,
     plain_table,
     print_json,
-    printable,
     reads_graph,
     stdout,
     titled,
@@ -43,7 +43,6 @@ from neupath.graph.metapath import enumerate_metapaths
 from neupath.graph.nodes import Id, NodeMatch, Nodes
 from neupath.graph.summary import Summary, summarise
 from neupath.learn.registry import check_model_alone, load_scorer, make_scorer, required_metapath
-from neupath.store import is_store, open_store
 
 
 # ---- info and paths ------------------------------------------------------------------------------
@@ -53,6 +52,8 @@ def info(source: GraphSource, as_json: JsonOption = False) -> None:
 
     Example:  neupath info stdlib
     """
+    from neupath.store import is_store, open_store
+
     summary = summarise(source.load(with_notes=False))  # it shows them itself
     facts = open_store(source.graph).facts() if is_store(Path(source.graph)) else None
     if as_json:

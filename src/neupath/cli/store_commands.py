@@ -8,11 +8,9 @@ from rich.progress import DownloadColumn
 from rich.text import Text
 
 from neupath._runtime.files import check_folder, write_text
+from neupath.cli.program import INTERRUPTED, CommandError, CommandGroup, printable
 from neupath.cli.terminal import (
-    INTERRUPTED,
     AsOfOption,
-    CommandError,
-    CommandGroup,
     DataOption,
     GraphSource,
     JsonOption,
@@ -20,7 +18,6 @@ from neupath.cli.terminal import (
     note,
     plain_table,
     print_json,
-    printable,
     reads_graph,
     stdout,
     titled,

@@ -1,16 +1,13 @@
-"""What all commands share: the program and its errors, the graph to read, options, progress bars and printing."""
+"""What commands share: options, the graph to read, progress bars and printing."""
 
 import json
-import os
-import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial, wraps
+from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from rich.console import Console, Group, RenderableType
@@ -25,129 +22,13 @@ from rich.progress import (
 )
 from rich.table import Table
 from rich.text import Text
-from typer.core import TyperGroup
 
-from neupath.errors import NeuPathError, SourceWarning, hide_password
+from neupath.cli.program import printable
+from neupath.errors import SourceWarning
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import MetaPath
 from neupath.io import load
-from neupath.learn.labels import Protocol
 from neupath.measures import GRAPH_MEASURES, MEASURES
-
-# ---- The program and its errors ------------------------------------------------------------------
-BAD_INPUT, INTERRUPTED = 2, 130
-
-
-class CommandError(Exception):
-    """A command fails with one line and an exit code."""
-
-    def __init__(self, message: str, exit_code: int = BAD_INPUT) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
-
-
-class CommandGroup(TyperGroup):
-    """Commands that report an error of the library in the words of the command that was run."""
-
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except NeuPathError as error:
-            command = self.commands.get(ctx.invoked_subcommand, self)
-            raise CommandError(error.render(partial(spell_parameter, command))) from error
-
-
-def spell_parameter(command: Any, parameter: str) -> str:
-    """Return the flag or argument by which a command takes a parameter, or the parameter's name if it has none."""
-    for option in command.params:
-        if option.name == parameter:
-            return option.opts[0] if option.opts[0].startswith("-") else str(option.metavar).strip("[].")
-    return parameter
-
-
-app = typer.Typer(
-    cls=CommandGroup,
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="\n\n".join(
-        (
-            "Find the most similar entities in a typed graph, and see why.",
-            "GRAPH is a built-in name (toy, stdlib), a folder of tables (CSV, TSV or Parquet: one file per relation, "
-            "or nodes + edges), a file of triples, RDF, JSON, a .mat or GraphML file, a database "
-            "(postgresql://host/name, SQLite or DuckDB files), or a store ([bold]neupath import[/bold]); files and "
-            "folders may be at s3:// or gs://.",
-            "A meta-path says what makes two entities similar: [bold]movie-actor-movie[/bold] means sharing actors. "
-            "Initials are enough where they are clear (MAM). Where the types don't decide, name the relation and its "
-            "direction: [bold]paper -cites-> paper <-cites- paper[/bold].",
-            "Start with:  [bold]neupath demo[/bold]",
-        )
-    ),
-)
-
-
-@app.callback(invoke_without_command=True)
-def _root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
-    if version:
-        from neupath import __version__
-
-        print(f"neupath {__version__}")
-        raise typer.Exit
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command. An error that the user can fix is one line and exit code 2."""
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's threads leave the cores to others while they wait
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a terminal that cannot show a character still shows the rest
-    try:
-        with _notes_on_sources():
-            code = app(args=None if arguments is None else list(arguments), prog_name="neupath", standalone_mode=False)
-        sys.stdout.flush()
-    except CommandError as error:
-        _fail(str(error), error.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
-        _fail("interrupted", INTERRUPTED)
-    except BrokenPipeError:  # the reader of the output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-    except OSError as error:
-        _fail(f"cannot write the output: {error.strerror or error}", 1)
-    except Exception as error:
-        if not hasattr(error, "format_message"):  # only errors of the command-line parser have it
-            raise
-        _fail(f"{error.format_message()} (neupath --help teaches)", BAD_INPUT)
-    if code == INTERRUPTED:  # the command-line parser turns Ctrl-C into an exit code
-        _fail("interrupted", INTERRUPTED)
-    sys.exit(code if isinstance(code, int) else 0)
-
-
-@contextmanager
-def _notes_on_sources() -> Iterator[None]:
-    """Print the notes on a graph that a command reads, on standard error; `python -W error` does not turn them off."""
-    show = warnings.showwarning
-
-    def show_notes(message: Warning | str, *details: Any) -> None:
-        if isinstance(message, SourceWarning):
-            for line in message.notes:
-                note(line)
-        else:
-            show(message, *details)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", SourceWarning)
-        warnings.showwarning = show_notes  # type: ignore[assignment]
-        yield
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    sentence, colon, toml = message.partition(":\n")  # a graph.toml to paste
-    lines = "\n".join(map(printable, toml.split("\n")))
-    print(f"error: {printable(sentence)}{colon}{lines}", file=sys.stderr)
-    sys.exit(code)
-
 
 # ---- Options that several commands share ---------------------------------------------------------
 MetaPathOption = Annotated[
@@ -165,9 +46,6 @@ AnyMeasureOption = Annotated[
 ]
 ModelOption = Annotated[
     Path | None, typer.Option("--model", help="A folder with a saved model or measure, instead of --metapath.")
-]
-ProtocolOption = Annotated[
-    Protocol, typer.Option("--protocol", help="Labels per query: strict (5 best, 5 random) or paper (the 10 best).")
 ]
 DeviceOption = Annotated[str | None, typer.Option("--device", help="cpu or cuda; by default CUDA if there is one.")]
 DataOption = Annotated[
@@ -310,9 +188,3 @@ def bar(share: float, width: int = 10) -> Text:
     """Return a bar of up to `width` characters."""
     eighths = round(share * width * 8)
     return Text("█" * (eighths // 8) + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths % 8], style="cyan")
-
-
-def printable(text: str) -> str:
-    """Replace characters that would move the cursor or ring the bell, and hide passwords of URLs."""
-    shown = hide_password(text) if ":/" in text else text
-    return "".join(character if character.isprintable() else "�" for character in shown)

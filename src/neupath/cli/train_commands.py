@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Group
 
+from neupath.cli.program import printable
 from neupath.cli.terminal import (
     DeviceOption,
     GraphSource,
@@ -14,11 +15,9 @@ from neupath.cli.terminal import (
     MeasureOption,
     MetaPathOption,
     ProgressBars,
-    ProtocolOption,
     bar,
     plain_table,
     print_json,
-    printable,
     reads_graph,
     stdout,
     titled,
@@ -29,6 +28,10 @@ from neupath.learn.evaluation import Evaluation, LabelEvaluation, evaluate_pairs
 from neupath.learn.evaluation import evaluate as compare
 from neupath.learn.labels import Protocol, read_pairs
 from neupath.learn.registry import choose_measure, learning_from, load_scorer
+
+ProtocolOption = Annotated[
+    Protocol, typer.Option("--protocol", help="Labels per query: strict (5 best, 5 random) or paper (the 10 best).")
+]
 
 
 # ---- train ---------------------------------------------------------------------------------------

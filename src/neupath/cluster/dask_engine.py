@@ -43,7 +43,7 @@ from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, SourceError
 from neupath.graph.hin import HIN, Duplicates
 from neupath.graph.metapath import MetaPath
-from neupath.io.load import find_tables
+from neupath.io.recognition import find_tables
 from neupath.io.sources import RelationTables
 from neupath.measures import PathMeasure
 

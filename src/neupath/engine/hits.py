@@ -2,14 +2,15 @@
 
 import operator
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from json.encoder import encode_basestring as quoted
-from typing import overload
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, NamedTuple, Protocol, overload
 
 from neupath.errors import QueryError
-from neupath.graph.nodes import Id, Nodes, Rows
+from neupath.graph.nodes import Id
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -22,9 +23,50 @@ class Hit:
     score: float
 
 
+_LOOKED_UP = ("ids", "names", "metapath", "measure", "exact", "shortfall")
+
+
+class Labels(Protocol):
+    """What knows the ids and names of rows, as `Nodes` does."""
+
+    def ids_at(self, rows: Sequence[int]) -> tuple[Id, ...]: ...
+    def names_at(self, rows: Sequence[int]) -> tuple[str | None, ...]: ...
+
+
+class Search(NamedTuple):
+    """What the hits of a search say of it, and what tells the ids, names and number of its targets when asked."""
+
+    metapath: str | None
+    measure: str
+    exact: bool
+    targets: Labels
+    target_type: str
+    eligible: int
+    """The number of targets that could be hits."""
+    k: int
+    zeros: bool = False
+
+    def describe_shortfall(self, count: int) -> str | None:
+        """Say why the search returned only `count` hits; None where it returned k."""
+        if count >= self.k:
+            return None
+        if self.eligible < self.k and (self.zeros or count == self.eligible):
+            if not self.eligible:
+                return f"no {self.target_type} node is left to rank"
+            return (
+                f"k = {self.k:,} is more than the {self.eligible:,} {self.target_type} nodes there are to rank; "
+                f"all are listed"
+            )
+        related = "related" if self.metapath is None else "related by this path"
+        return f"{count:,} of {self.eligible:,} {self.target_type} nodes are {related}; the others have score 0"
+
+
 @dataclass(frozen=True)
 class Hits(Sequence[Hit]):
     """The most similar targets of one query, best first, ties in node order.
+
+    Hits of a search look up their ids and names when these are first read, so that a search costs little more than
+    its additions.
 
     >>> from neupath import PathSim, load
     >>> hits = PathSim("APVPA").fit(load("toy")).top_k("Mike", k=2)
@@ -39,8 +81,36 @@ class Hits(Sequence[Hit]):
     ids: tuple[Id, ...]
     names: tuple[str | None, ...]
     scores: tuple[float, ...]
-    shortfall: str | None = None
+    shortfall: str | None = field(default_factory=lambda: None)
     """Why there are fewer than k hits, as a sentence."""
+
+    @classmethod
+    def of_rows(cls, query: Id, search: Search, rows: list[int], scores: list[float]) -> "Hits":
+        """Return the hits of a search by their rows, whose ids and names are looked up when they are read."""
+        hits = object.__new__(cls)
+        own = hits.__dict__
+        own["query"], own["scores"], own["_rows"], own["_search"] = query, tuple(scores), rows, search
+        return hits
+
+    if not TYPE_CHECKING:  # mypy would take any attribute for one of them
+
+        def __getattr__(self, name: str) -> object:
+            """Look up what `of_rows` left out; Python calls this only for attributes that are not there yet."""
+            own = self.__dict__
+            if name not in _LOOKED_UP or "_search" not in own:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            search, rows = own["_search"], own["_rows"]
+            if name == "ids":
+                value = search.targets.ids_at(rows)
+            elif name == "names":
+                value = search.targets.names_at(rows)
+            else:
+                value = search.describe_shortfall(len(rows)) if name == "shortfall" else getattr(search, name)
+            own[name] = value
+            return value
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Hits, tuple(getattr(self, part.name) for part in fields(self))
 
     @overload
     def __getitem__(self, index: int) -> Hit: ...
@@ -54,7 +124,7 @@ class Hits(Sequence[Hit]):
         return (Hit(rank, node_id, name, score) for rank, (node_id, name, score) in ranked)
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self.scores)
 
     def to_dict(self) -> dict[str, object]:
         """Return what `search --json` prints."""
@@ -77,8 +147,10 @@ class Hits(Sequence[Hit]):
             f'"exact": {"true" if self.exact else "false"}, "hits": [{hits}]}}'
         )
 
-    def to_arrow(self) -> pa.Table:
+    def to_arrow(self) -> "pa.Table":
         """Return a table with the columns rank, id, name, score."""
+        import pyarrow as pa
+
         columns = pa.array(self.ids), pa.array(self.names, pa.string()), pa.array(self.scores, pa.float64())
         ranks = pa.array(range(1, len(self) + 1), pa.int64())
         return pa.table([ranks, *columns], names=["rank", "id", "name", "score"])
@@ -100,25 +172,3 @@ def check_k(k: int) -> int:
     if isinstance(k, bool) or count < 1:
         raise QueryError(f"‹k› is {k}; ask for at least 1 hit", parameter="k")
     return count
-
-
-def describe_shortfall(
-    count: int, k: int, eligible: int, target_type: str, zeros: bool, by_path: bool = True
-) -> str | None:
-    """Say why a search for k hits returned only `count`; None where it returned k."""
-    if count >= k:
-        return None
-    if eligible < k and (zeros or count == eligible):
-        if not eligible:
-            return f"no {target_type} node is left to rank"
-        return f"k = {k:,} is more than the {eligible:,} {target_type} nodes there are to rank; all are listed"
-    related = "related by this path" if by_path else "related"
-    return f"{count:,} of {eligible:,} {target_type} nodes are {related}; the others have score 0"
-
-
-def labels_of(nodes: Nodes, rows: Rows) -> tuple[tuple[Id, ...], tuple[str | None, ...]]:
-    """Return the ids and names of some rows."""
-    taken = pa.array(rows)
-    ids = tuple(nodes.ids.take(taken).to_pylist())
-    names = (None,) * len(rows) if nodes.names is None else tuple(nodes.names.take(taken).to_pylist())
-    return ids, names

@@ -173,6 +173,23 @@ def keep_best(scores, rows, count, best_scores, best_rows):
 
 
 @compiled
+def top_k_of_row(
+    left, right, left_norms, right_norms, normalisation, x, skipped, candidates, scratch, best_rows, best_scores
+):
+    """Write the best related targets of one query; return how many it has. See `top_k`."""
+    sums, touched, scores = scratch
+    restricted = len(candidates) > 0
+    count = _accumulate(left, right, x, sums, touched)
+    for i in range(count):
+        y = touched[i]
+        scores[i] = normalised(normalisation, sums[y], left_norms[x], right_norms[y])
+        sums[y] = 0.0
+        if y == skipped or (restricted and not candidates[y]):
+            scores[i] = _NO_SCORE
+    return keep_best(scores, touched, count, best_scores, best_rows)
+
+
+@compiled
 def top_k(
     left, right, left_norms, right_norms, normalisation, queries, skipped, candidates, scratch, best_rows, best_scores
 ):
@@ -183,20 +200,37 @@ def top_k(
     space for a list of targets and their scores, one more than there are. `best_rows`, `best_scores`: (q, k), best
     first, ties by row, then -1 and 0. Targets of score 0 are not related, and left out.
     """
-    sums, touched, scores = scratch
     sizes = np.zeros(len(queries), dtype=np.int64)
-    restricted = len(candidates) > 0
     for q in range(len(queries)):
-        x = queries[q]
-        count = _accumulate(left, right, x, sums, touched)
-        for i in range(count):
-            y = touched[i]
-            scores[i] = normalised(normalisation, sums[y], left_norms[x], right_norms[y])
-            sums[y] = 0.0
-            if y == skipped[q] or (restricted and not candidates[y]):
-                scores[i] = _NO_SCORE
-        sizes[q] = keep_best(scores, touched, count, best_scores[q], best_rows[q])
+        sizes[q] = top_k_of_row(
+            left, right, left_norms, right_norms, normalisation, queries[q], skipped[q], candidates, scratch,
+            best_rows[q], best_scores[q],
+        )  # fmt: skip
     return sizes
+
+
+@compiled
+def score_targets(left, right, left_norms, right_norms, normalisation, x, targets, scores):
+    """Write the score of one query with each of some targets; shape (targets,).
+
+    A binary search finds a target among the entries of each middle node, in the order in which `_accumulate` adds.
+    """
+    left_indptr, left_indices, left_data = left
+    right_indptr, right_indices, right_data = right
+    for t in range(len(targets)):
+        y = targets[t]
+        m = 0.0
+        for i in range(left_indptr[x], left_indptr[x + 1]):
+            low, high = right_indptr[left_indices[i]], right_indptr[left_indices[i] + 1]
+            while low < high:
+                middle = (low + high) // 2
+                if right_indices[middle] < y:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low < right_indptr[left_indices[i] + 1] and right_indices[low] == y:
+                m += left_data[i] * right_data[low]
+        scores[t] = normalised(normalisation, m, left_norms[x], right_norms[y])
 
 
 @compiled

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from neupath._runtime.files import checksum, write_text
 from neupath._runtime.progress import check_cancelled
-from neupath.engine.hits import Hits, check_k, describe_shortfall, labels_of
+from neupath.engine.hits import Hits, Search, check_k
 from neupath.engine.topk import (
     HitLists,
     Ranking,
@@ -147,18 +147,43 @@ class Scorer(ABC):
 
         return stacked([rank(block) for block in blocks])
 
+    def rank_row(self, row: int, skipped: int, k: int) -> tuple[list[int], list[float]]:
+        """Return the rows and scores of the k best targets of one query, leaving out the skipped one (-1: none)."""
+        ranking = self.rank_rows(np.array([row]), np.array([skipped]), k, None, None)
+        size = int(ranking.sizes[0])
+        return ranking.rows[0, :size].tolist(), ranking.scores[0, :size].tolist()
+
     def range_rows(self, queries: Rows, skipped: Rows, min_score: float, threads: int | None = None) -> HitLists:  # noqa: ARG002
         """Return all targets with at least a score, leaving out the skipped one of each query (-1: none)."""
         return range_of_scores(self.score_rows(queries), skipped, min_score)
 
     def score(self, query: Id, target: Id) -> float:
         """Return the score of one pair."""
-        return float(self.scores(query)[self._fitted().row(self.target_type, target)])
+        hin = self._fitted()
+        row, column = hin.row(self.source_type, query), hin.row(self.target_type, target)
+        return float(self.score_targets(row, np.array([column]))[0])
 
-    def scores(self, query: Id) -> Floats:
-        """Return the score of a query with every target, in node order; shape (targets,)."""
-        row: Floats = self.score_rows(self._find_rows([query]))[0]
-        return row
+    def scores(self, query: Id, targets: Sequence[Id] | None = None) -> Floats:
+        """Return the score of a query with each of some targets, or with every target in node order; shape (targets,).
+
+        >>> from neupath import PathSim, load
+        >>> PathSim("APVPA").fit(load("toy")).scores("Mike", ["Mary", "Bob"]).tolist()
+        [0.8, 1.0]
+        """
+        row = self._fitted().row(self.source_type, query)
+        if targets is None:
+            every: Floats = self.score_rows(np.array([row]))[0]
+            return every
+        names = [targets] if isinstance(targets, str) else list(targets)
+        return self.score_targets(row, self._fitted().rows(self.target_type, names))
+
+    def score_targets(self, row: int, targets: Rows) -> Floats:
+        """Return the score of one query with some targets, all given as rows; shape (targets,).
+
+        This computes the scores of all targets; measures that can score few in less time override it.
+        """
+        scores: Floats = self.score_rows(np.array([row]))[0][targets]
+        return scores
 
     @overload
     def top_k(self, query: Id, k: int = 10, **options: Unpack[SearchOptions]) -> Hits: ...
@@ -188,9 +213,17 @@ class Scorer(ABC):
         >>> PathSim("APVPA").fit(load("toy")).top_k("Mike", k=2, among=["Jim", "Mary"]).ids
         ('Mary', 'Jim')
         """
+        if not options and type(query) in (str, int) and type(k) is int:
+            hits = self._top_k_at_once(query, k)  # type: ignore[arg-type]
+            if hits is not None:
+                return hits
         if isinstance(query, str) or not isinstance(query, Iterable):
             return self.top_k_rows(self._find_rows([query]), k, **options)[0]
         return self.top_k_rows(self._find_rows(list(query)), k, **options)
+
+    def _top_k_at_once(self, query: Id, k: int) -> Hits | None:  # noqa: ARG002
+        """Return the hits of a query, a `str` or an `int`, where all is prepared for it; None where it is not."""
+        return None
 
     def _find_rows(self, queries: Sequence[Id]) -> Rows:
         return self._fitted().rows(self.source_type, queries)
@@ -218,15 +251,18 @@ class Scorer(ABC):
         eligible = np.full(len(rows), len(self._targets) if candidates is None else int(candidates.sum()))
         if not keeps_query:
             eligible -= 1 if candidates is None else candidates[rows]
-        metapath, target_type = self.metapath_text, self.target_type
-        hits = []
-        for q, row in enumerate(rows):
-            size = int(ranking.sizes[q])
-            ids, names = labels_of(self._targets, ranking.rows[q, :size])
-            scores = tuple(ranking.scores[q, :size].tolist())
-            shortfall = describe_shortfall(size, k, int(eligible[q]), target_type, zeros, metapath is not None)
-            hits.append(Hits(self._queries.id(row), metapath, self.name, self.exact, ids, names, scores, shortfall))
-        return hits
+        search = Search(
+            self.metapath_text, self.name, self.exact, self._targets, self.target_type, len(self._targets), k, zeros
+        )
+        return [
+            Hits.of_rows(
+                self._queries.id(row), search._replace(eligible=count), ranking.rows[q, :size].tolist(),
+                ranking.scores[q, :size].tolist(),
+            )
+            for q, (row, size, count) in enumerate(
+                zip(rows.tolist(), ranking.sizes.tolist(), eligible.tolist(), strict=True)
+            )
+        ]  # fmt: skip
 
     @property
     def _queries(self) -> Nodes:

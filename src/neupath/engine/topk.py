@@ -1,7 +1,8 @@
 """Top-k and range search by a normalised product, exactly: choose the fastest way, run it on threads, return rows.
 
-A few light queries go through scipy until numba is loaded, more go through `product_kernels`, and many heavy ones
-through an `index`, built once it pays. All three add up in the same order, so their scores are equal to the bit.
+The first light queries of a process go through scipy until numba is loaded, more go through `product_kernels`, and
+many heavy ones through an `index`, built once it pays. All three add up in the same order, so their scores are equal to
+the bit.
 """
 
 import os
@@ -10,7 +11,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from threading import local
+from importlib import import_module
+from threading import Lock, Thread, current_thread, local, main_thread
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,7 +105,6 @@ _LIGHT = 500  # below this cost of an average query, an index only adds overhead
 _HEAVY = 2000  # from this cost of an average query on, the index is faster even where no two rows are alike
 _BUILD = 20  # the cost of building an index, per entry of the rows
 _MOST_BY_INDEX = 128  # the largest k for the index, which keeps a sorted list rather than a heap
-_COMPILER = 100_000  # the cost of loading numba
 _ALL = np.zeros(0, dtype=np.bool_)
 
 
@@ -122,14 +124,16 @@ def top_k_of_product(
             for block, part in factors.blocks(queries)
         ])  # fmt: skip
     factors.answered += len(queries)
-    if "numba" not in sys.modules and factors.answered * max(factors.work, 1.0) < _COMPILER:
+    if not _kernels_pay(factors):
         return _top_k_by_scipy(factors, normalisation, queries, skipped, k, candidates)
     index = _index_for(factors, len(queries)) if candidates is None and k <= _MOST_BY_INDEX else None
     if index is not None:
         return _top_k_by_index(factors, index, normalisation, queries, skipped, k, threads)
-    from neupath.engine import product_kernels as kernels
-
+    kernels = product_kernels()
     mask = _ALL if candidates is None else np.array(candidates)
+    if len(queries) == 1:
+        rows, scores = _search_row(factors, int(normalisation), int(queries[0]), int(skipped[0]), k, mask)
+        return Ranking(rows[None].copy(), scores[None].copy(), np.array([len(rows)]))
     shape = len(queries), min(k, len(factors.right_norms))
     best = Ranking(np.empty(shape, dtype=np.int64), np.empty(shape), np.empty(len(queries), dtype=np.int64))
 
@@ -145,6 +149,38 @@ def top_k_of_product(
     return _trimmed(best)
 
 
+def top_k_of_row(
+    factors: Product, normalisation: int, row: int, skipped: int, k: int
+) -> tuple[list[int], list[float]] | None:
+    """Return the rows and scores that `top_k_of_product` ranks for one query, without what many queries share.
+
+    None where it takes another way: by scipy, by an index, or along a chain.
+    """
+    if _loaded is None or not isinstance(factors, Factors) or factors.work >= _HEAVY:
+        return None
+    factors.answered += 1
+    rows, scores = _search_row(factors, normalisation, row, skipped, k, _ALL)
+    return rows.tolist(), scores.tolist()
+
+
+def _search_row(
+    factors: Factors, normalisation: int, row: int, skipped: int, k: int, candidates: Mask
+) -> tuple[Rows, Floats]:
+    """Return the rows and scores of the best targets of one query, in arrays that this thread's next search reuses."""
+    width = len(factors.right_norms)
+    k = min(k, width)
+    best: tuple[Rows, Floats] | None = getattr(_scratch, "best", None)
+    if best is None or len(best[0]) != k:
+        best = _scratch.best = np.empty(k, dtype=np.int64), np.empty(k)
+    rows, scores = best
+    scratch = borrow_scratch(width)
+    size = product_kernels().top_k_of_row(
+        *factors.arrays, normalisation, row, skipped, candidates, scratch, rows, scores
+    )
+    return_scratch(scratch)
+    return best if size == k else (rows[:size], scores[:size])
+
+
 def _top_k_by_scipy(
     factors: Factors, normalisation: int, queries: Rows, skipped: Rows, k: int, candidates: Mask | None
 ) -> Ranking:
@@ -155,15 +191,20 @@ def _top_k_by_scipy(
     ranking = _empty_ranking(len(queries), min(k, len(factors.right_norms)))
     allowed = np.ones(len(factors.right_norms), dtype=np.bool_) if candidates is None else candidates
     for q, query in enumerate(queries):
-        product = factors.left[[query]] @ factors.right
-        product.sort_indices()
-        targets, m = product.indices.astype(np.int64), product.data
+        targets, m = _product_by_scipy(factors, query)
         scores = _normalised(normalisation, m, float(factors.left_norms[query]), factors.right_norms[targets])
         kept = np.flatnonzero((m > 0) & (targets != skipped[q]) & allowed[targets])
         best = kept[np.lexsort((targets[kept], -scores[kept]))[: ranking.rows.shape[1]]]
         ranking.sizes[q] = len(best)
         ranking.rows[q, : len(best)], ranking.scores[q, : len(best)] = targets[best], scores[best]
     return _trimmed(ranking)
+
+
+def _product_by_scipy(factors: Factors, query: int) -> tuple[Rows, Floats]:
+    """Return the columns of a row of the product, ascending, and their values."""
+    product = factors.left[[query]] @ factors.right
+    product.sort_indices()
+    return product.indices.astype(np.int64), product.data
 
 
 def _normalised(normalisation: int, m: Floats, dx: float, dy: Floats) -> Floats:
@@ -181,7 +222,7 @@ def _normalised(normalisation: int, m: Floats, dx: float, dy: Floats) -> Floats:
 
 def _index_for(factors: Factors, num_queries: int) -> Index | None:
     """Return the index where it is faster, building it once the queries so far have cost more than it does."""
-    if factors.work < _LIGHT or not factors.bounds_are_safe:
+    if factors.work < (_HEAVY if num_queries <= FEW else _LIGHT) or not factors.bounds_are_safe:
         return None
     if factors.index is None and factors.answered * factors.work < _BUILD * factors.left.nnz:
         return None
@@ -189,7 +230,7 @@ def _index_for(factors: Factors, num_queries: int) -> Index | None:
         index = index_of(factors)
     except NotEnoughMemoryError:  # the kernels need none
         return None
-    return index if factors.work >= _HEAVY or (num_queries > FEW and index.repeats) else None
+    return index if factors.work >= _HEAVY or index.repeats else None
 
 
 def _top_k_by_index(
@@ -244,14 +285,31 @@ def top_k_of_scores(scores: Floats, skipped: Rows, k: int, candidates: Mask | No
 # ---- All scores, and all targets above a score ---------------------------------------------------
 def score_product(factors: Product, normalisation: int, queries: Rows) -> Floats:
     """Return the score of each query with every target; shape (queries, targets)."""
-    from neupath.engine import product_kernels as kernels
-
     scores = np.zeros((len(queries), len(factors.right_norms)))
     if isinstance(factors, Chain):
         for block, part in factors.blocks(queries):
             scores[block] = score_product(part, normalisation, part.all_rows)
         return scores
-    kernels.score_rows(*factors.arrays, int(normalisation), queries, scores)
+    factors.answered += len(queries)
+    if _kernels_pay(factors):
+        product_kernels().score_rows(*factors.arrays, int(normalisation), queries, scores)
+        return scores
+    for q, query in enumerate(queries):
+        targets, m = _product_by_scipy(factors, query)
+        scores[q, targets] = _normalised(
+            normalisation, m, float(factors.left_norms[query]), factors.right_norms[targets]
+        )
+    return scores
+
+
+def score_targets(factors: Product, normalisation: int, row: int, targets: Rows) -> Floats:
+    """Return the score of one query with some targets; shape (targets,)."""
+    if _loaded is None or isinstance(factors, Chain):
+        every = score_product(factors, normalisation, np.array([row]))
+        return np.asarray(every[0][targets])
+    factors.answered += 1
+    scores = np.empty(len(targets))
+    _loaded.score_targets(*factors.arrays, int(normalisation), row, targets, scores)
     return scores
 
 
@@ -300,6 +358,69 @@ def _concatenated(parts: list[HitLists]) -> HitLists:
     return HitLists(np.cumsum(sizes), np.concatenate(rows), np.concatenate(scores))
 
 
+# ---- Loading the kernels -------------------------------------------------------------------------
+_LOADING = 100_000  # the cost of loading numba, half a second, in additions by scipy
+_BY_SCIPY = 3000  # the cost of a query by scipy besides its additions
+_KERNELS = "neupath.engine.product_kernels"
+_loaded: ModuleType | None = None
+_loader: Thread | None = None
+
+
+def product_kernels() -> ModuleType:
+    """Return the kernels of a product; the first call loads numba."""
+    global _loaded  # noqa: PLW0603
+    if _loaded is None:
+        _loaded = import_module(_KERNELS)
+    return _loaded
+
+
+def _kernels_pay(factors: Factors) -> bool:
+    """Whether to take the kernels for a query: they are loaded, or the queries so far have cost more than that.
+
+    From the second query on, a thread loads them, since more will come. A one-shot command goes without.
+    """
+    if _loaded is not None:
+        return True
+    if factors.answered * (factors.work + _BY_SCIPY) >= _LOADING:
+        _wait_for_loader()
+        return True
+    if _loader is None and "numba" in sys.modules:
+        return True
+    if _loader is None and factors.answered > 1:
+        _load_in_background(factors)
+    return False
+
+
+def _load_in_background(factors: Factors) -> None:
+    """Load numba and the kernel of one query on a thread; a program that ends waits for the step at hand only."""
+    global _loader  # noqa: PLW0603
+
+    def load() -> None:
+        for module in ("numba", _KERNELS):
+            if not main_thread().is_alive():
+                return
+            kernels = import_module(module)
+        width = len(factors.right_norms)
+        scratch = np.zeros(width), np.empty(width + 1, dtype=np.uint32), np.empty(width + 1)
+        best = np.empty(1, dtype=np.int64), np.empty(1)
+        kernels.top_k_of_row(*factors.arrays, int(Normalisation.NONE), 0, -1, _ALL, scratch, *best)
+        product_kernels()
+
+    with _starting:
+        if _loader is None:
+            _loader = Thread(target=load, name="neupath-kernels")
+            _loader.start()
+
+
+_starting = Lock()
+
+
+def _wait_for_loader() -> None:
+    """Wait until modules are imported: a forked child would wait forever for the thread that imports them."""
+    if _loader is not None and _loader is not current_thread():
+        _loader.join()
+
+
 # ---- Threads and scratch memory ------------------------------------------------------------------
 _BLOCK = 1024  # the number of queries that a thread takes at a time
 FEW = 16  # up to so many queries get no second thread, and the index only if they are heavy
@@ -337,6 +458,7 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 
 
 if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_wait_for_loader)
     os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked child has none of its parent's threads
 
 

@@ -178,7 +178,8 @@ class HIN:
 
     def row(self, node_type: str, query: Id) -> int:
         """Return the row of the node with this id or name."""
-        return int(self.rows(node_type, [query])[0])
+        row = self.nodes[node_type].look_up(query)
+        return int(self.rows(node_type, [query])[0]) if row is None else row
 
     def rows(self, node_type: str, queries: Sequence[Id]) -> Rows:
         """Return the row of each query, an id or a name of nodes of a type; the error says if it is of another type."""

@@ -13,9 +13,11 @@ from typing import Literal, get_args
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from neupath._runtime.lazy_module import LazyModule
+
+pc = LazyModule("pyarrow.compute")
 Match = Literal["exact", "prefix", "inside", "spelling", "any"]
 """How a name or an id matches a text; "any" where the text is empty."""
 _EXACT, _PREFIX, _INSIDE, _SPELLING, _ANY = range(5)

@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from neupath._runtime.lazy_module import LazyModule
 from neupath.errors import GraphError, NodeError, QueryError, did_you_mean, listed
 from neupath.graph.name_search import Match, NameSearch, search_names
 
@@ -19,17 +19,15 @@ Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 _FEW = 8
-_SCANS = 32  # the first so many ids are found by a scan each; then all ids are hashed
+_SCANS = 32  # so many look-ups scan all nodes of a large type; then all ids and names are hashed
+_FEW_NODES = 1000  # of so many nodes they are hashed at once
+_MOST_LISTED = 1 << 20  # nodes up to which ids and names are also kept as Python objects, 200 bytes a node
 _CONDITION = re.compile(r"^\s*(?P<column>.+?)\s*(?P<operator>==|!=|<=|>=|=|<|>|~)\s*(?P<value>.*?)\s*$")
 _COMPARISONS = {
-    "=": pc.equal,
-    "==": pc.equal,
-    "!=": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-}
+    "=": "equal", "==": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal", ">": "greater",
+    ">=": "greater_equal",
+}  # fmt: skip
+pc = LazyModule("pyarrow.compute")  # takes longer to import than most look-ups
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class Nodes:
     names: pa.Array | None = None
     attributes: pa.Table = field(default_factory=lambda: pa.table({}))
     distinct: InitVar[bool] = False
-    _scanned: list[Id] = field(default_factory=list, init=False, repr=False, compare=False)
+    _scans: list[None] = field(default_factory=list, init=False, repr=False, compare=False)  # one per scan
 
     def __post_init__(self, distinct: bool) -> None:
         if not (pa.types.is_string(self.ids.type) or pa.types.is_int64(self.ids.type)):
@@ -87,6 +85,8 @@ class Nodes:
             self._refuse_repeated_ids()
 
     def _refuse_repeated_ids(self) -> None:
+        if len(self) <= _FEW_NODES and len(set(self._id_list)) == len(self):
+            return
         codes = self.ids.dictionary_encode()
         if len(codes.dictionary) == len(self):
             return
@@ -98,11 +98,28 @@ class Nodes:
         return len(self.ids)
 
     def id(self, row: int) -> Id:
-        node_id: Id = self.ids[int(row)].as_py()
+        ids: list[Id] | None = self.__dict__.get("_id_list")
+        node_id: Id = self.ids[int(row)].as_py() if ids is None else ids[row]
         return node_id
 
     def name(self, row: int) -> str | None:
         return None if self.names is None else self.names[int(row)].as_py()
+
+    def ids_at(self, rows: Sequence[int]) -> tuple[Id, ...]:
+        """Return the ids of some rows."""
+        if len(self) <= _MOST_LISTED and self._hashes_pay():
+            ids = self._id_list
+            return tuple([ids[row] for row in rows])
+        return tuple(self.ids.take(pa.array(rows, type=pa.int64())).to_pylist())
+
+    def names_at(self, rows: Sequence[int]) -> tuple[str | None, ...]:
+        """Return the names of some rows."""
+        if self.names is None:
+            return (None,) * len(rows)
+        if len(self) <= _MOST_LISTED and self._hashes_pay():
+            names = self._name_list
+            return tuple([names[row] for row in rows])
+        return tuple(self.names.take(pa.array(rows, type=pa.int64())).to_pylist())
 
     def label(self, row: int) -> str:
         """Return what to show a person: the name, or else the id."""
@@ -110,15 +127,19 @@ class Nodes:
 
     def find(self, query: Id) -> int:
         """Return the row of the node with this id, or else with this name, or else with either but for case."""
-        return int(self.find_many([query])[0])
+        row = self.look_up(query)
+        return int(self.find_many([query])[0]) if row is None else row
 
     def find_many(self, queries: Sequence[Id], *, exact: bool = False) -> Rows:
         """Return the row of each query, an id or an unambiguous name; case and accents matter if `exact`."""
+        known = [self.look_up(query) for query in queries]
+        if None not in known:
+            return np.array(known, dtype=np.int64)
         for query in queries:
             if isinstance(query, str) and not query.isprintable() and any("\ud800" <= c <= "\udfff" for c in query):
                 raise NodeError(f"{query!r} is not valid text, so no {self.node_type} can be called that")
         keys = [self.as_id(query) for query in queries]
-        if len(keys) <= _FEW:
+        if len(keys) <= _FEW or "_row_of" in self.__dict__:
             rows = np.array([-1 if key is None else self._find_id(key) for key in keys], dtype=np.int64)
         else:
             places = pc.index_in(pa.array(keys, type=self.ids.type), value_set=self.ids, skip_nulls=True)
@@ -127,15 +148,45 @@ class Nodes:
             rows[position] = self._find_by_name(str(queries[position]), exact)
         return rows
 
+    def look_up(self, query: Id) -> int | None:
+        """Return the row of an id or unambiguous name if these are hashed already; where it is None, ask `find`."""
+        rows: dict[Id, int] | None = self.__dict__.get("_row_of")
+        # a boolean is no id, though it equals one
+        return None if rows is None or type(query) not in (str, int) else rows.get(query)
+
+    def _hashes_pay(self) -> bool:
+        """Count a scan; return whether there have been so many that hashing all ids and names takes less time."""
+        if len(self._scans) >= _SCANS or len(self) <= _FEW_NODES:
+            return True
+        self._scans.append(None)
+        return False
+
     def _find_id(self, key: Id) -> int:
-        if len(self._scanned) >= _SCANS:
-            return self._row_of.get(key, -1)
-        self._scanned.append(key)
-        return int(pc.index(self.ids, key).as_py())
+        return self._row_of.get(key, -1) if self._hashes_pay() else int(pc.index(self.ids, key).as_py())
+
+    @cached_property
+    def _id_list(self) -> list[Id]:
+        return list(self.ids.to_pylist())
+
+    @cached_property
+    def _name_list(self) -> list[str | None]:
+        return [None] * len(self) if self.names is None else list(self.names.to_pylist())
 
     @cached_property
     def _row_of(self) -> dict[Id, int]:
-        return {key: row for row, key in enumerate(self.ids.to_pylist())}
+        """The row of each id, and up to `_MOST_LISTED` nodes of each name that one node has and that is no id."""
+        if len(self) > _MOST_LISTED:
+            return {key: row for row, key in enumerate(self.ids.to_pylist())}
+        rows = {key: row for row, key in enumerate(self._id_list)}
+        if self.names is None:
+            return rows
+        named: dict[Id, int] = {}
+        are_texts = pa.types.is_string(self.ids.type)
+        for row, name in enumerate(self._name_list):
+            if name is not None and (name if are_texts else self.as_id(name)) not in rows:
+                named[name] = -1 if name in named else row
+        rows.update((name, row) for name, row in named.items() if row >= 0)
+        return rows
 
     def also_named(self, query: Id, row: int) -> list[int]:
         """Return the other nodes whose name is the id by which a query was found."""
@@ -172,6 +223,9 @@ class Nodes:
         return NodeMatch(self.node_type, self.id(row), self.name(row), match)
 
     def _find_by_name(self, query: str, exact: bool) -> int:
+        row = self.look_up(query)
+        if row is not None:
+            return row
         same = [] if self.names is None else pc.fill_null(pc.equal(self.names, query), False)
         rows: list[int] = np.flatnonzero(same).tolist()
         called = "named"
@@ -223,7 +277,7 @@ class Nodes:
             if sign == "~":
                 met = pc.match_substring(pc.cast(values, pa.string()), text, ignore_case=True)
             else:
-                met = _COMPARISONS[sign](values, _as_scalar(text, values.type))
+                met = getattr(pc, _COMPARISONS[sign])(values, _as_scalar(text, values.type))
         except pa.ArrowException as error:
             raise QueryError(
                 f"attribute {name!r} holds values of type {values.type}, and {text!r} is not one to compare by {sign}"

@@ -2,16 +2,12 @@
 
 import ast
 import builtins
-import http.client
 import os
 import platform
 import shutil
 import sys
 import sysconfig
-import urllib.error
-import urllib.parse
-import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -20,20 +16,17 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from neupath._runtime.files import whole_folder
+from neupath._runtime.lazy_module import LazyModule
 from neupath._runtime.progress import Progress, no_progress, track
 from neupath.errors import NeuPathError, SourceError, WriteError, did_you_mean, listed
 from neupath.graph.hin import HIN, Edges
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes
-from neupath.io.assembly import read_tables
-from neupath.io.detection import recognise_folder
-from neupath.io.export import write_folder, write_tables
-from neupath.io.tables import TableFile
-from neupath.io.text_files import Dialect
+
+pc = LazyModule("pyarrow.compute")
 
 # ---- The worked example of the PathSim paper -----------------------------------------------------
 VENUES = ("SIGMOD", "VLDB", "ICDE", "KDD")
@@ -60,12 +53,19 @@ def toy() -> HIN:
     numbers = {author: count(1) for author in people}
     paper_ids = [f"{people[a]}-{VENUES[v]}-{next(numbers[people[a]])}" for a, v in zip(authors, venues, strict=True)]
     return HIN.build(
-        [Nodes("author", pa.array(people)), Nodes("paper", pa.array(paper_ids)), Nodes("venue", pa.array(VENUES))],
+        [Nodes("author", _texts(people)), Nodes("paper", _texts(paper_ids)), Nodes("venue", _texts(VENUES))],
         [
             Edges(Relation("author", "writes", "paper"), authors, papers),
             Edges(Relation("paper", "appears_at", "venue"), papers, venues),
         ],
     )
+
+
+def _texts(values: Sequence[str]) -> pa.Array:
+    """Return texts as `pa.array` does, which imports pandas where it is installed, for longer than a search takes."""
+    encoded = [value.encode() for value in values]
+    offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
 
 
 # ---- The standard library of the running Python --------------------------------------------------
@@ -92,6 +92,10 @@ def stdlib(progress: Progress = no_progress) -> HIN:
 
     It is built once for each Python and then read from the cache folder.
     """
+    from neupath.io.assembly import read_tables
+    from neupath.io.detection import recognise_folder
+    from neupath.io.export import write_folder
+
     root = Path(sysconfig.get_paths()["stdlib"])
     mark = sha256(f"{root}|{sys.version}|{_FORMAT}".encode()).hexdigest()[:12]
     folder = cache_folder() / f"stdlib-{platform.python_version()}-{mark}"
@@ -251,6 +255,8 @@ class PublicDataset:
 
 
 def _prepare_imdb(folder: Path) -> None:
+    from neupath.io.export import write_tables
+
     raw = folder / "movie_metadata.csv"
     write_tables(build_imdb(raw), folder)
     raw.unlink()
@@ -358,6 +364,11 @@ def fetch(dataset: PublicDataset, folder: Path | None = None, progress: Progress
 
 
 def _download(url: str, checksum: str, folder: Path, progress: Progress) -> None:
+    import http.client
+    import urllib.error
+    import urllib.parse
+    import urllib.request
+
     address = urllib.parse.urlparse(url)
     name = Path(address.path).name
     digest = sha256()
@@ -390,6 +401,9 @@ _COMPLETE = (*_ACTORS, "director_name", "plot_keywords", "country")
 
 def build_imdb(path: Path) -> HIN:
     """Read movie_metadata.csv; every complete row is a movie with its actors, director, genres and plot keywords."""
+    from neupath.io.tables import TableFile
+    from neupath.io.text_files import Dialect
+
     file = TableFile(path, Dialect(delimiter=",", quote='"', header=True))
     columns = [*_COMPLETE, "movie_title", "title_year", "imdb_score", "genres"]
     table = file.read(columns, dict.fromkeys(columns, pa.string()))

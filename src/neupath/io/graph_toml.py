@@ -13,7 +13,7 @@ from neupath.io.columns import likely_weight
 from neupath.io.config import GRAPH_TOML
 from neupath.io.detection import is_table_file
 from neupath.io.export import quoted
-from neupath.io.load import find_tables, locate
+from neupath.io.recognition import find_tables, locate
 from neupath.io.sources import LISTS, EdgeSource, NodeSource, RelationTables, Selection, TableSource, TripleTables
 from neupath.io.tables import Table, TableFile
 

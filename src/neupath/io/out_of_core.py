@@ -24,7 +24,8 @@ from neupath.errors import GraphError, QueryError
 from neupath.graph.hin import Duplicates, Floats, check_counts, check_sums, repeated_edge
 from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Id, Rows
-from neupath.io.load import find_tables, load, show_notes
+from neupath.io.load import load, show_notes
+from neupath.io.recognition import find_tables
 from neupath.io.sources import (
     INTEGERS,
     EdgeSource,

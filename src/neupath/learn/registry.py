@@ -11,7 +11,6 @@ from neupath.errors import QueryError, SourceError, did_you_mean, listed
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import MetaPath, Schema, enumerate_metapaths
 from neupath.graph.nodes import Id
-from neupath.learn.inference import PathRanker
 from neupath.measures import (
     GRAPH_MEASURES,
     MEASURES,
@@ -141,6 +140,8 @@ def load_scorer(folder: str | Path, hin: HIN, device: str | None = None) -> Scor
     ('Bob',)
 
     """
+    from neupath.learn.inference import PathRanker
+
     name, params = read_saved(folder)
     if name in ARCHITECTURES:
         return ARCHITECTURES[name].import_class().from_folder(Path(folder), params, hin, device)

@@ -5,19 +5,28 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
 from neupath.engine.cache import cached
+from neupath.engine.hits import Hits, Search
 from neupath.engine.products import Chain, Halves, Normalisation, Product, adjacency, identity, symmetric_product
 from neupath.engine.scorer import Scorer
-from neupath.engine.topk import HitLists, Ranking, range_of_product, score_product, top_k_of_product
+from neupath.engine.topk import (
+    HitLists,
+    Ranking,
+    range_of_product,
+    score_product,
+    score_targets,
+    top_k_of_product,
+    top_k_of_row,
+)
 from neupath.errors import GraphError
 from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.metapath import MetaPath, Step
-from neupath.graph.nodes import Mask, Rows
+from neupath.graph.nodes import Id, Mask, Nodes, Rows
 
 
 # ---- Legs: the factors of a product --------------------------------------------------------------
@@ -104,6 +113,7 @@ class PathMeasure(Scorer):
     column_power: float = 0.0  # the power of its sum by which each column of a leg is scaled
     metapath_: MetaPath
     factors_: Product
+    _prepared: "_Prepared | None" = None
 
     def __init__(self, metapath: str | MetaPath) -> None:
         self.metapath = metapath
@@ -203,7 +213,51 @@ class PathMeasure(Scorer):
     def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
         return top_k_of_product(self.factors_, self.normalisation, queries, skipped, k, candidates, threads)
 
+    def rank_row(self, row: int, skipped: int, k: int) -> tuple[list[int], list[float]]:
+        best = top_k_of_row(self.factors_, self.normalisation.value, row, skipped, k)
+        return super().rank_row(row, skipped, k) if best is None else best
+
+    def score_targets(self, row: int, targets: Rows) -> Floats:
+        return score_targets(self.factors_, self.normalisation, row, targets)
+
+    def _top_k_at_once(self, query: Id, k: int) -> Hits | None:
+        prepared = self._prepared
+        if prepared is None or not prepared.fits(self, k):
+            if not hasattr(self, "factors_") or k < 1:
+                return None
+            prepared = self._prepared = _Prepared.of(self, k)
+        row = prepared.queries.look_up(query)
+        if row is None:
+            return None
+        rows, scores = self.rank_row(row, row if prepared.skips_query else -1, k)
+        return Hits.of_rows(prepared.queries.id(row), prepared.search, rows, scores)
+
     def range_rows(self, queries: Rows, skipped: Rows, min_score: float, threads: int | None = None) -> HitLists:
         if isinstance(self.factors_, Chain) or min_score <= 0 or not self.factors_.bounds_are_safe:
             return super().range_rows(queries, skipped, min_score, threads)
         return range_of_product(self.factors_, self.normalisation, queries, skipped, min_score, threads)
+
+
+class _Prepared(NamedTuple):
+    """What all searches of a fitted measure for k hits share."""
+
+    hin: HIN
+    metapath: MetaPath
+    k: int
+    queries: Nodes
+    skips_query: bool
+    search: Search
+
+    @classmethod
+    def of(cls, measure: PathMeasure, k: int) -> "_Prepared":
+        hin, metapath = measure.hin_, measure.metapath_
+        skips_query = metapath.source == metapath.target
+        targets = hin.nodes[metapath.target]
+        search = Search(
+            str(metapath), measure.name, measure.exact, targets, metapath.target, len(targets) - skips_query, k
+        )
+        return cls(hin, metapath, k, hin.nodes[metapath.source], skips_query, search)
+
+    def fits(self, measure: PathMeasure, k: int) -> bool:
+        """Whether this is what a measure needs: it may have been fitted again, to another graph or meta-path."""
+        return self.k == k and self.hin is measure.hin_ and self.metapath is measure.metapath_

@@ -1,5 +1,6 @@
 """Autocomplete: the nodes of a type by what is typed, and their rows, ids and names at once, as the type grows."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from threading import Lock
 
@@ -25,9 +26,13 @@ class NameIndex:
     def names(self) -> list[str | None]:
         return [None] * len(self.nodes) if self.nodes.names is None else list(self.nodes.names.to_pylist())
 
-    def labels(self, rows: list[int]) -> tuple[tuple[Id, ...], tuple[str | None, ...]]:
-        ids, names = self.ids, self.names
-        return tuple([ids[row] for row in rows]), tuple([names[row] for row in rows])
+    def ids_at(self, rows: Sequence[int]) -> tuple[Id, ...]:
+        ids = self.ids
+        return tuple([ids[row] for row in rows])
+
+    def names_at(self, rows: Sequence[int]) -> tuple[str | None, ...]:
+        names = self.names
+        return tuple([names[row] for row in rows])
 
     @cached_property
     def _rows_by_id(self) -> dict[Id, int]:
@@ -86,9 +91,14 @@ class GrownNameIndex(NameIndex):
         names = None if nodes.names is None else nodes.names.slice(self._start)
         self._newer = NameIndex(Nodes(nodes.node_type, nodes.ids.slice(self._start), names, distinct=True))
 
-    def labels(self, rows: list[int]) -> tuple[tuple[Id, ...], tuple[str | None, ...]]:
-        places = [(self._older, row) if row < self._start else (self._newer, row - self._start) for row in rows]
-        return tuple([part.ids[at] for part, at in places]), tuple([part.names[at] for part, at in places])
+    def ids_at(self, rows: Sequence[int]) -> tuple[Id, ...]:
+        return tuple([part.ids[at] for part, at in self._places(rows)])
+
+    def names_at(self, rows: Sequence[int]) -> tuple[str | None, ...]:
+        return tuple([part.names[at] for part, at in self._places(rows)])
+
+    def _places(self, rows: Sequence[int]) -> list[tuple[NameIndex, int]]:
+        return [(self._older, row) if row < self._start else (self._newer, row - self._start) for row in rows]
 
     def _row_of_id(self, key: Id) -> int | None:
         row = self._older._row_of_id(key)

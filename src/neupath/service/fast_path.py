@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from neupath.engine.hits import Hits
+from neupath.engine.hits import Hits, Search
 from neupath.engine.products import Factors
 from neupath.errors import NeuPathError
 from neupath.live import LiveScorer
@@ -30,8 +30,7 @@ from neupath.service.schemas import RequestError, SearchOne, read_query
 
 # ---- Without a thread ----------------------------------------------------------------------------
 _LIGHT = 20_000  # additions that take less time than handing a query to a thread
-_NEVER_INDEXED = 500  # additions of a mean query below which the engine never stops to build an index
-_NO_ROW = np.array([-1])
+_NEVER_INDEXED = 2000  # additions of a mean query below which the engine never stops to build an index for it
 
 
 def search_light(registry: GraphRegistry, graph: str, request: SearchOne) -> str | None:
@@ -51,24 +50,21 @@ def search_light(registry: GraphRegistry, graph: str, request: SearchOne) -> str
 
 
 class LightSearcher:
-    """Searches one query at a time, without the preparations of `Scorer.top_k` that many queries share."""
+    """Searches one query at a time, by the names of a graph that may grow."""
 
     def __init__(self, fitted: FittedScorer) -> None:
         self.scorer = scorer = fitted.scorer
         self.queries, self.targets = fitted.handle.names[scorer.source_type], fitted.handle.names[scorer.target_type]
-        self._metapath = scorer.metapath_text
         self._is_same_type = scorer.source_type == scorer.target_type
+        self._described = scorer.metapath_text, scorer.name, scorer.exact, self.targets, scorer.target_type
 
     def top_k(self, row: int, k: int, include_query: bool) -> Hits:
         """Return what `Scorer.top_k` returns for the node at a row."""
-        queries = np.array([row])
-        excluded = queries if self._is_same_type and not include_query else _NO_ROW
-        ranking = self.scorer.rank_rows(queries, excluded, k, None, 1)
-        size = ranking.sizes[0]
-        ids, names = self.targets.labels(ranking.rows[0, :size].tolist())
-        ((query,), _) = self.queries.labels([row])
-        scores = tuple(ranking.scores[0, :size].tolist())
-        return Hits(query, self._metapath, self.scorer.name, self.scorer.exact, ids, names, scores)
+        skips_query = self._is_same_type and not include_query
+        rows, scores = self.scorer.rank_row(row, row if skips_query else -1, k)
+        (query,) = self.queries.ids_at([row])
+        search = Search(*self._described, eligible=len(self.targets.nodes) - skips_query, k=k)
+        return Hits.of_rows(query, search, rows, scores)
 
     def is_light(self, row: int) -> bool:
         if isinstance(self.scorer, LiveScorer):

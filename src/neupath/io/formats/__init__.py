@@ -1,1 +1,1 @@
-"""Readers of file formats of other projects, one module each; `io.load` recognises a format and calls its reader."""
+"""Readers of file formats of other projects, one module each; `io.recognition` calls the reader of a format."""

@@ -1,0 +1,228 @@
+"""The program: its commands, each imported when it is run, and how errors are reported."""
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_group
+
+from neupath.errors import NeuPathError, SourceWarning, hide_password
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": (
+        "neupath.cli.demo:demo",
+        "Run the main commands, end to end, on Python's own standard library as a graph.",
+    ),
+    "init": (
+        "neupath.cli.store_commands:init",
+        "Look at tables, say what neupath would make of each column, and write a commented graph.toml.",
+    ),
+    "info": (
+        "neupath.cli.search_commands:info",
+        "Describe a graph: types, relations, degrees, and the meta-paths to search with.",
+    ),
+    "paths": ("neupath.cli.search_commands:paths", "List the meta-paths of a graph, shortest first."),
+    "find": (
+        "neupath.cli.search_commands:find",
+        "Find nodes by name or id, whatever the case and accents, also if they are misspelled.",
+    ),
+    "search": ("neupath.cli.search_commands:search", "Find the entities most similar to QUERY."),
+    "explain": (
+        "neupath.cli.search_commands:explain",
+        "Show the paths that make A and B similar, heaviest first, each with its exact share of the score.",
+    ),
+    "infer": (
+        "neupath.cli.infer_command:infer",
+        "Find the meta-paths, their weights, and the measure behind labelled pairs.",
+    ),
+    "join": (
+        "neupath.cli.join_command:join",
+        "Find the most similar targets of every node, and write them to a Parquet or CSV file.",
+    ),
+    "train": (
+        "neupath.cli.train_commands:train",
+        "Learn similarity from labelled pairs, or from labels that an exact measure gives for 400 queries.",
+    ),
+    "evaluate": (
+        "neupath.cli.train_commands:evaluate",
+        "Compare a saved model with an exact measure, on unseen queries against all targets, or with labelled pairs.",
+    ),
+    "reproduce": (
+        "neupath.cli.train_commands:reproduce",
+        "Reproduce the paper's tables and figures: every model on every column, and what the paper's protocol hides.",
+    ),
+    "serve": ("neupath.cli.serve_command:serve", "Serve graphs over HTTP, with an explorer page for a browser."),
+    "update": (
+        "neupath.cli.store_commands:update",
+        "Change a store: everything that is given or, if one line is wrong, nothing.",
+    ),
+    "export": (
+        "neupath.cli.store_commands:export",
+        "Write a store as a folder of Parquet tables, which imports back as the same graph.",
+    ),
+    "check": (
+        "neupath.cli.store_commands:check",
+        "Check a store: checksums, counts, ends of edges, and that snapshots agree with the database.",
+    ),
+    "import": (
+        "neupath.cli.store_commands:import_",
+        "Write a graph as a store: a folder that takes updates, keeps versions, and works as GRAPH everywhere.",
+    ),
+    "datasets": (
+        "neupath.cli.store_commands:datasets_app",
+        "List the built-in and the known public graphs; fetch a public one with 'get'.",
+    ),
+}
+"""Where each command is, and its summary: the first sentence of its help, for `neupath --help` to import none."""
+BAD_INPUT, INTERRUPTED = 2, 130
+
+
+class CommandError(Exception):
+    """A command fails with one line and an exit code."""
+
+    def __init__(self, message: str, exit_code: int = BAD_INPUT) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class CommandGroup(TyperGroup):
+    """Commands that report an error of the library in the words of the command that was run."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except NeuPathError as error:
+            command = self.commands.get(ctx.invoked_subcommand, self)
+            raise CommandError(error.render(partial(spell_parameter, command))) from error
+
+
+class Program(CommandGroup):
+    """All commands: their summaries, until one is run."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = {name: TyperCommand(name, help=summary) for name, (_, summary) in COMMANDS.items()}
+
+    def load(self, name: str) -> Any:
+        """Import a command, in place of its summary, and return it."""
+        module, _, attribute = COMMANDS[name][0].partition(":")
+        command = getattr(import_module(module), attribute)
+        alone = typer.Typer(rich_markup_mode="rich")
+        if isinstance(command, typer.Typer):
+            alone.add_typer(command, name=name)
+        else:
+            alone.command(name)(command)
+        self.commands[name] = get_group(alone).commands[name]
+        return self.commands[name]
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] in COMMANDS:
+            self.load(args[0])
+        return super().resolve_command(ctx, args)
+
+
+def spell_parameter(command: Any, parameter: str) -> str:
+    """Return the flag or argument by which a command takes a parameter, or the parameter's name if it has none."""
+    for option in command.params:
+        if option.name == parameter:
+            return option.opts[0] if option.opts[0].startswith("-") else str(option.metavar).strip("[].")
+    return parameter
+
+
+app = typer.Typer(
+    cls=Program,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="\n\n".join(
+        (
+            "Find the most similar entities in a typed graph, and see why.",
+            "GRAPH is a built-in name (toy, stdlib), a folder of tables (CSV, TSV or Parquet: one file per relation, "
+            "or nodes + edges), a file of triples, RDF, JSON, a .mat or GraphML file, a database "
+            "(postgresql://host/name, SQLite or DuckDB files), or a store ([bold]neupath import[/bold]); files and "
+            "folders may be at s3:// or gs://.",
+            "A meta-path says what makes two entities similar: [bold]movie-actor-movie[/bold] means sharing actors. "
+            "Initials are enough where they are clear (MAM). Where the types don't decide, name the relation and its "
+            "direction: [bold]paper -cites-> paper <-cites- paper[/bold].",
+            "Start with:  [bold]neupath demo[/bold]",
+        )
+    ),
+)
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        from neupath import __version__
+
+        print(f"neupath {__version__}")
+        raise typer.Exit
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command. An error that the user can fix is one line and exit code 2."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's threads leave the cores to others while they wait
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show a character still shows the rest
+    try:
+        with _notes_on_sources():
+            code = app(args=None if arguments is None else list(arguments), prog_name="neupath", standalone_mode=False)
+        sys.stdout.flush()
+    except CommandError as error:
+        _fail(str(error), error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        _fail("interrupted", INTERRUPTED)
+    except BrokenPipeError:  # the reader of the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:
+        _fail(f"cannot write the output: {error.strerror or error}", 1)
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # only errors of the command-line parser have it
+            raise
+        _fail(f"{error.format_message()} (neupath --help teaches)", BAD_INPUT)
+    if code == INTERRUPTED:  # the command-line parser turns Ctrl-C into an exit code
+        _fail("interrupted", INTERRUPTED)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+@contextmanager
+def _notes_on_sources() -> Iterator[None]:
+    """Print the notes on a graph that a command reads, on standard error; `python -W error` does not turn them off."""
+    show = warnings.showwarning
+
+    def show_notes(message: Warning | str, *details: Any) -> None:
+        if isinstance(message, SourceWarning):
+            from neupath.cli import terminal
+
+            for line in message.notes:
+                terminal.note(line)
+        else:
+            show(message, *details)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", SourceWarning)
+        warnings.showwarning = show_notes  # type: ignore[assignment]
+        yield
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    sentence, colon, toml = message.partition(":\n")  # a graph.toml to paste
+    lines = "\n".join(map(printable, toml.split("\n")))
+    print(f"error: {printable(sentence)}{colon}{lines}", file=sys.stderr)
+    sys.exit(code)
+
+
+def printable(text: str) -> str:
+    """Replace characters that would move the cursor or ring the bell, and hide passwords of URLs."""
+    shown = hide_password(text) if ":/" in text else text
+    return "".join(character if character.isprintable() else "�" for character in shown)
