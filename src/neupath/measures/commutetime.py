@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csc_array, diags_array
 
+from neupath._runtime.progress import Progress
 from neupath.engine.cache import cached
 from neupath.errors import GraphError
 from neupath.graph.hin import Csr, Floats
@@ -52,7 +53,7 @@ class CommuteTime(GraphMeasure):
     name = "commutetime"
     is_heavy = True
 
-    def _prepare(self, adjacency: Csr) -> None:
+    def _prepare(self, adjacency: Csr, progress: Progress) -> float:
         self.grounded_ = cached(self.hin_, self.name, lambda: _ground(adjacency))
 
     def _score_nodes(self, nodes: Rows) -> Floats:
