@@ -1,35 +1,26 @@
 """Commute time, by effective resistance."""
 
-from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from math import log, sqrt
 
 import numpy as np
-from scipy.sparse import csc_array, diags_array
+from scipy.sparse import coo_array, csr_array, diags_array, triu
 
+from neupath._runtime.progress import Progress, check_cancelled
 from neupath.engine.cache import cached
 from neupath.errors import GraphError
 from neupath.graph.hin import Csr, Floats
 from neupath.graph.nodes import Rows
-from neupath.measures.graph_measure import GraphMeasure
+from neupath.measures.graph_measure import GraphMeasure, check_tolerance, normalised_adjacency
 
-if TYPE_CHECKING:
-    from scipy.sparse.linalg import SuperLU
-
-
-@dataclass(frozen=True)
-class _Grounded:
-    """The factored Laplacian without one node of each component, its ground."""
-
-    solver: "SuperLU | None"  # None where no node has an edge
-    diagonal: Floats  # of the inverse, (nodes that remain,)
-    place: Rows  # of each node in the diagonal, -1 for a ground, (nodes,)
-    components: Rows  # (nodes,)
-
-    @property
-    def num_bytes(self) -> int:
-        entries = 0 if self.solver is None else self.solver.nnz
-        return 12 * entries + self.diagonal.nbytes + self.place.nbytes + self.components.nbytes
+_FACTORED = 1e8, 5000  # the most additions of elimination, and nodes in its dense core: a few seconds, 200 MB
+_FACTORED_EXACTLY = 2e10, 15_000  # where exact scores are asked for: minutes, 1.8 GB
+_SKETCHES = 256  # random vectors
+_COLUMNS = 64  # vectors that are solved for at a time
+_FAILURE = 1e-6  # the probability that the sketch of any node is wrong by more than its bound
+_ROUGH, _FINE = 1e-5, 1e-12  # the share of a right-hand side that a solver may leave, in sketches and in answers
+_MOST_ITERATIONS = 10_000
+_EDGES = 1 << 17  # whose random numbers are drawn at a time
 
 
 class CommuteTime(GraphMeasure):
@@ -40,8 +31,25 @@ class CommuteTime(GraphMeasure):
     r is the effective resistance: the expected time there and back, divided by the sum of all degrees, which is the
     same for all pairs. Nodes without a path between them score 0. Fouss, Pirotte, Renders, Saerens, TKDE 2007.
 
-    One sparse factorisation of L serves all queries and solves to about 1e-12; the diagonal of the inverse comes from
-    the factors. r is rounded to nine digits, so that nodes in equivalent places score the same on every machine.
+    A graph whose nodes have few neighbours is factored once: its nodes are eliminated, fewest neighbours first, until a
+    dense core remains, and the diagonal of the inverse comes from the factors. All scores are exact then. In a graph
+    that is dense itself, conjugate gradients solve for the query, and for y
+
+        L⁺[y,y] = (1 - 2·π_y² + ‖row y of N·(I - N)^{+½}‖²) / d_y,    N = D^-½·A·D^-½,  π_y² = d_y / Σd
+
+    where 256 random vectors estimate the norm, which is small (Spielman, Srivastava, STOC 2008). The few nodes for which
+    this is not close enough are solved for. r is rounded to nine digits, so that nodes in equivalent places score the
+    same on every machine.
+
+    Parameters
+    ----------
+    node_type
+        The type of queries and targets.
+    tolerance
+        The most by which a score may be wrong, but for one preparation in a million; 0 for exact scores. Where a graph
+        can be factored, all are exact: see `error_`.
+    seed
+        Of the random vectors.
 
     >>> from neupath import load
     >>> hits = CommuteTime("author").fit(load("toy")).top_k("Mike", k=2)
@@ -50,91 +58,216 @@ class CommuteTime(GraphMeasure):
     """
 
     name = "commutetime"
-    is_heavy = True
+    settings = ("tolerance", "seed")
 
-    def _prepare(self, adjacency: Csr) -> None:
-        self.grounded_ = cached(self.hin_, self.name, lambda: _ground(adjacency))
+    def __init__(self, node_type: str, *, tolerance: float = 0.01, seed: int = 0) -> None:
+        super().__init__(node_type)
+        self.tolerance, self.seed = check_tolerance(tolerance), seed
+
+    def _prepare(self, adjacency: Csr, progress: Progress) -> float:
+        key = (self.name, self.tolerance, self.seed)
+        self.prepared_ = cached(self.hin_, key, lambda: self._factor_or_sketch(_without_loops(adjacency), progress))
+        return self.prepared_.error if isinstance(self.prepared_, _Sketch) else 0.0
+
+    def _factor_or_sketch(self, adjacency: Csr, progress: Progress) -> "_Factors | _Sketch":
+        factors = _factor(adjacency, _FACTORED if self.tolerance else _FACTORED_EXACTLY)
+        return factors or _sketch(adjacency, self.tolerance, self.seed, progress)
 
     def _score_nodes(self, nodes: Rows) -> Floats:
         return np.stack([self._score_node(int(node)) for node in nodes])
 
     def _score_node(self, node: int) -> Floats:
-        grounded = self.grounded_
-        query, targets = int(grounded.place[node]), grounded.place[self.rows_]
-        column = np.zeros(len(grounded.diagonal) + 1)  # the last entry, 0, is for grounds
-        diagonal = np.append(grounded.diagonal, 0.0)
-        if query >= 0 and grounded.solver is not None:
-            column[query] = 1.0
-            column[:-1] = grounded.solver.solve(column[:-1])
-        resistance = np.maximum(np.round(diagonal[query] + diagonal[targets] - 2 * column[targets], 9), 0.0)
+        check_cancelled()
+        components = self.prepared_.components
+        resistance = np.maximum(np.round(self.prepared_.resistances(node)[self.rows_], 9), 0.0)
         if self.rows_.start <= node < self.rows_.stop:
             resistance[node - self.rows_.start] = 0.0
-        is_connected = grounded.components[self.rows_] == grounded.components[node]
+        is_connected = components[self.rows_] == components[node]
         return np.where(is_connected, 1 / (1 + resistance), 0.0)
 
 
-def _ground(adjacency: Csr) -> _Grounded:
-    from scipy.sparse.csgraph import connected_components
-    from scipy.sparse.linalg import splu
+def _without_loops(adjacency: Csr) -> Csr:
+    """Return A without the weights between a node and itself, which L does not have, and without zeros."""
+    others = csr_array(adjacency - diags_array(adjacency.diagonal()))
+    others.eliminate_zeros()
+    others.sort_indices()
+    return others
 
-    components = connected_components(adjacency, directed=False)[1].astype(np.int64)
-    by_degree = np.lexsort((-adjacency.sum(axis=1), components))  # without its hub, a component has sparse factors
-    grounds = by_degree[np.unique(components[by_degree], return_index=True)[1]]
-    others = np.setdiff1d(np.arange(adjacency.shape[0]), grounds)
-    place = np.full(adjacency.shape[0], -1, dtype=np.int64)
-    place[others] = np.arange(len(others))
-    if not len(others):
-        return _Grounded(None, np.zeros(0), place, components)
-    laplacian = csc_array(diags_array(adjacency.sum(axis=1)) - adjacency)[:, others][others]
-    options = {"SymmetricMode": True}  # pivots stay on the diagonal, so that L and U have mirrored patterns
-    try:
-        solver = splu(csc_array(laplacian), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
-    except RuntimeError as error:
+
+def _find_components(adjacency: Csr) -> Rows:
+    from scipy.sparse.csgraph import connected_components
+
+    return np.asarray(connected_components(adjacency, directed=False)[1], dtype=np.int64)
+
+
+# ---- Exactly, by elimination ---------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Factors:
+    """L without one node of each component, its ground, as eliminated nodes and the inverse of the rest."""
+
+    components: Rows
+    order: Rows  # eliminated nodes
+    pivots: Floats  # of these
+    starts: Rows  # of the neighbours of each in `nodes` and `shares`
+    nodes: Rows
+    shares: Floats
+    core_nodes: Rows
+    core: Floats  # the inverse of what remains: nodes that all but form a clique, so that it is dense
+    diagonal: Floats  # of the whole inverse, (nodes,)
+
+    def resistances(self, query: int) -> Floats:
+        """Return r(query, y) of every node y in its component; shape (nodes,)."""
+        from neupath.measures import graph_kernels as kernels  # loads numba
+
+        column = kernels.solve(
+            self.order, self.pivots, self.starts, self.nodes, self.shares, self.core_nodes, self.core,
+            len(self.diagonal), query,
+        )  # fmt: skip
+        total: Floats = self.diagonal[query] + self.diagonal - 2 * column
+        return total
+
+
+def _factor(adjacency: Csr, limits: tuple[float, int]) -> _Factors | None:
+    """Factor L; return None where this takes more additions than the limit, or leaves more nodes in the core."""
+    from neupath.measures import graph_kernels as kernels  # loads numba
+
+    most_additions, most_core = limits
+    count, components = adjacency.shape[0], _find_components(adjacency)
+    by_degree = np.lexsort((-np.diff(adjacency.indptr), components))  # without its hub, a component has sparse factors
+    is_ground = np.zeros(count, dtype=np.bool_)
+    is_ground[by_degree[np.unique(components[by_degree], return_index=True)[1]]] = True
+    *factors, is_gone, starts, sizes, nodes, weights, is_done = kernels.eliminate(
+        adjacency.indptr, adjacency.indices, adjacency.data, is_ground, most_additions
+    )
+    core_nodes = np.flatnonzero(~is_gone & ~is_ground)
+    if not is_done or len(core_nodes) > most_core:
+        return None
+    check_cancelled()
+    place = np.full(count, -1, dtype=np.int64)
+    place[core_nodes] = np.arange(len(core_nodes))
+    core = _inverse(kernels.core_matrix(core_nodes, place, is_ground, is_gone, starts, sizes, nodes, weights))
+    diagonal = kernels.inverse_diagonal(*factors, place, core)
+    if not np.isfinite(diagonal).all():
         least, most = adjacency.data.min(), adjacency.data.max()
         raise GraphError(
             f"cannot compute commute times with weights from {least:g} to {most:g}; scale them closer together"
-        ) from error
-    lower = csc_array(solver.L)
-    lower.sort_indices()
-    permuted = _inverse_diagonal_kernel()(lower.indptr, lower.indices, lower.data, solver.U.diagonal())
-    return _Grounded(solver, permuted[solver.perm_c], place, components)
+        )
+    return _Factors(components, *factors, core_nodes, core, diagonal)
 
 
-@cache
-def _inverse_diagonal_kernel() -> Any:
-    from neupath.engine.product_kernels import compiled  # loads numba
+def _inverse(matrix: Floats) -> Floats:
+    """Return the inverse of a positive definite matrix, in place; NaN where rounding makes it indefinite."""
+    from scipy.linalg.lapack import dpotrf, dpotri
 
-    return compiled(_inverse_diagonal)
+    if not len(matrix):
+        return matrix
+    triangle, failure = dpotrf(matrix.T, overwrite_a=True)
+    if not failure:
+        triangle, failure = dpotri(triangle, overwrite_c=True)
+    if failure:
+        return np.full_like(matrix, np.nan)
+    rows = triangle.T  # the lower triangle, by rows
+    for row in range(len(rows)):
+        rows[row, row + 1 :] = rows[row + 1 :, row]
+    return np.ascontiguousarray(rows)
 
 
-def _inverse_diagonal(indptr: Rows, indices: Rows, data: Floats, pivots: Floats) -> Floats:
-    """Return the diagonal of (L·D·Lᵀ)⁻¹ from its factors, L by sorted columns with a diagonal of ones.
+# ---- Within a tolerance, by conjugate gradients --------------------------------------------------
+@dataclass(frozen=True)
+class _Sketch:
+    """I - N, and the diagonal of its pseudo-inverse, of which most entries are estimates."""
 
-    Takahashi's recurrence: with Z the inverse, Z·L = L⁻ᵀ·D⁻¹ is upper triangular, so that column j of Z below its
-    diagonal is -Z[I,I]·L[I,j], I being the rows where L has an entry in column j. L has entries at all places of Z that
-    this needs, so no others are computed.
-    """
-    count = len(pivots)
-    z = np.zeros(len(data))
-    column = np.full(count, -1)  # the last column that has an entry in this row
-    weights = np.zeros(count)
-    sums = np.zeros(count)
-    for j in range(count - 1, -1, -1):
-        first, last = indptr[j] + 1, indptr[j + 1]
-        for at in range(first, last):
-            i = indices[at]
-            column[i], weights[i], sums[i] = j, data[at], 0.0
-        for at in range(first, last):
-            i = indices[at]
-            weight, total = weights[i], z[indptr[i]] * weights[i]
-            for other in range(indptr[i] + 1, indptr[i + 1]):
-                r = indices[other]
-                if column[r] == j:
-                    total += z[other] * weights[r]
-                    sums[r] += z[other] * weight
-            sums[i] += total
-        z[indptr[j]] = 1.0 / pivots[j]
-        for at in range(first, last):
-            z[at] = -sums[indices[at]]
-            z[indptr[j]] += data[at] * sums[indices[at]]
-    return z[indptr[:-1]]
+    components: Rows
+    transitions: Csr  # N
+    roots: Floats  # of the degrees, (nodes,)
+    stationary: Csr  # π of each component, (components, nodes)
+    diagonal: Floats
+    error: float  # of scores
+
+    def resistances(self, query: int) -> Floats:
+        """Return r(query, y) of every node y in its component; shape (nodes,)."""
+        start = np.zeros((len(self.roots), 1))
+        start[query] = 1.0
+        column = self.solve(start, _FINE)[:, 0]
+        degrees = self.roots**2
+        parts = column[query] / degrees[query] + self.diagonal / degrees
+        total: Floats = parts - 2 * column / (self.roots * self.roots[query])
+        return np.maximum(total, 1 / degrees)  # all current to y passes its own edges
+
+    def solve(self, known: Floats, rest: float) -> Floats:
+        """Solve (I - N)·x = known for each column, up to a share of it, and without its part along π."""
+        known = self._without_stationary(known)
+        solution, remainder = np.zeros_like(known), known
+        direction, size = known, _squares(known)
+        enough = rest**2 * size
+        for _ in range(_MOST_ITERATIONS):
+            if (size <= enough).all():
+                break
+            check_cancelled()
+            image = direction - self.transitions @ direction
+            step = _ratio(size, np.einsum("ij,ij->j", direction, image))
+            solution = solution + step * direction
+            remainder = remainder - step * image
+            before, size = size, _squares(remainder)
+            direction = remainder + _ratio(size, before) * direction
+        return self._without_stationary(solution)
+
+    def _without_stationary(self, values: Floats) -> Floats:
+        return values - np.asarray(self.stationary.T @ (self.stationary @ values))
+
+
+def _squares(values: Floats) -> Floats:
+    sums: Floats = np.einsum("ij,ij->j", values, values)
+    return sums
+
+
+def _ratio(above: Floats, below: Floats) -> Floats:
+    return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
+
+
+def _sketch(adjacency: Csr, tolerance: float, seed: int, progress: Progress) -> _Sketch:
+    """Estimate the diagonal of (I - N)⁺, and solve for the nodes where the estimate is not close enough."""
+    components = _find_components(adjacency)
+    transitions, roots = normalised_adjacency(adjacency)
+    shares = roots / np.sqrt(np.bincount(components, roots**2))[components]
+    stationary = csr_array((shares, (components, np.arange(len(roots)))))
+    solver = _Sketch(components, transitions, roots, stationary, np.ones(len(roots)), 0.0)
+    if tolerance == 0:
+        norms, error = np.zeros(len(roots)), np.full(len(roots), np.inf)
+    else:
+        norms = _sketch_norms(adjacency, solver, seed, progress)
+        spread = 2 * sqrt(log(2 * len(roots) / _FAILURE) / _SKETCHES)
+        degrees = roots**2
+        # Laurent, Massart 2000; r is at least 1/d, so that a score changes by less than r does
+        error = spread / (1 - spread) * norms * degrees / (1 + degrees) ** 2
+    diagonal = 1 - 2 * shares**2 + norms
+    inexact = np.flatnonzero((error > tolerance) & (np.diff(adjacency.indptr) > 0))
+    for at in range(0, len(inexact), _COLUMNS):
+        nodes = inexact[at : at + _COLUMNS]
+        start = np.zeros((len(roots), len(nodes)))
+        start[nodes, np.arange(len(nodes))] = 1.0
+        diagonal[nodes] = solver.solve(start, _FINE)[nodes, np.arange(len(nodes))]
+        error[nodes] = 0.0
+        progress("solving for nodes", at + len(nodes), len(inexact))
+    return replace(solver, diagonal=diagonal, error=float(error[np.diff(adjacency.indptr) > 0].max(initial=0.0)))
+
+
+def _sketch_norms(adjacency: Csr, solver: _Sketch, seed: int, progress: Progress) -> Floats:
+    """Estimate ‖row y of N·(I - N)^{+½}‖² of every node: (I - N)⁺ is F·Fᵀ, F = (I - N)⁺·D^-½·Bᵀ, B by edges."""
+    edges, total = coo_array(triu(adjacency, 1)), np.zeros(len(solver.roots))
+    for block in range(_SKETCHES // _COLUMNS):
+        rng = np.random.default_rng([seed, block])
+        flows = np.zeros((len(solver.roots), _COLUMNS))
+        for at in range(0, edges.nnz, _EDGES):
+            ends = edges.row[at : at + _EDGES], edges.col[at : at + _EDGES]
+            noise = rng.standard_normal((len(ends[0]), _COLUMNS))
+            noise *= np.sqrt(edges.data[at : at + _EDGES, None])
+            size, columns = (len(solver.roots), len(noise)), np.arange(len(noise))
+            ones = np.ones(len(noise))
+            flows += csr_array((ones, (ends[0], columns)), shape=size) @ noise
+            flows -= csr_array((ones, (ends[1], columns)), shape=size) @ noise
+        flows /= solver.roots[:, None]
+        rows = solver.transitions @ solver.solve(flows, _ROUGH)
+        total += np.einsum("ij,ij->i", rows, rows)
+        progress("sketching resistances", block + 1, _SKETCHES // _COLUMNS)
+    return total / _SKETCHES

@@ -1,13 +1,12 @@
-"""GraphMeasure, the base class of measures over the whole graph, and RestartWalk, that of PPR and RWR."""
+"""GraphMeasure, the base class of measures over the whole graph, and the adjacency matrix that they share."""
 
 from abc import abstractmethod
-from math import ceil, log
 from typing import ClassVar, Self
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, diags_array
 
-from neupath._runtime.progress import check_cancelled
+from neupath._runtime.progress import Progress, no_progress
 from neupath.engine.cache import cached
 from neupath.engine.scorer import Scorer
 from neupath.engine.topk import Ranking, related
@@ -16,6 +15,8 @@ from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.nodes import Mask, Rows
 
 _QUERIES_PER_BLOCK = 64
+ROUNDING = 1e-17
+"""A share of a score that a float does not hold."""
 
 
 class GraphMeasure(Scorer):
@@ -30,27 +31,42 @@ class GraphMeasure(Scorer):
         The type of queries and targets.
     """
 
-    exact = True
+    exact = False  # until `fit` knows better
     settings: ClassVar[tuple[str, ...]] = ()  # the parameters of the constructor besides the node type
-    is_heavy: ClassVar[bool] = False  # whether `fit` takes more than some passes over the edges
+    error_: float
+    """No score differs by more than this from its exact value; 0 where only rounding makes a difference."""
 
     def __init__(self, node_type: str) -> None:
         self.node_type = node_type
 
-    def fit(self, hin: HIN) -> Self:
+    def fit(self, hin: HIN, progress: Progress = no_progress) -> Self:
+        """Prepare to answer queries over a graph; return self.
+
+        Parameters
+        ----------
+        hin
+            The graph.
+        progress
+            Takes the stage of a long preparation, how much of it is done, and how much there is.
+        """
         self.node_type_ = hin.schema.node_type(self.node_type)
         self.hin_ = hin
         self.rows_ = hin.numbering.rows(self.node_type_)
-        self._prepare(cached(hin, "A", lambda: whole_adjacency(hin)))
+        self.error_ = self._prepare(_cached_adjacency(hin), progress)
+        self.exact = self.error_ == 0
         return self
 
     @abstractmethod
-    def _prepare(self, adjacency: Csr) -> None:
-        """Compute what all queries need from A; shape (nodes, nodes), sparse."""
+    def _prepare(self, adjacency: Csr, progress: Progress) -> float:
+        """Compute what all queries need from A, shape (nodes, nodes), sparse; return `error_`."""
 
     @abstractmethod
     def _score_nodes(self, nodes: Rows) -> Floats:
         """Return the score of some nodes with every node of the type; shape (queries, targets)."""
+
+    def preparation_work(self, hin: HIN) -> float:  # noqa: ARG002
+        """Return about how many additions `fit` takes on a graph, beyond some passes over its edges."""
+        return 0.0
 
     @property
     def source_type(self) -> str:
@@ -78,6 +94,15 @@ def check_share(name: str, value: float) -> float:
     return value
 
 
+def check_tolerance(value: float) -> float:
+    """Return a tolerance; raise if it is not 0, for exact scores, or between 0 and 1."""
+    if not 0 <= value < 1:
+        raise QueryError(
+            f"‹tolerance› is {value}; it must be 0, for exact scores, or lie between 0 and 1", parameter="tolerance"
+        )
+    return value
+
+
 def whole_adjacency(hin: HIN) -> Csr:
     """Return A over all nodes in one numbering; shape (nodes, nodes), sparse."""
     size = hin.numbering.total
@@ -94,40 +119,15 @@ def whole_adjacency(hin: HIN) -> Csr:
     return freeze(csr_array(total))
 
 
-# ---- Walks with restart --------------------------------------------------------------------------
-class RestartWalk(GraphMeasure):
-    """The base of `PPR` and `RWR`: v = damping·T·v + (1 - damping)·e_q, with a matrix T of norm 1.
-
-    v = (1 - damping)·Σ_k (damping·T)^k·e_q. The sum ends where the rest of it is less than the tolerance.
-    """
-
-    settings = ("damping", "tolerance")
-
-    def __init__(self, node_type: str, *, damping: float, tolerance: float = 1e-9) -> None:
-        super().__init__(node_type)
-        self.damping = check_share("damping", damping)
-        self.tolerance = check_share("tolerance", tolerance)
-
-    @abstractmethod
-    def _transitions(self, adjacency: Csr) -> Csr:
-        """Return T; shape (nodes, nodes), sparse."""
-
-    def _prepare(self, adjacency: Csr) -> None:
-        self.transitions_ = csr_array(self._transitions(adjacency))
-
-    def _score_nodes(self, nodes: Rows) -> Floats:
-        start = np.zeros((self.transitions_.shape[0], len(nodes)))
-        start[nodes, np.arange(len(nodes))] = 1.0
-        visits = start
-        for _ in range(ceil(log(self.tolerance) / log(self.damping))):
-            check_cancelled()
-            visits = self.damping * (self.transitions_ @ visits) + (1 - self.damping) * start
-        return visits[self.rows_].T
+def _cached_adjacency(hin: HIN) -> Csr:
+    return cached(hin, "A", lambda: whole_adjacency(hin))
 
 
-def degree_power(adjacency: Csr, power: float) -> Csr:
-    """Return the degrees to a power as a diagonal matrix; a degree of 0 stays 0."""
+def normalised_adjacency(adjacency: Csr) -> tuple[Csr, Floats]:
+    """Return N = D^-½·A·D^-½, and the roots of the degrees, 1 for a node without edges."""
     degrees = np.asarray(adjacency.sum(axis=1), dtype=np.float64)
-    powers = np.zeros_like(degrees)
-    np.power(degrees, power, out=powers, where=degrees > 0)
-    return csr_array(diags_array(powers))
+    roots = np.sqrt(np.where(degrees > 0, degrees, 1.0))
+    scale = csr_array(diags_array(1 / roots))
+    matrix = csr_array(scale @ adjacency @ scale)
+    matrix.sort_indices()
+    return freeze(matrix), roots

@@ -1,7 +1,7 @@
 """PPR, personalised PageRank."""
 
-from neupath.graph.hin import Csr
-from neupath.measures.graph_measure import RestartWalk, degree_power
+from neupath.graph.hin import Floats
+from neupath.measures.restart_walk import RestartWalk
 
 
 class PPR(RestartWalk):
@@ -18,7 +18,7 @@ class PPR(RestartWalk):
     damping
         The probability of another step rather than a restart, between 0 and 1.
     tolerance
-        A bound on the part of π that the finite sum leaves out.
+        The most by which a score may be wrong; 0 for exact scores. On small graphs all are exact: see `error_`.
 
     >>> from neupath import load
     >>> hits = PPR("author").fit(load("toy")).top_k("Mike", k=2)
@@ -28,8 +28,8 @@ class PPR(RestartWalk):
 
     name = "ppr"
 
-    def __init__(self, node_type: str, *, damping: float = 0.85, tolerance: float = 1e-9) -> None:
+    def __init__(self, node_type: str, *, damping: float = 0.85, tolerance: float = 1e-6) -> None:
         super().__init__(node_type, damping=damping, tolerance=tolerance)
 
-    def _transitions(self, adjacency: Csr) -> Csr:
-        return adjacency @ degree_power(adjacency, -1)
+    def _scale(self, roots: Floats, query: int) -> Floats:
+        return roots / self.roots_[query]

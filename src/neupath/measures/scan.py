@@ -2,6 +2,7 @@
 
 from scipy.sparse import csr_array, eye_array
 
+from neupath._runtime.progress import Progress
 from neupath.engine.products import Normalisation, symmetric_factors
 from neupath.engine.topk import Ranking, score_product, top_k_of_product
 from neupath.graph.hin import Csr, Floats, freeze
@@ -24,10 +25,11 @@ class SCAN(GraphMeasure):
 
     name = "scan"
 
-    def _prepare(self, adjacency: Csr) -> None:
+    def _prepare(self, adjacency: Csr, progress: Progress) -> float:  # noqa: ARG002
         neighbours = csr_array(adjacency + eye_array(adjacency.shape[0], format="csr"))[self.rows_]
         neighbours.data[:] = 1.0
         self.factors_ = symmetric_factors(freeze(csr_array(neighbours)))
+        return 0.0
 
     def _score_nodes(self, nodes: Rows) -> Floats:
         return score_product(self.factors_, Normalisation.COSINE, nodes - self.rows_.start)

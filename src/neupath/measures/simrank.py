@@ -1,35 +1,48 @@
 """SimRank, one query at a time."""
 
-from collections.abc import Iterator
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from math import ceil, log, sqrt
 
 import numpy as np
-from scipy.sparse import csr_array, eye_array
+from scipy.sparse import csr_array, diags_array, eye_array
 
+from neupath._runtime.progress import Progress, check_cancelled
+from neupath._runtime.resources import count_cores
 from neupath.engine.cache import cached
-from neupath.errors import QueryError
-from neupath.graph.hin import Csr, Floats
+from neupath.engine.topk import in_blocks
+from neupath.graph.hin import HIN, Csr, Floats
 from neupath.graph.nodes import Rows
-from neupath.measures.graph_measure import GraphMeasure, check_share, degree_power
+from neupath.measures.graph_measure import ROUNDING, GraphMeasure, check_share, check_tolerance
 
-_ROWS_PER_BLOCK = 256
-_DENSE = 0.05  # the share of entries above which a dense product is faster than a sparse one
+_LIGHT = 3e8  # additions below which the exact correction is worth its time
+_ENTRIES = 1 << 22  # numbers that the walks of a block of queries may take
+_SKETCHES = 256  # random vectors
+_COLUMNS = 64  # random vectors that are multiplied at a time
+_FAILURE = 1e-6  # the probability that the sketch of any node is wrong by more than its bound
+_SMALL = 1e-5  # an entry of the meetings that is not kept, but added to the others of its row
+_ALL_KEPT = 4096  # nodes of a graph of which all entries are kept
+_ROWS = 2048  # nodes whose walks are computed between two reports of progress
+_MOST_ITERATIONS = 500  # of the solver for C; each leaves about 0.6 of the rest
 
 
 class SimRank(GraphMeasure):
     """Two nodes are similar where their neighbours are.
 
-        S_k(x, y) = decay·mean_{i ~ x, j ~ y} S_{k-1}(i, j),    S_k(x, x) = 1,    S_0 = I
+        s(x, y) = decay·mean_{i ~ x, j ~ y} s(i, j),    s(x, x) = 1
 
-    The mean weighs neighbours by their edges. The score is S_k after `iterations` steps, exactly, and less than
-    decay^(iterations + 1) from its limit. Jeh, Widom, KDD 2002; Lizorkin et al., VLDB 2008.
+    The mean weighs neighbours by their edges. So s is the expected decay^t, t being the step at which two random walks
+    from x and y first meet. Jeh, Widom, KDD 2002.
 
-    With U = D⁻¹·A a step is S_k = decay·U·S_{k-1}·Uᵀ + C_k, where the diagonal C_k restores the ones. So a query needs
-    one vector, multiplied out and back, and no matrix of all pairs:
+    With U = D⁻¹·A, S = decay·U·S·Uᵀ + C, where the diagonal C, the correction, restores the ones (Maehara, Kusumoto,
+    Kawarabayashi, 2014). So a query needs one vector, multiplied out and back, and no matrix of all pairs:
 
-        S_k·e_q = Σ_j decay^j·U^j·C_{k-j}·(Uᵀ)^j·e_q
+        S·e_q = Σ_j decay^j·U^j·C·(Uᵀ)^j·e_q
 
-    The C_k are computed once per graph, from walks that start at every node.
+    C is computed once per graph: C = 1 - Σ_{j≥1} decay^j·(U^j∘U^j)·C. The first steps j of each node are walked exactly,
+    as many as it needs. What the later ones add is the squared norm of a row of U^j·√C, which 256 random vectors
+    estimate. If this leaves a diagonal of 1 ± ε, a score is wrong by at most ε times itself.
 
     Parameters
     ----------
@@ -37,65 +50,183 @@ class SimRank(GraphMeasure):
         The type of queries and targets.
     decay
         How much similarity each step away loses, between 0 and 1.
-    iterations
-        The number of steps k.
+    tolerance
+        The most by which a score may be wrong, but for one preparation in a million; 0 for exact scores. On small
+        graphs all are exact: see `error_`.
+    seed
+        Of the random vectors.
 
     >>> from neupath import load
     >>> hits = SimRank("author").fit(load("toy")).top_k("Mike", k=2)
     >>> [(hit.id, round(hit.score, 4)) for hit in hits]
-    [('Jim', 0.0771), ('Bob', 0.0685)]
+    [('Jim', 0.0802), ('Bob', 0.0726)]
     """
 
     name = "simrank"
-    settings = ("decay", "iterations")
-    is_heavy = True
+    settings = ("decay", "tolerance", "seed")
 
-    def __init__(self, node_type: str, *, decay: float = 0.6, iterations: int = 5) -> None:
+    def __init__(self, node_type: str, *, decay: float = 0.6, tolerance: float = 0.01, seed: int = 0) -> None:
         super().__init__(node_type)
-        if iterations < 1:
-            raise QueryError(f"iterations is {iterations}; it must be at least 1")
-        self.decay, self.iterations = check_share("decay", decay), iterations
+        self.decay, self.tolerance, self.seed = check_share("decay", decay), check_tolerance(tolerance), seed
 
-    def _prepare(self, adjacency: Csr) -> None:
-        self.out_ = csr_array(degree_power(adjacency, -1) @ adjacency)  # U
-        self.back_ = csr_array(self.out_.T)
-        key = (self.name, self.decay, self.iterations)
-        self.corrections_ = cached(self.hin_, key, self._find_corrections)
+    def _prepare(self, adjacency: Csr, progress: Progress) -> float:
+        self.out_, self.back_ = cached(self.hin_, "U", lambda: _walk_matrices(adjacency))
+        key = (self.name, self.decay, self.tolerance, self.seed)
+        self.correction_, error = cached(self.hin_, key, lambda: self._find_correction(progress))
+        self.steps_ = _steps(self.decay, ROUNDING if error == 0 else self.tolerance / 10)
+        return error
 
-    def _find_corrections(self) -> list[Floats]:
-        """Return C_0 to C_{iterations-1}; the last one is not needed, since a node scores 1 with itself."""
-        corrections = [np.ones(self.out_.shape[0])]
-        for k in range(1, self.iterations):
-            meetings = [self._meetings(rows, corrections, k) for rows in self._blocks()]
-            corrections.append(1 - np.concatenate([np.zeros(0), *meetings]))
-        return corrections
-
-    def _blocks(self) -> Iterator[Rows]:
-        nodes = np.arange(self.out_.shape[0])
-        return (nodes[start : start + _ROWS_PER_BLOCK] for start in range(0, len(nodes), _ROWS_PER_BLOCK))
-
-    def _meetings(self, nodes: Rows, corrections: list[Floats], k: int) -> Floats:
-        """Return decay·(U·S_{k-1}·Uᵀ)[q, q] of some nodes q; shape (nodes,)."""
-        total = np.zeros(len(nodes))
-        walks: Any = csr_array(eye_array(self.out_.shape[0], format="csr")[nodes])
-        for step in range(1, k + 1):
-            walks = walks @ self.out_
-            if not isinstance(walks, np.ndarray) and walks.nnz > _DENSE * np.prod(walks.shape):
-                walks = walks.toarray()
-            squares = walks * walks if isinstance(walks, np.ndarray) else walks.multiply(walks)
-            total += self.decay**step * np.asarray(squares @ corrections[k - step])
-        return total
+    def _find_correction(self, progress: Progress) -> tuple[Floats, float]:
+        """Return C, and by how much it makes scores wrong."""
+        most = _steps(self.decay, ROUNDING)
+        is_light = self.out_.nnz * self.out_.shape[0] * most <= _LIGHT
+        if self.tolerance == 0 or is_light:
+            correction = _Correction(self.out_, self.decay, 0.0, self.seed, progress)
+            return correction.find()[0], 0.0
+        cut = self.decay ** (_steps(self.decay, self.tolerance / 10) + 1)  # what a query leaves out
+        allowed = (self.tolerance - cut) / self.decay  # two walks meet after a step at the earliest
+        diagonal, error = _Correction(self.out_, self.decay, allowed, self.seed, progress).find()
+        return diagonal, self.decay * error + cut
 
     def _score_nodes(self, nodes: Rows) -> Floats:
+        size = max(1, _ENTRIES // (self.out_.shape[0] * self.steps_))
+        blocks = [self._score_block(nodes[at : at + size]) for at in range(0, len(nodes), size)]
+        return np.concatenate(blocks)
+
+    def _score_block(self, nodes: Rows) -> Floats:
         columns = np.arange(len(nodes))
         start = np.zeros((self.out_.shape[0], len(nodes)))
         start[nodes, columns] = 1.0
         walks: list[Floats] = [start]
-        for _ in range(self.iterations):
+        for _ in range(self.steps_):
+            check_cancelled()
             walks.append(np.asarray(self.back_ @ walks[-1]))
-        scores = walks.pop()
-        for corrections in self.corrections_[1:]:
-            scores = self.decay * np.asarray(self.out_ @ scores) + corrections[:, None] * walks.pop()
-        scores = self.decay * np.asarray(self.out_ @ scores)
+        scores = self.correction_[:, None] * walks.pop()
+        while walks:
+            check_cancelled()
+            scores = self.decay * np.asarray(self.out_ @ scores) + self.correction_[:, None] * walks.pop()
         scores[nodes, columns] = 1.0
-        return scores[self.rows_].T
+        return np.clip(scores[self.rows_].T, 0.0, 1.0)
+
+
+def _steps(decay: float, rest: float) -> int:
+    """Return after how many steps less than a rest of the score is left: decay^(steps + 1) ≤ rest."""
+    return max(1, ceil(log(rest) / log(decay)) - 1)
+
+
+def _walk_matrices(adjacency: Csr) -> tuple[Csr, Csr]:
+    """Return U = D⁻¹·A, and its transpose by rows."""
+    degrees = np.asarray(adjacency.sum(axis=1), dtype=np.float64)
+    shares = np.divide(1.0, degrees, out=np.zeros_like(degrees), where=degrees > 0)
+    out = csr_array(diags_array(shares) @ adjacency)
+    return out, csr_array(out.T)
+
+
+# ---- The correction ------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Meetings:
+    """Where two walks from a node meet: I + Σ_{j ≤ depth} decay^j·(U^j∘U^j), without its small entries."""
+
+    matrix: Csr
+    left_out: Floats  # the small entries of each row times a guess of C
+    left_out_share: Floats  # the small entries of each row
+
+
+class _Correction:
+    """Finds C such that the diagonal of S is 1 within `allowed`; 0 is for all that a float can hold."""
+
+    def __init__(self, out: Csr, decay: float, allowed: float, seed: int, progress: Progress) -> None:
+        self.out, self.decay, self.allowed, self.seed, self.progress = out, decay, allowed, seed, progress
+        self.count = out.shape[0]
+        self.steps = _steps(decay, allowed / 10 if allowed else ROUNDING)
+
+    def find(self) -> tuple[Floats, float]:
+        """Return C, and by how much the diagonal of S may differ from 1."""
+        guess = _solve(csr_array(self.decay * self.out.multiply(self.out)) + _identity(self.count), np.ones(self.count))
+        cut = self.decay ** (self.steps + 1)
+        spread = 2 * sqrt(log(2 * max(self.count, 1) / _FAILURE) / _SKETCHES)
+        over = spread / (1 - spread)  # Laurent, Massart 2000: a sum of squares is rarely so much more than its estimate
+        depths = np.full(self.count, 1 if self.allowed else self.steps)
+        tail, attempt = np.zeros(self.count), 0
+        while True:
+            if self.allowed:
+                tails = self._sketch(guess, attempt)
+                is_deep = (over + 0.2) * tails + cut <= 0.9 * self.allowed  # 0.2 for a better guess of C
+                depths = np.maximum(depths, np.argmax(is_deep, axis=0))
+                tail = tails[depths, np.arange(self.count)]
+            meetings = self._meet(guess, depths)
+            known = 1 - meetings.left_out - tail
+            diagonal = _solve(meetings.matrix, known)
+            change = float(np.abs(diagonal / guess - 1).max(initial=0.0))
+            rest = np.abs(known - meetings.matrix @ diagonal)
+            error = (over + change) * tail + change * meetings.left_out_share + rest
+            worst = float(error.max(initial=0.0)) + cut
+            if worst <= max(self.allowed, 1e-14):
+                return diagonal, worst
+            guess, attempt = diagonal, attempt + 1
+
+    def _sketch(self, guess: Floats, attempt: int) -> Floats:
+        """Estimate Σ_{i>j} decay^i·(U^i∘U^i)·C for each depth j; shape (steps + 1, nodes)."""
+        out, roots = self.out.astype(np.float32), np.sqrt(guess).astype(np.float32)[:, None]
+
+        def square_norms(block: int) -> Floats:
+            rng = np.random.default_rng([self.seed, attempt, block])
+            walks = roots * rng.standard_normal((self.count, _COLUMNS), dtype=np.float32)
+            norms = np.zeros((self.steps + 1, self.count))
+            for step in range(1, self.steps + 1):
+                walks = out @ walks
+                norms[step] = np.einsum("ij,ij->i", walks, walks)
+            return norms
+
+        total = np.zeros((self.steps + 1, self.count))
+        blocks = range(_SKETCHES // _COLUMNS)
+        with ThreadPoolExecutor(count_cores()) as threads:
+            for block, norms in enumerate(threads.map(square_norms, blocks)):
+                check_cancelled()
+                total += norms
+                self.progress("sketching walks", block + 1, len(blocks))
+        total *= self.decay ** np.arange(self.steps + 1)[:, None] / _SKETCHES
+        tails = np.zeros_like(total)
+        tails[:-1] = np.cumsum(total[:0:-1], axis=0)[::-1]
+        return tails
+
+    def _meet(self, guess: Floats, depths: Rows) -> _Meetings:
+        """Walk from every node, as many steps as its depth."""
+        from neupath.measures import graph_kernels as kernels  # loads numba
+
+        least = 0.0 if self.count <= _ALL_KEPT else _SMALL
+        parts: dict[int, tuple[Rows, Rows, Floats, Floats, Floats]] = {}
+
+        def walk(block: slice, first: int, last: int) -> None:
+            start = first + block.start
+            parts[start] = kernels.meetings(
+                self.out.indptr, self.out.indices, self.out.data, self.decay, start,
+                depths[first:last][block], guess, least,
+            )  # fmt: skip
+
+        for first in range(0, self.count, _ROWS):
+            last = min(first + _ROWS, self.count)
+            in_blocks(partial(walk, first=first, last=last), last - first, None, self.out.nnz)
+            self.progress("walking", last, self.count)
+        sizes, columns, values, left_out, share = map(np.concatenate, zip(*(parts[at] for at in sorted(parts))))
+        indptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
+        matrix = csr_array((values, columns, indptr), shape=self.out.shape) + _identity(self.count)
+        return _Meetings(matrix, left_out, share)
+
+
+def _identity(count: int) -> Csr:
+    return csr_array(eye_array(count, format="csr"))
+
+
+def _solve(matrix: Csr, known: Floats) -> Floats:
+    """Solve matrix·c = known by Richardson iteration: the eigenvalues lie between about 0.6 and 2.5."""
+    solution = known.copy()
+    best = np.inf
+    for _ in range(_MOST_ITERATIONS):
+        rest = known - matrix @ solution
+        size = float(np.abs(rest).max(initial=0.0))
+        if size <= 1e-16 or (size < 1e-14 and size >= best):
+            break
+        best = min(best, size)
+        solution = solution + 0.6 * rest
+    return solution
