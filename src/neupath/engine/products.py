@@ -56,6 +56,7 @@ class Factors:
     answered: int = 0  # the number of queries answered so far
     work: float = field(init=False)  # the number of additions that a query takes on average
     index: Any = None  # the index for many queries, built once it pays; see `index`
+    on_device: Any = None  # its copy on a GPU, for many queries; see `gpu`
 
     def __post_init__(self) -> None:
         self.work = multiplications(self.left, self.right) / max(1, self.left.shape[0])
