@@ -76,10 +76,10 @@ class Device(Protocol):
 class CudaDevice:
     """The current CUDA device."""
 
-    def __init__(self, shape: Shape | None = None) -> None:
+    def __init__(self, shape: Shape | None = None, options: tuple[str, ...] = ()) -> None:
         import cupy
 
-        self.xp, self.shape = cupy, shape or Shape()
+        self.xp, self.shape, self.options = cupy, shape or Shape(), options
         self._kernels: dict[str, tuple[Any, int]] = {}
 
     def free_memory(self) -> int:
@@ -97,7 +97,7 @@ class CudaDevice:
     def _kernel(self, name: str) -> tuple[Any, int]:
         if name not in self._kernels:
             tile = self.shape.ordered_tile if name == "rank_ordered" else self.shape.whole_tile
-            options = ("--std=c++17", "--fmad=false", *self.shape.options(tile))
+            options = ("--std=c++17", "--fmad=false", *self.shape.options(tile), *self.options)
             function = self.xp.RawModule(code=source(), options=options).get_function(name)
             shared = self.shape.shared_bytes(name)
             function.max_dynamic_shared_size_bytes = shared
@@ -326,7 +326,7 @@ def _rank_block(
         if not len(order):
             continue
         order = xp.asarray(order[np.argsort(-work[order], kind="stable")].astype(np.int32))
-        next_one = xp.zeros(1, dtype=np.int32)
+        next_one = xp.zeros(4, dtype=np.int32)  # and room to count postings
         arguments = (
             postings, *on_device.arguments, *per_query, order, np.int32(len(order)), *best, np.int32(wanted),
             np.int32(normalisation), next_one,

@@ -206,6 +206,9 @@ __device__ void rank_tiles(Targets targets, const Sum* postings, Queries queries
                         begins[at] = begin, lengths[at] = length, weights[at] = weight;
                     }
                 }
+#ifdef COUNT_POSTINGS  // for benchmarks, beside the number of the next query
+                if (length > 0) atomicAdd((unsigned long long*)next + 1, (unsigned long long)length);
+#endif
                 const bool any = __syncthreads_or(length > 0);
                 touched |= any;
                 if (!any) continue;
