@@ -38,24 +38,30 @@ class MeasuredDevice(gpu.CudaDevice):
 
     def __init__(self, shape: gpu.Shape | None = None, *, counts: bool = False) -> None:
         super().__init__(shape, ("-DCOUNT_POSTINGS",) if counts else ())
-        self.events: list[tuple[str, Any, Any, Any]] = []
+        self.events: list[tuple[str, Any, Any]] = []
 
     def launch(self, kernel: str, count: int, arguments: tuple[Any, ...]) -> None:
         begin, end = self.xp.cuda.Event(), self.xp.cuda.Event()
         begin.record()
         super().launch(kernel, count, arguments)
         end.record()
-        self.events.append((kernel, begin, end, arguments[-1]))
+        self.events.append((kernel, begin, end))
 
-    def take(self) -> tuple[dict[str, float], int]:
-        """Return the seconds of each kernel and the postings added since the last time."""
+    def take_seconds(self) -> dict[str, float]:
+        """Return the seconds of each kernel since the last time."""
         self.xp.cuda.Device().synchronize()
         seconds: dict[str, float] = {}
-        for kernel, begin, end, _ in self.events:
+        for kernel, begin, end in self.events:
             seconds[kernel] = seconds.get(kernel, 0.0) + self.xp.cuda.get_elapsed_time(begin, end) / 1000
-        postings = sum(int(counter.view(np.int64)[1]) for *_, counter in self.events)
         self.events.clear()
-        return seconds, postings
+        return seconds
+
+    def take_postings(self, kernel: str) -> int:
+        """Return the postings that a kernel has added since the last time."""
+        counter = self.xp.ndarray(1, np.uint64, self._modules[kernel].get_global("num_postings"))
+        count = int(counter[0])
+        counter[:] = 0
+        return count
 
 
 def measure(hin: HIN, metapath: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -78,23 +84,22 @@ def measure(hin: HIN, metapath: str, options: argparse.Namespace) -> dict[str, A
     row["copy"] = _seconds(lambda: _copy(factors))
     row["copy"] = min(row["copy"], _seconds(lambda: _copy(factors)))
     expected = on_cores()
-    on_gpu(), device.take()
+    on_gpu(), device.take_seconds()
     times: dict[str, list[float]] = {"gpu": [], "kernel": [], "cores": []}
     for _ in range(options.rounds):
         times["gpu"].append(_seconds(on_gpu))
-        times["kernel"].append(sum(device.take()[0].values()))
+        times["kernel"].append(sum(device.take_seconds().values()))
         times["cores"].append(_seconds(on_cores))
     row |= {name: min(seconds) for name, seconds in times.items()}
     row["times"] = row["cores"] / row["gpu"]
     row["same"] = _is_same(on_gpu(), expected)
-    kernels = device.take()[0]
+    kernels = device.take_seconds()
     row |= kernels
-    if factors.on_device.heavy_kernel in kernels:
+    heavy = factors.on_device.heavy_kernel
+    if heavy in kernels:
         counting = _use(MeasuredDevice(counts=True))
-        on_gpu(queries[:1000]), counting.take()
         on_gpu()
-        postings = counting.take()[1]
-        seconds = kernels[factors.on_device.heavy_kernel]
+        postings, seconds = counting.take_postings(heavy), kernels[heavy]
         row |= {"postings": postings, "TB/s": 4 * postings / seconds / 1e12}
         row["bound"] = row["TB/s"] / options.bandwidth
         _use(device)
@@ -109,10 +114,10 @@ def measure(hin: HIN, metapath: str, options: argparse.Namespace) -> dict[str, A
         device = _use(MeasuredDevice(shape))
         _copy(factors)
         same = _is_same(on_gpu(), expected)
-        device.take()
+        device.take_seconds()
         seconds = min(_seconds(on_gpu) for _ in range(options.rounds))
         text = f"{shape.threads} threads, tiles of {shape.whole_tile} and {shape.ordered_tile}"
-        row[text] = seconds, {name: value / options.rounds for name, value in device.take()[0].items()}, same
+        row[text] = seconds, {name: value / options.rounds for name, value in device.take_seconds().items()}, same
     if options.joins:
         factors.on_device = None
         _use(gpu.CudaDevice())
@@ -130,7 +135,7 @@ def _shapes(options: argparse.Namespace) -> list[gpu.Shape]:
         return []
     tiles = [int(tile) for tile in options.tiles.split(",")]
     return [
-        gpu.Shape(threads, tile, tile // 2, options.slots) for threads in map(int, options.threads.split(",")) for tile in tiles
+        gpu.Shape(threads, tile, tile // 2, max(1, 32768 // tile)) for threads in map(int, options.threads.split(",")) for tile in tiles
     ]
 
 
@@ -207,7 +212,6 @@ def main() -> None:
     parser.add_argument("--joins", action="store_true", help="time whole joins, too")
     parser.add_argument("--threads", default=None)
     parser.add_argument("--tiles", default="16384")
-    parser.add_argument("--slots", type=int, default=2048)
     parser.add_argument("--out", type=Path, default=None)
     options = parser.parse_args()
     options.queries = int(options.queries)

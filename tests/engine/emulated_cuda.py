@@ -11,7 +11,7 @@ import numpy as np
 from neupath.engine.gpu import Shape, source
 
 COMPILER = shutil.which("g++")
-SHAPE = Shape(threads=64, whole_tile=256, ordered_tile=256, slots=64, light_warps=2, most_hits=64)
+SHAPE = Shape(threads=64, whole_tile=256, ordered_tile=256, blocks=1, slots=64, light_warps=2, most_hits=64)
 """Small, so that small matrices have several tiles and light and heavy rows."""
 _LAUNCHERS = """
 #define ARGUMENTS norms, rows, starts, labels, tile_starts, num_tiles, left_starts, left_middles, left_weights, left_norms, \\

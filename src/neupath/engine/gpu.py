@@ -12,23 +12,21 @@ from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neupath._runtime.progress import check_cancelled
 from neupath.engine.products import Chain, Factors, Normalisation, Product
-from neupath.engine.topk import FEW, Ranking, _trimmed, top_k_of_product
+from neupath.engine.topk import FEW, Ranking, stacked, top_k_of_product
 from neupath.errors import MissingExtraError, QueryError
-from neupath.graph.hin import Csr, Floats
+from neupath.graph.hin import Csr
 from neupath.graph.nodes import Rows
 
 logger = logging.getLogger("neupath")
-Ints = NDArray[np.int32]
 DEVICES = ("cpu", "cuda")
 _BYTES_PER_ENTRY = 96  # of a factor while it is copied and sorted
-_QUERIES = 1 << 16  # that one launch ranks
+_QUERIES = 1 << 18  # that one launch ranks
 _LISTS = 1 << 18  # of a row, over all tiles, above which adding them in order is slower than a core
 _NULL = np.uint64(0)
-_building = Lock()
+_copying = Lock()
 
 
 # ---- The device ----------------------------------------------------------------------------------
@@ -39,14 +37,20 @@ class Shape:
     threads: int = 512
     whole_tile: int = 16384
     ordered_tile: int = 8192
-    slots: int = 2048
-    light_warps: int = 8
+    blocks: int = 2  # that share a processor
+    slots: int = 1024
+    light_warps: int = 14
     most_hits: int = 256  # of a query; at most `threads`
+
+    @property
+    def light_work(self) -> int:
+        """The most additions of a row whose sums fit into the hash table of a warp."""
+        return self.slots // 2
 
     def options(self, tile: int) -> tuple[str, ...]:
         """Return the constants as options of a compiler."""
         constants = {
-            "THREADS": self.threads, "TILE": tile, "SLOTS": self.slots, "LIGHT_WARPS": self.light_warps,
+            "THREADS": self.threads, "BLOCKS": self.blocks, "TILE": tile, "SLOTS": self.slots, "LIGHT_WARPS": self.light_warps,
             "MOST": self.most_hits,
         }  # fmt: skip
         return tuple(f"-D{name}={value}" for name, value in constants.items())
@@ -80,6 +84,7 @@ class CudaDevice:
         import cupy
 
         self.xp, self.shape, self.options = cupy, shape or Shape(), options
+        self._modules: dict[str, Any] = {}
         self._kernels: dict[str, tuple[Any, int]] = {}
 
     def free_memory(self) -> int:
@@ -98,7 +103,8 @@ class CudaDevice:
         if name not in self._kernels:
             tile = self.shape.ordered_tile if name == "rank_ordered" else self.shape.whole_tile
             options = ("--std=c++17", "--fmad=false", *self.shape.options(tile), *self.options)
-            function = self.xp.RawModule(code=source(), options=options).get_function(name)
+            self._modules[name] = self.xp.RawModule(code=source(), options=options)
+            function = self._modules[name].get_function(name)
             shared = self.shape.shared_bytes(name)
             function.max_dynamic_shared_size_bytes = shared
             driver, block = self.xp.cuda.driver, self.shape.block(name)
@@ -155,71 +161,68 @@ def cuda_device() -> Device:
 class GpuFactors:
     """A product on the device, its targets renumbered as labels by ascending norm."""
 
-    arguments: tuple[Any, ...]  # of a kernel: norms, rows, starts, labels, tile_starts, num_tiles, and the rows of left
-    postings: Any  # of `heavy_kernel`: packed labels and values, or values
-    values: Any
+    device: Device
+    targets: tuple[Any, ...]  # arguments of the kernels: norms, rows, starts, labels, tile_starts, num_tiles
+    left: tuple[Any, ...]  # starts, middle nodes, weights, norms
+    values: Any  # of the postings
+    postings: Any  # of `heavy_kernel`: labels and values in one number each, or the values
     heavy_kernel: str
-    tile: int
-    tile_norms: Floats  # the largest norm of each tile
-    work: NDArray[np.int64]  # additions of each row of left
-    lengths: NDArray[np.int64]  # entries of each row of left
-
-    @property
-    def num_tiles(self) -> int:
-        return len(self.tile_norms)
+    tile_norms: Any  # the largest norm of each tile
+    work: Any  # additions of each row of left
+    is_slow: Any  # whether a row of left is left to the CPU
 
 
 def to_device(factors: Factors, device: Device) -> GpuFactors:
     """Copy a product to the device."""
     xp = device.xp
     left, right = (_to_arrays(xp, matrix) for matrix in (factors.left, factors.right))
-    num_middle, num_targets = factors.right.shape
     is_whole = _is_whole(xp, factors, left[2], right[2])
     tile = device.shape.whole_tile if is_whole else device.shape.ordered_tile
-    num_tiles = max(1, -(-num_targets // tile))
+    num_targets = factors.right.shape[1]
+    num_tiles = -(-num_targets // tile)
     width = num_tiles * tile
 
     norms = xp.asarray(factors.right_norms)
     rows = xp.argsort(norms).astype(np.int32)
     label_of = xp.empty(num_targets, dtype=np.int32)
     label_of[rows] = xp.arange(num_targets, dtype=np.int32)
-    padded = xp.zeros(width)
-    padded[:num_targets] = norms[rows]
-    padded[num_targets:] = padded[max(0, num_targets - 1)]
+    padded = xp.concatenate([norms[rows], xp.full(width - num_targets, float(factors.right_norms.max()))])
 
     starts, targets, data = right
     middles = xp.searchsorted(starts[1:], xp.arange(len(targets)), side="right")
-    keys = middles * np.int64(width) + label_of[targets]
+    keys = middles * width + label_of[targets]
     order = xp.argsort(keys)
     keys, values = keys[order], data[order]
     labels = (keys % width).astype(np.int32)
-    tile_starts = _tile_starts(xp, keys, starts, num_tiles, tile)
     postings = values
     if is_whole:
-        postings = xp.zeros(len(values) + 8, dtype=np.uint32)  # four are read at a time, past the end
+        postings = xp.zeros(len(values) + 8, dtype=np.uint32)  # kernels read four at a time, past the end
         postings[: len(values)] = (labels % tile).astype(np.uint32) | (values.astype(np.uint32) << np.uint32(16))
     done = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(xp.diff(starts)[left[1]])])
+    work = done[left[0][1:]] - done[left[0][:-1]]
+    has_many_lists = (xp.diff(left[0]) * num_tiles > _LISTS) & (work > device.shape.light_work)
     return GpuFactors(
-        arguments=(padded, rows, starts, labels, tile_starts, np.int32(num_tiles), *left, xp.asarray(factors.left_norms)),
-        postings=postings,
+        device=device,
+        targets=(padded, rows, starts, labels, _tile_starts(xp, keys, starts, num_tiles, tile), np.int32(num_tiles)),
+        left=(*left, xp.asarray(factors.left_norms)),
         values=values,
+        postings=postings,
         heavy_kernel="rank_whole" if is_whole else "rank_ordered",
-        tile=tile,
-        tile_norms=_to_host(padded[tile - 1 :: tile]),
-        work=_to_host(done[left[0][1:]] - done[left[0][:-1]]),
-        lengths=np.diff(factors.left.indptr).astype(np.int64),
+        tile_norms=xp.ascontiguousarray(padded[tile - 1 :: tile]),
+        work=work,
+        is_slow=has_many_lists & (not is_whole),
     )
 
 
 def _to_arrays(xp: Any, matrix: Csr) -> tuple[Any, Any, Any]:
     """Return starts, indices and data; starts have 64 bits, since a matrix may have more than 2³¹ entries."""
     starts = xp.asarray(matrix.indptr).astype(np.int64)
-    return starts, xp.asarray(matrix.indices).astype(np.int32), xp.asarray(matrix.data)
+    return starts, xp.asarray(matrix.indices).astype(np.int32, copy=False), xp.asarray(matrix.data)
 
 
 def _is_whole(xp: Any, factors: Factors, left: Any, right: Any) -> bool:
     """Whether sums are whole numbers of 32 bits, and values of postings whole numbers of 16."""
-    most = np.sqrt(factors.left_norms.max(initial=0.0) * factors.right_norms.max(initial=0.0))
+    most = np.sqrt(factors.left_norms.max() * factors.right_norms.max())  # no sum is larger, by Cauchy-Schwarz
     if most >= 2**32 - 1 or float(right.max()) >= 2**16:
         return False
     return all(bool((data == xp.rint(data)).all()) for data in (left, right))
@@ -232,11 +235,7 @@ def _tile_starts(xp: Any, keys: Any, starts: Any, num_tiles: int, tile: int) -> 
         return _NULL
     firsts = xp.arange(num_middle)[:, None] * (num_tiles * tile) + xp.arange(num_tiles + 1)[None, :] * tile
     places = xp.searchsorted(keys, firsts.ravel()).reshape(num_middle, num_tiles + 1)
-    return xp.ascontiguousarray(places - starts[:-1, None]).astype(np.int32)
-
-
-def _to_host(array: Any) -> Any:
-    return array.get() if hasattr(array, "get") else np.asarray(array)
+    return (places - starts[:-1, None]).astype(np.int32)
 
 
 # ---- Ranking -------------------------------------------------------------------------------------
@@ -247,26 +246,26 @@ def rank_on_gpu(
 
     A reason that the user can do something about is logged.
     """
-    if len(queries) <= FEW or (isinstance(factors, Factors) and not factors.right.nnz):
-        return None  # a core is done before the GPU has started
-    on_device = _factors_on_device(factors, k)
-    if on_device is None or isinstance(factors, Chain):
+    if len(queries) <= FEW:  # a core is done before the GPU has started
         return None
-    limit = min(k, factors.right.shape[1])
-    best = Ranking(
-        np.full((len(queries), limit), -1), np.zeros((len(queries), limit)), np.zeros(len(queries), dtype=np.int64)
-    )
+    on_device = _factors_on_device(factors, k)
+    if on_device is None:
+        return None
+    limit = min(k, len(factors.right_norms))
+    parts = []
     for start in range(0, len(queries), _QUERIES):
         check_cancelled()
         block = slice(start, start + _QUERIES)
-        rows, scores, sizes = _rank_block(on_device, normalisation, factors.left_norms, queries[block], skipped[block], limit)
-        best.rows[block], best.scores[block], best.sizes[block] = rows, scores, sizes
-    slow = np.flatnonzero(_is_slow(on_device, queries))
+        parts.append(_rank_block(on_device, normalisation, queries[block], skipped[block], limit))
+    ranking = stacked(parts)
+    slow = np.flatnonzero(_to_host(on_device.is_slow[on_device.device.xp.asarray(queries)]))
     if len(slow):
         others = top_k_of_product(factors, normalisation, queries[slow], skipped[slow], k, None, threads)
-        best.rows[slow, : others.rows.shape[1]], best.scores[slow, : others.rows.shape[1]] = others.rows, others.scores
-        best.sizes[slow] = others.sizes
-    return _trimmed(best)
+        width = others.rows.shape[1]
+        ranking.rows[slow, :width], ranking.scores[slow, :width] = others.rows, others.scores
+        ranking.sizes[slow] = others.sizes
+    widest = int(ranking.sizes.max())
+    return Ranking(ranking.rows[:, :widest], ranking.scores[:, :widest], ranking.sizes)
 
 
 def _factors_on_device(factors: Product, k: int) -> GpuFactors | None:
@@ -275,15 +274,17 @@ def _factors_on_device(factors: Product, k: int) -> GpuFactors | None:
         return _refused("the half-path matrix does not fit into memory")
     device = cuda_device()
     if k > device.shape.most_hits:
-        return _refused(f"k is {k}, and the GPU keeps at most {device.shape.most_hits} hits of a query")
+        return _refused(f"‹k› is {k}, and a GPU keeps at most {device.shape.most_hits} hits of a query")
+    if not factors.left.nnz or not factors.right.nnz:
+        return None
     if not factors.bounds_are_safe or max(factors.left.shape + factors.right.shape) >= 2**31:
-        return _refused("the numbers of this product need checks that only the CPU makes")
-    with _building:
-        if factors.on_device is None:
+        return _refused("the weights of this meta-path are too large or too small for bounds, or its nodes too many")
+    with _copying:
+        if factors.on_device is None or factors.on_device.device is not device:
             size, free = _BYTES_PER_ENTRY * (factors.left.nnz + factors.right.nnz), device.free_memory()
             if size > free:
                 return _refused(
-                    f"the half-path matrix takes {size / 2**30:.1f} GiB on the GPU, and {free / 2**30:.1f} are free"
+                    f"the half-path matrix takes up to {size / 2**30:.1f} GiB on the GPU, and {free / 2**30:.1f} are free"
                 )
             factors.on_device = to_device(factors, device)
         on_device: GpuFactors = factors.on_device
@@ -291,45 +292,38 @@ def _factors_on_device(factors: Product, k: int) -> GpuFactors | None:
 
 
 def _refused(reason: str) -> None:
-    logger.warning("%s: the CPU ranks instead", reason)
-
-
-def _is_slow(on_device: GpuFactors, queries: Rows) -> NDArray[np.bool_]:
-    """Mark the queries whose many short lists the GPU would add one after the other."""
-    if on_device.heavy_kernel == "rank_whole":
-        return np.zeros(len(queries), dtype=np.bool_)
-    is_heavy = on_device.work[queries] > _light_work()
-    return is_heavy & (on_device.lengths[queries] * on_device.num_tiles > _LISTS)
-
-
-def _light_work() -> int:
-    return cuda_device().shape.slots // 2
+    logger.warning("%s: the CPU ranks instead", reason.replace("‹", "").replace("›", ""))
 
 
 def _rank_block(
-    on_device: GpuFactors, normalisation: Normalisation, left_norms: Floats, queries: Rows, skipped: Rows, wanted: int
-) -> tuple[Any, Any, Any]:
-    """Rank some queries: rows and scores of shape (queries, wanted), and sizes."""
-    device = cuda_device()
-    xp = device.xp
-    tiles = np.searchsorted(on_device.tile_norms, left_norms[queries]).clip(0, on_device.num_tiles - 1)
+    on_device: GpuFactors, normalisation: Normalisation, queries: Rows, skipped: Rows, wanted: int
+) -> Ranking:
+    """Rank some queries, those that the CPU has to rank excepted."""
+    device, xp = on_device.device, on_device.device.xp
+    rows, skipped_rows = (xp.asarray(array.astype(np.int32)) for array in (queries, skipped))
+    last_tile = len(on_device.tile_norms) - 1
     if normalisation == Normalisation.NONE:  # the higher a norm, the higher scores may be
-        tiles[:] = on_device.num_tiles - 1
+        first_tiles = xp.full(len(queries), last_tile, dtype=np.int32)
+    else:
+        tiles = xp.searchsorted(on_device.tile_norms, on_device.left[3][rows])
+        first_tiles = xp.minimum(tiles, last_tile).astype(np.int32)
     shape = len(queries), wanted
-    best = xp.empty(shape, dtype=np.int32), xp.empty(shape), xp.zeros(len(queries), dtype=np.int32)
-    per_query = [xp.asarray(array.astype(np.int32)) for array in (queries, skipped, tiles)]
-    work = on_device.work[queries]
-    is_light, is_slow = work <= _light_work(), _is_slow(on_device, queries)
-    kernels = ("rank_light", on_device.values, is_light), (on_device.heavy_kernel, on_device.postings, ~is_light & ~is_slow)
+    best = xp.full(shape, -1, dtype=np.int32), xp.zeros(shape), xp.zeros(len(queries), dtype=np.int32)
+    work = on_device.work[rows]
+    is_light = work <= device.shape.light_work
+    light, heavy = (xp.flatnonzero(chosen) for chosen in (is_light, ~(is_light | on_device.is_slow[rows])))
+    heavy = heavy[xp.argsort(-work[heavy])]  # the heaviest first, so that none is left at the end
+    kernels = ("rank_light", on_device.values, light), (on_device.heavy_kernel, on_device.postings, heavy)
     for kernel, postings, chosen in kernels:
-        order = np.flatnonzero(chosen)
-        if not len(order):
-            continue
-        order = xp.asarray(order[np.argsort(-work[order], kind="stable")].astype(np.int32))
-        next_one = xp.zeros(4, dtype=np.int32)  # and room to count postings
-        arguments = (
-            postings, *on_device.arguments, *per_query, order, np.int32(len(order)), *best, np.int32(wanted),
-            np.int32(normalisation), next_one,
-        )  # fmt: skip
-        device.launch(kernel, len(order), arguments)
-    return _to_host(best[0]), _to_host(best[1]), _to_host(best[2])
+        if len(chosen):
+            next_one = xp.zeros(1, dtype=np.int32)
+            arguments = (
+                postings, *on_device.targets, *on_device.left, rows, skipped_rows, first_tiles, chosen.astype(np.int32),
+                np.int32(len(chosen)), *best, np.int32(wanted), np.int32(normalisation), next_one,
+            )  # fmt: skip
+            device.launch(kernel, len(chosen), arguments)
+    return Ranking(_to_host(best[0].astype(np.int64)), _to_host(best[1]), _to_host(best[2].astype(np.int64)))
+
+
+def _to_host(array: Any) -> Any:
+    return array.get() if hasattr(array, "get") else array

@@ -8,7 +8,7 @@
 // Scores are equal to those of the CPU to the bit: `rank_light` and `rank_ordered` add up each target in the order of the query's row,
 // and `rank_whole` adds whole numbers, whose sums are the same in any order. No product and sum may be fused: compile with --fmad=false.
 //
-// Constants: THREADS of a block, TILE (a multiple of 4·THREADS), SLOTS of a hash table (a power of 2), LIGHT_WARPS of a block of
+// Constants: THREADS of a block and BLOCKS that share a processor, TILE (a multiple of 4·THREADS, at most 2¹⁶), SLOTS of a hash table (a power of 2), LIGHT_WARPS of a block of
 // `rank_light`, MOST hits of a query (at most THREADS).
 
 typedef long long Place;  // of an entry of a matrix: there may be more than 2³¹
@@ -17,6 +17,12 @@ enum Normalisation { NONE = 0, DICE = 1, COSINE = 2 };
 enum { WARP = 32, QUAD = 4, STRETCH = WARP * QUAD, SHORT = 8 };
 #define ALL_LANES 0xffffffffu
 extern __shared__ double2 memory[];
+#ifdef COUNT_POSTINGS  // for benchmarks
+__device__ unsigned long long num_postings;
+#define COUNT(length) atomicAdd(&num_postings, (unsigned long long)(length))
+#else
+#define COUNT(length)
+#endif
 #define SLACK 1e-9  // the share by which bounds are widened against rounding
 
 // ---- Scores and their order ----------------------------------------------------------------------
@@ -74,43 +80,6 @@ __device__ void store_quad(double* at, const double* quad) {
 __device__ unsigned at_least(double sum, unsigned) { return sum > 4294967295.0 ? 4294967295u : (unsigned)ceil(sum); }
 __device__ double at_least(double sum, double) { return sum; }
 
-// Whole numbers: a posting is its label within the tile and, in the upper 16 bits, its value. Lists are added all at once.
-__device__ void add_short_list(unsigned* sums, const unsigned* postings, Place begin, Place end, unsigned weight) {
-    for (Place place = begin; place < end; place++) atomicAdd(sums + (postings[place] & 0xffffu), weight * (postings[place] >> 16));
-}
-__device__ void add_lists(unsigned* sums, const unsigned* postings, const int*, Place, const Place* begins, const int* lengths,
-                          const unsigned* weights, int count) {
-    for (int s = 0; s < count; s++) {
-        Place begin = begins[s], end = begin + lengths[s];
-        unsigned weight = weights[s];
-        // other warps begin with other lists, so that short lists keep all of them busy
-        int lane = (threadIdx.x + s * STRETCH) % THREADS;
-        for (Place place = (begin & ~3LL) + QUAD * lane; place < end; place += QUAD * THREADS) {
-            unsigned quad[QUAD];
-            load_quad(postings + place, quad);
-            for (int i = 0; i < QUAD; i++)
-                if (place + i >= begin && place + i < end) atomicAdd(sums + (quad[i] & 0xffffu), weight * (quad[i] >> 16));
-        }
-    }
-}
-
-// Other weights: labels are distinct within a list, and lists are added one after the other, in the order of the row.
-__device__ void add_short_list(double*, const double*, Place, Place, double) {}
-__device__ void add_lists(double* sums, const double* values, const int* labels, Place first_label, const Place* begins, const int* lengths,
-                          const double* weights, int count) {
-    for (int s = 0; s < count; s++) {
-        if (lengths[s] == 0) continue;
-        for (int i = threadIdx.x; i < lengths[s]; i += THREADS) {
-            Place place = begins[s] + i;
-            sums[labels[place] - first_label] += weights[s] * values[place];
-        }
-        __syncthreads();
-    }
-}
-
-__device__ bool adds_in_any_order(const unsigned*) { return true; }
-__device__ bool adds_in_any_order(const double*) { return false; }
-
 struct Targets {
     const double* norms;  // by label, ascending; padded to whole tiles
     const int* rows;      // by label
@@ -139,16 +108,108 @@ struct Best {
     int wanted;
 };
 
+struct Lists {  // of postings within a tile, one per middle node
+    Place* begins;
+    int* lengths;
+};
+
+__device__ Place tile_begin(const Targets& targets, int middle, int tile) {
+    const Place start = targets.starts[middle];
+    if (targets.tile_starts) return start + targets.tile_starts[(Place)middle * (targets.num_tiles + 1) + tile];
+    return find_label(targets.labels, start, targets.starts[middle + 1], (Place)tile * TILE);
+}
+
+// Add up a row's postings of a tile; return whether there are any. A posting of whole numbers is its label within the tile and, in
+// the upper 16 bits, its value. Sums are the same in any order, so each thread adds the short lists of its entries of the row by itself,
+// and all of them together add the long ones.
+__device__ bool add_row(unsigned* sums, const Targets& targets, const unsigned* postings, const Queries& row, Place row_begin, Place row_end,
+                        int tile, Lists lists, unsigned* weights) {
+    __shared__ int num_lists;
+    const Place last_label = (Place)(tile + 1) * TILE;
+    bool touched = false;
+    if (threadIdx.x == 0) num_lists = 0;
+    __syncthreads();
+    for (Place entry = row_begin + threadIdx.x; entry < row_end; entry += THREADS) {
+        const int middle = row.middles[entry];
+        const unsigned weight = (unsigned)row.weights[entry];
+        Place place = tile_begin(targets, middle, tile);
+        const Place end = targets.tile_starts ? tile_begin(targets, middle, tile + 1) : targets.starts[middle + 1];
+        const Place begin = place, near = place + SHORT < end ? place + SHORT : end;
+        const bool is_long = near < end && targets.labels[near] < last_label;
+        const int at = is_long ? atomicAdd(&num_lists, 1) : THREADS;
+        if (at < THREADS) {
+            lists.begins[at] = begin, weights[at] = weight;
+            lists.lengths[at] = (int)((targets.tile_starts ? end : find_label(targets.labels, near, end, last_label)) - begin);
+            touched = true;
+            continue;
+        }
+        for (; place < end && targets.labels[place] < last_label; place++) {
+            atomicAdd(sums + (postings[place] & 0xffffu), weight * (postings[place] >> 16));
+            touched = true;
+        }
+        COUNT(place - begin);
+    }
+    touched = __syncthreads_or(touched);
+    const int count = num_lists < THREADS ? num_lists : THREADS;
+    for (int s = 0; s < count; s++) {
+        const Place begin = lists.begins[s];
+        const int length = lists.lengths[s];
+        const unsigned weight = weights[s];
+        // other warps begin with other lists, so that lists shorter than a block keep all of them busy; four postings are aligned
+        for (int at = QUAD * ((threadIdx.x + s * STRETCH) % THREADS) - (int)(begin & 3); at < length; at += QUAD * THREADS) {
+            unsigned quad[QUAD];
+            load_quad(postings + (begin + at), quad);
+            for (int i = 0; i < QUAD; i++)
+                if (at + i >= 0 && at + i < length) atomicAdd(sums + (quad[i] & 0xffffu), weight * (quad[i] >> 16));
+        }
+        if (threadIdx.x == 0) COUNT(length);
+    }
+    __syncthreads();
+    return touched;
+}
+
+// Other weights: lists are added one after the other, in the order of the row; labels are distinct within a list.
+__device__ bool add_row(double* sums, const Targets& targets, const double* values, const Queries& row, Place row_begin, Place row_end,
+                        int tile, Lists lists, double* weights) {
+    const Place first_label = (Place)tile * TILE;
+    bool touched = false;
+    for (Place chunk = row_begin; chunk < row_end; chunk += THREADS) {
+        const int count = row_end - chunk < THREADS ? (int)(row_end - chunk) : THREADS;
+        bool has_some = false;
+        if (threadIdx.x < count) {
+            const int middle = row.middles[chunk + threadIdx.x];
+            const Place begin = tile_begin(targets, middle, tile);
+            lists.begins[threadIdx.x] = begin, weights[threadIdx.x] = row.weights[chunk + threadIdx.x];
+            lists.lengths[threadIdx.x] = (int)(tile_begin(targets, middle, tile + 1) - begin);
+            has_some = lists.lengths[threadIdx.x] > 0;
+            COUNT(lists.lengths[threadIdx.x]);
+        }
+        if (!__syncthreads_or(has_some)) continue;
+        touched = true;
+        for (int s = 0; s < count; s++) {
+            if (lists.lengths[s] == 0) continue;
+            for (int i = threadIdx.x; i < lists.lengths[s]; i += THREADS) {
+                const Place place = lists.begins[s] + i;
+                sums[targets.labels[place] - first_label] += weights[s] * values[place];
+            }
+            __syncthreads();
+        }
+        __syncthreads();  // before the lists of the next chunk
+    }
+    __syncthreads();
+    return touched;
+}
+
 template <typename Sum>
 __device__ void rank_tiles(Targets targets, const Sum* postings, Queries queries, Best best, int normalisation, int* next) {
     Sum* sums = (Sum*)memory;
     double* list_scores = (double*)(sums + TILE);  // the best so far, then new ones
     Place* begins = (Place*)(list_scores + MOST + THREADS);
     Sum* weights = (Sum*)(begins + THREADS);
-    int* lengths = (int*)(weights + THREADS);
-    int* list_rows = lengths + THREADS;
+    const Lists lists = {begins, (int*)(weights + THREADS)};
+    int* list_rows = lists.lengths + THREADS;
     double* group_scores = (double*)begins;  // not needed at the same time
-    __shared__ int shared_query, num_lists, num_new;
+    __shared__ int shared_query, num_new;
     __shared__ double shared_bound;
     const int thread = threadIdx.x, wanted = best.wanted;
 
@@ -176,48 +237,7 @@ __device__ void rank_tiles(Targets targets, const Sum* postings, Queries queries
             const int tile = upper >= lower ? above++ : below--;
             const Place first_label = (Place)tile * TILE;
 
-            // -- Add up the row's postings of this tile
-            bool touched = false;
-            for (Place chunk = row_begin; chunk < row_end; chunk += THREADS) {
-                __syncthreads();
-                if (thread == 0) num_lists = 0;
-                __syncthreads();
-                int length = 0;
-                if (chunk + thread < row_end) {
-                    const int middle = queries.middles[chunk + thread];
-                    const Sum weight = (Sum)queries.weights[chunk + thread];
-                    const Place start = targets.starts[middle];
-                    Place begin, end;
-                    if (targets.tile_starts) {
-                        const int* within = targets.tile_starts + (Place)middle * (targets.num_tiles + 1) + tile;
-                        begin = start + within[0], end = start + within[1];
-                    } else {
-                        const Place last = targets.starts[middle + 1];
-                        begin = find_label(targets.labels, start, last, first_label);
-                        end = find_label(targets.labels, begin, last, first_label + TILE);
-                    }
-                    length = (int)(end - begin);
-                    if (!adds_in_any_order(sums)) {
-                        begins[thread] = begin, lengths[thread] = length, weights[thread] = weight;
-                    } else if (length <= SHORT) {
-                        add_short_list(sums, postings, begin, end, weight);
-                    } else {
-                        const int at = atomicAdd(&num_lists, 1);
-                        begins[at] = begin, lengths[at] = length, weights[at] = weight;
-                    }
-                }
-#ifdef COUNT_POSTINGS  // for benchmarks, beside the number of the next query
-                if (length > 0) atomicAdd((unsigned long long*)next + 1, (unsigned long long)length);
-#endif
-                const bool any = __syncthreads_or(length > 0);
-                touched |= any;
-                if (!any) continue;
-                const Place left = row_end - chunk;
-                const int count = adds_in_any_order(sums) ? num_lists : (int)(left < THREADS ? left : THREADS);
-                add_lists(sums, postings, targets.labels, first_label, begins, lengths, weights, count);
-            }
-            __syncthreads();
-            if (!touched) continue;
+            if (!add_row(sums, targets, postings, queries, row_begin, row_end, tile, lists, weights)) continue;
 
             // -- Before any is held: the best of some groups of targets are different ones, so this many reach the last of them
             if (least == 0.0 && held < wanted) {
@@ -335,14 +355,14 @@ __device__ void rank_tiles(Targets targets, const Sum* postings, Queries queries
 #define QUERIES {left_starts, left_middles, left_weights, left_norms, query_rows, skipped, first_tiles, order, count}
 #define BEST {best_rows, best_scores, best_sizes, wanted}
 
-extern "C" __global__ void __launch_bounds__(THREADS) rank_whole(const unsigned* postings, PARAMETERS) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) rank_whole(const unsigned* postings, PARAMETERS) {
     Targets targets = TARGETS;
     Queries queries = QUERIES;
     Best best = BEST;
     rank_tiles<unsigned>(targets, postings, queries, best, normalisation, next);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) rank_ordered(const double* values, PARAMETERS) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) rank_ordered(const double* values, PARAMETERS) {
     Targets targets = TARGETS;
     Queries queries = QUERIES;
     Best best = BEST;
