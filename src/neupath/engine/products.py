@@ -196,6 +196,7 @@ _COPIES = 4  # a product takes this many times its size until it can be searched
 _SMALL = 1 << 28  # bytes of a product below which it is neither reserved nor cancelled
 _LARGE = 1 << 28  # bytes of a transpose from which on they are reserved
 _BLOCK = 1 << 26  # bytes of a block of rows on its way through a chain
+_PART = 1 << 24  # entries of a part of a matrix's arrays
 _BLOCK_WORK = 1 << 26  # multiplications of a block of rows of a large product: less than a second
 
 _SMALLEST_EXPONENT = -1022  # of the smallest float with full precision
@@ -237,7 +238,10 @@ def multiply_chain(
 
 def _check_smallest(chain: Sequence[Csr]) -> None:
     """Raise if a product of the smallest weights of a chain underflows, since its path would be lost."""
-    smallest = [float(np.min(matrix.data, where=matrix.data > 0, initial=np.inf)) for matrix in chain]
+    smallest = [
+        min((float(np.min(part, where=part > 0, initial=np.inf)) for part in _parts(matrix.data)), default=np.inf)
+        for matrix in chain
+    ]
     exponent = fsum(map(log2, smallest))
     if len(smallest) > 1 and exponent < _SMALLEST_EXPONENT:
         weight = f"1e{floor(exponent * log10(2))}"
@@ -268,7 +272,8 @@ def contract(chain: list[T], cost: Callable[[int], int], multiply: Callable[[int
 
 def multiplications(a: Csr, b: Csr) -> int:
     """Count the multiplications of a sparse product a·b exactly: Σⱼ nnz(a[:,j])·nnz(b[j,:])."""
-    return int(np.diff(b.indptr).astype(np.int64)[a.indices].sum())
+    lengths = np.diff(b.indptr).astype(np.int64)
+    return sum(int(lengths[part].sum()) for part in _parts(a.indices))
 
 
 def _multiply(a: Csr, b: Csr, work: int) -> Csr:
@@ -358,16 +363,24 @@ def _transposed(matrix: Csr) -> Csr:
 
 def is_whole(matrix: Csr) -> bool:
     """Whether all entries are whole numbers."""
-    return not np.any(matrix.data != np.rint(matrix.data))
+    return not any(np.any(part != np.rint(part)) for part in _parts(matrix.data))
+
+
+def _parts(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Cut an array into parts, so that what is computed from one takes little memory beside it."""
+    return (array[start : start + _PART] for start in range(0, len(array), _PART))
 
 
 def row_norms(matrix: Csr) -> Floats:
     """Return ‖matrix[x,:]‖² for every row x."""
     norms = np.zeros(matrix.shape[0])
     filled = np.flatnonzero(np.diff(matrix.indptr))
+    starts = matrix.indptr[filled]
+    ends = np.searchsorted(starts, np.arange(_PART, matrix.nnz, _PART))  # rows are not cut: a long one is a part
     with np.errstate(over="ignore"):  # `_checked` raises on overflow
-        if len(filled):
-            norms[filled] = np.add.reduceat(matrix.data**2, matrix.indptr[filled])
+        for first, last in pairwise(np.unique([0, *ends, len(filled)]).tolist()):
+            begin, end = int(starts[first]), int(matrix.indptr[filled[last - 1] + 1])
+            norms[filled[first:last]] = np.add.reduceat(matrix.data[begin:end] ** 2, starts[first:last] - begin)
     return _checked(norms, filled)
 
 

@@ -25,7 +25,7 @@ from scipy.sparse import coo_array, csr_array
 
 from neupath._runtime.files import sync, whole_folder
 from neupath.errors import SourceError
-from neupath.graph.hin import Csr, Floats, freeze, mix64
+from neupath.graph.hin import Csr, Floats, freeze, index_type, mix64
 from neupath.graph.nodes import Id, Mask, Rows
 from neupath.store.database import SNAPSHOT, StoreLayout, VersionFacts, run
 
@@ -194,7 +194,7 @@ def seal(folder: Path, facts: VersionFacts) -> None:
 
 def write_matrix(folder: Path, number: int, shape: tuple[int, int], entries: int, batches: Iterable[Triplets]) -> None:
     """Write the matrix of a relation from batches of its entries, in order, to the same files as `write_snapshot`."""
-    kind = np.dtype(np.int32 if max(*shape, entries) < 2**31 else np.int64)
+    kind = index_type(shape, entries)
     with (
         _writing_array(folder, number, "indptr", kind, shape[0] + 1) as starts,
         _writing_array(folder, number, "indices", kind, entries) as indices,
