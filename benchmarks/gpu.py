@@ -121,7 +121,7 @@ def measure(hin: HIN, metapath: str, options: argparse.Namespace) -> dict[str, A
     if options.joins:
         factors.on_device = None
         _use(gpu.CudaDevice())
-        row |= _joins(hin, metapath)
+        row |= _joins(hin, metapath, queries)
     return row
 
 
@@ -184,11 +184,14 @@ def _plain_product(factors: Any) -> Callable[[Any], Any]:
     return rank
 
 
-def _joins(hin: HIN, metapath: str) -> dict[str, Any]:
+def _joins(hin: HIN, metapath: str, queries: Any) -> dict[str, Any]:
+    ids = hin.nodes[hin.metapath(metapath).source].ids.take(queries).to_pylist()
     with TemporaryDirectory() as folder:
         files = {name: Path(folder) / f"{name}.parquet" for name in ("gpu", "cores")}
         scorers = {"gpu": PathSim(metapath, device="cuda").fit(hin), "cores": PathSim(metapath).fit(hin)}
-        seconds = {f"join {name}": _seconds(lambda n=name: join(hin, scorers[n], files[n], K)) for name in files}
+        seconds = {
+            f"join {name}": _seconds(lambda n=name: join(hin, scorers[n], files[n], K, queries=ids)) for name in files
+        }
         return seconds | {"same files": files["gpu"].read_bytes() == files["cores"].read_bytes()}
 
 

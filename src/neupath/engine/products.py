@@ -6,6 +6,7 @@ measures multiply the two `Halves` of a path. `topk` ranks the targets of a quer
 
 import logging
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
@@ -18,10 +19,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, eye_array, vstack
 
 from neupath._runtime.progress import check_cancelled
-from neupath._runtime.resources import free_memory, reserve_memory
+from neupath._runtime.resources import count_cores, free_memory, reserve_memory
 from neupath.engine.cache import cached, graph_cache
 from neupath.errors import GraphError, NotEnoughMemoryError
-from neupath.graph.hin import HIN, Csr, Floats, freeze
+from neupath.graph.hin import HIN, Csr, Floats, freeze, index_type
 from neupath.graph.metapath import MetaPath, Step
 from neupath.graph.nodes import Rows
 
@@ -358,7 +359,28 @@ def _transposed(matrix: Csr) -> Csr:
         return freeze(matrix.T.tocsr())
     check_cancelled()
     with reserve_memory(2 * matrix.nnz * _ENTRY, "the product of this meta-path"):
-        return freeze(matrix.T.tocsr())
+        return _transposed_on_threads(matrix)
+
+
+def _transposed_on_threads(matrix: Csr) -> Csr:
+    """Transpose a large matrix: each thread reads all of it and writes some of the columns, so that none is shared."""
+    from neupath.engine import product_kernels as kernels
+
+    height, width = matrix.shape
+    kind = index_type(matrix.shape, matrix.nnz)
+    bounds = np.linspace(0, width, count_cores() + 1).astype(np.int64)
+    counts = np.zeros(width, dtype=np.int64)
+    indptr = np.zeros(width + 1, dtype=np.int64)
+    indices, data = np.empty(matrix.nnz, dtype=kind), np.empty(matrix.nnz)
+    with ThreadPoolExecutor(len(bounds) - 1) as pool:
+        blocks = list(pairwise(bounds.tolist()))
+        list(pool.map(lambda block: kernels.count_columns(matrix.indices, *block, counts), blocks))
+        np.cumsum(counts, out=indptr[1:])
+        ends, arrays = indptr[:-1].copy(), (matrix.indptr, matrix.indices, matrix.data)
+        list(pool.map(lambda block: kernels.transpose_columns(*arrays, *block, ends, indices, data), blocks))
+    result = csr_array((data, indices, indptr.astype(kind, copy=False)), shape=(width, height))
+    result.has_sorted_indices = True
+    return freeze(result)
 
 
 def is_whole(matrix: Csr) -> bool:

@@ -19,6 +19,7 @@ Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 _FEW = 8
+_MANY = 1 << 20
 _SCANS = 32  # the first so many ids are found by a scan each; then all ids are hashed
 _CONDITION = re.compile(r"^\s*(?P<column>.+?)\s*(?P<operator>==|!=|<=|>=|=|<|>|~)\s*(?P<value>.*?)\s*$")
 _COMPARISONS = {
@@ -118,7 +119,9 @@ class Nodes:
             if isinstance(query, str) and not query.isprintable() and any("\ud800" <= c <= "\udfff" for c in query):
                 raise NodeError(f"{query!r} is not valid text, so no {self.node_type} can be called that")
         keys = [self.as_id(query) for query in queries]
-        if len(keys) <= _FEW:
+        if self._ascending_ids is not None:
+            rows = np.array([-1 if key is None else self._find_ascending(key) for key in keys], dtype=np.int64)
+        elif len(keys) <= _FEW:
             rows = np.array([-1 if key is None else self._find_id(key) for key in keys], dtype=np.int64)
         else:
             places = pc.index_in(pa.array(keys, type=self.ids.type), value_set=self.ids, skip_nulls=True)
@@ -132,6 +135,19 @@ class Nodes:
             return self._row_of.get(key, -1)
         self._scanned.append(key)
         return int(pc.index(self.ids, key).as_py())
+
+    @cached_property
+    def _ascending_ids(self) -> Rows | None:
+        """The ids of many nodes if they are ascending integers: these need no hash table, which takes 100 bytes each."""
+        if len(self) < _MANY or not pa.types.is_int64(self.ids.type):
+            return None
+        ids: Rows = self.ids.to_numpy()
+        return ids if (ids[1:] > ids[:-1]).all() else None
+
+    def _find_ascending(self, key: Id) -> int:
+        assert self._ascending_ids is not None
+        row = int(np.searchsorted(self._ascending_ids, key))
+        return row if row < len(self) and self._ascending_ids[row] == key else -1
 
     @cached_property
     def _row_of(self) -> dict[Id, int]:

@@ -186,7 +186,9 @@ def writing_nodes(folder: Path, number: int, schema: pa.Schema) -> Iterator[Any]
 def seal(folder: Path, facts: VersionFacts) -> None:
     """Write the manifest with checksums and the facts of the version, and wait until all files are on disk."""
     files = sorted(folder.iterdir())
-    manifest = {"facts": asdict(facts), "files": {path.name: _checksum(path) for path in files}}
+    with ThreadPoolExecutor(_VERIFYING_THREADS) as pool:
+        checksums = dict(zip((path.name for path in files), pool.map(_checksum, files), strict=True))
+    manifest = {"facts": asdict(facts), "files": checksums}
     (folder / _MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
     for path in (*files, folder / _MANIFEST):
         sync(path)
