@@ -242,3 +242,28 @@ def score_rows(left, right, left_norms, right_norms, normalisation, queries, sco
         for i in range(_accumulate(left, right, x, scores[q], touched)):
             y = touched[i]
             scores[q, y] = normalised(normalisation, scores[q, y], left_norms[x], right_norms[y])
+
+
+# ---- Transposing ---------------------------------------------------------------------------------
+@compiled
+def count_columns(indices, first, last, counts):
+    """Count the entries of the columns [first, last) of a matrix."""
+    for i in range(len(indices)):
+        column = indices[i]
+        if first <= column < last:
+            counts[column] += 1
+
+
+@compiled
+def transpose_columns(indptr, indices, data, first, last, ends, rows, values):
+    """Write the columns [first, last) of a matrix as rows, each with its entries in order.
+
+    `ends` are where the columns begin; it is counted up to where they end.
+    """
+    for row in range(len(indptr) - 1):
+        for i in range(indptr[row], indptr[row + 1]):
+            column = indices[i]
+            if first <= column < last:
+                at = ends[column]
+                rows[at], values[at] = row, data[i]
+                ends[column] = at + 1

@@ -6,6 +6,7 @@ measures multiply the two `Halves` of a path. `topk` ranks the targets of a quer
 
 import logging
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
@@ -18,10 +19,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, eye_array, vstack
 
 from neupath._runtime.progress import check_cancelled
-from neupath._runtime.resources import free_memory, reserve_memory
+from neupath._runtime.resources import count_cores, free_memory, reserve_memory
 from neupath.engine.cache import cached, graph_cache
 from neupath.errors import GraphError, NotEnoughMemoryError
-from neupath.graph.hin import HIN, Csr, Floats, freeze
+from neupath.graph.hin import HIN, Csr, Floats, freeze, index_type
 from neupath.graph.metapath import MetaPath, Step
 from neupath.graph.nodes import Rows
 
@@ -56,6 +57,7 @@ class Factors:
     answered: int = 0  # the number of queries answered so far
     work: float = field(init=False)  # the number of additions that a query takes on average
     index: Any = None  # the index for many queries, built once it pays; see `index`
+    on_device: Any = None  # its copy on a GPU, for many queries; see `gpu`
 
     def __post_init__(self) -> None:
         self.work = multiplications(self.left, self.right) / max(1, self.left.shape[0])
@@ -195,6 +197,7 @@ _COPIES = 4  # a product takes this many times its size until it can be searched
 _SMALL = 1 << 28  # bytes of a product below which it is neither reserved nor cancelled
 _LARGE = 1 << 28  # bytes of a transpose from which on they are reserved
 _BLOCK = 1 << 26  # bytes of a block of rows on its way through a chain
+_PART = 1 << 24  # entries of a part of a matrix's arrays
 _BLOCK_WORK = 1 << 26  # multiplications of a block of rows of a large product: less than a second
 
 _SMALLEST_EXPONENT = -1022  # of the smallest float with full precision
@@ -236,7 +239,10 @@ def multiply_chain(
 
 def _check_smallest(chain: Sequence[Csr]) -> None:
     """Raise if a product of the smallest weights of a chain underflows, since its path would be lost."""
-    smallest = [float(np.min(matrix.data, where=matrix.data > 0, initial=np.inf)) for matrix in chain]
+    smallest = [
+        min((float(np.min(part, where=part > 0, initial=np.inf)) for part in _parts(matrix.data)), default=np.inf)
+        for matrix in chain
+    ]
     exponent = fsum(map(log2, smallest))
     if len(smallest) > 1 and exponent < _SMALLEST_EXPONENT:
         weight = f"1e{floor(exponent * log10(2))}"
@@ -267,7 +273,8 @@ def contract(chain: list[T], cost: Callable[[int], int], multiply: Callable[[int
 
 def multiplications(a: Csr, b: Csr) -> int:
     """Count the multiplications of a sparse product a·b exactly: Σⱼ nnz(a[:,j])·nnz(b[j,:])."""
-    return int(np.diff(b.indptr).astype(np.int64)[a.indices].sum())
+    lengths = np.diff(b.indptr).astype(np.int64)
+    return sum(int(lengths[part].sum()) for part in _parts(a.indices))
 
 
 def _multiply(a: Csr, b: Csr, work: int) -> Csr:
@@ -352,21 +359,50 @@ def _transposed(matrix: Csr) -> Csr:
         return freeze(matrix.T.tocsr())
     check_cancelled()
     with reserve_memory(2 * matrix.nnz * _ENTRY, "the product of this meta-path"):
-        return freeze(matrix.T.tocsr())
+        return _transposed_on_threads(matrix)
+
+
+def _transposed_on_threads(matrix: Csr) -> Csr:
+    """Transpose a large matrix: each thread reads all of it and writes some of the columns, so that none is shared."""
+    from neupath.engine import product_kernels as kernels
+
+    height, width = matrix.shape
+    kind = index_type(matrix.shape, matrix.nnz)
+    bounds = np.linspace(0, width, count_cores() + 1).astype(np.int64)
+    counts = np.zeros(width, dtype=np.int64)
+    indptr = np.zeros(width + 1, dtype=np.int64)
+    indices, data = np.empty(matrix.nnz, dtype=kind), np.empty(matrix.nnz)
+    with ThreadPoolExecutor(len(bounds) - 1) as pool:
+        blocks = list(pairwise(bounds.tolist()))
+        list(pool.map(lambda block: kernels.count_columns(matrix.indices, *block, counts), blocks))
+        np.cumsum(counts, out=indptr[1:])
+        ends, arrays = indptr[:-1].copy(), (matrix.indptr, matrix.indices, matrix.data)
+        list(pool.map(lambda block: kernels.transpose_columns(*arrays, *block, ends, indices, data), blocks))
+    result = csr_array((data, indices, indptr.astype(kind, copy=False)), shape=(width, height))
+    result.has_sorted_indices = True
+    return freeze(result)
 
 
 def is_whole(matrix: Csr) -> bool:
     """Whether all entries are whole numbers."""
-    return not np.any(matrix.data != np.rint(matrix.data))
+    return not any(np.any(part != np.rint(part)) for part in _parts(matrix.data))
+
+
+def _parts(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Cut an array into parts, so that what is computed from one takes little memory beside it."""
+    return (array[start : start + _PART] for start in range(0, len(array), _PART))
 
 
 def row_norms(matrix: Csr) -> Floats:
     """Return ‖matrix[x,:]‖² for every row x."""
     norms = np.zeros(matrix.shape[0])
     filled = np.flatnonzero(np.diff(matrix.indptr))
+    starts = matrix.indptr[filled]
+    ends = np.searchsorted(starts, np.arange(_PART, matrix.nnz, _PART))  # rows are not cut: a long one is a part
     with np.errstate(over="ignore"):  # `_checked` raises on overflow
-        if len(filled):
-            norms[filled] = np.add.reduceat(matrix.data**2, matrix.indptr[filled])
+        for first, last in pairwise(np.unique([0, *ends, len(filled)]).tolist()):
+            begin, end = int(starts[first]), int(matrix.indptr[filled[last - 1] + 1])
+            norms[filled[first:last]] = np.add.reduceat(matrix.data[begin:end] ** 2, starts[first:last] - begin)
     return _checked(norms, filled)
 
 

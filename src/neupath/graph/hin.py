@@ -342,11 +342,21 @@ def _read_only(matrices: "Mapping[Relation, Csr | _NonEmptyRows]") -> Mapping[Re
     return MappingProxyType(whole) if len(whole) == len(matrices) else _PackedMatrices(matrices)
 
 
+def index_type(shape: tuple[int, int], entries: int) -> np.dtype[Any]:
+    """Return the type of a matrix's indices: 32 bits where they fit, and 64 where a number of 2³¹ or more occurs.
+
+    >>> str(index_type((5, 5), 2**31 - 1)), str(index_type((5, 5), 2**31))
+    ('int32', 'int64')
+    """
+    return np.dtype(np.int32 if max(*shape, entries) < 2**31 else np.int64)
+
+
 def freeze(matrix: Csr) -> Csr:
     """Sort a matrix's indices, as 32 bits where they fit, and make its arrays read-only; returns the same matrix."""
     matrix.sort_indices()
-    if max(*matrix.shape, matrix.nnz) < 2**31:
-        matrix.indices, matrix.indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32)
+    kind = index_type(matrix.shape, matrix.nnz)
+    if kind == np.int32:
+        matrix.indices, matrix.indptr = matrix.indices.astype(kind, copy=False), matrix.indptr.astype(kind, copy=False)
     for array in (matrix.data, matrix.indices, matrix.indptr):
         array.flags.writeable = False
     return matrix
@@ -489,7 +499,7 @@ def digest(hin: HIN) -> str:
     for relation, matrix in hin.matrices.items():
         content.update(str(relation).encode())
         for part in (matrix.indptr, matrix.indices, matrix.data):
-            content.update(np.ascontiguousarray(part).tobytes())
+            content.update(np.ascontiguousarray(part))
     return content.hexdigest()
 
 

@@ -22,6 +22,7 @@ _FEW = 8
 _SCANS = 32  # so many look-ups scan all nodes of a large type; then all ids and names are hashed
 _FEW_NODES = 1000  # of so many nodes they are hashed at once
 _MOST_LISTED = 1 << 20  # nodes up to which ids and names are also kept as Python objects, 200 bytes a node
+_MANY = 1 << 20  # nodes from which on ascending integer ids are found by bisection
 _CONDITION = re.compile(r"^\s*(?P<column>.+?)\s*(?P<operator>==|!=|<=|>=|=|<|>|~)\s*(?P<value>.*?)\s*$")
 _COMPARISONS = {
     "=": "equal", "==": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal", ">": "greater",
@@ -139,7 +140,9 @@ class Nodes:
             if isinstance(query, str) and not query.isprintable() and any("\ud800" <= c <= "\udfff" for c in query):
                 raise NodeError(f"{query!r} is not valid text, so no {self.node_type} can be called that")
         keys = [self.as_id(query) for query in queries]
-        if len(keys) <= _FEW or "_row_of" in self.__dict__:
+        if self._ascending_ids is not None:
+            rows = np.array([-1 if key is None else self._find_ascending(key) for key in keys], dtype=np.int64)
+        elif len(keys) <= _FEW or "_row_of" in self.__dict__:
             rows = np.array([-1 if key is None else self._find_id(key) for key in keys], dtype=np.int64)
         else:
             places = pc.index_in(pa.array(keys, type=self.ids.type), value_set=self.ids, skip_nulls=True)
@@ -171,6 +174,19 @@ class Nodes:
     @cached_property
     def _name_list(self) -> list[str | None]:
         return [None] * len(self) if self.names is None else list(self.names.to_pylist())
+
+    @cached_property
+    def _ascending_ids(self) -> Rows | None:
+        """The ids of many nodes if they are ascending integers: these need no hash table, which takes 100 bytes each."""
+        if len(self) < _MANY or not pa.types.is_int64(self.ids.type):
+            return None
+        ids: Rows = self.ids.to_numpy()
+        return ids if (ids[1:] > ids[:-1]).all() else None
+
+    def _find_ascending(self, key: Id) -> int:
+        assert self._ascending_ids is not None
+        row = int(np.searchsorted(self._ascending_ids, key))
+        return row if row < len(self) and self._ascending_ids[row] == key else -1
 
     @cached_property
     def _row_of(self) -> dict[Id, int]:

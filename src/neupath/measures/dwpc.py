@@ -21,6 +21,8 @@ class DWPC(PathMeasure):
         Any meta-path, as a text or a `MetaPath`.
     damping
         How much hubs are discounted, from 0 (not at all) to 1.
+    device
+        "cuda" ranks many queries on a GPU, as for every `PathMeasure`.
 
     >>> from neupath import load
     >>> round(DWPC("author-paper-venue", damping=0.5).fit(load("toy")).score("Mike", "SIGMOD"), 4)
@@ -31,8 +33,8 @@ class DWPC(PathMeasure):
     bounded = False
     settings = ("damping",)
 
-    def __init__(self, metapath: str | MetaPath, damping: float = 0.4) -> None:
-        super().__init__(metapath)
+    def __init__(self, metapath: str | MetaPath, damping: float = 0.4, *, device: str = "cpu") -> None:
+        super().__init__(metapath, device=device)
         if not 0 <= damping <= 1:
             raise QueryError(f"damping is {damping}; give a number from 0 (hubs count in full) to 1")
         self.damping = float(damping)

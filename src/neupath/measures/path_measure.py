@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array
 
 from neupath.engine.cache import cached
+from neupath.engine.gpu import check_device, cuda_device, rank_on_gpu
 from neupath.engine.hits import Hits, Search
 from neupath.engine.products import Chain, Halves, Normalisation, Product, adjacency, identity, symmetric_product
 from neupath.engine.scorer import Scorer
@@ -102,6 +103,8 @@ class PathMeasure(Scorer):
     ----------
     metapath
         The meta-path, as a text such as "author-paper-author" or as a `MetaPath`.
+    device
+        "cuda" ranks many queries, as in a join, on a GPU; needs the extra `gpu`. Hits and scores are the same.
     """
 
     exact = True
@@ -115,14 +118,19 @@ class PathMeasure(Scorer):
     factors_: Product
     _prepared: "_Prepared | None" = None
 
-    def __init__(self, metapath: str | MetaPath) -> None:
-        self.metapath = metapath
+    def __init__(self, metapath: str | MetaPath, *, device: str = "cpu") -> None:
+        self.metapath, self.device = metapath, check_device(device)
 
     # -- Fitting
     def fit(self, hin: HIN) -> Self:
+        if self.device == "cuda":
+            cuda_device()  # raises where there is none
         self.hin_, self.metapath_ = hin, self._metapath_in(hin)
         self.factors_ = self._product(hin, self.metapath_)
         return self
+
+    def bind(self, hin: HIN) -> Self:
+        return type(self)(**self.params(), device=self.device).fit(hin)
 
     def resolve(self, hin: HIN) -> Self:
         """Return a copy with the graph and its meta-path but no product, for engines that multiply elsewhere."""
@@ -211,6 +219,11 @@ class PathMeasure(Scorer):
         return score_product(self.factors_, self.normalisation, queries)
 
     def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
+        ranking = None
+        if self.device == "cuda" and candidates is None:
+            ranking = rank_on_gpu(self.factors_, self.normalisation, queries, skipped, k, threads)
+        if ranking is not None:
+            return ranking
         return top_k_of_product(self.factors_, self.normalisation, queries, skipped, k, candidates, threads)
 
     def rank_row(self, row: int, skipped: int, k: int) -> tuple[list[int], list[float]]:

@@ -25,7 +25,7 @@ from scipy.sparse import coo_array, csr_array
 
 from neupath._runtime.files import sync, whole_folder
 from neupath.errors import SourceError
-from neupath.graph.hin import Csr, Floats, freeze, mix64
+from neupath.graph.hin import Csr, Floats, freeze, index_type, mix64
 from neupath.graph.nodes import Id, Mask, Rows
 from neupath.store.database import SNAPSHOT, StoreLayout, VersionFacts, run
 
@@ -186,7 +186,9 @@ def writing_nodes(folder: Path, number: int, schema: pa.Schema) -> Iterator[Any]
 def seal(folder: Path, facts: VersionFacts) -> None:
     """Write the manifest with checksums and the facts of the version, and wait until all files are on disk."""
     files = sorted(folder.iterdir())
-    manifest = {"facts": asdict(facts), "files": {path.name: _checksum(path) for path in files}}
+    with ThreadPoolExecutor(_VERIFYING_THREADS) as pool:
+        checksums = dict(zip((path.name for path in files), pool.map(_checksum, files), strict=True))
+    manifest = {"facts": asdict(facts), "files": checksums}
     (folder / _MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
     for path in (*files, folder / _MANIFEST):
         sync(path)
@@ -194,7 +196,7 @@ def seal(folder: Path, facts: VersionFacts) -> None:
 
 def write_matrix(folder: Path, number: int, shape: tuple[int, int], entries: int, batches: Iterable[Triplets]) -> None:
     """Write the matrix of a relation from batches of its entries, in order, to the same files as `write_snapshot`."""
-    kind = np.dtype(np.int32 if max(*shape, entries) < 2**31 else np.int64)
+    kind = index_type(shape, entries)
     with (
         _writing_array(folder, number, "indptr", kind, shape[0] + 1) as starts,
         _writing_array(folder, number, "indices", kind, entries) as indices,
