@@ -12,6 +12,7 @@ from neupath.engine.join import Joined, join
 from neupath.engine.scorer import Scorer
 from neupath.errors import NeuPathError, SourceWarning
 from neupath.explain.explanation import Explanation, explain
+from neupath.explain.relate import Related, relate
 from neupath.graph.hin import HIN, Edges
 from neupath.graph.metapath import MetaPath, Relation, Schema, enumerate_metapaths
 from neupath.graph.nodes import Nodes
@@ -77,6 +78,7 @@ __all__ = [
     "PathCount",
     "PathRanker",
     "PathSim",
+    "Related",
     "Relation",
     "Schema",
     "Scorer",
@@ -94,6 +96,7 @@ __all__ = [
     "join",
     "load",
     "load_scorer",
+    "relate",
     "split_queries",
     "to_networkx",
     "to_pyg",

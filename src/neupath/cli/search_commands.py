@@ -35,10 +35,10 @@ from neupath.explain.explanation import (
     AttentionExplanation,
     CombinedExplanation,
     Explanation,
-    PathInstance,
     explain_model,
 )
 from neupath.explain.explanation import explain as explain_pair
+from neupath.explain.groups import PathInstance
 from neupath.graph.metapath import enumerate_metapaths
 from neupath.graph.nodes import Id, NodeMatch, Nodes
 from neupath.graph.summary import Summary, summarise

@@ -158,7 +158,7 @@ def _top_k_by_scipy(
         product = factors.left[[query]] @ factors.right
         product.sort_indices()
         targets, m = product.indices.astype(np.int64), product.data
-        scores = _normalised(normalisation, m, float(factors.left_norms[query]), factors.right_norms[targets])
+        scores = normalised(normalisation, m, float(factors.left_norms[query]), factors.right_norms[targets])
         kept = np.flatnonzero((m > 0) & (targets != skipped[q]) & allowed[targets])
         best = kept[np.lexsort((targets[kept], -scores[kept]))[: ranking.rows.shape[1]]]
         ranking.sizes[q] = len(best)
@@ -166,7 +166,7 @@ def _top_k_by_scipy(
     return _trimmed(ranking)
 
 
-def _normalised(normalisation: int, m: Floats, dx: float, dy: Floats) -> Floats:
+def normalised(normalisation: int, m: Floats, dx: float, dy: Floats) -> Floats:
     """Normalise products; `product_kernels.normalised` is the same for one entry, compiled."""
     if normalisation == Normalisation.DICE:
         return 2.0 * m / (dx + dy)

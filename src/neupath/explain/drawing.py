@@ -18,7 +18,8 @@ from matplotlib.ticker import FuncFormatter
 
 from neupath._runtime.files import write_whole
 from neupath.errors import QueryError
-from neupath.explain.explanation import Explanation, PathNode
+from neupath.explain.explanation import Explanation
+from neupath.explain.groups import PathNode
 
 FORMATS = (".svg", ".png", ".pdf")
 _COLUMN_WIDTH, _ROW_HEIGHT = 2.4, 0.5  # inches
