@@ -178,7 +178,7 @@ def test_nothing_is_shared_and_another_meta_path_brings_it_in(toy: HIN) -> None:
     reason = explain(toy, "APA", "Mike", "Jim").why_not
     assert reason is not None
     assert reason.reason == "nothing shared"
-    assert reason.sentence == "Mike reaches 3 nodes of type paper, Jim 70, and none is the same."
+    assert reason.sentence == "Mike reaches 3 nodes of type paper, Jim 70, and they share none."
     assert [(path.metapath, path.rank) for path in reason.metapaths] == [("author-paper-venue-paper-author", 3)]
     assert reason.complete
 

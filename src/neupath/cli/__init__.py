@@ -8,7 +8,7 @@ room.
 from neupath.cli.demo import demo
 from neupath.cli.infer_command import infer
 from neupath.cli.join_command import join
-from neupath.cli.search_commands import explain, find, info, paths, search
+from neupath.cli.search_commands import explain, find, info, paths, relate, search
 from neupath.cli.serve_command import serve
 from neupath.cli.store_commands import check, datasets_app, export, import_, init, update
 from neupath.cli.terminal import app, main
@@ -17,8 +17,8 @@ from neupath.cli.train_commands import evaluate, reproduce, train
 __all__ = ["app", "main"]
 
 for command in (
-    demo, init, info, paths, find, search, explain, infer, join, train, evaluate, reproduce, serve, update, export,
-    check,
+    demo, init, info, paths, find, search, explain, relate, infer, join, train, evaluate, reproduce, serve, update,
+    export, check,
 ):  # fmt: skip
     app.command()(command)
 app.command("import")(import_)
