@@ -495,6 +495,8 @@ def _explain_softly(scorer: Scorer, query: Id, target: Id, limit: int) -> Combin
     hin = scorer.hin_
     x, y = hin.row(scorer.source_type, query), hin.row(scorer.target_type, target)
     soft: list[SoftMetaPath] = scorer.soft_metapaths(query, target)  # type: ignore[attr-defined]
+    if not soft:
+        raise QueryError(f"this {scorer.name} has learned no meta-path, so that every score is 0; train it again")
     parts = []
     for path in soft:
         numerator, norms = float(path.weights.sum()), path.query_norm + path.target_norm
