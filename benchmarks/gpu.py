@@ -135,7 +135,9 @@ def _shapes(options: argparse.Namespace) -> list[gpu.Shape]:
         return []
     tiles = [int(tile) for tile in options.tiles.split(",")]
     return [
-        gpu.Shape(threads, tile, tile // 2, max(1, 32768 // tile)) for threads in map(int, options.threads.split(",")) for tile in tiles
+        gpu.Shape(threads, tile, tile // 2, max(1, 32768 // tile))
+        for threads in map(int, options.threads.split(","))
+        for tile in tiles
     ]
 
 

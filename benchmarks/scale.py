@@ -83,7 +83,9 @@ def _count_papers(first: int, count: int, edges: float, factor: int, back: int, 
 
 
 @njit(parallel=True, nogil=True, cache=True)
-def _fill_papers(first: int, count: int, edges: float, factor: int, back: int, most: int, starts: Any, out: Any) -> None:
+def _fill_papers(
+    first: int, count: int, edges: float, factor: int, back: int, most: int, starts: Any, out: Any
+) -> None:
     for chunk in prange((len(starts) + 1022) // 1024):
         papers = np.empty(most, dtype=np.int64)
         for at in range(chunk * 1024, min((chunk + 1) * 1024, len(starts) - 1)):
@@ -265,7 +267,12 @@ def run_step(*arguments: object) -> dict[str, Any]:
     if process.returncode:
         raise SystemExit(f"{arguments} failed")
     printed = json.loads(output) if output.startswith("{") else {}
-    return {"seconds": round(time.perf_counter() - began, 1), "peak_mib": peaks["VmHWM"], "private_mib": peaks["RssAnon"], **printed}
+    return {
+        "seconds": round(time.perf_counter() - began, 1),
+        "peak_mib": peaks["VmHWM"],
+        "private_mib": peaks["RssAnon"],
+        **printed,
+    }
 
 
 def _size(path: Path) -> int:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from neupath.engine.scorer import Scorer
     from neupath.errors import NeuPathError, SourceWarning
     from neupath.explain.explanation import Explanation, explain
+    from neupath.explain.relate import Related, relate
     from neupath.graph.hin import HIN, Edges
     from neupath.graph.metapath import MetaPath, Relation, Schema, enumerate_metapaths
     from neupath.graph.nodes import Nodes
@@ -47,6 +48,7 @@ _MODULES = {
     "neupath.engine.scorer": ("Scorer",),
     "neupath.errors": ("NeuPathError", "SourceWarning"),
     "neupath.explain.explanation": ("Explanation", "explain"),
+    "neupath.explain.relate": ("Related", "relate"),
     "neupath.graph.hin": ("HIN", "Edges"),
     "neupath.graph.metapath": ("MetaPath", "Relation", "Schema", "enumerate_metapaths"),
     "neupath.graph.nodes": ("Nodes",),
@@ -118,6 +120,7 @@ __all__ = [
     "PathCount",
     "PathRanker",
     "PathSim",
+    "Related",
     "Relation",
     "Schema",
     "Scorer",
@@ -135,6 +138,7 @@ __all__ = [
     "join",
     "load",
     "load_scorer",
+    "relate",
     "split_queries",
     "to_networkx",
     "to_pyg",

@@ -262,9 +262,23 @@ class QueryOptions(ScorerOptions, total=False):
 
 
 class ExplainOptions(ScorerOptions, total=False):
-    """What similar means, and how many paths to list."""
+    """What similar means, what to group paths `by`, and how many groups and `paths` of each to list."""
 
+    by: str | int
     limit: int
+    paths: int
+    k: int
+
+
+class RelateOptions(TypedDict, total=False):
+    """The types of the two nodes, which meta-paths to look at, and how many to list."""
+
+    query_type: str
+    target_type: str
+    max_steps: int
+    measure: str
+    limit: int
+    as_of: int
 
 
 class InferOptions(TypedDict, total=False):
@@ -375,11 +389,16 @@ class Client:
             return stream.read_all()
 
     def explain(self, graph: str, query: Id, target: Id, **options: Unpack[ExplainOptions]) -> dict[str, Any]:
-        """Return the paths behind one score, by default at most 10 (`limit`)."""
-        parameters = {"query": query, "target": target, **options}
+        """Return the groups and paths behind one score, by default at most 10 (`limit`), and why it is no hit."""
+        parameters: dict[str, Any] = {"query": query, "target": target, **options}
         if "combination" in options:
-            return self._session.read_object("POST", _path(graph, "explain"), parameters)
+            grouped = {"by": str(options["by"])} if "by" in options else {}
+            return self._session.read_object("POST", _path(graph, "explain"), parameters | grouped)
         return self._session.read_object("GET", _path(graph, "explain", parameters))
+
+    def relate(self, graph: str, query: Id, target: Id, **options: Unpack[RelateOptions]) -> dict[str, Any]:
+        """Return the meta-paths that join two nodes, by default at most 20 (`limit`) of up to 4 steps (`max_steps`)."""
+        return self._session.read_object("GET", _path(graph, "relate", {"query": query, "target": target, **options}))
 
     def update(
         self, graph: str, add_edges: Iterable[Line] = (), remove_edges: Iterable[Line] = (),

@@ -90,7 +90,8 @@ _PATHS = (
     "/api/graphs/toy/nodes?node_type=author&text=Mi&limit=3", "/api/graphs/toy/metapaths?prefix=author-",
     "/api/graphs/toy/search?query=Mike&metapath=APVPA&k=3", "/api/graphs/live/search?query=Mike&metapath=APA&as_of=0",
     "/api/graphs/toy/search?query=Mike&measure=ppr&where=id+%21%3D+Bob",
-    "/api/graphs/toy/explain?query=Mike&target=Bob&metapath=APVPA&limit=2",
+    "/api/graphs/toy/explain?query=Mike&target=Bob&metapath=APVPA&limit=2&by=paper&paths=2&k=1",
+    "/api/graphs/toy/relate?query=Mike&target=SIGMOD&max_steps=3&target_type=venue",
 )  # fmt: skip
 _LAST = b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
 """Follows each damaged request, so that the service closes the connection when it has answered both."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import neupath as npth
 from neupath.measures import GRAPH_MEASURES
 from tests.command_line import Run
 from tests.tables import BAD_FOLDERS, CAST, MOVIES, write
@@ -120,14 +121,85 @@ def test_search_without_result_says_so(run: Run, movies: Path) -> None:
     assert "0 of 2 movie nodes are related by this path" in result.err
 
 
-def test_explain_prints_a_tree_and_draws(run: Run, tmp_path: Path) -> None:
+def test_explain_prints_groups_with_their_paths_and_draws(run: Run, tmp_path: Path) -> None:
     picture = tmp_path / "why.svg"
-    result = run("explain", "toy", "Mike", "Mary", "-p", "APVPA", "--limit", 2, "--draw", picture)
+    result = run("explain", "toy", "Mike", "Jim", "-p", "APVPA", "--limit", 1, "--paths", 2, "--draw", picture)
     assert result.code == 0
-    assert "Mike and Mary: pathsim = 2 × 4 / (5 + 5) = 0.8000" in result.out
-    assert "0.2000   25.0 %  Mike — Mike-SIGMOD-1 — SIGMOD — Mary-SIGMOD-1 — Mary" in result.out
-    assert "and 2 more, together 0.4000 of the score" in result.out
+    assert result.out.splitlines() == [
+        "Mike and Jim: pathsim = 2 × 120 / (5 + 2900) = 0.0826, rank 3 of 3",
+        "Both connect through SIGMOD (83 %) and VLDB (17 %).",
+        "Mike has 5 paths to itself, Jim 2,900.",
+        "120 paths by venue",
+        "├── 0.0688   83.3 %  SIGMOD  100 paths  ██████████",
+        "│   ├── 0.0007    0.8 %  Mike — Mike-SIGMOD-1 — SIGMOD — Jim-SIGMOD-1 — Jim",
+        "│   ├── 0.0007    0.8 %  Mike — Mike-SIGMOD-1 — SIGMOD — Jim-SIGMOD-2 — Jim",
+        "│   └── and 98 more paths",
+        "└── and 1 more node, together 0.0138 of the score",
+    ]
     assert picture.stat().st_size > 1000
+
+
+def test_a_group_of_one_path_is_that_path(run: Run, movies: Path) -> None:
+    result = run("explain", movies, 1, 2, "-p", "MAM")
+    assert "└── 0.6667  100.0 %  Avatar — " in result.out
+
+
+def test_explain_by_another_step(run: Run) -> None:
+    options = "explain", "toy", "Mike", "Jim", "-p", "APVPA", "--by"
+    assert "120 paths by paper" in run(*options, "paper").out
+    assert run(*options, 3, "--json").json["by"] == {"node_type": "paper", "step": 3}
+    result = run(*options, "actor")
+    assert result.code == 2
+    assert "--by is 'actor', but the nodes on author-paper-venue-paper-author are of type author, paper" in result.err
+
+
+def test_explain_draws_a_page_that_unfolds(run: Run, tmp_path: Path) -> None:
+    page = tmp_path / "why.html"
+    result = run("explain", "toy", "Mike", "Jim", "-p", "APVPA", "--draw", page)
+    assert result.code == 0
+    assert page.read_text(encoding="utf-8").count("<li>") == 20  # 10 of each group
+
+
+def test_explain_says_why_a_node_is_no_hit(run: Run) -> None:
+    text = " ".join(run("explain", "toy", "Mike", "Jim", "-p", "APA").out.split())
+    assert "Not among the 10 best. Mike reaches 3 nodes of type paper, Jim 70, and they share none." in text
+    assert "Along author-paper-venue-paper-author, Jim ranks 3 of 3." in text
+    text = " ".join(run("explain", "toy", "Mike", "Mary", "-p", "APVPA", "-k", 1).out.split())
+    assert (
+        "Not the best. Mary ranks 2 of 3 targets of Mike: Mike shares 4 paths with it and 5 with Bob at rank 1." in text
+    )
+    assert "No meta-path of up to 4 steps brings it in." in text
+    assert run("explain", "toy", "Mike", "Mary", "-p", "APVPA", "--json").json["why_not"] is None
+
+
+def test_explain_a_combination(run: Run, tmp_path: Path) -> None:
+    toy = npth.load("toy")
+    parts = [npth.Part("pathsim", "APVPA", 0.75), npth.Part("pathsim", "APA", 0.25)]
+    folder = npth.Combination(parts).fit(toy).save(tmp_path / "model")
+    result = run("explain", "toy", "Mike", "Jim", "--model", folder, "--draw", tmp_path / "why.html")
+    assert result.code == 0
+    part = "author-paper-venue-paper-author adds 0.0620, 100.0 % of the score: 0.75 × pathsim"
+    assert part in " ".join(result.out.split())
+    assert "├── 0.0516   83.3 %  SIGMOD  100 paths  ██████████" in result.out
+    assert "100 paths" in (tmp_path / "why.html").read_text(encoding="utf-8")
+    refused = run("explain", "toy", "Mike", "Jim", "--model", folder, "--draw", tmp_path / "why.svg")
+    assert "--draw draws the paths of one meta-path; with --model, write an .html file" in refused.err
+
+
+def test_relate(run: Run) -> None:
+    result = run("relate", "toy", "Mike", "SIGMOD", "--max-steps", 2)
+    assert result.code == 0
+    text = " ".join(result.out.split())
+    assert text == (
+        "SIGMOD is the best of 2 targets of Mike along author-paper-venue. 1 author-paper-venue "
+        "rank 1 of 2 (percentile 100.0), hetesim 0.1543, 2 paths, 50 % through Mike-SIGMOD-1"
+    )
+    report = run("relate", "toy", "Mike", "SIGMOD", "--max-steps", 2, "--json").json
+    assert report == npth.relate(npth.load("toy"), "Mike", "SIGMOD", max_steps=2).to_dict()
+    result = run("relate", "toy", "Mike", "Nobody")
+    assert result.code == 2
+    assert "no node type has all 'Nobody'" in result.err
+    assert "--max-steps is 0; allow at least 1 step" in run("relate", "toy", "Mike", "Jim", "--max-steps", 0).err
 
 
 def test_explain_json_sums_to_the_score(run: Run) -> None:
@@ -147,7 +219,7 @@ def test_explain_json_sums_to_the_score(run: Run) -> None:
 def test_explain_of_unrelated_nodes(run: Run) -> None:
     result = run("explain", "toy", "Mike", "Ann", "-p", "APVPA")
     assert result.code == 0
-    assert "no author-paper-venue-paper-author path joins them" in result.out
+    assert "No author-paper-venue-paper-author path joins Mike and Ann." in result.out
 
 
 def test_info(run: Run, movies: Path) -> None:

@@ -18,6 +18,19 @@ def test_svg_shows_every_node_and_the_formula(toy: HIN, tmp_path: Path) -> None:
     assert any("3 of 4 paths" in text for text in texts)
 
 
+def test_groups_are_bars_with_their_shares(toy: HIN, tmp_path: Path) -> None:
+    path = draw_explanation(explain(toy, "APVPA", "Mike", "Jim"), tmp_path / "why.svg")
+    texts = ["".join(element.itertext()).strip() for element in ET.parse(path).iter() if element.tag.endswith("text")]
+    assert {"83 %, 100 paths", "17 %, 20 paths", "VLDB", "Both connect through SIGMOD (83 %) and VLDB (17 %)."} <= set(
+        texts
+    )
+
+
+def test_nothing_to_draw_is_drawn(toy: HIN, tmp_path: Path) -> None:
+    for why in (explain(toy, "APA", "Mike", "Jim"), explain(toy, "APVPA", "Mike", "Jim", limit=0)):
+        assert draw_explanation(why, tmp_path / "why.png").stat().st_size > 1000
+
+
 def test_drawings_are_deterministic(toy: HIN, tmp_path: Path) -> None:
     why = explain(toy, "APVPA", "Mike", "Mary")
     one, two = (draw_explanation(why, tmp_path / f"{n}.svg").read_bytes() for n in (1, 2))

@@ -110,6 +110,11 @@ def test_explain_infer_and_info_answer_what_the_command_line_prints(
     assert (
         explained == cli(capsys, "explain", "toy", "Mike", "Mary", "--metapath", "APVPA", "--limit", "2", "--json")[0]
     )
+    words, options = "by=paper&paths=2&k=2", ("--by", "paper", "--paths", "2", "-k", "2")
+    explained = running.get(f"/api/graphs/toy/explain?query=Mike&target=Jim&metapath=APVPA&{words}").text
+    assert explained == cli(capsys, "explain", "toy", "Mike", "Jim", "-p", "APVPA", *options, "--json")[0]
+    related = running.get("/api/graphs/toy/relate?query=Mike&target=SIGMOD&max_steps=3&measure=dwpc").text
+    assert related == cli(capsys, "relate", "toy", "Mike", "SIGMOD", "--max-steps", "3", "-m", "dwpc", "--json")[0]
     (tmp_path / "pairs.csv").write_text("query,target,score\nMike,Bob,1\nMike,Mary,0.8\nMike,Ann,0\n")
     rows = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0)]
     pairs = [{"query": query, "target": target, "score": score} for query, target, score in rows]
@@ -168,6 +173,14 @@ def test_errors_are_those_of_the_command_line(
          "venue); did you mean 'venue'?"),
         ("graphs/toy/explain?query=Mike&target=Bob&metapath=APA&limit=1001", 422, "limit is 1001; this service lists "
          "at most 1,000 paths"),
+        ("graphs/toy/explain?query=Mike&target=Bob&metapath=APA&limit=100&paths=11", 422, "limit is 100 and paths is "
+         "11; this service lists at most 1,000 paths of all groups together"),
+        ("graphs/toy/explain?query=Mike&target=Bob&metapath=APA&by=venue", 422, "by is 'venue', but the nodes on "
+         "author-paper-author are of type author, paper; give one of these, or a number of steps from the query, "
+         "0 to 2"),
+        ("graphs/toy/relate?query=Mike&target=Bob&max_steps=21", 422, "max_steps is 21; this service walks at most 20"),
+        ("graphs/toy/relate?query=Mike&target=Bob&limit=1001", 422, "limit is 1001; this service lists at most 1,000 "
+         "paths"),
         ("jobs/1", 404, "no job '1' is known; GET /api/jobs lists them"),
         ("nothing", 404, "there is nothing at '/api/nothing'; GET /api/openapi.json lists what there is"),
     ],
@@ -290,7 +303,7 @@ def test_hostile_names_are_not_changed(running: Running, name: str) -> None:
 def test_openapi_describes_every_call_with_an_example(running: Running) -> None:
     content = running.get("/api/openapi.json").json()
     calls = [(path, method, call) for path, calls in content["paths"].items() for method, call in calls.items()]
-    assert len(calls) == 22
+    assert len(calls) == 23
     for path, _, call in calls:
         answers = {status: answer for status, answer in call["responses"].items() if status.startswith("2")}
         assert any("example" in kind for answer in answers.values() for kind in answer["content"].values()), path

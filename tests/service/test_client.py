@@ -47,8 +47,14 @@ def test_all_other_endpoints(client: Client) -> None:
     assert client.measures()[0]["name"] == "pathsim"
     assert client.models()[0]["name"] == "saved"
     assert client.explain("toy", "Mike", "Mary", metapath="APVPA")["formula"] == "2 × 4 / (5 + 5)"
+    toy = npth.load("toy")
+    grouped = client.explain("toy", "Mike", "Jim", metapath="APVPA", by="paper", limit=2, paths=0, k=2)
+    assert grouped == npth.explain(toy, "APVPA", "Mike", "Jim", by="paper", limit=2, paths=0, k=2).to_dict()
+    related = client.relate("toy", "Mike", "SIGMOD", max_steps=3)
+    assert related == npth.relate(toy, "Mike", "SIGMOD", max_steps=3).to_dict()
     parts = [{"measure": "pathsim", "metapath": "APVPA", "weight": 1.0}]
     assert client.explain("toy", "Mike", "Mary", combination=parts)["score"] == 0.8
+    assert client.explain("toy", "Mike", "Mary", combination=parts, by=1)["parts"][0]["by"]["step"] == 1
     assert client.infer("toy", PAIRS, max_length=4)["metapaths"][0]["weight"] == 1.0
 
 

@@ -36,7 +36,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "search": ("neupath.cli.search_commands:search", "Find the entities most similar to QUERY."),
     "explain": (
         "neupath.cli.search_commands:explain",
-        "Show the paths that make A and B similar, heaviest first, each with its exact share of the score.",
+        "Show what makes A and B similar: the nodes that their paths run through, each with its exact share of the score.",
+    ),
+    "relate": (
+        "neupath.cli.search_commands:relate",
+        "Show every meta-path that joins A and B, those first along which B ranks highest among all targets of A.",
     ),
     "infer": (
         "neupath.cli.infer_command:infer",

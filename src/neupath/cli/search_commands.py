@@ -1,4 +1,4 @@
-"""info, paths, find, search and explain: what a graph holds, what is similar in it, and why."""
+"""info, paths, find, search, explain and relate: what a graph holds, what is similar in it, and why."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -35,14 +35,19 @@ from neupath.explain.explanation import (
     AttentionExplanation,
     CombinedExplanation,
     Explanation,
-    PathInstance,
+    WhyNot,
+    counted,
     explain_model,
 )
 from neupath.explain.explanation import explain as explain_pair
+from neupath.explain.groups import PathGroup, PathInstance, percent, shortened
+from neupath.explain.relate import BUDGET, Related
+from neupath.explain.relate import relate as relate_pair
 from neupath.graph.metapath import enumerate_metapaths
 from neupath.graph.nodes import Id, NodeMatch, Nodes
 from neupath.graph.summary import Summary, summarise
 from neupath.learn.registry import check_model_alone, load_scorer, make_scorer, required_metapath
+from neupath.measures import MEASURES
 
 
 # ---- info and paths ------------------------------------------------------------------------------
@@ -243,6 +248,9 @@ def render_hits(hits: Hits, title: str) -> Group:
 
 
 # ---- explain -------------------------------------------------------------------------------------
+_PATHS, _PATHS_OF_A_PAGE = 1, 10  # paths below each group
+
+
 @reads_graph
 def explain(
     source: GraphSource,
@@ -251,101 +259,260 @@ def explain(
     metapath: MetaPathOption = None,
     measure: MeasureOption = "pathsim",
     model: ModelOption = None,
-    limit: Annotated[int, typer.Option("--limit", help="How many paths to show.")] = 10,
-    draw: Annotated[Path | None, typer.Option("--draw", help="Draw the paths to this .svg, .png or .pdf file.")] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by",
+            metavar="NODE_TYPE",
+            help="Group paths by the nodes of this type, or by those after so many steps.",
+            show_default="the middle",
+        ),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", help="How many groups to show.")] = 10,
+    paths: Annotated[
+        int | None,
+        typer.Option(
+            "--paths",
+            help="How many paths to show of each group.",
+            show_default=f"{_PATHS}; in HTML {_PATHS_OF_A_PAGE}",
+        ),
+    ] = None,
+    k: Annotated[int, typer.Option("-k", help="Say why B is not among the k most similar to A, if it is not.")] = 10,
+    draw: Annotated[
+        Path | None, typer.Option("--draw", help="Draw groups and paths to this .html, .svg, .png or .pdf file.")
+    ] = None,
     as_of: AsOfOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the paths that make A and B similar, heaviest first, each with its exact share of the score.
+    """Show what makes A and B similar: the nodes that their paths run through, each with its exact share of the score.
 
-    Example:  neupath explain toy Mike Mary -p APVPA --draw why.svg
+    If B is not among the most similar to A, it says what is missing, and which
+    meta-path would bring it in. An HTML file unfolds each group to its paths.
+
+    Examples:
+      neupath explain toy Mike Jim -p APVPA
+      neupath explain toy Mike Jim -p APVPA --by paper --paths 3
+      neupath explain toy Mike Mary -p APVPA --draw why.html
     """
     hin = source.load(as_of)
+    is_page = draw is not None and draw.suffix.lower() == ".html"
+    most_paths = (_PATHS_OF_A_PAGE if is_page else _PATHS) if paths is None else paths
+    result: Explanation | CombinedExplanation | AttentionExplanation
     if model is not None:
         check_model_alone(metapath=metapath)
-        if draw is not None:
-            raise QueryError("--draw draws the paths of a meta-path; with --model, leave it out to see them as a tree")
-        result = explain_model(load_scorer(model, hin), query, target, limit)
-        if as_json:
-            print_json(result.to_dict())
-        elif isinstance(result, AttentionExplanation):
-            stdout.print(render_attention(result, f"{query} and {target}: {result.measure} = {result.score:.4f}"))
-        else:
-            stdout.print(render_combined(result))
-        return
-    parsed = hin.metapath(str(required_metapath(hin.schema, metapath)))
-    note_relations(parsed)
-    explanation = explain_pair(hin, parsed, query, target, measure=measure, limit=limit)
-    if draw is not None:
-        from neupath.explain.drawing import draw_explanation
-
-        draw_explanation(explanation, draw)
-    if as_json:
-        print_json(explanation.to_dict())
+        if draw is not None and not is_page:
+            raise QueryError(
+                "--draw draws the paths of one meta-path; with --model, write an .html file, or leave it out"
+            )
+        result = explain_model(load_scorer(model, hin), query, target, limit, by=by, paths=most_paths)
     else:
-        stdout.print(render_explanation(explanation))
+        parsed = hin.metapath(str(required_metapath(hin.schema, metapath)))
+        note_relations(parsed)
+        result = explain_pair(hin, parsed, query, target, measure=measure, by=by, limit=limit, paths=most_paths, k=k)
+    if draw is not None:
+        _draw(result, draw)
+    if as_json:
+        print_json(result.to_dict())
+    elif isinstance(result, Explanation):
+        stdout.print(render_explanation(result))
+    elif isinstance(result, CombinedExplanation):
+        stdout.print(render_combined(result))
+    else:
+        stdout.print(render_attention(result, f"{query} and {target}: {result.measure} = {result.score:.4f}"))
     if draw is not None:
         note(f"drawn to {draw}")
 
 
-def render_explanation(explanation: Explanation) -> Tree:
-    """Show an explanation as a tree: the score, then the paths that make it up."""
+def _draw(result: Explanation | CombinedExplanation | AttentionExplanation, path: Path) -> None:
+    if path.suffix.lower() == ".html":
+        from neupath.explain.html_report import write_html
+
+        write_html(result, path)
+    elif isinstance(result, Explanation):
+        from neupath.explain.drawing import draw_explanation
+
+        draw_explanation(result, path)
+
+
+def render_explanation(explanation: Explanation) -> Group:
+    """Show an explanation: the score and what it means in a sentence, then the groups that make it up, as a tree."""
     query, target = printable(explanation.query.label), printable(explanation.target.label)
-    head = Text.assemble(
-        (query, "bold"), " and ", (target, "bold"), f": {explanation.measure} = ",
-        f"{explanation.formula} = " if explanation.formula != f"{explanation.score:.6g}" else "",
-        (f"{explanation.score:.4f}", "bold cyan"),
-    )  # fmt: skip
-    tree = Tree(head)
-    if not explanation.num_instances:
-        tree.add(Text(f"no {explanation.metapath} path joins them", style="dim"))
-    for instance in explanation.instances:
-        tree.add(_render_instance(instance, explanation))
-    if explanation.num_hidden:
-        more = f"and {explanation.num_hidden:,} more, together {explanation.hidden_share:.4f} of the score"
-        tree.add(Text(more, style="dim"))
+    lines: list[RenderableType] = [
+        Text.assemble(
+            (query, "bold"), " and ", (target, "bold"), f": {explanation.measure} = ",
+            f"{explanation.formula} = " if explanation.formula != f"{explanation.score:.6g}" else "",
+            (f"{explanation.score:.4f}", "bold cyan"),
+            f", rank {explanation.rank:,} of {explanation.num_targets:,}" if explanation.rank else "",
+        ),
+        Text(printable(explanation.summary)),
+    ]  # fmt: skip
+    if explanation.num_instances:
+        if explanation.cost:
+            lines.append(Text(printable(explanation.cost), style="dim"))
+        lines.append(_render_groups(explanation, explanation.groups, explanation.score, explanation.score))
+    if explanation.why_not is not None:
+        lines.append(_render_why_not(explanation.why_not, target))
+    return Group(*lines)
+
+
+def _render_groups(explanation: Explanation, groups: Sequence[PathGroup], score: float, total: float) -> Tree:
+    """Show groups as a tree with their paths, given what all groups add to a score, and the whole score."""
+    by = f" by {explanation.node_types[explanation.step]}" if explanation.node_types else ""
+    tree = Tree(Text(printable(f"{counted(explanation.num_instances, 'path')}{by}"), style="dim"))
+    largest = max((group.share for group in groups), default=0.0)
+    names_relations = " " in explanation.metapath  # the canonical text names them only where types don't decide
+    for group in groups:
+        head = Text.assemble((f"{group.score:.4f}", "cyan"), f"  {_percent(group.share)}  ")
+        if group.paths == len(group.instances) == 1:
+            tree.add(head.append_text(_render_path(group.instances[0], names_relations)))
+            continue
+        label = (printable(shortened(group.node.label)), "bold")
+        about = (f"  {counted(group.paths, 'path')}  ", "dim")
+        branch = tree.add(Text.assemble(head, label, about, bar(group.share / largest if largest else 0.0)))
+        for instance in group.instances:
+            share = Text.assemble((f"{instance.share:.4f}", "cyan"), f"  {_percent(instance.share / total)}  ")
+            branch.add(share.append_text(_render_path(instance, names_relations)))
+        if group.instances and group.paths > len(group.instances):
+            branch.add(Text(f"and {counted(group.paths - len(group.instances), 'more path')}", style="dim"))
+    hidden = explanation.num_groups - len(groups)
+    if hidden:
+        rest = max(0.0, score - sum(group.score or 0.0 for group in groups))
+        tree.add(Text(f"and {counted(hidden, 'more node')}, together {rest:.4f} of the score", style="dim"))
     return tree
 
 
-def _render_instance(instance: PathInstance, explanation: Explanation) -> Text:
-    line = Text.assemble((f"{instance.share:.4f}", "cyan"), f"  {_percent(instance.share, explanation.score)}  ")
+def _render_path(instance: PathInstance, names_relations: bool) -> Text:
+    line = Text()
     if instance.weight != 1 and float(instance.weight).is_integer():
         line.append(f"×{instance.weight:.0f} ", style="yellow")
-    names_relations = " " in explanation.metapath  # the canonical text names them only where types don't decide
     for position, node in enumerate(instance.nodes):
         if position:
             link = instance.links[position - 1]
             line.append(f" {link} " if names_relations or "|" in link else " — ", style="dim")
-        line.append(printable(node.label))
+        line.append(printable(shortened(node.label)))
     return line
 
 
-def _percent(part: float, whole: float) -> str:
-    return f"{100 * part / whole:5.1f} %" if whole else "    - %"
+def _render_why_not(why_not: WhyNot, target: str) -> Text:
+    """Say why a target is not among the best, and along which meta-paths it is."""
+    best = "the best" if why_not.k == 1 else f"among the {why_not.k:,} best"
+    text = Text.assemble((f"Not {best}. ", "yellow"), printable(why_not.sentence))
+    for path in why_not.metapaths:
+        text.append(f"\nAlong {printable(path.metapath)}, {target} ranks {path.rank:,} of {path.targets:,}.")
+    if not why_not.metapaths:
+        known = "No meta-path of up to 4 steps brings it in." if why_not.complete else (
+            "No meta-path that was tried brings it in; neupath relate tries more."
+        )  # fmt: skip
+        text.append(f"\n{known}", style="dim")
+    return text
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:5.1f} %"
 
 
 def render_combined(combined: CombinedExplanation) -> Group:
-    """Show the score of a combination: the share of each meta-path, then the paths behind it."""
+    """Show the score of a combination: the share of each meta-path, then the groups and paths behind it."""
     first = combined.parts[0].explanation
     query, target = printable(first.query.label), printable(first.target.label)
-    head = Text.assemble((query, "bold"), " and ", (target, "bold"), ": ", (f"{combined.score:.4f}", "bold cyan"))
-    lines: list[RenderableType] = [head]
+    rank = f", rank {combined.rank:,} of {combined.num_targets:,}" if combined.rank else ""
+    head = Text.assemble((query, "bold"), " and ", (target, "bold"), ": ", (f"{combined.score:.4f}", "bold cyan"), rank)
+    lines: list[RenderableType] = [head, Text(printable(combined.summary))]
     for part in combined.parts:
-        why, percent = part.explanation, _percent(part.share, combined.score).strip()
+        why = part.explanation
+        percent = _percent(part.share / combined.score).strip() if combined.score else "0 %"
         share = f"{why.metapath} adds {part.share:.4f}, {percent} of the score: {part.weight:.4g} × {why.measure}"
-        lines += [Text(share, style="bold"), render_explanation(why)]
+        lines.append(Text(printable(share), style="bold"))
+        if why.num_instances:
+            lines.append(_render_groups(why, part.groups(combined.score), part.share, combined.score))
+        else:
+            lines.append(Text("no path joins them", style="dim"))
     return Group(*lines)
 
 
-def render_attention(explanation: AttentionExplanation, title: str) -> Tree:
-    """Show the paths that a model attends to, each with its share of the attention."""
-    tree = Tree(Text(printable(title), style="bold"))
-    for path in explanation.paths:
-        style = "" if path.from_query else "dim"
-        line = Text.assemble((f"{100 * path.weight:5.1f} %", "cyan"), "  ")
-        for position, node in enumerate(path.nodes):
-            line.append(f" {path.links[position - 1]} " if position else "", style="dim")
-            line.append(printable(node.name or str(node.id)), style=style)
-        tree.add(line)
-    tree.add(Text("bright: paths from the query; dim: what the model sees of the target itself", style="dim"))
-    return tree
+def render_attention(explanation: AttentionExplanation, title: str) -> Group:
+    """Show the nodes in the middle of the paths that a model attends to, and paths, with shares of the attention."""
+    tree = Tree(Text("paths by their middle node", style="dim"))
+    for group in explanation.groups:
+        branch = tree.add(
+            Text.assemble(
+                (_percent(group.share), "cyan"), "  ", (printable(shortened(group.node.label)), "bold"),
+                (f"  {counted(group.paths, 'path')}", "dim"),
+            )
+        )  # fmt: skip
+        for instance in group.instances:
+            branch.add(Text.assemble((_percent(instance.share), "cyan"), "  ", _render_path_of_model(instance)))
+    hidden = explanation.num_groups - len(explanation.groups)
+    if hidden:
+        tree.add(Text(f"and {counted(hidden, 'more node')}", style="dim"))
+    return titled(title, Text(printable(explanation.summary)), tree)
+
+
+def _render_path_of_model(instance: PathInstance) -> Text:
+    line = Text(printable(shortened(instance.nodes[0].label)))
+    for link, node in zip(instance.links, instance.nodes[1:], strict=True):
+        line.append(f" {link} ", style="dim")
+        line.append(printable(shortened(node.label)))
+    return line
+
+
+# ---- relate --------------------------------------------------------------------------------------
+@reads_graph
+def relate(
+    source: GraphSource,
+    query: Annotated[str, typer.Argument(metavar="A", help="An id or a name.")],
+    target: Annotated[str, typer.Argument(metavar="B", help="An id or a name, also of another type.")],
+    max_steps: Annotated[int, typer.Option("--max-steps", help="The most steps of a meta-path.")] = 4,
+    measure: Annotated[
+        str | None,
+        typer.Option(
+            "--measure",
+            "-m",
+            help=f"One of {', '.join(MEASURES)}.",
+            show_default="pathsim, and hetesim along meta-paths that are not symmetric",
+        ),
+    ] = None,
+    query_type: Annotated[str | None, typer.Option("--query-type", help="The type of A, if several have it.")] = None,
+    target_type: Annotated[str | None, typer.Option("--target-type", help="The type of B, if several have it.")] = None,
+    limit: Annotated[int, typer.Option("--limit", help="How many meta-paths to list.")] = 20,
+    budget: Annotated[
+        int, typer.Option("--budget", help="How many multiplications to spend, on short meta-paths first.")
+    ] = BUDGET,
+    as_of: AsOfOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show every meta-path that joins A and B, those first along which B ranks highest among all targets of A.
+
+    Examples:
+      neupath relate toy Mike Jim
+      neupath relate stdlib ArgumentParser argparse --max-steps 3
+    """
+    related = relate_pair(
+        source.load(as_of), query, target, max_steps=max_steps, measure=measure, query_type=query_type,
+        target_type=target_type, limit=limit, budget=budget,
+    )  # fmt: skip
+    if as_json:
+        print_json(related.to_dict())
+    else:
+        stdout.print(render_related(related))
+
+
+def render_related(related: Related) -> Group:
+    """Show the meta-paths that join two nodes, each with what it says of them in a line below."""
+    lines: list[RenderableType] = [Text(printable(related.summary))]
+    table = Table(box=None, padding=(0, 1, 0, 0), show_header=False)
+    table.add_column(justify="right", style="dim")
+    table.add_column()
+    for number, path in enumerate(related.metapaths, 1):
+        group = path.group
+        facts = (
+            f"rank {path.rank:,} of {path.targets:,} (percentile {path.percentile:.1f}), "
+            f"{path.measure} {path.score:.4g}, {counted(path.paths, 'path')}, {percent(group.share)} through "
+        )
+        node = (printable(shortened(group.node.label)), "bold")
+        table.add_row(str(number), Text.assemble(printable(path.metapath), "\n", (facts, "dim"), node))
+    if related.metapaths:
+        lines.append(table)
+    if related.left_out:
+        lines.append(Text(printable(related.left_out), style="dim"))
+    return Group(*lines)

@@ -32,7 +32,7 @@ logger = logging.getLogger("neupath")
 class Normalisation(IntEnum):
     """How a score s follows from m = M[x,y] and the squared norms dx and dy of both nodes' rows.
 
-    Computed by `product_kernels.normalised` (compiled, also for live graphs), `topk._normalised` (scipy) and, for many
+    Computed by `product_kernels.normalised` (compiled, also for live graphs), `topk.normalised` (scipy) and, for many
     paths at once, `learn.inference.features`; bounded in `index_kernels`; printed by `explain`.
     """
 

@@ -192,7 +192,7 @@ def _top_k_by_scipy(
     allowed = np.ones(len(factors.right_norms), dtype=np.bool_) if candidates is None else candidates
     for q, query in enumerate(queries):
         targets, m = _product_by_scipy(factors, query)
-        scores = _normalised(normalisation, m, float(factors.left_norms[query]), factors.right_norms[targets])
+        scores = normalised(normalisation, m, float(factors.left_norms[query]), factors.right_norms[targets])
         kept = np.flatnonzero((m > 0) & (targets != skipped[q]) & allowed[targets])
         best = kept[np.lexsort((targets[kept], -scores[kept]))[: ranking.rows.shape[1]]]
         ranking.sizes[q] = len(best)
@@ -207,7 +207,7 @@ def _product_by_scipy(factors: Factors, query: int) -> tuple[Rows, Floats]:
     return product.indices.astype(np.int64), product.data
 
 
-def _normalised(normalisation: int, m: Floats, dx: float, dy: Floats) -> Floats:
+def normalised(normalisation: int, m: Floats, dx: float, dy: Floats) -> Floats:
     """Normalise products; `product_kernels.normalised` is the same for one entry, compiled."""
     if normalisation == Normalisation.DICE:
         return 2.0 * m / (dx + dy)
@@ -296,7 +296,7 @@ def score_product(factors: Product, normalisation: int, queries: Rows) -> Floats
         return scores
     for q, query in enumerate(queries):
         targets, m = _product_by_scipy(factors, query)
-        scores[q, targets] = _normalised(
+        scores[q, targets] = normalised(
             normalisation, m, float(factors.left_norms[query]), factors.right_norms[targets]
         )
     return scores

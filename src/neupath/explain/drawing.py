@@ -1,4 +1,4 @@
-"""Drawings: an explanation as columns of nodes with paths between them, and the learning curve of a model."""
+"""Drawings: an explanation as bars of its groups above columns of nodes with paths between them; learning curves."""
 
 import textwrap
 import warnings
@@ -18,10 +18,11 @@ from matplotlib.ticker import FuncFormatter
 
 from neupath._runtime.files import write_whole
 from neupath.errors import QueryError
-from neupath.explain.explanation import Explanation, PathNode
+from neupath.explain.explanation import Explanation, counted
+from neupath.explain.groups import PathNode, percent
 
 FORMATS = (".svg", ".png", ".pdf")
-_COLUMN_WIDTH, _ROW_HEIGHT = 2.4, 0.5  # inches
+_COLUMN_WIDTH, _ROW_HEIGHT, _BAR_HEIGHT, _LEAST_WIDTH = 2.4, 0.5, 0.28, 7.2  # inches
 _COLOURS = ("#3b6fb6", "#c4573a", "#3f8f5f", "#8a5fb0", "#b08a2e", "#4f8f96", "#a34f7c", "#6b6b6b")
 _SETTINGS: Any = {"svg.fonttype": "none", "svg.hashsalt": "neupath", "font.size": 9, "text.parse_math": False}
 
@@ -30,14 +31,14 @@ Spot = tuple[int, PathNode]  # a node at a position of the path; a node can stan
 
 # ---- Explanations --------------------------------------------------------------------------------
 def draw_explanation(explanation: Explanation, path: str | Path) -> Path:
-    """Draw the path instances of an explanation; thicker lines carry more of the score.
+    """Draw the groups of an explanation as bars, and its heaviest paths below; thicker lines carry more of the score.
 
     Parameters
     ----------
     explanation
         What `explain` returns.
     path
-        The file to write, ending in .svg, .png or .pdf.
+        The file to write, ending in .svg, .png or .pdf; `html_report.write_html` writes pages that unfold.
     """
     target = Path(path)
     if target.suffix.lower() not in FORMATS:
@@ -50,8 +51,48 @@ def draw_explanation(explanation: Explanation, path: str | Path) -> Path:
 def _draw(explanation: Explanation) -> Figure:
     columns = _columns(explanation)
     tallest = max(len(column) for column in columns)
-    size = (_COLUMN_WIDTH * len(columns), _ROW_HEIGHT * (tallest + 1) + 1.5)
-    figure, axes = _figure(size)
+    heights = [_BAR_HEIGHT * len(explanation.groups) + 0.5, _ROW_HEIGHT * (tallest + 1) + 1.0]
+    size = (max(_COLUMN_WIDTH * len(columns), _LEAST_WIDTH), sum(heights) + 1.0)
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    bars, paths = figure.subplots(2, 1, height_ratios=heights)
+    distinct = dict.fromkeys(explanation.node_types)
+    colours = {node_type: _COLOURS[i % len(_COLOURS)] for i, node_type in enumerate(distinct)}
+    _draw_groups(bars, explanation, colours)
+    _draw_paths(paths, explanation, columns, colours)
+    figure.suptitle(
+        f"{_short(explanation.query.label)} and {_short(explanation.target.label)}: "
+        f"{explanation.measure} = {explanation.formula} = {explanation.score:.4f}",
+        fontsize=11,
+    )
+    return figure
+
+
+def _draw_groups(axes: Axes, explanation: Explanation, colours: Mapping[str, str]) -> None:
+    """Draw one bar per group, heaviest on top, with its share and number of paths."""
+    groups = explanation.groups
+    axes.set_axis_off()
+    axes.set_title("\n".join(textwrap.wrap(_clean(explanation.summary), 90)), fontsize=9, color="#333333")
+    if not groups:
+        return
+    largest = groups[0].share
+    axes.set_xlim(0, 2.2 * largest)  # bars take the middle: their labels stand to the left, what they mean to the right
+    axes.set_ylim(len(groups) - 0.4, -0.6)
+    axes.barh(
+        range(len(groups)), [group.share for group in groups], left=0.7 * largest, height=0.6,
+        color=[colours[group.node.node_type] for group in groups],
+    )  # fmt: skip
+    for place, group in enumerate(groups):
+        axes.text(0.68 * largest, place, _short(group.node.label), ha="right", va="center")
+        about = f"{percent(group.share)}, {counted(group.paths, 'path')}"
+        axes.text(0.72 * largest + group.share, place, about, ha="left", va="center", color="#555555")
+
+
+def _draw_paths(
+    axes: Axes, explanation: Explanation, columns: Sequence[Sequence[PathNode]], colours: Mapping[str, str]
+) -> None:
+    """Draw the nodes of the heaviest paths in columns, and the paths between them."""
+    tallest = max(len(column) for column in columns)
     axes.set_axis_off()
     axes.set_xlim(-0.5, len(columns) - 0.5)
     axes.set_ylim(-tallest / 2 - 0.7, tallest / 2 + 0.6)
@@ -62,8 +103,6 @@ def _draw(explanation: Explanation) -> Figure:
     }
     for (start, end), share in _edges(explanation).items():
         _draw_edge(axes, places[start], places[end], share / explanation.score if explanation.score else 0.0)
-    distinct = dict.fromkeys(explanation.node_types)
-    colours = {node_type: _COLOURS[i % len(_COLOURS)] for i, node_type in enumerate(distinct)}
     for (_, node), place in places.items():
         axes.text(
             *place, _short(node.label), ha="center", va="center", color="white", zorder=3,
@@ -71,16 +110,10 @@ def _draw(explanation: Explanation) -> Figure:
         )  # fmt: skip
     for position, node_type in enumerate(explanation.node_types):
         place = position, tallest / 2 + 0.35
-        axes.text(*place, node_type, ha="center", va="center", color=colours[node_type], weight="bold")
+        axes.text(*place, _short(node_type), ha="center", va="center", color=colours[node_type], weight="bold")
     axes.text(
         (len(columns) - 1) / 2, -tallest / 2 - 0.45, _caption(explanation), ha="center", va="center", color="#555555"
     )
-    figure.suptitle(
-        f"{_short(explanation.query.label)} and {_short(explanation.target.label)}: "
-        f"{explanation.measure} = {explanation.formula} = {explanation.score:.4f}",
-        fontsize=11,
-    )
-    return figure
 
 
 def _columns(explanation: Explanation) -> list[list[PathNode]]:
@@ -122,8 +155,12 @@ def _caption(explanation: Explanation) -> str:
     return f"{explanation.metapath}: {shown}{hidden}"
 
 
+def _clean(text: str) -> str:
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
 def _short(text: str) -> str:
-    clean = "".join(character if character.isprintable() else " " for character in text)
+    clean = _clean(text)
     return textwrap.shorten(clean, 28, placeholder="…") if " " in clean else clean[:27] + "…" * (len(clean) > 27)
 
 

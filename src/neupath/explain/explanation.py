@@ -1,61 +1,45 @@
-"""Explanations: the path instances, meta-paths or attention that make up the score of two nodes."""
+"""Explanations: the nodes, paths, meta-paths or attention that make up the score of two nodes."""
 
-import heapq
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from itertools import islice, pairwise
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from neupath.engine.cache import cached
+from neupath.engine.hits import check_k
 from neupath.engine.products import Normalisation
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
+from neupath.explain.groups import (
+    NAMED,
+    Grouped,
+    PathGroup,
+    PathInstance,
+    PathNode,
+    Walks,
+    describe_groups,
+    middle_of,
+    node_at,
+    path_instance,
+    percent,
+    position_to_group_by,
+    reached_rows,
+    shortened,
+)
+from neupath.explain.relate import RelatedPath, over, relate
 from neupath.graph.hin import HIN, Csr, Floats
-from neupath.graph.metapath import MetaPath, Step, arrow
+from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Id, Rows
-from neupath.measures import Combination, PathMeasure, measure_named
+from neupath.measures import Combination, PathMeasure
 
 
 # ---- The explanation of one meta-path ------------------------------------------------------------
 @dataclass(frozen=True)
-class PathNode:
-    """A node on a path."""
-
-    node_type: str
-    id: Id
-    name: str | None
-
-    @property
-    def label(self) -> str:
-        return self.name or str(self.id)
-
-    def to_dict(self) -> dict[str, object]:
-        return dict(vars(self))
-
-
-@dataclass(frozen=True)
-class PathInstance:
-    """One path from the query to the target.
-
-    `weight` is what it adds to the numerator: the product of the measure's entries at its steps, for path counts the
-    number of parallel edges or their weights. `share` is what it adds to the score. `links` are the relations it
-    follows, such as "-writes->".
-    """
-
-    nodes: tuple[PathNode, ...]
-    links: tuple[str, ...]
-    weight: float
-    share: float
-
-    def to_dict(self) -> dict[str, object]:
-        return vars(self) | {"nodes": [node.to_dict() for node in self.nodes], "links": list(self.links)}
-
-
-@dataclass(frozen=True)
 class Explanation:
-    """Why two nodes have their score: its formula, and the path instances that make it up."""
+    """Why two nodes have their score: its formula, the nodes it runs through, and the heaviest paths."""
 
     query: PathNode
     target: PathNode
@@ -70,9 +54,23 @@ class Explanation:
     """M[x,x], the norm of the query."""
     target_norm: float
     """M[y,y], the norm of the target."""
+    step: int
+    """The number of steps from the query to the nodes that the paths are grouped by."""
+    groups: tuple[PathGroup, ...]
+    """The heaviest groups of paths, each through one node of that step."""
+    num_groups: int
+    """The number of groups, shown or hidden."""
+    summary: str
+    """A sentence that says through which nodes the two are connected."""
     instances: tuple[PathInstance, ...]
     num_instances: int
     """The number of distinct paths, shown or hidden."""
+    rank: int | None = None
+    """The target's rank in a search for the query; None if it is unrelated, or the query itself."""
+    num_targets: int = 0
+    """How many nodes such a search ranks."""
+    why_not: "WhyNot | None" = None
+    """Why the target is not among the k best, if it is not."""
 
     @property
     def num_hidden(self) -> int:
@@ -88,6 +86,17 @@ class Explanation:
         return max(0.0, self.score - sum(i.share for i in self.instances)) if self.num_hidden else 0.0
 
     @property
+    def more_groups(self) -> dict[str, float]:
+        """How many groups are hidden, and what they add to the score."""
+        hidden = self.num_groups - len(self.groups)
+        return {
+            "groups": hidden,
+            "paths": self.num_instances - sum(group.paths for group in self.groups) if hidden else 0,
+            "score": max(0.0, self.score - sum(group.score or 0.0 for group in self.groups)) if hidden else 0.0,
+            "share": max(0.0, 1.0 - sum(group.share for group in self.groups)) if hidden else 0.0,
+        }
+
+    @property
     def formula(self) -> str:
         """The score as a calculation: "2 × 5 / (5 + 5)"."""
         m, dx, dy = (f"{value:.6g}" for value in (self.numerator, self.query_norm, self.target_norm))
@@ -95,21 +104,49 @@ class Explanation:
             return f"2 × {m} / ({dx} + {dy})"
         return f"{m} / √({dx} × {dy})" if self.normalisation == Normalisation.COSINE else m
 
+    @property
+    def cost(self) -> str | None:
+        """Say what the score is divided by: the paths of both nodes to themselves; None if by nothing."""
+        if self.normalisation == Normalisation.NONE:
+            return None
+        query, target = (shortened(node.label) for node in (self.query, self.target))
+        norms = self.query_norm, self.target_norm
+        if all(norm == round(norm) for norm in norms):
+            return f"{query} has {counted(norms[0], 'path')} to itself, {target} {norms[1]:,.0f}."
+        return f"The paths of {query} to itself weigh {norms[0]:.4g}, those of {target} {norms[1]:.4g}."
+
     def to_dict(self) -> dict[str, object]:
         """Return what `explain --json` prints."""
         normalised = self.normalisation != Normalisation.NONE
+        by = {"node_type": self.node_types[self.step], "step": self.step} if self.node_types else None
         return {
             "query": self.query.to_dict(),
             "target": self.target.to_dict(),
             "metapath": self.metapath,
             "measure": self.measure,
             "score": self.score,
+            "rank": self.rank,
+            "targets": self.num_targets,
             "formula": self.formula,
             "numerator": self.numerator,
             "denominators": [self.query_norm, self.target_norm] if normalised else [],
+            "summary": self.summary,
+            "by": by,
+            "groups": [group.to_dict() for group in self.groups],
+            "more_groups": self.more_groups,
             "instances": [instance.to_dict() for instance in self.instances],
             "more": {"instances": self.num_hidden, "weight": self.hidden_weight, "share": self.hidden_share},
+            "why_not": None if self.why_not is None else self.why_not.to_dict(),
         }
+
+
+def counted(number: float, noun: str) -> str:
+    """Write a number of things: "1 path", "2,417 paths".
+
+    >>> counted(1, "path"), counted(2417, "path")
+    ('1 path', '2,417 paths')
+    """
+    return f"{number:,.0f} {noun}{'s' * (number != 1)}"
 
 
 def explain(
@@ -119,11 +156,15 @@ def explain(
     target: Id,
     *,
     measure: str | PathMeasure = "pathsim",
+    by: str | int | None = None,
     limit: int = 10,
+    paths: int = 1,
+    k: int | None = 10,
 ) -> Explanation:
-    """Find the path instances that make two nodes similar, heaviest first, ties in node order.
+    """Split the score of two nodes over the nodes of a step and over paths, heaviest first, ties in node order.
 
-    Paths beyond the limit are counted and summed but never listed, so that millions of them cost little.
+    The split over nodes is exact and lists no path. Groups and paths beyond the limit are counted and summed but never
+    listed, so that millions of them cost little.
 
     Parameters
     ----------
@@ -135,26 +176,52 @@ def explain(
         The two nodes, by id or unambiguous name.
     measure
         A name in `MEASURES`, or a measure with parameters of its own, such as `DWPC("APA", damping=0.5)`.
+    by
+        The node type to group paths by, at its position nearest the middle, or the number of steps from the query. By
+        default the middle of the meta-path; of an odd number of steps, where the middle step begins.
     limit
-        The number of paths to show.
+        The number of groups to show, and the number of paths.
+    paths
+        The number of paths to show of each group.
+    k
+        A target that is not among the k best gets `why_not`; with None, none does.
 
     >>> from neupath import load
-    >>> why = explain(load("toy"), "APVPA", "Mike", "Mary", limit=1)
-    >>> why.formula, why.num_instances, [node.label for node in why.instances[0].nodes]
-    ('2 × 4 / (5 + 5)', 4, ['Mike', 'Mike-SIGMOD-1', 'SIGMOD', 'Mary-SIGMOD-1', 'Mary'])
+    >>> why = explain(load("toy"), "APVPA", "Mike", "Jim", limit=1)
+    >>> why.formula, why.rank, why.summary
+    ('2 × 120 / (5 + 2900)', 3, 'Both connect through SIGMOD (83 %) and VLDB (17 %).')
+    >>> why.groups[0].paths, why.num_instances, [node.label for node in why.instances[0].nodes]
+    (100, 120, ['Mike', 'Mike-SIGMOD-1', 'SIGMOD', 'Jim-SIGMOD-1', 'Jim'])
     """
-    if limit < 0:
-        raise QueryError(f"‹limit› is {limit}; show 0 or more paths", parameter="limit")
-    scorer = _over(measure, metapath).fit(hin)
+    for name, value in (("limit", limit), ("paths", paths)):
+        if value < 0:
+            raise QueryError(f"‹{name}› is {value}; show 0 or more paths", parameter=name)
+    scorer = over(measure, metapath).fit(hin)
     path = scorer.metapath_
+    position = position_to_group_by(path, by)
     x, y = hin.row(path.source, query), hin.row(path.target, target)
-    key = ("explain", scorer.name, str(scorer.params()), path)
-    walks = _Walks(cached(hin, key, lambda: scorer.step_matrices(hin, path)), x, y)
-    score = float(scorer.score_targets(x, np.array([y]))[0])
+    chain, back = _chains(hin, scorer)
+    walks = Walks.between(chain, back, x, y)
+    scores = scorer.score_rows(np.array([x]))[0]
+    score = float(scores[y])
     share_of_weight = score / walks.total if walks.total else 0.0
-    return Explanation(
-        query=_node(hin, path.source, x),
-        target=_node(hin, path.target, y),
+
+    def instances(some: Walks, most: int) -> tuple[PathInstance, ...]:
+        heaviest = islice(some.heaviest(), most)
+        return tuple(path_instance(hin, path, rows, weight, weight * share_of_weight) for rows, weight in heaviest)
+
+    def group(order: int) -> PathGroup:
+        at, share = int(grouped.places[order]), float(grouped.shares[order])
+        heaviest = instances(walks.through(position, at), paths) if paths and order < limit else ()
+        node = node_at(hin, path.node_types[position], int(walks.rows[position][at]))
+        return PathGroup(node, int(grouped.counts[order]), share * score, share, heaviest)
+
+    grouped = Grouped.of(walks, position)
+    groups = tuple(group(order) for order in range(min(len(grouped), max(limit, NAMED))))
+    ends = node_at(hin, path.source, x), node_at(hin, path.target, y)
+    explanation = Explanation(
+        query=ends[0],
+        target=ends[1],
         metapath=str(path),
         node_types=path.node_types,
         measure=scorer.name,
@@ -163,143 +230,167 @@ def explain(
         numerator=walks.total,
         query_norm=float(scorer.factors_.left_norms[x]),
         target_norm=float(scorer.factors_.right_norms[y]),
-        instances=tuple(
-            _instance(hin, path, rows, weight, weight * share_of_weight)
-            for rows, weight in islice(walks.heaviest(), limit)
-        ),
+        step=position,
+        groups=groups[:limit],
+        num_groups=len(grouped),
+        summary=describe_groups(groups, len(grouped)) if groups else _no_path(str(path), *ends),
+        instances=instances(walks, limit),
         num_instances=walks.count,
     )
+    return _placed(explanation, scorer, scores, (x, y), None if k is None else check_k(k))
 
 
-def _over(measure: str | PathMeasure, metapath: str | MetaPath) -> PathMeasure:
-    """Return the measure of a name, or a copy of a measure, over a meta-path."""
-    if isinstance(measure, str):
-        return measure_named(measure, metapath)
-    params: Any = measure.params() | {"metapath": metapath}
-    return type(measure)(**params)
+def _no_path(metapath: str, query: PathNode, target: PathNode) -> str:
+    return f"No {metapath} path joins {shortened(query.label)} and {shortened(target.label)}."
 
 
-def _node(hin: HIN, node_type: str, row: int) -> PathNode:
-    nodes = hin.nodes[node_type]
-    return PathNode(node_type, nodes.id(row), nodes.name(row))
+def _chains(hin: HIN, scorer: PathMeasure) -> tuple[Sequence[Csr], Sequence[Csr]]:
+    """Return the matrices of a measure along its meta-path, and the same transposed."""
+    path = scorer.metapath_
+    key = ("explain", scorer.name, str(scorer.params()), path)
+
+    def build() -> tuple[Sequence[Csr], Sequence[Csr]]:
+        return scorer.step_matrices(hin, path), [leg.reversed().matrix(hin) for leg in scorer.legs(path)]
+
+    return cached(hin, key, build)
 
 
-def _instance(hin: HIN, path: MetaPath, rows: Sequence[int], weight: float, share: float) -> PathInstance:
-    return PathInstance(
-        nodes=tuple(_node(hin, t, row) for t, row in zip(path.node_types, rows, strict=True)),
-        links=tuple(_link(hin, step, u, v) for step, (u, v) in zip(path.steps, pairwise(rows), strict=True)),
-        weight=weight,
-        share=share,
-    )
-
-
-def _link(hin: HIN, step: Step, source: int, target: int) -> str:
-    """Name the relations of a step that join two nodes."""
-    if len(step.links) == 1:
-        return arrow(step.links)
-    return arrow(tuple(link for link in step.links if hin.matrix(link)[source, target] > 0))
-
-
-# ---- Walks between two rows ----------------------------------------------------------------------
-class _Walks:
-    """The walks between two rows along a chain of matrices: their number, total weight, and the heaviest one by one.
-
-    A forward pass finds the rows that walks from the start can visit at each position. A backward pass gives each of
-    them the number, the sum and the maximum of the weights of the walks from it to the end.
-    """
-
-    def __init__(self, chain: Sequence[Csr], start: int, end: int) -> None:
-        self._rows = [np.array([start])]  # that walks visit at each position
-        self._steps: list[_Step] = []  # the entries between these rows
-        for matrix in chain:
-            visited, step = _step_from(matrix, self._rows[-1])
-            self._rows.append(visited)
-            self._steps.append(step)
-        ending = (self._rows[-1] == end).astype(np.float64)
-        sums, counts, self._best = ending, ending, [ending]
-        for step in reversed(self._steps):
-            sums = step.add_up(step.weights * sums[step.columns])
-            counts = step.add_up((step.weights > 0) * counts[step.columns])
-            self._best.insert(0, step.best(step.weights * self._best[0][step.columns]))
-        if not np.isfinite([sums[0], counts[0]]).all():
-            raise QueryError("these two nodes are joined by more paths than can be counted; use a shorter meta-path")
-        self.total, self.count = float(sums[0]), int(counts[0])
-
-    def heaviest(self) -> Iterator[tuple[tuple[int, ...], float]]:
-        """Yield (rows, weight) of each walk, heaviest first, ties in row order.
-
-        The queue orders beginnings of walks by the weight of their best continuation, so the first whole walk that it
-        returns is the heaviest one left.
-        """
-        queue: list[tuple[float, tuple[int, ...], float]] = []
-        if self._best[0][0] > 0:
-            queue.append((-float(self._best[0][0]), (0,), 1.0))
-        while queue:
-            _, places, weight = heapq.heappop(queue)
-            position = len(places) - 1
-            if position == len(self._steps):
-                yield tuple(int(rows[at]) for rows, at in zip(self._rows, places, strict=True)), weight
-                continue
-            step, onward = self._steps[position], self._best[position + 1]
-            for at in range(step.starts[places[-1]], step.starts[places[-1] + 1]):
-                column = int(step.columns[at])
-                if onward[column] > 0:
-                    extended = weight * float(step.weights[at])
-                    heapq.heappush(queue, (-extended * float(onward[column]), (*places, column), extended))
+# ---- Why not -------------------------------------------------------------------------------------
+_WHY_NOT_BUDGET = 200_000_000
+"""Multiplications to look for other meta-paths with: less than a second."""
+_WHY_NOT_PATHS = 3
+"""Other meta-paths that are named."""
 
 
 @dataclass(frozen=True)
-class _Step:
-    """The entries of a matrix from some of its rows: those of the i-th are at [starts[i], starts[i+1]).
+class WhyNot:
+    """Why a target is not among the k best, and what would bring it there."""
 
-    `columns` are places among the columns that the step reaches.
-    """
+    k: int
+    reason: str
+    """One of "no paths", "nothing shared", "fewer paths", "outweighed" and "tied"."""
+    sentence: str
+    metapaths: tuple[RelatedPath, ...]
+    """Meta-paths of up to 4 steps along which it is among the k best under the same measure, best first."""
+    complete: bool
+    """Whether all such meta-paths were looked at; otherwise as many as a second allows."""
 
-    starts: Rows
-    columns: Rows
-    weights: Floats
-
-    def add_up(self, values: Floats) -> Floats:
-        """Return the sum of each row's values, added in their order, which scipy's product follows, too."""
-        rows = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
-        return np.bincount(rows, values, len(self.starts) - 1).astype(np.float64)
-
-    def best(self, values: Floats) -> Floats:
-        """Return the maximum of each row's values."""
-        result = np.zeros(len(self.starts) - 1)
-        filled = np.flatnonzero(np.diff(self.starts))
-        if len(filled):
-            result[filled] = np.maximum.reduceat(values, self.starts[filled])
-        return result
+    def to_dict(self) -> dict[str, object]:
+        return vars(self) | {"metapaths": [path.to_dict() for path in self.metapaths]}
 
 
-def _step_from(matrix: Csr, rows: Rows) -> tuple[Rows, _Step]:
-    """Return the columns that some rows of a matrix reach, ascending, and their entries.
+def _placed(
+    explanation: Explanation, scorer: PathMeasure, scores: Floats, rows: tuple[int, int], k: int | None
+) -> Explanation:
+    """Add the target's rank and, if it is not among the k best, the reason."""
+    x, y = rows
+    rank, num_targets = rank_of(scorer, scores, x, y)
+    placed = replace(explanation, rank=rank, num_targets=num_targets)
+    is_query = scorer.source_type == scorer.target_type and x == y
+    if k is None or is_query or (rank is not None and rank <= k):
+        return placed
+    if rank is None:
+        reason, sentence = _what_is_missing(placed, scorer, rows)
+    else:
+        related = _related(scorer, scores, x)
+        last = int(related[np.lexsort((related, -scores[related]))[k - 1]])
+        reason, sentence = _what_outweighs(placed, scorer, rows, (k, last, float(scores[last])))
+    others = relate(
+        scorer.hin_, placed.query.id, placed.target.id, measure=scorer, query_type=scorer.source_type,
+        target_type=scorer.target_type, limit=_WHY_NOT_PATHS, budget=_WHY_NOT_BUDGET,
+    )  # fmt: skip
+    bring_in = tuple(path for path in others.metapaths if path.rank <= k)
+    return replace(placed, why_not=WhyNot(k, reason, sentence, bring_in, others.complete and not others.unranked))
 
-    scipy's indexing does this, too, and takes ten times as long where rows are few.
-    """
-    firsts = matrix.indptr[rows].astype(np.int64)
-    lengths = matrix.indptr[rows + 1] - firsts
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    places = np.arange(starts[-1]) + np.repeat(firsts - starts[:-1], lengths)
-    reached, columns = np.unique(matrix.indices[places], return_inverse=True)
-    return reached.astype(np.int64), _Step(starts, columns, matrix.data[places])
+
+def rank_of(scorer: Scorer, scores: Floats, x: int, y: int) -> tuple[int | None, int]:
+    """Return the rank of row y in a search for row x, None if it is not among the hits, and the number of hits."""
+    related = _related(scorer, scores, x)
+    if y not in related:
+        return None, len(related)
+    higher = np.count_nonzero(scores[related] > scores[y])
+    return 1 + int(higher + np.count_nonzero(scores[related[related < y]] == scores[y])), len(related)
+
+
+def _related(scorer: Scorer, scores: Floats, x: int) -> Rows:
+    """Return the rows that a search for row x ranks."""
+    related = np.flatnonzero(scores > 0)
+    return related[related != x] if scorer.source_type == scorer.target_type else related
+
+
+def _what_is_missing(explanation: Explanation, scorer: PathMeasure, rows: tuple[int, int]) -> tuple[str, str]:
+    """Say at which nodes the paths of both end without meeting."""
+    path, (chain, back) = scorer.metapath_, _chains(scorer.hin_, scorer)
+    middle = middle_of(len(path))
+    query, target = (shortened(node.label) for node in (explanation.query, explanation.target))
+    reached = (
+        len(reached_rows(chain[:middle], rows[0])[-1]),
+        len(reached_rows(back[: middle - 1 : -1], rows[1])[-1]),
+    )
+    node_type = path.node_types[middle]
+    for label, number in zip((query, target), reached, strict=True):
+        if not number:
+            return "no paths", f"{label} has no path along {path} to a node of type {node_type}."
+    reach = f"{query} reaches {counted(reached[0], 'node')} of type {node_type}, {target} {reached[1]:,}"
+    return "nothing shared", f"{reach}, and they share none."
+
+
+def _what_outweighs(
+    explanation: Explanation, scorer: PathMeasure, rows: tuple[int, int], last: tuple[int, int, float]
+) -> tuple[str, str]:
+    """Compare the target with the last of the k best: by the paths that it shares with the query, then by its own."""
+    k, row, score = last
+    other = shortened(node_at(scorer.hin_, scorer.target_type, row).label)
+    query, target = (shortened(node.label) for node in (explanation.query, explanation.target))
+    place = f"{target} ranks {explanation.rank:,} of {counted(explanation.num_targets, 'target')} of {query}"
+    if explanation.score == score:
+        return "tied", f"{place}: it scores as high as {other} at rank {k:,}, and ties are in node order."
+    numerator = float(scorer.factors_.rows(np.array([rows[0]])).toarray()[0, row])
+    own, others = _amounts(explanation.numerator, numerator)
+    shares = f"{place}: {query} shares {own} with it and {others} with {other} at rank {k:,}"
+    if explanation.numerator < numerator:
+        return "fewer paths", f"{shares}."
+    norms = _amounts(explanation.target_norm, float(scorer.factors_.right_norms[row]))
+    return "outweighed", f"{shares}, but {target} has {norms[0]} to itself and {other} {norms[1]}."
+
+
+def _amounts(first: float, second: float) -> tuple[str, str]:
+    """Write two sums of path weights: as numbers of paths, where they are whole."""
+    if first == round(first) and second == round(second):
+        return counted(first, "path"), f"{second:,.0f}"
+    return f"paths of weight {first:.4g}", f"{second:.4g}"
 
 
 # ---- Combinations and learned models -------------------------------------------------------------
 @dataclass(frozen=True)
 class ExplainedPart:
-    """One meta-path of a combination: its weight, what it adds to the score, and the paths behind it."""
+    """One meta-path of a combination: its weight, what it adds to the score, and the groups and paths behind it."""
 
     weight: float
     share: float
     explanation: Explanation
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the part with the shares of its instances in the whole score."""
-        instances = self.explanation.instances
-        shares = [instance.to_dict() | {"share": self.weight * instance.share} for instance in instances]
-        return {"weight": self.weight, "share": self.share} | self.explanation.to_dict() | {"instances": shares}
+    def groups(self, total: float) -> tuple[PathGroup, ...]:
+        """Return its groups by what they add to the whole score, `total`."""
+        fraction = self.share / total if total else 0.0
+        return tuple(
+            replace(group, score=self.weight * (group.score or 0.0), share=fraction * group.share,
+                    instances=tuple(self._weighted(instance) for instance in group.instances))
+            for group in self.explanation.groups
+        )  # fmt: skip
+
+    def _weighted(self, instance: PathInstance) -> PathInstance:
+        return replace(instance, share=self.weight * instance.share)
+
+    def to_dict(self, total: float) -> dict[str, object]:
+        """Return the part with the shares of its groups and instances in the whole score, `total`."""
+        more = self.explanation.more_groups
+        fraction = self.share / total if total else 0.0
+        return {"weight": self.weight, "share": self.share} | self.explanation.to_dict() | {
+            "groups": [group.to_dict() for group in self.groups(total)],
+            "more_groups": more | {"score": self.weight * more["score"], "share": fraction * more["share"]},
+            "instances": [self._weighted(instance).to_dict() for instance in self.explanation.instances],
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -308,23 +399,134 @@ class CombinedExplanation:
 
     query: Id
     target: Id
+    measure: str
     score: float
     parts: tuple[ExplainedPart, ...]
+    rank: int | None = None
+    """The target's rank in a search for the query; None if it is unrelated, or the query itself."""
+    num_targets: int = 0
+    """How many nodes such a search ranks."""
+
+    @property
+    def summary(self) -> str:
+        """Say in a sentence which meta-path weighs most, and through which nodes."""
+        first = self.parts[0]
+        if not self.score:
+            query, target = (shortened(node.label) for node in (first.explanation.query, first.explanation.target))
+            return f"No path joins {query} and {target}."
+        share = first.share / self.score
+        if len(self.parts) == 1 or share > 1 - 1e-12:
+            return first.explanation.summary
+        return f"{percent(share)} of the score is by {first.explanation.metapath}. {first.explanation.summary}"
 
     def to_dict(self) -> dict[str, object]:
-        parts = [part.to_dict() for part in self.parts]
-        return {"query": self.query, "target": self.target, "score": self.score, "parts": parts}
+        """Return what `explain --model --json` prints."""
+        return {
+            "query": self.query,
+            "target": self.target,
+            "score": self.score,
+            "rank": self.rank,
+            "targets": self.num_targets,
+            "summary": self.summary,
+            "parts": [part.to_dict(self.score) for part in self.parts],
+        }
 
 
-def explain_combination(combination: Combination, query: Id, target: Id, limit: int = 10) -> CombinedExplanation:
-    """Find the meta-paths of a fitted combination that make two nodes similar, with up to `limit` paths each."""
+def explain_combination(
+    combination: Combination,
+    query: Id,
+    target: Id,
+    limit: int = 10,
+    *,
+    by: str | int | None = None,
+    paths: int = 1,
+) -> CombinedExplanation:
+    """Split the score of two nodes under a fitted combination by meta-path, then by node, as `explain` does.
+
+    Meta-paths without a node of the type `by` are grouped by their middle.
+    """
+    hin, steps = combination.hin_, [_step_of(measure.metapath_, by) for measure in combination.measures_]
+    if by is not None and all(step is None for step in steps):
+        position_to_group_by(combination.measures_[0].metapath_, by)  # raises
     parts = []
-    for part, measure in zip(combination.parts, combination.measures_, strict=True):
-        explanation = explain(combination.hin_, measure.metapath_, query, target, measure=measure, limit=limit)
+    for part, measure, step in zip(combination.parts, combination.measures_, steps, strict=True):
+        explanation = explain(
+            hin, measure.metapath_, query, target, measure=measure, by=step, limit=limit, paths=paths, k=None
+        )
         parts.append(ExplainedPart(part.weight, part.weight * explanation.score, explanation))
+    return _combined(combination, parts)
+
+
+def _step_of(metapath: MetaPath, by: str | int | None) -> int | None:
+    try:
+        return None if by is None else position_to_group_by(metapath, by)
+    except QueryError:
+        return None
+
+
+def _combined(scorer: Scorer, parts: list[ExplainedPart]) -> CombinedExplanation:
     parts.sort(key=lambda part: -part.share)
     first = parts[0].explanation
-    return CombinedExplanation(first.query.id, first.target.id, sum(part.share for part in parts), tuple(parts))
+    x = scorer.hin_.row(scorer.source_type, first.query.id)
+    y = scorer.hin_.row(scorer.target_type, first.target.id)
+    rank, num_targets = rank_of(scorer, scorer.score_rows(np.array([x]))[0], x, y)
+    score = sum(part.share for part in parts)
+    return CombinedExplanation(first.query.id, first.target.id, scorer.name, score, tuple(parts), rank, num_targets)
+
+
+@dataclass(frozen=True)
+class SoftMetaPath:
+    """A meta-path that a model follows softly: what it weighs, and the paths of two nodes that meet at each node.
+
+    `numbers` are nodes in `HIN.numbering`; `weights` and `counts` are those of the paths through each of them.
+    """
+
+    metapath: str
+    weight: float
+    numbers: Rows
+    weights: Floats
+    counts: Floats
+    query_norm: float
+    target_norm: float
+
+
+def _explain_softly(scorer: Scorer, query: Id, target: Id, limit: int) -> CombinedExplanation:
+    """Explain the score of a model that follows meta-paths softly, each as PathSim."""
+    hin = scorer.hin_
+    x, y = hin.row(scorer.source_type, query), hin.row(scorer.target_type, target)
+    soft: list[SoftMetaPath] = scorer.soft_metapaths(query, target)  # type: ignore[attr-defined]
+    if not soft:
+        raise QueryError(f"this {scorer.name} has learned no meta-path, so that every score is 0; train it again")
+    parts = []
+    for path in soft:
+        numerator, norms = float(path.weights.sum()), path.query_norm + path.target_norm
+        score = 2 * numerator / norms if norms else 0.0
+        order = np.lexsort((path.numbers, -path.weights))
+        shares = path.weights / numerator if numerator else path.weights
+        groups = tuple(
+            PathGroup(_numbered(hin, int(path.numbers[at])), int(path.counts[at]), float(shares[at]) * score,
+                      float(shares[at]))
+            for at in order[: max(limit, NAMED)]
+        )  # fmt: skip
+        ends = node_at(hin, scorer.source_type, x), node_at(hin, scorer.target_type, y)
+        summary = describe_groups(groups, len(order)) if groups else _no_path(path.metapath, *ends)
+        explanation = Explanation(
+            *ends, path.metapath, (), "pathsim", Normalisation.DICE, score, numerator, path.query_norm,
+            path.target_norm, 0, groups[:limit], len(order), summary, (), int(path.counts.sum()),
+        )  # fmt: skip
+        parts.append(ExplainedPart(path.weight, path.weight * score, explanation))
+    return _combined(scorer, parts)
+
+
+def _numbered(hin: HIN, number: int) -> PathNode:
+    """Return the node of a number in `HIN.numbering`."""
+    numbering = hin.numbering
+    position = int(np.searchsorted(numbering.starts, number, side="right")) - 1
+    return node_at(hin, numbering.node_types[position], number - numbering.starts[position])
+
+
+_ATTENTION_PATHS = 1000
+"""Paths that are traced to group the attention of a model."""
 
 
 @dataclass(frozen=True)
@@ -336,25 +538,64 @@ class AttentionExplanation:
     measure: str
     score: float
     paths: Sequence[Any]
+    groups: tuple[PathGroup, ...] = ()
+    """The paths by the node in their middle, heaviest first, with their shares of the attention."""
+    num_groups: int = 0
+    summary: str = ""
+    """A sentence that says to which nodes the model attends."""
 
     def to_dict(self) -> dict[str, object]:
-        paths = [asdict(path) | {"metapath": path.metapath} for path in self.paths]
         return {
-            "query": self.query, "target": self.target, "measure": self.measure, "score": self.score, "paths": paths
-        }  # fmt: skip
+            "query": self.query,
+            "target": self.target,
+            "measure": self.measure,
+            "score": self.score,
+            "summary": self.summary,
+            "groups": [group.to_dict() for group in self.groups],
+            "paths": [asdict(path) | {"metapath": path.metapath} for path in self.paths],
+        }
 
 
-def explain_model(scorer: Scorer, query: Id, target: Id, limit: int = 10) -> CombinedExplanation | AttentionExplanation:
+def _explain_attention(scorer: Any, query: Id, target: Id, limit: int, paths: int) -> AttentionExplanation:
+    """Group the paths that a model attends to by their middle node, as `explain` groups those of a measure."""
+    traced = scorer.attention_paths(query, target, max(limit, _ATTENTION_PATHS))
+    by_node: dict[PathNode, list[Any]] = defaultdict(list)
+    for path in traced:
+        node = path.nodes[min(middle_of(len(path.links)), len(path.links))]
+        by_node[PathNode(node.node_type, node.id, node.name)].append(path)
+    groups = []
+    for middle, own in by_node.items():
+        instances = tuple(
+            PathInstance(tuple(PathNode(n.node_type, n.id, n.name) for n in path.nodes), path.links, path.weight,
+                         path.weight)
+            for path in own[:paths]
+        )  # fmt: skip
+        groups.append(PathGroup(middle, len(own), None, sum(path.weight for path in own), instances))
+    groups.sort(key=lambda group: -group.share)
+    summary = describe_groups(groups, len(groups), "The model attends to paths") if groups else ""
+    return AttentionExplanation(
+        query, target, scorer.name, scorer.score(query, target), traced[:limit], tuple(groups[:limit]), len(groups),
+        summary,
+    )  # fmt: skip
+
+
+def explain_model(
+    scorer: Scorer, query: Id, target: Id, limit: int = 10, *, by: str | int | None = None, paths: int = 1
+) -> CombinedExplanation | AttentionExplanation:
     """Explain the score of two nodes under a combination or a learned model.
 
     Parameters
     ----------
     scorer
-        A fitted combination, or a model that has `attention_paths`.
+        A fitted combination, or a model that has `attention_paths` or `soft_metapaths`.
     query, target
         The two nodes, by id or unambiguous name.
     limit
-        The number of paths to show.
+        The number of groups to show, and the number of paths.
+    by
+        The node type to group paths by, or the number of steps from the query; by default the middle.
+    paths
+        The number of paths to show of each group.
 
     >>> from neupath import load
     >>> from neupath.measures import Part
@@ -362,8 +603,14 @@ def explain_model(scorer: Scorer, query: Id, target: Id, limit: int = 10) -> Com
     0.8
     """
     if isinstance(scorer, Combination):
-        return explain_combination(scorer, query, target, limit)
+        return explain_combination(scorer, query, target, limit, by=by, paths=paths)
+    combination = scorer.as_combination() if hasattr(scorer, "as_combination") else None
+    if combination is not None:
+        return replace(explain_combination(combination, query, target, limit, by=by, paths=paths), measure=scorer.name)
+    if by is not None:
+        raise QueryError(f"the paths of {scorer.name} have no common steps to group by; leave out ‹by›", parameter="by")
+    if hasattr(scorer, "soft_metapaths"):
+        return _explain_softly(scorer, query, target, limit)
     if not hasattr(scorer, "attention_paths"):
         raise QueryError(f"the saved {scorer.name} shows no paths of its own; explain its meta-path instead")
-    paths = scorer.attention_paths(query, target, limit)
-    return AttentionExplanation(query, target, scorer.name, scorer.score(query, target), paths)
+    return _explain_attention(scorer, query, target, limit, paths)

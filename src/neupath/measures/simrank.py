@@ -12,7 +12,7 @@ from neupath._runtime.progress import Progress, check_cancelled
 from neupath._runtime.resources import count_cores
 from neupath.engine.cache import cached
 from neupath.engine.topk import in_blocks
-from neupath.graph.hin import HIN, Csr, Floats
+from neupath.graph.hin import Csr, Floats
 from neupath.graph.nodes import Rows
 from neupath.measures.graph_measure import ROUNDING, GraphMeasure, check_share, check_tolerance
 

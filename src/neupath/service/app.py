@@ -263,7 +263,7 @@ def _add_explanations(app: FastAPI, service: Service) -> None:
         responses=example_responses("explain"),
     )  # fmt: skip
     async def explain(graph: str, http: Request) -> Response:
-        """Show the paths behind one score, heaviest first, each with its exact share."""
+        """Show the nodes and paths behind one score, heaviest first, each with its exact share, and why not."""
         request = read_query(schemas.ExplainOne, http.scope["query_string"])
         return json_response(await workers.run(handlers.explain_one, registry, graph, request))
 
@@ -271,6 +271,15 @@ def _add_explanations(app: FastAPI, service: Service) -> None:
     async def explain_combined(graph: str, request: schemas.ExplainCombination) -> Response:
         """Show the meta-paths and paths behind one score of a combination."""
         return json_response(await workers.run(handlers.explain_combined, registry, graph, request))
+
+    @app.get(
+        "/api/graphs/{graph}/relate", tags=["search"], openapi_extra=query_parameters(schemas.RelateRequest),
+        responses=example_responses("relate"),
+    )  # fmt: skip
+    async def relate(graph: str, http: Request) -> Response:
+        """Show every meta-path that joins two nodes, those first along which the target ranks highest."""
+        request = read_query(schemas.RelateRequest, http.scope["query_string"])
+        return json_response(await workers.run(handlers.relate_nodes, registry, graph, request))
 
     @app.post("/api/graphs/{graph}/infer", tags=["search"], responses=example_responses("infer"))
     async def infer(graph: str, request: schemas.InferRequest) -> Response:

@@ -370,7 +370,8 @@ def _model_key(graph: str, name: str, as_of: int | None = None) -> _Key:
 
 def _describe(name: str, bound: dict[str, FittedScorer]) -> dict[str, object]:
     scorer = next(iter(bound.values())).scorer
-    explains = isinstance(scorer, Combination | PathMeasure) or hasattr(scorer, "attention_paths")
+    shows_paths = hasattr(scorer, "attention_paths") or hasattr(scorer, "soft_metapaths")
+    explains = shows_paths or isinstance(scorer, Combination | PathMeasure)
     return {
         "name": name, "graphs": list(bound), "measure": scorer.name, "exact": scorer.exact,
         "source_type": scorer.source_type, "target_type": scorer.target_type, "metapath": scorer.metapath_text,

@@ -13,6 +13,8 @@ from neupath.engine.hits import Hits
 from neupath.engine.scorer import Scorer
 from neupath.errors import MetaPathError, NeuPathError, QueryError, listed
 from neupath.explain.explanation import explain, explain_combination, explain_model
+from neupath.explain.relate import BUDGET as RELATE_BUDGET
+from neupath.explain.relate import relate
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import Link, MetaPath, Schema, Step, arrow, enumerate_metapaths
 from neupath.graph.nodes import Id
@@ -23,7 +25,7 @@ from neupath.learn.registry import check_model_alone, find_node_type, is_graph_m
 from neupath.live import LiveScorer
 from neupath.measures import GRAPH_MEASURES, MEASURES, Combination, GraphMeasure, PathMeasure
 from neupath.service import schemas
-from neupath.service.graph_registry import FittedScorer, GraphRegistry
+from neupath.service.graph_registry import FittedScorer, GraphHandle, GraphRegistry
 from neupath.service.limits import Limits
 from neupath.store import Update
 
@@ -121,39 +123,58 @@ def _id_type(node_id: Id) -> pa.DataType:
 
 # ---- Explain -------------------------------------------------------------------------------------
 def explain_one(registry: GraphRegistry, graph: str, request: schemas.ExplainOne) -> dict[str, object]:
-    """Find the paths behind the score of one pair under a measure or a saved model."""
-    registry.limits.check_paths(request.limit)
+    """Find the groups and paths behind the score of one pair under a measure or a saved model."""
+    registry.limits.check_groups(request.limit, request.paths)
     if request.model is None and request.metapath is None and is_graph_measure(request.measure):
         raise QueryError(
             f"{request.measure.lower()} looks at the whole graph, not along a meta-path, so it has no paths to show; "
             f"explain one of {listed(MEASURES)} with a metapath"
         )
     fitted = fitted_scorer(registry, graph, request, [request.query])
-    return _with_version(fitted, _explain(fitted, request))
+    return _with_version(fitted.handle, _explain(fitted, request))
 
 
 def _explain(fitted: FittedScorer, request: schemas.ExplainOne) -> dict[str, object]:
     scorer = fitted.scorer.measure if isinstance(fitted.scorer, LiveScorer) else fitted.scorer
-    query, target, limit = request.query, request.target, request.limit
+    query, target, limit, by, paths = request.query, request.target, request.limit, request.by, request.paths
     if isinstance(scorer, PathMeasure):
-        return explain(fitted.handle.hin, scorer.metapath_, query, target, measure=scorer, limit=limit).to_dict()
+        return explain(
+            fitted.handle.hin, scorer.metapath_, query, target, measure=scorer, by=by, limit=limit, paths=paths,
+            k=request.k,
+        ).to_dict()  # fmt: skip
     if isinstance(scorer, GraphMeasure):
         raise QueryError(f"the model {request.model!r} is {scorer.name} over the whole graph; it has no paths to show")
-    return explain_model(scorer, query, target, limit).to_dict()
+    return explain_model(scorer, query, target, limit, by=by, paths=paths).to_dict()
 
 
 def explain_combined(registry: GraphRegistry, graph: str, request: schemas.ExplainCombination) -> dict[str, object]:
-    """Find the paths behind the score of one pair under a combination."""
-    registry.limits.check_paths(request.limit)
+    """Find the groups and paths behind the score of one pair under a combination."""
+    registry.limits.check_groups(request.limit, request.paths)
     fitted = registry.combination(graph, [part.to_part() for part in request.combination], request.as_of)
     assert isinstance(fitted.scorer, Combination)
-    explanation = explain_combination(fitted.scorer, request.query, request.target, request.limit)
-    return _with_version(fitted, explanation.to_dict())
+    explanation = explain_combination(
+        fitted.scorer, request.query, request.target, request.limit, by=request.by, paths=request.paths
+    )
+    return _with_version(fitted.handle, explanation.to_dict())
 
 
-def _with_version(fitted: FittedScorer, content: dict[str, object]) -> dict[str, object]:
-    version = fitted.handle.version
-    return content if version is None else {"version": version, **content}
+_RELATE_BUDGET = RELATE_BUDGET // 2  # how much a client waits for
+
+
+def relate_nodes(registry: GraphRegistry, graph: str, request: schemas.RelateRequest) -> dict[str, object]:
+    """Find the meta-paths that join two nodes, while the client waits."""
+    registry.limits.check_paths(request.limit)
+    registry.limits.check_steps(request.max_steps)
+    handle = registry.graph(graph, request.as_of)
+    related = relate(
+        handle.hin, request.query, request.target, max_steps=request.max_steps, measure=request.measure,
+        query_type=request.query_type, target_type=request.target_type, limit=request.limit, budget=_RELATE_BUDGET,
+    )  # fmt: skip
+    return _with_version(handle, related.to_dict())
+
+
+def _with_version(handle: GraphHandle, content: dict[str, object]) -> dict[str, object]:
+    return content if handle.version is None else {"version": handle.version, **content}
 
 
 # ---- Infer ---------------------------------------------------------------------------------------

@@ -36,7 +36,9 @@ class Limits:
     steps: int = 20  # steps of a meta-path
     text: int = 20_000  # characters of an id, a name, a meta-path or a condition
     page: int = 200  # nodes that one look-up returns
-    paths: int = 1000  # path instances of an explanation, and meta-paths of a list
+    paths: int = (
+        1000  # path instances of an explanation, also those of all its groups together, and meta-paths of a list
+    )
     rows: int = 50_000_000  # pairs in the result of a join job
     epochs: int = 200  # epochs of a training job
     width: int = 1024  # the widest embedding of a training job
@@ -83,6 +85,18 @@ class Limits:
     def check_paths(self, limit: int) -> None:
         if limit > self.paths:
             raise QueryError(f"limit is {limit}; this service lists at most {self.paths:,} paths")
+
+    def check_groups(self, limit: int, paths: int) -> None:
+        self.check_paths(limit)
+        if limit * paths > self.paths:
+            raise QueryError(
+                f"limit is {limit} and paths is {paths}; this service lists at most {self.paths:,} paths of all groups "
+                f"together"
+            )
+
+    def check_steps(self, steps: int) -> None:
+        if steps > self.steps:
+            raise QueryError(f"max_steps is {steps}; this service walks at most {self.steps}")
 
     def check_text(self, what: str, text: object) -> None:
         if isinstance(text, str) and len(text) > self.text:

@@ -194,12 +194,22 @@ class SearchMany(SearchRequest):
     model_config = _with_example("searches")
 
 
+GroupBy = Annotated[
+    Text | None,
+    Field(description="The node type to group paths by, or the number of steps to it; by default the middle."),
+]
+PathsOfGroup = Annotated[int, Field(ge=0, le=2**31, description="How many paths to list of each group.")]
+
+
 class ExplainOne(VersionedScorerRequest):
     """One pair, in the query string."""
 
     query: Text
     target: Text
-    limit: int = Field(10, ge=0, le=2**31, description="How many paths to list; the others are counted and summed.")
+    by: GroupBy = None
+    limit: int = Field(10, ge=0, le=2**31, description="How many groups and paths to list; the others are summed.")
+    paths: PathsOfGroup = 1
+    k: int = Field(10, ge=1, le=2**31, description="Say why the target is not among the k best, if it is not.")
 
 
 class ExplainCombination(RequestModel):
@@ -208,10 +218,25 @@ class ExplainCombination(RequestModel):
     query: Id
     target: Id
     combination: list[CombinationPart]
+    by: GroupBy = None
     limit: int = Field(10, ge=0, le=2**31)
+    paths: PathsOfGroup = 1
     as_of: AsOf = None
 
     model_config = _with_example("explain_parts")
+
+
+class RelateRequest(RequestModel):
+    """Two nodes, in the query string, and which meta-paths to look at."""
+
+    query: Text
+    target: Text
+    query_type: Text | None = Field(None, description="The type of the query, where several types have its id.")
+    target_type: Text | None = Field(None, description="The type of the target, where several types have its id.")
+    max_steps: int = Field(4, ge=1, le=2**31, description="The most steps of a meta-path.")
+    measure: Text | None = Field(None, description="A measure along a meta-path; by default pathsim or hetesim.")
+    limit: int = Field(20, ge=0, le=2**31, description="How many meta-paths to list; the others are counted.")
+    as_of: AsOf = None
 
 
 class LabelledPair(RequestModel):

@@ -10,6 +10,8 @@ pytest.importorskip("torch")
 
 import neupath as npth
 from neupath import HIN
+from neupath.errors import QueryError
+from neupath.explain.explanation import CombinedExplanation, explain_model
 from neupath.learn.evaluation import evaluate
 from neupath.learn.models import CountPath
 from tests.learn.models.small_graphs import users
@@ -25,6 +27,33 @@ def test_finds_the_meta_path_and_is_exact(hin: HIN, path: str) -> None:
     evaluation = evaluate(model, teacher, users(55, 79))
     assert evaluation.rmse_all < 1e-9
     assert evaluation.ndcg == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("is_rounded", [False, True])
+def test_scores_split_over_the_nodes_at_which_paths_meet(hin: HIN, is_rounded: bool) -> None:
+    model = CountPath(epochs=2, device="cpu").fit(
+        hin, teacher=npth.PathSim("user-item-user").fit(hin), queries=users(9)
+    )
+    if not is_rounded:
+        rng = np.random.default_rng(0)
+        model.gates_ = rng.dirichlet(np.ones(model.gates_.shape[-1]), size=(2, model.layers))
+        model.mix_ = np.array([0.7, 0.3])
+        model._forget_products()
+    assert model.rounded_ == is_rounded
+    for target in ("u2", "u3", "u1"):
+        why = explain_model(model, "u1", target, limit=10_000)
+        assert isinstance(why, CombinedExplanation)
+        assert why.score == pytest.approx(model.score("u1", target), rel=1e-12)
+        groups = [group for part in why.parts for group in part.groups(why.score)]
+        assert sum(group.score for group in groups) == pytest.approx(why.score, rel=1e-12)
+        assert sum(group.share for group in groups) == pytest.approx(1.0 if why.score else 0.0, rel=1e-12)
+        assert sum(group.paths for part in why.parts for group in part.explanation.groups) == sum(
+            part.explanation.num_instances for part in why.parts
+        )
+        hits = model.top_k("u1", 1000)
+        assert why.rank == (
+            hits.ids.index(target) + 1 if target != "u1" and hits.scores[hits.ids.index(target)] else None
+        )
 
 
 def test_labels_that_no_path_explains_leave_an_error(hin: HIN) -> None:
@@ -57,6 +86,8 @@ def test_labels_that_are_all_zero(hin: HIN) -> None:
     model = CountPath().fit(hin, [("u1", "u2", 0.0), ("u1", "u3", 0.0)])
     assert model.metapaths() == []
     assert not model.scores("u1").any()
+    with pytest.raises(QueryError, match="this countpath has learned no meta-path, so that every score is 0"):
+        explain_model(model, "u1", "u2")
 
 
 def test_reports_the_error_of_the_rounded_gates(hin: HIN, tmp_path: Path) -> None:

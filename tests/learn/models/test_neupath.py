@@ -15,6 +15,7 @@ import torch
 
 import neupath as npth
 from neupath import HIN, NeuPathError
+from neupath.explain.explanation import AttentionExplanation, explain_model
 from neupath.learn.evaluation import evaluate
 from neupath.learn.models import NeuPath
 from neupath.learn.models.class_table import ClassTable, Stage, build_batch
@@ -196,6 +197,13 @@ def test_shows_the_paths_behind_a_score(hin: HIN, teacher: npth.PathSim) -> None
             assert path.from_query == (path.nodes[0].id == query)
             for link, (here, there) in zip(path.links, pairwise(path.nodes), strict=True):
                 assert joined(hin, here, there), f"{here} {link} {there} is no edge"
+        why = explain_model(model, query, target, limit=10_000)
+        assert isinstance(why, AttentionExplanation)
+        assert sum(group.paths for group in why.groups) == len(paths)
+        assert sum(group.share for group in why.groups) == pytest.approx(sum(path.weight for path in paths))
+        through = {(node.node_type, node.id) for path in paths for node in path.nodes}
+        assert {(group.node.node_type, group.node.id) for group in why.groups} <= through
+        assert why.summary.startswith("The model attends to paths")
     used = model.used_metapaths(pairs)
     assert sum(share for _, share in used) == pytest.approx(1.0)
     assert used[0][0] == "user -buys-> item <-buys- user"

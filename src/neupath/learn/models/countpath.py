@@ -28,13 +28,15 @@ from neupath.engine.products import Factors, Normalisation, symmetric_factors
 from neupath.engine.scorer import PathSims, Scorer
 from neupath.engine.topk import score_product
 from neupath.errors import QueryError
+from neupath.explain.explanation import SoftMetaPath
 from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.metapath import Link, arrow
-from neupath.graph.nodes import Rows
+from neupath.graph.nodes import Id, Rows
 from neupath.learn.labels import Pairs
 from neupath.learn.models.flat_graph import edge_kinds, over_all_nodes
 from neupath.learn.models.model import TRAINING_PARAMS, PairModel, TrainingOptions, check_counts, check_shapes
 from neupath.learn.models.training import EpochCallback, Recipe
+from neupath.measures import Combination, Part
 
 _MAX_HALF_PATHS = 150
 
@@ -186,6 +188,29 @@ class CountPath(PairModel):
         bound.hin_, bound._channels = hin, channels
         return bound
 
+    def as_combination(self) -> Combination | None:
+        """Return the same scores as a sum of PathSims if all gates are rounded."""
+        pathsims = self.as_pathsims()
+        if pathsims is None or not pathsims.metapaths:
+            return None
+        weights = zip(pathsims.metapaths, self.mix_.tolist(), strict=True)
+        return Combination([Part("pathsim", metapath, mix) for metapath, mix in weights]).fit(self.hin_)
+
+    def soft_metapaths(self, query: Id, target: Id) -> list[SoftMetaPath]:
+        """Return each channel with the nodes at which the gated paths of two nodes meet."""
+        hin = self._fitted()
+        rows = hin.rows(self.node_type_, [query, target])
+        soft = []
+        for gate, mix, links in zip(self.gates_, self.mix_, self._links(), strict=True):
+            w, counts = (gated_product(hin, entries, self.node_type_, rows) for entries in (gate, gate > 0))
+            products = w[[0]].multiply(w[[1]]).tocoo()
+            norms = row_dots(w, w)
+            numbers = products.coords[1].astype(np.int64)
+            pairs = (counts[[0]].multiply(counts[[1]])).toarray()[0, numbers]
+            text = round_trip(hin, self.node_type_, links) or f"{self.node_type_} (itself)"
+            soft.append(SoftMetaPath(f"{text}, softly", float(mix), numbers, products.data, pairs, norms[0], norms[1]))
+        return soft
+
     def metapaths(self, least: float = 0.02) -> list[tuple[str, float]]:
         """Return the channels as meta-paths, by their largest gates, with their weights; heaviest first.
 
@@ -272,11 +297,12 @@ def row_dots(a: Csr, b: Csr) -> Floats:
     return np.asarray(a.multiply(b).sum(axis=1), dtype=np.float64).ravel()
 
 
-def gated_product(hin: HIN, gate: Floats, node_type: str) -> Csr:
-    """Return W of one channel for the nodes of a type; shape (nodes of the type, all nodes)."""
+def gated_product(hin: HIN, gate: Floats, node_type: str, rows: Rows | None = None) -> Csr:
+    """Return W of one channel for the nodes of a type, or some of them; shape (these nodes, all nodes)."""
     kinds = edge_kinds(hin.schema)
     matrices = [over_all_nodes(hin.matrix(link), link.source, link.target, hin.numbering) for link in kinds]
     w = csr_array(eye_array(hin.numbering.total, format="csr"))[hin.numbering.rows(node_type)]
+    w = w if rows is None else w[rows]
     for shares in gate:
         walked = shares[-1] * w
         for share, matrix in zip(shares[:-1], matrices, strict=True):

@@ -1,0 +1,121 @@
+"""HTML: an explanation as one file without scripts, whose groups are bars that unfold to their paths."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+
+from neupath._runtime.files import write_text
+from neupath.errors import QueryError
+from neupath.explain.explanation import AttentionExplanation, CombinedExplanation, Explanation, counted
+from neupath.explain.groups import PathGroup, PathInstance, percent
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+_STYLE = """
+:root { color-scheme: light dark; --bar: #3b6fb6; --quiet: #667; }
+@media (prefers-color-scheme: dark) { :root { --bar: #6d9fe0; --quiet: #99a; } }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; }
+h1, h2, summary, li { overflow-wrap: anywhere; }
+.quiet { color: var(--quiet); }
+details { margin: .3rem 0; } summary { cursor: pointer; }
+.bar { display: block; height: .5rem; background: var(--bar); border-radius: .25rem; min-width: 1px; }
+.share { display: inline-block; min-width: 5.5rem; font-variant-numeric: tabular-nums; }
+ol { margin: .3rem 0 .6rem; } .link { color: var(--quiet); }
+"""
+Explained = Explanation | CombinedExplanation | AttentionExplanation
+
+
+def write_html(explanation: Explained, path: str | Path) -> Path:
+    """Write an explanation to an HTML file, which needs nothing but itself and runs no script.
+
+    Parameters
+    ----------
+    explanation
+        What `explain` or `explain_model` returns; ask for `paths` of each group to unfold.
+    path
+        The file to write, ending in .html.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from neupath import explain, load
+    >>> with TemporaryDirectory() as folder:
+    ...     page = write_html(explain(load("toy"), "APVPA", "Mike", "Mary"), f"{folder}/why.html").read_text("utf-8")
+    >>> "<summary>" in page, "<script" in page
+    (True, False)
+    """
+    target = Path(path)
+    if target.suffix.lower() != ".html":
+        raise QueryError(f"cannot write an HTML page to {target}; the name must end in .html")
+    write_text(target, render_html(explanation))
+    return target
+
+
+def render_html(explanation: Explained) -> str:
+    """Return an explanation as the text of an HTML page."""
+    title, parts = _title(explanation), "".join(_sections(explanation))
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta name="viewport" content="width=device-width">\n<title>{title}</title>\n'
+        f"<style>{_STYLE}</style>\n</head>\n"
+        f"<body>\n<h1>{title}</h1>\n<p>{_text(explanation.summary)}</p>\n{parts}</body>\n</html>\n"
+    )
+
+
+def _title(explanation: Explained) -> str:
+    ends: Sequence[object] = (explanation.query, explanation.target)
+    first = explanation.parts[0].explanation if isinstance(explanation, CombinedExplanation) else explanation
+    if isinstance(first, Explanation):
+        ends = first.query.label, first.target.label
+    return f"{_text(ends[0])} and {_text(ends[1])}: {_text(explanation.measure)} = {explanation.score:.4f}"
+
+
+def _sections(explanation: Explained) -> Iterable[str]:
+    if isinstance(explanation, AttentionExplanation):
+        yield '<p class="quiet">Shares are of the model\'s attention.</p>\n'
+        yield _groups(explanation.groups, explanation.num_groups)
+        return
+    if isinstance(explanation, CombinedExplanation):
+        for part in explanation.parts:
+            why = part.explanation
+            share = percent(part.share / explanation.score) if explanation.score else "0 %"
+            yield f"<h2>{_text(why.metapath)}: {share} of the score</h2>\n<p>{_text(why.summary)}</p>\n"
+            yield _groups(part.groups(explanation.score), why.num_groups)
+        return
+    place = f", rank {explanation.rank:,} of {explanation.num_targets:,}" if explanation.rank else ""
+    formula = f"{explanation.measure} = {explanation.formula} = {explanation.score:.4f}{place}"
+    yield f'<p class="quiet">{_text(explanation.metapath)}: {_text(formula)}. {_text(explanation.cost or "")}</p>\n'
+    yield _groups(explanation.groups, explanation.num_groups)
+    if explanation.why_not is not None:
+        yield f"<p>{_text(explanation.why_not.sentence)}</p>\n"
+
+
+def _groups(groups: Sequence[PathGroup], num_groups: int) -> str:
+    largest = max((group.share for group in groups), default=0.0)
+    hidden = num_groups - len(groups)
+    more = f'<p class="quiet">and {counted(hidden, "more node")}</p>\n' if hidden else ""
+    return "".join(_group(group, largest) for group in groups) + more
+
+
+def _group(group: PathGroup, largest: float) -> str:
+    width = 100 * group.share / largest if largest else 0.0
+    label = f"<bdi>{_text(group.node.label)}</bdi>"
+    about = f'<span class="quiet">{_text(group.node.node_type)}, {counted(group.paths, "path")}</span>'
+    hidden = group.paths - len(group.instances)
+    more = f'<li class="quiet">and {counted(hidden, "more path")}</li>' if hidden else ""
+    return (
+        f'<details><summary><span class="share">{percent(group.share)}</span> {label} {about}'
+        f'<span class="bar" style="width: {width:.1f}%"></span></summary>\n'
+        f"<ol>{''.join(map(_instance, group.instances))}{more}</ol></details>\n"
+    )
+
+
+def _instance(instance: PathInstance) -> str:
+    parts = [f"<bdi>{_text(instance.nodes[0].label)}</bdi>"]
+    for link, node in zip(instance.links, instance.nodes[1:], strict=True):
+        parts.append(f'<span class="link">{_text(link)}</span> <bdi>{_text(node.label)}</bdi>')
+    return f'<li>{" ".join(parts)} <span class="quiet">{instance.share:.4g}</span></li>\n'
+
+
+def _text(value: object) -> str:
+    """Return a text of the graph as HTML; a character that is not printable becomes a space."""
+    return escape("".join(character if character.isprintable() else " " for character in str(value)))

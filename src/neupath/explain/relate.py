@@ -1,0 +1,596 @@
+"""Relate two nodes: every meta-path that joins them, with the score, its rank among the query's targets, and the paths.
+
+The half-paths from both nodes are walked once each and meet in the middle, so that two vectors give the score along a
+meta-path. Its rank needs the scores of all targets: one more vector, and the norms of all targets, which are computed
+once per graph and half-path.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, diags_array
+
+from neupath._runtime.progress import check_cancelled
+from neupath.engine.cache import cached
+from neupath.engine.products import Normalisation, column_norms, multiplications, row_norms
+from neupath.engine.topk import normalised
+from neupath.errors import QueryError
+from neupath.explain.groups import PathGroup, PathNode, joined, middle_of, node_at, shortened
+from neupath.graph.hin import HIN, Csr, Floats
+from neupath.graph.metapath import MetaPath, Schema, Step
+from neupath.graph.nodes import Id
+from neupath.measures import HeteSim, PathMeasure, PathSim, measure_named
+from neupath.measures.path_measure import Leg
+
+BUDGET = 2_000_000_000
+"""Multiplications after which `relate` stops by default: some seconds."""
+ROUNDING = 1e-12
+"""Scores that differ by no more than this fraction count as equal."""
+_STEP_WORK = 20_000  # what it costs to try one step, in multiplications
+_MOST_BYTES = 1 << 28  # bytes of half-paths that are kept at once
+_BLOCK_WORK = 1 << 25  # multiplications between two looks whether the work is cancelled
+
+
+# ---- Results -------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class RelatedPath:
+    """One meta-path that joins two nodes."""
+
+    metapath: str
+    measure: str
+    score: float
+    rank: int
+    """The target's rank among those of the query along this meta-path; ties are in node order."""
+    targets: int
+    """How many targets the query has: nodes with a score above 0, without the query itself."""
+    percentile: float
+    """How many percent of these targets score no higher."""
+    paths: int
+    """The number of distinct paths."""
+    group: PathGroup
+    """The node in the middle through which most of the score runs."""
+
+    def to_dict(self) -> dict[str, object]:
+        group = self.group.to_dict()
+        del group["instances"]
+        return vars(self) | {"group": group}
+
+
+@dataclass(frozen=True)
+class Related:
+    """The meta-paths that join two nodes, those first along which the target ranks highest."""
+
+    query: PathNode
+    target: PathNode
+    max_steps: int
+    metapaths: tuple[RelatedPath, ...]
+    joining: int
+    """How many meta-paths join the two nodes, listed or not."""
+    candidates: int
+    """How many meta-paths of up to `max_steps` steps the schema has between the two types."""
+    unranked: int
+    """How many join them but were not ranked, because the budget was spent on shorter ones."""
+    complete: bool
+    """Whether every meta-path of up to `max_steps` steps was looked at."""
+
+    @property
+    def summary(self) -> str:
+        """Say in a sentence what joins them."""
+        a, b = (shortened(node.label) for node in (self.query, self.target))
+        if not self.joining:
+            return f"No meta-path of up to {_steps(self.max_steps)} joins {a} and {b}."
+        if not self.metapaths:
+            return f"{_metapaths(self.joining)} {'joins' if self.joining == 1 else 'join'} {a} and {b}."
+        best = self.metapaths[0]
+        standing = "is the best" if best.rank == 1 else f"ranks {best.rank:,}"
+        others = f", one of {self.joining:,} meta-paths that join them" if self.joining > 1 else ""
+        return f"{b} {standing} of {_targets(best.targets)} of {a} along {best.metapath}{others}."
+
+    @property
+    def left_out(self) -> str | None:
+        """Say in a sentence what is not listed; None if everything is."""
+        hidden = self.joining - self.unranked - len(self.metapaths)
+        parts = []
+        if hidden:
+            parts.append(f"{_metapaths(hidden)} along which {shortened(self.target.label)} ranks no higher")
+        if self.unranked:
+            parts.append(f"{_metapaths(self.unranked)} that the budget was not enough to rank")
+        if not self.complete:
+            parts.append("longer ones that the budget was not enough to walk")
+        return f"Not listed: {joined(parts)}." if parts else None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return what `relate --json` prints."""
+        return {
+            "query": self.query.to_dict(),
+            "target": self.target.to_dict(),
+            "max_steps": self.max_steps,
+            "summary": self.summary,
+            "metapaths": [path.to_dict() for path in self.metapaths],
+            "joining": self.joining,
+            "candidates": self.candidates,
+            "unranked": self.unranked,
+            "complete": self.complete,
+            "left_out": self.left_out,
+        }
+
+
+def _steps(number: int) -> str:
+    return f"{number} step{'s' * (number != 1)}"
+
+
+def _metapaths(number: int) -> str:
+    return f"{number:,} meta-path{'s' * (number != 1)}"
+
+
+def _targets(number: int) -> str:
+    return f"{number:,} target{'s' * (number != 1)}"
+
+
+# ---- relate --------------------------------------------------------------------------------------
+def relate(
+    hin: HIN,
+    query: Id,
+    target: Id,
+    *,
+    max_steps: int = 4,
+    measure: str | PathMeasure | None = None,
+    query_type: str | None = None,
+    target_type: str | None = None,
+    limit: int = 20,
+    budget: int | None = BUDGET,
+) -> Related:
+    """Find the meta-paths that join two nodes, those first along which the target ranks highest for the query.
+
+    Each step of a meta-path follows one relation. Of equal ranks, the shorter meta-path comes first, then the one with
+    the higher score. The budget counts work, not time, so the result is the same on any machine.
+
+    Parameters
+    ----------
+    hin
+        The graph.
+    query, target
+        The two nodes, by id or unambiguous name; they may be of different types.
+    max_steps
+        The most steps of a meta-path.
+    measure
+        A name in `MEASURES`, or a measure with parameters of its own, along every meta-path on which it is defined. By
+        default PathSim along symmetric meta-paths of even length, and HeteSim along all others.
+    query_type, target_type
+        The types of the two nodes, where nodes of several types are called so.
+    limit
+        How many meta-paths to list; the others are counted.
+    budget
+        How many multiplications to spend, on short meta-paths first; None for as many as it takes.
+
+    >>> from neupath import load
+    >>> related = relate(load("toy"), "Mike", "Jim")
+    >>> [(path.metapath, round(path.score, 4), path.rank, path.group.node.id) for path in related.metapaths]
+    [('author-paper-venue-paper-author', 0.0826, 3, 'SIGMOD')]
+    >>> relate(load("toy"), "Mike", "SIGMOD", max_steps=2).summary
+    'SIGMOD is the best of 2 targets of Mike along author-paper-venue.'
+    """
+    if max_steps < 1:
+        raise QueryError(f"‹max_steps› is {max_steps}; allow at least 1 step", parameter="max_steps")
+    if limit < 0:
+        raise QueryError(f"‹limit› is {limit}; list 0 or more meta-paths", parameter="limit")
+    if budget is not None and budget < 1:
+        raise QueryError(f"‹budget› is {budget}; allow at least 1 multiplication", parameter="budget")
+    source_type = _type_of(hin, query, query_type, "query_type")
+    end_type = _type_of(hin, target, target_type, "target_type")
+    x, y = hin.row(source_type, query), hin.row(end_type, target)
+    if (source_type, x) == (end_type, y):
+        raise QueryError(f"both nodes are {source_type} {query!r}; give two different nodes")
+    search = _Search(hin, (source_type, x), (end_type, y), max_steps, _choice(measure), budget)
+    ranked = search.rank(search.join())
+    shown = tuple(search.describe(path) for path in ranked[:limit])
+    return Related(
+        node_at(hin, source_type, x), node_at(hin, end_type, y), max_steps, shown, search.joining,
+        search.candidates, search.joining - len(ranked), search.complete,
+    )  # fmt: skip
+
+
+def _type_of(hin: HIN, node: Id, node_type: str | None, parameter: str) -> str:
+    if node_type is not None:
+        return hin.schema.node_type(node_type)
+    fitting = hin.types_with([node], repr(node))
+    if len(fitting) == 1:
+        return fitting[0]
+    raise QueryError(
+        f"{node!r} could be of type {' or '.join(fitting)}; say which with ‹{parameter}›",
+        parameter=parameter,
+        allowed=fitting,
+    )
+
+
+Choice = Callable[[MetaPath, bool], PathMeasure | None]
+"""Returns the measure along a meta-path, given whether it is a round trip; None where it is not defined."""
+
+
+def _choice(measure: str | PathMeasure | None) -> Choice:
+    if measure is None:
+        return lambda metapath, is_round_trip: PathSim(metapath) if is_round_trip else HeteSim(metapath)
+
+    def choose(metapath: MetaPath, is_round_trip: bool) -> PathMeasure | None:
+        scorer = over(measure, metapath)
+        return None if scorer.symmetric_only and not is_round_trip else scorer
+
+    return choose
+
+
+def over(measure: str | PathMeasure, metapath: str | MetaPath) -> PathMeasure:
+    """Return the measure of a name, or a copy of a measure, over a meta-path."""
+    if isinstance(measure, str):
+        return measure_named(measure, metapath)
+    params: Any = measure.params() | {"metapath": metapath}
+    return type(measure)(**params)
+
+
+# ---- Half-paths ----------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _HalfPath:
+    """The steps away from a node, and the number of walks along them to each node of the type they end at."""
+
+    steps: tuple[Step, ...]
+    end: str
+    counts: Floats
+
+
+@dataclass
+class _Candidate:
+    """A meta-path that joins the two nodes, and what is known of it."""
+
+    scorer: PathMeasure
+    metapath: MetaPath
+    legs: tuple[Leg, ...]
+    paths: int
+    numerator: float = 0.0
+    query_norm: float = 0.0
+    score: float = 0.0
+    rank: int = 0
+    targets: int = 0
+    higher: int = 0
+
+    @property
+    def middle(self) -> int:
+        return middle_of(len(self.legs))
+
+    @property
+    def order(self) -> tuple[int, float, str]:
+        """Short meta-paths first, then high scores."""
+        return len(self.legs), -self.score, str(self.metapath)
+
+
+@dataclass
+class _Search:
+    """The search for the meta-paths between two nodes, within a budget."""
+
+    hin: HIN
+    query: tuple[str, int]
+    target: tuple[str, int]
+    max_steps: int
+    choose: Choice
+    budget: int | None
+    work: int = 0
+    joining: int = 0
+    candidates: int = 0
+    complete: bool = True
+    _vectors: dict[tuple[object, ...], Floats] = field(default_factory=dict)
+    _vector_bytes: int = 0
+    _charged: set[tuple[object, ...]] = field(default_factory=set)
+
+    def _affords(self, work: int) -> bool:
+        """Charge some work to the budget, if it is not more than what is left."""
+        if self.budget is not None and self.work + work > self.budget:
+            return False
+        self.work += work
+        return True
+
+    # -- Which meta-paths join the two nodes
+    def join(self) -> list[_Candidate]:
+        """Return the meta-paths along which the two nodes have paths, with their scores."""
+        starts = self._half_paths(self.query, middle_of(self.max_steps))
+        backs = self._half_paths(self.target, self.max_steps - self.max_steps // 2)
+        self.candidates = self._count_candidates()
+        found = []
+        for length in range(1, self.max_steps + 1):
+            middle = middle_of(length)
+            for node_type in self.hin.schema.node_types:
+                lefts, rights = (
+                    [half for half in halves if half.end == node_type]
+                    for halves in (starts.get(middle, ()), backs.get(length - middle, ()))
+                )
+                if lefts and rights:
+                    found += self._meet(lefts, rights)
+        self.joining = len(found)
+        return found
+
+    def _half_paths(self, start: tuple[str, int], depth: int) -> dict[int, list[_HalfPath]]:
+        """Walk all half-paths of up to `depth` steps that lead somewhere; return them by their number of steps."""
+        halves = {0: [_HalfPath((), start[0], self._start(start))]}
+        num_bytes = 0
+        for length in range(1, depth + 1):
+            halves[length] = []
+            for half in halves[length - 1]:
+                check_cancelled()
+                for link in self.hin.schema.links_from(half.end):
+                    back = self.hin.matrix(link.reversed())
+                    if num_bytes > _MOST_BYTES or not self._affords(_STEP_WORK + back.nnz):
+                        self.complete = False
+                        return halves
+                    counts = np.asarray(_ones(back) @ half.counts, dtype=np.float64)
+                    if counts.any():
+                        num_bytes += counts.nbytes
+                        halves[length].append(_HalfPath((*half.steps, Step((link,))), link.target, counts))
+        return halves
+
+    def _meet(self, lefts: Sequence[_HalfPath], rights: Sequence[_HalfPath]) -> list[_Candidate]:
+        counts = np.stack([half.counts for half in lefts]) @ np.stack([half.counts for half in rights]).T
+        found = []
+        for i, j in np.argwhere(counts > 0):
+            left, right = lefts[i].steps, rights[j].steps
+            metapath = MetaPath(self.hin.schema, left + tuple(step.reversed() for step in reversed(right)))
+            scorer = self.choose(metapath, left == right)
+            if scorer is not None:
+                if not np.isfinite(counts[i, j]):
+                    raise QueryError("these two nodes are joined by more paths than can be counted; allow fewer steps")
+                found.append(_Candidate(scorer, metapath, tuple(scorer.legs(metapath)), int(counts[i, j])))
+                self._score(found[-1])
+        return found
+
+    def _count_candidates(self) -> int:
+        """Count the meta-paths of the schema between the two types on which the measure is defined."""
+        schema, (source, _), (end, _) = self.hin.schema, self.query, self.target
+        any_path = self.choose(_some_path(schema, source), False) if schema.links_from(source) else None
+        if any_path is None:
+            halves = _count_ends(schema, source, self.max_steps // 2)
+            return sum(sum(ways.values()) for ways in halves[1:]) if source == end else 0
+        return sum(ways.get(end, 0) for ways in _count_ends(schema, source, self.max_steps)[1:])
+
+    # -- Scores
+    def _score(self, path: _Candidate) -> None:
+        forward, backward = self._forward(path.legs[: path.middle]), self._backward(path.legs[path.middle :])
+        path.numerator = float(forward @ backward)
+        if path.scorer.normalisation == Normalisation.NONE:
+            path.score = path.numerator
+            return
+        if path.scorer.meets_at_nodes(path.metapath):
+            path.query_norm, target_norm = float(forward @ forward), float(backward @ backward)
+        else:
+            k = len(path.legs) // 2
+            to_edges, from_edges = self._edge_norms(path)
+            path.query_norm = float(self._forward(path.legs[:k]) ** 2 @ to_edges)
+            target_norm = float(self._backward(path.legs[k + 1 :]) ** 2 @ from_edges)
+        numerators, norms = np.array([path.numerator]), np.array([target_norm])
+        path.score = float(normalised(path.scorer.normalisation, numerators, path.query_norm, norms)[0])
+
+    def _forward(self, legs: tuple[Leg, ...]) -> Floats:
+        """Return the row of the query after some legs."""
+        if not legs:
+            return self._start(self.query)
+        before, leg = legs[:-1], legs[-1].reversed()
+        return self._vector(("forward", *legs), lambda: _product(self.hin, leg, self._forward(before)))
+
+    def _backward(self, legs: tuple[Leg, ...]) -> Floats:
+        """Return the column of the target before some legs."""
+        if not legs:
+            return self._start(self.target)
+        return self._vector(("backward", *legs), lambda: _product(self.hin, legs[0], self._backward(legs[1:])))
+
+    def _start(self, node: tuple[str, int]) -> Floats:
+        vector = np.zeros(self.hin.num_nodes(node[0]))
+        vector[node[1]] = 1.0
+        return vector
+
+    def _vector(self, key: tuple[object, ...], build: Callable[[], Floats]) -> Floats:
+        vector = self._vectors.get(key)
+        if vector is None:
+            vector = build()
+            self._vector_bytes += vector.nbytes
+            if self._vector_bytes > _MOST_BYTES:
+                self._vectors.clear()
+                self._vector_bytes = vector.nbytes
+            self._vectors[key] = vector
+        return vector
+
+    def _edge_norms(self, path: _Candidate) -> tuple[Floats, Floats]:
+        """Return what a walk to each end of the middle step adds to the norm of a path that meets on its edges.
+
+        Each edge has one source and one target. So ‖L·E‖² = Σ_u L[u]²·‖E[u]‖² for the matrix E from nodes to edges.
+        """
+        step = path.metapath.steps[len(path.legs) // 2]
+
+        def build() -> tuple[Floats, Floats]:
+            one_step = MetaPath(self.hin.schema, (step,))
+            halves = over(path.scorer, one_step).halves(self.hin, one_step)
+            assert halves.rights is not None
+            return row_norms(halves.lefts[0]), column_norms(halves.rights[0])
+
+        return cached(self.hin, ("edge norms", path.scorer.name, _settings(path.scorer), step), build)
+
+    # -- Ranks
+    def rank(self, paths: list[_Candidate]) -> list[_Candidate]:
+        """Rank the target among all targets along as many meta-paths as the budget allows; return them, best first."""
+        chosen = [path for path in sorted(paths, key=lambda path: path.order) if self._affords_rank(path)]
+        prefix: tuple[Leg, ...] | None = None
+        vector = self._start(self.query)
+        for path in sorted(chosen, key=lambda path: (path.scorer.name, str(path.metapath))):
+            check_cancelled()
+            if path.legs[:-1] != prefix:  # in this order, most paths begin like the one before
+                prefix = path.legs[:-1]
+                vector = self._forward(prefix[: path.middle])
+                for leg in prefix[path.middle :]:
+                    vector = _product(self.hin, leg.reversed(), vector)
+            self._place(path, _product(self.hin, path.legs[-1].reversed(), vector))
+        return sorted(chosen, key=lambda path: (path.rank, path.order))
+
+    def _affords_rank(self, path: _Candidate) -> bool:
+        work = sum(_leg_matrix(self.hin, leg).nnz for leg in path.legs[path.middle :])
+        key = self._norms_key(path)
+        if path.scorer.normalisation != Normalisation.NONE and key not in self._charged:
+            work += _norms_work(self._norms_chain(path)[0])
+        if not self._affords(work):
+            return False
+        self._charged.add(key)
+        return True
+
+    def _place(self, path: _Candidate, numerators: Floats) -> None:
+        """Rank the target of a meta-path, given the numerators of all its targets."""
+        reached = np.flatnonzero(numerators > 0)
+        if self.query[0] == self.target[0]:
+            reached = reached[reached != self.query[1]]
+        scores = numerators[reached]
+        if path.scorer.normalisation != Normalisation.NONE:
+            scores = normalised(path.scorer.normalisation, scores, path.query_norm, self._norms(path)[reached])
+        at = int(np.searchsorted(reached, self.target[1]))
+        is_higher = scores > scores[at] * (1 + ROUNDING)
+        tied_before = ~is_higher[:at] & (scores[:at] >= scores[at] * (1 - ROUNDING))
+        path.higher, path.targets = int(is_higher.sum()), len(reached)
+        path.rank = 1 + path.higher + int(tied_before.sum())
+
+    def _norms_key(self, path: _Candidate) -> tuple[object, ...]:
+        length = len(path.legs)
+        return "norms", path.scorer.name, _settings(path.scorer), path.metapath.steps[length // 2 :], length % 2
+
+    def _norms_chain(self, path: _Candidate) -> tuple[list[Csr], Floats | None]:
+        """Return the matrices from the targets to the middle, and the weights of the nodes there."""
+        if path.scorer.meets_at_nodes(path.metapath):
+            legs, weights = path.legs[path.middle :], None
+        else:
+            legs, weights = path.legs[len(path.legs) // 2 + 1 :], self._edge_norms(path)[1]
+        return [_leg_matrix(self.hin, leg.reversed()) for leg in reversed(legs)], weights
+
+    def _norms(self, path: _Candidate) -> Floats:
+        """Return the norm of every target."""
+        return cached(self.hin, self._norms_key(path), lambda: chain_norms(*self._norms_chain(path)))
+
+    # -- Results
+    def describe(self, path: _Candidate) -> RelatedPath:
+        """Return a ranked meta-path with the heaviest group of its paths."""
+        weights = self._forward(path.legs[: path.middle]) * self._backward(path.legs[path.middle :])
+        lefts, rights = path.metapath.steps[: path.middle], path.metapath.steps[path.middle :]
+        back = [step.reversed() for step in reversed(rights)]
+        counts = self._counts(lefts, self.query) * self._counts(back, self.target)
+        row = int(np.argmax(weights))
+        share = float(weights[row] / weights.sum())
+        node = node_at(self.hin, path.metapath.node_types[path.middle], row)
+        return RelatedPath(
+            metapath=str(path.metapath),
+            measure=path.scorer.name,
+            score=path.score,
+            rank=path.rank,
+            targets=path.targets,
+            percentile=100.0 * (path.targets - path.higher) / path.targets,
+            paths=path.paths,
+            group=PathGroup(node, int(counts[row]), share * path.score, share),
+        )
+
+    def _counts(self, steps: Sequence[Step], start: tuple[str, int]) -> Floats:
+        counts = self._start(start)
+        for step in steps:
+            counts = np.asarray(_ones(self.hin.matrix(step.links[0].reversed())) @ counts, dtype=np.float64)
+        return counts
+
+
+def _some_path(schema: Schema, source: str) -> MetaPath:
+    return MetaPath(schema, (Step((schema.links_from(source)[0],)),))
+
+
+def _count_ends(schema: Schema, node_type: str, length: int) -> list[dict[str, int]]:
+    """Count in how many ways each type is reached after 0, 1, … steps of one relation each from a type."""
+    ends = [{node_type: 1}]
+    for _ in range(length):
+        longer: dict[str, int] = {}
+        for here, number in ends[-1].items():
+            for link in schema.links_from(here):
+                longer[link.target] = longer.get(link.target, 0) + number
+        ends.append(longer)
+    return ends
+
+
+def _settings(scorer: PathMeasure) -> str:
+    return str({name: getattr(scorer, name) for name in scorer.settings})
+
+
+# ---- Matrices and norms --------------------------------------------------------------------------
+def _leg_matrix(hin: HIN, leg: Leg) -> Csr:
+    return cached(hin, ("leg", leg), lambda: leg.matrix(hin)) if leg.is_scaled else leg.matrix(hin)
+
+
+def _product(hin: HIN, leg: Leg, vector: Floats) -> Floats:
+    return np.asarray(_leg_matrix(hin, leg) @ vector, dtype=np.float64)
+
+
+def _is_ones(matrix: Csr) -> bool:
+    return bool((matrix.data == 1).all())
+
+
+def _ones(matrix: Csr) -> Csr:
+    """Return a matrix with 1 for every entry."""
+    if _is_ones(matrix):
+        return matrix
+    return csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def chain_norms(chain: Sequence[Csr], weights: Floats | None = None) -> Floats:
+    """Return Σ_v P[y,v]²·weights[v] for every row y of the product P of a chain, without the product.
+
+    With two matrices A and B it computes the rows of A·B block by block, or B·diag(weights)·Bᵀ where that is less work.
+
+    >>> a, b = csr_array([[1.0, 2.0], [0.0, 1.0]]), csr_array([[1.0], [3.0]])
+    >>> chain_norms([a, b])
+    array([49.,  9.])
+    """
+    if not chain:
+        assert weights is not None
+        return weights
+    first, rest = chain[0], list(chain[1:])
+    if weights is not None:
+        rest = [*rest, csr_array(diags_array(np.sqrt(weights)))]
+    if not rest:
+        return row_norms(first)
+    norms = np.zeros(first.shape[0])
+    by_gram = len(rest) == 1 and _gram_work(first, rest[0]) < multiplications(first, rest[0])
+    gram = csr_array(rest[0] @ rest[0].T) if by_gram else None
+    for rows in _row_blocks(first, rest):
+        check_cancelled()
+        part = first[rows]
+        if gram is not None:
+            norms[rows] = np.asarray((part @ gram).multiply(part).sum(axis=1)).ravel()
+            continue
+        for matrix in rest:
+            part = csr_array(part @ matrix)
+        norms[rows] = np.asarray(part.multiply(part).sum(axis=1)).ravel()
+    norms.flags.writeable = False
+    return norms
+
+
+def _gram_work(first: Csr, second: Csr) -> int:
+    """Bound the multiplications of first·(second·secondᵀ)."""
+    per_column = np.bincount(second.indices, minlength=second.shape[1]).astype(np.int64)
+    return int((per_column**2).sum()) + first.nnz * first.shape[1]
+
+
+def _norms_work(chain: Sequence[Csr]) -> int:
+    """Bound the multiplications of `chain_norms`."""
+    if len(chain) < 2:
+        return sum(matrix.nnz for matrix in chain)
+    work = multiplications(chain[0], chain[1])
+    if len(chain) == 2:
+        return min(work, _gram_work(chain[0], chain[1]))
+    entries = min(work, chain[0].shape[0] * chain[1].shape[1])
+    for matrix in chain[2:]:
+        work += int(entries * matrix.nnz / max(1, matrix.shape[0]))
+        entries = min(work, chain[0].shape[0] * matrix.shape[1])
+    return work
+
+
+def _row_blocks(first: Csr, rest: Sequence[Csr]) -> list[slice]:
+    """Cut the rows of a chain into blocks of bounded work and memory."""
+    count = first.shape[0]
+    widest = max(matrix.shape[1] for matrix in rest)
+    blocks = 1 + max(multiplications(first, rest[0]) // _BLOCK_WORK, count * widest // _BLOCK_WORK)
+    step = max(1, -(-count // blocks))
+    return [slice(at, min(at + step, count)) for at in range(0, count, step)]

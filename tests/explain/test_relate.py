@@ -1,0 +1,224 @@
+"""relate gives what one gets by asking each meta-path, best first, within its budget; why_not names what is missing."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array, random_array
+
+from neupath import DWPC, HIN, Edges, Nodes, Relation, enumerate_metapaths, explain, relate
+from neupath.errors import NodeError, QueryError
+from neupath.explain.relate import chain_norms
+from neupath.measures import MEASURES
+from tests.graphs import hins, shop_graph
+
+
+@given(hins(), st.sampled_from([None, *sorted(MEASURES)]), st.integers(1, 3), st.data())
+@settings(max_examples=30)
+@pytest.mark.slow
+def test_it_is_what_each_meta_path_says(hin: HIN, measure: str | None, max_steps: int, data: st.DataObject) -> None:
+    types = [node_type for node_type in "abc" if hin.num_nodes(node_type)]
+    if not types:
+        return
+    ends = [data.draw(st.sampled_from(types)) for _ in range(2)]
+    x, y = (data.draw(st.sampled_from(hin.nodes[node_type].ids.to_pylist())) for node_type in ends)
+    if x == y:
+        return
+    check_against_each_meta_path(hin, (x, y), (ends[0], ends[1]), measure, max_steps)
+
+
+@pytest.mark.parametrize("measure", [None, "hetesim", "dwpc"])
+@pytest.mark.parametrize(("target", "max_steps"), [("u1", 6), ("t3", 4), (7, 5)])
+def test_it_is_what_each_long_meta_path_says(measure: str | None, target: Any, max_steps: int) -> None:
+    target_type = {"u1": "user", "t3": "tag", 7: "item"}[target]
+    check_against_each_meta_path(shop_graph(), ("u0", target), ("user", target_type), measure, max_steps)
+
+
+def check_against_each_meta_path(
+    hin: HIN, pair: tuple[Any, Any], ends: tuple[str, str], measure: str | None, max_steps: int
+) -> None:
+    x, y = pair
+    related = relate(hin, x, y, measure=measure, max_steps=max_steps, limit=1_000_000, budget=None)
+    asked, candidates = {}, 0
+    for path in enumerate_metapaths(hin.schema, ends[0], max_steps, symmetric=False):
+        used = measure or ("pathsim" if path.is_round_trip else "hetesim")
+        if path.target != ends[1] or (MEASURES[used].symmetric_only and not path.is_round_trip):
+            continue
+        candidates += 1
+        why = explain(hin, path, x, y, measure=used, limit=1, k=None)
+        if why.num_instances:
+            asked[str(path), used] = why
+    assert related.candidates == candidates
+    assert related.joining == len(related.metapaths) == len(asked)
+    for path in related.metapaths:
+        why = asked.pop((path.metapath, path.measure))
+        assert path.score == pytest.approx(why.score, rel=1e-12)
+        assert (path.paths, path.targets) == (why.num_instances, why.num_targets)
+        scores = MEASURES[path.measure](path.metapath).fit(hin).scores(x)
+        rows = [row for row in np.flatnonzero(scores) if (ends[0], row) != (ends[1], hin.row(ends[0], x))]
+        own = scores[hin.row(ends[1], y)]
+        higher = sum(scores[row] > own * (1 + 1e-9) for row in rows)
+        tied = sum(scores[row] > own * (1 - 1e-9) for row in rows)
+        assert higher < path.rank <= tied
+        assert path.percentile == pytest.approx(100 * (len(rows) - higher) / len(rows))
+        assert path.group.share == pytest.approx(why.groups[0].share, rel=1e-12)
+        assert path.group.score == pytest.approx(why.groups[0].score, rel=1e-12)
+    assert not asked
+    order = [path.rank for path in related.metapaths]
+    assert order == sorted(order)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 3), st.booleans())
+@settings(max_examples=40)
+def test_norms_of_a_chain(seed: int, length: int, weighted: bool) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 40, length + 1)
+    shapes = list(pairwise(sizes.tolist()))
+    chain = [csr_array(random_array(shape, density=0.3, rng=rng)) for shape in shapes]
+    weights = rng.random(sizes[-1]) if weighted or not chain else None
+    product = np.eye(sizes[0])
+    for matrix in chain:
+        product = product @ matrix.toarray()
+    expected = (product**2) @ (np.ones(sizes[-1]) if weights is None else weights)
+    assert np.allclose(chain_norms(chain, weights), expected, rtol=1e-12)
+
+
+def test_one_measure_along_all_meta_paths_that_it_is_defined_on(toy: HIN) -> None:
+    related = relate(toy, "Mike", "Jim", measure=DWPC("APA", damping=0.5), max_steps=4)
+    assert {path.measure for path in related.metapaths} == {"dwpc"}
+    score = DWPC("APVPA", damping=0.5).fit(toy).score("Mike", "Jim")
+    assert related.metapaths[0].score == pytest.approx(score, rel=1e-12)
+    assert relate(toy, "Mike", "SIGMOD", measure="pathsim").candidates == 0
+
+
+def test_nodes_of_different_types(toy: HIN) -> None:
+    related = relate(toy, "Mike", "SIGMOD", max_steps=2)
+    assert [(path.metapath, path.measure, path.paths) for path in related.metapaths] == [
+        ("author-paper-venue", "hetesim", 2)
+    ]
+    assert related.metapaths[0].group.node.id == "Mike-SIGMOD-1"
+    assert (related.joining, related.candidates, related.left_out) == (1, 1, None)
+
+
+def test_nothing_joins_them(toy: HIN) -> None:
+    related = relate(toy, "Mike", "Ann", max_steps=2)
+    assert related.metapaths == ()
+    assert related.summary == "No meta-path of up to 2 steps joins Mike and Ann."
+
+
+def test_what_is_left_out_is_said() -> None:
+    hin = shop_graph()
+    every = relate(hin, "u0", "u1", max_steps=6, budget=None)
+    few = relate(hin, "u0", "u1", max_steps=6, limit=1)
+    assert every.left_out is None
+    assert few.metapaths == every.metapaths[:1]
+    assert few.left_out == f"Not listed: {every.joining - 1} meta-paths along which User 1 ranks no higher."
+    assert relate(hin, "u0", "u1", max_steps=2, limit=0).summary == "1 meta-path joins User 0 and User 1."
+
+
+def test_a_budget_ranks_short_meta_paths_with_high_scores_first() -> None:
+    hin = shop_graph()
+    every = relate(hin, "u0", "u1", max_steps=6, budget=None)
+    by_length = sorted(every.metapaths, key=lambda path: (path.metapath.count("-"), -path.score))
+    ranked = [relate(hin, "u0", "u1", max_steps=6, budget=budget) for budget in range(200_000, 500_000, 5000)]
+    partial = [related for related in ranked if related.complete and related.unranked and related.metapaths]
+    assert partial
+    for related in partial:
+        assert related.joining == every.joining
+        assert related.metapaths[0] in every.metapaths
+        assert by_length[0] in related.metapaths
+        assert "that the budget was not enough to rank" in str(related.left_out)
+    nothing = relate(hin, "u0", "u1", budget=1)
+    assert not nothing.complete
+    assert nothing.left_out == "Not listed: longer ones that the budget was not enough to walk."
+
+
+def test_bad_input(toy: HIN) -> None:
+    with pytest.raises(QueryError, match="both nodes are author 'Mike'; give two different nodes"):
+        relate(toy, "Mike", "Mike")
+    with pytest.raises(NodeError, match="no node type has all 'Nobody'"):
+        relate(toy, "Nobody", "Mike")
+    for parameter in ("max_steps", "limit", "budget"):
+        with pytest.raises(QueryError, match=f"{parameter} is -1"):
+            relate(toy, "Mike", "Jim", **{parameter: -1})
+
+
+def test_ids_that_several_types_have() -> None:
+    nodes = [Nodes("a", pa.array([1, 2])), Nodes("b", pa.array([1, 3]))]
+    hin = HIN.build(nodes, [Edges(Relation("a", "r", "b"), np.array([0, 1]), np.array([0, 0]))])
+    with pytest.raises(QueryError, match="1 could be of type a or b; say which with query_type"):
+        relate(hin, 1, 2)
+    assert relate(hin, 1, 2, query_type="a").metapaths[0].metapath == "a-b-a"
+    assert relate(hin, 2, 1, target_type="B").metapaths[0].metapath == "a-b"
+
+
+# ---- Why not -------------------------------------------------------------------------------------
+def test_a_target_among_the_best_needs_no_reason(toy: HIN) -> None:
+    why = explain(toy, "APVPA", "Mike", "Jim", k=3)
+    assert (why.rank, why.num_targets, why.why_not) == (3, 3, None)
+    assert explain(toy, "APVPA", "Mike", "Mike").why_not is None
+    assert explain(toy, "APVPA", "Mike", "Jim", k=None).why_not is None
+
+
+def test_outweighed_by_its_own_paths(toy: HIN) -> None:
+    reason = explain(toy, "APVPA", "Mike", "Jim", k=2).why_not
+    assert reason is not None
+    assert reason.reason == "outweighed"
+    assert reason.sentence == (
+        "Jim ranks 3 of 3 targets of Mike: Mike shares 120 paths with it and 4 with Mary at rank 2, "
+        "but Jim has 2,900 paths to itself and Mary 5."
+    )
+
+
+def test_nothing_is_shared_and_another_meta_path_brings_it_in(toy: HIN) -> None:
+    reason = explain(toy, "APA", "Mike", "Jim").why_not
+    assert reason is not None
+    assert reason.reason == "nothing shared"
+    assert reason.sentence == "Mike reaches 3 nodes of type paper, Jim 70, and they share none."
+    assert [(path.metapath, path.rank) for path in reason.metapaths] == [("author-paper-venue-paper-author", 3)]
+    assert reason.complete
+
+
+def test_fewer_paths_and_ties() -> None:
+    sources, targets = np.array([0, 0, 0, 1, 1, 2, 2, 3, 4]), np.array([0, 1, 2, 0, 1, 0, 1, 0, 0])
+    hin = HIN.build(
+        [Nodes("a", pa.array(list("xpqyz"))), Nodes("b", pa.array(list("uvw")))],
+        [Edges(Relation("a", "r", "b"), sources, targets)],
+    )
+    fewer = explain(hin, "a-b-a", "x", "y", k=2).why_not
+    assert fewer is not None
+    assert (fewer.reason, fewer.sentence) == (
+        "fewer paths", "y ranks 3 of 4 targets of x: x shares 1 path with it and 2 with q at rank 2.",
+    )  # fmt: skip
+    tied = explain(hin, "a-b-a", "x", "q", k=1).why_not
+    assert tied is not None
+    assert (tied.reason, tied.sentence) == (
+        "tied", "q ranks 2 of 4 targets of x: it scores as high as p at rank 1, and ties are in node order.",
+    )  # fmt: skip
+
+
+def test_a_node_without_paths() -> None:
+    reason = explain(shop_graph(), "user-item-user", "u0", "u39").why_not
+    assert reason is not None
+    assert (reason.reason, reason.sentence) == (
+        "no paths", "User 39 has no path along user-item-user to a node of type item.",
+    )  # fmt: skip
+    assert reason.metapaths == ()
+
+
+@given(hins(), st.sampled_from(sorted(MEASURES)), st.data())
+@settings(max_examples=40)
+@pytest.mark.slow
+def test_the_rank_is_that_of_a_search(hin: HIN, measure: str, data: st.DataObject) -> None:
+    if not hin.num_nodes("a"):
+        return
+    x, y = (data.draw(st.sampled_from(hin.nodes["a"].ids.to_pylist())) for _ in range(2))
+    hits = MEASURES[measure]("a-b-a").fit(hin).top_k(x, 100)
+    why = explain(hin, "a-b-a", x, y, measure=measure, k=1)
+    assert why.num_targets == len(hits)
+    assert why.rank == (hits.ids.index(y) + 1 if y in hits.ids else None)
+    assert (why.why_not is None) == (x == y or why.rank == 1)
