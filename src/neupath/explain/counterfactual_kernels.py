@@ -1,0 +1,336 @@
+"""Numba kernels of counterfactuals: the rank of one target after edges or nodes are switched off, and small such sets.
+
+A problem is a table of half-walks: those from the query to the middle of the meta-path, and those from the middle to
+each target. A half-walk is a list of entries, one per step; an entry has a weight and up to two elements (an edge, or
+the nodes at its ends), and counts unless one of them is off. Every evaluation adds up whole rows again, in the same
+order, so no rounding errors build up.
+
+`table`: (left_middles, left_steps, right_starts, right_middles, right_steps). Half-walk t of target c, in the range
+right_starts[c] to right_starts[c+1], leads through the entries right_steps[t,:] to the middle right_middles[t].
+`entries`: (weights, first_elements, second_elements), -1 where an entry has none.
+`scaling`: (legs, rows, columns, row_powers, column_powers, roots, sums): how measures scale entries by sums of weights;
+legs is empty where they don't.
+`touched`: (starts, targets, touches_query): the targets whose half-walks contain an element, and whether any of the
+query's do.
+"""
+
+import numpy as np
+
+from neupath.engine.product_kernels import compiled, normalised
+from neupath.engine.products import Normalisation
+
+_NONE = int(Normalisation.NONE)
+_NO_RANK = 1 << 60
+
+
+@compiled
+def is_off(entry, entries, off):
+    """Whether an element of an entry is off."""
+    _, first, second = entries
+    return (first[entry] >= 0 and off[first[entry]]) or (second[entry] >= 0 and off[second[entry]])
+
+
+@compiled
+def scale_entries(entries, scaling, off, factors):
+    """Write the weight of each entry, scaled by the sums of its row and column over all entries that are not off."""
+    weights = entries[0]
+    legs, rows, columns, row_powers, column_powers, roots, sums = scaling
+    sums[:] = 0.0
+    for entry in range(len(weights)):
+        if not is_off(entry, entries, off):
+            sums[rows[entry]] += weights[entry]
+            sums[columns[entry]] += weights[entry]
+    for entry in range(len(weights)):
+        leg = legs[entry]
+        factor = np.sqrt(weights[entry]) if roots[leg] else weights[entry]
+        row_sum, column_sum = sums[rows[entry]], sums[columns[entry]]
+        if row_powers[leg] != 0.0 and row_sum > 0.0:
+            factor *= row_sum ** row_powers[leg]
+        if column_powers[leg] != 0.0 and column_sum > 0.0:
+            factor *= column_sum ** column_powers[leg]
+        factors[entry] = factor
+
+
+@compiled
+def _weight(steps, walk, entries, factors, off):
+    weight = 1.0
+    for step in range(steps.shape[1]):
+        entry = steps[walk, step]
+        if is_off(entry, entries, off):
+            return 0.0
+        weight *= factors[entry]
+    return weight
+
+
+@compiled
+def walk_from_query(table, entries, factors, off, arrivals):
+    """Write how much weight arrives at each middle; return its squared norm."""
+    middles, steps = table[0], table[1]
+    arrivals[:] = 0.0
+    for walk in range(len(middles)):
+        arrivals[middles[walk]] += _weight(steps, walk, entries, factors, off)
+    return (arrivals**2).sum()
+
+
+@compiled
+def meet_target(table, entries, factors, off, arrivals, target, sums, visited):
+    """Return M[query, target] and the target's squared norm; `sums` is 0 before and after."""
+    starts, middles, steps = table[2], table[3], table[4]
+    count = 0
+    for walk in range(starts[target], starts[target + 1]):
+        weight = _weight(steps, walk, entries, factors, off)
+        if weight > 0.0:
+            middle = middles[walk]
+            if sums[middle] == 0.0:
+                visited[count] = middle
+                count += 1
+            sums[middle] += weight
+    m, norm = 0.0, 0.0
+    for i in range(count):
+        value = sums[visited[i]]
+        m += arrivals[visited[i]] * value
+        norm += value * value
+        sums[visited[i]] = 0.0
+    return m, norm
+
+
+@compiled
+def revise(problem, off, changed, base, state):
+    """Bring `state` from `base` to the graph with `changed` elements switched; return its query norm and the work.
+
+    `base` and `state`: (m, norms, arrivals) of every target; the query norm of base is `base_norm` in `problem`.
+    `state` must equal `base` before, except for what the last call wrote, which `restore` undoes.
+    """
+    table, entries, scaling, touched, factors, scratch, base_norm = problem
+    sums, visited, marks = scratch
+    m, norms, arrivals = state
+    starts, targets, touches_query = touched
+    is_scaled = len(scaling[0]) > 0
+    every = is_scaled
+    for element in changed:
+        every = every or touches_query[element]
+    work = 0
+    if is_scaled:
+        scale_entries(entries, scaling, off, factors)
+        work += len(entries[0])
+    query_norm = base_norm[0]
+    if every:
+        query_norm = walk_from_query(table, entries, factors, off, arrivals)
+        for target in range(len(m)):
+            m[target], norms[target] = meet_target(table, entries, factors, off, arrivals, target, sums, visited)
+        return query_norm, work + len(table[3]) + len(arrivals) + len(m)
+    for element in changed:
+        for i in range(starts[element], starts[element + 1]):
+            target = targets[i]
+            if marks[target] == 0:
+                marks[target] = 1
+                m[target], norms[target] = meet_target(table, entries, factors, off, arrivals, target, sums, visited)
+                work += table[2][target + 1] - table[2][target] + 8
+    for element in changed:
+        for i in range(starts[element], starts[element + 1]):
+            marks[targets[i]] = 0
+    return query_norm, work
+
+
+@compiled
+def restore(problem, changed, base, state):
+    """Undo what `revise` wrote for some changed elements."""
+    touched, scaling = problem[3], problem[2]
+    starts, targets, touches_query = touched
+    every = len(scaling[0]) > 0
+    for element in changed:
+        every = every or touches_query[element]
+    if every:
+        for part in range(3):
+            state[part][:] = base[part]
+        return
+    for element in changed:
+        for i in range(starts[element], starts[element + 1]):
+            state[0][targets[i]] = base[0][targets[i]]
+            state[1][targets[i]] = base[1][targets[i]]
+
+
+@compiled
+def standing(normalisation, query_norm, state, rows, target, best):
+    """Return the target's score, its rank (very large without a path), and the score of the k-th best other target.
+
+    `best`: room for k scores.
+    """
+    m, norms = state[0], state[1]
+    score = normalised(normalisation, m[target], query_norm, norms[target])
+    k, size, before = len(best), 0, 0
+    for other in range(len(m)):
+        if other == target or m[other] <= 0.0:
+            continue
+        value = normalised(normalisation, m[other], query_norm, norms[other])
+        before += value > score or (value == score and rows[other] < rows[target])
+        if size < k or value > best[k - 1]:
+            at = size if size < k else k - 1
+            size = min(size + 1, k)
+            while at > 0 and best[at - 1] < value:
+                best[at] = best[at - 1]
+                at -= 1
+            best[at] = value
+    rank = before + 1 if score > 0.0 else _NO_RANK
+    return score, rank, best[k - 1] if size == k else 0.0
+
+
+@compiled
+def evaluate_each(problem, normalisation, rows, target, candidates, off, base, state, k, results, losses, query_losses):
+    """Switch each candidate alone, and write (score, rank, k-th best other score) of the target; return the work.
+
+    `losses`: (targets, depth), the largest decreases of each target's norm that one candidate causes, largest first.
+    `query_losses`: (2, depth), those of the query's norm and of M[query, target].
+    """
+    touched, base_norm = problem[3], problem[6]
+    starts, targets, touches_query = touched
+    best, changed = np.empty(k), np.empty(1, dtype=np.int64)
+    before_score, before_rank, before_other = standing(normalisation, base_norm[0], base, rows, target, best)
+    total = 0
+    for i in range(len(candidates)):
+        element = candidates[i]
+        changed[0] = element
+        off[element] ^= 1
+        query_norm, work = revise(problem, off, changed, base, state)
+        every = work > 0 and (len(problem[2][0]) > 0 or touches_query[element])
+        is_near = every
+        for j in range(starts[element], starts[element + 1]):
+            other = targets[j]
+            _keep_loss(losses[other], base[1][other] - state[1][other])
+            if other == target:
+                is_near = True
+        _keep_loss(query_losses[0], base_norm[0] - query_norm)
+        _keep_loss(query_losses[1], base[0][target] - state[0][target])
+        if is_near:
+            results[i, 0], results[i, 1], results[i, 2] = standing(normalisation, query_norm, state, rows, target, best)
+            work += len(rows)
+        else:  # only the touched targets can change places with the target
+            crossed = 0
+            for j in range(starts[element], starts[element + 1]):
+                other = targets[j]
+                old = normalised(normalisation, base[0][other], query_norm, base[1][other])
+                new = normalised(normalisation, state[0][other], query_norm, state[1][other])
+                crossed += _is_before(new, rows[other], before_score, rows[target])
+                crossed -= _is_before(old, rows[other], before_score, rows[target])
+            if crossed:
+                results[i, 0], results[i, 1], results[i, 2] = standing(normalisation, query_norm, state, rows, target, best)
+                work += len(rows)
+            else:
+                results[i, 0], results[i, 1], results[i, 2] = before_score, before_rank, before_other
+        total += work + 16
+        off[element] ^= 1
+        restore(problem, changed, base, state)
+    return total
+
+
+@compiled
+def _is_before(score, row, other_score, other_row):
+    return score > 0.0 and (score > other_score or (score == other_score and row < other_row))
+
+
+@compiled
+def _keep_loss(largest, loss):
+    at = len(largest) - 1
+    if loss <= largest[at]:
+        return
+    while at > 0 and largest[at - 1] < loss:
+        largest[at] = largest[at - 1]
+        at -= 1
+    largest[at] = loss
+
+
+@compiled
+def _bound(normalisation, m, query_norm, norm):
+    """Return the largest score of a target with at most this m and at least these norms."""
+    if normalisation == _NONE or m <= 0.0:
+        return m
+    if query_norm <= 0.0 or norm <= 0.0:
+        return 1.0
+    return min(1.0, normalised(normalisation, m, query_norm, norm)) * (1.0 + 1e-12)
+
+
+@compiled
+def mark_crossers(normalisation, query_norm, state, target, remaining, losses, query_losses, crossers):
+    """Mark the targets that may come before the target once `remaining` more elements are removed; return how many.
+
+    A removal takes away no more walks than all its elements do one by one, since weights are not negative. So the
+    target keeps at least its M less the largest losses of M, and others lose no more of their norms than the largest
+    losses of these. Returns -1 where the target may lose every path.
+    """
+    m, norms = state[0], state[1]
+    query_loss, m_loss = 0.0, 0.0
+    for i in range(remaining):
+        query_loss += query_losses[0, i]
+        m_loss += query_losses[1, i]
+    left = (m[target] - m_loss) * (1.0 - 1e-12)
+    crossers[:] = 0
+    if left <= 0.0:
+        return -1
+    score = normalised(normalisation, left, query_norm, norms[target])
+    count = 0
+    for other in range(len(m)):
+        if other == target or m[other] <= 0.0:
+            continue
+        loss = 0.0
+        for i in range(remaining):
+            loss += losses[other, i]
+        if _bound(normalisation, m[other], query_norm - query_loss, norms[other] - loss) >= score:
+            crossers[other] = 1
+            count += 1
+    return count
+
+
+@compiled
+def find_set(
+    problem, normalisation, rows, target, candidates, size, k, removes, is_bounded, off, base, state, losses,
+    query_losses, budget,
+):  # fmt: skip
+    """Look for `size` candidates that together move the target out of, or into, the k best, by branch and bound.
+
+    Returns the chosen elements, how many (0: there is no such set; -1: the budget ended), and the work.
+    """
+    chosen, places = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+    best, crossers = np.empty(k), np.zeros(len(rows), dtype=np.int8)
+    depth, work = 0, 0
+    places[0] = 0
+    while depth >= 0:
+        if places[depth] > len(candidates) - (size - depth):
+            depth -= 1
+            if depth >= 0:
+                off[chosen[depth]] ^= 1
+                places[depth] += 1
+            continue
+        chosen[depth] = candidates[places[depth]]
+        off[chosen[depth]] ^= 1
+        changed = chosen[: depth + 1]
+        is_last = depth + 1 == size
+        if is_last or is_bounded:
+            query_norm, cost = revise(problem, off, changed, base, state)
+            work += cost + len(rows)
+            is_open = True
+            if is_last:
+                _, rank, _ = standing(normalisation, query_norm, state, rows, target, best)
+                if (rank > k) == removes:
+                    restore(problem, changed, base, state)
+                    for element in changed:
+                        off[element] ^= 1
+                    return chosen, size, work
+            else:
+                count = mark_crossers(
+                    normalisation, query_norm, state, target, size - depth - 1, losses, query_losses, crossers
+                )
+                is_open = count < 0 or count >= k
+            restore(problem, changed, base, state)
+        else:
+            is_open = True
+        if work > budget:
+            for element in changed:
+                off[element] ^= 1
+            return chosen, -1, work
+        if is_last or not is_open:
+            off[chosen[depth]] ^= 1
+            places[depth] += 1
+        else:
+            depth += 1
+            places[depth] = places[depth - 1] + 1
+    return chosen, 0, work
