@@ -1,15 +1,15 @@
 """Numba kernels of counterfactuals: the rank of one target after edges or nodes are switched off, and small such sets.
 
 A problem is a table of half-walks: those from the query to the middle of the meta-path, and those from the middle to
-each target. A half-walk is a list of entries, one per step; an entry has a weight and up to two elements (an edge, or
-the nodes at its ends), and counts unless one of them is off. Every evaluation adds up whole rows again, in the same
-order, so no rounding errors build up.
+each target. A half-walk counts unless one of its elements, edges or nodes, is off. Every evaluation adds up whole rows
+again, in the same order, so no rounding errors build up.
 
-`table`: (left_middles, left_steps, right_starts, right_middles, right_steps). Half-walk t of target c, in the range
-right_starts[c] to right_starts[c+1], leads through the entries right_steps[t,:] to the middle right_middles[t].
-`entries`: (weights, first_elements, second_elements), -1 where an entry has none.
-`scaling`: (legs, rows, columns, row_powers, column_powers, roots, sums): how measures scale entries by sums of weights;
-legs is empty where they don't.
+`left`: (middles, elements, steps, weights) of the query's half-walks, and `right` of those of all targets, of which
+starts[c] to starts[c+1] are those of target c. `elements` and `steps` have a row per half-walk: its elements, -1 where
+there are fewer, and its entries, one per step.
+`entries`: (weights, first_elements, second_elements) of each entry, -1 where it has none.
+`scaling`: (legs, rows, columns, row_powers, column_powers, roots, sums, factors): how measures scale entries by sums of
+weights; legs is empty where they don't, and then the weights of half-walks never change.
 `touched`: (starts, targets, touches_query): the targets whose half-walks contain an element, and whether any of the
 query's do.
 """
@@ -24,20 +24,20 @@ _NO_RANK = 1 << 60
 
 
 @compiled
-def is_off(entry, entries, off):
-    """Whether an element of an entry is off."""
+def _is_off(entry, entries, off):
     _, first, second = entries
     return (first[entry] >= 0 and off[first[entry]]) or (second[entry] >= 0 and off[second[entry]])
 
 
 @compiled
-def scale_entries(entries, scaling, off, factors):
-    """Write the weight of each entry, scaled by the sums of its row and column over all entries that are not off."""
+def scale_walks(problem, off):
+    """Weigh all half-walks by entries scaled by the sums of their rows and columns, over all that are not off."""
+    left, right, _, entries, scaling = problem[:5]
     weights = entries[0]
-    legs, rows, columns, row_powers, column_powers, roots, sums = scaling
+    legs, rows, columns, row_powers, column_powers, roots, sums, factors = scaling
     sums[:] = 0.0
     for entry in range(len(weights)):
-        if not is_off(entry, entries, off):
+        if not _is_off(entry, entries, off):
             sums[rows[entry]] += weights[entry]
             sums[columns[entry]] += weights[entry]
     for entry in range(len(weights)):
@@ -49,42 +49,49 @@ def scale_entries(entries, scaling, off, factors):
         if column_powers[leg] != 0.0 and column_sum > 0.0:
             factor *= column_sum ** column_powers[leg]
         factors[entry] = factor
+    for walks in (left, right):
+        _, _, steps, walk_weights = walks
+        for walk in range(len(walk_weights)):
+            weight = 1.0
+            for step in range(steps.shape[1]):
+                weight *= factors[steps[walk, step]]
+            walk_weights[walk] = weight
 
 
 @compiled
-def _weight(steps, walk, entries, factors, off):
-    weight = 1.0
-    for step in range(steps.shape[1]):
-        entry = steps[walk, step]
-        if is_off(entry, entries, off):
-            return 0.0
-        weight *= factors[entry]
-    return weight
+def _counts(elements, walk, off):
+    for i in range(elements.shape[1]):
+        element = elements[walk, i]
+        if element >= 0 and off[element]:
+            return False
+    return True
 
 
 @compiled
-def walk_from_query(table, entries, factors, off, arrivals):
+def _walk_from_query(left, off, arrivals):
     """Write how much weight arrives at each middle; return its squared norm."""
-    middles, steps = table[0], table[1]
+    middles, elements, _, weights = left
     arrivals[:] = 0.0
     for walk in range(len(middles)):
-        arrivals[middles[walk]] += _weight(steps, walk, entries, factors, off)
-    return (arrivals**2).sum()
+        if _counts(elements, walk, off):
+            arrivals[middles[walk]] += weights[walk]
+    norm = 0.0
+    for value in arrivals:
+        norm += value * value
+    return norm
 
 
 @compiled
-def meet_target(table, entries, factors, off, arrivals, target, sums, visited):
+def _meet_target(right, starts, off, arrivals, target, sums, visited):
     """Return M[query, target] and the target's squared norm; `sums` is 0 before and after."""
-    starts, middles, steps = table[2], table[3], table[4]
+    middles, elements, _, weights = right
     count = 0
     for walk in range(starts[target], starts[target + 1]):
-        weight = _weight(steps, walk, entries, factors, off)
-        if weight > 0.0:
+        if _counts(elements, walk, off):
             middle = middles[walk]
-            if sums[middle] == 0.0:
-                visited[count] = middle
-                count += 1
-            sums[middle] += weight
+            visited[count] = middle
+            count += sums[middle] == 0.0
+            sums[middle] += weights[walk]
     m, norm = 0.0, 0.0
     for i in range(count):
         value = sums[visited[i]]
@@ -95,49 +102,58 @@ def meet_target(table, entries, factors, off, arrivals, target, sums, visited):
 
 
 @compiled
-def revise(problem, off, changed, base, state):
-    """Bring `state` from `base` to the graph with `changed` elements switched; return its query norm and the work.
+def revise_all(problem, off, state):
+    """Evaluate every target as the elements are switched; return the query's norm and the work.
 
-    `base` and `state`: (m, norms, arrivals) of every target; the query norm of base is `base_norm` in `problem`.
-    `state` must equal `base` before, except for what the last call wrote, which `restore` undoes.
+    `state`: (m, norms, arrivals), M[query, target] and the squared norm of each target, and what arrives at middles.
     """
-    table, entries, scaling, touched, factors, scratch, base_norm = problem
+    left, right, starts, entries, scaling, _, scratch, _ = problem
+    sums, visited, _ = scratch
+    m, norms, arrivals = state
+    work = len(right[0]) + len(arrivals) + len(m)
+    if len(scaling[0]) > 0:
+        scale_walks(problem, off)
+        work += len(entries[0])
+    query_norm = _walk_from_query(left, off, arrivals)
+    for target in range(len(m)):
+        m[target], norms[target] = _meet_target(right, starts, off, arrivals, target, sums, visited)
+    return query_norm, work
+
+
+@compiled
+def revise(problem, off, changed, state):
+    """Bring `state` to the graph with `changed` elements switched; return the query's norm and the work.
+
+    `restore` undoes it before the next call.
+    """
+    _, right, starts, _, scaling, touched, scratch, base_norm = problem
     sums, visited, marks = scratch
     m, norms, arrivals = state
-    starts, targets, touches_query = touched
-    is_scaled = len(scaling[0]) > 0
-    every = is_scaled
+    touched_starts, targets, touches_query = touched
+    if len(scaling[0]) > 0:
+        return revise_all(problem, off, state)
     for element in changed:
-        every = every or touches_query[element]
+        if touches_query[element]:
+            return revise_all(problem, off, state)
     work = 0
-    if is_scaled:
-        scale_entries(entries, scaling, off, factors)
-        work += len(entries[0])
-    query_norm = base_norm[0]
-    if every:
-        query_norm = walk_from_query(table, entries, factors, off, arrivals)
-        for target in range(len(m)):
-            m[target], norms[target] = meet_target(table, entries, factors, off, arrivals, target, sums, visited)
-        return query_norm, work + len(table[3]) + len(arrivals) + len(m)
     for element in changed:
-        for i in range(starts[element], starts[element + 1]):
+        for i in range(touched_starts[element], touched_starts[element + 1]):
             target = targets[i]
             if marks[target] == 0:
                 marks[target] = 1
-                m[target], norms[target] = meet_target(table, entries, factors, off, arrivals, target, sums, visited)
-                work += table[2][target + 1] - table[2][target] + 8
+                m[target], norms[target] = _meet_target(right, starts, off, arrivals, target, sums, visited)
+                work += starts[target + 1] - starts[target] + 8
     for element in changed:
-        for i in range(starts[element], starts[element + 1]):
+        for i in range(touched_starts[element], touched_starts[element + 1]):
             marks[targets[i]] = 0
-    return query_norm, work
+    return base_norm[0], work
 
 
 @compiled
 def restore(problem, changed, base, state):
     """Undo what `revise` wrote for some changed elements."""
-    touched, scaling = problem[3], problem[2]
-    starts, targets, touches_query = touched
-    every = len(scaling[0]) > 0
+    starts, targets, touches_query = problem[5]
+    every = len(problem[4][0]) > 0
     for element in changed:
         every = every or touches_query[element]
     if every:
@@ -182,8 +198,8 @@ def evaluate_each(problem, normalisation, rows, target, candidates, off, base, s
     `losses`: (targets, depth), the largest decreases of each target's norm that one candidate causes, largest first.
     `query_losses`: (2, depth), those of the query's norm and of M[query, target].
     """
-    touched, base_norm = problem[3], problem[6]
-    starts, targets, touches_query = touched
+    starts, targets, touches_query = problem[5]
+    base_norm = problem[7]
     best, changed = np.empty(k), np.empty(1, dtype=np.int64)
     before_score, before_rank, before_other = standing(normalisation, base_norm[0], base, rows, target, best)
     total = 0
@@ -191,9 +207,8 @@ def evaluate_each(problem, normalisation, rows, target, candidates, off, base, s
         element = candidates[i]
         changed[0] = element
         off[element] ^= 1
-        query_norm, work = revise(problem, off, changed, base, state)
-        every = work > 0 and (len(problem[2][0]) > 0 or touches_query[element])
-        is_near = every
+        query_norm, work = revise(problem, off, changed, state)
+        is_near = len(problem[4][0]) > 0 or touches_query[element]
         for j in range(starts[element], starts[element + 1]):
             other = targets[j]
             _keep_loss(losses[other], base[1][other] - state[1][other])
@@ -305,7 +320,7 @@ def find_set(
         changed = chosen[: depth + 1]
         is_last = depth + 1 == size
         if is_last or is_bounded:
-            query_norm, cost = revise(problem, off, changed, base, state)
+            query_norm, cost = revise(problem, off, changed, state)
             work += cost + len(rows)
             is_open = True
             if is_last:

@@ -29,11 +29,13 @@ from neupath.measures import HeteSim, PathMeasure, measure_named
 from neupath.measures.path_measure import Leg, reversed_legs
 
 EDGES = "edges"
-BUDGET = 300_000_000
+BUDGET = 200_000_000
 """The work for one question by default, in half-walks that are added up: some seconds."""
 _MOST_WALKS = 1 << 25
 _MOST_ADDITIONS = 2000
 _DEEPEST_BOUND = 8  # the largest set that the bound can exclude
+_MOST_LIFTS = 500  # elements far from the two nodes that the greedy search tries
+_LARGEST_BLIND = 3  # the largest set to look for where the greedy search finds none
 _COPIES = 4  # how many new nodes may have the same neighbours
 Ints = NDArray[np.int64]
 
@@ -542,20 +544,27 @@ class _Problem:
             origins, steps, ends = origins[kept], steps[kept], ends[kept]
         starts = np.concatenate([[0], np.cumsum(np.bincount(origins, minlength=len(targets)))])
         self.rows, self.target = targets, int(np.searchsorted(targets, y))
-        self.table = (
-            left_ends, np.ascontiguousarray(left_steps), starts.astype(np.int64), ends, np.ascontiguousarray(steps)
-        )  # fmt: skip
         self.count = changes.count
+        self.left, self.right = self._walks(left_ends, left_steps), self._walks(ends, steps)
+        self.starts = starts.astype(np.int64)
         self.touched = self._touch(origins)
         self.off = np.full(changes.count, changes.starts_off, dtype=np.int8)
-        self.factors = self.entries[0].copy()
         scratch = np.zeros(self.num_middles), np.empty(self.num_middles + 1, np.int64), np.zeros(len(targets), np.int8)
         self.base_norm = np.zeros(1)
         self.arrays = (
-            self.table, self.entries, self._scaling, self.touched, self.factors, scratch, self.base_norm
+            self.left, self.right, self.starts, self.entries, self._scaling, self.touched, scratch, self.base_norm
         )  # fmt: skip
         self.base = np.zeros(len(targets)), np.zeros(len(targets)), np.zeros(self.num_middles)
         self.state = tuple(part.copy() for part in self.base)
+
+    def _walks(self, middles: Ints, steps: Ints) -> tuple[Any, ...]:
+        """Return half-walks as the kernels read them: their middles, elements, entries and weights."""
+        weights, first, second = self.entries
+        elements = np.concatenate([first[steps], second[steps]], axis=1)
+        used = (elements >= 0).any(axis=0)
+        elements = np.ascontiguousarray(elements[:, used], np.int32)
+        product = np.ascontiguousarray(weights[steps].prod(axis=1))
+        return middles.astype(np.int32), elements, np.ascontiguousarray(steps, np.int32), product
 
     @property
     def is_scaled(self) -> bool:
@@ -595,6 +604,7 @@ class _Problem:
         return (
             number, rows, cols, np.array([leg.row_power for leg in legs]), np.array([leg.column_power for leg in legs]),
             np.array([isinstance(leg, _RootLeg) for leg in legs]), np.zeros(size),
+            np.zeros(len(rows) if is_scaled else 0),
         )  # fmt: skip
 
     @staticmethod
@@ -609,35 +619,22 @@ class _Problem:
 
     def _touch(self, origins: Ints) -> tuple[Any, ...]:
         """Return the targets that each element touches, as CSR, and whether it touches the query."""
-        _, first, second = self.entries
-        left_steps, steps = self.table[1], self.table[4]
         touches_query = np.zeros(self.count, np.bool_)
-        pairs = [np.zeros((0, 2), np.int64)]
-        for column in (first, second):
-            elements = column[left_steps.ravel()]
-            touches_query[elements[elements >= 0]] = True
-            for step in range(steps.shape[1]):
-                elements = column[steps[:, step]]
-                kept = elements >= 0
-                pairs.append(np.stack([elements[kept], origins[kept]], axis=1))
-        keys = np.unique(np.concatenate(pairs) @ np.array([len(self.rows), 1]))
-        elements, targets = np.divmod(keys, len(self.rows))
-        starts = np.concatenate([[0], np.cumsum(np.bincount(elements, minlength=self.count))])
+        of_query = self.left[1].ravel()
+        touches_query[of_query[of_query >= 0]] = True
+        elements = self.right[1]
+        which = elements >= 0
+        keys = np.sort((elements.astype(np.int64) * len(self.rows) + origins[:, None])[which])
+        keys = keys[np.concatenate([[True], np.diff(keys) > 0])] if len(keys) else keys
+        owners, targets = np.divmod(keys, len(self.rows))
+        starts = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=self.count))])
         return starts.astype(np.int64), targets, touches_query
 
     def reset(self) -> None:
         """Evaluate the graph as the switches are now; changes are evaluated relative to it."""
         from neupath.explain import counterfactual_kernels as kernels
 
-        table, entries, scaling, _, factors, scratch, _ = self.arrays
-        if self.is_scaled:
-            kernels.scale_entries(entries, scaling, self.off, factors)
-        m, norms, arrivals = self.base
-        self.base_norm[0] = kernels.walk_from_query(table, entries, factors, self.off, arrivals)
-        for target in range(len(m)):
-            m[target], norms[target] = kernels.meet_target(
-                table, entries, factors, self.off, arrivals, target, *scratch[:2]
-            )
+        self.base_norm[0], _ = kernels.revise_all(self.arrays, self.off, self.base)
         for part, base in zip(self.state, self.base, strict=True):
             part[:] = base
 
@@ -701,77 +698,84 @@ class _Search:
         self._losses, self._query_losses = np.zeros((targets, depth)), np.zeros((2, depth))
 
     def run(self, limit: int) -> WhatIf:
-        problem = self._problem
-        problem.reset()
-        candidates = self._candidates()
-        results = self._evaluate(candidates, self._losses, self._query_losses)
-        finished = results is not None
-        if results is None:  # the budget does not allow every candidate: those near the two nodes come first
-            candidates = candidates[: self._affordable(len(candidates))]
-            self._is_bounded = False  # the bound needs the losses by every candidate
-            results = self._evaluate(candidates, self._losses, self._query_losses, is_free=True)
-            assert results is not None
-        singles = self._singles(candidates, results, limit)
-        greedy = self._greedy(candidates, results)
-        if greedy is None and not self._removes:
-            reason = f"no addition that was tried brings {self._answer.target.label} into the {self._answer.k:,} best"
-            return replace(self._answer, singles=singles, reason=reason)
-        chosen, at_least = self._tighten(candidates, results, greedy, finished)
+        """Evaluate changes near the two nodes; all others only where no single one of these does it."""
+        self._problem.reset()
+        near, far = self._candidates()
+        results = self._evaluate(near)
+        singles = self._singles(near, results, limit)
+        done = np.flatnonzero(self._is_done(results[:, 1]))
+        if len(done):
+            gaps = (1 if self._removes else -1) * (results[done, 0] - results[done, 2])
+            chosen: list[int] | None = [int(near[done[np.argmin(gaps)]])]
+            at_least = 1
+        else:
+            chosen, at_least = self._smallest_set(near, far, results)
         smallest = None if chosen is None else self._verify(chosen)
-        reason = None
-        if smallest is None:
-            what = self._answer.by if self._answer.by == EDGES else f"{self._answer.by} nodes"
-            reason = f"removing {what} does not take {self._answer.target.label} out of the {self._answer.k:,} best"
-        return replace(self._answer, smallest=smallest, at_least=at_least, singles=singles, reason=reason)
+        return replace(
+            self._answer, smallest=smallest, at_least=at_least, singles=singles,
+            reason=self._describe_failure(chosen) if smallest is None else None,
+        )  # fmt: skip
+
+    def _smallest_set(self, near: Ints, far: Ints, results: Floats) -> tuple[list[int] | None, int]:
+        """Return the smallest set that is found, and a lower bound on the size of any."""
+        is_complete = self._work_of(far) <= self._left
+        if is_complete:
+            results = np.concatenate([results, self._evaluate(far)])
+            done = np.flatnonzero(self._is_done(results[:, 1]))
+            if len(done):
+                return [int(np.concatenate([near, far])[done[0]])], 1
+        candidates = np.concatenate([near, far]) if is_complete else near
+        greedy = self._greedy(candidates, results, len(near))
+        if not (is_complete and self._changes.is_complete):
+            return greedy, 1
+        return self._tighten(candidates, results, greedy)
+
+    def _describe_failure(self, chosen: list[int] | None) -> str:
+        answer, what = self._answer, self._answer.by if self._answer.by == EDGES else f"{self._answer.by} nodes"
+        if chosen is not None:
+            return "a set was found, but ties that depend on rounding decide it, so it is left out"
+        if self._removes:
+            return f"removing {what} does not take {answer.target.label} out of the {answer.k:,} best"
+        return f"no {what} that were tried bring {answer.target.label} into the {answer.k:,} best"
 
     # -- Single changes
-    def _candidates(self) -> Ints:
-        """Return the elements that matter at all, those near the query and the target first."""
+    def _candidates(self) -> tuple[Ints, Ints]:
+        """Return the elements on half-walks of the query and the target, and all others that matter."""
         starts, targets, touches_query = self._problem.touched
-        if self._problem.is_scaled:
-            matters = np.ones(self._problem.count, np.bool_)
-        else:
-            matters = touches_query | (np.diff(starts) > 0)
         element = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         near = touches_query.copy()
         near[element[targets == self._problem.target]] = True
-        used = np.zeros(self._problem.count + 1, np.bool_)
-        for column in self._problem.entries[1:]:
-            used[column] = True
-        return np.concatenate([np.flatnonzero(near), np.flatnonzero(matters & ~near & used[:-1])])
+        matters = np.zeros(self._problem.count + 1, np.bool_)
+        if self._problem.is_scaled:  # by sums of weights, also those of edges on no half-walk
+            for column in self._problem.entries[1:]:
+                matters[column] = True
+        matters[:-1] |= np.diff(starts) > 0
+        return np.flatnonzero(near), np.flatnonzero(matters[:-1] & ~near)
 
-    def _affordable(self, count: int) -> int:
-        per_candidate = len(self._problem.table[3]) + len(self._problem.entries[0]) + len(self._problem.rows)
-        return max(1, min(count, 200, self._left // max(1, per_candidate)))
-
-    def _evaluate(
-        self, candidates: Ints, losses: Floats, query_losses: Floats, *, is_free: bool = False
-    ) -> Floats | None:
-        """Return (score, rank, k-th best other score) after each single change; None if that is too much work."""
+    def _evaluate(self, candidates: Ints, losses: tuple[Floats, Floats] | None = None) -> Floats:
+        """Return (score, rank, k-th best other score) after each single change."""
         from neupath.explain import counterfactual_kernels as kernels
 
         problem = self._problem
-        if not is_free and self._work_of(candidates) > self._left:
-            return None
         results = np.zeros((len(candidates), 3))
         for start in range(0, len(candidates), 1024):
             check_cancelled()
             part = slice(start, start + 1024)
-            work = kernels.evaluate_each(
+            self._left -= kernels.evaluate_each(
                 problem.arrays, int(self._scorer.normalisation), problem.rows, problem.target, candidates[part],
-                problem.off, problem.base, problem.state, self._answer.k, results[part], losses, query_losses,
+                problem.off, problem.base, problem.state, self._answer.k, results[part],
+                *(losses or (self._losses, self._query_losses)),
             )  # fmt: skip
-            self._left -= work
         return results
 
     def _work_of(self, candidates: Ints) -> int:
         """Estimate the work of evaluating each candidate alone."""
         problem = self._problem
         starts, targets, touches_query = problem.touched
-        whole = len(problem.table[3]) + len(problem.rows) + (len(problem.entries[0]) if problem.is_scaled else 0)
+        whole = len(problem.right[0]) + len(problem.rows) + (len(problem.entries[0]) if problem.is_scaled else 0)
         if problem.is_scaled:
             return whole * len(candidates)
-        lengths = np.concatenate([[0], np.cumsum(np.diff(problem.table[2])[targets] + 8)])
+        lengths = np.concatenate([[0], np.cumsum(np.diff(problem.starts)[targets] + 24)])
         each = lengths[starts[1:]] - lengths[starts[:-1]]
         each[touches_query] = whole
         return int(each[candidates].sum())
@@ -791,58 +795,44 @@ class _Search:
         return tuple(self._changed_set([int(element)]) for element in chosen)
 
     # -- Sets
-    def _is_done(self, rank: float) -> bool:
-        return (rank > self._answer.k) == self._removes
+    def _is_done(self, ranks: Floats) -> NDArray[np.bool_]:
+        is_out: NDArray[np.bool_] = np.asarray(ranks) > self._answer.k
+        return is_out if self._removes else ~is_out
 
-    def _greedy(self, candidates: Ints, results: Floats) -> list[int] | None:
+    def _greedy(self, candidates: Ints, results: Floats, num_near: int) -> list[int] | None:
         """Change the element that closes the gap to the k-th best most, again and again; then undo what is superfluous.
 
-        The gap is the target's score less the k-th best other score.
+        The gap is the target's score less the k-th best other score. Besides the elements near the two nodes, those
+        count that move the target alone.
         """
         problem, chosen = self._problem, list[int]()
         sign = 1 if self._removes else -1
+        rank = 2**60 if self._answer.rank is None else self._answer.rank
+        lifts = num_near + np.flatnonzero(sign * results[num_near:, 1] > sign * rank)[:_MOST_LIFTS]
+        pool = np.concatenate([candidates[:num_near], candidates[lifts]])
+        current = np.concatenate([results[:num_near], results[lifts]])
         unused = np.zeros((len(problem.rows), 1)), np.zeros((2, 1))
-        near = candidates[: self._num_near(candidates)]
-        lifts = self._promising_lifts(candidates, results)
-        pool = np.union1d(near, lifts)
-        places = np.searchsorted(np.sort(candidates), pool)
-        current = results[np.argsort(candidates)[places]]
-        last_gap = np.inf
+        is_done, last_gap = False, np.inf
         while len(pool):
             gaps = sign * (current[:, 0] - current[:, 2])
-            done = np.flatnonzero([self._is_done(rank) for rank in current[:, 1]])
-            at = int(done[0]) if len(done) else int(np.argmin(gaps))
-            if not len(done) and not self._removes and gaps[at] >= last_gap:
+            done = np.flatnonzero(self._is_done(current[:, 1]))
+            is_done = len(done) > 0
+            at = int(done[0]) if is_done else int(np.argmin(gaps))
+            if not is_done and not self._removes and gaps[at] >= last_gap:
                 break
             last_gap = float(gaps[at])
             chosen.append(int(pool[at]))
             problem.off[pool[at]] ^= 1
-            if len(done):
+            if is_done:
                 break
             pool = np.delete(pool, at)
             problem.reset()
-            again = self._evaluate(pool, *unused, is_free=True)
-            assert again is not None
-            current = again
-        is_done = bool(chosen) and len(done) > 0
+            current = self._evaluate(pool, unused)
         if is_done:
             self._drop_superfluous(chosen)
         problem.off[chosen] ^= 1
         problem.reset()
         return chosen if is_done else None
-
-    def _num_near(self, candidates: Ints) -> int:
-        starts, targets, touches_query = self._problem.touched
-        element = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-        near = touches_query.copy()
-        near[element[targets == self._problem.target]] = True
-        return int(near[candidates].sum())
-
-    def _promising_lifts(self, candidates: Ints, results: Floats) -> Ints:
-        """Return the elements, not near the two nodes, that alone change the target's rank in the wanted direction."""
-        before = np.inf if self._answer.rank is None else self._answer.rank
-        better = results[:, 1] > before if self._removes else results[:, 1] < before
-        return candidates[better][:500]
 
     def _drop_superfluous(self, chosen: list[int]) -> None:
         for element in list(chosen):
@@ -862,31 +852,20 @@ class _Search:
             np.empty(self._answer.k),
         )[1])  # fmt: skip
 
-    def _tighten(
-        self, candidates: Ints, results: Floats, greedy: list[int] | None, finished: bool
-    ) -> tuple[list[int] | None, int]:
+    def _tighten(self, candidates: Ints, results: Floats, greedy: list[int] | None) -> tuple[list[int] | None, int]:
         """Look for a set smaller than the greedy one; return the smallest set and a lower bound on its size."""
-        single = np.flatnonzero([self._is_done(rank) for rank in results[:, 1]])
-        if len(single):
-            return [int(candidates[single[0]])], 1
-        finished = finished and self._changes.is_complete
-        most = min(len(candidates), 3) if greedy is None else len(greedy) - 1
-        size = 2 if finished else self._first_open_size(1)
+        most = _LARGEST_BLIND if greedy is None else len(greedy) - 1
         gaps = (1 if self._removes else -1) * (results[:, 0] - results[:, 2])
         ordered = candidates[np.argsort(gaps, kind="stable")]
-        while size <= most and self._left > 0:
-            size = self._first_open_size(size)
-            if size > most or not finished:
-                break
+        size = self._first_open_size(2)
+        while size <= min(most, len(candidates)) and self._left > 0:
             chosen = self._find(self._relevant(ordered, size), size)
             if chosen is None:
                 break
             if chosen:
                 return chosen, size
-            size += 1
-        if greedy is None:
-            return None, size
-        return greedy, min(size, len(greedy))
+            size = self._first_open_size(size + 1)
+        return greedy, size if greedy is None else min(size, len(greedy))
 
     def _first_open_size(self, size: int) -> int:
         """Return the smallest number of removals, from `size` on, that the bound does not exclude."""
