@@ -113,7 +113,7 @@ def revise_all(problem, off, state):
     work = len(right[0]) + len(arrivals) + len(m)
     if len(scaling[0]) > 0:
         scale_walks(problem, off)
-        work += len(entries[0])
+        work += 8 * len(entries[0])  # powers take longer than sums
     query_norm = _walk_from_query(left, off, arrivals)
     for target in range(len(m)):
         m[target], norms[target] = _meet_target(right, starts, off, arrivals, target, sums, visited)

@@ -33,7 +33,7 @@ BUDGET = 200_000_000
 """The work for one question by default, in half-walks that are added up: some seconds."""
 _MOST_WALKS = 1 << 25
 _MOST_ADDITIONS = 2000
-_DEEPEST_BOUND = 8  # the largest set that the bound can exclude
+_DEEPEST_BOUND = 32  # the largest set that the bound can exclude
 _MOST_LIFTS = 500  # elements far from the two nodes that the greedy search tries
 _LARGEST_BLIND = 3  # the largest set to look for where the greedy search finds none
 _COPIES = 4  # how many new nodes may have the same neighbours
@@ -772,7 +772,7 @@ class _Search:
         """Estimate the work of evaluating each candidate alone."""
         problem = self._problem
         starts, targets, touches_query = problem.touched
-        whole = len(problem.right[0]) + len(problem.rows) + (len(problem.entries[0]) if problem.is_scaled else 0)
+        whole = len(problem.right[0]) + len(problem.rows) + (8 * len(problem.entries[0]) if problem.is_scaled else 0)
         if problem.is_scaled:
             return whole * len(candidates)
         lengths = np.concatenate([[0], np.cumsum(np.diff(problem.starts)[targets] + 24)])
