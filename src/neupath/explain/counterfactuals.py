@@ -174,7 +174,7 @@ def what_if(
     >>> from neupath import load
     >>> answer = what_if(load("toy"), "APVPA", "Mike", "Mary", k=2, remove="paper")
     >>> answer.rank, [str(paper) for paper in answer.smallest.elements], answer.smallest.rank, answer.optimal
-    (2, ['Mary-VLDB-1'], 3, True)
+    (2, ['Mary-SIGMOD-1', 'Mary-SIGMOD-2'], None, True)
     """
     k = check_k(k)
     if limit < 0:
@@ -240,6 +240,19 @@ def rank_of(scorer: Scorer, x: int, y: int) -> tuple[int | None, float]:
     if scorer.source_type == scorer.target_type:
         before[x] = False
     return (int(before.sum()) + 1 if score > 0 else None), score
+
+
+def ranks_without_each(scorer: PathMeasure, query: Id, target: Id, by: str) -> Floats:
+    """Return the ranks of a target after each removal of a single edge or node near it or the query.
+
+    A target without any path has a rank of at least 2**53. `by` is "edges" or a node type on the meta-path.
+    """
+    hin, path = scorer.hin_, scorer.metapath_
+    x, y = hin.row(path.source, query), hin.row(path.target, target)
+    kind = _checked_kind(path, by)
+    ends = _path_node(hin, path.source, x), _path_node(hin, path.target, y)
+    answer = WhatIf(*ends, str(path), scorer.name, 1, "remove", kind, 1, 0.0, None, 0, ())
+    return _Search(scorer, _Removals.of(hin, path, kind, x, y), x, y, answer, BUDGET).near_ranks()
 
 
 # ---- Graphs with changes -------------------------------------------------------------------------
@@ -715,6 +728,12 @@ class _Search:
             self._answer, smallest=smallest, at_least=at_least, singles=singles,
             reason=self._describe_failure(chosen) if smallest is None else None,
         )  # fmt: skip
+
+    def near_ranks(self) -> Floats:
+        """Return the rank after each single change near the two nodes."""
+        self._problem.reset()
+        ranks: Floats = self._evaluate(self._candidates()[0])[:, 1]
+        return ranks
 
     def _smallest_set(self, near: Ints, far: Ints, results: Floats) -> tuple[list[int] | None, int]:
         """Return the smallest set that is found, and a lower bound on the size of any."""

@@ -132,17 +132,22 @@ def adjusted(p_values: Floats) -> Floats:
 # ---- The null model ------------------------------------------------------------------------------
 def null_model(scorer: Scorer, permutations: int, seed: int) -> "NullModel":
     """Return the null model of a scorer, cached with its graph."""
-    if not isinstance(scorer, PathMeasure | GraphMeasure | Combination):
-        raise QueryError(
-            f"{scorer.name} is learned from the graph, so p-values need a model trained on every permuted graph; "
-            f"use an exact measure"
-        )
-    hin, relations = scorer.hin_, _relations(scorer)
+    permutable(scorer)
+    hin, relations = scorer.hin_, relations_of(scorer)
     key = ("null scores", scorer.name, str(scorer.params()), permutations, seed)
     return cached(hin, key, lambda: NullModel(scorer, permutations_of(hin, relations, permutations, seed)))
 
 
-def _relations(scorer: Scorer) -> list[Relation]:
+def permutable(scorer: Scorer) -> None:
+    """Raise if a scorer is learned, since it would have to be trained again on every changed graph."""
+    if not isinstance(scorer, PathMeasure | GraphMeasure | Combination):
+        raise QueryError(
+            f"{scorer.name} is learned, and would have to be trained again on every changed graph; use an exact measure"
+        )
+
+
+def relations_of(scorer: Scorer) -> list[Relation]:
+    """Return the relations from which a scorer computes its scores."""
     measures = scorer.measures_ if isinstance(scorer, Combination) else [scorer]
     paths = [measure.metapath_ for measure in measures if isinstance(measure, PathMeasure)]
     if not paths:
