@@ -19,7 +19,7 @@ import numpy as np
 from neupath.engine.product_kernels import compiled, normalised
 from neupath.engine.products import Normalisation
 
-_NONE = int(Normalisation.NONE)
+_NONE, _DICE = int(Normalisation.NONE), int(Normalisation.DICE)
 _NO_RANK = 1 << 60
 
 
@@ -192,14 +192,17 @@ def standing(normalisation, query_norm, state, rows, target, best):
 
 
 @compiled
-def evaluate_each(problem, normalisation, rows, target, candidates, off, base, state, k, results, losses, query_losses):
+def evaluate_each(problem, normalisation, rows, target, candidates, off, base, state, k, results, losses):
     """Switch each candidate alone, and write (score, rank, k-th best other score) of the target; return the work.
 
-    `losses`: (targets, depth), the largest decreases of each target's norm that one candidate causes, largest first.
-    `query_losses`: (2, depth), those of the query's norm and of M[query, target].
+    `losses`: (near, far, query, helped), what single candidates take away at most, largest first. near and far have
+    shape (targets, depth): the decrease of each target's norm by a candidate on half-walks of the query or the target,
+    and by another. query has shape (2, depth): of the query's norm, and of M[query, target]. helped (depth,): how many
+    targets a far candidate touches.
     """
     starts, targets, touches_query = problem[5]
     base_norm = problem[7]
+    near_losses, far_losses, query_losses, helped = losses
     best, changed = np.empty(k), np.empty(1, dtype=np.int64)
     before_score, before_rank, before_other = standing(normalisation, base_norm[0], base, rows, target, best)
     total = 0
@@ -208,30 +211,34 @@ def evaluate_each(problem, normalisation, rows, target, candidates, off, base, s
         changed[0] = element
         off[element] ^= 1
         query_norm, work = revise(problem, off, changed, state)
-        is_near = len(problem[4][0]) > 0 or touches_query[element]
+        is_near = touches_query[element]
+        for j in range(starts[element], starts[element + 1]):
+            is_near |= targets[j] == target
         for j in range(starts[element], starts[element + 1]):
             other = targets[j]
-            _keep_loss(losses[other], base[1][other] - state[1][other])
-            if other == target:
-                is_near = True
-        _keep_loss(query_losses[0], base_norm[0] - query_norm)
-        _keep_loss(query_losses[1], base[0][target] - state[0][target])
+            _keep_loss(near_losses[other] if is_near else far_losses[other], base[1][other] - state[1][other])
         if is_near:
-            results[i, 0], results[i, 1], results[i, 2] = standing(normalisation, query_norm, state, rows, target, best)
-            work += len(rows)
-        else:  # only the touched targets can change places with the target
-            crossed = 0
+            _keep_loss(query_losses[0], base_norm[0] - query_norm)
+            _keep_loss(query_losses[1], base[0][target] - state[0][target])
+        else:
+            _keep_loss(helped, float(starts[element + 1] - starts[element]))
+        crossed = 0
+        if not is_near and len(problem[4][0]) == 0:  # only the touched targets can change places with the target
             for j in range(starts[element], starts[element + 1]):
                 other = targets[j]
                 old = normalised(normalisation, base[0][other], query_norm, base[1][other])
                 new = normalised(normalisation, state[0][other], query_norm, state[1][other])
                 crossed += _is_before(new, rows[other], before_score, rows[target])
                 crossed -= _is_before(old, rows[other], before_score, rows[target])
-            if crossed:
-                results[i, 0], results[i, 1], results[i, 2] = standing(normalisation, query_norm, state, rows, target, best)
-                work += len(rows)
-            else:
-                results[i, 0], results[i, 1], results[i, 2] = before_score, before_rank, before_other
+        else:
+            crossed = 1
+        if crossed:
+            results[i, 0], results[i, 1], results[i, 2] = standing(
+                normalisation, query_norm, state, rows, target, best
+            )
+            work += len(rows)
+        else:
+            results[i, 0], results[i, 1], results[i, 2] = before_score, before_rank, before_other
         total += work + 16
         off[element] ^= 1
         restore(problem, changed, base, state)
@@ -256,50 +263,71 @@ def _keep_loss(largest, loss):
 
 @compiled
 def _bound(normalisation, m, query_norm, norm):
-    """Return the largest score of a target with at most this m and at least these norms."""
+    """Return the largest score of a target with at most this m and at least these norms.
+
+    By Cauchy-Schwarz m² is at most the product of the norms, so a norm cannot vanish while m stays.
+    """
     if normalisation == _NONE or m <= 0.0:
         return m
+    if normalisation == _DICE:
+        if query_norm <= m:
+            return 1.0
+        return 2.0 * m / (query_norm + max(norm, m * m / query_norm)) * (1.0 + 1e-12)
     if query_norm <= 0.0 or norm <= 0.0:
         return 1.0
     return min(1.0, normalised(normalisation, m, query_norm, norm)) * (1.0 + 1e-12)
 
 
 @compiled
-def mark_crossers(normalisation, query_norm, state, target, remaining, losses, query_losses, crossers):
+def mark_crossers(normalisation, query_norm, state, target, remaining, losses, crossers):
     """Mark the targets that may come before the target once `remaining` more elements are removed; return how many.
 
     A removal takes away no more walks than all its elements do one by one, since weights are not negative. So the
     target keeps at least its M less the largest losses of M, and others lose no more of their norms than the largest
-    losses of these. Returns -1 where the target may lose every path.
+    losses of these. Of the removals, i are near the query or the target and the others are not: these lower no M of
+    the target and no norm of the query, and each helps only the few targets that it touches. The result is the largest
+    number over all i; -1 where the target may lose every path.
     """
     m, norms = state[0], state[1]
-    query_loss, m_loss = 0.0, 0.0
-    for i in range(remaining):
-        query_loss += query_losses[0, i]
-        m_loss += query_losses[1, i]
-    left = (m[target] - m_loss) * (1.0 - 1e-12)
+    near_losses, far_losses, query_losses, helped = losses
     crossers[:] = 0
-    if left <= 0.0:
-        return -1
-    score = normalised(normalisation, left, query_norm, norms[target])
-    count = 0
-    for other in range(len(m)):
-        if other == target or m[other] <= 0.0:
-            continue
-        loss = 0.0
-        for i in range(remaining):
-            loss += losses[other, i]
-        if _bound(normalisation, m[other], query_norm - query_loss, norms[other] - loss) >= score:
-            crossers[other] = 1
-            count += 1
-    return count
+    largest = 0
+    query_loss, m_loss = 0.0, 0.0
+    for near in range(remaining + 1):
+        if near > 0:
+            query_loss += query_losses[0, near - 1]
+            m_loss += query_losses[1, near - 1]
+        left = (m[target] - m_loss) * (1.0 - 1e-12)
+        if left <= 0.0:
+            return -1
+        most_helped = 0.0
+        for i in range(remaining - near):
+            most_helped += helped[i]
+        score = normalised(normalisation, left, query_norm, norms[target])
+        alone, with_help = 0, 0
+        for other in range(len(m)):
+            if other == target or m[other] <= 0.0:
+                continue
+            norm = norms[other]
+            for i in range(near):
+                norm -= near_losses[other, i]
+            if _bound(normalisation, m[other], query_norm - query_loss, norm) >= score:
+                alone += 1
+                crossers[other] = 1
+                continue
+            for i in range(remaining - near):
+                norm -= far_losses[other, i]
+            if _bound(normalisation, m[other], query_norm - query_loss, norm) >= score:
+                with_help += 1
+                crossers[other] = 1
+        largest = max(largest, alone + int(min(float(with_help), most_helped)))
+    return largest
 
 
 @compiled
 def find_set(
-    problem, normalisation, rows, target, candidates, size, k, removes, is_bounded, off, base, state, losses,
-    query_losses, budget,
-):  # fmt: skip
+    problem, normalisation, rows, target, candidates, size, k, removes, is_bounded, off, base, state, losses, budget
+):
     """Look for `size` candidates that together move the target out of, or into, the k best, by branch and bound.
 
     Returns the chosen elements, how many (0: there is no such set; -1: the budget ended), and the work.
@@ -331,9 +359,8 @@ def find_set(
                         off[element] ^= 1
                     return chosen, size, work
             else:
-                count = mark_crossers(
-                    normalisation, query_norm, state, target, size - depth - 1, losses, query_losses, crossers
-                )
+                left = size - depth - 1
+                count = mark_crossers(normalisation, query_norm, state, target, left, losses, crossers)
                 is_open = count < 0 or count >= k
             restore(problem, changed, base, state)
         else:

@@ -69,7 +69,7 @@ class ChangedNode:
 
     def __str__(self) -> str:
         ends = (end for edge in self.edges for end in (edge.source, edge.target) if end != self.node)
-        return f"{self.node.label} with {listed((end.label for end in ends), 4)}" if self.edges else self.node.label
+        return f"a {self.node.label} with {listed((end.label for end in ends), 4)}" if self.edges else self.node.label
 
 
 Element = ChangedEdge | ChangedNode
@@ -368,7 +368,12 @@ class _Removals:
         node_type = None if by == EDGES else by
         return cls(hin, count if by == EDGES else hin.num_nodes(by), entries, node_type, offsets)
 
-    def describe(self, element: int) -> Element:
+    @property
+    def distinct(self) -> Ints:
+        """The elements of which no two are alike."""
+        return np.arange(self.count)
+
+    def describe(self, element: int, number: int = 1) -> Element:  # noqa: ARG002
         if self.node_type is not None:
             return ChangedNode(_path_node(self.hin, self.node_type, element))
         relation, place = self._place(element)
@@ -411,6 +416,7 @@ class _Additions:
     new: Sequence[Mapping[Relation, Sequence[tuple[int, int]]]]  # the edges of each element
     entries: Mapping[Relation, _RelationEntries]
     node_type: str | None
+    num_kinds: int  # of new nodes; the first elements are one of each kind
     is_complete: bool
     starts_off = True
 
@@ -422,6 +428,7 @@ class _Additions:
     def of(cls, hin: HIN, path: MetaPath, by: str, x: int, y: int) -> "_Additions":
         reached = _reached(hin, path, x)
         new: list[dict[Relation, list[tuple[int, int]]]] = []
+        num_kinds = 0
         last = path.steps[-1].links
         if by == EDGES:
             for link in last:
@@ -438,7 +445,7 @@ class _Additions:
                 )
             joins_query = path.is_symmetric and len(path) > 2
             ends = reached[-3].tolist() if len(path) > 2 else [x]
-            first = hin.num_nodes(by)
+            first, num_kinds = hin.num_nodes(by), len(ends)
             for copy in range(_COPIES if len(path) > 2 else 3 * _COPIES):
                 for number, end in enumerate(ends):
                     p = first + copy * len(ends) + number
@@ -465,23 +472,29 @@ class _Additions:
                 np.concatenate([weights, np.ones(len(more))]),
                 np.concatenate([np.full(len(rows), -1), more[:, 2]]), np.full(len(rows) + len(more), -1),
             )  # fmt: skip
-        return cls(hin, grown, kept, entries, node_type, len(kept) == len(new))
+        return cls(hin, grown, kept, entries, node_type, num_kinds, len(kept) == len(new))
 
-    def describe(self, element: int) -> Element:
-        edges = []
-        for relation, pairs in self.new[element].items():
-            for source, target in pairs:
-                ends = _path_node(self.grown, relation.source, source), _path_node(self.grown, relation.target, target)
-                edges.append(ChangedEdge(relation.name, *(self._named(*end) for end in zip(ends, (source, target), strict=True)), 1.0))
-        if self.node_type is None:
-            return edges[0]
-        row = self.hin.num_nodes(self.node_type) + element
-        return ChangedNode(PathNode(self.node_type, self.grown.nodes[self.node_type].id(row), None), tuple(edges))
+    @property
+    def distinct(self) -> Ints:
+        """The elements of which no two are alike: new nodes with different neighbours."""
+        return np.arange(self.count if self.node_type is None else self.num_kinds)
 
-    def _named(self, node: PathNode, row: int) -> PathNode:
-        """Return a node with its name, which the grown graph does not hold for types that have new nodes."""
-        is_old = row < self.hin.num_nodes(node.node_type)
-        return _path_node(self.hin, node.node_type, row) if is_old else node
+    def describe(self, element: int, number: int = 1) -> Element:
+        new_node = None if self.node_type is None else PathNode(self.node_type, f"new {self.node_type} {number}", None)
+        edges = [
+            ChangedEdge(
+                relation.name, self._node(relation.source, source, new_node),
+                self._node(relation.target, target, new_node), 1.0,
+            )
+            for relation, pairs in self.new[element].items()
+            for source, target in pairs
+        ]  # fmt: skip
+        return edges[0] if new_node is None else ChangedNode(new_node, tuple(edges))
+
+    def _node(self, node_type: str, row: int, new_node: PathNode | None) -> PathNode:
+        if new_node is not None and row >= self.hin.num_nodes(node_type):
+            return new_node
+        return _path_node(self.hin, node_type, row)
 
     def apply(self, elements: Sequence[int]) -> HIN:
         added = {}
@@ -694,6 +707,11 @@ def _expand(starts: Ints, tables: Sequence[_LegEntries], *, forward: bool) -> tu
     return origins, steps, ends
 
 
+def _losses(targets: int, depth: int) -> tuple[Floats, ...]:
+    """Return room for what single removals take away at most; see `counterfactual_kernels.evaluate_each`."""
+    return np.zeros((targets, depth)), np.zeros((targets, depth)), np.zeros((2, depth)), np.zeros(depth)
+
+
 # ---- The search ----------------------------------------------------------------------------------
 class _Search:
     """Greedy search for a set, a bound on its size, and branch and bound between the two."""
@@ -708,7 +726,7 @@ class _Search:
         # Only removals of walks of fixed weights lower every M and norm, which the bound needs.
         self._is_bounded = self._removes and not self._problem.is_scaled
         depth, targets = _DEEPEST_BOUND, len(self._problem.rows)
-        self._losses, self._query_losses = np.zeros((targets, depth)), np.zeros((2, depth))
+        self._losses = _losses(targets, depth)
 
     def run(self, limit: int) -> WhatIf:
         """Evaluate changes near the two nodes; all others only where no single one of these does it."""
@@ -771,7 +789,7 @@ class _Search:
         matters[:-1] |= np.diff(starts) > 0
         return np.flatnonzero(near), np.flatnonzero(matters[:-1] & ~near)
 
-    def _evaluate(self, candidates: Ints, losses: tuple[Floats, Floats] | None = None) -> Floats:
+    def _evaluate(self, candidates: Ints, losses: tuple[Floats, ...] | None = None) -> Floats:
         """Return (score, rank, k-th best other score) after each single change."""
         from neupath.explain import counterfactual_kernels as kernels
 
@@ -782,8 +800,7 @@ class _Search:
             part = slice(start, start + 1024)
             self._left -= kernels.evaluate_each(
                 problem.arrays, int(self._scorer.normalisation), problem.rows, problem.target, candidates[part],
-                problem.off, problem.base, problem.state, self._answer.k, results[part],
-                *(losses or (self._losses, self._query_losses)),
+                problem.off, problem.base, problem.state, self._answer.k, results[part], losses or self._losses,
             )  # fmt: skip
         return results
 
@@ -803,6 +820,8 @@ class _Search:
         """Verify and return the single changes with the largest effect."""
         sign = 1 if self._removes else -1
         before = self._answer.rank if self._answer.rank is not None else np.inf
+        is_distinct = np.isin(candidates, self._changes.distinct)
+        candidates, results = candidates[is_distinct], results[is_distinct]
         ranks = np.minimum(results[:, 1], 2**53)
         helps = np.flatnonzero(sign * ranks > sign * min(before, 2**53))
         more = np.flatnonzero((ranks == min(before, 2**53)) & (sign * results[:, 0] < sign * self._answer.score))
@@ -830,7 +849,7 @@ class _Search:
         lifts = num_near + np.flatnonzero(sign * results[num_near:, 1] > sign * rank)[:_MOST_LIFTS]
         pool = np.concatenate([candidates[:num_near], candidates[lifts]])
         current = np.concatenate([results[:num_near], results[lifts]])
-        unused = np.zeros((len(problem.rows), 1)), np.zeros((2, 1))
+        unused = _losses(len(problem.rows), 1)
         is_done, last_gap = False, np.inf
         while len(pool):
             gaps = sign * (current[:, 0] - current[:, 2])
@@ -898,7 +917,7 @@ class _Search:
         problem, crossers = self._problem, np.zeros(len(self._problem.rows), np.int8)
         count = kernels.mark_crossers(
             int(self._scorer.normalisation), problem.base_norm[0], problem.base, problem.target, size, self._losses,
-            self._query_losses, crossers,
+            crossers,
         )  # fmt: skip
         return count, crossers
 
@@ -924,7 +943,7 @@ class _Search:
         chosen, count, work = kernels.find_set(
             problem.arrays, int(self._scorer.normalisation), problem.rows, problem.target, candidates, size,
             self._answer.k, self._removes, self._is_bounded and size <= _DEEPEST_BOUND, problem.off, problem.base,
-            problem.state, self._losses, self._query_losses, self._left,
+            problem.state, self._losses, self._left,
         )  # fmt: skip
         self._left -= work
         return None if count < 0 else [int(element) for element in chosen[:count]]
@@ -934,7 +953,8 @@ class _Search:
         """Change the graph, search again, and return where the target stands."""
         scorer = self._scorer.bind(self._changes.apply(elements))
         rank, score = rank_of(scorer, self._x, self._y)
-        return ChangedSet(tuple(self._changes.describe(element) for element in elements), rank, score)
+        described = tuple(self._changes.describe(element, number) for number, element in enumerate(elements, 1))
+        return ChangedSet(described, rank, score)
 
     def _verify(self, elements: Sequence[int]) -> ChangedSet | None:
         changed = self._changed_set(sorted(elements))
