@@ -36,11 +36,16 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "search": ("neupath.cli.search_commands:search", "Find the entities most similar to QUERY."),
     "explain": (
         "neupath.cli.search_commands:explain",
-        "Show what makes A and B similar: the nodes that their paths run through, each with its exact share of the score.",
+        "Show what makes A and B similar: the nodes that their paths run through, each with its exact share of the "
+        "score.",
     ),
     "relate": (
         "neupath.cli.search_commands:relate",
         "Show every meta-path that joins A and B, those first along which B ranks highest among all targets of A.",
+    ),
+    "whatif": (
+        "neupath.cli.explain_commands:whatif",
+        "Find the fewest edges or nodes that decide whether B is among the best hits of A.",
     ),
     "infer": (
         "neupath.cli.infer_command:infer",

@@ -1,6 +1,6 @@
 """info, paths, find, search, explain and relate: what a graph holds, what is similar in it, and why."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +11,16 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from neupath.cli.explain_commands import (
+    PermutationsOption,
+    SeedOption,
+    SignificanceOption,
+    StabilityByOption,
+    StabilityOption,
+    evidence_columns,
+    find_evidence,
+    note_evidence,
+)
 from neupath.cli.program import printable
 from neupath.cli.terminal import (
     AnyMeasureOption,
@@ -43,6 +53,7 @@ from neupath.explain.explanation import explain as explain_pair
 from neupath.explain.groups import PathGroup, PathInstance, percent, shortened
 from neupath.explain.relate import BUDGET, Related
 from neupath.explain.relate import relate as relate_pair
+from neupath.explain.significance import PERMUTATIONS, hits_with
 from neupath.graph.metapath import enumerate_metapaths
 from neupath.graph.nodes import Id, NodeMatch, Nodes
 from neupath.graph.summary import Summary, summarise
@@ -189,6 +200,11 @@ def search(
     among: Annotated[list[str] | None, typer.Option("--among", help="Keep only this target (repeat for more).")] = None,
     include_query: Annotated[bool, typer.Option("--include-query", help="Rank the query itself, too.")] = False,
     zeros: Annotated[bool, typer.Option("--zeros", help="Fill up with targets of score 0.")] = False,
+    with_significance: SignificanceOption = False,
+    permutations: PermutationsOption = PERMUTATIONS,
+    with_stability: StabilityOption = False,
+    by: StabilityByOption = None,
+    seed: SeedOption = 0,
     as_of: AsOfOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -198,6 +214,7 @@ def search(
       neupath search toy Mike --metapath author-paper-venue-paper-author
       neupath search stdlib ArgumentParser -p class-method-class -k 5 -m joinsim
       neupath search toy Mike --measure simrank
+      neupath search stdlib ArgumentParser -p class-method-class --significance
 
     With --json, one JSON object per query, each on its own line.
     """
@@ -207,12 +224,17 @@ def search(
     method = f"{scorer.metapath_text}, {scorer.name}" if scorer.metapath_text else scorer.name
     method = method if model is None else f"the {method} model in {model}"
     results = scorer.top_k(query, k, include_query=include_query, zeros=zeros, among=among or None, where=where or ())
-    for text, hits in zip(query, results, strict=True):
+    evidence = find_evidence(
+        scorer, results, permutations if with_significance else None, with_stability or by is not None, by, seed
+    )
+    for text, hits, known in zip(query, results, evidence, strict=True):
         if as_json:
-            print(hits.to_json())
+            print_json(hits_with(hits, **known)) if known else print(hits.to_json())
         elif len(hits):
             label = _label_query(scorer.hin_.nodes[scorer.source_type], text, hits.query)
-            stdout.print(render_hits(hits, f"{scorer.target_type} nodes most similar to {label} by {method}"))
+            title = f"{scorer.target_type} nodes most similar to {label} by {method}"
+            stdout.print(render_hits(hits, title, evidence_columns(known)))
+            note_evidence(known)
         else:
             stdout.print(f"{text}: nothing found by {method}", highlight=False, markup=False)
         if hits.shortfall:
@@ -229,8 +251,8 @@ def _label_query(nodes: Nodes, text: str, query: Id) -> str:
     return f"{text} ({other_label})" if other_label and other_label != text else text
 
 
-def render_hits(hits: Hits, title: str) -> Group:
-    """Show hits as a ranked table with a bar for each score, the longest for the best."""
+def render_hits(hits: Hits, title: str, columns: Mapping[str, Sequence[str]] | None = None) -> Group:
+    """Show hits as a ranked table with a bar for each score, the longest for the best, and with more columns."""
     table = plain_table(">")
     table.columns[0].style = "dim"
     show_names = any(hit.name and hit.name != hit.id for hit in hits)
@@ -238,12 +260,16 @@ def render_hits(hits: Hits, title: str) -> Group:
         table.add_column("name", max_width=40, overflow="ellipsis", no_wrap=True)
     table.add_column("id", style="dim" if show_names else "", overflow="fold")
     table.add_column("score", justify="right")
+    more = columns or {}
+    for column in more:
+        table.add_column(column, justify="right", no_wrap=True)
     table.add_column("")
     best = max(hits.scores, default=0.0)
     for hit in hits:
         name = [Text(printable(hit.name or ""))] if show_names else []
         length = bar(hit.score / best if best > 0 else 0.0)
-        table.add_row(str(hit.rank), *name, Text(printable(str(hit.id))), f"{hit.score:.4f}", length)
+        cells = (values[hit.rank - 1] for values in more.values())
+        table.add_row(str(hit.rank), *name, Text(printable(str(hit.id))), f"{hit.score:.4f}", *cells, length)
     return titled(title, table)
 
 

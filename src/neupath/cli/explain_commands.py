@@ -1,0 +1,183 @@
+"""whatif: what would move a hit; and the options that show how far to trust hits: significance and stability."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.console import Group
+from rich.text import Text
+
+from neupath.cli.program import printable
+from neupath.cli.terminal import (
+    AsOfOption,
+    GraphSource,
+    JsonOption,
+    MeasureOption,
+    MetaPathOption,
+    ProgressBars,
+    note,
+    note_relations,
+    plain_table,
+    print_json,
+    reads_graph,
+    stdout,
+    titled,
+)
+from neupath.engine.hits import Hits
+from neupath.engine.scorer import Scorer
+from neupath.errors import QueryError
+from neupath.explain.counterfactuals import BUDGET, EDGES, Element, WhatIf, what_if
+from neupath.explain.significance import Significance, significance
+from neupath.explain.stability import Stability, stability
+from neupath.learn.registry import required_metapath
+
+
+# ---- whatif --------------------------------------------------------------------------------------
+@reads_graph
+def whatif(
+    source: GraphSource,
+    query: Annotated[str, typer.Argument(metavar="A", help="An id or a name.")],
+    target: Annotated[str, typer.Argument(metavar="B", help="An id or a name.")],
+    metapath: MetaPathOption = None,
+    measure: MeasureOption = "pathsim",
+    k: Annotated[int, typer.Option("-k", help="How many hits count as the best.")] = 10,
+    remove: Annotated[
+        str | None, typer.Option("--remove", help="Remove edges, or nodes of this type, to move B out of the best.")
+    ] = None,
+    add: Annotated[
+        str | None, typer.Option("--add", help="Add edges, or nodes of this type, to bring B into the best.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", help="How many single changes to show.")] = 10,
+    budget: Annotated[
+        int, typer.Option("--budget", help="How much work to spend on proving the set smallest.")
+    ] = BUDGET,
+    as_of: AsOfOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find the fewest edges or nodes that decide whether B is among the best hits of A.
+
+    If B is among the k best, find what to remove so that it is not; if not,
+    what to add so that it is. Every claim is checked by changing the graph and
+    searching again. The smallest set is proven smallest, or its lower bound is
+    shown.
+
+    Examples:
+      neupath whatif toy Mike Mary -p APVPA -k 2 --remove paper
+      neupath whatif toy Jim Ann -p APVPA -k 1 --add edges
+    """
+    hin = source.load(as_of)
+    parsed = hin.metapath(str(required_metapath(hin.schema, metapath)))
+    note_relations(parsed)
+    answer = what_if(
+        hin, parsed, query, target, measure=measure, k=k, remove=remove, add=add, limit=limit, budget=budget
+    )
+    if as_json:
+        print_json(answer.to_dict())
+    else:
+        stdout.print(render_what_if(answer))
+
+
+def render_what_if(answer: WhatIf) -> Group:
+    """Show the smallest set of changes, and single changes with their effect."""
+    where = "no path" if answer.rank is None else f"rank {answer.rank:,}"
+    title = f"{answer.target.label} among the {answer.k:,} best of {answer.query.label} by {answer.metapath}, {answer.measure}"
+    lines: list[Any] = [Text(f"now: {where}, score {answer.score:.4f}")]
+    if answer.smallest is None:
+        lines.append(Text(printable(str(answer.reason)), style="yellow"))
+    else:
+        count = len(answer.smallest.elements)
+        what = answer.by if answer.by != EDGES else "edge" if count == 1 else "edges"
+        verb = "without" if answer.change == "remove" else "with"
+        proof = "no smaller set does it" if answer.optimal else f"a smaller set needs at least {answer.at_least}"
+        lines.append(
+            Text.assemble(
+                f"{verb} {'this' if count == 1 else 'these'} {count:,} {what}: ",
+                (_describe_rank(answer.smallest.rank), "bold cyan"),
+                f" ({proof})",
+            )
+        )
+        lines += [Text(f"  {describe_element(element)}", overflow="fold") for element in answer.smallest.elements]
+    if answer.singles:
+        table = plain_table(">rank", ">score", "without" if answer.change == "remove" else "with")
+        for single in answer.singles:
+            change = Text(describe_element(single.elements[0]), overflow="fold")
+            table.add_row(_short_rank(single.rank), f"{single.score:.4f}", change)
+        lines += ["", Text("each alone", style="bold"), table]
+    return titled(title, *lines)
+
+
+def describe_element(element: Element) -> str:
+    """Describe a changed edge or node in one line."""
+    return printable(str(element))
+
+
+def _describe_rank(rank: int | None) -> str:
+    return "no path is left" if rank is None else f"rank {rank:,}"
+
+
+def _short_rank(rank: int | None) -> str:
+    return "-" if rank is None else f"{rank:,}"
+
+
+# ---- How far to trust hits -----------------------------------------------------------------------
+SignificanceOption = Annotated[
+    bool, typer.Option("--significance", help="Show p-values against graphs permuted with all degrees kept.")
+]
+PermutationsOption = Annotated[
+    int, typer.Option("--permutations", help="Permuted graphs for --significance; p is at least 1/(N+1).")
+]
+StabilityOption = Annotated[
+    bool, typer.Option("--stability", help="Show where ranks stay when a tenth of the edges is missing.")
+]
+StabilityByOption = Annotated[
+    str | None, typer.Option("--stability-by", help="Show where ranks stay when any one node of this type is missing.")
+]
+SeedOption = Annotated[int, typer.Option("--seed", help="The seed of permutations and samples.")]
+Evidence = Significance | Stability
+
+
+def find_evidence(
+    scorer: Scorer, results: Sequence[Hits], permutations: int | None, is_stability: bool, by: str | None, seed: int
+) -> list[dict[str, Evidence]]:
+    """Return the significance and the stability of the hits of each query, where they are asked for."""
+    if seed < 0:
+        raise QueryError(f"‹seed› is {seed}; give 0 or more", parameter="seed")
+    evidence: list[dict[str, Evidence]] = [{} for _ in results]
+    with ProgressBars() as bars:
+        if permutations is not None:
+            found = significance(scorer, results, permutations=permutations, seed=seed, progress=bars)
+            for known, each in zip(evidence, found, strict=True):
+                known["significance"] = each
+        if is_stability:
+            for known, hits in zip(evidence, results, strict=True):
+                known["stability"] = stability(scorer, hits, by=by, seed=seed, progress=bars)
+    return evidence
+
+
+def evidence_columns(known: Mapping[str, Evidence]) -> dict[str, list[str]]:
+    """Return the columns of a table of hits."""
+    columns = {}
+    for each in known.values():
+        if isinstance(each, Significance):
+            columns["p"] = [f"{p:.3g}" for p in each.p_values]
+            columns["q"] = [f"{q:.3g}" for q in each.q_values]
+        else:
+            columns["ranks"] = [f"{_short_rank(low)} to {_short_rank(high)}" for low, high in each.intervals]
+    return columns
+
+
+def note_evidence(known: Mapping[str, Evidence]) -> None:
+    """Say what the columns mean and rest on."""
+    for each in known.values():
+        if isinstance(each, Significance):
+            note(
+                f"p: chance of such a score for nodes of these degrees, from {each.permutations:,} permuted graphs, "
+                f"not below {each.resolution:.2g}; q: corrected over these hits (Benjamini-Hochberg)"
+            )
+            for mixing in each.mixing:
+                if not mixing.is_mixed:
+                    note(f"swaps of {mixing.relation} mix slowly; its p-values may be too large")
+        elif each.share is not None:
+            note(f"ranks: nine tenths of {each.samples:,} graphs without {each.share:.0%} of the edges")
+        else:
+            note(f"ranks: without any one {each.by} on the walks of both nodes")

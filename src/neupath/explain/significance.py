@@ -1,0 +1,323 @@
+"""Significance: how often pairs with the same degrees score as high in permuted graphs, by chance.
+
+In graphs whose edges are permuted with all degrees kept, two nodes of a type with the same degrees in every permuted
+relation are alike: relabelling one as the other changes nothing. So the null scores of a pair are those of all pairs
+with the same degrees, pooled over all permuted graphs. Where weights differ, nodes are alike if also the weights agree
+that permutations keep.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neupath._runtime.progress import Progress, check_cancelled, no_progress
+from neupath.engine.cache import cached
+from neupath.engine.hits import Hits
+from neupath.engine.scorer import Scorer
+from neupath.errors import QueryError
+from neupath.explain.permutation import Mixing, Permutations, permutations_of
+from neupath.graph.hin import HIN, Floats, mix64
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Rows
+from neupath.measures import Combination, GraphMeasure, PathMeasure
+
+PERMUTATIONS = 200
+_PER_GRAPH = 5  # null scores of a pair of classes that one permuted graph adds
+_ROWS_AT_A_TIME = 64
+_FEW_CLASSES = 4  # up to so many classes of queries, null scores with all targets are kept
+_MOST_SCORES = 1 << 27
+_EQUAL = 1 - 1e-12  # scores of alike pairs may differ in the last digits
+Counts = NDArray[np.int64]
+
+
+# ---- Results -------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Significance:
+    """The p-value of each hit of a query, and what it rests on."""
+
+    p_values: tuple[float, ...]
+    """How probable a score of at least the hit's is for a pair with these degrees in a permuted graph."""
+    q_values: tuple[float, ...]
+    """The p-values after the correction of Benjamini and Hochberg over the hits of this query."""
+    permutations: int
+    seed: int
+    mixing: tuple[Mixing, ...]
+
+    @property
+    def resolution(self) -> float:
+        """The smallest p-value that so many permutations can show."""
+        return 1 / (self.permutations + 1)
+
+    def columns(self) -> dict[str, tuple[object, ...]]:
+        """Return what is known of each hit, by name."""
+        return {"p_value": self.p_values, "q_value": self.q_values}
+
+    def to_dict(self) -> dict[str, object]:
+        mixing = [each.to_dict() for each in self.mixing]
+        return {
+            "permutations": self.permutations, "seed": self.seed, "resolution": self.resolution, "mixing": mixing
+        }  # fmt: skip
+
+
+def significance(
+    scorer: Scorer,
+    hits: Sequence[Hits],
+    *,
+    permutations: int = PERMUTATIONS,
+    seed: int = 0,
+    progress: Progress = no_progress,
+) -> list[Significance]:
+    """Return the p-value of every hit: the probability of its score by chance, given the degrees of both nodes.
+
+    p = (1 + null scores of at least the hit's) / (1 + null scores), and never below 1 / (1 + permutations). The null
+    scores are those of pairs with the same degrees in graphs whose edges are permuted within each relation. They are
+    computed for the degrees that are needed, and cached with the graph.
+
+    The correction takes the hits of one query as the tests that were made. They were chosen by their scores among all
+    targets, so it is no bound on false hits among all targets.
+
+    Parameters
+    ----------
+    scorer
+        A fitted exact measure, also a combination or one over the whole graph.
+    hits
+        The hits of some queries, as `scorer.top_k` returns them.
+    permutations
+        How many permuted graphs.
+    seed
+        The seed of the permutations.
+    progress
+        Called with the number of permuted graphs that are done.
+
+    >>> from neupath import PathSim, load
+    >>> scorer = PathSim("APVPA").fit(load("toy"))
+    >>> [result] = significance(scorer, [scorer.top_k("Mike", k=2)], permutations=99)
+    >>> result.resolution, len(result.p_values)
+    (0.01, 2)
+    """
+    model = null_model(scorer, permutations, seed)
+    hin = scorer.hin_
+    queries = [np.full(len(each), hin.row(scorer.source_type, each.query)) for each in hits]
+    targets = [hin.rows(scorer.target_type, each.ids) for each in hits]
+    scores = [np.array(each.scores) for each in hits]
+    none = np.zeros(0, np.int64)
+    p_values = model.p_values(
+        np.concatenate([none, *queries]), np.concatenate([none, *targets]), np.concatenate([np.zeros(0), *scores]),
+        progress,
+    )  # fmt: skip
+    ends = np.cumsum([len(each) for each in hits])
+    return [
+        Significance(tuple(p.tolist()), tuple(adjusted(p).tolist()), permutations, seed, model.mixing)
+        for p in np.split(p_values, ends[:-1])
+    ] if hits else []  # fmt: skip
+
+
+def adjusted(p_values: Floats) -> Floats:
+    """Return p-values after the correction of Benjamini and Hochberg, JRSS B 1995.
+
+    >>> adjusted(np.array([0.01, 0.04, 0.03])).round(3).tolist()
+    [0.03, 0.04, 0.04]
+    """
+    count = len(p_values)
+    order = np.argsort(p_values, kind="stable")
+    scaled = p_values[order] * count / np.arange(1, count + 1)
+    result = np.empty(count)
+    result[order] = np.minimum(1.0, np.minimum.accumulate(scaled[::-1])[::-1])
+    return result
+
+
+# ---- The null model ------------------------------------------------------------------------------
+def null_model(scorer: Scorer, permutations: int, seed: int) -> "NullModel":
+    """Return the null model of a scorer, cached with its graph."""
+    permutable(scorer)
+    hin, relations = scorer.hin_, relations_of(scorer)
+    key = ("null scores", scorer.name, str(scorer.params()), permutations, seed)
+    return cached(hin, key, lambda: NullModel(scorer, permutations_of(hin, relations, permutations, seed)))
+
+
+def permutable(scorer: Scorer) -> None:
+    """Raise if a scorer is learned, since it would have to be trained again on every changed graph."""
+    if not isinstance(scorer, PathMeasure | GraphMeasure | Combination):
+        raise QueryError(
+            f"{scorer.name} is learned, and would have to be trained again on every changed graph; use an exact measure"
+        )
+
+
+def relations_of(scorer: Scorer) -> list[Relation]:
+    """Return the relations from which a scorer computes its scores."""
+    measures = scorer.measures_ if isinstance(scorer, Combination) else [scorer]
+    paths = [measure.metapath_ for measure in measures if isinstance(measure, PathMeasure)]
+    if not paths:
+        return list(scorer.hin_.schema.relations)
+    return list(dict.fromkeys(link.relation for path in paths for step in path.steps for link in step.links))
+
+
+def degree_classes(hin: HIN, node_type: str, relations: Sequence[Relation]) -> Rows:
+    """Number the nodes of a type so that nodes which permutations treat alike have the same number."""
+    columns = [np.zeros(hin.num_nodes(node_type), np.int64)]
+    for relation in relations:
+        matrix = hin.matrices[relation]
+        if relation.source == node_type:
+            columns.append(np.diff(matrix.indptr).astype(np.int64))
+            if relation.directed and matrix.nnz and np.ptp(matrix.data):
+                columns.append(_digests(matrix.data, matrix.indptr))
+        if relation.target == node_type and relation.directed:
+            columns.append(np.bincount(matrix.indices, minlength=matrix.shape[1]).astype(np.int64))
+    return np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _digests(weights: Floats, starts: NDArray[Any]) -> Rows:
+    """Return a number per row that depends on its weights, in any order."""
+    with np.errstate(over="ignore"):
+        hashes = mix64(weights.view(np.uint64) + np.uint64(1))
+        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(hashes, dtype=np.uint64)])
+        return (sums[starts[1:]] - sums[starts[:-1]]).view(np.int64)
+
+
+@dataclass(frozen=True)
+class _Members:
+    """The nodes of each class: those of class c are rows[starts[c]:starts[c+1]]."""
+
+    classes: Rows
+    rows: Rows
+    starts: Rows
+
+    @classmethod
+    def of(cls, classes: Rows) -> "_Members":
+        counts = np.bincount(classes)
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return cls(classes, np.argsort(classes, kind="stable").astype(np.int64), starts)
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def size(self, which: Any) -> Any:
+        return self.starts[which + 1] - self.starts[which]
+
+
+class NullModel:
+    """The null scores of a measure by the classes of both nodes, computed for the classes that are asked for."""
+
+    def __init__(self, scorer: Scorer, permutations: Permutations) -> None:
+        self._scorer, self._permutations = scorer, permutations
+        hin, relations = permutations.hin, permutations.relations
+        self._sources = _Members.of(degree_classes(hin, scorer.source_type, relations))
+        self._targets = _Members.of(degree_classes(hin, scorer.target_type, relations))
+        self._scores: dict[int, Floats] = {}
+
+    @property
+    def mixing(self) -> tuple[Mixing, ...]:
+        return self._permutations.mixing
+
+    @property
+    def num_bytes(self) -> int:
+        return sum(scores.nbytes for scores in self._scores.values())
+
+    def p_values(self, queries: Rows, targets: Rows, scores: Floats, progress: Progress = no_progress) -> Floats:
+        """Return the p-value of each pair of rows with its score."""
+        above, equal, total = self.count(queries, targets, scores, progress)
+        floor = 1 / (len(self._permutations) + 1)
+        return np.maximum(floor, (1 + above + equal) / (1 + total))
+
+    def count(
+        self, queries: Rows, targets: Rows, scores: Floats, progress: Progress = no_progress
+    ) -> tuple[Counts, Counts, Counts]:
+        """Count the null scores above and at each pair's score, and all of them."""
+        keys = self._sources.classes[queries] * len(self._targets) + self._targets.classes[targets]
+        self._fill(np.unique(keys), progress)
+        result = np.zeros((3, len(keys)), np.int64)
+        for i, (key, score) in enumerate(zip(keys.tolist(), scores.tolist(), strict=True)):
+            null = self._scores[key]
+            above = len(null) - np.searchsorted(null, score / _EQUAL, side="right")
+            result[:, i] = above, len(null) - np.searchsorted(null, score * _EQUAL) - above, len(null)
+        return result[0], result[1], result[2]
+
+    def _fill(self, keys: Rows, progress: Progress) -> None:
+        """Compute the null scores of pairs of classes that are missing."""
+        missing = keys[[key not in self._scores for key in keys.tolist()]]
+        if not len(missing):
+            return
+        sources = np.unique(missing // len(self._targets))
+        if len(sources) <= _FEW_CLASSES:  # other targets of the same queries are asked for next, as a rule
+            every = (sources[:, None] * len(self._targets) + np.arange(len(self._targets))).ravel()
+            missing = np.setdiff1d(every, list(self._scores))
+        size = len(missing) * len(self._permutations) * _PER_GRAPH
+        if size > _MOST_SCORES:
+            raise QueryError(
+                f"{len(missing):,} pairs of degrees need {size:,} null scores; ask for fewer queries or ‹permutations›",
+                parameter="permutations",
+            )
+        parts: list[list[Floats]] = [[] for _ in missing]
+        for number, graph in enumerate(self._permutations):
+            check_cancelled()
+            progress("permuting", number, len(self._permutations))
+            self._score(number, self._scorer.bind(graph), missing, parts)
+        progress("permuting", len(self._permutations), len(self._permutations))
+        for key, scores in zip(missing.tolist(), parts, strict=True):
+            self._scores[key] = np.sort(np.concatenate(scores))
+
+    def _score(self, number: int, scorer: Scorer, keys: Rows, parts: list[list[Floats]]) -> None:
+        """Add the scores of one permuted graph: of a random node of each source class with some of each target class.
+
+        What is random depends on the seed, the number of the graph and the classes alone, not on which are asked for.
+        """
+        source_of_key, target_of_key = np.divmod(keys, len(self._targets))
+        sources, first = np.unique(source_of_key, return_index=True)  # keys are sorted
+        sizes = self._sources.size(sources)
+        chosen = self._sources.rows[self._sources.starts[sources] + self._random(number, sources, 0) % sizes]
+        is_same_type = scorer.source_type == scorer.target_type
+        bounds = np.append(first, len(keys))
+        for start in range(0, len(sources), _ROWS_AT_A_TIME):
+            block = slice(start, start + _ROWS_AT_A_TIME)
+            rows = scorer.score_rows(chosen[block])
+            for at, (query, scores) in enumerate(zip(chosen[block].tolist(), rows, strict=True), start):
+                places = np.arange(bounds[at], bounds[at + 1])
+                targets = target_of_key[places]
+                for place, picked in zip(places.tolist(), self._pick(number, keys[places], targets), strict=True):
+                    parts[place].append(scores[picked[picked != query] if is_same_type else picked])
+
+    def _pick(self, number: int, keys: Rows, targets: Rows) -> list[Rows]:
+        """Return some nodes of each target class: all of a small one, random ones of others."""
+        starts, sizes = self._targets.starts[targets], self._targets.size(targets)
+        offsets = np.stack([self._random(number, keys, 1 + i) % sizes for i in range(_PER_GRAPH)], axis=1)
+        rows = self._targets.rows
+        return [
+            rows[start : start + size] if size <= _PER_GRAPH + 1 else rows[start + np.unique(places)]
+            for start, size, places in zip(starts.tolist(), sizes.tolist(), offsets, strict=True)
+        ]
+
+    def _random(self, number: int, keys: Rows, salt: int) -> Rows:
+        with np.errstate(over="ignore"):
+            base = np.uint64(mix64(np.array([self._permutations.seed * 8191 + number * 31 + salt], np.uint64))[0])
+            return (mix64(mix64(keys.astype(np.uint64) + base) + base) >> np.uint64(2)).astype(np.int64)
+
+
+# ---- Hits with what is known of them -------------------------------------------------------------
+def hits_with(hits: Hits, **evidence: Any) -> dict[str, object]:
+    """Return hits as JSON with more fields, such as p-values, and what these rest on.
+
+    Parameters
+    ----------
+    hits
+        The hits of a query.
+    evidence
+        By its name in the result, a `Significance` or a `Stability` of these hits; None is left out.
+
+    >>> from neupath import PathSim, load
+    >>> scorer = PathSim("APVPA").fit(load("toy"))
+    >>> hits = scorer.top_k("Mike", k=1)
+    >>> [result] = significance(scorer, [hits], permutations=9)
+    >>> sorted(hits_with(hits, significance=result)["hits"][0])
+    ['id', 'name', 'p_value', 'q_value', 'rank', 'score']
+    """
+    content = hits.to_dict()
+    rows: Any = content.pop("hits")
+    for name, known in evidence.items():
+        if known is not None:
+            content[name] = known.to_dict()
+            for column, values in known.columns().items():
+                rows = [row | {column: value} for row, value in zip(rows, values, strict=True)]
+    return content | {"hits": rows}
