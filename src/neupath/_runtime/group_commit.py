@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
+_SECONDS = 0.5  # of one wait; Ctrl-C is noticed between two where Polars has waits restarted after a signal
 
 
 @dataclass
@@ -51,7 +52,7 @@ class GroupCommit(Generic[T, R]):
             self._waiting.append(ticket)
             try:
                 while self._worker is not None and ticket.outcome is None:
-                    self._changed.wait()
+                    self._changed.wait(_SECONDS)
             except BaseException:  # an interrupted caller must not have its item processed later
                 self._withdraw(ticket)
                 raise

@@ -411,6 +411,8 @@ class _DuckDB:
         with ThreadPoolExecutor(1) as pool:
             rows = pool.submit(self._fetch, statement, lambda done: progress(f"reading {table.name}", done, None))
             try:
+                while not rows.done():  # in turns: Polars has waits restarted after a signal, so Ctrl-C ends none
+                    wait([rows], timeout=0.1)
                 return rows.result()
             except KeyboardInterrupt:  # in the thread of a statement it is noticed late
                 while not rows.done():
