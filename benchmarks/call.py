@@ -7,7 +7,8 @@ beside the compiled kernel alone with everything prepared, and beside ten lines 
 All run in interleaved rounds on one thread; the median of the rounds is reported, in CPU time of the thread, so that
 other programs disturb it little. Before, all must return the same scores.
 
-`first` times the first calls of a fresh process, where numba has compiled and cached the kernels before, or has not.
+`first` times the first calls of a fresh process, where numba has compiled and cached the kernels before, or has not, in
+CPU time of the process with all its threads.
 
 `start-up` runs commands ten times each, in turns with an import of numpy and scipy.sparse alone.
 """
@@ -176,14 +177,14 @@ import time
 import neupath as npth
 hin = npth.load("stdlib")
 scorer = npth.PathSim("class-method-class")
-began = time.perf_counter()
+began = time.process_time()
 scorer.fit(hin)
-fitted = time.perf_counter()
+fitted = time.process_time()
 queries = hin.nodes["class"].ids.to_pylist()[:1000]
 ends = []
 for query in queries:
     scorer.top_k(query)
-    ends.append(time.perf_counter())
+    ends.append(time.process_time())
 print(fitted - began, ends[0] - fitted, ends[9] - fitted, ends[-1] - fitted, ends[-1] - ends[-101])
 """
 

@@ -60,7 +60,12 @@ class Factors:
     on_device: Any = None  # its copy on a GPU, for many queries; see `gpu`
 
     def __post_init__(self) -> None:
-        self.work = multiplications(self.left, self.right) / max(1, self.left.shape[0])
+        if self.right_norms is self.left_norms:  # right is left transposed, so its lengths count left's columns as well
+            lengths = np.diff(self.right.indptr).astype(np.int64)
+            additions = int(lengths @ lengths)
+        else:
+            additions = multiplications(self.left, self.right)
+        self.work = additions / max(1, self.left.shape[0])
 
     @cached_property
     def arrays(self) -> tuple[Any, ...]:

@@ -5,6 +5,7 @@ many heavy ones through an `index`, built once it pays. All three add up in the 
 the bit.
 """
 
+import mmap
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -478,8 +479,17 @@ def borrow_scratch(size: int) -> Scratch:
     scratch: Scratch | None = getattr(_scratch, "arrays", None)
     _scratch.arrays = None
     if scratch is None or len(scratch[0]) < size:
-        return np.zeros(size), np.empty(size + 1, dtype=np.uint32), np.empty(size + 1)
+        sums = np.zeros(size) if size <= _MOST_KEPT else _sparse_zeros(size)
+        return sums, np.empty(size + 1, dtype=np.uint32), np.empty(size + 1)
     return scratch
+
+
+def _sparse_zeros(size: int) -> NDArray[np.float64]:
+    """Return zeros in small pages: a query reaches few of many targets, and each would clear a page of 2 MiB."""
+    pages = mmap.mmap(-1, 8 * size)
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):  # on Linux
+        pages.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(pages, dtype=np.float64)
 
 
 def return_scratch(scratch: Scratch) -> None:
