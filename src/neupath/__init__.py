@@ -11,7 +11,10 @@ from neupath.engine.hits import Hit, Hits
 from neupath.engine.join import Joined, join
 from neupath.engine.scorer import Scorer
 from neupath.errors import NeuPathError, SourceWarning
+from neupath.explain.counterfactuals import WhatIf, what_if
 from neupath.explain.explanation import Explanation, explain
+from neupath.explain.significance import Significance, significance
+from neupath.explain.stability import Stability, stability
 from neupath.graph.hin import HIN, Edges
 from neupath.graph.metapath import MetaPath, Relation, Schema, enumerate_metapaths
 from neupath.graph.nodes import Nodes
@@ -80,8 +83,11 @@ __all__ = [
     "Relation",
     "Schema",
     "Scorer",
+    "Significance",
     "SimRank",
     "SourceWarning",
+    "Stability",
+    "WhatIf",
     "enumerate_metapaths",
     "evaluate",
     "evaluate_pairs",
@@ -94,8 +100,11 @@ __all__ = [
     "join",
     "load",
     "load_scorer",
+    "significance",
     "split_queries",
+    "stability",
     "to_networkx",
     "to_pyg",
+    "what_if",
     "write_folder",
 ]

@@ -1,8 +1,8 @@
 """The command line: each command parses its options, makes one library call and renders the result.
 
-Commands stand by groups in `search_commands`, `explain_commands`, `join_command`, `infer_command`, `train_commands`, `store_commands`,
-`serve_command` and `demo`; `terminal` has what they share, and `main`, which runs one. May import every
-room.
+Commands stand by groups in `search_commands`, `explain_commands`, `join_command`, `infer_command`, `train_commands`,
+`store_commands`, `serve_command` and `demo`; `terminal` has what they share, and `main`, which runs one. May import
+every room.
 """
 
 from neupath.cli.demo import demo
@@ -18,8 +18,8 @@ from neupath.cli.train_commands import evaluate, reproduce, train
 __all__ = ["app", "main"]
 
 for command in (
-    demo, init, info, paths, find, search, explain, whatif, infer, join, train, evaluate, reproduce, serve, update, export,
-    check,
+    demo, init, info, paths, find, search, explain, whatif, infer, join, train, evaluate, reproduce, serve, update,
+    export, check,
 ):  # fmt: skip
     app.command()(command)
 app.command("import")(import_)

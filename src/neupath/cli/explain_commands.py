@@ -27,7 +27,7 @@ from neupath.engine.hits import Hits
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
 from neupath.explain.counterfactuals import BUDGET, EDGES, Element, WhatIf, what_if
-from neupath.explain.significance import PERMUTATIONS, Significance, significance
+from neupath.explain.significance import Significance, significance
 from neupath.explain.stability import Stability, stability
 from neupath.learn.registry import required_metapath
 
@@ -48,7 +48,9 @@ def whatif(
         str | None, typer.Option("--add", help="Add edges, or nodes of this type, to bring B into the best.")
     ] = None,
     limit: Annotated[int, typer.Option("--limit", help="How many single changes to show.")] = 10,
-    budget: Annotated[int, typer.Option("--budget", help="How much work to spend on proving the set smallest.")] = BUDGET,
+    budget: Annotated[
+        int, typer.Option("--budget", help="How much work to spend on proving the set smallest.")
+    ] = BUDGET,
     as_of: AsOfOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -78,7 +80,8 @@ def whatif(
 def render_what_if(answer: WhatIf) -> Group:
     """Show the smallest set of changes, and single changes with their effect."""
     where = "no path" if answer.rank is None else f"rank {answer.rank:,}"
-    title = f"{answer.target.label} among the {answer.k:,} best of {answer.query.label} by {answer.metapath}, {answer.measure}"
+    ends = f"{answer.target.label} among the {answer.k:,} best of {answer.query.label}"
+    title = f"{ends} by {answer.metapath}, {answer.measure}"
     lines: list[Any] = [Text(f"now: {where}, score {answer.score:.4f}")]
     if answer.smallest is None:
         lines.append(Text(printable(str(answer.reason)), style="yellow"))

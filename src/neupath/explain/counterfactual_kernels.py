@@ -233,9 +233,7 @@ def evaluate_each(problem, normalisation, rows, target, candidates, off, base, s
         else:
             crossed = 1
         if crossed:
-            results[i, 0], results[i, 1], results[i, 2] = standing(
-                normalisation, query_norm, state, rows, target, best
-            )
+            results[i, 0], results[i, 1], results[i, 2] = standing(normalisation, query_norm, state, rows, target, best)
             work += len(rows)
         else:
             results[i, 0], results[i, 1], results[i, 2] = before_score, before_rank, before_other
@@ -325,7 +323,7 @@ def mark_crossers(normalisation, query_norm, state, target, remaining, losses, c
 
 
 @compiled
-def find_set(
+def find_set(  # noqa: PLR0912
     problem, normalisation, rows, target, candidates, size, k, removes, is_bounded, off, base, state, losses, budget
 ):
     """Look for `size` candidates that together move the target out of, or into, the k best, by branch and bound.
