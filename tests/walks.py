@@ -69,10 +69,11 @@ class Walker:
             if walk.rows[-1] == y
         )
 
-    def dwpc(self, x: int, y: int, damping: float) -> float:
+    def dwpc(self, x: int, y: int, damping: float, *, repeats: bool = True) -> float:
         total = 0.0
         for walk in self.walks(x):
-            if walk.rows[-1] == y:
+            nodes = list(zip(self.path.node_types, walk.rows, strict=True))
+            if walk.rows[-1] == y and (repeats or len(set(nodes)) == len(nodes)):
                 steps = zip(pairwise(walk.rows), walk.weights, strict=True)
                 total += prod(
                     w * (self.out(step, u) * self.into(step, v)) ** -damping for step, ((u, v), w) in enumerate(steps)

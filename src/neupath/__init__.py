@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from neupath.engine.join import Joined, join
     from neupath.engine.scorer import Scorer
     from neupath.errors import NeuPathError, SourceWarning
+    from neupath.explain.counterfactuals import WhatIf, what_if
     from neupath.explain.explanation import Explanation, explain
     from neupath.explain.relate import Related, relate
+    from neupath.explain.significance import Significance, significance
+    from neupath.explain.stability import Stability, stability
     from neupath.graph.hin import HIN, Edges
     from neupath.graph.metapath import MetaPath, Relation, Schema, enumerate_metapaths
     from neupath.graph.nodes import Nodes
@@ -47,8 +50,11 @@ _MODULES = {
     "neupath.engine.join": ("Joined", "join"),
     "neupath.engine.scorer": ("Scorer",),
     "neupath.errors": ("NeuPathError", "SourceWarning"),
+    "neupath.explain.counterfactuals": ("WhatIf", "what_if"),
     "neupath.explain.explanation": ("Explanation", "explain"),
     "neupath.explain.relate": ("Related", "relate"),
+    "neupath.explain.significance": ("Significance", "significance"),
+    "neupath.explain.stability": ("Stability", "stability"),
     "neupath.graph.hin": ("HIN", "Edges"),
     "neupath.graph.metapath": ("MetaPath", "Relation", "Schema", "enumerate_metapaths"),
     "neupath.graph.nodes": ("Nodes",),
@@ -124,8 +130,11 @@ __all__ = [
     "Relation",
     "Schema",
     "Scorer",
+    "Significance",
     "SimRank",
     "SourceWarning",
+    "Stability",
+    "WhatIf",
     "enumerate_metapaths",
     "evaluate",
     "evaluate_pairs",
@@ -139,8 +148,11 @@ __all__ = [
     "load",
     "load_scorer",
     "relate",
+    "significance",
     "split_queries",
+    "stability",
     "to_networkx",
     "to_pyg",
+    "what_if",
     "write_folder",
 ]

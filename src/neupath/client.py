@@ -196,7 +196,7 @@ class RemoteJob:
         return end.data
 
     def result(self) -> dict[str, Any]:
-        """Wait for an infer or a train job, and return its result."""
+        """Wait for a job other than a join, and return its result."""
         self.wait()
         return self._session.read_object("GET", f"{self._path}/result")
 
@@ -427,19 +427,29 @@ class Client:
         """
         return self._session.read_object("POST", _path(graph, "infer"), {"pairs": _to_pairs(pairs), **options})
 
+    def what_if(self, graph: str, query: Id, target: Id, **options: Any) -> dict[str, Any]:
+        """Return what `neupath whatif --json` prints; it runs as a job, and this waits for it."""
+        return self.start("whatif", graph, query=query, target=target, **options).result()
+
+    def significance(self, graph: str, queries: Sequence[Id], **options: Any) -> list[dict[str, Any]]:
+        """Return what `neupath search --significance --json` prints of each query; it runs as a job."""
+        return list(self.start("significance", graph, queries=list(queries), **options).result()["results"])
+
     def start(self, kind: str, graph: str, **options: Any) -> RemoteJob:
         """Start a job.
 
         Parameters
         ----------
         kind
-            infer, join or train.
+            infer, join, train, whatif or significance.
         graph
             Its name in the service.
         options
             The other fields of `POST /api/jobs`. For infer, `pairs` and the options of `infer`; for join, `metapath`
             and `measure`, or `model`, and `k` and `min_score`; for train, `architecture`, `metapath` and `measure`, or
-            `pairs`, and `protocol`, `layers`, `paths`, `dim`, `epochs`, `learning_rate`, `seed`.
+            `pairs`, and `protocol`, `layers`, `paths`, `dim`, `epochs`, `learning_rate`, `seed`; for whatif, `query`,
+            `target`, `metapath` and the other parameters of `neupath.what_if`; for significance, `queries`,
+            `metapath`, `measure`, `k`, `permutations`, `stability`, `stability_by` and `seed`.
 
         """
         body = {"kind": kind, "graph": graph, **options}

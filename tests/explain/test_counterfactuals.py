@@ -1,1 +1,193 @@
-"""Counterfactuals: equal to exhaustive search on small graphs, and true when the graph is really changed."""
+"""Counterfactuals: as small as exhaustive search finds them, and true when the graph is really changed."""
+
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from neupath import HIN, PCRW, Edges, Nodes, Relation, load, what_if
+from neupath.errors import NodeError, QueryError, SchemaError
+from neupath.explain.counterfactuals import rank_of, without_edges
+from neupath.measures import measure_named
+
+PATHS = {
+    "pathsim": ("a-b-a", "a-b-c-b-a", "a-b-b-b-a"),
+    "joinsim": ("a-b-a", "a-b-c-b-a"),
+    "pathcount": ("a-b-a", "a-b-b-a", "a-b-c-b-a"),
+    "pcrw": ("a-b-a", "a-b-b-a"),
+    "dwpc": ("a-b-a", "a-b-c-b-a"),
+    "hetesim": ("a-b-a", "a-b-b-a", "a-b-c-b-a"),
+}
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> tuple[HIN, str, str, str, int, int, int]:
+    """A small graph, a measure, a meta-path, what to remove, a query, one of its best targets, and k."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    sizes = {"a": rng.integers(3, 6), "b": rng.integers(2, 5), "c": rng.integers(1, 4)}
+    relations = Relation("a", "r", "b"), Relation("b", "t", "c"), Relation("b", "near", "b", directed=False)
+    is_weighted = draw(st.booleans())
+    edges = []
+    for relation, most in zip(relations, (8, 4, 2), strict=True):
+        width = sizes[relation.target]
+        places = rng.choice(sizes[relation.source] * width, min(most, sizes[relation.source] * width), replace=False)
+        weights = rng.choice([1.0, 2.0, 0.5], len(places)) if is_weighted else np.ones(len(places))
+        edges.append(Edges(relation, places // width, places % width, weights))
+    hin = HIN.build([Nodes(t, pa.array([f"{t}{i}" for i in range(n)])) for t, n in sizes.items()], edges)
+    measure = draw(st.sampled_from(sorted(PATHS)))
+    path, k = draw(st.sampled_from(PATHS[measure])), draw(st.integers(1, 2))
+    by = draw(st.sampled_from(["edges", *dict.fromkeys(path.split("-"))]))
+    query = draw(st.integers(0, int(sizes["a"]) - 1))
+    hits = measure_named(measure, path).fit(hin).top_k(f"a{query}", k)
+    assume(len(hits))
+    return hin, measure, path, by, query, int(str(hits.ids[-1])[1:]), k
+
+
+def removals(hin: HIN, relations: list[Relation], by: str, kept: set[int]) -> list[dict[Relation, np.ndarray]]:
+    """Every edge, or node of a type, as the edges that go with it; shape of these (edges, 2)."""
+    ends = {relation: np.argwhere(hin.matrices[relation].toarray()) for relation in relations}
+    if by == "edges":
+        return [{r: pair[None]} for r in relations for pair in ends[r] if r.directed or pair[0] <= pair[1]]
+    return [
+        {
+            r: ends[r][
+                ((ends[r][:, 0] == node) & (r.source == by)) | ((ends[r][:, 1] == node) & (r.target == by))
+            ]
+            for r in relations
+        }
+        for node in range(hin.num_nodes(by))
+        if node not in kept
+    ]  # fmt: skip
+
+
+def smallest_by_trying_all(
+    hin: HIN, measure: str, path: str, by: str, x: int, y: int, k: int, most: int = 3
+) -> int | None:
+    scorer = measure_named(measure, path).fit(hin)
+    relations = list(dict.fromkeys(link.relation for step in scorer.metapath_.steps for link in step.links))
+    elements = removals(hin, relations, by, {x, y} if by == "a" else set())
+    for size in range(1, min(most, len(elements)) + 1):
+        for chosen in combinations(elements, size):
+            gone = {
+                r: tuple(np.concatenate([element[r] for element in chosen if r in element]).T)
+                for r in relations
+                if any(r in element for element in chosen)
+            }
+            rank, _ = rank_of(scorer.bind(without_edges(hin, gone)), x, y)
+            if rank is None or rank > k:
+                return size
+    return None
+
+
+@settings(max_examples=40)
+@given(questions())
+@pytest.mark.slow
+def test_no_smaller_set_is_found_by_trying_all(question: tuple[HIN, str, str, str, int, int, int]) -> None:
+    hin, measure, path, by, x, y, k = question
+    expected = smallest_by_trying_all(hin, measure, path, by, x, y, k)
+    answer = what_if(hin, path, f"a{x}", f"a{y}", measure=measure, k=k, remove=by, limit=2)
+    size = None if answer.smallest is None else len(answer.smallest.elements)
+    if expected is None:
+        assert size is None or size > 3
+        return
+    assert (size, answer.optimal) == (expected, True)
+    assert answer.smallest is not None
+    assert answer.smallest.rank is None or answer.smallest.rank > k
+
+
+def authors() -> HIN:
+    """Ann shares two papers with Bob and one with Cid; Dan wrote a paper at the same venue as she."""
+    nodes = [
+        Nodes("author", pa.array(["Ann", "Cid", "Bob", "Dan"])), Nodes("paper", pa.array(["p1", "p2", "p3", "p4"])),
+        Nodes("venue", pa.array(["V", "W"])),
+    ]  # fmt: skip
+    writes = np.array([(0, 0), (2, 0), (0, 1), (2, 1), (0, 2), (1, 2), (3, 3)])
+    appears = np.array([(0, 0), (1, 0), (2, 1), (3, 1)])
+    return HIN.build(
+        nodes,
+        [
+            Edges(Relation("author", "writes", "paper"), writes[:, 0], writes[:, 1]),
+            Edges(Relation("paper", "at", "venue"), appears[:, 0], appears[:, 1]),
+        ],
+    )
+
+
+def test_a_single_removal_names_what_is_lost() -> None:
+    answer = what_if(authors(), "APA", "Ann", "Bob", k=1, remove="paper")
+    assert (answer.rank, answer.optimal, answer.at_least) == (1, True, 1)
+    assert answer.smallest is not None
+    assert [str(paper) for paper in answer.smallest.elements] == ["p1"]
+    assert answer.smallest.rank == 2
+    assert [(str(single.elements[0]), single.rank) for single in answer.singles][:2] == [("p1", 2), ("p2", 2)]
+
+
+def test_one_joint_paper_brings_an_author_in() -> None:
+    answer = what_if(authors(), "APA", "Ann", "Dan", k=2, add="paper")
+    assert (answer.rank, answer.change, answer.optimal) == (None, "add", True)
+    assert answer.smallest is not None
+    assert str(answer.smallest.elements[0]) == "a new paper 1 with Dan, Ann"
+    assert answer.smallest.rank == 2
+    by_venue = what_if(authors(), "APVPA", "Ann", "Dan", k=1, add="paper")
+    assert by_venue.smallest is not None
+    assert by_venue.smallest.rank == 1
+
+
+def test_added_edges_lead_to_what_the_query_reaches() -> None:
+    answer = what_if(authors(), "APA", "Ann", "Dan", k=3, add="edges")
+    assert answer.smallest is not None
+    assert [str(edge) for edge in answer.smallest.elements] == ["Dan -writes- p1"]
+    assert {str(single.elements[0]) for single in answer.singles} == {f"Dan -writes- p{i}" for i in (1, 2, 3)}
+
+
+def test_the_change_follows_from_the_rank_by_default() -> None:
+    assert what_if(authors(), "APA", "Ann", "Bob").change == "remove"
+    assert what_if(authors(), "APA", "Ann", "Dan").change == "add"
+    already = what_if(authors(), "APA", "Ann", "Bob", add="edges")
+    assert already.smallest is None
+    assert already.reason == "Bob is among the 10 best of Ann already, at rank 1"
+    not_yet = what_if(authors(), "APA", "Ann", "Dan", remove="edges")
+    assert not_yet.reason == "Dan is not among the 10 best of Ann: it has no path to it"
+
+
+def test_an_answer_that_is_not_proven_says_so() -> None:
+    answer = what_if(load("toy"), "APVPA", "Mike", "Mary", k=2, remove="edges", budget=1)
+    assert answer.smallest is not None
+    assert (len(answer.smallest.elements), answer.optimal, answer.at_least) == (2, False, 1)
+    assert answer.to_dict()["optimal"] is False
+
+
+def test_a_measure_with_parameters_and_json() -> None:
+    answer = what_if(authors(), "APA", "Ann", "Bob", measure=PCRW("APA"), k=1).to_dict()
+    assert answer["measure"] == "pcrw"
+    assert set(answer) == {
+        "query", "target", "metapath", "measure", "k", "change", "by", "rank", "score", "smallest", "optimal",
+        "at_least", "reason", "singles",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"remove": "venue"}, QueryError, "venue is not on author-paper-author; give edges, or one of author, paper"),
+        ({"remove": "conference"}, SchemaError, "no node type 'conference'"),
+        ({"remove": "edges", "add": "edges"}, QueryError, "give either remove or add"),
+        ({"k": 0}, QueryError, "at least 1 hit"),
+        ({"limit": -1}, QueryError, "limit is -1"),
+        ({"budget": 0}, QueryError, "budget is 0"),
+    ],
+)
+def test_errors_say_what_is_possible(options: dict, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        what_if(authors(), "APA", "Ann", "Bob", **options)
+
+
+def test_other_errors() -> None:
+    with pytest.raises(QueryError, match="both the query and the target"):
+        what_if(authors(), "APA", "Ann", "Ann")
+    with pytest.raises(NodeError, match="Eve"):
+        what_if(authors(), "APA", "Ann", "Eve")
+    with pytest.raises(QueryError, match="a new author cannot join author nodes along author-paper-author"):
+        what_if(authors(), "APA", "Ann", "Dan", add="author")

@@ -148,6 +148,30 @@ def test_damping_zero_counts_paths(toy: HIN) -> None:
     np.testing.assert_array_equal(damped, npth.PathCount("APVPA").fit(toy).scores("Mike"))
 
 
+@settings(max_examples=60)
+@given(case=hins_with_path(symmetric=False, max_length=4), damping=st.sampled_from([0.0, 0.4]))
+def test_dwpc_without_repeats_equals_the_paths(case: tuple[HIN, MetaPath], damping: float) -> None:
+    hin, path = case
+    walker, scorer = Walker(hin, path), npth.DWPC(path, damping, repeats=False).fit(hin)
+    shape = (hin.num_nodes(path.source), hin.num_nodes(path.target))
+    expected = [[walker.dwpc(x, y, damping, repeats=False) for y in range(shape[1])] for x in range(shape[0])]
+    scores = scorer.score_rows(np.arange(shape[0]))
+    np.testing.assert_allclose(scores, np.array(expected).reshape(shape), rtol=1e-9, atol=1e-12)
+    ranking = scorer.rank_rows(np.arange(shape[0]), np.full(shape[0], -1), 3, None, None)
+    assert (ranking.scores[:, :1] == scores.max(axis=1, initial=0.0)[:, None]).all() or not shape[1]
+
+
+def test_dwpc_without_repeats_is_saved_and_refuses_what_needs_products(tmp_path, toy: HIN) -> None:
+    scorer = npth.DWPC("APVPA", repeats=False).fit(toy)
+    again = npth.load_scorer(scorer.save(tmp_path / "m"), toy)
+    assert again.top_k("Mike", 3) == scorer.top_k("Mike", 3)
+    assert scorer.score("Mike", "Mike") == 0
+    with pytest.raises(QueryError, match="dwpc without repeated nodes cannot be explained"):
+        npth.explain(toy, "APVPA", "Mike", "Mary", measure=scorer)
+    with pytest.raises(QueryError, match="leaves walks out, so what-if cannot follow it"):
+        npth.what_if(toy, "APVPA", "Mike", "Mary", measure=scorer)
+
+
 def test_a_saved_measure_of_another_kind_is_refused(tmp_path, toy: HIN) -> None:
     npth.PathSim("APA").fit(toy).save(tmp_path / "m")
     (tmp_path / "m" / "config.json").write_text('{"scorer": "nonsense", "params": {}}')

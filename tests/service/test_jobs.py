@@ -19,6 +19,7 @@ import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
 from neupath.client import read_events
 from neupath.errors import QueryError, SourceError, WriteError
+from neupath.explain.significance import hits_with
 from neupath.service import job_process, jobs
 from neupath.service.job_process import JobSpec, do_job, run_job
 from neupath.service.jobs import Job, read_jobs
@@ -118,6 +119,28 @@ def test_an_infer_job_makes_a_model(running: Running) -> None:
 
 
 @pytest.mark.slow
+def test_a_what_if_job_answers_as_the_library(running: Running) -> None:
+    body = {"kind": "whatif", "graph": "toy", "metapath": "APVPA", "query": "Mike", "target": "Mary", "k": 2}
+    job = running.post("/api/jobs", body | {"remove": "paper", "limit": 1}).json()["id"]
+    wait_for(running, job, "done")
+    expected = npth.what_if(npth.load("toy"), "APVPA", "Mike", "Mary", k=2, remove="paper", limit=1)
+    assert running.get(f"/api/jobs/{job}/result").json() == expected.to_dict()
+
+
+@pytest.mark.slow
+def test_a_significance_job_answers_as_the_library(running: Running) -> None:
+    body = {"kind": "significance", "graph": "toy", "metapath": "APVPA", "queries": ["Mike"], "k": 2}
+    job = running.post("/api/jobs", body | {"permutations": 9, "stability_by": "paper"}).json()["id"]
+    assert wait_for(running, job, "done")["summary"] == {"queries": 1}
+    scorer = npth.PathSim("APVPA").fit(npth.load("toy"))
+    hits = scorer.top_k("Mike", 2)
+    [tested] = npth.significance(scorer, [hits], permutations=9)
+    steady = npth.stability(scorer, hits, by="paper")
+    [result] = running.get(f"/api/jobs/{job}/result").json()["results"]
+    assert result == json.loads(json.dumps(hits_with(hits, significance=tested, stability=steady)))
+
+
+@pytest.mark.slow
 def test_a_trained_model_is_served(start: Start) -> None:
     pytest.importorskip("torch")
     running = start(graphs={"shop": shop_graph()})
@@ -177,6 +200,22 @@ def test_a_failed_job_has_an_error(running: Running) -> None:
         ({"kind": "join", "graph": "toy", "model": "saved", "measure": "pcrw"}, 422, "give either model or measure"),
         ({"kind": "join", "graph": "toy", "measure": "simrank"}, 422, "simrank looks at the whole graph"),
         ({"kind": "join", "graph": "toy", "model": "../../etc"}, 404, "no model '../../etc' is served"),
+        (
+            {"kind": "whatif", "graph": "toy", "query": "Mike", "target": "x", "metapath": "APA"},
+            404,
+            "no author with the id 'x'",
+        ),
+        (
+            {"kind": "whatif", "graph": "toy", "query": "Mike", "target": "Bob", "metapath": "APA", "budget": 10**12},
+            422,
+            "at most 10,000,000,000",
+        ),
+        ({"kind": "significance", "graph": "toy", "queries": ["Mike"]}, 422, "no meta-path is given"),
+        (
+            {"kind": "significance", "graph": "toy", "queries": ["Mike"], "metapath": "APA", "permutations": 10**6},
+            422,
+            "at most 1,000",
+        ),
         ({"kind": "train", "graph": "toy"}, 422, "give either metapath, to draw labels from a measure, or pairs"),
         ({"kind": "train", "graph": "toy", "metapath": "APA", "epochs": 9999}, 422, "at most 200 epochs"),
         (

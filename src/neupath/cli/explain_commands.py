@@ -80,7 +80,8 @@ def whatif(
 def render_what_if(answer: WhatIf) -> Group:
     """Show the smallest set of changes, and single changes with their effect."""
     where = "no path" if answer.rank is None else f"rank {answer.rank:,}"
-    title = f"{answer.target.label} among the {answer.k:,} best of {answer.query.label} by {answer.metapath}, {answer.measure}"
+    ends = f"{answer.target.label} among the {answer.k:,} best of {answer.query.label}"
+    title = f"{ends} by {answer.metapath}, {answer.measure}"
     lines: list[Any] = [Text(f"now: {where}, score {answer.score:.4f}")]
     if answer.smallest is None:
         lines.append(Text(printable(str(answer.reason)), style="yellow"))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from neupath.cli.explain_commands import PermutationsOption, SeedOption, SignificanceOption
 from neupath.cli.program import INTERRUPTED, CommandError
 from neupath.cli.terminal import (
     AnyMeasureOption,
@@ -23,6 +24,7 @@ from neupath.cli.terminal import (
 from neupath.engine.join import BLOCK, Format, Joined, JoinEngine, JoinOptions, LocalEngine, count_finished, parts_of
 from neupath.engine.join import join as join_all
 from neupath.errors import QueryError, listed
+from neupath.explain.significance import PERMUTATIONS, add_p_values, check_single_file
 from neupath.graph.metapath import MetaPath
 from neupath.learn.registry import check_model_alone, choose_measure, make_scorer
 from neupath.measures import PathMeasure
@@ -67,6 +69,9 @@ def join(
         Literal["cluster", "local"] | None,
         typer.Option("--ingest", help="Where a folder of Parquet tables is read; on the cluster if possible."),
     ] = None,
+    with_significance: SignificanceOption = False,
+    permutations: PermutationsOption = PERMUTATIONS,
+    seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Find the most similar targets of every node, and write them to a Parquet or CSV file.
@@ -78,6 +83,9 @@ def join(
 
     With --format neo4j, --out is a folder with relationships.csv and the nodes
     of each type, as neo4j-admin database import reads them.
+
+    With --significance, the columns p_value and q_value follow once all pairs
+    are found, as search --significance shows them.
 
     With --engine dask, the workers read a folder of Parquet tables: no process
     holds the graph.
@@ -99,10 +107,15 @@ def join(
         check_model_alone(metapath=metapath, measure=measure, node_type=node_type)
     request = {"metapath": metapath, "measure": measure, "node_type": node_type}
     options = JoinOptions(10 if k is None and min_score == 0 else k, min_score, block=block, format=format)
+    if with_significance:
+        check_single_file(out)
+        if engine != "local" or model is not None or format == "neo4j":
+            raise QueryError("--significance needs an exact measure and --engine local; leave out the other options")
     joined = None
     with _reporting_finished_blocks(out):
         if engine == "local":
-            joined = _join_graph(source, request | {"model": model}, out, options, LocalEngine(threads))
+            tests = (permutations, seed) if with_significance else None
+            joined = _join_graph(source, request | {"model": model}, out, options, LocalEngine(threads), tests)
         else:
             if threads is not None or model is not None:
                 raise QueryError("--engine dask joins by a measure, on --workers; leave out --threads and --model")
@@ -137,9 +150,10 @@ def _reporting_finished_blocks(out: Path) -> Iterator[None]:
 
 
 def _join_graph(
-    source: GraphSource, request: dict[str, Any], out: Path, options: JoinOptions, engine: JoinEngine
-) -> Joined:
-    """Join over a graph that this process reads."""
+    source: GraphSource, request: dict[str, Any], out: Path, options: JoinOptions, engine: JoinEngine,
+    tests: tuple[int, int] | None = None,
+) -> Joined:  # fmt: skip
+    """Join over a graph that this process reads; `tests`, permutations and a seed, add p-values."""
     hin = source.load()
     if request["metapath"] is not None:
         request = request | {"metapath": hin.metapath(request["metapath"])}
@@ -147,10 +161,13 @@ def _join_graph(
     fits = isinstance(engine, LocalEngine)  # a cluster multiplies elsewhere
     scorer = make_scorer(hin, **request) if fits else choose_measure(hin.schema, **request)
     with ProgressBars() as bars:
-        return join_all(
+        joined = join_all(
             hin, scorer, out, options.k, min_score=options.min_score, block=options.block, format=options.format,
             engine=engine, progress=bars,
         )  # fmt: skip
+        if tests is not None:
+            add_p_values(joined, scorer, permutations=tests[0], seed=tests[1], progress=bars)
+        return joined
 
 
 def _join_tables(

@@ -323,7 +323,7 @@ def mark_crossers(normalisation, query_norm, state, target, remaining, losses, c
 
 
 @compiled
-def find_set(
+def find_set(  # noqa: PLR0912
     problem, normalisation, rows, target, candidates, size, k, removes, is_bounded, off, base, state, losses, budget
 ):
     """Look for `size` candidates that together move the target out of, or into, the k best, by branch and bound.

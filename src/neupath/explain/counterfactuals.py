@@ -6,6 +6,7 @@ of the changed graph without building it. A greedy search finds a set, smaller s
 and bound within a budget, and whatever is returned is checked by changing the graph and searching again.
 """
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -143,7 +144,7 @@ def what_if(
     limit: int = 10,
     budget: int = BUDGET,
 ) -> WhatIf:
-    """Find the fewest edges, or nodes of a type, whose change moves a target out of the k best of a query, or into them.
+    """Find the fewest edges, or nodes, whose change moves a target out of the k best of a query, or into them.
 
     Every edge of the relations on the meta-path may be removed, also one of another target, which may overtake without
     it. Edges are added from the target to nodes that the query reaches; a new node is linked to the target, to the
@@ -205,7 +206,7 @@ def what_if(
         if not is_hit:
             where = "has no path to it" if rank is None else f"has rank {rank:,}"
             return replace(answer, reason=f"{label} is not among the {k:,} best of {query_label}: it {where}")
-        changes = _Removals.of(hin, path, by, x, y)
+        changes: _Removals | _Additions = _Removals.of(hin, path, by, x, y)
     else:
         if is_hit:
             return replace(answer, reason=f"{label} is among the {k:,} best of {query_label} already, at rank {rank}")
@@ -343,7 +344,7 @@ class _Removals:
     node_type: str | None = None
     offsets: Mapping[Relation, int] = field(default_factory=dict)
     starts_off = False
-    is_complete = True
+    largest_proof = sys.maxsize
 
     @classmethod
     def of(cls, hin: HIN, path: MetaPath, by: str, x: int, y: int) -> "_Removals":
@@ -415,11 +416,12 @@ class _Additions:
 
     hin: HIN
     grown: HIN
-    new: Sequence[Mapping[Relation, Sequence[tuple[int, int]]]]  # the edges of each element
+    new: "Sequence[NewEdges]"  # the edges of each element
     entries: Mapping[Relation, _RelationEntries]
     node_type: str | None
     num_kinds: int  # of new nodes; the first elements are one of each kind
-    is_complete: bool
+    largest_proof: int
+    """The largest size of which all sets can be tried; new nodes of a kind are few."""
     starts_off = True
 
     @property
@@ -429,37 +431,13 @@ class _Additions:
     @classmethod
     def of(cls, hin: HIN, path: MetaPath, by: str, x: int, y: int) -> "_Additions":
         reached = _reached(hin, path, x)
-        new: list[dict[Relation, list[tuple[int, int]]]] = []
-        num_kinds = 0
-        last = path.steps[-1].links
-        if by == EDGES:
-            for link in last:
-                joined = hin.matrix(link.reversed())[[y]].indices
-                for p in np.setdiff1d(reached[-2], joined).tolist():
-                    if not (link.source == path.target and p == y):
-                        new.append({link.relation: [_forward(link, p, y)]})
-        else:
-            if by != path.node_types[-2] or len(path) < 2:
-                raise QueryError(
-                    f"a new {by} cannot join {path.target} nodes along {path}; add edges, or a {path.node_types[-2]}"
-                    if len(path) > 1
-                    else f"{path} has no type between its ends; add edges"
-                )
-            joins_query = path.is_symmetric and len(path) > 2
+        new, num_kinds = _new_edges(hin, path, reached, y), 0
+        if by != EDGES:
             ends = reached[-3].tolist() if len(path) > 2 else [x]
-            first, num_kinds = hin.num_nodes(by), len(ends)
-            for copy in range(_COPIES if len(path) > 2 else 3 * _COPIES):
-                for number, end in enumerate(ends):
-                    p = first + copy * len(ends) + number
-                    edges: dict[Relation, list[tuple[int, int]]] = {}
-                    for link, edge in (
-                        (last[0], _forward(last[0], p, y)),
-                        (path.steps[-2].links[0], _forward(path.steps[-2].links[0], end, p)),
-                        *([(path.steps[0].links[0], _forward(path.steps[0].links[0], x, p))] if joins_query else []),
-                    ):
-                        edges.setdefault(link.relation, []).append(edge)
-                    new.append(edges)
+            new, num_kinds = _new_nodes(hin, path, by, ends, x, y), len(ends)
         kept = new[:_MOST_ADDITIONS]
+        copies = sys.maxsize if by == EDGES else len(new) // max(1, num_kinds)
+        largest = copies if len(kept) == len(new) else 0
         node_type = None if by == EDGES else by
         grown = with_edges(hin, {}, {} if node_type is None else {by: len(kept)})
         entries = {}
@@ -474,7 +452,7 @@ class _Additions:
                 np.concatenate([weights, np.ones(len(more))]),
                 np.concatenate([np.full(len(rows), -1), more[:, 2]]), np.full(len(rows) + len(more), -1),
             )  # fmt: skip
-        return cls(hin, grown, kept, entries, node_type, num_kinds, len(kept) == len(new))
+        return cls(hin, grown, kept, entries, node_type, num_kinds, largest)
 
     @property
     def distinct(self) -> Ints:
@@ -507,6 +485,38 @@ class _Additions:
                 added[relation] = RelationEdges(ends[:, 0], ends[:, 1], np.ones(len(ends)))
         new_nodes = {} if self.node_type is None else {self.node_type: self.count}
         return with_edges(self.hin, added, new_nodes)
+
+
+NewEdges = dict[Relation, list[tuple[int, int]]]
+
+
+def _new_edges(hin: HIN, path: MetaPath, reached: Sequence[Ints], y: int) -> list[NewEdges]:
+    """Return the edges from the target to nodes that the query reaches, as far as there are none."""
+    new: list[NewEdges] = []
+    for link in path.steps[-1].links:
+        joined = hin.matrix(link.reversed())[[y]].indices
+        loop = y if link.source == path.target else -1
+        free = np.setdiff1d(reached[-2], np.append(joined, loop)).tolist()
+        new += [{link.relation: [_forward(link, end, y)]} for end in free]
+    return new
+
+
+def _new_nodes(hin: HIN, path: MetaPath, by: str, ends: Sequence[int], x: int, y: int) -> list[NewEdges]:
+    """Return new nodes that join the target with one of some ends, and with the query on a symmetric path."""
+    if by != path.node_types[-2] or len(path) < 2:
+        between = f", or a {path.node_types[-2]}" if len(path) > 1 else ""
+        raise QueryError(f"a new {by} cannot join {path.target} nodes along {path}; add edges{between}")
+    first, last, before = (path.steps[at].links[0] for at in (0, -1, -2))
+    new: list[NewEdges] = []
+    for _ in range(_COPIES if len(path) > 2 else 3 * _COPIES):
+        for end in ends:
+            node = hin.num_nodes(by) + len(new)
+            edges: NewEdges = {last.relation: [_forward(last, node, y)]}
+            edges.setdefault(before.relation, []).append(_forward(before, end, node))
+            if path.is_symmetric and len(path) > 2:
+                edges.setdefault(first.relation, []).append(_forward(first, x, node))
+            new.append(edges)
+    return new
 
 
 def _relations(path: MetaPath) -> list[Relation]:
@@ -548,7 +558,7 @@ class _Problem:
         path = scorer.metapath_
         lefts, rights, meets_on_edges = _walked_legs(scorer, path)
         legs = [*lefts, *rights]
-        tables, columns = self._number_entries(hin, legs, changes.entries)
+        tables, columns = self._number_entries(legs, changes.entries)
         self._scaling = self._scale(legs, tables, hin, columns)
         self.entries = columns[2], columns[3], columns[4]
         left_tables, right_tables = tables[: len(lefts)], tables[len(lefts) :]
@@ -600,7 +610,7 @@ class _Problem:
 
     @staticmethod
     def _number_entries(
-        hin: HIN, legs: Sequence[Leg], entries: Mapping[Relation, _RelationEntries]
+        legs: Sequence[Leg], entries: Mapping[Relation, _RelationEntries]
     ) -> tuple[list[_LegEntries], list[Any]]:
         """Number the entries of all legs; return them by leg, and the columns row, column, weight and two elements."""
         tables, columns, count = [], [], 0
@@ -769,7 +779,7 @@ class _Search:
                 return [int(np.concatenate([near, far])[done[0]])], 1
         candidates = np.concatenate([near, far]) if is_complete else near
         greedy = self._greedy(candidates, results, len(near))
-        if not (is_complete and self._changes.is_complete):
+        if not is_complete:
             return greedy, 1
         return self._tighten(candidates, results, greedy)
 
@@ -838,9 +848,8 @@ class _Search:
         return tuple(self._changed_set([int(element)]) for element in chosen)
 
     # -- Sets
-    def _is_done(self, ranks: Floats) -> NDArray[np.bool_]:
-        is_out: NDArray[np.bool_] = np.asarray(ranks) > self._answer.k
-        return is_out if self._removes else ~is_out
+    def _is_done(self, ranks: Any) -> Any:
+        return (ranks > self._answer.k) == self._removes
 
     def _greedy(self, candidates: Ints, results: Floats, num_near: int) -> list[int] | None:
         """Change the element that closes the gap to the k-th best most, again and again; then undo what is superfluous.
@@ -900,8 +909,8 @@ class _Search:
         most = _LARGEST_BLIND if greedy is None else len(greedy) - 1
         gaps = (1 if self._removes else -1) * (results[:, 0] - results[:, 2])
         ordered = candidates[np.argsort(gaps, kind="stable")]
-        size = self._first_open_size(2)
-        while size <= min(most, len(candidates)) and self._left > 0:
+        size = self._first_open_size(2 if self._changes.largest_proof else 1)
+        while size <= min(most, len(candidates), self._changes.largest_proof) and self._left > 0:
             chosen = self._find(self._relevant(ordered, size), size)
             if chosen is None:
                 break
@@ -937,7 +946,8 @@ class _Search:
         matters = touches_query.copy()
         element = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         matters[element[(crossers[targets] > 0) | (targets == self._problem.target)]] = True
-        return candidates[matters[candidates]]
+        relevant: Ints = candidates[matters[candidates]]
+        return relevant
 
     def _find(self, candidates: Ints, size: int) -> list[int] | None:
         """Return a set of this size, an empty list if there is none, or None if the budget ends."""

@@ -6,8 +6,9 @@ sources trade all targets that only one of them has at once (Strona et al., Natu
 swaps, and mixes dense relations in which most single swaps are impossible. Both draw from the same graphs, those of the
 same degrees, with equal probability.
 
-Parallel edges are one edge with a weight. The weight of an edge stays with its source when its target is swapped, so
-sources also keep their weights, and targets only keep their number of edges.
+Edges of a node with itself are only swapped where a directed relation has them. Parallel edges are one edge with a
+weight. The weight of an edge stays with its source when its target is swapped, so sources also keep their weights, and
+targets only keep their number of edges.
 
 Each permuted graph continues from the one before it. Rounds of swaps lie between them: as many as it takes until twice
 as many would leave no fewer of the real edges in place.
@@ -92,9 +93,7 @@ class _Chain:
                 self._kernels.trade_edges(self._starts, self.targets, self._width, self._with_loops, trades, seed)
             else:
                 attempts = _SWAPS_PER_EDGE * len(self.sources)
-                self._kernels.swap_edges(
-                    self.sources, self.targets, self._keys, self._width, True, self._with_loops, attempts, seed
-                )
+                self._kernels.swap_edges(self.sources, self.targets, self._keys, self._width, attempts, seed)
 
     def _shared(self) -> float:
         """Return the share of edges that the real graph has, too."""
@@ -170,7 +169,7 @@ class Permutations:
             yield from map(self._graph, self._kept)
             return
         chains = {relation: _Chain(self.hin, relation, self.seed) for relation in self.relations}
-        kept = []
+        kept: list[Mapping[Relation, tuple[Ends, Ends]]] = []
         for _ in range(self.count):
             edges = {}
             for relation, chain in chains.items():

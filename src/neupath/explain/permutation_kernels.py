@@ -68,12 +68,12 @@ def count_in(keys, sources, targets, width, undirected):
 
 
 @compiled
-def swap_edges(sources, targets, keys, width, undirected, with_loops, attempts, seed):
-    """Swap the targets of random pairs of edges where that makes no edge twice; return how many swaps were made.
+def swap_edges(sources, targets, keys, width, attempts, seed):
+    """Swap the ends of random pairs of undirected edges where that makes no edge twice; return how many were swapped.
 
-    (a, b), (c, d) become (a, d), (c, b), so every node keeps its number of edges as a source and as a target; the ends
-    of an undirected edge change roles at random. Without `with_loops` no edge may join a node with itself. `keys` is
-    the set of the edges, and is kept up to date.
+    (a, b), (c, d) become (a, d), (c, b) or, with c and d in other roles, (a, c), (d, b), so every node keeps its number
+    of edges. Edges of a node with itself stay, and none are made. `keys` is the set of the edges, and is kept up to
+    date.
     """
     count, swaps = np.uint64(len(sources)), 0
     state = np.uint64(seed)
@@ -85,17 +85,15 @@ def swap_edges(sources, targets, keys, width, undirected, with_loops, attempts, 
         random = _mix(state)
         j = np.int64(((random >> np.uint64(32)) * count) >> np.uint64(32))
         a, b, c, d = np.int64(sources[i]), np.int64(targets[i]), np.int64(sources[j]), np.int64(targets[j])
-        if undirected and random & np.uint64(1):
+        if random & np.uint64(1):
             c, d = d, c
-        if i == j or a == c or b == d:
+        if a in (b, c, d) or b in (c, d) or c == d:  # with i = j, too
             continue
-        if not with_loops and (a == d or c == b):
-            continue
-        first, second = _key(a, d, width, undirected), _key(c, b, width, undirected)
+        first, second = _key(a, d, width, True), _key(c, b, width, True)
         if first == second or keys[_place(keys, first)] == first or keys[_place(keys, second)] == second:
             continue
-        _remove(keys, _key(a, b, width, undirected))
-        _remove(keys, _key(c, d, width, undirected))
+        _remove(keys, _key(a, b, width, True))
+        _remove(keys, _key(c, d, width, True))
         keys[_place(keys, first)] = first
         keys[_place(keys, second)] = second
         sources[j], targets[i], targets[j] = c, d, b
@@ -104,7 +102,9 @@ def swap_edges(sources, targets, keys, width, undirected, with_loops, attempts, 
 
 
 @compiled
-def trade_edges(starts, targets, width, with_loops, trades, seed):
+def trade_edges(  # noqa: PLR0912
+    starts, targets, width, with_loops, trades, seed
+):
     """Let random pairs of rows trade the targets that only one of them has; return how many trades moved any.
 
     A trade makes many swaps at once: both rows put such targets together, and draw as many as they gave. Without
@@ -140,7 +140,7 @@ def trade_edges(starts, targets, width, with_loops, trades, seed):
             if owner[targets[at]] == 2 * trade and (with_loops or targets[at] != b):
                 places[size] = at
                 size += 1
-        if of_b == 0 or of_b == size:
+        if of_b in (0, size):
             continue
         moved += 1
         for k in range(size):

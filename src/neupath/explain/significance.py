@@ -8,14 +8,21 @@ that permutations keep.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from neupath._runtime.files import write_whole
 from neupath._runtime.progress import Progress, check_cancelled, no_progress
 from neupath.engine.cache import cached
 from neupath.engine.hits import Hits
+from neupath.engine.join import Joined
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
 from neupath.explain.permutation import Mixing, Permutations, permutations_of
@@ -115,6 +122,59 @@ def significance(
     ] if hits else []  # fmt: skip
 
 
+def add_p_values(
+    joined: Joined,
+    scorer: Scorer,
+    *,
+    permutations: int = PERMUTATIONS,
+    seed: int = 0,
+    progress: Progress = no_progress,
+) -> None:
+    """Add the columns p_value and q_value to the file of a join, which are those of `significance` for each query.
+
+    Parameters
+    ----------
+    joined
+        A finished join to a Parquet or CSV file.
+    scorer
+        The fitted exact measure that it ranked by.
+    permutations
+        How many permuted graphs.
+    seed
+        The seed of the permutations.
+    progress
+        Called with the number of permuted graphs that are done.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from neupath import PathSim, join, load
+    >>> hin = load("toy")
+    >>> scorer = PathSim("APVPA").fit(hin)
+    >>> with TemporaryDirectory() as folder:
+    ...     joined = join(hin, scorer, f"{folder}/top.parquet", k=2)
+    ...     add_p_values(joined, scorer, permutations=9)
+    ...     joined.to_table().column_names[-2:]
+    ['p_value', 'q_value']
+    """
+    check_single_file(joined.path)
+    model, table = null_model(scorer, permutations, seed), joined.to_table()
+    ends = [
+        pc.index_in(table[column], value_set=scorer.hin_.nodes[node_type].ids).to_numpy().astype(np.int64)
+        for column, node_type in (("query", scorer.source_type), ("target", scorer.target_type))
+    ]
+    p_values = model.p_values(ends[0], ends[1], table["score"].to_numpy(), progress)
+    starts = np.flatnonzero(np.diff(ends[0], prepend=-1))  # the pairs of a query stand together
+    q_values = np.concatenate([np.zeros(0), *(adjusted(p) for p in np.split(p_values, starts[1:]) if len(p))])
+    table = table.append_column("p_value", pa.array(p_values)).append_column("q_value", pa.array(q_values))
+    write = pa.csv.write_csv if joined.path.suffix == ".csv" else pq.write_table
+    write_whole(joined.path, lambda temporary: write(table, temporary))
+
+
+def check_single_file(out: Path) -> None:
+    """Raise unless p-values can be added to the result of a join."""
+    if out.suffix not in (".parquet", ".csv"):
+        raise QueryError(f"p-values are columns of one file, and {out} is a folder; give a name in .parquet or .csv")
+
+
 def adjusted(p_values: Floats) -> Floats:
     """Return p-values after the correction of Benjamini and Hochberg, JRSS B 1995.
 
@@ -174,7 +234,8 @@ def _digests(weights: Floats, starts: NDArray[Any]) -> Rows:
     with np.errstate(over="ignore"):
         hashes = mix64(weights.view(np.uint64) + np.uint64(1))
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(hashes, dtype=np.uint64)])
-        return (sums[starts[1:]] - sums[starts[:-1]]).view(np.int64)
+        digests: Rows = (sums[starts[1:]] - sums[starts[:-1]]).view(np.int64)
+        return digests
 
 
 @dataclass(frozen=True)
@@ -227,12 +288,17 @@ class NullModel:
     ) -> tuple[Counts, Counts, Counts]:
         """Count the null scores above and at each pair's score, and all of them."""
         keys = self._sources.classes[queries] * len(self._targets) + self._targets.classes[targets]
-        self._fill(np.unique(keys), progress)
         result = np.zeros((3, len(keys)), np.int64)
-        for i, (key, score) in enumerate(zip(keys.tolist(), scores.tolist(), strict=True)):
+        if not len(keys):
+            return result[0], result[1], result[2]
+        self._fill(np.unique(keys), progress)
+        order = np.argsort(keys, kind="stable")
+        distinct, starts = np.unique(keys[order], return_index=True)
+        for key, places in zip(distinct.tolist(), np.split(order, starts[1:]), strict=True):
             null = self._scores[key]
-            above = len(null) - np.searchsorted(null, score / _EQUAL, side="right")
-            result[:, i] = above, len(null) - np.searchsorted(null, score * _EQUAL) - above, len(null)
+            above = len(null) - np.searchsorted(null, scores[places] / _EQUAL, side="right")
+            reached = len(null) - np.searchsorted(null, scores[places] * _EQUAL)
+            result[:, places] = above, reached - above, np.full(len(places), len(null))
         return result[0], result[1], result[2]
 
     def _fill(self, keys: Rows, progress: Progress) -> None:
@@ -292,7 +358,8 @@ class NullModel:
     def _random(self, number: int, keys: Rows, salt: int) -> Rows:
         with np.errstate(over="ignore"):
             base = np.uint64(mix64(np.array([self._permutations.seed * 8191 + number * 31 + salt], np.uint64))[0])
-            return (mix64(mix64(keys.astype(np.uint64) + base) + base) >> np.uint64(2)).astype(np.int64)
+            numbers: Rows = (mix64(mix64(keys.astype(np.uint64) + base) + base) >> np.uint64(2)).astype(np.int64)
+            return numbers
 
 
 # ---- Hits with what is known of them -------------------------------------------------------------

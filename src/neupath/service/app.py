@@ -294,7 +294,7 @@ def _add_jobs(app: FastAPI, service: Service) -> None:
 
     @app.post("/api/jobs", tags=["jobs"], status_code=202, responses=example_responses("job", 202))
     async def start_job(request: Annotated[schemas.JobRequest, Body()]) -> Response:
-        """Start long work in a process of its own: infer, join or train; 429 when too many jobs wait."""
+        """Start long work in a process of its own: infer, join, train, whatif or significance; 429 if too many wait."""
         jobs.check_room()
         handle, model = await service.workers.run(check_job, service.registry, request)
         job = jobs.start(request.kind, handle.name, handle.hin, request.model_dump_json(), model)

@@ -1,4 +1,7 @@
-"""What the process of a job runs: infer, join or train. It can be killed, and it leaves one core to searches."""
+"""What the process of a job runs: infer, join, train, whatif or significance. It can be killed.
+
+It leaves one core to searches.
+"""
 
 import contextlib
 import json
@@ -17,8 +20,11 @@ from neupath._runtime.files import write_text
 from neupath.engine.join import JoinEngine, JoinJob, LocalEngine, OnBlock, join
 from neupath.engine.scorer import Scorer
 from neupath.errors import NeuPathError, QueryError, WriteError
+from neupath.explain.counterfactuals import BUDGET, what_if
+from neupath.explain.significance import hits_with, significance
+from neupath.explain.stability import stability
 from neupath.graph.hin import HIN
-from neupath.learn.registry import make_scorer
+from neupath.learn.registry import make_scorer, required_metapath
 from neupath.service.child_process import begin_child
 from neupath.service.handlers import infer_from, read_labels
 from neupath.service.limits import Limits
@@ -26,7 +32,9 @@ from neupath.service.schemas import (
     InferJobRequest,
     JobRequest,
     JoinJobRequest,
+    SignificanceJobRequest,
     TrainJobRequest,
+    WhatIfJobRequest,
     label_columns,
     reason_without_path,
 )
@@ -100,6 +108,10 @@ def do_job(spec: JobSpec, reporter: Reporter) -> dict[str, object]:
         return _infer(spec, request, reporter)
     if isinstance(request, JoinJobRequest):
         return _join(spec, request, reporter)
+    if isinstance(request, WhatIfJobRequest):
+        return _what_if(spec, request)
+    if isinstance(request, SignificanceJobRequest):
+        return _significance(spec, request, reporter)
     return _train(spec, request, reporter)
 
 
@@ -160,6 +172,32 @@ def _train(spec: JobSpec, request: TrainJobRequest, reporter: Reporter) -> dict[
     report = trained.to_dict()
     del report["folder"]  # clients need not know where the service keeps it
     return _write_report(spec, report)
+
+
+def _what_if(spec: JobSpec, request: WhatIfJobRequest) -> dict[str, object]:
+    metapath = required_metapath(spec.hin.schema, request.metapath)
+    answer = what_if(
+        spec.hin, metapath, request.query, request.target, measure=request.measure, k=request.k,
+        remove=request.remove, add=request.add, limit=request.limit, budget=request.budget or BUDGET,
+    )  # fmt: skip
+    return _write_report(spec, answer.to_dict())
+
+
+def _significance(spec: JobSpec, request: SignificanceJobRequest, reporter: Reporter) -> dict[str, object]:
+    def progress(_: str, done: int, total: int | None) -> None:
+        reporter.progress(done, total or 0)
+
+    scorer = make_scorer(spec.hin, metapath=request.metapath, measure=request.measure)
+    results = scorer.top_k(list(request.queries), request.k)
+    found = significance(scorer, results, permutations=request.permutations, seed=request.seed, progress=progress)
+    content = []
+    for hits, each in zip(results, found, strict=True):
+        steady = None
+        if request.stability or request.stability_by is not None:
+            steady = stability(scorer, hits, by=request.stability_by, seed=request.seed, progress=progress)
+        content.append(hits_with(hits, significance=each, stability=steady))
+    _write_report(spec, {"results": content})
+    return {"queries": len(results)}
 
 
 def _write_report(spec: JobSpec, report: dict[str, object]) -> dict[str, object]:

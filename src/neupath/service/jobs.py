@@ -20,6 +20,7 @@ from neupath._runtime.files import write_text
 from neupath._runtime.resources import count_cores, reserve_memory
 from neupath.errors import MissingExtraError, NeuPathError, QueryError, SourceError, WriteError, listed
 from neupath.graph.hin import HIN
+from neupath.graph.metapath import MetaPath
 from neupath.learn.labels import check_one_type, read_pairs
 from neupath.learn.registry import (
     ARCHITECTURES,
@@ -40,7 +41,9 @@ from neupath.service.schemas import (
     JobRequest,
     JoinJobRequest,
     RequestError,
+    SignificanceJobRequest,
     TrainJobRequest,
+    WhatIfJobRequest,
     label_columns,
 )
 
@@ -48,7 +51,7 @@ from neupath.service.schemas import (
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
 RECORD = "job.json"
 _MOST_EVENTS = 1000
-_RESULTS = {"infer": REPORT, "train": REPORT, "join": TABLE}
+_RESULTS = {"infer": REPORT, "train": REPORT, "whatif": REPORT, "significance": REPORT, "join": TABLE}
 _log = logging.getLogger("neupath.service")
 
 
@@ -196,6 +199,10 @@ def check_job(registry: GraphRegistry, request: JobRequest) -> tuple[GraphHandle
         read_labels(handle.hin, request, registry.limits)
     elif isinstance(request, JoinJobRequest):
         return handle, _check_join(registry, handle, request)
+    elif isinstance(request, WhatIfJobRequest):
+        _check_what_if(registry.limits, handle, request)
+    elif isinstance(request, SignificanceJobRequest):
+        _check_significance(registry.limits, handle, request)
     else:
         _check_training(registry.limits, handle, request)
     return handle, None
@@ -210,6 +217,26 @@ def _check_join(registry: GraphRegistry, handle: GraphHandle, request: JoinJobRe
     check_model_alone(metapath=request.metapath, measure=request.given_measure)
     registry.model(handle.name, request.model)
     return registry.models[request.model].folder
+
+
+def _check_what_if(limits: Limits, handle: GraphHandle, request: WhatIfJobRequest) -> None:
+    limits.check_k(request.k)
+    limits.check_paths(request.limit)
+    if request.budget is not None and request.budget > limits.work:
+        raise QueryError(f"budget is {request.budget:,}; this service spends at most {limits.work:,} (the limit work)")
+    metapath = _check_measure(limits, handle, request)
+    handle.hin.row(metapath.source, request.query)
+    handle.hin.row(metapath.target, request.target)
+
+
+def _check_significance(limits: Limits, handle: GraphHandle, request: SignificanceJobRequest) -> None:
+    limits.check_k(request.k, len(request.queries))
+    if request.permutations > limits.permutations:
+        raise QueryError(
+            f"permutations is {request.permutations:,}; this service makes at most {limits.permutations:,} (the limit "
+            f"permutations)"
+        )
+    handle.hin.rows(_check_measure(limits, handle, request).source, request.queries)
 
 
 _DEFAULT_DIM = 256  # the largest default of all architectures, for a request that names no dim
@@ -236,7 +263,10 @@ def _check_training(limits: Limits, handle: GraphHandle, request: TrainJobReques
     check_one_type(read_pairs(handle.hin, label_columns(request.pairs), request.node_type), request.architecture)
 
 
-def _check_measure(limits: Limits, handle: GraphHandle, request: JoinJobRequest | TrainJobRequest) -> None:
+def _check_measure(
+    limits: Limits, handle: GraphHandle,
+    request: JoinJobRequest | TrainJobRequest | WhatIfJobRequest | SignificanceJobRequest,
+) -> MetaPath:  # fmt: skip
     if is_graph_measure(request.measure):
         raise QueryError(
             f"{request.measure.lower()} looks at the whole graph, and jobs go along a meta-path; use one of "
@@ -244,6 +274,7 @@ def _check_measure(limits: Limits, handle: GraphHandle, request: JoinJobRequest 
         )
     metapath = handle.hin.metapath(str(required_metapath(handle.hin.schema, request.metapath)))
     measure_named(request.measure, limits.check_metapath(metapath)).check(metapath)
+    return metapath
 
 
 # ---- Queue ---------------------------------------------------------------------------------------

@@ -40,6 +40,8 @@ class Limits:
         1000  # path instances of an explanation, also those of all its groups together, and meta-paths of a list
     )
     rows: int = 50_000_000  # pairs in the result of a join job
+    permutations: int = 1000  # permuted graphs of a significance job
+    work: int = 10_000_000_000  # the largest budget of a what-if job
     epochs: int = 200  # epochs of a training job
     width: int = 1024  # the widest embedding of a training job
     seconds: float = 30.0  # seconds from a whole request to its answer; jobs may take longer

@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from neupath import errors
 from neupath.errors import QueryError
+from neupath.explain.significance import PERMUTATIONS
 from neupath.learn.registry import learning_from
 from neupath.measures import Part
 from neupath.store import Edge, Node, Update
@@ -378,7 +379,41 @@ class TrainJobRequest(RequestModel):
     seed: Seed = 0
 
 
-JobRequest = Annotated[InferJobRequest | JoinJobRequest | TrainJobRequest, Field(discriminator="kind")]
+class WhatIfJobRequest(RequestModel):
+    """What moves a target out of the k best of a query, or into them."""
+
+    kind: Literal["whatif"]
+    graph: Text
+    query: Id
+    target: Id
+    metapath: Text | None = None
+    measure: Text = "pathsim"
+    k: int = Field(10, ge=1, le=2**31, description="How many hits count as the best.")
+    remove: Text | None = Field(None, description="edges, or a node type.")
+    add: Text | None = Field(None, description="edges, or a node type.")
+    limit: int = Field(10, ge=0, le=2**31, description="How many single changes to list.")
+    budget: int | None = Field(None, ge=1, le=2**62, description="How much work to spend.")
+
+
+class SignificanceJobRequest(RequestModel):
+    """A search with the p-value of every hit and, if asked for, the interval in which its rank stays."""
+
+    kind: Literal["significance"]
+    graph: Text
+    queries: list[Id] = Field(min_length=1)
+    metapath: Text | None = None
+    measure: Text = "pathsim"
+    k: int = Field(10, ge=1, le=2**31)
+    permutations: int = Field(PERMUTATIONS, ge=1, le=2**31, description="How many permuted graphs.")
+    stability: bool = Field(False, description="Also find where ranks stay when a tenth of the edges is missing.")
+    stability_by: Text | None = Field(None, description="Or when any one node of this type is missing.")
+    seed: Seed = 0
+
+
+JobRequest = Annotated[
+    InferJobRequest | JoinJobRequest | TrainJobRequest | WhatIfJobRequest | SignificanceJobRequest,
+    Field(discriminator="kind"),
+]
 
 
 # ---- Query strings -------------------------------------------------------------------------------

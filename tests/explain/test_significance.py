@@ -1,0 +1,185 @@
+"""Significance: permuted graphs keep degrees, and p-values are uniform where nothing but degrees matters."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from scipy.stats import kstest
+
+import neupath as npth
+from neupath import HIN, Combination, Edges, Nodes, Part, PathSim, Relation, significance
+from neupath.errors import QueryError
+from neupath.explain.permutation import Permutations
+from neupath.explain.significance import add_p_values, adjusted, degree_classes, hits_with, null_model
+from tests.graphs import hins
+
+WRITES = Relation("author", "writes", "paper")
+
+
+def random_graph(seed: int, authors: int = 60, papers: int = 80, edges: int = 300) -> HIN:
+    rng = np.random.default_rng(seed)
+    places = rng.choice(authors * papers, edges, replace=False)
+    nodes = [Nodes("author", pa.array(np.arange(authors))), Nodes("paper", pa.array(np.arange(papers)))]
+    return HIN.build(nodes, [Edges(WRITES, places // papers, places % papers)])
+
+
+def degrees(hin: HIN, relation: Relation) -> tuple[list[int], list[int]]:
+    dense = hin.matrices[relation].toarray() > 0
+    return dense.sum(axis=0).tolist(), dense.sum(axis=1).tolist()
+
+
+@settings(max_examples=30)
+@given(hins())
+@pytest.mark.slow
+def test_permuted_graphs_keep_degrees_weights_of_sources_and_symmetry(hin: HIN) -> None:
+    for graph in Permutations(hin, hin.schema.relations, 1, seed=3):
+        for relation in hin.schema.relations:
+            assert degrees(graph, relation) == degrees(hin, relation)
+            before, after = hin.matrices[relation].toarray(), graph.matrices[relation].toarray()
+            assert sorted(before.ravel()) == pytest.approx(sorted(after.ravel()))
+            if relation.directed:
+                assert np.sort(before, axis=1) == pytest.approx(np.sort(after, axis=1))
+            else:
+                np.testing.assert_array_equal(after, after.T)
+
+
+def test_permutations_follow_the_seed_and_are_mixed() -> None:
+    hin = random_graph(1)
+    first, again, other = (Permutations(hin, [WRITES], 3, seed) for seed in (5, 5, 6))
+    texts = [[graph.matrices[WRITES].indices.tolist() for graph in each] for each in (first, again, other, first)]
+    assert texts[0] == texts[1] == texts[3]
+    assert texts[0] != texts[2]
+    assert texts[0][0] != texts[0][1]
+    [mixing] = first.mixing
+    assert mixing.is_mixed
+    assert mixing.shared < 0.3
+    with pytest.raises(QueryError, match="permutations is 0"):
+        Permutations(hin, [WRITES], 0)
+
+
+def test_swaps_reach_every_graph_of_the_same_degrees_equally_often() -> None:
+    ends = np.array([(0, 0), (0, 1), (1, 1), (1, 2), (2, 0)])
+    nodes = [Nodes("author", pa.array(np.arange(3))), Nodes("paper", pa.array(np.arange(3)))]
+    hin = HIN.build(nodes, [Edges(WRITES, ends[:, 0], ends[:, 1])])
+    graphs = [
+        tuple(map(int, graph.matrices[WRITES].toarray().ravel())) for graph in Permutations(hin, [WRITES], 2000, 0)
+    ]
+    counts = [graphs.count(graph) for graph in sorted(set(graphs))]
+    assert len(counts) == 5  # by hand: the third author has one of three papers, the others share what is left
+    assert min(counts) > 300
+    assert max(counts) < 500
+
+
+def test_undirected_swaps_reach_every_graph_equally_often() -> None:
+    near = Relation("gene", "near", "gene", directed=False)
+    ends = np.array([(0, 1), (2, 3)])
+    hin = HIN.build([Nodes("gene", pa.array(np.arange(4)))], [Edges(near, ends[:, 0], ends[:, 1])])
+    graphs = [tuple(map(int, graph.matrices[near].toarray().ravel())) for graph in Permutations(hin, [near], 900, 0)]
+    counts = [graphs.count(graph) for graph in sorted(set(graphs))]
+    assert len(counts) == 3
+    assert min(counts) > 200
+
+
+@pytest.mark.slow
+def test_p_values_are_uniform_in_a_permuted_graph() -> None:
+    """With ties broken at random, p-values of pairs in a graph drawn from the null model are uniform."""
+    [observed] = Permutations(random_graph(2), [WRITES], 1, seed=99)
+    scorer = PathSim("APA").fit(observed)
+    rng = np.random.default_rng(0)
+    queries, targets = rng.integers(0, 60, (2, 600))
+    pairs = queries != targets
+    queries, targets = queries[pairs], targets[pairs]
+    scores = np.array([scorer.score_rows(np.array([x]))[0, y] for x, y in zip(queries, targets, strict=True)])
+    above, equal, total = null_model(scorer, 100, 7).count(queries, targets, scores)
+    p_values = (above + rng.random(len(above)) * (equal + 1)) / (total + 1)
+    assert kstest(p_values, "uniform").pvalue > 0.01
+
+
+def test_planted_pairs_are_significant_and_others_are_not() -> None:
+    hin = random_graph(4, authors=40, papers=400, edges=200)
+    ends = [np.append(hin.matrices[WRITES].tocoo().row, [0] * 6 + [1] * 6)]
+    ends.append(np.append(hin.matrices[WRITES].tocoo().col, [*range(6), *range(6)]))
+    planted = HIN.build(hin.nodes.values(), [Edges(WRITES, *ends)], duplicates="drop")
+    scorer = PathSim("APA").fit(planted)
+    hits = scorer.top_k(0, k=5)
+    [result] = significance(scorer, [hits], permutations=99)
+    assert hits.ids[0] == 1
+    assert result.p_values[0] == result.resolution == 0.01
+    assert all(q >= p for p, q in zip(result.p_values, result.q_values, strict=True))
+    assert significance(scorer, [hits], permutations=99) == [result]
+
+
+def test_results_do_not_depend_on_which_hits_are_asked_for_together() -> None:
+    hin = random_graph(5)
+    lists = PathSim("APA").fit(hin).top_k([3, 7, 9, 12, 20, 31], k=4)
+    together = significance(PathSim("APA").fit(hin), lists, permutations=20, seed=2)
+    again = HIN.build(hin.nodes.values(), [Edges(WRITES, *hin.matrices[WRITES].nonzero())])
+    alone = [significance(PathSim("APA").fit(again), [hits], permutations=20, seed=2)[0] for hits in lists[:2]]
+    assert [each.p_values for each in together[:2]] == [each.p_values for each in alone]
+
+
+def test_nodes_are_alike_by_degrees_and_by_the_weights_that_stay() -> None:
+    ends = np.array([(0, 0), (1, 1), (2, 2), (3, 0), (3, 1)])
+    nodes = [Nodes("author", pa.array(np.arange(4))), Nodes("paper", pa.array(np.arange(3)))]
+    plain, weighted = (
+        HIN.build(nodes, [Edges(WRITES, ends[:, 0], ends[:, 1], weights)])
+        for weights in (None, np.array([1.0, 2.0, 1.0, 1.0, 1.0]))
+    )
+    assert degree_classes(plain, "author", [WRITES]).tolist() == [0, 0, 0, 1]
+    classes = degree_classes(weighted, "author", [WRITES])
+    assert classes[0] == classes[2] != classes[1]
+    assert degree_classes(weighted, "paper", [WRITES]).tolist() == [1, 1, 0]
+
+
+class Learned(npth.Scorer):
+    name, exact = "learned", False
+    source_type = "author"
+
+    def fit(self, _: HIN) -> "Learned":
+        return self
+
+    def params(self) -> dict[str, object]:
+        return {}
+
+    def score_rows(self, queries: np.ndarray) -> np.ndarray:
+        return np.zeros((len(queries), 5))
+
+
+def test_combinations_measures_of_the_graph_and_what_is_refused(toy: HIN) -> None:
+    combination = Combination([Part("pathsim", "APVPA", 0.5), Part("pathsim", "APA", 0.5)]).fit(toy)
+    for scorer in (combination, npth.SCAN("author").fit(toy), npth.DWPC("APVPA", repeats=False).fit(toy)):
+        [result] = significance(scorer, [scorer.top_k("Mike", k=2)], permutations=9)
+        assert all(0.1 <= p <= 1 for p in result.p_values)
+    assert significance(combination, []) == []
+    with pytest.raises(QueryError, match="is learned, and would have to be trained again"):
+        null_model(Learned(), 9, 0)
+
+
+def test_the_correction_equals_the_definition() -> None:
+    rng = np.random.default_rng(0)
+    p_values = rng.random(30).round(2)
+    order = np.argsort(p_values, kind="stable")
+    expected = [min(1.0, *(p_values[j] * 30 / (r + 1) for r, j in enumerate(order) if r >= i)) for i in range(30)]
+    np.testing.assert_allclose(adjusted(p_values)[order], expected)
+    assert len(adjusted(np.zeros(0))) == 0
+
+
+def test_json_of_hits_and_columns_of_a_join(toy: HIN, tmp_path) -> None:
+    scorer = PathSim("APVPA").fit(toy)
+    hits = scorer.top_k("Mike", k=2)
+    [result] = significance(scorer, [hits], permutations=9)
+    content = hits_with(hits, significance=result, stability=None)
+    assert [hit["p_value"] for hit in content["hits"]] == list(result.p_values)  # type: ignore[index, union-attr]
+    assert content["significance"]["resolution"] == 0.1  # type: ignore[index]
+    assert {key: value for key, value in content.items() if key not in ("hits", "significance")} == {
+        key: value for key, value in hits.to_dict().items() if key != "hits"
+    }
+    for name in ("top.parquet", "top.csv"):
+        joined = npth.join(toy, scorer, tmp_path / name, k=2)
+        add_p_values(joined, scorer, permutations=9)
+        table = joined.to_table()
+        assert table.column_names[:4] == ["query", "rank", "target", "score"]
+        of_mike = [row["p_value"] for row in table.to_pylist() if row["query"] == "Mike"]
+        assert of_mike == list(result.p_values)
+    with pytest.raises(QueryError, match="is a folder; give a name in .parquet or .csv"):
+        add_p_values(npth.join(toy, scorer, tmp_path / "folder", k=2), scorer)
