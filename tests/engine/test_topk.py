@@ -256,7 +256,7 @@ def test_scores_of_some_targets_are_those_of_all_to_the_bit(
 def test_scipy_scores_to_the_bit_as_the_kernels(kind: str, seed: int, normalisation: Normalisation) -> None:
     some = np.arange(0, 60, 7)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(topk, "_kernels_pay", lambda _: False)
+        patch.setattr(topk, "_kernels_pay", lambda *_: False)
         by_scipy = score_product(symmetric_factors(matrix(kind, seed, rows=60)), normalisation, some)
     product_kernels()
     by_kernels = score_product(symmetric_factors(matrix(kind, seed, rows=60)), normalisation, some)

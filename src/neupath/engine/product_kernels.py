@@ -176,7 +176,10 @@ def keep_best(scores, rows, count, best_scores, best_rows):
 def top_k_of_row(
     left, right, left_norms, right_norms, normalisation, x, skipped, candidates, scratch, best_rows, best_scores
 ):
-    """Write the best related targets of one query; return how many it has. See `top_k`."""
+    """Write the best related targets of one query; return how many it has. See `top_k`.
+
+    `top_k` has the same steps in its loop: a call per query would take a third of the time of a light one.
+    """
     sums, touched, scores = scratch
     restricted = len(candidates) > 0
     count = _accumulate(left, right, x, sums, touched)
@@ -200,12 +203,19 @@ def top_k(
     space for a list of targets and their scores, one more than there are. `best_rows`, `best_scores`: (q, k), best
     first, ties by row, then -1 and 0. Targets of score 0 are not related, and left out.
     """
+    sums, touched, scores = scratch
     sizes = np.zeros(len(queries), dtype=np.int64)
+    restricted = len(candidates) > 0
     for q in range(len(queries)):
-        sizes[q] = top_k_of_row(
-            left, right, left_norms, right_norms, normalisation, queries[q], skipped[q], candidates, scratch,
-            best_rows[q], best_scores[q],
-        )  # fmt: skip
+        x = queries[q]
+        count = _accumulate(left, right, x, sums, touched)
+        for i in range(count):
+            y = touched[i]
+            scores[i] = normalised(normalisation, sums[y], left_norms[x], right_norms[y])
+            sums[y] = 0.0
+            if y == skipped[q] or (restricted and not candidates[y]):
+                scores[i] = _NO_SCORE
+        sizes[q] = keep_best(scores, touched, count, best_scores[q], best_rows[q])
     return sizes
 
 

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -124,8 +125,7 @@ def top_k_of_product(
             top_k_of_product(part, normalisation, part.all_rows, skipped[block], k, candidates, threads)
             for block, part in factors.blocks(queries)
         ])  # fmt: skip
-    factors.answered += len(queries)
-    if not _kernels_pay(factors):
+    if not _kernels_pay(factors, len(queries)):
         return _top_k_by_scipy(factors, normalisation, queries, skipped, k, candidates)
     index = _index_for(factors, len(queries)) if candidates is None and k <= _MOST_BY_INDEX else None
     if index is not None:
@@ -291,8 +291,7 @@ def score_product(factors: Product, normalisation: int, queries: Rows) -> Floats
         for block, part in factors.blocks(queries):
             scores[block] = score_product(part, normalisation, part.all_rows)
         return scores
-    factors.answered += len(queries)
-    if _kernels_pay(factors):
+    if _kernels_pay(factors, len(queries)):
         product_kernels().score_rows(*factors.arrays, int(normalisation), queries, scores)
         return scores
     for q, query in enumerate(queries):
@@ -365,6 +364,7 @@ _BY_SCIPY = 3000  # the cost of a query by scipy besides its additions
 _KERNELS = "neupath.engine.product_kernels"
 _loaded: ModuleType | None = None
 _loader: Thread | None = None
+_starting = Lock()
 
 
 def product_kernels() -> ModuleType:
@@ -375,11 +375,12 @@ def product_kernels() -> ModuleType:
     return _loaded
 
 
-def _kernels_pay(factors: Factors) -> bool:
-    """Whether to take the kernels for a query: they are loaded, or the queries so far have cost more than that.
+def _kernels_pay(factors: Factors, num_queries: int) -> bool:
+    """Count a search; return whether to take the kernels: they are loaded, or the queries so far cost more than that.
 
-    From the second query on, a thread loads them, since more will come. A one-shot command goes without.
+    From the second search on, a thread loads them, since more will come. A one-shot command goes without.
     """
+    factors.answered += num_queries
     if _loaded is not None:
         return True
     if factors.answered * (factors.work + _BY_SCIPY) >= _LOADING:
@@ -387,7 +388,7 @@ def _kernels_pay(factors: Factors) -> bool:
         return True
     if _loader is None and "numba" in sys.modules:
         return True
-    if _loader is None and factors.answered > 1:
+    if _loader is None and factors.answered > num_queries:
         _load_in_background(factors)
     return False
 
@@ -409,11 +410,10 @@ def _load_in_background(factors: Factors) -> None:
 
     with _starting:
         if _loader is None:
-            _loader = Thread(target=load, name="neupath-kernels")
-            _loader.start()
-
-
-_starting = Lock()
+            thread = Thread(target=load, name="neupath-kernels")
+            with suppress(RuntimeError):  # no thread can be started: the kernels are loaded once they pay
+                thread.start()
+                _loader = thread
 
 
 def _wait_for_loader() -> None:
