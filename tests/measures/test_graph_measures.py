@@ -8,8 +8,22 @@ from hypothesis import given, settings
 
 import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
+from neupath._runtime.progress import Cancellation, WorkCancelled, cancelled_by
 from neupath.errors import QueryError
-from neupath.measures import GRAPH_MEASURES, PPR, RWR, SCAN, CommuteTime, SimRank, graph_measure_named, measure_named
+from neupath.measures import (
+    GRAPH_MEASURES,
+    PPR,
+    RWR,
+    SCAN,
+    CommuteTime,
+    SimRank,
+    commutetime,
+    graph_measure,
+    graph_measure_named,
+    measure_named,
+    restart_walk,
+)
+from neupath.measures import simrank as simrank_module
 from neupath.measures.graph_measure import whole_adjacency
 from tests.graphs import hins
 
@@ -40,6 +54,20 @@ def two_parts() -> HIN:
                 np.array([2.0, 1.0, 0.5, 3.0, 1.0, 4.0]),
             ),
             Edges(Relation("a", "cites", "a"), np.array([0]), np.array([1])),
+        ],
+    )
+
+
+def random_graph(size: int, edges: int, *, weighted: bool = False) -> HIN:
+    """A graph with a few hubs, loops, small components and isolated nodes."""
+    rng = np.random.default_rng(size)
+    ends = (size * rng.random((2, edges)) ** 2).astype(np.int64)
+    weights = rng.integers(1, 5, edges).astype(np.float64) if weighted else np.ones(edges)
+    return HIN.build(
+        [Nodes("a", pa.array([f"a{i}" for i in range(size)])), Nodes("b", pa.array([f"b{i}" for i in range(size)]))],
+        [
+            Edges(Relation("a", "r", "b"), ends[0], ends[1], weights),
+            Edges(Relation("a", "cites", "a"), ends[1, : edges // 4], ends[0, : edges // 4]),
         ],
     )
 
@@ -83,22 +111,21 @@ def test_ppr_and_rwr_solve_their_equations(hin: HIN) -> None:
         np.testing.assert_allclose(every, whole.T[np.ix_(own, own)], atol=1e-8)
 
 
-def test_simrank_is_within_its_bound_of_networkx(toy: HIN) -> None:
+def test_simrank_is_that_of_networkx(toy: HIN) -> None:
     graph = nx.from_scipy_sparse_array(whole_adjacency(toy))
     limit = nx.simrank_similarity(graph, importance_factor=0.6, max_iterations=1000, tolerance=1e-12)
     own = nodes_of(toy, "author")
     expected = np.array([[limit[x][y] for y in own] for x in own])
-    for iterations in (2, 5, 25):
-        scores = every_score(SimRank("author", iterations=iterations), toy)
-        assert np.abs(scores - expected).max() <= 0.6 ** (iterations + 1)
-    np.testing.assert_allclose(scores, expected, atol=2e-6)
+    measure = SimRank("author")
+    np.testing.assert_allclose(every_score(measure, toy), expected, atol=2e-6)
+    assert (measure.exact, measure.error_) == (True, 0.0)
 
 
-def simrank(a: np.ndarray, decay: float, iterations: int) -> np.ndarray:
+def simrank(a: np.ndarray, decay: float) -> np.ndarray:
     """SimRank as its authors define it, over all pairs."""
     u = np.divide(a, a.sum(axis=1, keepdims=True), out=np.zeros_like(a), where=a.sum(axis=1, keepdims=True) > 0)
     s = np.eye(len(a))
-    for _ in range(iterations):
+    for _ in range(170):  # 0.8^170 is less than a float holds beside 1
         s = decay * u @ s @ u.T
         np.fill_diagonal(s, 1)
     return s
@@ -108,8 +135,8 @@ def simrank(a: np.ndarray, decay: float, iterations: int) -> np.ndarray:
 @given(hin=hins())
 def test_simrank_equals_all_pairs(hin: HIN) -> None:
     own = nodes_of(hin, "b")
-    expected = simrank(whole_adjacency(hin).toarray(), 0.8, 4)[np.ix_(own, own)]
-    np.testing.assert_allclose(every_score(SimRank("b", decay=0.8, iterations=4), hin), expected, atol=1e-12)
+    expected = simrank(whole_adjacency(hin).toarray(), 0.8)[np.ix_(own, own)]
+    np.testing.assert_allclose(every_score(SimRank("b", decay=0.8), hin), expected, atol=1e-12)
 
 
 @settings(max_examples=40)
@@ -151,6 +178,113 @@ def test_commute_time_equals_the_pseudo_inverse(hin: HIN) -> None:
     np.testing.assert_allclose(every_score(CommuteTime("a"), hin), expected, atol=1e-9)
 
 
+# ---- Estimates -----------------------------------------------------------------------------------
+def estimating(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the measures estimate on small graphs, too, where they are exact otherwise."""
+    monkeypatch.setattr(restart_walk, "_LIGHT", 0.0)
+    monkeypatch.setattr(simrank_module, "_LIGHT", 0.0)
+    monkeypatch.setattr(simrank_module, "_ALL_KEPT", 0)
+    monkeypatch.setattr(simrank_module, "_SKETCHES", (128, 128))
+    monkeypatch.setattr(commutetime, "_MOST_CORE", -1)
+
+
+ESTIMATES = [(PPR, 1e-3), (PPR, 1e-7), (RWR, 0.02), (RWR, 1e-7), (SimRank, 0.03), (SimRank, 1e-3), (CommuteTime, 0.02)]
+
+
+@pytest.mark.parametrize(("measure", "tolerance"), ESTIMATES)
+def test_estimates_are_within_their_error(measure, tolerance: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    hin = random_graph(300, 900)
+    expected = every_score(measure("a", tolerance=0), hin)
+    estimating(monkeypatch)
+    estimate = measure("a", tolerance=tolerance)
+    scores = every_score(estimate, hin)
+    assert not estimate.exact
+    assert 0 < estimate.error_ <= tolerance
+    assert 0 < np.abs(scores - expected).max() <= estimate.error_
+    assert not estimate.top_k("a0").exact
+
+
+@settings(max_examples=40)
+@given(hin=hins())
+def test_estimates_are_within_their_error_on_any_graph(hin: HIN) -> None:
+    exact = [every_score(measure("a", tolerance=0), hin) for measure, _ in ESTIMATES]
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        estimating(monkeypatch)
+        for (measure, tolerance), expected in zip(ESTIMATES, exact, strict=True):
+            estimate = measure("a", tolerance=tolerance)
+            scores = every_score(estimate, hin)
+            assert np.abs(scores - expected).max(initial=0.0) <= estimate.error_ + 1e-12
+            assert estimate.error_ <= tolerance
+
+
+@pytest.mark.parametrize(("measure", "tolerance"), ESTIMATES)
+def test_estimates_depend_neither_on_the_batch_nor_on_the_run(
+    measure, tolerance: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    estimating(monkeypatch)
+    estimate = measure("a", tolerance=tolerance).fit(random_graph(200, 500))
+    rows = np.arange(200)
+    scores = estimate.score_rows(rows)
+    assert np.array_equal(scores, np.concatenate([estimate.score_rows(rows[at : at + 1]) for at in rows]))
+    for cores in (1, 3):
+        monkeypatch.setattr(simrank_module, "count_cores", lambda cores=cores: cores)
+        monkeypatch.setattr(commutetime, "count_cores", lambda cores=cores: cores)
+        again = measure("a", tolerance=tolerance).fit(random_graph(200, 500))
+        assert np.array_equal(scores, again.score_rows(rows))
+        assert again.error_ == estimate.error_
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_factored_graph_has_the_same_commute_times_as_one_that_is_solved(
+    weighted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hin = random_graph(200, 500, weighted=weighted)
+    factored = every_score(CommuteTime("a"), hin)
+    monkeypatch.setattr(commutetime, "_MOST_EXACT_CORE", -1)
+    solved = CommuteTime("a", tolerance=0)
+    np.testing.assert_allclose(every_score(solved, hin), factored, atol=1e-9)
+    assert solved.exact
+
+
+def test_a_graph_that_would_fill_up_is_not_factored() -> None:
+    adjacency = commutetime._without_loops(whole_adjacency(random_graph(400, 6000)))
+    factors = commutetime._factor(adjacency, 800)
+    assert factors is not None
+    assert 100 < len(factors.core_nodes) < 600
+    assert commutetime._factor(adjacency, 50) is None
+
+
+def test_the_preparation_is_cached_and_reports_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    estimating(monkeypatch)
+    monkeypatch.setattr(graph_measure, "_LONG", 0.0)
+    hin = random_graph(200, 500)
+    for measure, stage in ((SimRank, "sketching walks"), (CommuteTime, "sketching resistances")):
+        stages: list[str] = []
+        measure("a").fit(hin, lambda name, *_: stages.append(name))  # noqa: B023
+        assert stages[0] == f"preparing {measure.name}, about 0 s"
+        assert stage in stages
+        stages.clear()
+        measure("b").fit(hin, lambda name, *_: stages.append(name))  # noqa: B023
+        assert stages == []
+
+
+@pytest.mark.parametrize("measure", [SimRank, CommuteTime])
+def test_the_preparation_ends_when_it_is_cancelled(measure, monkeypatch: pytest.MonkeyPatch) -> None:
+    estimating(monkeypatch)
+    cancellation = Cancellation()
+    hin = random_graph(200, 500)
+    with cancelled_by(cancellation), pytest.raises(WorkCancelled):
+        measure("a").fit(hin, lambda *_: cancellation.cancel())
+    assert measure("a").fit(hin).error_ > 0
+
+
+def test_large_graphs_are_expected_to_take_longer() -> None:
+    small, large = random_graph(200, 500), random_graph(2000, 20_000)
+    for measure in (SimRank("a"), CommuteTime("a")):
+        assert 0 <= measure.expected_seconds(small) < measure.expected_seconds(large)
+    assert PPR("a").expected_seconds(large) == 0
+
+
 def test_by_name() -> None:
     assert isinstance(graph_measure_named("PPR", "author"), PPR)
     with pytest.raises(QueryError, match="pathsim needs a meta-path; give one, or use a measure of the whole graph"):
@@ -165,9 +299,9 @@ def test_by_name() -> None:
     ("make", "message"),
     [
         (lambda: PPR("author", damping=1.0), "damping is 1.0; it must lie between 0 and 1"),
-        (lambda: RWR("author", tolerance=0.0), "tolerance is 0.0; it must lie between 0 and 1"),
+        (lambda: RWR("author", tolerance=-1e-6), "tolerance is -1e-06; it must be 0, for exact scores, or lie between"),
         (lambda: SimRank("author", decay=2.0), "decay is 2.0; it must lie between 0 and 1"),
-        (lambda: SimRank("author", iterations=0), "iterations is 0; it must be at least 1"),
+        (lambda: CommuteTime("author", tolerance=1.0), "tolerance is 1.0; it must be 0, for exact scores, or lie"),
     ],
 )
 def test_bad_settings(make, message: str) -> None:

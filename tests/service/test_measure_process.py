@@ -6,9 +6,12 @@ from pathlib import Path
 from subprocess import PIPE
 from threading import Thread
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import neupath as npth
+from neupath import HIN, Edges, Nodes, Relation
 from neupath._runtime import resources
 from neupath._runtime.progress import Cancellation, WorkCancelled, cancelled_by
 from neupath._runtime.resources import free_memory
@@ -32,16 +35,21 @@ def _is_running(process: int) -> bool:
 
 
 def test_small_graphs_and_light_measures_need_no_process() -> None:
-    toy = npth.load("toy")
+    toy, rng = npth.load("toy"), np.random.default_rng(0)
     assert not measure_process.needs_process(npth.CommuteTime("author"), toy)
-    stdlib = npth.load("stdlib")
-    assert measure_process.needs_process(npth.CommuteTime("class"), stdlib)
-    assert not measure_process.needs_process(npth.PPR("class"), stdlib)
+    assert not measure_process.needs_process(npth.SimRank("author"), toy)
+    dense = HIN.build(
+        [Nodes("a", pa.array(np.arange(10_000)))],
+        [Edges(Relation("a", "r", "a"), *rng.integers(0, 10_000, (2, 100_000)), np.ones(100_000))],
+    )
+    assert measure_process.needs_process(npth.CommuteTime("a"), dense)
+    assert measure_process.needs_process(npth.SimRank("a"), dense)
+    assert not measure_process.needs_process(npth.PPR("a"), dense)
 
 
 @pytest.mark.parametrize("measure", ["commutetime", "simrank"])
 def test_answers_are_the_same_and_the_process_ends(measure: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure_process, "_MOST_NODES", 0)
+    monkeypatch.setattr(measure_process, "_MOST_SECONDS", -1.0)
     toy = npth.load("toy")
     registry = GraphRegistry({"toy": GraphHandle("toy", toy)}, Limits())
     scorer = registry.measure("toy", measure, None, "author").scorer
@@ -52,6 +60,7 @@ def test_answers_are_the_same_and_the_process_ends(measure: str, monkeypatch: py
     assert scorer.top_k("Mike", where="id != Jim") == expected.top_k("Mike", where="id != Jim")
     assert (scorer.scores("Mike") == expected.scores("Mike")).all()
     assert (scorer.params(), scorer.source_type) == (expected.params(), "author")
+    assert (scorer.exact, scorer.error_) == (True, 0.0)
     process, reserved = scorer._process.pid, free_memory()
     assert process is not None
     assert _is_running(process)
@@ -85,7 +94,7 @@ def test_the_process_of_cancelled_work_is_killed(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_process_that_ended_by_itself_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure_process, "_MOST_NODES", 0)
+    monkeypatch.setattr(measure_process, "_MOST_SECONDS", -1.0)
     registry = GraphRegistry({"toy": GraphHandle("toy", npth.load("toy"))}, Limits())
     scorer = registry.measure("toy", "commutetime", None, "author").scorer
     assert isinstance(scorer, ProcessScorer)

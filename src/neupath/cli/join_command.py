@@ -159,8 +159,8 @@ def _join_graph(
         request = request | {"metapath": hin.metapath(request["metapath"])}
         note_relations(request["metapath"])
     fits = isinstance(engine, LocalEngine)  # a cluster multiplies elsewhere
-    scorer = make_scorer(hin, **request) if fits else choose_measure(hin.schema, **request)
     with ProgressBars() as bars:
+        scorer = make_scorer(hin, **request, progress=bars) if fits else choose_measure(hin.schema, **request)
         joined = join_all(
             hin, scorer, out, options.k, min_score=options.min_score, block=options.block, format=options.format,
             engine=engine, progress=bars,

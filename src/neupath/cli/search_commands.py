@@ -30,6 +30,7 @@ from neupath.cli.terminal import (
     MeasureOption,
     MetaPathOption,
     ModelOption,
+    ProgressBars,
     bar,
     note,
     note_relations,
@@ -219,7 +220,10 @@ def search(
     With --json, one JSON object per query, each on its own line.
     """
     hin = source.load(as_of)
-    scorer = make_scorer(hin, metapath=metapath, measure=measure, node_type=node_type, model=model, queries=query)
+    with ProgressBars() as bars:
+        scorer = make_scorer(
+            hin, metapath=metapath, measure=measure, node_type=node_type, model=model, queries=query, progress=bars
+        )
     note_relations(getattr(scorer, "metapath_", None))
     method = f"{scorer.metapath_text}, {scorer.name}" if scorer.metapath_text else scorer.name
     method = method if model is None else f"the {method} model in {model}"
@@ -239,6 +243,8 @@ def search(
             stdout.print(f"{text}: nothing found by {method}", highlight=False, markup=False)
         if hits.shortfall:
             note(f"{text}: {hits.shortfall}")
+    if error := getattr(scorer, "error_", 0.0):
+        note(f"each score differs by at most {error:.2g} from its exact value")
 
 
 def _label_query(nodes: Nodes, text: str, query: Id) -> str:

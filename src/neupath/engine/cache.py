@@ -5,8 +5,8 @@ What is cached of a graph, by key:
     ("W·Wᵀ", half)                       product of a symmetric meta-path, shared by all measures that do not scale it
     ("product", steps)                   product of consecutive steps, where all weights are whole numbers
     (measure, params, metapath)          product of any other measure over a meta-path
-    "A"                                  adjacency matrix of all nodes, for measures over the whole graph
-    "commutetime", ("simrank", …)        what these measures compute once per graph
+    "A", "N", "U"                        adjacency matrix of all nodes, for measures over the whole graph; normalised
+    ("commutetime", …), ("simrank", …)   what these measures compute once per graph
     ("explain", …), ("scaled step", …)   step matrices of `explain` and of `infer`
 
 The least recently used entries go when the entries of one graph together exceed the byte limit: NEUPATH_CACHE_BYTES,

@@ -93,8 +93,8 @@ class Scorer(ABC):
 
     name: ClassVar[str]
     """Its name on the command line and in JSON."""
-    exact: ClassVar[bool]
-    """Whether scores follow a formula rather than being learned."""
+    exact: bool
+    """Whether scores are those of the formula but for rounding, neither learned nor estimated."""
     saved_files: ClassVar[tuple[str, ...]] = ()
     """What `save` writes besides its description."""
     hin_: HIN

@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from neupath._runtime.progress import Progress, no_progress
 from neupath.engine.scorer import Scorer, read_saved
 from neupath.errors import QueryError, SourceError, did_you_mean, listed
 from neupath.graph.hin import HIN
@@ -168,6 +169,7 @@ def make_scorer(
     node_type: str | None = None,
     model: str | Path | None = None,
     queries: Sequence[Id] = (),
+    progress: Progress = no_progress,
 ) -> Scorer:
     """Make the scorer that a request describes, fitted to a graph: give a meta-path, a node type, or a model alone.
 
@@ -185,6 +187,8 @@ def make_scorer(
         The folder of a saved measure or model.
     queries
         Ids or names that tell the node type of a measure over the whole graph where `node_type` does not.
+    progress
+        Takes the stages of a measure over the whole graph that prepares for long.
 
     >>> from neupath import load
     >>> make_scorer(load("toy"), measure="simrank", queries=["Mike"]).source_type
@@ -196,7 +200,8 @@ def make_scorer(
         return load_scorer(model, hin)
     if node_type is None and metapath is None and queries and is_graph_measure(measure):
         node_type = find_node_type(hin, queries)
-    return choose_measure(hin.schema, metapath=metapath, measure=measure, node_type=node_type).fit(hin)
+    chosen = choose_measure(hin.schema, metapath=metapath, measure=measure, node_type=node_type)
+    return chosen.fit(hin, progress) if isinstance(chosen, GraphMeasure) else chosen.fit(hin)
 
 
 def choose_measure(

@@ -1,24 +1,26 @@
 """Commute time, by effective resistance."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from math import log, sqrt
+from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, diags_array, triu
 
 from neupath._runtime.progress import Progress, check_cancelled
+from neupath._runtime.resources import count_cores
 from neupath.engine.cache import cached
 from neupath.errors import GraphError
 from neupath.graph.hin import Csr, Floats
 from neupath.graph.nodes import Rows
-from neupath.measures.graph_measure import GraphMeasure, check_tolerance, normalised_adjacency
+from neupath.measures.graph_measure import GraphMeasure, check_tolerance, normalised_adjacency, sketch_error
 
-_FACTORED = 1e8, 5000  # the most additions of elimination, and nodes in its dense core: a few seconds, 200 MB
-_FACTORED_EXACTLY = 2e10, 15_000  # where exact scores are asked for: minutes, 1.8 GB
+_MOST_CORE = 8192  # nodes of a dense matrix: 512 MB, inverted within half a minute
+_MOST_EXACT_CORE = 16_384  # where exact scores are asked for: 2 GB, inverted within minutes
 _SKETCHES = 256  # random vectors
-_COLUMNS = 64  # vectors that are solved for at a time
-_FAILURE = 1e-6  # the probability that the sketch of any node is wrong by more than its bound
-_ROUGH, _FINE = 1e-5, 1e-12  # the share of a right-hand side that a solver may leave, in sketches and in answers
+_COLUMNS = 16  # vectors that are solved for at a time
+_ROUGH, _CLOSE, _FINE = 1e-4, 1e-6, 1e-12  # the share of a right-hand side that a solver may leave
+_ROUNDED = 1e-9  # the last digit of r
 _MOST_ITERATIONS = 10_000
 _EDGES = 1 << 17  # whose random numbers are drawn at a time
 
@@ -37,9 +39,9 @@ class CommuteTime(GraphMeasure):
 
         L⁺[y,y] = (1 - 2·π_y² + ‖row y of N·(I - N)^{+½}‖²) / d_y,    N = D^-½·A·D^-½,  π_y² = d_y / Σd
 
-    where 256 random vectors estimate the norm, which is small (Spielman, Srivastava, STOC 2008). The few nodes for which
-    this is not close enough are solved for. r is rounded to nine digits, so that nodes in equivalent places score the
-    same on every machine.
+    where 256 random vectors estimate the norm, which is small (Spielman, Srivastava, STOC 2008). The few nodes for
+    which this is not close enough are solved for. r is rounded to nine digits, so that nodes in equivalent places of a
+    factored graph score the same on every machine.
 
     Parameters
     ----------
@@ -70,8 +72,20 @@ class CommuteTime(GraphMeasure):
         return self.prepared_.error if isinstance(self.prepared_, _Sketch) else 0.0
 
     def _factor_or_sketch(self, adjacency: Csr, progress: Progress) -> "_Factors | _Sketch":
-        factors = _factor(adjacency, _FACTORED if self.tolerance else _FACTORED_EXACTLY)
+        self._announce(adjacency, progress)
+        factors = _factor(adjacency, self._most_core) if _expected_core(adjacency) <= self._most_core else None
         return factors or _sketch(adjacency, self.tolerance, self.seed, progress)
+
+    @property
+    def _most_core(self) -> int:
+        return _MOST_CORE if self.tolerance else _MOST_EXACT_CORE
+
+    def _expected_seconds(self, adjacency: Csr) -> float:
+        core = _expected_core(adjacency)
+        if core <= self._most_core:
+            return 6e-11 * core**3
+        columns = np.count_nonzero(np.diff(adjacency.indptr)) if self.tolerance == 0 else 2 * _SKETCHES
+        return 2e-8 * columns * adjacency.nnz
 
     def _score_nodes(self, nodes: Rows) -> Floats:
         return np.stack([self._score_node(int(node)) for node in nodes])
@@ -100,20 +114,30 @@ def _find_components(adjacency: Csr) -> Rows:
     return np.asarray(connected_components(adjacency, directed=False)[1], dtype=np.int64)
 
 
+def _expected_core(adjacency: Csr) -> float:
+    """Return about how many nodes elimination leaves: 0.42 of those that have five neighbours among each other."""
+    edges = csr_array((np.ones(adjacency.nnz, np.int32), adjacency.indices, adjacency.indptr), shape=adjacency.shape)
+    degrees, remain = np.diff(adjacency.indptr).astype(np.int32), np.ones(adjacency.shape[0], dtype=np.bool_)
+    while (few := remain & (degrees < 5)).any():
+        remain &= ~few
+        degrees = degrees - edges @ few.astype(np.int32)
+    return 0.42 * float(remain.sum())
+
+
 # ---- Exactly, by elimination ---------------------------------------------------------------------
 @dataclass(frozen=True)
 class _Factors:
     """L without one node of each component, its ground, as eliminated nodes and the inverse of the rest."""
 
     components: Rows
+    diagonal: Floats  # of the inverse, (nodes,)
+    core_nodes: Rows
+    core: Floats  # the inverse of what remains: nodes that all but form a clique, so that it is dense
     order: Rows  # eliminated nodes
     pivots: Floats  # of these
     starts: Rows  # of the neighbours of each in `nodes` and `shares`
     nodes: Rows
     shares: Floats
-    core_nodes: Rows
-    core: Floats  # the inverse of what remains: nodes that all but form a clique, so that it is dense
-    diagonal: Floats  # of the whole inverse, (nodes,)
 
     def resistances(self, query: int) -> Floats:
         """Return r(query, y) of every node y in its component; shape (nodes,)."""
@@ -127,32 +151,30 @@ class _Factors:
         return total
 
 
-def _factor(adjacency: Csr, limits: tuple[float, int]) -> _Factors | None:
-    """Factor L; return None where this takes more additions than the limit, or leaves more nodes in the core."""
+def _factor(adjacency: Csr, most_core: int) -> _Factors | None:
+    """Factor L; return None where this leaves more than so many nodes in the core."""
     from neupath.measures import graph_kernels as kernels  # loads numba
 
-    most_additions, most_core = limits
     count, components = adjacency.shape[0], _find_components(adjacency)
     by_degree = np.lexsort((-np.diff(adjacency.indptr), components))  # without its hub, a component has sparse factors
     is_ground = np.zeros(count, dtype=np.bool_)
     is_ground[by_degree[np.unique(components[by_degree], return_index=True)[1]]] = True
-    *factors, is_gone, starts, sizes, nodes, weights, is_done = kernels.eliminate(
-        adjacency.indptr, adjacency.indices, adjacency.data, is_ground, most_additions
-    )
+    eliminated = kernels.eliminate(adjacency.indptr, adjacency.indices, adjacency.data, is_ground, most_core)
+    factors, (is_gone, *remaining_rows, is_small) = eliminated[:5], eliminated[5:]
     core_nodes = np.flatnonzero(~is_gone & ~is_ground)
-    if not is_done or len(core_nodes) > most_core:
+    if not is_small:
         return None
     check_cancelled()
     place = np.full(count, -1, dtype=np.int64)
     place[core_nodes] = np.arange(len(core_nodes))
-    core = _inverse(kernels.core_matrix(core_nodes, place, is_ground, is_gone, starts, sizes, nodes, weights))
+    core = _inverse(kernels.core_matrix(core_nodes, place, is_ground, is_gone, *remaining_rows))
     diagonal = kernels.inverse_diagonal(*factors, place, core)
     if not np.isfinite(diagonal).all():
         least, most = adjacency.data.min(), adjacency.data.max()
         raise GraphError(
             f"cannot compute commute times with weights from {least:g} to {most:g}; scale them closer together"
         )
-    return _Factors(components, *factors, core_nodes, core, diagonal)
+    return _Factors(components, diagonal, core_nodes, core, *factors)
 
 
 def _inverse(matrix: Floats) -> Floats:
@@ -196,24 +218,27 @@ class _Sketch:
 
     def solve(self, known: Floats, rest: float) -> Floats:
         """Solve (I - N)·x = known for each column, up to a share of it, and without its part along π."""
-        known = self._without_stationary(known)
-        solution, remainder = np.zeros_like(known), known
-        direction, size = known, _squares(known)
-        enough = rest**2 * size
+        enough = rest**2 * _squares(known)
+        remainder = self._without_stationary(known)
+        solution, direction, size = np.zeros_like(remainder), remainder.copy(), _squares(remainder)
         for _ in range(_MOST_ITERATIONS):
             if (size <= enough).all():
                 break
             check_cancelled()
-            image = direction - self.transitions @ direction
-            step = _ratio(size, np.einsum("ij,ij->j", direction, image))
-            solution = solution + step * direction
-            remainder = remainder - step * image
+            image = np.asarray(self.transitions @ direction)
+            np.subtract(direction, image, out=image)
+            step = np.where(size > enough, _ratio(size, np.einsum("ij,ij->j", direction, image)), 0.0)
+            solution += step * direction
+            image *= step
+            remainder -= image
             before, size = size, _squares(remainder)
-            direction = remainder + _ratio(size, before) * direction
+            direction *= _ratio(size, before)
+            direction += remainder
         return self._without_stationary(solution)
 
     def _without_stationary(self, values: Floats) -> Floats:
-        return values - np.asarray(self.stationary.T @ (self.stationary @ values))
+        along: Floats = np.asarray(self.stationary.T @ (self.stationary @ values))
+        return values - along
 
 
 def _squares(values: Floats) -> Floats:
@@ -230,44 +255,55 @@ def _sketch(adjacency: Csr, tolerance: float, seed: int, progress: Progress) -> 
     components = _find_components(adjacency)
     transitions, roots = normalised_adjacency(adjacency)
     shares = roots / np.sqrt(np.bincount(components, roots**2))[components]
-    stationary = csr_array((shares, (components, np.arange(len(roots)))))
+    size = int(components.max(initial=-1)) + 1, len(roots)
+    stationary = csr_array((shares, (components, np.arange(len(roots)))), shape=size)
     solver = _Sketch(components, transitions, roots, stationary, np.ones(len(roots)), 0.0)
     if tolerance == 0:
         norms, error = np.zeros(len(roots)), np.full(len(roots), np.inf)
     else:
         norms = _sketch_norms(adjacency, solver, seed, progress)
-        spread = 2 * sqrt(log(2 * len(roots) / _FAILURE) / _SKETCHES)
         degrees = roots**2
-        # Laurent, Massart 2000; r is at least 1/d, so that a score changes by less than r does
-        error = spread / (1 - spread) * norms * degrees / (1 + degrees) ** 2
+        # r is at least 1/d, so that a score changes by less than r does
+        error = sketch_error(len(roots), _SKETCHES) * norms * degrees / (1 + degrees) ** 2
     diagonal = 1 - 2 * shares**2 + norms
     inexact = np.flatnonzero((error > tolerance) & (np.diff(adjacency.indptr) > 0))
     for at in range(0, len(inexact), _COLUMNS):
         nodes = inexact[at : at + _COLUMNS]
         start = np.zeros((len(roots), len(nodes)))
         start[nodes, np.arange(len(nodes))] = 1.0
-        diagonal[nodes] = solver.solve(start, _FINE)[nodes, np.arange(len(nodes))]
-        error[nodes] = 0.0
+        # the error of this entry is the square of that of the solution
+        diagonal[nodes] = solver.solve(start, _FINE if tolerance == 0 else _CLOSE)[nodes, np.arange(len(nodes))]
+        error[nodes] = 0.0 if tolerance == 0 else _ROUNDED
         progress("solving for nodes", at + len(nodes), len(inexact))
     return replace(solver, diagonal=diagonal, error=float(error[np.diff(adjacency.indptr) > 0].max(initial=0.0)))
 
 
 def _sketch_norms(adjacency: Csr, solver: _Sketch, seed: int, progress: Progress) -> Floats:
     """Estimate ‖row y of N·(I - N)^{+½}‖² of every node: (I - N)⁺ is F·Fᵀ, F = (I - N)⁺·D^-½·Bᵀ, B by edges."""
-    edges, total = coo_array(triu(adjacency, 1)), np.zeros(len(solver.roots))
-    for block in range(_SKETCHES // _COLUMNS):
+    edges = coo_array(triu(adjacency, 1))
+    parts = [_incidence(edges, slice(at, at + _EDGES)) for at in range(0, edges.nnz, _EDGES)]
+
+    def square_norms(block: int) -> Floats:
         rng = np.random.default_rng([seed, block])
         flows = np.zeros((len(solver.roots), _COLUMNS))
-        for at in range(0, edges.nnz, _EDGES):
-            ends = edges.row[at : at + _EDGES], edges.col[at : at + _EDGES]
-            noise = rng.standard_normal((len(ends[0]), _COLUMNS))
-            noise *= np.sqrt(edges.data[at : at + _EDGES, None])
-            size, columns = (len(solver.roots), len(noise)), np.arange(len(noise))
-            ones = np.ones(len(noise))
-            flows += csr_array((ones, (ends[0], columns)), shape=size) @ noise
-            flows -= csr_array((ones, (ends[1], columns)), shape=size) @ noise
-        flows /= solver.roots[:, None]
-        rows = solver.transitions @ solver.solve(flows, _ROUGH)
-        total += np.einsum("ij,ij->i", rows, rows)
-        progress("sketching resistances", block + 1, _SKETCHES // _COLUMNS)
+        for part in parts:
+            flows += part @ rng.standard_normal((part.shape[1], _COLUMNS), dtype=np.float32)
+        rows = np.asarray(solver.transitions @ solver.solve(flows / solver.roots[:, None], _ROUGH))
+        norms: Floats = np.einsum("ij,ij->i", rows, rows)
+        return norms
+
+    total, blocks = np.zeros(len(solver.roots)), range(_SKETCHES // _COLUMNS)
+    with ThreadPoolExecutor(count_cores()) as threads:
+        for block, norms in enumerate(threads.map(square_norms, blocks)):
+            check_cancelled()
+            total += norms
+            progress("sketching resistances", block + 1, len(blocks))
     return total / _SKETCHES
+
+
+def _incidence(edges: Any, part: slice) -> Csr:
+    """Return Bᵀ of some edges, the roots of their weights; shape (nodes, edges)."""
+    sources, targets, weights = edges.row[part], edges.col[part], np.sqrt(edges.data[part]).astype(np.float32)
+    columns = np.tile(np.arange(len(weights)), 2)
+    signed = np.concatenate([weights, -weights])
+    return csr_array((signed, (np.concatenate([sources, targets]), columns)), shape=(edges.shape[0], len(weights)))

@@ -83,38 +83,14 @@ def meetings(indptr, indices, data, decay, first, depths, guess, least):
         worth = 1.0
         for _ in range(depths[row]):
             worth *= decay
-            num_reached = 0
-            for at in range(num_support):
-                node = support[at]
-                share = now[node]
-                now[node] = 0.0
-                for edge in range(indptr[node], indptr[node + 1]):
-                    other, part = indices[edge], share * data[edge]
-                    if part == 0.0:
-                        continue
-                    if after[other] == 0.0:
-                        reached[num_reached] = other
-                        num_reached += 1
-                    after[other] += part
+            num_support = _step(indptr, indices, data, now, support, num_support, after, reached)
             now, after = after, now
             support, reached = reached, support
-            num_support = num_reached
-            for at in range(num_support):
-                node = support[at]
-                chance = worth * now[node] * now[node]
-                if chance == 0.0:
-                    continue
-                if total[node] == 0.0:
-                    met[num_met] = node
-                    num_met += 1
-                total[node] += chance
+            num_met = _meet(now, support, num_support, worth, total, met, num_met)
         for at in range(num_support):
             now[support[at]] = 0.0
         if size + num_met > len(columns):
-            room = max(2 * len(columns), size + num_met)
-            more_columns, more_values = np.empty(room, np.int64), np.empty(room)
-            more_columns[:size], more_values[:size] = columns[:size], values[:size]
-            columns, values = more_columns, more_values
+            columns, values = _longer(columns, values, size, size + num_met)
         for at in range(num_met):
             node = met[at]
             if total[node] >= least:
@@ -128,119 +104,165 @@ def meetings(indptr, indices, data, decay, first, depths, guess, least):
     return sizes, columns[:size], values[:size], left_out, left_out_share
 
 
-# ---- Commute time --------------------------------------------------------------------------------
 @compiled
-def eliminate(indptr, indices, data, is_ground, budget):
+def _step(indptr, indices, data, now, support, num_support, after, reached):
+    """Take one step of a walk that is at the nodes of `support`, and clear `now`; return how many nodes it reaches."""
+    num_reached = 0
+    for at in range(num_support):
+        node = support[at]
+        share = now[node]
+        now[node] = 0.0
+        for edge in range(indptr[node], indptr[node + 1]):
+            other, part = indices[edge], share * data[edge]
+            if part > 0.0:  # it may be less than a float holds
+                if after[other] == 0.0:
+                    reached[num_reached] = other
+                    num_reached += 1
+                after[other] += part
+    return num_reached
+
+
+@compiled
+def _meet(now, support, num_support, worth, total, met, num_met):
+    """Add the chances that two walks meet after this step; return at how many nodes they may have met so far."""
+    for at in range(num_support):
+        node = support[at]
+        chance = worth * now[node] * now[node]
+        if chance > 0.0:
+            if total[node] == 0.0:
+                met[num_met] = node
+                num_met += 1
+            total[node] += chance
+    return num_met
+
+
+@compiled
+def _longer(nodes, values, used, least):
+    """Return longer arrays that begin like these."""
+    room = max(2 * len(nodes), least)
+    more_nodes, more_values = np.empty(room, np.int64), np.empty(room)
+    more_nodes[:used], more_values[:used] = nodes[:used], values[:used]
+    return more_nodes, more_values
+
+
+# ---- Commute time --------------------------------------------------------------------------------
+_MANY = 50  # neighbours of the least connected node, from which on elimination leaves about a third of the nodes
+
+
+@compiled
+def eliminate(indptr, indices, data, is_ground, most_core):
     """Eliminate nodes of a graph without loops, fewest neighbours first, until the others all but form a clique.
 
-    Eliminating x joins each two of its neighbours u, v by an edge of weight w_u·w_v / (Σ w), which leaves the potentials
+    Eliminating x joins each two of its neighbours u, v by an edge of weight w_u·w_v / Σw, which leaves the potentials
     of the others as they were. Return the eliminated nodes in order, the sums of their weights, their neighbours at the
-    time as (starts, nodes, shares w / Σ w), and the rows that remain as (starts, sizes, nodes, weights); no nodes remain
-    unknown where the budget of additions is spent, which the last value says.
+    time as (starts, nodes, shares w / Σw), which nodes are eliminated, the rows that remain as (starts, sizes, nodes,
+    weights), and whether there are few enough: at most `most_core`. It ends early where that cannot be expected.
     """
     count = len(indptr) - 1
-    starts, sizes, rooms = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
-    nodes, weights = np.empty(2 * len(indices) + 16, np.int64), np.empty(2 * len(indices) + 16)
-    used = 0
-    for node in range(count):
-        begin, size = indptr[node], indptr[node + 1] - indptr[node]
-        starts[node], sizes[node], rooms[node] = used, size, size
-        nodes[used : used + size] = indices[begin : begin + size]
-        weights[used : used + size] = data[begin : begin + size]
-        used += size
-    degrees = sizes.copy()
-    # nodes by degree, as doubly linked lists
-    heads = np.full(count + 1, -1, np.int64)
-    following, leading = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
+    nodes, weights = _longer(indices.astype(np.int64), data, len(indices), 2 * len(indices) + 16)
+    starts, sizes = indptr[:-1].astype(np.int64), np.diff(indptr).astype(np.int64)
+    rooms, used = sizes.copy(), len(indices)
+    degrees = sizes.copy()  # without neighbours that are gone
+    lists = np.full(count + 1, -1, np.int64), np.full(count, -1, np.int64), np.full(count, -1, np.int64)
     remaining = 0
     for node in range(count - 1, -1, -1):
-        if not is_ground[node] and degrees[node] > 0:
+        if not is_ground[node]:
             remaining += 1
-            _link(node, degrees[node], heads, following, leading)
-    order, pivots = np.empty(count, np.int64), np.empty(count)
-    begins = np.zeros(count + 1, np.int64)
-    factor_nodes, factor_shares = np.empty(len(indices) + 16, np.int64), np.empty(len(indices) + 16)
+            _link(lists, node, degrees[node])
+    order, pivots, begins = np.empty(count, np.int64), np.empty(count), np.zeros(count + 1, np.int64)
+    joined, shares = np.empty(len(indices) + 16, np.int64), np.empty(len(indices) + 16)
     is_gone = np.zeros(count, np.bool_)
-    stamps, places = np.full(count, -1, np.int64), np.empty(count, np.int64)
-    done, filled, work, stamp, least = 0, 0, 0, 0, 1
+    places = np.full(count, -1, np.int64)
+    done, filled, least = 0, 0, 1
     while remaining > 0:
-        while heads[least] < 0:
+        while lists[0][least] < 0:
             least += 1
-        if 6 * least > remaining:  # a dense matrix is faster from here on
+        is_dense = 6 * least > remaining  # a dense matrix is faster from here on
+        if is_dense or (least > _MANY and remaining > 3 * most_core):
             break
-        x = heads[least]
-        _unlink(x, least, heads, following, leading)
-        # its neighbours that are still there
-        begin, width, total = starts[x], 0, 0.0
-        if filled + degrees[x] > len(factor_nodes):
-            factor_nodes, factor_shares = _longer(factor_nodes, factor_shares, filled, filled + degrees[x])
-        for at in range(begin, begin + sizes[x]):
-            if not is_gone[nodes[at]]:
-                factor_nodes[filled + width], factor_shares[filled + width] = nodes[at], weights[at]
-                total += weights[at]
-                width += 1
+        x = _unlink(lists, lists[0][least], least)
+        if filled + sizes[x] > len(joined):
+            joined, shares = _longer(joined, shares, filled, filled + sizes[x])
+        row = slice(starts[x], starts[x] + sizes[x])
+        width, total = _take(nodes[row], weights[row], is_gone, joined[filled:], shares[filled:])
         is_gone[x] = True
-        remaining -= 1
-        order[done], pivots[done] = x, total
-        done += 1
-        begins[done] = filled + width
-        work += sizes[x]
-        for i in range(filled, filled + width):
-            u = factor_nodes[i]
+        order[done], pivots[done], begins[done + 1] = x, total, filled + width
+        done, remaining = done + 1, remaining - 1
+        around = joined[filled : filled + width], shares[filled : filled + width]
+        for i in range(width):
+            u = around[0][i]
             if is_ground[u]:
                 continue
-            if width == 1:
+            _unlink(lists, u, degrees[u])
+            if width == 1:  # its row keeps the entry, which is gone
                 degrees[u] -= 1
-                _unlink(u, degrees[u] + 1, heads, following, leading)
-                if degrees[u] > 0:
-                    _link(u, degrees[u], heads, following, leading)
-                least = min(least, max(1, degrees[u]))
-                continue
-            _unlink(u, degrees[u], heads, following, leading)
-            if sizes[u] + width > rooms[u]:
-                room = 2 * (sizes[u] + width)
-                if used + room > len(nodes):
-                    nodes, weights = _longer(nodes, weights, used, used + room)
-                begin = starts[u]
-                nodes[used : used + sizes[u]] = nodes[begin : begin + sizes[u]]
-                weights[used : used + sizes[u]] = weights[begin : begin + sizes[u]]
-                starts[u], rooms[u] = used, room
-                used += room
-            begin, kept = starts[u], starts[u]
-            stamp += 1
-            for at in range(begin, begin + sizes[u]):
-                v = nodes[at]
-                if not is_gone[v]:
-                    nodes[kept], weights[kept] = v, weights[at]
-                    stamps[v], places[v] = stamp, kept
-                    kept += 1
-            share = factor_shares[i] / total
-            for j in range(filled, filled + width):
-                v = factor_nodes[j]
-                if v == u:
-                    continue
-                if stamps[v] == stamp:
-                    weights[places[v]] += share * factor_shares[j]
-                else:
-                    nodes[kept], weights[kept] = v, share * factor_shares[j]
-                    kept += 1
-            work += sizes[u] + width
-            sizes[u] = degrees[u] = kept - begin
-            _link(u, degrees[u], heads, following, leading)
+            else:
+                if sizes[u] + width > rooms[u]:
+                    rooms[u] = 2 * (sizes[u] + width)
+                    if used + rooms[u] > len(nodes):
+                        nodes, weights = _longer(nodes, weights, used, used + rooms[u])
+                    _move(nodes, weights, starts[u], sizes[u], used)
+                    starts[u], used = used, used + rooms[u]
+                row = slice(starts[u], starts[u] + rooms[u])
+                sizes[u] = _join(nodes[row], weights[row], sizes[u], i, total, around, is_gone, places)
+                degrees[u] = sizes[u]
+            _link(lists, u, degrees[u])
             least = min(least, degrees[u])
-        for i in range(filled, filled + width):
-            factor_shares[i] /= total
         filled += width
-        if work > budget:
-            break
     return (
-        order[:done], pivots[:done], begins[: done + 1], factor_nodes[:filled], factor_shares[:filled],
-        is_gone, starts, sizes, nodes, weights, work <= budget,
+        order[:done], pivots[:done], begins[: done + 1], joined[:filled], shares[:filled],
+        is_gone, starts, sizes, nodes, weights, remaining <= most_core,
     )  # fmt: skip
 
 
 @compiled
-def _link(node, degree, heads, following, leading):
+def _take(nodes, weights, is_gone, joined, shares):
+    """Copy the neighbours of a row that are still there, with their shares; return how many, and their weight."""
+    width, total = 0, 0.0
+    for at in range(len(nodes)):
+        if not is_gone[nodes[at]]:
+            joined[width], shares[width] = nodes[at], weights[at]
+            total += weights[at]
+            width += 1
+    shares[:width] /= total
+    return width, total
+
+
+@compiled
+def _join(nodes, weights, size, i, total, around, is_gone, places):
+    """Join neighbour i of a node that goes to the others, and drop the node from its row; return the row's size."""
+    (joined, shares), kept = around, 0
+    for at in range(size):
+        v = nodes[at]
+        if not is_gone[v]:
+            nodes[kept], weights[kept] = v, weights[at]
+            places[v] = kept
+            kept += 1
+    known = kept
+    for at in range(len(joined)):
+        v, weight = joined[at], total * shares[i] * shares[at]
+        if at == i:
+            continue
+        if places[v] >= 0:
+            weights[places[v]] += weight
+        else:
+            nodes[kept], weights[kept] = v, weight
+            kept += 1
+    for at in range(known):
+        places[nodes[at]] = -1
+    return kept
+
+
+@compiled
+def _move(nodes, weights, start, size, target):
+    for at in range(size):
+        nodes[target + at], weights[target + at] = nodes[start + at], weights[start + at]
+
+
+@compiled
+def _link(lists, node, degree):
+    """Put a node at the head of the doubly linked list of its degree."""
+    heads, following, leading = lists
     head = heads[degree]
     following[node], leading[node] = head, -1
     if head >= 0:
@@ -249,7 +271,8 @@ def _link(node, degree, heads, following, leading):
 
 
 @compiled
-def _unlink(node, degree, heads, following, leading):
+def _unlink(lists, node, degree):
+    heads, following, leading = lists
     before, after = leading[node], following[node]
     if before >= 0:
         following[before] = after
@@ -257,14 +280,7 @@ def _unlink(node, degree, heads, following, leading):
         heads[degree] = after
     if after >= 0:
         leading[after] = before
-
-
-@compiled
-def _longer(nodes, weights, used, least):
-    room = max(2 * len(nodes), least)
-    more_nodes, more_weights = np.empty(room, np.int64), np.empty(room)
-    more_nodes[:used], more_weights[:used] = nodes[:used], weights[:used]
-    return more_nodes, more_weights
+    return node
 
 
 @compiled
@@ -314,16 +330,22 @@ def inverse_diagonal(order, pivots, begins, nodes, shares, place, core):
                         sums[u] += z[other] * weights[v]
                         sums[v] += z[other] * share
             elif place[u] >= 0:
-                for other in range(first, last):
-                    v = nodes[other]
-                    if v != u and place[v] >= 0:
-                        sums[u] += core[place[u], place[v]] * shares[other]
+                sums[u] += _core_sum(core[place[u]], place, u, nodes[first:last], shares[first:last])
         total = 1.0 / pivots[step]
         for at in range(first, last):
             z[at] = sums[nodes[at]]
             total += shares[at] * z[at]
         diagonal[order[step]] = total
     return diagonal
+
+
+@compiled
+def _core_sum(row, place, u, nodes, shares):
+    total = 0.0
+    for at in range(len(nodes)):
+        if place[nodes[at]] >= 0 and nodes[at] != u:
+            total += row[place[nodes[at]]] * shares[at]
+    return total
 
 
 @compiled

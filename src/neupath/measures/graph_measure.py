@@ -1,6 +1,7 @@
 """GraphMeasure, the base class of measures over the whole graph, and the adjacency matrix that they share."""
 
 from abc import abstractmethod
+from math import log, sqrt
 from typing import ClassVar, Self
 
 import numpy as np
@@ -15,6 +16,8 @@ from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.nodes import Mask, Rows
 
 _QUERIES_PER_BLOCK = 64
+_FAILURE = 1e-6  # the probability that any of the sketches of a graph is wrong by more than its bound
+_LONG = 2.0  # expected seconds that are worth telling
 ROUNDING = 1e-17
 """A share of a score that a float does not hold."""
 
@@ -64,9 +67,23 @@ class GraphMeasure(Scorer):
     def _score_nodes(self, nodes: Rows) -> Floats:
         """Return the score of some nodes with every node of the type; shape (queries, targets)."""
 
-    def preparation_work(self, hin: HIN) -> float:  # noqa: ARG002
-        """Return about how many additions `fit` takes on a graph, beyond some passes over its edges."""
+    def expected_seconds(self, hin: HIN) -> float:
+        """Return about how many seconds of one core the first `fit` to a graph takes.
+
+        >>> from neupath import SimRank, load
+        >>> SimRank("author").expected_seconds(load("toy")) < 1
+        True
+        """
+        return self._expected_seconds(_cached_adjacency(hin))
+
+    def _expected_seconds(self, adjacency: Csr) -> float:  # noqa: ARG002
         return 0.0
+
+    def _announce(self, adjacency: Csr, progress: Progress) -> None:
+        """Tell how long a preparation takes that is about to start."""
+        seconds = self._expected_seconds(adjacency)
+        if seconds >= _LONG:
+            progress(f"preparing {self.name}, about {seconds:.0f} s", 0, None)
 
     @property
     def source_type(self) -> str:
@@ -101,6 +118,16 @@ def check_tolerance(value: float) -> float:
             f"‹tolerance› is {value}; it must be 0, for exact scores, or lie between 0 and 1", parameter="tolerance"
         )
     return value
+
+
+def sketch_error(count: int, vectors: int) -> float:
+    """Return by which share of itself the estimate of any of `count` squared norms from random vectors may be wrong.
+
+    An estimate is the norm times a chi-squared variable over its degrees of freedom, which is less than 1 - 2·√(x /
+    vectors), or more than 1 by as much and 2·x / vectors, with a probability of e^-x each (Laurent, Massart, 2000).
+    """
+    spread = 2 * sqrt(log(2 * max(count, 1) / _FAILURE) / vectors)
+    return spread / (1 - spread)
 
 
 def whole_adjacency(hin: HIN) -> Csr:

@@ -32,4 +32,5 @@ class PPR(RestartWalk):
         super().__init__(node_type, damping=damping, tolerance=tolerance)
 
     def _scale(self, roots: Floats, query: int) -> Floats:
-        return roots / self.roots_[query]
+        scale: Floats = roots / self.roots_[query]
+        return scale

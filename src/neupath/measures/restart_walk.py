@@ -12,7 +12,7 @@ from neupath.graph.nodes import Rows
 from neupath.measures.graph_measure import ROUNDING, GraphMeasure, check_share, check_tolerance, normalised_adjacency
 
 _LIGHT = 1e8  # additions per query below which the exact scores are worth their time
-_PUSHED = 2  # passes over the edges that local push may cost before the rest is left to the global iteration
+_PUSHED = 1  # passes over the edges that local push may cost before the rest is left to the global iteration
 
 
 class RestartWalk(GraphMeasure):
@@ -23,8 +23,8 @@ class RestartWalk(GraphMeasure):
     Local push (Andersen, Chung, Lang, FOCS 2006) starts with a residual r = e_q. It moves a share of one node's
     residual to the result and the rest to its neighbours, as long as a node has r[u] > θ·√d_u; then no z[v] lacks more
     than θ·√d_v. Where the tolerance needs so small a θ that this is no longer local, Chebyshev iteration solves for the
-    residual that is left. After k steps it is wrong by at most 2·ρ^k·‖r‖, ρ = damping / (1 + √(1 - damping²)), since all
-    eigenvalues of N lie between -1 and 1. On a graph where a query takes less than a tenth of a second, it iterates
+    residual that is left. After k steps it is wrong by at most 2·ρ^k·‖r‖, ρ = damping / (1 + √(1 - damping²)), since
+    all eigenvalues of N lie between -1 and 1. On a graph where a query takes about a tenth of a second, it iterates
     until only rounding is left.
     """
 
@@ -54,7 +54,8 @@ class RestartWalk(GraphMeasure):
         else:
             walks = np.stack([self._push(int(node)) for node in nodes])
         targets = self.roots_[self.rows_]
-        return walks * np.stack([self._scale(targets, int(node)) for node in nodes])
+        scales = np.stack([self._scale(targets, int(node)) for node in nodes])
+        return np.maximum(walks * scales, 0.0)  # an iteration may end below a score that is all but 0
 
     def _push(self, query: int) -> Floats:
         """Return z of one query at the targets, close enough for the tolerance."""
@@ -83,7 +84,7 @@ class RestartWalk(GraphMeasure):
         for step in range(1, steps):
             check_cancelled()
             weight = 1 / (1 - self.damping**2 * weight / (2 if step == 1 else 4))
-            after = self.transitions_ @ now
+            after: Floats = np.asarray(self.transitions_ @ now)
             after *= self.damping
             after += first
             after -= before

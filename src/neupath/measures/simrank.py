@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from math import ceil, log, sqrt
+from math import ceil, log
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array, eye_array
@@ -14,17 +14,17 @@ from neupath.engine.cache import cached
 from neupath.engine.topk import in_blocks
 from neupath.graph.hin import Csr, Floats
 from neupath.graph.nodes import Rows
-from neupath.measures.graph_measure import ROUNDING, GraphMeasure, check_share, check_tolerance
+from neupath.measures.graph_measure import ROUNDING, GraphMeasure, check_share, check_tolerance, sketch_error
 
+_FEW = 8  # edges of a node
 _LIGHT = 3e8  # additions below which the exact correction is worth its time
 _ENTRIES = 1 << 22  # numbers that the walks of a block of queries may take
-_SKETCHES = 256  # random vectors
+_SKETCHES = 256, 2048  # the least and the most random vectors; a smaller tolerance takes more
 _COLUMNS = 64  # random vectors that are multiplied at a time
-_FAILURE = 1e-6  # the probability that the sketch of any node is wrong by more than its bound
 _SMALL = 1e-5  # an entry of the meetings that is not kept, but added to the others of its row
 _ALL_KEPT = 4096  # nodes of a graph of which all entries are kept
 _ROWS = 2048  # nodes whose walks are computed between two reports of progress
-_MOST_ITERATIONS = 500  # of the solver for C; each leaves about 0.6 of the rest
+_MOST_ATTEMPTS = 20  # each with a better guess of C
 
 
 class SimRank(GraphMeasure):
@@ -40,9 +40,9 @@ class SimRank(GraphMeasure):
 
         S·e_q = Σ_j decay^j·U^j·C·(Uᵀ)^j·e_q
 
-    C is computed once per graph: C = 1 - Σ_{j≥1} decay^j·(U^j∘U^j)·C. The first steps j of each node are walked exactly,
-    as many as it needs. What the later ones add is the squared norm of a row of U^j·√C, which 256 random vectors
-    estimate. If this leaves a diagonal of 1 ± ε, a score is wrong by at most ε times itself.
+    C is computed once per graph: C = 1 - Σ_{j≥1} decay^j·(U^j∘U^j)·C. The first steps j of each node are walked
+    exactly, as many as it needs. What the later ones add is the squared norm of a row of U^j·√C, which random
+    vectors estimate. If this leaves a diagonal of 1 ± ε, a score is wrong by at most ε times itself.
 
     Parameters
     ----------
@@ -72,15 +72,27 @@ class SimRank(GraphMeasure):
     def _prepare(self, adjacency: Csr, progress: Progress) -> float:
         self.out_, self.back_ = cached(self.hin_, "U", lambda: _walk_matrices(adjacency))
         key = (self.name, self.decay, self.tolerance, self.seed)
-        self.correction_, error = cached(self.hin_, key, lambda: self._find_correction(progress))
+        self.correction_, error = cached(self.hin_, key, lambda: self._find_correction(adjacency, progress))
         self.steps_ = _steps(self.decay, ROUNDING if error == 0 else self.tolerance / 10)
         return error
 
-    def _find_correction(self, progress: Progress) -> tuple[Floats, float]:
+    def _expected_seconds(self, adjacency: Csr) -> float:
+        degrees = np.diff(adjacency.indptr)
+        if self._is_exact(adjacency):
+            return 2e-9 * adjacency.nnz * int(np.count_nonzero(degrees)) * _steps(self.decay, ROUNDING)
+        sketching = 0.4e-9 * adjacency.nnz * _vectors(self.tolerance) * _steps(self.decay, self.tolerance / 10)
+        around = np.divide(adjacency.astype(np.bool_) @ degrees, degrees, out=np.zeros(len(degrees)), where=degrees > 0)
+        is_remote = (degrees > 0) & (degrees <= _FEW) & (around <= _FEW**2)  # walks from there spread late
+        return float(sketching + max(2e-9, 1e-11 / self.tolerance) * adjacency.nnz * is_remote.sum())
+
+    def _is_exact(self, adjacency: Csr) -> bool:
+        work = adjacency.nnz * adjacency.shape[0] * _steps(self.decay, ROUNDING)
+        return self.tolerance == 0 or work <= _LIGHT
+
+    def _find_correction(self, adjacency: Csr, progress: Progress) -> tuple[Floats, float]:
         """Return C, and by how much it makes scores wrong."""
-        most = _steps(self.decay, ROUNDING)
-        is_light = self.out_.nnz * self.out_.shape[0] * most <= _LIGHT
-        if self.tolerance == 0 or is_light:
+        self._announce(adjacency, progress)
+        if self._is_exact(self.out_):
             correction = _Correction(self.out_, self.decay, 0.0, self.seed, progress)
             return correction.find()[0], 0.0
         cut = self.decay ** (_steps(self.decay, self.tolerance / 10) + 1)  # what a query leaves out
@@ -132,6 +144,12 @@ class _Meetings:
     left_out_share: Floats  # the small entries of each row
 
 
+def _vectors(allowed: float) -> int:
+    """Return how many random vectors there are."""
+    fewest, most = _SKETCHES
+    return int(np.clip(2.56 / allowed, fewest, most)) // _COLUMNS * _COLUMNS
+
+
 class _Correction:
     """Finds C such that the diagonal of S is 1 within `allowed`; 0 is for all that a float can hold."""
 
@@ -142,13 +160,13 @@ class _Correction:
 
     def find(self) -> tuple[Floats, float]:
         """Return C, and by how much the diagonal of S may differ from 1."""
-        guess = _solve(csr_array(self.decay * self.out.multiply(self.out)) + _identity(self.count), np.ones(self.count))
+        one_step = csr_array(self.decay * self.out.multiply(self.out)) + _identity(self.count)
+        guess = _solve(one_step, np.ones(self.count), self.decay)
         cut = self.decay ** (self.steps + 1)
-        spread = 2 * sqrt(log(2 * max(self.count, 1) / _FAILURE) / _SKETCHES)
-        over = spread / (1 - spread)  # Laurent, Massart 2000: a sum of squares is rarely so much more than its estimate
+        over = sketch_error(self.count, _vectors(self.allowed)) if self.allowed else 0.0
         depths = np.full(self.count, 1 if self.allowed else self.steps)
-        tail, attempt = np.zeros(self.count), 0
-        while True:
+        tail = np.zeros(self.count)
+        for attempt in range(_MOST_ATTEMPTS):
             if self.allowed:
                 tails = self._sketch(guess, attempt)
                 is_deep = (over + 0.2) * tails + cut <= 0.9 * self.allowed  # 0.2 for a better guess of C
@@ -156,14 +174,15 @@ class _Correction:
                 tail = tails[depths, np.arange(self.count)]
             meetings = self._meet(guess, depths)
             known = 1 - meetings.left_out - tail
-            diagonal = _solve(meetings.matrix, known)
+            diagonal = _solve(meetings.matrix, known, self.decay)
             change = float(np.abs(diagonal / guess - 1).max(initial=0.0))
             rest = np.abs(known - meetings.matrix @ diagonal)
             error = (over + change) * tail + change * meetings.left_out_share + rest
             worst = float(error.max(initial=0.0)) + cut
             if worst <= max(self.allowed, 1e-14):
-                return diagonal, worst
-            guess, attempt = diagonal, attempt + 1
+                break
+            guess = diagonal
+        return diagonal, worst
 
     def _sketch(self, guess: Floats, attempt: int) -> Floats:
         """Estimate Σ_{i>j} decay^i·(U^i∘U^i)·C for each depth j; shape (steps + 1, nodes)."""
@@ -179,13 +198,13 @@ class _Correction:
             return norms
 
         total = np.zeros((self.steps + 1, self.count))
-        blocks = range(_SKETCHES // _COLUMNS)
+        blocks = range(_vectors(self.allowed) // _COLUMNS)
         with ThreadPoolExecutor(count_cores()) as threads:
             for block, norms in enumerate(threads.map(square_norms, blocks)):
                 check_cancelled()
                 total += norms
                 self.progress("sketching walks", block + 1, len(blocks))
-        total *= self.decay ** np.arange(self.steps + 1)[:, None] / _SKETCHES
+        total *= self.decay ** np.arange(self.steps + 1)[:, None] / (_COLUMNS * len(blocks))
         tails = np.zeros_like(total)
         tails[:-1] = np.cumsum(total[:0:-1], axis=0)[::-1]
         return tails
@@ -204,11 +223,12 @@ class _Correction:
                 depths[first:last][block], guess, least,
             )  # fmt: skip
 
-        for first in range(0, self.count, _ROWS):
+        for first in range(0, max(self.count, 1), _ROWS):
             last = min(first + _ROWS, self.count)
             in_blocks(partial(walk, first=first, last=last), last - first, None, self.out.nnz)
             self.progress("walking", last, self.count)
-        sizes, columns, values, left_out, share = map(np.concatenate, zip(*(parts[at] for at in sorted(parts))))
+        blocks = zip(*(parts[at] for at in sorted(parts)), strict=True)
+        sizes, columns, values, left_out, share = map(np.concatenate, blocks)
         indptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
         matrix = csr_array((values, columns, indptr), shape=self.out.shape) + _identity(self.count)
         return _Meetings(matrix, left_out, share)
@@ -218,15 +238,12 @@ def _identity(count: int) -> Csr:
     return csr_array(eye_array(count, format="csr"))
 
 
-def _solve(matrix: Csr, known: Floats) -> Floats:
-    """Solve matrix·c = known by Richardson iteration: the eigenvalues lie between about 0.6 and 2.5."""
+def _solve(matrix: Csr, known: Floats, decay: float) -> Floats:
+    """Solve for C by Richardson iteration: the eigenvalues lie between about 1 / (1 + decay) and 1 / (1 - decay)."""
     solution = known.copy()
-    best = np.inf
-    for _ in range(_MOST_ITERATIONS):
-        rest = known - matrix @ solution
-        size = float(np.abs(rest).max(initial=0.0))
-        if size <= 1e-16 or (size < 1e-14 and size >= best):
+    for _ in range(2 * _steps(decay, ROUNDING)):
+        rest = known - np.asarray(matrix @ solution)
+        if np.abs(rest).max(initial=0.0) <= 1e-16:
             break
-        best = min(best, size)
-        solution = solution + 0.6 * rest
+        solution += (1 - decay**2) * rest
     return solution

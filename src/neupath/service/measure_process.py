@@ -1,6 +1,6 @@
 """Measures over the whole graph in processes of their own, which can be killed while they compute.
 
-Their libraries compute for minutes without a chance to stop, some of them without a chance for any other thread.
+On large graphs they prepare for seconds to minutes, some parts of it without a chance to stop.
 """
 
 from contextlib import ExitStack
@@ -21,17 +21,13 @@ from neupath.measures import GraphMeasure
 from neupath.service.child_process import begin_child, memory_for_child, start_child
 from neupath.service.schemas import RequestError
 
-_MOST_NODES, _MOST_EDGES = 1000, 20_000
-"""Up to these, preparing any measure takes less than a billion operations: n³/3 of a factorisation, 20·n·m of walks."""
+_MOST_SECONDS = 0.5  # of preparation in the service itself; a process takes longer to start
 _POLL = 0.1  # seconds between two looks whether somebody still waits for the answer
 
 
 def needs_process(measure: Scorer, hin: HIN) -> bool:
     """Whether a measure may compute for long without a chance to stop."""
-    if not isinstance(measure, GraphMeasure) or not measure.is_heavy:
-        return False
-    edges = sum(hin.num_edges(relation) for relation in hin.schema.relations)
-    return hin.numbering.total > _MOST_NODES or edges > _MOST_EDGES
+    return isinstance(measure, GraphMeasure) and measure.expected_seconds(hin) > _MOST_SECONDS
 
 
 class ProcessScorer(Scorer):
@@ -39,8 +35,6 @@ class ProcessScorer(Scorer):
 
     The process ends with this object, and when the work that waits for it is cancelled.
     """
-
-    exact = True
 
     def __init__(self, measure: GraphMeasure, most_memory: int) -> None:
         self.name = measure.name  # type: ignore[misc]
@@ -59,7 +53,8 @@ class ProcessScorer(Scorer):
             raise
         self.end = finalize(self, _end, self._process, self._connection, stack)
         reservation.process = self._process.pid
-        self._call()
+        self.error_ = self._call()
+        self.exact = self.error_ == 0
         reservation.size = self.num_bytes = resident_bytes(self._process.pid or 0)  # answers take little more
         return self
 
@@ -138,7 +133,7 @@ def _answer(connection: Connection, measure: GraphMeasure, hin: HIN, memory: int
                 f"smaller graph or another measure, or raise the limit job_bytes"
             )
         try:
-            connection.send(None if answer is measure else answer)
+            connection.send(measure.error_ if answer is measure else answer)
             method, arguments = connection.recv()
         except (EOFError, OSError):
             return
