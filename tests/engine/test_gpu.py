@@ -1,18 +1,14 @@
 """Ranking on a GPU against the CPU: equal rows and scores, to the bit."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_array, random_array
 
 from neupath.engine import gpu
 from neupath.engine.gpu import rank_on_gpu
-from neupath.engine.products import Factors, Normalisation, make_factors, symmetric_factors
+from neupath.engine.products import Factors, Normalisation, symmetric_factors
 from neupath.engine.topk import top_k_of_product
-from neupath.graph.hin import freeze
 from tests.engine.emulated_cuda import COMPILER, EmulatedDevice
 from tests.engine.matrices import KINDS, matrix
 
@@ -41,7 +37,9 @@ def assert_equal(factors: Factors, normalisation: Normalisation, k: int) -> None
     assert np.array_equal(ranking.scores, expected.scores)
 
 
-@given(KINDS.filter(lambda kind: kind != "tiny"), st.integers(0, 99), NORMALISATIONS, st.sampled_from([1, 3, 10, 60, 64]))
+@given(
+    KINDS.filter(lambda kind: kind != "tiny"), st.integers(0, 99), NORMALISATIONS, st.sampled_from([1, 3, 10, 60, 64])
+)
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_rows_and_scores_are_those_of_the_cpu(kind: str, seed: int, normalisation: Normalisation, k: int) -> None:
     assert_equal(symmetric_factors(matrix(kind, seed)), normalisation, k)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array
 
 from neupath.engine.cache import cached
-from neupath.engine.gpu import check_device, cuda_device, rank_on_gpu
+from neupath.engine.gpu import check_device, cuda_device, log_refusal, rank_on_gpu
 from neupath.engine.products import Chain, Halves, Normalisation, Product, adjacency, identity, symmetric_product
 from neupath.engine.scorer import Scorer
 from neupath.engine.topk import HitLists, Ranking, range_of_product, score_product, top_k_of_product
@@ -120,7 +120,9 @@ class PathMeasure(Scorer):
         return self
 
     def bind(self, hin: HIN) -> Self:
-        return type(self)(**self.params(), device=self.device).fit(hin)
+        bound = super().bind(hin)
+        bound.device = self.device
+        return bound
 
     def resolve(self, hin: HIN) -> Self:
         """Return a copy with the graph and its meta-path but no product, for engines that multiply elsewhere."""
@@ -217,6 +219,8 @@ class PathMeasure(Scorer):
         return top_k_of_product(self.factors_, self.normalisation, queries, skipped, k, candidates, threads)
 
     def range_rows(self, queries: Rows, skipped: Rows, min_score: float, threads: int | None = None) -> HitLists:
+        if self.device == "cuda":
+            log_refusal("a GPU ranks the k best hits, and no k is given")
         if isinstance(self.factors_, Chain) or min_score <= 0 or not self.factors_.bounds_are_safe:
             return super().range_rows(queries, skipped, min_score, threads)
         return range_of_product(self.factors_, self.normalisation, queries, skipped, min_score, threads)
