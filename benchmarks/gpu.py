@@ -17,6 +17,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -126,7 +127,7 @@ def measure(hin: HIN, metapath: str, options: argparse.Namespace) -> dict[str, A
 
 
 def _use(device: Any) -> Any:
-    gpu.cuda_device = lambda: device
+    vars(gpu)["cuda_device"] = lambda: device
     return device
 
 
@@ -191,9 +192,9 @@ def _joins(hin: HIN, metapath: str, queries: Any) -> dict[str, Any]:
     with TemporaryDirectory() as folder:
         files = {name: Path(folder) / f"{name}.parquet" for name in ("gpu", "cores")}
         scorers = {"gpu": PathSim(metapath, device="cuda").fit(hin), "cores": PathSim(metapath).fit(hin)}
-        seconds = {
-            f"join {name}": _seconds(lambda n=name: join(hin, scorers[n], files[n], K, queries=ids)) for name in files
-        }
+        seconds = {}
+        for name, file in files.items():
+            seconds[f"join {name}"] = _seconds(partial(join, hin, scorers[name], file, K, queries=ids))
         return seconds | {"same files": files["gpu"].read_bytes() == files["cores"].read_bytes()}
 
 

@@ -254,7 +254,7 @@ def test_the_command_starts_workers_of_its_own(run: Run, tmp_path: Path) -> None
         (["--patience", 9], "--patience only works with a cluster; give --engine dask, too"),
         (["--engine", "dask", "--patience", 0], "--patience is 0.0; wait for some seconds, such as 120"),
         (["--workers", 2], "--workers only works with a cluster; give --engine dask, too"),
-        (["--engine", "dask", "--threads", 2], "leave out --threads and --model"),
+        (["--engine", "dask", "--threads", 2], "leave out --threads, --device and --model"),
         (["--engine", "dask", "--workers", 0], "--workers is 0; use at least 1"),
         (["--engine", "dask", "--memory-limit", "much"], "--memory-limit is 'much'; give a number of bytes"),
         (["--engine", "dask", "--memory-limit", "200MiB"], "a worker has 200 MiB of memory, and needs at least"),

@@ -14,8 +14,9 @@ COMPILER = shutil.which("g++")
 SHAPE = Shape(threads=64, whole_tile=256, ordered_tile=256, blocks=1, slots=64, light_warps=2, most_hits=64)
 """Small, so that small matrices have several tiles and light and heavy rows."""
 _LAUNCHERS = """
-#define ARGUMENTS norms, rows, starts, labels, tile_starts, num_tiles, left_starts, left_middles, left_weights, left_norms, \\
-    query_rows, skipped, first_tiles, order, count, best_rows, best_scores, best_sizes, wanted, normalisation, next
+#define ARGUMENTS norms, rows, starts, labels, tile_starts, num_tiles, left_starts, left_middles, left_weights, \\
+    left_norms, query_rows, skipped, first_tiles, order, count, best_rows, best_scores, best_sizes, wanted, \\
+    normalisation, next
 #define LAUNCH(kernel, Posting)                                                           \\
     extern "C" void launch_##kernel(int threads, const Posting* postings, PARAMETERS) {   \\
         run_block(threads, [&] { kernel(postings, ARGUMENTS); });                         \\

@@ -14,11 +14,12 @@ import neupath as npth
 from neupath import HIN, Edges, NeuPathError, Nodes, Relation
 from neupath._runtime import resources
 from neupath._runtime.progress import Cancellation, WorkCancelled, cancelled_by
-from neupath.engine import products
+from neupath.engine import products, topk
 from neupath.engine.join import join
-from neupath.engine.products import Chain, Factors
+from neupath.engine.products import Chain, Factors, Normalisation
 from neupath.engine.scorer import Scorer
-from neupath.graph.hin import Csr
+from neupath.engine.topk import top_k_of_product
+from neupath.graph.hin import Csr, freeze
 from tests.graphs import hins_with_path
 
 MEASURES = [npth.PathSim, npth.JoinSim, npth.HeteSim, npth.PathCount, npth.PCRW, npth.DWPC]
@@ -276,3 +277,54 @@ def test_a_cancelled_chain_ends_between_two_blocks() -> None:
     cancellation.cancel()
     with cancelled_by(cancellation), pytest.raises(WorkCancelled):
         chain.top_k("abc.ABC")
+
+
+# ---- Large matrices ------------------------------------------------------------------------------
+@pytest.mark.parametrize("shape", [(40, 60), (1, 5), (7, 1)])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_threads_transpose_as_scipy_does(shape: tuple[int, int], index: type) -> None:
+    matrix = csr_array(random_array(shape, density=0.3, rng=np.random.default_rng(1), format="csr"))
+    wide = csr_array((matrix.data, matrix.indices.astype(index), matrix.indptr.astype(index)), shape=shape)
+    transposed, expected = products._transposed_on_threads(wide), freeze(matrix.T.tocsr())
+    for part in ("indptr", "indices", "data"):
+        assert np.array_equal(getattr(transposed, part), getattr(expected, part))
+        assert getattr(transposed, part).dtype == getattr(expected, part).dtype
+
+
+@pytest.mark.parametrize("size", [1, 7, 100])
+def test_parts_of_a_matrix_give_the_same_norms_and_counts(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = csr_array(random_array((50, 30), density=0.2, rng=np.random.default_rng(2), format="csr"))
+    expected = products.row_norms(matrix), products.multiplications(matrix, csr_array(matrix.T))
+    monkeypatch.setattr(products, "_PART", size)
+    assert np.array_equal(products.row_norms(matrix), expected[0])
+    factors = products.symmetric_factors(freeze(matrix))
+    assert products.multiplications(factors.left, factors.right) == expected[1] == round(factors.work * 50)
+    assert not products.is_whole(matrix)
+
+
+@pytest.mark.slow
+def test_indices_of_64_bits_give_the_same_hits(monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = csr_array(random_array((300, 60), density=0.2, rng=np.random.default_rng(3), format="csr"))
+    narrow, rows = products.symmetric_factors(freeze(csr_array(matrix))), np.arange(300)
+    monkeypatch.setattr("neupath.graph.hin.index_type", lambda *_: np.dtype(np.int64))
+    monkeypatch.setattr(products, "index_type", lambda *_: np.dtype(np.int64))
+    monkeypatch.setattr(products, "_LARGE", 0)  # transposed on threads
+    wide_indices = matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)
+    wide = products.symmetric_factors(freeze(csr_array((matrix.data, *wide_indices), shape=matrix.shape)))
+    assert {part.dtype for part in (wide.left.indices, wide.right.indptr)} == {np.dtype(np.int64)}
+    for k in (5, 200):  # by the index, and by the kernels of products
+        first, second = (top_k_of_product(factors, Normalisation.DICE, rows, rows, k) for factors in (narrow, wide))
+        assert np.array_equal(first.rows, second.rows)
+        assert np.array_equal(first.scores, second.scores)
+
+
+def test_sums_of_many_targets_start_at_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    factors = products.symmetric_factors(
+        freeze(csr_array(random_array((300, 60), density=0.2, rng=np.random.default_rng(3), format="csr")))
+    )
+    rows = np.arange(300)
+    expected = top_k_of_product(factors, Normalisation.DICE, rows, rows, 200, threads=1)
+    monkeypatch.setattr(topk, "_MOST_KEPT", 10)
+    monkeypatch.setattr(topk._scratch, "arrays", None, raising=False)
+    found = top_k_of_product(factors, Normalisation.DICE, rows, rows, 200, threads=1)
+    assert np.array_equal(found.scores, expected.scores)

@@ -152,3 +152,14 @@ def test_bad_conditions(condition: str, message: str) -> None:
 def test_refuses(make, message: str) -> None:
     with pytest.raises(GraphError, match=message):
         make()
+
+
+def test_many_ascending_ids_are_found_by_bisection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neupath.graph.nodes._MANY", 5)
+    nodes = Nodes("t", pa.array([2, 3, 5, 8, 13]), pa.array(["a", "b", "c", "d", "21"]))
+    assert nodes.find_many([13, "2", 8, "c", 21]).tolist() == [4, 0, 3, 2, 4]
+    assert "_row_of" not in vars(nodes)
+    with pytest.raises(NodeError, match="no t with the id or name '4' among 5"):
+        nodes.find(4)
+    unordered = Nodes("t", pa.array([3, 2, 5, 8, 13]))
+    assert unordered.find_many([2, 3]).tolist() == [1, 0]

@@ -50,6 +50,9 @@ def join(
     ] = None,
     block: Annotated[int, typer.Option("--block", help="Queries that are finished at a time.")] = BLOCK,
     threads: Annotated[int | None, typer.Option("--threads", help="Threads; by default one per core.")] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", help="cpu or cuda; by default cpu, or for a model CUDA if there is one.")
+    ] = None,
     engine: Annotated[
         Literal["local", "dask"], typer.Option("--engine", help="Work in this process, or on a cluster.")
     ] = "local",
@@ -87,6 +90,8 @@ def join(
     With --significance, the columns p_value and q_value follow once all pairs
     are found, as search --significance shows them.
 
+    With --device cuda, a GPU ranks, and the file is the same to the byte.
+
     With --engine dask, the workers read a folder of Parquet tables: no process
     holds the graph.
 
@@ -95,6 +100,7 @@ def join(
       neupath join stdlib -p class-method-class --min-score 0.5 --out near.csv
       neupath join stdlib -p class-method-class --format neo4j --out similar
       neupath join stdlib -p class-method-class --block 500 --out similar/
+      neupath join stdlib -p class-method-class --device cuda --out top.parquet
       neupath join stdlib -p class-method-class --engine dask --out top.parquet
       neupath join tables/ -p APA --engine dask --memory-limit 2GiB --out top
     """
@@ -105,7 +111,7 @@ def join(
         raise QueryError(f"{flags} only works with a cluster; give --engine dask, too")
     if model is not None:
         check_model_alone(metapath=metapath, measure=measure, node_type=node_type)
-    request = {"metapath": metapath, "measure": measure, "node_type": node_type}
+    request: dict[str, Any] = {"metapath": metapath, "measure": measure, "node_type": node_type}
     options = JoinOptions(10 if k is None and min_score == 0 else k, min_score, block=block, format=format)
     if with_significance:
         check_single_file(out)
@@ -115,10 +121,13 @@ def join(
     with _reporting_finished_blocks(out):
         if engine == "local":
             tests = (permutations, seed) if with_significance else None
-            joined = _join_graph(source, request | {"model": model}, out, options, LocalEngine(threads), tests)
+            request |= {"model": model, "device": device}
+            joined = _join_graph(source, request, out, options, LocalEngine(threads), tests)
         else:
-            if threads is not None or model is not None:
-                raise QueryError("--engine dask joins by a measure, on --workers; leave out --threads and --model")
+            if threads is not None or model is not None or device is not None:
+                raise QueryError(
+                    "--engine dask joins by a measure, on --workers; leave out --threads, --device and --model"
+                )
             from neupath.cluster import Dask
 
             dask = Dask(**cluster)  # type: ignore[arg-type]

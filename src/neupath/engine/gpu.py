@@ -50,8 +50,8 @@ class Shape:
     def options(self, tile: int) -> tuple[str, ...]:
         """Return the constants as options of a compiler."""
         constants = {
-            "THREADS": self.threads, "BLOCKS": self.blocks, "TILE": tile, "SLOTS": self.slots, "LIGHT_WARPS": self.light_warps,
-            "MOST": self.most_hits,
+            "THREADS": self.threads, "BLOCKS": self.blocks, "TILE": tile, "SLOTS": self.slots,
+            "LIGHT_WARPS": self.light_warps, "MOST": self.most_hits,
         }  # fmt: skip
         return tuple(f"-D{name}={value}" for name, value in constants.items())
 
@@ -148,8 +148,8 @@ def cuda_device() -> Device:
     wanted = max(map(shape.shared_bytes, ("rank_whole", "rank_ordered")))
     if most < wanted:
         raise QueryError(
-            f"‹device› is 'cuda', but a block of this GPU has {most >> 10} KiB of shared memory, and {wanted >> 10} are "
-            f"needed; use 'cpu'",
+            f"‹device› is 'cuda', but a block of this GPU has {most >> 10} KiB of shared memory, and {wanted >> 10} "
+            f"are needed; use 'cpu'",
             parameter="device",
         )
     light_warps = min(shape.light_warps, most // (shape.shared_bytes("rank_light") // shape.light_warps))
@@ -270,29 +270,34 @@ def rank_on_gpu(
 
 def _factors_on_device(factors: Product, k: int) -> GpuFactors | None:
     """Return the product on the device, copying it the first time; None, with the reason logged, where it cannot be."""
-    if isinstance(factors, Chain):
-        return _refused("the half-path matrix does not fit into memory")
     device = cuda_device()
+    if isinstance(factors, Chain):
+        log_refusal("the half-path matrix does not fit into memory")
+        return None
     if k > device.shape.most_hits:
-        return _refused(f"‹k› is {k}, and a GPU keeps at most {device.shape.most_hits} hits of a query")
+        log_refusal(f"k is {k}, and a GPU keeps at most {device.shape.most_hits} hits of a query")
+        return None
     if not factors.left.nnz or not factors.right.nnz:
         return None
     if not factors.bounds_are_safe or max(factors.left.shape + factors.right.shape) >= 2**31:
-        return _refused("the weights of this meta-path are too large or too small for bounds, or its nodes too many")
+        log_refusal("the weights along this meta-path are too large or too small to bound, or its nodes too many")
+        return None
     with _copying:
         if factors.on_device is None or factors.on_device.device is not device:
             size, free = _BYTES_PER_ENTRY * (factors.left.nnz + factors.right.nnz), device.free_memory()
             if size > free:
-                return _refused(
-                    f"the half-path matrix takes up to {size / 2**30:.1f} GiB on the GPU, and {free / 2**30:.1f} are free"
-                )
+                sizes = f"up to {size / 2**30:.1f} GiB of the GPU's memory, and {free / 2**30:.1f} GiB are free"
+                log_refusal(f"the half-path matrix takes {sizes}")
+                return None
             factors.on_device = to_device(factors, device)
         on_device: GpuFactors = factors.on_device
     return on_device
 
 
-def _refused(reason: str) -> None:
-    logger.warning("%s: the CPU ranks instead", reason.replace("‹", "").replace("›", ""))
+@cache
+def log_refusal(reason: str) -> None:
+    """Log, once per reason, why the CPU does what the GPU was asked for."""
+    logger.warning("%s: the CPU ranks instead", reason)
 
 
 def _rank_block(

@@ -499,7 +499,7 @@ def digest(hin: HIN) -> str:
     for relation, matrix in hin.matrices.items():
         content.update(str(relation).encode())
         for part in (matrix.indptr, matrix.indices, matrix.data):
-            content.update(np.ascontiguousarray(part))
+            content.update(np.ascontiguousarray(part).data)
     return content.hexdigest()
 
 

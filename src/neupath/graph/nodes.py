@@ -177,7 +177,7 @@ class Nodes:
 
     @cached_property
     def _ascending_ids(self) -> Rows | None:
-        """The ids of many nodes if they are ascending integers: these need no hash table, which takes 100 bytes each."""
+        """The ids of many nodes if they are ascending integers, which need no hash table of 100 bytes per node."""
         if len(self) < _MANY or not pa.types.is_int64(self.ids.type):
             return None
         ids: Rows = self.ids.to_numpy()

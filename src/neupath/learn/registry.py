@@ -169,6 +169,7 @@ def make_scorer(
     node_type: str | None = None,
     model: str | Path | None = None,
     queries: Sequence[Id] = (),
+    device: str | None = None,
     progress: Progress = no_progress,
 ) -> Scorer:
     """Make the scorer that a request describes, fitted to a graph: give a meta-path, a node type, or a model alone.
@@ -187,6 +188,9 @@ def make_scorer(
         The folder of a saved measure or model.
     queries
         Ids or names that tell the node type of a measure over the whole graph where `node_type` does not.
+    device
+        "cpu" or "cuda": where a measure along a meta-path ranks many queries, the CPU unless given, or where a model
+        runs, CUDA where there is one unless given.
     progress
         Takes the stages of a measure over the whole graph that prepares for long.
 
@@ -197,15 +201,20 @@ def make_scorer(
     """
     if model is not None:
         check_model_alone(metapath=metapath, measure=measure, node_type=node_type)
-        return load_scorer(model, hin)
+        return load_scorer(model, hin, device)
     if node_type is None and metapath is None and queries and is_graph_measure(measure):
         node_type = find_node_type(hin, queries)
-    chosen = choose_measure(hin.schema, metapath=metapath, measure=measure, node_type=node_type)
+    chosen = choose_measure(hin.schema, metapath=metapath, measure=measure, node_type=node_type, device=device)
     return chosen.fit(hin, progress) if isinstance(chosen, GraphMeasure) else chosen.fit(hin)
 
 
 def choose_measure(
-    schema: Schema, *, metapath: str | MetaPath | None = None, measure: str | None = None, node_type: str | None = None
+    schema: Schema,
+    *,
+    metapath: str | MetaPath | None = None,
+    measure: str | None = None,
+    node_type: str | None = None,
+    device: str | None = None,
 ) -> PathMeasure | GraphMeasure:
     """Make the measure that a request describes, without fitting it: the part of `make_scorer` that needs no edges.
 
@@ -224,7 +233,15 @@ def choose_measure(
         metapath = required_metapath(schema, metapath)
     if metapath is not None:
         measure_class = MEASURES.get(name.lower())
-        return measure_named(name, metapath) if measure_class is None else measure_class(metapath)  # or says why not
+        if measure_class is None:
+            return measure_named(name, metapath)  # says why not
+        return measure_class(metapath, device=device or "cpu")
+    if device == "cuda":
+        raise QueryError(
+            f"{name.lower()} looks at the whole graph, and only measures along a meta-path run on a GPU: "
+            f"{listed(MEASURES)}; leave out ‹device›",
+            parameter="device",
+        )
     if node_type is None:
         raise QueryError(
             f"{name.lower()} looks at the whole graph; say which type it ranks with ‹node_type›: "

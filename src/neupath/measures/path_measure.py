@@ -10,8 +10,8 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
+from neupath.engine import gpu
 from neupath.engine.cache import cached
-from neupath.engine.gpu import check_device, cuda_device, rank_on_gpu
 from neupath.engine.hits import Hits, Search
 from neupath.engine.products import Chain, Halves, Normalisation, Product, adjacency, identity, symmetric_product
 from neupath.engine.scorer import Scorer
@@ -120,18 +120,20 @@ class PathMeasure(Scorer):
     _prepared: "_Prepared | None" = None
 
     def __init__(self, metapath: str | MetaPath, *, device: str = "cpu") -> None:
-        self.metapath, self.device = metapath, check_device(device)
+        self.metapath, self.device = metapath, gpu.check_device(device)
 
     # -- Fitting
     def fit(self, hin: HIN) -> Self:
         if self.device == "cuda":
-            cuda_device()  # raises where there is none
+            gpu.cuda_device()  # raises where there is none
         self.hin_, self.metapath_ = hin, self._metapath_in(hin)
         self.factors_ = self._product(hin, self.metapath_)
         return self
 
     def bind(self, hin: HIN) -> Self:
-        return type(self)(**self.params(), device=self.device).fit(hin)
+        bound = super().bind(hin)
+        bound.device = self.device
+        return bound
 
     def resolve(self, hin: HIN) -> Self:
         """Return a copy with the graph and its meta-path but no product, for engines that multiply elsewhere."""
@@ -222,7 +224,7 @@ class PathMeasure(Scorer):
     def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
         ranking = None
         if self.device == "cuda" and candidates is None:
-            ranking = rank_on_gpu(self.factors_, self.normalisation, queries, skipped, k, threads)
+            ranking = gpu.rank_on_gpu(self.factors_, self.normalisation, queries, skipped, k, threads)
         if ranking is not None:
             return ranking
         return top_k_of_product(self.factors_, self.normalisation, queries, skipped, k, candidates, threads)
@@ -247,6 +249,8 @@ class PathMeasure(Scorer):
         return Hits.of_rows(prepared.queries.id(row), prepared.search, rows, scores)
 
     def range_rows(self, queries: Rows, skipped: Rows, min_score: float, threads: int | None = None) -> HitLists:
+        if self.device == "cuda":
+            gpu.log_refusal("a GPU ranks the k best hits, and no k is given")
         if isinstance(self.factors_, Chain) or min_score <= 0 or not self.factors_.bounds_are_safe:
             return super().range_rows(queries, skipped, min_score, threads)
         return range_of_product(self.factors_, self.normalisation, queries, skipped, min_score, threads)
