@@ -152,8 +152,8 @@ def test_the_sentence_where_no_path_joins(toy: HIN) -> None:
 
 
 def test_long_names_are_cut_in_sentences() -> None:
-    group = PathGroup(PathNode("club", 1, "n" * 500), 1, 1.0, 1.0)
-    assert describe_groups([group], 1) == f"Both connect through {'n' * 59}… alone."
+    group = PathGroup(PathNode("club", 1, "n" * 500 + "end"), 1, 1.0, 1.0)
+    assert describe_groups([group], 1) == f"Both connect through {'n' * 39}…{'n' * 17}end alone."
 
 
 def test_percentages() -> None:

@@ -306,8 +306,13 @@ _LONGEST = 60  # letters of a name in a sentence
 
 
 def shortened(text: str, most: int = _LONGEST) -> str:
-    """Cut a name that is too long for a sentence."""
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    """Cut the middle out of a name that is too long; names of one kind often differ at their end.
+
+    >>> shortened("a".ljust(30, ".") + "z", 9)
+    'a....…..z'
+    """
+    tail = most // 3
+    return text if len(text) <= most else f"{text[: most - 1 - tail]}…{text[-tail:]}"
 
 
 def joined(words: Sequence[str]) -> str:
