@@ -138,7 +138,8 @@ def hub_graph(weights: list[int]) -> HIN:
         ([1, 1, 1], "Both connect through c0 (33 %), c1 (33 %) and c2 (33 %)."),
         ([9, 1, 1, 1], "Both connect mostly through c0 (96 %), of 4 nodes of type club in all."),
         ([2, 2, 1, 1], "Both connect mostly through c0 (40 %) and c1 (40 %), of 4 nodes of type club in all."),
-        ([1] * 50, "Both connect through 50 nodes of type club, the heaviest of which is c0 (2.0 %)."),
+        ([1] * 50, "Both connect through 50 nodes of type club, each with 2.0 %."),
+        ([2, *[1] * 50], "Both connect through 51 nodes of type club, the heaviest of which is c0 (7.4 %)."),
     ],
 )
 def test_the_sentence(weights: list[int], sentence: str) -> None:

@@ -358,6 +358,8 @@ def describe_groups(groups: Sequence[PathGroup], num_groups: int, subject: str =
     if num_groups == 1:
         return f"{subject} through {shortened(groups[0].node.label)} alone."
     labels = [f"{shortened(group.node.label)} ({percent(group.share)})" for group in groups[:NAMED]]
+    if num_groups > NAMED and groups[0].share * num_groups < 1 + 1e-9 and groups[0].share == groups[-1].share:
+        return f"{subject} through {num_groups:,} {nodes_of_type}, each with {percent(groups[0].share)}."
     if num_groups <= len(labels):
         return f"{subject} through {joined(labels)}."
     shares = np.cumsum([group.share for group in groups[:NAMED]])
