@@ -138,7 +138,8 @@ def hub_graph(weights: list[int]) -> HIN:
         ([1, 1, 1], "Both connect through c0 (33 %), c1 (33 %) and c2 (33 %)."),
         ([9, 1, 1, 1], "Both connect mostly through c0 (96 %), of 4 nodes of type club in all."),
         ([2, 2, 1, 1], "Both connect mostly through c0 (40 %) and c1 (40 %), of 4 nodes of type club in all."),
-        ([1] * 50, "Both connect through 50 nodes of type club, the heaviest of which is c0 (2.0 %)."),
+        ([1] * 50, "Both connect through 50 nodes of type club, each with 2.0 %."),
+        ([2, *[1] * 50], "Both connect through 51 nodes of type club, the heaviest of which is c0 (7.4 %)."),
     ],
 )
 def test_the_sentence(weights: list[int], sentence: str) -> None:
@@ -152,8 +153,8 @@ def test_the_sentence_where_no_path_joins(toy: HIN) -> None:
 
 
 def test_long_names_are_cut_in_sentences() -> None:
-    group = PathGroup(PathNode("club", 1, "n" * 500), 1, 1.0, 1.0)
-    assert describe_groups([group], 1) == f"Both connect through {'n' * 59}… alone."
+    group = PathGroup(PathNode("club", 1, "n" * 500 + "end"), 1, 1.0, 1.0)
+    assert describe_groups([group], 1) == f"Both connect through {'n' * 39}…{'n' * 17}end alone."
 
 
 def test_percentages() -> None:

@@ -1,5 +1,6 @@
 """relate gives what one gets by asking each meta-path, best first, within its budget; why_not names what is missing."""
 
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -121,20 +122,23 @@ def test_what_is_left_out_is_said() -> None:
 
 
 def test_a_budget_ranks_short_meta_paths_with_high_scores_first() -> None:
-    hin = shop_graph()
-    every = relate(hin, "u0", "u1", max_steps=6, budget=None)
-    by_length = sorted(every.metapaths, key=lambda path: (path.metapath.count("-"), -path.score))
-    ranked = [relate(hin, "u0", "u1", max_steps=6, budget=budget) for budget in range(200_000, 500_000, 5000)]
-    partial = [related for related in ranked if related.complete and related.unranked and related.metapaths]
-    assert partial
-    for related in partial:
-        assert related.joining == every.joining
-        assert related.metapaths[0] in every.metapaths
-        assert by_length[0] in related.metapaths
-        assert "that the budget was not enough to rank" in str(related.left_out)
-    nothing = relate(hin, "u0", "u1", budget=1)
+    rng = np.random.default_rng(0)
+    nodes = [Nodes(node_type, pa.array(np.arange(150))) for node_type in "ab"]
+    hin = HIN.build(nodes, [Edges(Relation("a", "r", "b"), rng.integers(0, 150, 9000), rng.integers(0, 150, 9000))])
+    ask = partial(relate, hin, 0, 1, query_type="a", target_type="a", max_steps=6)
+    every = ask(budget=None)
+    by_length = sorted(every.metapaths, key=lambda path: path.metapath.count("-"))
+    assert [path.metapath.count("-") for path in by_length] == [2, 4, 6]
+    for budget, ranked in ((1_000_000, 2), (1_000_000_000, 3)):
+        related = ask(budget=budget)
+        assert related.complete
+        assert (related.joining, related.unranked) == (3, 3 - ranked)
+        assert set(related.metapaths) == set(by_length[:ranked])
+        assert ("that the budget was not enough to rank" in str(related.left_out)) == (ranked < 3)
+    nothing = relate(hin, 0, 1, query_type="a", target_type="a", budget=1)
     assert not nothing.complete
     assert nothing.left_out == "Not listed: longer ones that the budget was not enough to walk."
+    assert nothing.summary == "No meta-path that the budget was enough to walk joins 0 and 1."
 
 
 def test_bad_input(toy: HIN) -> None:

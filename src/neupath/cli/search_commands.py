@@ -281,6 +281,7 @@ def render_hits(hits: Hits, title: str, columns: Mapping[str, Sequence[str]] | N
 
 # ---- explain -------------------------------------------------------------------------------------
 _PATHS, _PATHS_OF_A_PAGE = 1, 10  # paths below each group
+_SHORT_NODE, _SHORT_END = 40, 20  # letters of a node between the ends of a path, and of its ends
 
 
 @reads_graph
@@ -368,7 +369,7 @@ def _draw(result: Explanation | CombinedExplanation | AttentionExplanation, path
 
 def render_explanation(explanation: Explanation) -> Group:
     """Show an explanation: the score and what it means in a sentence, then the groups that make it up, as a tree."""
-    query, target = printable(explanation.query.label), printable(explanation.target.label)
+    query, target = (printable(shortened(node.label)) for node in (explanation.query, explanation.target))
     lines: list[RenderableType] = [
         Text.assemble(
             (query, "bold"), " and ", (target, "bold"), f": {explanation.measure} = ",
@@ -421,7 +422,8 @@ def _render_path(instance: PathInstance, names_relations: bool) -> Text:
         if position:
             link = instance.links[position - 1]
             line.append(f" {link} " if names_relations or "|" in link else " — ", style="dim")
-        line.append(printable(shortened(node.label)))
+        is_end = position in (0, len(instance.nodes) - 1)  # which the first line names in full
+        line.append(printable(shortened(node.label, _SHORT_END if is_end else _SHORT_NODE)))
     return line
 
 
@@ -440,7 +442,7 @@ def _render_why_not(why_not: WhyNot, target: str) -> Text:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:5.1f} %"
+    return " <0.1 %" if 0 < share < 0.0005 else f"{100 * share:5.1f} %"
 
 
 def render_combined(combined: CombinedExplanation) -> Group:

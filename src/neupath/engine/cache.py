@@ -8,6 +8,7 @@ What is cached of a graph, by key:
     "A", "N", "U"                        adjacency matrix of all nodes, for measures over the whole graph; normalised
     ("commutetime", …), ("simrank", …)   what these measures compute once per graph
     ("explain", …), ("scaled step", …)   step matrices of `explain` and of `infer`
+    ("leg", …), ("norms", …), …          step matrices and norms of `relate`
 
 The least recently used entries go when the entries of one graph together exceed the byte limit: NEUPATH_CACHE_BYTES,
 by default a quarter of the memory. The newest entry stays, however large. The cache of a graph goes with the graph.

@@ -19,7 +19,7 @@ from matplotlib.ticker import FuncFormatter
 from neupath._runtime.files import write_whole
 from neupath.errors import QueryError
 from neupath.explain.explanation import Explanation, counted
-from neupath.explain.groups import PathNode, percent
+from neupath.explain.groups import PathInstance, PathNode, percent, shortened
 
 FORMATS = (".svg", ".png", ".pdf")
 _COLUMN_WIDTH, _ROW_HEIGHT, _BAR_HEIGHT, _LEAST_WIDTH = 2.4, 0.5, 0.28, 7.2  # inches
@@ -31,7 +31,7 @@ Spot = tuple[int, PathNode]  # a node at a position of the path; a node can stan
 
 # ---- Explanations --------------------------------------------------------------------------------
 def draw_explanation(explanation: Explanation, path: str | Path) -> Path:
-    """Draw the groups of an explanation as bars, and its heaviest paths below; thicker lines carry more of the score.
+    """Draw the groups of an explanation as bars, and the heaviest paths of each below; thicker lines carry more.
 
     Parameters
     ----------
@@ -116,12 +116,18 @@ def _draw_paths(
     )
 
 
+def _drawn(explanation: Explanation) -> Sequence[PathInstance]:
+    """Return the heaviest paths of each group, or of all where there is one group or its paths were not asked for."""
+    of_groups = [instance for group in explanation.groups for instance in group.instances]
+    return of_groups if of_groups and explanation.num_groups > 1 else explanation.instances
+
+
 def _columns(explanation: Explanation) -> list[list[PathNode]]:
     """List the nodes at each position, heaviest path first."""
     columns: list[dict[PathNode, None]] = [{} for _ in explanation.node_types]
     columns[0][explanation.query] = None
     columns[-1][explanation.target] = None
-    for instance in explanation.instances:
+    for instance in _drawn(explanation):
         for column, node in zip(columns, instance.nodes, strict=True):
             column[node] = None
     return [list(column) for column in columns]
@@ -130,7 +136,7 @@ def _columns(explanation: Explanation) -> list[list[PathNode]]:
 def _edges(explanation: Explanation) -> dict[tuple[Spot, Spot], float]:
     """Sum, for each pair of neighbouring spots, the shares of the paths through both."""
     shares: dict[tuple[Spot, Spot], float] = defaultdict(float)
-    for instance in explanation.instances:
+    for instance in _drawn(explanation):
         for start, end in pairwise(enumerate(instance.nodes)):
             shares[start, end] += instance.share
     return shares
@@ -150,8 +156,10 @@ def _draw_edge(axes: Axes, start: tuple[float, float], end: tuple[float, float],
 def _caption(explanation: Explanation) -> str:
     if not explanation.num_instances:
         return "no path joins them"
-    shown = f"{len(explanation.instances)} of {explanation.num_instances:,} paths"
-    hidden = f"; the others carry {explanation.hidden_share:.4f} of the score" if explanation.num_hidden else ""
+    drawn = _drawn(explanation)
+    shown = f"{len(drawn)} of {explanation.num_instances:,} paths"
+    rest = max(0.0, explanation.score - sum(instance.share for instance in drawn))
+    hidden = f"; the others carry {rest:.4f} of the score" if len(drawn) < explanation.num_instances else ""
     return f"{explanation.metapath}: {shown}{hidden}"
 
 
@@ -160,8 +168,7 @@ def _clean(text: str) -> str:
 
 
 def _short(text: str) -> str:
-    clean = _clean(text)
-    return textwrap.shorten(clean, 28, placeholder="…") if " " in clean else clean[:27] + "…" * (len(clean) > 27)
+    return shortened(_clean(text), 28)
 
 
 # ---- Learning curves -----------------------------------------------------------------------------

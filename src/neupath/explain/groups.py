@@ -306,8 +306,13 @@ _LONGEST = 60  # letters of a name in a sentence
 
 
 def shortened(text: str, most: int = _LONGEST) -> str:
-    """Cut a name that is too long for a sentence."""
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    """Cut the middle out of a name that is too long; names of one kind often differ at their end.
+
+    >>> shortened("a".ljust(30, ".") + "z", 9)
+    'a....…..z'
+    """
+    tail = most // 3
+    return text if len(text) <= most else f"{text[: most - 1 - tail]}…{text[-tail:]}"
 
 
 def joined(words: Sequence[str]) -> str:
@@ -353,6 +358,8 @@ def describe_groups(groups: Sequence[PathGroup], num_groups: int, subject: str =
     if num_groups == 1:
         return f"{subject} through {shortened(groups[0].node.label)} alone."
     labels = [f"{shortened(group.node.label)} ({percent(group.share)})" for group in groups[:NAMED]]
+    if num_groups > NAMED and groups[0].share * num_groups < 1 + 1e-9 and groups[0].share == groups[-1].share:
+        return f"{subject} through {num_groups:,} {nodes_of_type}, each with {percent(groups[0].share)}."
     if num_groups <= len(labels):
         return f"{subject} through {joined(labels)}."
     shares = np.cumsum([group.share for group in groups[:NAMED]])

@@ -19,7 +19,7 @@ from neupath.engine.topk import normalised
 from neupath.errors import QueryError
 from neupath.explain.groups import PathGroup, PathNode, joined, middle_of, node_at, shortened
 from neupath.graph.hin import HIN, Csr, Floats
-from neupath.graph.metapath import MetaPath, Schema, Step
+from neupath.graph.metapath import Link, MetaPath, Schema, Step
 from neupath.graph.nodes import Id
 from neupath.measures import HeteSim, PathMeasure, PathSim, measure_named
 from neupath.measures.path_measure import Leg
@@ -28,7 +28,8 @@ BUDGET = 2_000_000_000
 """Multiplications after which `relate` stops by default: some seconds."""
 ROUNDING = 1e-12
 """Scores that differ by no more than this fraction count as equal."""
-_STEP_WORK = 20_000  # what it costs to try one step, in multiplications
+_STEP_WORK, _PATH_WORK = 20_000, 100_000  # what it costs to try one step, and to score one meta-path
+_WALK_SHARE = 0.5  # of the budget that goes into finding meta-paths at most, so that the shortest can still be ranked
 _MOST_BYTES = 1 << 28  # bytes of half-paths that are kept at once
 _BLOCK_WORK = 1 << 25  # multiplications between two looks whether the work is cancelled
 
@@ -79,6 +80,8 @@ class Related:
     def summary(self) -> str:
         """Say in a sentence what joins them."""
         a, b = (shortened(node.label) for node in (self.query, self.target))
+        if not self.joining and not self.complete:
+            return f"No meta-path that the budget was enough to walk joins {a} and {b}."
         if not self.joining:
             return f"No meta-path of up to {_steps(self.max_steps)} joins {a} and {b}."
         if not self.metapaths:
@@ -245,7 +248,8 @@ class _Candidate:
     scorer: PathMeasure
     metapath: MetaPath
     legs: tuple[Leg, ...]
-    paths: int
+    counts: tuple[Floats, Floats]
+    """The number of walks from the query and from the target to each node in the middle."""
     numerator: float = 0.0
     query_norm: float = 0.0
     score: float = 0.0
@@ -256,6 +260,10 @@ class _Candidate:
     @property
     def middle(self) -> int:
         return middle_of(len(self.legs))
+
+    @property
+    def paths(self) -> int:
+        return int(self.counts[0] @ self.counts[1])
 
     @property
     def order(self) -> tuple[int, float, str]:
@@ -281,9 +289,9 @@ class _Search:
     _vector_bytes: int = 0
     _charged: set[tuple[object, ...]] = field(default_factory=set)
 
-    def _affords(self, work: int) -> bool:
-        """Charge some work to the budget, if it is not more than what is left."""
-        if self.budget is not None and self.work + work > self.budget:
+    def _affords(self, work: int, share: float = 1.0) -> bool:
+        """Charge some work to a share of the budget, if it is not more than what is left."""
+        if self.budget is not None and self.work + work > share * self.budget:
             return False
         self.work += work
         return True
@@ -316,11 +324,11 @@ class _Search:
             for half in halves[length - 1]:
                 check_cancelled()
                 for link in self.hin.schema.links_from(half.end):
-                    back = self.hin.matrix(link.reversed())
-                    if num_bytes > _MOST_BYTES or not self._affords(_STEP_WORK + back.nnz):
+                    back = _ones(self.hin, link.reversed())
+                    if num_bytes > _MOST_BYTES or not self._affords(_STEP_WORK + back.nnz, _WALK_SHARE):
                         self.complete = False
                         return halves
-                    counts = np.asarray(_ones(back) @ half.counts, dtype=np.float64)
+                    counts = np.asarray(back @ half.counts, dtype=np.float64)
                     if counts.any():
                         num_bytes += counts.nbytes
                         halves[length].append(_HalfPath((*half.steps, Step((link,))), link.target, counts))
@@ -328,16 +336,21 @@ class _Search:
 
     def _meet(self, lefts: Sequence[_HalfPath], rights: Sequence[_HalfPath]) -> list[_Candidate]:
         counts = np.stack([half.counts for half in lefts]) @ np.stack([half.counts for half in rights]).T
-        found = []
+        found: list[_Candidate] = []
         for i, j in np.argwhere(counts > 0):
             left, right = lefts[i].steps, rights[j].steps
             metapath = MetaPath(self.hin.schema, left + tuple(step.reversed() for step in reversed(right)))
             scorer = self.choose(metapath, left == right)
-            if scorer is not None:
-                if not np.isfinite(counts[i, j]):
-                    raise QueryError("these two nodes are joined by more paths than can be counted; allow fewer steps")
-                found.append(_Candidate(scorer, metapath, tuple(scorer.legs(metapath)), int(counts[i, j])))
-                self._score(found[-1])
+            if scorer is None:
+                continue
+            if not np.isfinite(counts[i, j]):
+                raise QueryError("these two nodes are joined by more paths than can be counted; allow fewer steps")
+            if not self._affords(_PATH_WORK, _WALK_SHARE):
+                self.complete = False
+                return found
+            both = lefts[i].counts, rights[j].counts
+            found.append(_Candidate(scorer, metapath, tuple(scorer.legs(metapath)), both))
+            self._score(found[-1])
         return found
 
     def _count_candidates(self) -> int:
@@ -427,6 +440,8 @@ class _Search:
         return sorted(chosen, key=lambda path: (path.rank, path.order))
 
     def _affords_rank(self, path: _Candidate) -> bool:
+        if self.budget is None:
+            return True
         work = sum(_leg_matrix(self.hin, leg).nnz for leg in path.legs[path.middle :])
         key = self._norms_key(path)
         if path.scorer.normalisation != Normalisation.NONE and key not in self._charged:
@@ -470,9 +485,6 @@ class _Search:
     def describe(self, path: _Candidate) -> RelatedPath:
         """Return a ranked meta-path with the heaviest group of its paths."""
         weights = self._forward(path.legs[: path.middle]) * self._backward(path.legs[path.middle :])
-        lefts, rights = path.metapath.steps[: path.middle], path.metapath.steps[path.middle :]
-        back = [step.reversed() for step in reversed(rights)]
-        counts = self._counts(lefts, self.query) * self._counts(back, self.target)
         row = int(np.argmax(weights))
         share = float(weights[row] / weights.sum())
         node = node_at(self.hin, path.metapath.node_types[path.middle], row)
@@ -484,14 +496,8 @@ class _Search:
             targets=path.targets,
             percentile=100.0 * (path.targets - path.higher) / path.targets,
             paths=path.paths,
-            group=PathGroup(node, int(counts[row]), share * path.score, share),
+            group=PathGroup(node, int(path.counts[0][row] * path.counts[1][row]), share * path.score, share),
         )
-
-    def _counts(self, steps: Sequence[Step], start: tuple[str, int]) -> Floats:
-        counts = self._start(start)
-        for step in steps:
-            counts = np.asarray(_ones(self.hin.matrix(step.links[0].reversed())) @ counts, dtype=np.float64)
-        return counts
 
 
 def _some_path(schema: Schema, source: str) -> MetaPath:
@@ -523,15 +529,16 @@ def _product(hin: HIN, leg: Leg, vector: Floats) -> Floats:
     return np.asarray(_leg_matrix(hin, leg) @ vector, dtype=np.float64)
 
 
-def _is_ones(matrix: Csr) -> bool:
-    return bool((matrix.data == 1).all())
+def _ones(hin: HIN, link: Link) -> Csr:
+    """Return the edges of a link, each with the weight 1."""
 
+    def build() -> Csr:
+        matrix = hin.matrix(link)
+        if (matrix.data == 1).all():
+            return matrix
+        return csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape)
 
-def _ones(matrix: Csr) -> Csr:
-    """Return a matrix with 1 for every entry."""
-    if _is_ones(matrix):
-        return matrix
-    return csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape)
+    return cached(hin, ("ones", link), build)
 
 
 def chain_norms(chain: Sequence[Csr], weights: Floats | None = None) -> Floats:

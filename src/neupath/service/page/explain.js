@@ -116,14 +116,15 @@ function partsOf(why) {
 
 function fromInstances(part) {
   const types = part.instances[0]?.nodes.map((node) => node.node_type) ?? [];
-  return { metapath: part.metapath, paths: part.instances, total: part.score, more: part.more, types };
+  const { metapath, instances, score: total, more, summary } = part;
+  return { metapath, paths: instances, total, more, types, summary };
 }
 
 function showPart(part, kinds, index) {
   const heading = index === null ? null : el("h3", {}, shown(part.metapath, 120));
   const formula = el("p", { class: "formula" }, part.formula);
   if (!part.paths.length)
-    return el("div", { class: "part" }, heading, formula, el("p", { class: "empty" }, "No path connects them."));
+    return el("div", { class: "part" }, heading, formula, el("p", { class: "empty" }, shown(part.summary, 300)));
   const details = el("p", { class: "details quiet" });
   const idle = "Point at a node or a line, or use Tab and the arrow keys.";
   const describe = (text) => (details.textContent = text || idle);
