@@ -15,6 +15,7 @@ import warnings
 from collections import Counter
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -43,9 +44,10 @@ def random_graph(rng: np.random.Generator) -> HIN:
     relations = Relation("a", "r", "b"), Relation("b", "t", "c"), Relation("b", "near", "b", directed=False)
     is_weighted = rng.random() < 0.3
     edges = []
-    for relation, most in zip(relations, (rng.integers(5, 11), 4, 2), strict=True):
+    for relation, most in zip(relations, (int(rng.integers(5, 11)), 4, 2), strict=True):
         width = sizes[relation.target]
-        places = rng.choice(sizes[relation.source] * width, min(most, sizes[relation.source] * width), replace=False)
+        most_edges = sizes[relation.source] * width
+        places = rng.choice(most_edges, min(most, most_edges), replace=False)
         weights = rng.choice([1.0, 2.0, 0.5], len(places)) if is_weighted else np.ones(len(places))
         edges.append(Edges(relation, places // width, places % width, weights))
     return HIN.build([Nodes(t, pa.array([f"{t}{i}" for i in range(n)])) for t, n in sizes.items()], edges)
@@ -89,12 +91,12 @@ def run_small(count: int) -> None:
     greedy_sizes: list[int | None] = []
     search = counterfactuals._Search._greedy
 
-    def recording(self, *arguments):  # type: ignore[no-untyped-def]
+    def recording(self: counterfactuals._Search, *arguments: Any) -> list[int] | None:
         found = search(self, *arguments)
         greedy_sizes.append(None if found is None else len(found))
         return found
 
-    counterfactuals._Search._greedy = recording  # type: ignore[method-assign]
+    counterfactuals._Search._greedy = recording  # type: ignore[method-assign, assignment]
     sizes: Counter[int | None] = Counter()
     outcomes: Counter[str] = Counter()
     seed = asked = 0
@@ -143,7 +145,8 @@ def ask(scorer: PathSim, path: str, by: str, which: str, count: int) -> str:
     rng, hin = np.random.default_rng(0), scorer.hin_
     norms = scorer.factors_.left_norms
     rows = np.arange(len(norms)) if which == "any" else np.argsort(-norms)[: max(count, len(norms) // 20)]
-    times, sizes, proven = [], [], 0
+    times: list[float] = []
+    sizes, proven = [], 0
     for row in rng.permutation(rows).tolist():
         hits = scorer.top_k_rows(np.array([row]), 10)[0]
         if len(hits) < 10 or len(times) == count:
