@@ -128,7 +128,7 @@ def test_one_joint_paper_brings_an_author_in() -> None:
     answer = what_if(authors(), "APA", "Ann", "Dan", k=2, add="paper")
     assert (answer.rank, answer.change, answer.optimal) == (None, "add", True)
     assert answer.smallest is not None
-    assert str(answer.smallest.elements[0]) == "a new paper 1 with Dan, Ann"
+    assert str(answer.smallest.elements[0]) == "new paper 1 with Dan, Ann"
     assert answer.smallest.rank == 2
     by_venue = what_if(authors(), "APVPA", "Ann", "Dan", k=1, add="paper")
     assert by_venue.smallest is not None

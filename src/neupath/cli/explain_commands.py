@@ -87,12 +87,14 @@ def render_what_if(answer: WhatIf) -> Group:
         lines.append(Text(printable(str(answer.reason)), style="yellow"))
     else:
         count = len(answer.smallest.elements)
-        what = answer.by if answer.by != EDGES else "edge" if count == 1 else "edges"
+        which = "this" if count == 1 else f"these {count:,}"
+        what = "edge" if answer.by == EDGES else answer.by
+        what = what if count == 1 else "edges" if answer.by == EDGES else f"{what} nodes"
         verb = "without" if answer.change == "remove" else "with"
         proof = "no smaller set does it" if answer.optimal else f"a smaller set needs at least {answer.at_least}"
         lines.append(
             Text.assemble(
-                f"{verb} {'this' if count == 1 else 'these'} {count:,} {what}: ",
+                f"{verb} {which} {what}: ",
                 (_describe_rank(answer.smallest.rank), "bold cyan"),
                 f" ({proof})",
             )

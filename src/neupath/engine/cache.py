@@ -9,6 +9,9 @@ What is cached of a graph, by key:
     ("commutetime", …), ("simrank", …)   what these measures compute once per graph
     ("explain", …), ("scaled step", …)   step matrices of `explain` and of `infer`
     ("leg", …), ("norms", …), …          step matrices and norms of `relate`
+    ("steps", measure, …)                step matrices of DWPC over paths without repeated nodes
+    ("permutations", …)                  permuted graphs, as the edges that differ
+    ("null scores", …)                   scores in permuted graphs, by degrees
 
 The least recently used entries go when the entries of one graph together exceed the byte limit: NEUPATH_CACHE_BYTES,
 by default a quarter of the memory. The newest entry stays, however large. The cache of a graph goes with the graph.

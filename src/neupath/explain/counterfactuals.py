@@ -70,7 +70,7 @@ class ChangedNode:
 
     def __str__(self) -> str:
         ends = (end for edge in self.edges for end in (edge.source, edge.target) if end != self.node)
-        return f"a {self.node.label} with {listed((end.label for end in ends), 4)}" if self.edges else self.node.label
+        return f"{self.node.label} with {listed((end.label for end in ends), 4)}" if self.edges else self.node.label
 
 
 Element = ChangedEdge | ChangedNode

@@ -1,0 +1,72 @@
+"""whatif, and hits with p-values and intervals of ranks, as a user types them."""
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import neupath as npth
+from tests.command_line import Run
+
+
+def test_whatif_prints_what_the_library_finds(run: Run) -> None:
+    arguments = ("whatif", "toy", "Mike", "Mary", "-p", "APVPA", "-k", "2", "--remove", "paper", "--limit", "1")
+    answer = npth.what_if(npth.load("toy"), "APVPA", "Mike", "Mary", k=2, remove="paper", limit=1)
+    assert run(*arguments, "--json").json == answer.to_dict()
+    lines = run(*arguments).out.splitlines()
+    assert lines[1:3] == [
+        "now: rank 2, score 0.8000",
+        "without these 2 paper nodes: no path is left (no smaller set does it)",
+    ]
+    assert "Mary-SIGMOD-1" in lines[3]
+
+
+def test_whatif_says_what_it_cannot_do(run: Run) -> None:
+    out = run("whatif", "toy", "Mike", "Bob", "-p", "APVPA", "--add", "edges").out
+    assert "Bob is among the 10 best of Mike already, at rank 1" in out
+    result = run("whatif", "toy", "Mike", "Bob", "-p", "APVPA", "--remove", "edges", "--add", "edges")
+    assert (result.code, result.err) == (2, "error: give either --remove or --add, not both\n")
+    open_proof = run("whatif", "toy", "Mike", "Mary", "-p", "APVPA", "-k", "2", "--remove", "edges", "--budget", "1")
+    assert "(a smaller set needs at least 1)" in open_proof.out
+
+
+def test_search_shows_p_values_and_intervals_of_ranks(run: Run) -> None:
+    arguments = ("search", "toy", "Mike", "Bob", "-p", "APVPA", "-k", "2", "--significance", "--permutations", "9")
+    plain = run("search", "toy", "Mike", "Bob", "-p", "APVPA", "-k", "2", "--json").out.splitlines()
+    tested = run(*arguments, "--stability-by", "paper", "--json").out.splitlines()
+    for before, after in zip(map(json.loads, plain), map(json.loads, tested), strict=True):
+        hits = [{key: hit[key] for key in ("rank", "id", "name", "score")} for hit in after["hits"]]
+        assert hits == before["hits"]
+        assert all(0.1 <= hit["p_value"] <= hit["q_value"] <= 1 for hit in after["hits"])
+        assert all(hit["ranks"][0] <= hit["rank"] for hit in after["hits"])
+        assert after["significance"]["permutations"] == 9
+        assert after["stability"]["by"] == "paper"
+    result = run(*arguments, "--stability")
+    assert "ranks" in result.out.splitlines()[1]
+    assert "from 9 permuted graphs, not below 0.1" in result.err
+    assert "nine tenths of 100 graphs without 10% of the edges" in result.err
+
+
+@pytest.mark.parametrize("width", ["80", "120"])
+def test_tables_fit_the_terminal(run: Run, monkeypatch: pytest.MonkeyPatch, width: str) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    out = run("search", "toy", "Mike", "-p", "APVPA", "--significance", "--permutations", "9", "--stability").out
+    out += run("whatif", "toy", "Mike", "Mary", "-p", "APVPA", "-k", "2").out
+    assert max(map(len, out.splitlines())) <= int(width)
+
+
+def test_join_adds_columns(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "top.parquet"
+    arguments = ("join", "toy", "-p", "APVPA", "-k", "2", "--out", str(out))
+    assert run(*arguments, "--significance", "--permutations", "9").code == 0
+    rows = [row for row in pq.read_table(out).to_pylist() if row["query"] == "Mike"]
+    hits = run(
+        "search", "toy", "Mike", "-p", "APVPA", "-k", "2", "--significance", "--permutations", "9", "--json"
+    ).json["hits"]
+    assert [(row["p_value"], row["q_value"]) for row in rows] == [(hit["p_value"], hit["q_value"]) for hit in hits]
+    folder = run("join", "toy", "-p", "APVPA", "--out", str(tmp_path / "folder"), "--significance")
+    assert folder.code == 2
+    assert "is a folder; give a name in .parquet or .csv" in folder.err
+    dask = run(*arguments, "--significance", "--engine", "dask")
+    assert "--significance needs an exact measure and --engine local" in dask.err
