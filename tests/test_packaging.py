@@ -38,10 +38,10 @@ main(sys.argv[1:])
 
 PUBLIC_API = """
 Combination CommuteTime CountPath DWPC Edges Explanation HIN HeteSim Hit Hits Inferred JoinSim Joined MetaPath NeuPath
-NeuPathError Nodes PCRW PPR Part PathCount PathRanker PathSim RWR Related Relation SCAN Schema Scorer Significance SimRank
-SourceWarning Stability WhatIf __version__ enumerate_metapaths evaluate evaluate_pairs explain from_networkx from_pyg
-from_tables from_triples infer join load load_scorer relate significance split_queries stability to_networkx to_pyg
-what_if write_folder
+NeuPathError Nodes PCRW PPR Part PathCount PathRanker PathSim RWR Related Relation SCAN Schema Scorer Significance
+SimRank SourceWarning Stability WhatIf __version__ enumerate_metapaths evaluate evaluate_pairs explain from_networkx
+from_pyg from_tables from_triples infer join load load_scorer relate significance split_queries stability to_networkx
+to_pyg what_if write_folder
 """
 HEAVY = (
     "torch", "torch_geometric", "fastapi", "uvicorn", "starlette", "numba", "pandas", "matplotlib", "dask",

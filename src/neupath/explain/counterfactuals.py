@@ -22,7 +22,7 @@ from neupath.engine.hits import check_k
 from neupath.engine.products import Normalisation
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, listed
-from neupath.explain.explanation import PathNode
+from neupath.explain.groups import PathNode
 from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.metapath import Link, MetaPath, Relation
 from neupath.graph.nodes import Id, Nodes, Rows
