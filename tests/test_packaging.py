@@ -43,7 +43,7 @@ __version__ enumerate_metapaths evaluate evaluate_pairs explain from_networkx fr
 join load load_scorer split_queries to_networkx to_pyg write_folder
 """
 HEAVY = (
-    "torch", "torch_geometric", "fastapi", "uvicorn", "starlette", "numba", "pandas", "matplotlib", "dask",
+    "torch", "cupy", "torch_geometric", "fastapi", "uvicorn", "starlette", "numba", "pandas", "matplotlib", "dask",
     "sqlalchemy", "psycopg",
 )  # fmt: skip
 
