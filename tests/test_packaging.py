@@ -44,7 +44,7 @@ from_pyg from_tables from_triples infer join load load_scorer relate significanc
 to_pyg what_if write_folder
 """
 HEAVY = (
-    "torch", "torch_geometric", "fastapi", "uvicorn", "starlette", "numba", "pandas", "matplotlib", "dask",
+    "torch", "cupy", "torch_geometric", "fastapi", "uvicorn", "starlette", "numba", "pandas", "matplotlib", "dask",
     "sqlalchemy", "psycopg",
 )  # fmt: skip
 

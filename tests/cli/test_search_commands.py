@@ -411,3 +411,19 @@ def test_a_name_in_lower_case_is_enough(run: Run) -> None:
     assert (refused.code, refused.err) == (
         2, "error: no author with the id 'Mkie' among 5; did you mean 'Mike'?\n"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("-p", "APVPA", "--device", "tpu"), "--device is 'tpu'; it can be 'cpu' or 'cuda'"),
+        (
+            ("--measure", "ppr", "--node-type", "author", "--device", "cuda"),
+            "ppr runs on the CPU alone, and of the measures only those along a meta-path rank on a GPU",
+        ),
+    ],
+)
+def test_join_refuses_a_device_that_cannot_rank(run: Run, tmp_path: Path, options: tuple[str, ...], message) -> None:
+    result = run("join", "toy", *options, "--out", tmp_path / "top.parquet")
+    assert result.code == 2
+    assert message in result.err

@@ -1,9 +1,11 @@
 """Ranking on a GPU against the CPU: equal rows and scores, to the bit. The kernels run on fibers of the CPU here."""
 
 import logging
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +16,7 @@ from scipy.sparse import csr_array, random_array
 
 import neupath as npth
 from neupath.engine import gpu
-from neupath.engine.gpu import CudaDevice, Device, Shape, rank_on_gpu, to_device
+from neupath.engine.gpu import Device, Shape, rank_on_gpu, to_device
 from neupath.engine.products import Chain, Factors, Normalisation, make_factors, symmetric_factors
 from neupath.engine.topk import FEW, top_k_of_product
 from neupath.errors import MissingExtraError, QueryError
@@ -198,6 +200,43 @@ def test_blocks_fit_into_the_shared_memory_of_common_gpus() -> None:
     assert not shape.ordered_tile % (4 * shape.threads)
 
 
+def _fake_cupy(devices: int, shared_bytes: int) -> ModuleType:
+    """A CuPy that knows how many devices there are, and the shared memory of a block."""
+    cupy = ModuleType("cupy")
+    cupy.cuda = SimpleNamespace(  # type: ignore[attr-defined]
+        runtime=SimpleNamespace(
+            CUDARuntimeError=OSError,
+            getDevice=lambda: 0,
+            getDeviceCount=lambda: devices,
+            deviceGetAttribute=lambda attribute, device: {(97, 0): shared_bytes}[attribute, device],
+        )
+    )
+    return cupy
+
+
+@pytest.mark.parametrize(
+    ("devices", "shared_bytes", "message"),
+    [
+        (0, 0, "device is 'cuda', but no CUDA device is available here; use 'cpu'"),
+        (1, 64 << 10, "a block of this GPU has 64 KiB of shared memory, and 83 are needed; use 'cpu'"),
+    ],
+)
+def test_a_gpu_that_cannot_rank_is_refused(
+    devices: int, shared_bytes: int, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", _fake_cupy(devices, shared_bytes))
+    with pytest.raises(QueryError, match=message):
+        FIND_DEVICE.__wrapped__()
+
+
+@pytest.mark.parametrize(("shared_bytes", "warps"), [(99 << 10, 6), (227 << 10, 14)])
+def test_a_small_gpu_gets_smaller_blocks(shared_bytes: int, warps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", _fake_cupy(1, shared_bytes))
+    shape = FIND_DEVICE.__wrapped__().shape
+    assert shape.light_warps == warps
+    assert shape.shared_bytes("rank_light") <= shared_bytes
+
+
 @pytest.fixture
 def cuda(monkeypatch: pytest.MonkeyPatch) -> Device:
     cupy = pytest.importorskip("cupy", reason="no CuPy; pip install 'neupath[gpu]' on a machine with a CUDA device")
@@ -207,9 +246,8 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> Device:
         count = 0
     if not count:
         pytest.skip("no CUDA device; run the tests on a machine with one")
-    device = CudaDevice()
-    monkeypatch.setattr(gpu, "cuda_device", lambda: device)
-    return device
+    monkeypatch.setattr(gpu, "cuda_device", FIND_DEVICE)
+    return FIND_DEVICE()
 
 
 @pytest.mark.parametrize("weights", ["ones", "counts", "floats", "large"])

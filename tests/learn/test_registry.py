@@ -114,3 +114,13 @@ def test_settings_that_an_architecture_lacks_are_declared(architecture: str) -> 
     known = make_model(architecture).params()
     settings = ("layers", "epochs", "dim", "paths", "learning_rate")
     assert tuple(setting for setting in settings if setting not in known) == ARCHITECTURES[architecture].lacks
+
+
+def test_the_device_of_a_saved_measure_is_checked(toy: HIN, tmp_path: Path) -> None:
+    path = npth.PathSim("APVPA").fit(toy).save(tmp_path / "path")
+    assert npth.load_scorer(path, toy, "cpu").top_k("Mike", k=1).ids == ("Bob",)
+    with pytest.raises(NeuPathError, match="device is 'tpu'; it can be 'cpu' or 'cuda'"):
+        npth.load_scorer(path, toy, "tpu")
+    whole = npth.PPR("author").fit(toy).save(tmp_path / "whole")
+    with pytest.raises(NeuPathError, match="ppr runs on the CPU alone"):
+        npth.load_scorer(whole, toy, "cuda")

@@ -26,6 +26,7 @@ _BYTES_PER_ENTRY = 96  # of a factor while it is copied and sorted
 _QUERIES = 1 << 18  # that one launch ranks
 _LISTS = 1 << 18  # of a row, over all tiles, above which adding them in order is slower than a core
 _NULL = np.uint64(0)
+_MOST_SHARED_MEMORY = 97  # CUDA's number of the attribute cudaDevAttrMaxSharedMemoryPerBlockOptin
 _copying = Lock()
 
 
@@ -144,7 +145,7 @@ def cuda_device() -> Device:
     if not has_one:
         raise QueryError("‹device› is 'cuda', but no CUDA device is available here; use 'cpu'", parameter="device")
     device, shape = CudaDevice(), Shape()
-    most = cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]
+    most = cupy.cuda.runtime.deviceGetAttribute(_MOST_SHARED_MEMORY, cupy.cuda.runtime.getDevice())
     wanted = max(map(shape.shared_bytes, ("rank_whole", "rank_ordered")))
     if most < wanted:
         raise QueryError(

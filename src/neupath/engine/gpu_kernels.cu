@@ -1,15 +1,17 @@
 // Top k of a normalised sparse product on a GPU, exact, without writing a score that is not among the k best.
 //
-// M = left·right, with the targets renumbered as labels by ascending norm. A row of `left` lists middle nodes with weights; the
-// postings of a middle node list its labels with values, ascending. `rank_light` adds up a row in a hash table of a warp, `rank_whole`
-// and `rank_ordered` in an array of TILE sums of a block, tile by tile; all of it is shared memory. Tiles are visited from the query's
-// own norm outwards, and none is visited that cannot reach the k-th score (Cauchy-Schwarz, as in `index_kernels.py`).
+// M = left·right, with the targets renumbered as labels by ascending norm. A row of `left` lists middle nodes with
+// weights; the postings of a middle node list its labels with values, ascending. `rank_light` adds up a row in a hash
+// table of a warp, `rank_whole` and `rank_ordered` in an array of TILE sums of a block, tile by tile; all of it is
+// shared memory. Tiles are visited from the query's own norm outwards, and none is visited that cannot reach the k-th
+// score (Cauchy-Schwarz, as in `index_kernels.py`).
 //
-// Scores are equal to those of the CPU to the bit: `rank_light` and `rank_ordered` add up each target in the order of the query's row,
-// and `rank_whole` adds whole numbers, whose sums are the same in any order. No product and sum may be fused: compile with --fmad=false.
+// Scores are equal to those of the CPU to the bit: `rank_light` and `rank_ordered` add up each target in the order of
+// the query's row, and `rank_whole` adds whole numbers, whose sums are the same in any order. No product and sum may be
+// fused: compile with --fmad=false.
 //
-// Constants: THREADS of a block and BLOCKS that share a processor, TILE (a multiple of 4·THREADS, at most 2¹⁶), SLOTS of a hash table (a power of 2), LIGHT_WARPS of a block of
-// `rank_light`, MOST hits of a query (at most THREADS).
+// Constants: THREADS of a block and BLOCKS that share a processor; TILE, a multiple of 4·THREADS and at most 2¹⁶; SLOTS
+// of a hash table, a power of 2; LIGHT_WARPS of a block of `rank_light`; MOST hits of a query, at most THREADS.
 
 typedef long long Place;  // of an entry of a matrix: there may be more than 2³¹
 
@@ -72,7 +74,9 @@ __device__ void load_quad(const double* at, double* quad) {
     double2 first = ((const double2*)at)[0], second = ((const double2*)at)[1];
     quad[0] = first.x, quad[1] = first.y, quad[2] = second.x, quad[3] = second.y;
 }
-__device__ void store_quad(unsigned* at, const unsigned* quad) { *(uint4*)at = make_uint4(quad[0], quad[1], quad[2], quad[3]); }
+__device__ void store_quad(unsigned* at, const unsigned* quad) {
+    *(uint4*)at = make_uint4(quad[0], quad[1], quad[2], quad[3]);
+}
 __device__ void store_quad(double* at, const double* quad) {
     ((double2*)at)[0] = make_double2(quad[0], quad[1]);
     ((double2*)at)[1] = make_double2(quad[2], quad[3]);
@@ -119,11 +123,11 @@ __device__ Place tile_begin(const Targets& targets, int middle, int tile) {
     return find_label(targets.labels, start, targets.starts[middle + 1], (Place)tile * TILE);
 }
 
-// Add up a row's postings of a tile; return whether there are any. A posting of whole numbers is its label within the tile and, in
-// the upper 16 bits, its value. Sums are the same in any order, so each thread adds the short lists of its entries of the row by itself,
-// and all of them together add the long ones.
-__device__ bool add_row(unsigned* sums, const Targets& targets, const unsigned* postings, const Queries& row, Place row_begin, Place row_end,
-                        int tile, Lists lists, unsigned* weights) {
+// Add up a row's postings of a tile; return whether there are any. A posting of whole numbers is its label within the
+// tile and, in the upper 16 bits, its value. Sums are the same in any order, so each thread adds the short lists of its
+// entries of the row by itself, and all of them together add the long ones.
+__device__ bool add_row(unsigned* sums, const Targets& targets, const unsigned* postings, const Queries& row,
+                        Place row_begin, Place row_end, int tile, Lists lists, unsigned* weights) {
     __shared__ int num_lists;
     const Place last_label = (Place)(tile + 1) * TILE;
     bool touched = false;
@@ -138,8 +142,8 @@ __device__ bool add_row(unsigned* sums, const Targets& targets, const unsigned* 
         const bool is_long = near < end && targets.labels[near] < last_label;
         const int at = is_long ? atomicAdd(&num_lists, 1) : THREADS;
         if (at < THREADS) {
-            lists.begins[at] = begin, weights[at] = weight;
-            lists.lengths[at] = (int)((targets.tile_starts ? end : find_label(targets.labels, near, end, last_label)) - begin);
+            const Place last = targets.tile_starts ? end : find_label(targets.labels, near, end, last_label);
+            lists.begins[at] = begin, lists.lengths[at] = (int)(last - begin), weights[at] = weight;
             touched = true;
             continue;
         }
@@ -155,8 +159,9 @@ __device__ bool add_row(unsigned* sums, const Targets& targets, const unsigned* 
         const Place begin = lists.begins[s];
         const int length = lists.lengths[s];
         const unsigned weight = weights[s];
-        // other warps begin with other lists, so that lists shorter than a block keep all of them busy; four postings are aligned
-        for (int at = QUAD * ((threadIdx.x + s * STRETCH) % THREADS) - (int)(begin & 3); at < length; at += QUAD * THREADS) {
+        // other warps begin with other lists, so that lists shorter than a block keep all of them busy
+        const int lane = (threadIdx.x + s * STRETCH) % THREADS;
+        for (int at = QUAD * lane - (int)(begin & 3); at < length; at += QUAD * THREADS) {  // quads are aligned
             unsigned quad[QUAD];
             load_quad(postings + (begin + at), quad);
             for (int i = 0; i < QUAD; i++)
@@ -169,8 +174,8 @@ __device__ bool add_row(unsigned* sums, const Targets& targets, const unsigned* 
 }
 
 // Other weights: lists are added one after the other, in the order of the row; labels are distinct within a list.
-__device__ bool add_row(double* sums, const Targets& targets, const double* values, const Queries& row, Place row_begin, Place row_end,
-                        int tile, Lists lists, double* weights) {
+__device__ bool add_row(double* sums, const Targets& targets, const double* values, const Queries& row, Place row_begin,
+                        Place row_end, int tile, Lists lists, double* weights) {
     const Place first_label = (Place)tile * TILE;
     bool touched = false;
     for (Place chunk = row_begin; chunk < row_end; chunk += THREADS) {
@@ -201,7 +206,8 @@ __device__ bool add_row(double* sums, const Targets& targets, const double* valu
 }
 
 template <typename Sum>
-__device__ void rank_tiles(Targets targets, const Sum* postings, Queries queries, Best best, int normalisation, int* next) {
+__device__ void rank_tiles(Targets targets, const Sum* postings, Queries queries, Best best, int normalisation,
+                           int* next) {
     Sum* sums = (Sum*)memory;
     double* list_scores = (double*)(sums + TILE);  // the best so far, then new ones
     Place* begins = (Place*)(list_scores + MOST + THREADS);
@@ -228,10 +234,14 @@ __device__ void rank_tiles(Targets targets, const Sum* postings, Queries queries
         while (row_begin < row_end) {
             // -- The next tile, on the side where scores may be higher
             double lower = -1.0, upper = -1.0;
-            if (below >= 0)
-                lower = highest_score(normalisation, dx, targets.norms[(Place)below * TILE], targets.norms[(Place)(below + 1) * TILE - 1]);
-            if (above < targets.num_tiles)
-                upper = highest_score(normalisation, dx, targets.norms[(Place)above * TILE], targets.norms[(Place)(above + 1) * TILE - 1]);
+            if (below >= 0) {
+                const double* norms = targets.norms + (Place)below * TILE;
+                lower = highest_score(normalisation, dx, norms[0], norms[TILE - 1]);
+            }
+            if (above < targets.num_tiles) {
+                const double* norms = targets.norms + (Place)above * TILE;
+                upper = highest_score(normalisation, dx, norms[0], norms[TILE - 1]);
+            }
             const double bound = upper >= lower ? upper : lower;
             if (bound < 0.0 || bound < least * (1.0 - SLACK)) break;
             const int tile = upper >= lower ? above++ : below--;
@@ -239,7 +249,7 @@ __device__ void rank_tiles(Targets targets, const Sum* postings, Queries queries
 
             if (!add_row(sums, targets, postings, queries, row_begin, row_end, tile, lists, weights)) continue;
 
-            // -- Before any is held: the best of some groups of targets are different ones, so this many reach the last of them
+            // -- Before any is held: the best of the groups are different targets, which all reach the last of them
             if (least == 0.0 && held < wanted) {
                 double most = 0.0;
                 for (int c = 0; c < TILE; c += QUAD * THREADS) {
@@ -249,7 +259,8 @@ __device__ void rank_tiles(Targets targets, const Sum* postings, Queries queries
                     Sum m = 0;
                     for (int i = 0; i < QUAD; i++) m = quad[i] > m ? quad[i] : m;
                     if (m > 0) {
-                        const double score = normalised(normalisation, (double)m, dx, targets.norms[first_label + (at | (STRETCH - 1))]);
+                        const double dy = targets.norms[first_label + (at | (STRETCH - 1))];  // the largest nearby
+                        const double score = normalised(normalisation, (double)m, dx, dy);
                         most = score > most ? score : most;
                     }
                 }
@@ -268,7 +279,7 @@ __device__ void rank_tiles(Targets targets, const Sum* postings, Queries queries
                     int rank = 0;
                     for (int other = 0; other < groups; other++)
                         rank += group_scores[other] > most || (group_scores[other] == most && other < thread);
-                    if (rank == wanted) shared_bound = most * (1.0 - SLACK);  // one more, as the query may be among them
+                    if (rank == wanted) shared_bound = most * (1.0 - SLACK);  // one more: the query may be among them
                 }
                 __syncthreads();
                 least = shared_bound;
@@ -298,9 +309,11 @@ __device__ void rank_tiles(Targets targets, const Sum* postings, Queries queries
                             bool stays = false;
                             if (quad[i] > 0 && quad[i] >= enough) {
                                 const Place label = first_label + at + i;
-                                const double score = normalised(normalisation, (double)quad[i], dx, targets.norms[label]);
+                                const double dy = targets.norms[label];
+                                const double score = normalised(normalisation, (double)quad[i], dx, dy);
                                 const int row = targets.rows[label];
-                                if (row != skipped && score >= least && (!full || ranks_before(score, row, last_score, last_row))) {
+                                if (row != skipped && score >= least &&
+                                    (!full || ranks_before(score, row, last_score, last_row))) {
                                     const int place = atomicAdd(&num_new, 1);
                                     stays = place >= THREADS;
                                     if (!stays) list_scores[held + place] = score, list_rows[held + place] = row;
@@ -346,10 +359,11 @@ __device__ void rank_tiles(Targets targets, const Sum* postings, Queries queries
     }
 }
 
-#define PARAMETERS                                                                                                                      \
-    const double *norms, const int *rows, const Place *starts, const int *labels, const int *tile_starts, int num_tiles,                \
-        const Place *left_starts, const int *left_middles, const double *left_weights, const double *left_norms, const int *query_rows, \
-        const int *skipped, const int *first_tiles, const int *order, int count, int *best_rows, double *best_scores, int *best_sizes, int wanted,        \
+#define PARAMETERS                                                                                         \
+    const double *norms, const int *rows, const Place *starts, const int *labels, const int *tile_starts,  \
+        int num_tiles, const Place *left_starts, const int *left_middles, const double *left_weights,      \
+        const double *left_norms, const int *query_rows, const int *skipped, const int *first_tiles,       \
+        const int *order, int count, int *best_rows, double *best_scores, int *best_sizes, int wanted,     \
         int normalisation, int *next
 #define TARGETS {norms, rows, starts, labels, tile_starts, num_tiles}
 #define QUERIES {left_starts, left_middles, left_weights, left_norms, query_rows, skipped, first_tiles, order, count}
@@ -390,7 +404,10 @@ extern "C" __global__ void __launch_bounds__(LIGHT_WARPS * WARP) rank_light(cons
 
         // -- A table of twice as many slots as additions
         int work = 0;
-        for (Place at = row_begin + lane; at < row_end; at += WARP) work += (int)(starts[left_middles[at] + 1] - starts[left_middles[at]]);
+        for (Place at = row_begin + lane; at < row_end; at += WARP) {
+            const int middle = left_middles[at];
+            work += (int)(starts[middle + 1] - starts[middle]);
+        }
         for (int distance = WARP / 2; distance > 0; distance /= 2) work += __shfl_xor_sync(ALL_LANES, work, distance);
         int slots = WARP, shift = 32 - 5;
         while (slots < 2 * work) slots *= 2, shift--;
@@ -437,7 +454,8 @@ extern "C" __global__ void __launch_bounds__(LIGHT_WARPS * WARP) rank_light(cons
             if (offered) {
                 score = normalised(normalisation, sums[base + lane], dx, norms[label]), row = rows[label];
                 offered = row != skipped[q];
-                offered = offered && (held < wanted || ranks_before(score, row, list_scores[wanted - 1], list_rows[wanted - 1]));
+                offered = offered && (held < wanted ||
+                                      ranks_before(score, row, list_scores[wanted - 1], list_rows[wanted - 1]));
             }
             unsigned offers = __ballot_sync(ALL_LANES, offered);
             while (offers) {
@@ -447,12 +465,13 @@ extern "C" __global__ void __launch_bounds__(LIGHT_WARPS * WARP) rank_light(cons
                 const int new_row = __shfl_sync(ALL_LANES, row, source);
                 int at = 0;
                 for (int i = 0; i < held; i += WARP) {
-                    const bool earlier = i + lane < held && ranks_before(list_scores[i + lane], list_rows[i + lane], new_score, new_row);
+                    const bool earlier =
+                        i + lane < held && ranks_before(list_scores[i + lane], list_rows[i + lane], new_score, new_row);
                     at += __popc(__ballot_sync(ALL_LANES, earlier));
                 }
                 if (at == wanted) continue;
                 const int last = held < wanted ? held : wanted - 1;
-                for (int i = last / WARP * WARP; i + WARP > at; i -= WARP) {  // move those behind it, the last ones first
+                for (int i = last / WARP * WARP; i + WARP > at; i -= WARP) {  // move those behind it, the last first
                     const bool moves = i + lane >= at && i + lane < last;
                     const double moved_score = moves ? list_scores[i + lane] : 0.0;
                     const int moved_row = moves ? list_rows[i + lane] : 0;

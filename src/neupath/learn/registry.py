@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from neupath._runtime.progress import Progress, no_progress
+from neupath.engine.gpu import check_device
 from neupath.engine.scorer import Scorer, read_saved
 from neupath.errors import QueryError, SourceError, did_you_mean, listed
 from neupath.graph.hin import HIN
@@ -131,7 +132,7 @@ def load_scorer(folder: str | Path, hin: HIN, device: str | None = None) -> Scor
     hin
         The graph to search. A model needs one with the schema that it was trained on.
     device
-        "cpu" or "cuda", for a model; CUDA where there is one, unless given.
+        "cpu" or "cuda". A model takes CUDA where there is one, unless given; a measure the CPU.
 
     >>> from tempfile import TemporaryDirectory
     >>> from neupath import PathSim, load
@@ -157,6 +158,10 @@ def load_scorer(folder: str | Path, hin: HIN, device: str | None = None) -> Scor
         raise SourceError(f"{folder} holds a {name} that cannot be used: {error}") from error
     except TypeError as error:
         raise SourceError(f"{folder} holds {name} with parameters it does not take: {listed(params)}") from error
+    if isinstance(scorer, PathMeasure):
+        scorer.device = check_device(device or "cpu")
+    elif device == "cuda":
+        raise _on_cpu_alone(name)
     return scorer.fit(hin)
 
 
@@ -237,11 +242,7 @@ def choose_measure(
             return measure_named(name, metapath)  # says why not
         return measure_class(metapath, device=device or "cpu")
     if device == "cuda":
-        raise QueryError(
-            f"{name.lower()} looks at the whole graph, and only measures along a meta-path run on a GPU: "
-            f"{listed(MEASURES)}; leave out ‹device›",
-            parameter="device",
-        )
+        raise _on_cpu_alone(name)
     if node_type is None:
         raise QueryError(
             f"{name.lower()} looks at the whole graph; say which type it ranks with ‹node_type›: "
@@ -249,6 +250,14 @@ def choose_measure(
             parameter="node_type", allowed=schema.node_types,
         )  # fmt: skip
     return graph_measure_named(name, node_type)
+
+
+def _on_cpu_alone(name: str) -> QueryError:
+    return QueryError(
+        f"{name.lower()} runs on the CPU alone, and of the measures only those along a meta-path rank on a GPU: "
+        f"{listed(MEASURES)}; leave out ‹device›",
+        parameter="device",
+    )
 
 
 def find_node_type(hin: HIN, queries: Sequence[Id]) -> str:
