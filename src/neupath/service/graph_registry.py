@@ -32,6 +32,8 @@ def load_kernels() -> None:
     """Search and update the smallest graph, so that no request waits for numba to load the kernels."""
     hin, measure = load("toy"), PathSim("author-paper-author")
     measure.fit(hin).top_k("Mike")
+    measure.top_k(["Mike", "Mary"])
+    measure.score("Mike", "Mary")
     live = LiveGraph(hin)
     live.attach(measure)
     live.update(Update(add_edges=[Edge("writes", "Mike", "Jim-SIGMOD-1")]))
