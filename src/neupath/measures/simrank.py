@@ -24,6 +24,7 @@ _COLUMNS = 64  # random vectors that are multiplied at a time
 _SMALL = 1e-7  # an entry of the meetings that is not kept, but added to the others of its row
 _ALL_KEPT = 4096  # nodes of a graph of which all entries are kept
 _ROWS = 2048  # nodes whose walks are computed between two reports of progress
+_ROUNDED = 1e-14  # the error that rounding leaves in sums of the correction
 _MOST_ATTEMPTS = 20  # each with a better guess of C
 
 
@@ -93,8 +94,8 @@ class SimRank(GraphMeasure):
         """Return C, and by how much it makes scores wrong."""
         self._announce(adjacency, progress)
         if self._is_exact(self.out_):
-            correction = _Correction(self.out_, self.decay, 0.0, self.seed, progress)
-            return correction.find()[0], 0.0
+            diagonal, error = _Correction(self.out_, self.decay, 0.0, self.seed, progress).find()
+            return diagonal, 0.0 if error <= _ROUNDED else error
         cut = self.decay ** (_steps(self.decay, self.tolerance / 10) + 1)  # what a query leaves out
         allowed = (self.tolerance - cut) / self.decay  # two walks meet after a step at the earliest
         diagonal, error = _Correction(self.out_, self.decay, allowed, self.seed, progress).find()
@@ -182,7 +183,7 @@ class _Correction:
             rest = np.abs(known - meetings.matrix @ diagonal)
             error = (over + change) * tail + change * meetings.left_out_share + rest
             worst = float(error.max(initial=0.0)) + cut
-            if worst <= max(self.allowed, 1e-14):
+            if worst <= max(self.allowed, _ROUNDED):
                 break
             guess = diagonal
         return diagonal, worst
