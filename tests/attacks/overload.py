@@ -28,7 +28,7 @@ def attack_memory(data: Path | None) -> dict[str, Any]:
 
 
 def attack_time(data: Path | None) -> dict[str, Any]:
-    """Search hetionet by commute time three times and by SimRank at once, each of which takes minutes."""
+    """Search hetionet by commute time three times and by SimRank at once, each of which prepares for long."""
     return _overload_hetionet(data, HEAVY_MEASURES)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import neupath as npth
-from neupath.measures import GRAPH_MEASURES
+from neupath.measures import GRAPH_MEASURES, restart_walk
 from tests.command_line import Run
 from tests.tables import BAD_FOLDERS, CAST, MOVIES, write
 
@@ -32,6 +32,14 @@ def test_search_over_the_whole_graph_needs_no_metapath(run: Run, measure: str) -
         assert "0 of 4 author nodes are related; the others have score 0" in result.err
     else:
         assert f"author nodes most similar to Mike by {measure}" in result.out
+
+
+def test_search_states_the_error_of_estimates(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "exact value" not in run("search", "toy", "Mike", "--measure", "ppr").err
+    monkeypatch.setattr(restart_walk, "_LIGHT", 0.0)
+    result = run("search", "toy", "Mike", "--measure", "ppr")
+    assert "note: each score differs by at most 1e-06 from its exact value" in result.err
+    assert run("search", "toy", "Mike", "--measure", "ppr", "--json").json["exact"] is False
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_small_graphs_and_light_measures_need_no_process() -> None:
     assert not measure_process.needs_process(npth.SimRank("author"), toy)
     dense = HIN.build(
         [Nodes("a", pa.array(np.arange(10_000)))],
-        [Edges(Relation("a", "r", "a"), *rng.integers(0, 10_000, (2, 100_000)), np.ones(100_000))],
+        [Edges(Relation("a", "r", "a"), *rng.integers(0, 10_000, (2, 300_000)), np.ones(300_000))],
     )
     assert measure_process.needs_process(npth.CommuteTime("a"), dense)
     assert measure_process.needs_process(npth.SimRank("a"), dense)

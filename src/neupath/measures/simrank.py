@@ -21,9 +21,10 @@ _LIGHT = 3e8  # additions below which the exact correction is worth its time
 _ENTRIES = 1 << 22  # numbers that the walks of a block of queries may take
 _SKETCHES = 256, 2048  # the least and the most random vectors; a smaller tolerance takes more
 _COLUMNS = 64  # random vectors that are multiplied at a time
-_SMALL = 1e-5  # an entry of the meetings that is not kept, but added to the others of its row
+_SMALL = 1e-7  # an entry of the meetings that is not kept, but added to the others of its row
 _ALL_KEPT = 4096  # nodes of a graph of which all entries are kept
 _ROWS = 2048  # nodes whose walks are computed between two reports of progress
+_ROUNDED = 1e-14  # the error that rounding leaves in sums of the correction
 _MOST_ATTEMPTS = 20  # each with a better guess of C
 
 
@@ -59,7 +60,7 @@ class SimRank(GraphMeasure):
     >>> from neupath import load
     >>> hits = SimRank("author").fit(load("toy")).top_k("Mike", k=2)
     >>> [(hit.id, round(hit.score, 4)) for hit in hits]
-    [('Jim', 0.0802), ('Bob', 0.0726)]
+    [('Jim', 0.0879), ('Bob', 0.0785)]
     """
 
     name = "simrank"
@@ -93,8 +94,8 @@ class SimRank(GraphMeasure):
         """Return C, and by how much it makes scores wrong."""
         self._announce(adjacency, progress)
         if self._is_exact(self.out_):
-            correction = _Correction(self.out_, self.decay, 0.0, self.seed, progress)
-            return correction.find()[0], 0.0
+            diagonal, error = _Correction(self.out_, self.decay, 0.0, self.seed, progress).find()
+            return diagonal, 0.0 if error <= _ROUNDED else error
         cut = self.decay ** (_steps(self.decay, self.tolerance / 10) + 1)  # what a query leaves out
         allowed = (self.tolerance - cut) / self.decay  # two walks meet after a step at the earliest
         diagonal, error = _Correction(self.out_, self.decay, allowed, self.seed, progress).find()
@@ -163,12 +164,15 @@ class _Correction:
         one_step = csr_array(self.decay * self.out.multiply(self.out)) + _identity(self.count)
         guess = _solve(one_step, np.ones(self.count), self.decay)
         cut = self.decay ** (self.steps + 1)
-        over = sketch_error(self.count, _vectors(self.allowed)) if self.allowed else 0.0
+        vectors = _vectors(self.allowed) if self.allowed else 0
+        over = sketch_error(self.count, vectors) if vectors else 0.0
+        if vectors > _SKETCHES[0]:  # walks are long then, and a better guess saves a second round of them
+            guess = _solve(one_step, 1 - self._sketch(guess, _SKETCHES[0], _MOST_ATTEMPTS)[1], self.decay)
         depths = np.full(self.count, 1 if self.allowed else self.steps)
         tail = np.zeros(self.count)
         for attempt in range(_MOST_ATTEMPTS):
-            if self.allowed:
-                tails = self._sketch(guess, attempt)
+            if vectors:
+                tails = self._sketch(guess, vectors, attempt)
                 is_deep = (over + 0.2) * tails + cut <= 0.9 * self.allowed  # 0.2 for a better guess of C
                 depths = np.maximum(depths, np.argmax(is_deep, axis=0))
                 tail = tails[depths, np.arange(self.count)]
@@ -179,12 +183,12 @@ class _Correction:
             rest = np.abs(known - meetings.matrix @ diagonal)
             error = (over + change) * tail + change * meetings.left_out_share + rest
             worst = float(error.max(initial=0.0)) + cut
-            if worst <= max(self.allowed, 1e-14):
+            if worst <= max(self.allowed, _ROUNDED):
                 break
             guess = diagonal
         return diagonal, worst
 
-    def _sketch(self, guess: Floats, attempt: int) -> Floats:
+    def _sketch(self, guess: Floats, vectors: int, attempt: int) -> Floats:
         """Estimate Σ_{i>j} decay^i·(U^i∘U^i)·C for each depth j; shape (steps + 1, nodes)."""
         out, roots = self.out.astype(np.float32), np.sqrt(guess).astype(np.float32)[:, None]
 
@@ -198,13 +202,13 @@ class _Correction:
             return norms
 
         total = np.zeros((self.steps + 1, self.count))
-        blocks = range(_vectors(self.allowed) // _COLUMNS)
+        blocks = range(vectors // _COLUMNS)
         with ThreadPoolExecutor(count_cores()) as threads:
             for block, norms in enumerate(threads.map(square_norms, blocks)):
                 check_cancelled()
                 total += norms
                 self.progress("sketching walks", block + 1, len(blocks))
-        total *= self.decay ** np.arange(self.steps + 1)[:, None] / (_COLUMNS * len(blocks))
+        total *= self.decay ** np.arange(self.steps + 1)[:, None] / vectors
         tails = np.zeros_like(total)
         tails[:-1] = np.cumsum(total[:0:-1], axis=0)[::-1]
         return tails
@@ -213,7 +217,7 @@ class _Correction:
         """Walk from every node, as many steps as its depth."""
         from neupath.measures import graph_kernels as kernels  # loads numba
 
-        least = 0.0 if self.count <= _ALL_KEPT else _SMALL
+        least = 0.0 if self.count <= _ALL_KEPT else max(1e-3 * self.allowed, _SMALL)
         parts: dict[int, tuple[Rows, Rows, Floats, Floats, Floats]] = {}
 
         def walk(block: slice, first: int, last: int) -> None:

@@ -1,0 +1,133 @@
+"""Measures over the whole graph: what the first and the second query take, and by how much scores are wrong.
+
+python benchmarks/graph_measures.py --data DATA                    stdlib, imdb, kg20c, hetionet; default tolerances
+python benchmarks/graph_measures.py --data DATA --json today.json  the same, also as JSON
+python benchmarks/graph_measures.py --compare today.json now.json  two such files side by side
+
+Each measure runs in a process of its own, with compiled kernels in numba's cache. Times are those of the processor, all
+threads together, so that other work on the machine counts little; "wall" is the time on the clock. The first query
+includes the preparation, which the second does not need. The error is the largest difference between the scores of the
+second query and those with the tolerance --reference, 0 for exact ones where that does not take too long. An earlier
+version can be measured, too, with PYTHONPATH.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import neupath as npth
+
+GRAPHS = {"stdlib": "class", "imdb": "movie", "kg20c": "author", "hetionet": "Gene"}
+MEASURES = {"ppr": npth.PPR, "rwr": npth.RWR, "simrank": npth.SimRank, "commutetime": npth.CommuteTime}
+FIRST, SECOND = 10, 11  # rows of the queries
+
+
+def measure_one(data: Path, graph: str, name: str, tolerance: float | None) -> dict[str, Any]:
+    """Time two queries; return also the scores of the second."""
+    warnings.simplefilter("ignore", npth.SourceWarning)
+    hin, node_type = npth.load(data / graph if (data / graph).is_dir() else graph), GRAPHS[graph]
+    toy = MEASURES[name]("author").fit(npth.load("toy"))
+    toy.top_k("Mike")  # loads libraries and kernels
+    settings: dict[str, Any] = {} if tolerance is None else {"tolerance": tolerance}
+    result: dict[str, Any] = {"graph": graph, "measure": name}
+    measure: Any = MEASURES[name](node_type, **settings)
+    for label, row in (("first", FIRST), ("second", SECOND)):
+        query = hin.nodes[node_type].id(row)
+        began, began_wall = time.process_time(), time.perf_counter()
+        hits = (measure.fit(hin) if label == "first" else measure).top_k(query, 10)
+        result |= {label: time.process_time() - began, f"{label}_wall": time.perf_counter() - began_wall}
+    result |= {"exact": hits.exact, "bound": getattr(measure, "error_", None), "top": list(hits.ids)}
+    return result | {"scores": measure.scores(query).tolist()}
+
+
+def run_one(data: Path, graph: str, name: str, tolerance: float | None) -> dict[str, Any]:
+    command = [sys.executable, __file__, "--data", str(data), "--one", graph, name]
+    command += [] if tolerance is None else ["--tolerance", str(tolerance)]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    result: dict[str, Any] = json.loads(printed.splitlines()[-1])
+    return result
+
+
+def add_error(result: dict[str, Any], reference: dict[str, Any], tolerance: float) -> None:
+    """Compare with more exact scores."""
+    difference = np.abs(np.array(result["scores"]) - np.array(reference["scores"]))
+    result |= {"error": float(difference.max()), "reference": tolerance, "reference_first": reference["first"]}
+    result["same_top"] = len(set(result["top"]) & set(reference["top"]))
+
+
+def print_row(result: dict[str, Any]) -> None:
+    bound = result["bound"]
+    stated = "" if bound is None else "exact" if bound == 0 else f"{bound:.2g}"
+    error = f"{result['error']:.1g} ({result['same_top']}/10)" if "error" in result else ""
+    print(
+        f"| {result['graph']} | {result['measure']} | {result['first']:.3g} s ({result['first_wall']:.3g}) | "
+        f"{1e3 * result['second']:.3g} ms ({1e3 * result['second_wall']:.3g}) | {stated} | {error} |",
+        flush=True,
+    )
+
+
+def compare(before: Path, after: Path) -> None:
+    """Print the files of two versions side by side; the later one has the more exact scores."""
+    earlier = {(r["graph"], r["measure"]): r for r in json.loads(before.read_text())}
+    print("| graph | measure | first, before | now | second, before | now | error, before | now | stated |")
+    print("|---|---|---:|---:|---:|---:|---:|---:|---:|")
+    for now in json.loads(after.read_text()):
+        was = earlier.get((now["graph"], now["measure"]))
+        if was is None:
+            continue
+        scores = np.array(now.get("reference_scores", now["scores"]))
+        was_error = f"{np.abs(np.array(was['scores']) - scores).max():.1g}"
+        error = f"{now['error']:.1g}" if "error" in now else "-"
+        print(
+            f"| {now['graph']} | `{now['measure']}` | {was['first']:.3g} s | {now['first']:.3g} s | "
+            f"{1e3 * was['second']:.3g} ms | {1e3 * now['second']:.3g} ms | {was_error} | {error} | "
+            f"{'exact' if now['bound'] == 0 else format(now['bound'], '.2g')} |"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=os.environ.get("NEUPATH_DATA"))
+    parser.add_argument("--graphs", default=",".join(GRAPHS))
+    parser.add_argument("--measures", default=",".join(MEASURES))
+    parser.add_argument("--tolerance", type=float, help="instead of the default ones")
+    parser.add_argument("--reference", type=float, help="the tolerance of the scores to compare with, 0 for exact ones")
+    parser.add_argument("--json", type=Path, help="add the results to this file")
+    parser.add_argument("--compare", type=Path, nargs=2, metavar=("BEFORE", "AFTER"))
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.compare:
+        compare(*given.compare)
+        return
+    if given.data is None:
+        sys.exit("give --data, the folder that holds imdb, kg20c and hetionet")
+    if given.one:
+        graph, name = given.one
+        print(json.dumps(measure_one(Path(given.data), graph, name, given.tolerance)))
+        return
+    print("| graph | measure | first query (wall) | second query (wall) | stated error | measured error (same hits) |")
+    print("|---|---|---:|---:|---:|---:|")
+    for graph in given.graphs.split(","):
+        for name in given.measures.split(","):
+            result = run_one(Path(given.data), graph, name, given.tolerance)
+            if given.reference is not None and result["bound"] != 0:
+                reference = run_one(Path(given.data), graph, name, given.reference)
+                add_error(result, reference, given.reference)
+                result["reference_scores"] = reference["scores"]
+            print_row(result)
+            if given.json:
+                known = json.loads(given.json.read_text()) if given.json.exists() else []
+                others = [r for r in known if (r["graph"], r["measure"]) != (graph, name)]
+                given.json.write_text(json.dumps([*others, result]))
+
+
+if __name__ == "__main__":
+    main()
