@@ -14,9 +14,9 @@ from scipy.sparse import csr_array, diags_array
 
 from neupath._runtime.progress import check_cancelled
 from neupath.engine.cache import cached
-from neupath.engine.products import Normalisation, column_norms, multiplications, row_norms
+from neupath.engine.products import LARGEST, Normalisation, column_norms, multiplications, row_norms
 from neupath.engine.topk import normalised
-from neupath.errors import QueryError
+from neupath.errors import GraphError, QueryError
 from neupath.explain.groups import PathGroup, PathNode, joined, middle_of, node_at, shortened
 from neupath.graph.hin import HIN, Csr, Floats
 from neupath.graph.metapath import Link, MetaPath, Schema, Step
@@ -187,7 +187,8 @@ def relate(
     if (source_type, x) == (end_type, y):
         raise QueryError(f"both nodes are {source_type} {query!r}; give two different nodes")
     search = _Search(hin, (source_type, x), (end_type, y), max_steps, _choice(measure), budget)
-    ranked = search.rank(search.join())
+    with np.errstate(over="ignore", invalid="ignore"):  # `_checked` raises on overflow
+        ranked = search.rank(search.join())
     shown = tuple(search.describe(path) for path in ranked[:limit])
     return Related(
         node_at(hin, source_type, x), node_at(hin, end_type, y), max_steps, shown, search.joining,
@@ -367,7 +368,7 @@ class _Search:
         forward, backward = self._forward(path.legs[: path.middle]), self._backward(path.legs[path.middle :])
         path.numerator = float(forward @ backward)
         if path.scorer.normalisation == Normalisation.NONE:
-            path.score = path.numerator
+            path.score = _checked(path.numerator, path)
             return
         if path.scorer.meets_at_nodes(path.metapath):
             path.query_norm, target_norm = float(forward @ forward), float(backward @ backward)
@@ -376,6 +377,8 @@ class _Search:
             to_edges, from_edges = self._edge_norms(path)
             path.query_norm = float(self._forward(path.legs[:k]) ** 2 @ to_edges)
             target_norm = float(self._backward(path.legs[k + 1 :]) ** 2 @ from_edges)
+        for number in (path.numerator, path.query_norm, target_norm):
+            _checked(number, path)
         numerators, norms = np.array([path.numerator]), np.array([target_norm])
         path.score = float(normalised(path.scorer.normalisation, numerators, path.query_norm, norms)[0])
 
@@ -500,6 +503,16 @@ class _Search:
         )
 
 
+def _checked(number: float, path: _Candidate) -> float:
+    """Return a sum of weights; raise if it overflows or underflows, since its path joins the two nodes."""
+    if 0 < number <= LARGEST:
+        return number
+    amount = "more" if number else "less"
+    raise GraphError(
+        f"paths along {path.metapath} add up to {amount} than a float can hold; allow fewer steps, or scale the weights"
+    )
+
+
 def _some_path(schema: Schema, source: str) -> MetaPath:
     return MetaPath(schema, (Step((schema.links_from(source)[0],)),))
 
@@ -531,14 +544,11 @@ def _product(hin: HIN, leg: Leg, vector: Floats) -> Floats:
 
 def _ones(hin: HIN, link: Link) -> Csr:
     """Return the edges of a link, each with the weight 1."""
-
-    def build() -> Csr:
-        matrix = hin.matrix(link)
-        if (matrix.data == 1).all():
-            return matrix
-        return csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape)
-
-    return cached(hin, ("ones", link), build)
+    matrix = hin.matrix(link)
+    if cached(hin, ("all ones", link.relation), lambda: bool((matrix.data == 1).all())):
+        return matrix  # which is not cached here, because a graph may have thousands of relations
+    ones = csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape)
+    return cached(hin, ("ones", link), lambda: ones)
 
 
 def chain_norms(chain: Sequence[Csr], weights: Floats | None = None) -> Floats:
