@@ -135,6 +135,9 @@ def test_a_budget_ranks_short_meta_paths_with_high_scores_first() -> None:
         assert (related.joining, related.unranked) == (3, 3 - ranked)
         assert set(related.metapaths) == set(by_length[:ranked])
         assert ("that the budget was not enough to rank" in str(related.left_out)) == (ranked < 3)
+    some = ask(budget=500_000)  # not enough for all half-paths, and yet both ends were walked
+    assert not some.complete
+    assert [path.metapath for path in some.metapaths] == ["a-b-a"]
     nothing = relate(hin, 0, 1, query_type="a", target_type="a", budget=1)
     assert not nothing.complete
     assert nothing.left_out == "Not listed: longer ones that the budget was not enough to walk."

@@ -29,7 +29,9 @@ BUDGET = 2_000_000_000
 ROUNDING = 1e-12
 """Scores that differ by no more than this fraction count as equal."""
 _STEP_WORK, _PATH_WORK = 20_000, 100_000  # what it costs to try one step, and to score one meta-path
-_WALK_SHARE = 0.5  # of the budget that goes into finding meta-paths at most, so that the shortest can still be ranked
+_QUERY_SHARE, _TARGET_SHARE, _SCORE_SHARE = 0.2, 0.4, 0.6
+"""The shares of the budget that are spent at most when the half-paths of the query, those of the target, and all scores
+are known. The rest is for ranks, so that neither half nor the shortest meta-paths go without."""
 _MOST_BYTES = 1 << 28  # bytes of half-paths that are kept at once
 _BLOCK_WORK = 1 << 25  # multiplications between two looks whether the work is cancelled
 
@@ -300,8 +302,8 @@ class _Search:
     # -- Which meta-paths join the two nodes
     def join(self) -> list[_Candidate]:
         """Return the meta-paths along which the two nodes have paths, with their scores."""
-        starts = self._half_paths(self.query, middle_of(self.max_steps))
-        backs = self._half_paths(self.target, self.max_steps - self.max_steps // 2)
+        starts = self._half_paths(self.query, middle_of(self.max_steps), _QUERY_SHARE)
+        backs = self._half_paths(self.target, self.max_steps - self.max_steps // 2, _TARGET_SHARE)
         self.candidates = self._count_candidates()
         found = []
         for length in range(1, self.max_steps + 1):
@@ -316,7 +318,7 @@ class _Search:
         self.joining = len(found)
         return found
 
-    def _half_paths(self, start: tuple[str, int], depth: int) -> dict[int, list[_HalfPath]]:
+    def _half_paths(self, start: tuple[str, int], depth: int, share: float) -> dict[int, list[_HalfPath]]:
         """Walk all half-paths of up to `depth` steps that lead somewhere; return them by their number of steps."""
         halves = {0: [_HalfPath((), start[0], self._start(start))]}
         num_bytes = 0
@@ -326,7 +328,7 @@ class _Search:
                 check_cancelled()
                 for link in self.hin.schema.links_from(half.end):
                     back = _ones(self.hin, link.reversed())
-                    if num_bytes > _MOST_BYTES or not self._affords(_STEP_WORK + back.nnz, _WALK_SHARE):
+                    if num_bytes > _MOST_BYTES or not self._affords(_STEP_WORK + back.nnz, share):
                         self.complete = False
                         return halves
                     counts = np.asarray(back @ half.counts, dtype=np.float64)
@@ -346,7 +348,7 @@ class _Search:
                 continue
             if not np.isfinite(counts[i, j]):
                 raise QueryError("these two nodes are joined by more paths than can be counted; allow fewer steps")
-            if not self._affords(_PATH_WORK, _WALK_SHARE):
+            if not self._affords(_PATH_WORK, _SCORE_SHARE):
                 self.complete = False
                 return found
             both = lefts[i].counts, rights[j].counts
