@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
 from neupath import DWPC, HIN, Edges, Nodes, Relation, enumerate_metapaths, explain, relate
-from neupath.errors import NodeError, QueryError
+from neupath.errors import GraphError, NodeError, QueryError
 from neupath.explain.relate import chain_norms
 from neupath.measures import MEASURES
 from tests.graphs import hins, shop_graph
@@ -135,6 +135,9 @@ def test_a_budget_ranks_short_meta_paths_with_high_scores_first() -> None:
         assert (related.joining, related.unranked) == (3, 3 - ranked)
         assert set(related.metapaths) == set(by_length[:ranked])
         assert ("that the budget was not enough to rank" in str(related.left_out)) == (ranked < 3)
+    some = ask(budget=500_000)  # not enough for all half-paths, and yet both ends were walked
+    assert not some.complete
+    assert [path.metapath for path in some.metapaths] == ["a-b-a"]
     nothing = relate(hin, 0, 1, query_type="a", target_type="a", budget=1)
     assert not nothing.complete
     assert nothing.left_out == "Not listed: longer ones that the budget was not enough to walk."
@@ -149,6 +152,20 @@ def test_bad_input(toy: HIN) -> None:
     for parameter in ("max_steps", "limit", "budget"):
         with pytest.raises(QueryError, match=f"{parameter} is -1"):
             relate(toy, "Mike", "Jim", **{parameter: -1})
+
+
+def test_weights_that_overflow() -> None:
+    nodes = [Nodes("a", pa.array(["x", "y", "z"])), Nodes("b", pa.array(["m", "n"]))]
+    sources, targets = np.array([0, 1, 2]), np.array([0, 0, 1])
+    for weight, message in ((1e100, "more than a float can hold"), (1e-100, "less than a float can hold")):
+        edges = Edges(Relation("a", "r", "b"), sources, targets, np.full(3, weight))
+        hin = HIN.build(nodes, [edges])
+        with pytest.raises(GraphError, match=f"paths along a-b-a-b-a add up to {message}; allow fewer steps"):
+            relate(hin, "x", "y")
+        assert relate(hin, "x", "y", max_steps=2).metapaths[0].score == 1.0
+        reason = explain(hin, "a-b-a", "x", "z").why_not
+        assert reason is not None
+        assert reason.sentence == "x reaches 1 node of type b, z 1, and they share none."
 
 
 def test_ids_that_several_types_have() -> None:

@@ -12,7 +12,7 @@ from neupath.engine.cache import cached
 from neupath.engine.hits import check_k
 from neupath.engine.products import Normalisation
 from neupath.engine.scorer import Scorer
-from neupath.errors import QueryError
+from neupath.errors import GraphError, QueryError
 from neupath.explain.groups import (
     NAMED,
     Grouped,
@@ -295,12 +295,21 @@ def _placed(
         related = _related(scorer, scores, x)
         last = int(related[np.lexsort((related, -scores[related]))[k - 1]])
         reason, sentence = _what_outweighs(placed, scorer, rows, (k, last, float(scores[last])))
-    others = relate(
-        scorer.hin_, placed.query.id, placed.target.id, measure=scorer, query_type=scorer.source_type,
-        target_type=scorer.target_type, limit=_WHY_NOT_PATHS, budget=_WHY_NOT_BUDGET,
-    )  # fmt: skip
-    bring_in = tuple(path for path in others.metapaths if path.rank <= k)
-    return replace(placed, why_not=WhyNot(k, reason, sentence, bring_in, others.complete and not others.unranked))
+    bring_in, complete = _other_metapaths(placed, scorer, k)
+    return replace(placed, why_not=WhyNot(k, reason, sentence, bring_in, complete))
+
+
+def _other_metapaths(explanation: Explanation, scorer: PathMeasure, k: int) -> tuple[tuple[RelatedPath, ...], bool]:
+    """Return meta-paths along which the target is among the k best, and whether all were looked at."""
+    try:
+        others = relate(
+            scorer.hin_, explanation.query.id, explanation.target.id, measure=scorer, query_type=scorer.source_type,
+            target_type=scorer.target_type, limit=_WHY_NOT_PATHS, budget=_WHY_NOT_BUDGET,
+        )  # fmt: skip
+    except GraphError:  # paths along another meta-path overflow; that is no reason not to explain this one
+        return (), False
+    bring_in = tuple(path for path in others.metapaths if path.rank <= k and path.metapath != explanation.metapath)
+    return bring_in, others.complete and not others.unranked
 
 
 def rank_of(scorer: Scorer, scores: Floats, x: int, y: int) -> tuple[int | None, int]:

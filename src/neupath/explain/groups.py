@@ -7,6 +7,7 @@ those from v to y. So one pass forward and one backward split a score over the n
 import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -149,15 +150,41 @@ class Walks:
     """
 
     def __init__(self, rows: Sequence[Rows], steps: Sequence[Csr]) -> None:
-        self.rows, self._steps = list(rows), list(steps)
-        joins = [_where_positive(step) for step in self._steps]
-        start, end = np.ones(len(self.rows[0])), np.ones(len(self.rows[-1]))
-        self._forward, self._counts_forward = (_pass_forward(start, matrices) for matrices in (self._steps, joins))
-        self._backward, self._counts_backward = (_pass_backward(end, matrices) for matrices in (self._steps, joins))
-        total, count = float(self._backward[0].sum()), float(self._counts_backward[0].sum())
-        if not np.isfinite([total, count]).all():
-            raise QueryError("these two nodes are joined by more paths than can be counted; use a shorter meta-path")
-        self.total, self.count = total, int(count)
+        self.rows, self.steps = list(rows), list(steps)
+
+    @cached_property
+    def total(self) -> float:
+        """The sum of the weights of all walks."""
+        return _checked(self._backward[0].sum())
+
+    @cached_property
+    def count(self) -> int:
+        """The number of walks."""
+        return int(_checked(self._counts_backward[0].sum()))
+
+    @cached_property
+    def _forward(self) -> list[Floats]:
+        return _pass_forward(np.ones(len(self.rows[0])), self.steps)
+
+    @cached_property
+    def _backward(self) -> list[Floats]:
+        return _pass_backward(np.ones(len(self.rows[-1])), self.steps)
+
+    @cached_property
+    def _counts_forward(self) -> list[Floats]:
+        return _pass_forward(np.ones(len(self.rows[0])), self._joins)
+
+    @cached_property
+    def _counts_backward(self) -> list[Floats]:
+        return _pass_backward(np.ones(len(self.rows[-1])), self._joins)
+
+    @cached_property
+    def _joins(self) -> list[Csr]:
+        return [(step > 0).astype(np.float64) for step in self.steps]
+
+    @cached_property
+    def _back(self) -> list[Csr]:
+        return [step.T.tocsr() for step in self.steps]
 
     @classmethod
     def between(cls, chain: Sequence[Csr], back: Sequence[Csr], start: int, end: int) -> "Walks":
@@ -192,23 +219,25 @@ class Walks:
 
     def weights_at(self, position: int) -> Floats:
         """Return the sum of the weights of the walks through each row at a position."""
-        weights: Floats = self._forward[position] * self._backward[position]
-        return weights
+        return self._through_rows(self.total, self._forward, self._backward, position)
 
     def counts_at(self, position: int) -> Floats:
         """Return the number of walks through each row at a position."""
-        counts: Floats = self._counts_forward[position] * self._counts_backward[position]
-        return counts
+        return self._through_rows(self.count, self._counts_forward, self._counts_backward, position)
+
+    def _through_rows(self, total: float, forward: list[Floats], backward: list[Floats], position: int) -> Floats:
+        """Multiply what leads to each row by what leads on; no product exceeds the total, which is finite."""
+        products: Floats = forward[position] * backward[position] if total else np.zeros(len(self.rows[position]))
+        return products
 
     def through(self, position: int, at: int) -> "Walks":
         """Return the walks through one of the rows at a position, given by its place in `rows`."""
-        rows, steps = list(self.rows), list(self._steps)
-        rows[position] = rows[position][[at]]
-        if position:
-            steps[position - 1] = steps[position - 1][:, [at]]
-        if position < len(steps):
-            steps[position] = steps[position][[at]]
-        return Walks(rows, steps)
+        if position in (0, len(self.steps)):
+            return self
+        before = Walks.between(self.steps[:position], self._back[:position], 0, at)
+        after = Walks.between(self.steps[position:], self._back[position:], at, 0)
+        places = [*before.rows[:-1], *after.rows]
+        return Walks([rows[own] for rows, own in zip(self.rows, places, strict=True)], before.steps + after.steps)
 
     def heaviest(self) -> Iterator[tuple[tuple[int, ...], float]]:
         """Yield (rows, weight) of each walk, heaviest first, ties in row order.
@@ -217,7 +246,7 @@ class Walks:
         returns is the heaviest one left.
         """
         best = [np.ones(len(self.rows[-1]))]
-        for step in reversed(self._steps):
+        for step in reversed(self.steps):
             best.insert(0, _best_onward(step, best[0]))
         queue: list[tuple[float, tuple[int, ...], float]] = []
         for at, bound in enumerate(best[0]):
@@ -226,10 +255,10 @@ class Walks:
         while queue:
             _, places, weight = heapq.heappop(queue)
             position = len(places) - 1
-            if position == len(self._steps):
+            if position == len(self.steps):
                 yield tuple(int(rows[at]) for rows, at in zip(self.rows, places, strict=True)), weight
                 continue
-            step, onward = self._steps[position], best[position + 1]
+            step, onward = self.steps[position], best[position + 1]
             for at in range(step.indptr[places[-1]], step.indptr[places[-1] + 1]):
                 column = int(step.indices[at])
                 if onward[column] > 0:
@@ -263,8 +292,11 @@ def _pass_backward(end: Floats, matrices: Sequence[Csr]) -> list[Floats]:
     return vectors
 
 
-def _where_positive(step: Csr) -> Csr:
-    return (step > 0).astype(np.float64)
+def _checked(number: float) -> float:
+    """Return a sum over all walks; raise if it overflows."""
+    if not np.isfinite(number):
+        raise QueryError("these two nodes are joined by more paths than can be counted; use a shorter meta-path")
+    return float(number)
 
 
 def _best_onward(step: Csr, best: Floats) -> Floats:

@@ -14,9 +14,9 @@ from scipy.sparse import csr_array, diags_array
 
 from neupath._runtime.progress import check_cancelled
 from neupath.engine.cache import cached
-from neupath.engine.products import Normalisation, column_norms, multiplications, row_norms
+from neupath.engine.products import LARGEST, Normalisation, column_norms, multiplications, row_norms
 from neupath.engine.topk import normalised
-from neupath.errors import QueryError
+from neupath.errors import GraphError, QueryError
 from neupath.explain.groups import PathGroup, PathNode, joined, middle_of, node_at, shortened
 from neupath.graph.hin import HIN, Csr, Floats
 from neupath.graph.metapath import Link, MetaPath, Schema, Step
@@ -29,7 +29,9 @@ BUDGET = 2_000_000_000
 ROUNDING = 1e-12
 """Scores that differ by no more than this fraction count as equal."""
 _STEP_WORK, _PATH_WORK = 20_000, 100_000  # what it costs to try one step, and to score one meta-path
-_WALK_SHARE = 0.5  # of the budget that goes into finding meta-paths at most, so that the shortest can still be ranked
+_QUERY_SHARE, _TARGET_SHARE, _SCORE_SHARE = 0.2, 0.4, 0.6
+"""The shares of the budget that are spent at most when the half-paths of the query, those of the target, and all scores
+are known. The rest is for ranks, so that neither half nor the shortest meta-paths go without."""
 _MOST_BYTES = 1 << 28  # bytes of half-paths that are kept at once
 _BLOCK_WORK = 1 << 25  # multiplications between two looks whether the work is cancelled
 
@@ -187,7 +189,8 @@ def relate(
     if (source_type, x) == (end_type, y):
         raise QueryError(f"both nodes are {source_type} {query!r}; give two different nodes")
     search = _Search(hin, (source_type, x), (end_type, y), max_steps, _choice(measure), budget)
-    ranked = search.rank(search.join())
+    with np.errstate(over="ignore", invalid="ignore"):  # `_checked` raises on overflow
+        ranked = search.rank(search.join())
     shown = tuple(search.describe(path) for path in ranked[:limit])
     return Related(
         node_at(hin, source_type, x), node_at(hin, end_type, y), max_steps, shown, search.joining,
@@ -299,8 +302,8 @@ class _Search:
     # -- Which meta-paths join the two nodes
     def join(self) -> list[_Candidate]:
         """Return the meta-paths along which the two nodes have paths, with their scores."""
-        starts = self._half_paths(self.query, middle_of(self.max_steps))
-        backs = self._half_paths(self.target, self.max_steps - self.max_steps // 2)
+        starts = self._half_paths(self.query, middle_of(self.max_steps), _QUERY_SHARE)
+        backs = self._half_paths(self.target, self.max_steps - self.max_steps // 2, _TARGET_SHARE)
         self.candidates = self._count_candidates()
         found = []
         for length in range(1, self.max_steps + 1):
@@ -315,7 +318,7 @@ class _Search:
         self.joining = len(found)
         return found
 
-    def _half_paths(self, start: tuple[str, int], depth: int) -> dict[int, list[_HalfPath]]:
+    def _half_paths(self, start: tuple[str, int], depth: int, share: float) -> dict[int, list[_HalfPath]]:
         """Walk all half-paths of up to `depth` steps that lead somewhere; return them by their number of steps."""
         halves = {0: [_HalfPath((), start[0], self._start(start))]}
         num_bytes = 0
@@ -325,7 +328,7 @@ class _Search:
                 check_cancelled()
                 for link in self.hin.schema.links_from(half.end):
                     back = _ones(self.hin, link.reversed())
-                    if num_bytes > _MOST_BYTES or not self._affords(_STEP_WORK + back.nnz, _WALK_SHARE):
+                    if num_bytes > _MOST_BYTES or not self._affords(_STEP_WORK + back.nnz, share):
                         self.complete = False
                         return halves
                     counts = np.asarray(back @ half.counts, dtype=np.float64)
@@ -345,7 +348,7 @@ class _Search:
                 continue
             if not np.isfinite(counts[i, j]):
                 raise QueryError("these two nodes are joined by more paths than can be counted; allow fewer steps")
-            if not self._affords(_PATH_WORK, _WALK_SHARE):
+            if not self._affords(_PATH_WORK, _SCORE_SHARE):
                 self.complete = False
                 return found
             both = lefts[i].counts, rights[j].counts
@@ -367,7 +370,7 @@ class _Search:
         forward, backward = self._forward(path.legs[: path.middle]), self._backward(path.legs[path.middle :])
         path.numerator = float(forward @ backward)
         if path.scorer.normalisation == Normalisation.NONE:
-            path.score = path.numerator
+            path.score = _checked(path.numerator, path)
             return
         if path.scorer.meets_at_nodes(path.metapath):
             path.query_norm, target_norm = float(forward @ forward), float(backward @ backward)
@@ -376,6 +379,8 @@ class _Search:
             to_edges, from_edges = self._edge_norms(path)
             path.query_norm = float(self._forward(path.legs[:k]) ** 2 @ to_edges)
             target_norm = float(self._backward(path.legs[k + 1 :]) ** 2 @ from_edges)
+        for number in (path.numerator, path.query_norm, target_norm):
+            _checked(number, path)
         numerators, norms = np.array([path.numerator]), np.array([target_norm])
         path.score = float(normalised(path.scorer.normalisation, numerators, path.query_norm, norms)[0])
 
@@ -500,6 +505,16 @@ class _Search:
         )
 
 
+def _checked(number: float, path: _Candidate) -> float:
+    """Return a sum of weights; raise if it overflows or underflows, since its path joins the two nodes."""
+    if 0 < number <= LARGEST:
+        return number
+    amount = "more" if number else "less"
+    raise GraphError(
+        f"paths along {path.metapath} add up to {amount} than a float can hold; allow fewer steps, or scale the weights"
+    )
+
+
 def _some_path(schema: Schema, source: str) -> MetaPath:
     return MetaPath(schema, (Step((schema.links_from(source)[0],)),))
 
@@ -531,14 +546,11 @@ def _product(hin: HIN, leg: Leg, vector: Floats) -> Floats:
 
 def _ones(hin: HIN, link: Link) -> Csr:
     """Return the edges of a link, each with the weight 1."""
-
-    def build() -> Csr:
-        matrix = hin.matrix(link)
-        if (matrix.data == 1).all():
-            return matrix
-        return csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape)
-
-    return cached(hin, ("ones", link), build)
+    matrix = hin.matrix(link)
+    if cached(hin, ("all ones", link.relation), lambda: bool((matrix.data == 1).all())):
+        return matrix  # which is not cached here, because a graph may have thousands of relations
+    ones = csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape)
+    return cached(hin, ("ones", link), lambda: ones)
 
 
 def chain_norms(chain: Sequence[Csr], weights: Floats | None = None) -> Floats:

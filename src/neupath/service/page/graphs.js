@@ -117,8 +117,9 @@ export async function search(graph, meaning, query, k, { signal, accept } = {}) 
 
 export async function explain(graph, meaning, query, target, limit, signal) {
   const path = graphPath(graph, "/explain");
-  if (meaning.mix) return post(path, { query, target, limit, combination: meaning.mix }, { signal });
-  return get(path, { ...(await parametersOf(graph, meaning)), query, target, limit }, { signal });
+  const parameters = { query, target, limit, paths: 0 }; // the page lists the heaviest paths of all, not of each group
+  if (meaning.mix) return post(path, { ...parameters, combination: meaning.mix }, { signal });
+  return get(path, { ...(await parametersOf(graph, meaning)), ...parameters, k: 1000 }, { signal });
 }
 
 /** Choose the first meta-path: from a type with names, out and back along the relation with the most edges. */
