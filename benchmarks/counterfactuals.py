@@ -23,7 +23,8 @@ import pyarrow as pa
 import neupath as npth
 from neupath import HIN, Edges, Nodes, PathSim, Relation
 from neupath.explain import counterfactuals
-from neupath.explain.counterfactuals import rank_of, what_if, without_edges
+from neupath.explain.counterfactual_problem import without_edges
+from neupath.explain.counterfactuals import rank_of, what_if
 from neupath.graph.nodes import Rows
 from neupath.learn.reproduce.protocol import load_graph
 from neupath.measures import measure_named

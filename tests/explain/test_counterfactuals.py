@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from neupath import HIN, PCRW, Edges, Nodes, Relation, load, what_if
 from neupath.errors import NodeError, QueryError, SchemaError
-from neupath.explain.counterfactuals import rank_of, without_edges
+from neupath.explain.counterfactual_problem import without_edges
+from neupath.explain.counterfactuals import rank_of
 from neupath.measures import measure_named
 
 PATHS = {

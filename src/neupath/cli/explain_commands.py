@@ -25,8 +25,8 @@ from neupath.cli.terminal import (
 )
 from neupath.engine.hits import Hits
 from neupath.engine.scorer import Scorer
-from neupath.errors import QueryError
-from neupath.explain.counterfactuals import BUDGET, EDGES, Element, WhatIf, what_if
+from neupath.explain.counterfactual_problem import EDGES, Element
+from neupath.explain.counterfactuals import BUDGET, WhatIf, what_if
 from neupath.explain.significance import Significance, significance
 from neupath.explain.stability import Stability, stability
 from neupath.learn.registry import required_metapath
@@ -143,8 +143,6 @@ def find_evidence(
     scorer: Scorer, results: Sequence[Hits], permutations: int | None, is_stability: bool, by: str | None, seed: int
 ) -> list[dict[str, Evidence]]:
     """Return the significance and the stability of the hits of each query, where they are asked for."""
-    if seed < 0:
-        raise QueryError(f"‹seed› is {seed}; give 0 or more", parameter="seed")
     evidence: list[dict[str, Evidence]] = [{} for _ in results]
     with ProgressBars() as bars:
         if permutations is not None:

@@ -4,9 +4,9 @@
 `explain_model`, which does so for a combination or a learned model. `groups` has the split itself. `relate` finds the
 meta-paths that join two nodes. `html_report` writes a page, and `drawing`, imported only for a picture, draws one.
 
-`counterfactuals` has `what_if`: the fewest edges or nodes that decide whether a target is among the best. `permutation`
-makes graphs with all degrees kept, and `significance` p-values from them. `stability` has the intervals of ranks when
-edges or nodes are missing.
+`counterfactuals` has `what_if`: the fewest edges or nodes that decide whether a target is among the best
+(`counterfactual_problem` has what may change). `permutation` makes graphs with all degrees kept, and `significance`
+p-values from them. `stability` has the intervals of ranks when edges or nodes are missing.
 
 May import measures, engine, graph, _runtime and errors.
 """

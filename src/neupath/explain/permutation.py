@@ -16,7 +16,6 @@ as many would leave no fewer of the real edges in place.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +68,7 @@ class _Chain:
         once = np.ones(len(entries.row), np.bool_) if relation.directed else entries.row <= entries.col
         self.sources, self.targets = entries.row[once].astype(np.int32), entries.col[once].astype(np.int32)
         self.weights = entries.data[once]
-        self._width = matrix.shape[1]
+        self._shape, self._width = matrix.shape, matrix.shape[1]
         same_type = relation.source == relation.target
         self._with_loops = not same_type or bool(np.any(self.sources == self.targets))
         self._seeds = np.random.default_rng([seed, *str(relation).encode()])
@@ -112,8 +111,9 @@ class _Chain:
                 return mixing
             rounds, shared = 2 * rounds, mixing.shared_after_twice
 
-    def matrix(self, shape: tuple[int, int], sources: Ends, targets: Ends) -> Csr:
+    def matrix(self, sources: Ends, targets: Ends) -> Csr:
         """Return the matrix of permuted edges."""
+        shape = self._shape
         if self.relation.directed:  # sources never change, and are in the order of the rows
             starts = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=shape[0]))])
             return freeze(csr_array((self.weights.copy(), targets.copy(), starts), shape=shape))
@@ -148,6 +148,8 @@ class Permutations:
     def __init__(self, hin: HIN, relations: Sequence[Relation], count: int, seed: int = 0) -> None:
         if count < 1:
             raise QueryError(f"‹permutations› is {count}; use at least 1", parameter="permutations")
+        if seed < 0:
+            raise QueryError(f"‹seed› is {seed}; give 0 or more", parameter="seed")
         self.hin, self.relations, self.count, self.seed = hin, tuple(relations), count, seed
         self._chains = {relation: _Chain(hin, relation, seed) for relation in self.relations}
         self.mixing = tuple(chain.mixing for chain in self._chains.values())
@@ -182,10 +184,9 @@ class Permutations:
         self._kept = kept
 
     def _graph(self, edges: Mapping[Relation, tuple[Ends, Ends]]) -> HIN:
-        matrices = dict(self.hin.matrices)
-        for relation, (sources, targets) in edges.items():
-            matrices[relation] = self._chains[relation].matrix(matrices[relation].shape, sources, targets)
-        return HIN(self.hin.schema, self.hin.nodes, MappingProxyType(matrices), self.hin.notes)
+        return self.hin.with_matrices(
+            {relation: self._chains[relation].matrix(*ends) for relation, ends in edges.items()}
+        )
 
 
 def permutations_of(hin: HIN, relations: Sequence[Relation], count: int, seed: int) -> Permutations:

@@ -357,7 +357,9 @@ class NullModel:
 
     def _random(self, number: int, keys: Rows, salt: int) -> Rows:
         with np.errstate(over="ignore"):
-            base = np.uint64(mix64(np.array([self._permutations.seed * 8191 + number * 31 + salt], np.uint64))[0])
+            base = np.uint64(
+                mix64(np.array([(self._permutations.seed * 8191 + number * 31 + salt) % 2**64], np.uint64))[0]
+            )
             numbers: Rows = (mix64(mix64(keys.astype(np.uint64) + base) + base) >> np.uint64(2)).astype(np.int64)
             return numbers
 

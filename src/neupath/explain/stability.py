@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -81,6 +80,8 @@ def stability(
     ((1, 2), (1, 2))
     """
     permutable(scorer)
+    if seed < 0:
+        raise QueryError(f"‹seed› is {seed}; give 0 or more", parameter="seed")
     query = scorer.hin_.row(scorer.source_type, hits.query)
     targets = scorer.hin_.rows(scorer.target_type, hits.ids)
     if by is not None:
@@ -133,10 +134,7 @@ def _intervals(low: Floats, high: Floats) -> tuple[tuple[int | None, int | None]
 
 def thinned(hin: HIN, relations: Sequence[Relation], share: float, rng: np.random.Generator) -> HIN:
     """Return a graph without a random share of the edges of some relations."""
-    matrices = dict(hin.matrices)
-    for relation in relations:
-        matrices[relation] = _thinned_matrix(matrices[relation], relation.directed, share, rng)
-    return HIN(hin.schema, hin.nodes, MappingProxyType(matrices), hin.notes)
+    return hin.with_matrices({r: _thinned_matrix(hin.matrices[r], r.directed, share, rng) for r in relations})
 
 
 def _thinned_matrix(matrix: Csr, directed: bool, share: float, rng: np.random.Generator) -> Csr:

@@ -1,5 +1,6 @@
 """HIN: an immutable typed graph, with the nodes of each type and one sparse matrix per relation."""
 
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -175,6 +176,10 @@ class HIN:
         if link.relation not in self._transposes:
             self._transposes[link.relation] = freeze(self.matrices[link.relation].T.tocsr())
         return self._transposes[link.relation]
+
+    def with_matrices(self, changed: Mapping[Relation, Csr]) -> "HIN":
+        """Return a graph of the same nodes whose edges differ in some relations; the others are shared."""
+        return HIN(self.schema, self.nodes, ChainMap(dict(changed), self.matrices), self.notes)  # type: ignore[arg-type]
 
     def row(self, node_type: str, query: Id) -> int:
         """Return the row of the node with this id or name."""
