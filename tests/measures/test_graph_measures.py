@@ -182,6 +182,7 @@ def test_commute_time_equals_the_pseudo_inverse(hin: HIN) -> None:
 def estimating(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the measures estimate on small graphs, too, where they are exact otherwise."""
     monkeypatch.setattr(restart_walk, "_LIGHT", 0.0)
+    monkeypatch.setattr(restart_walk, "_LOCAL", 0)
     monkeypatch.setattr(simrank_module, "_LIGHT", 0.0)
     monkeypatch.setattr(simrank_module, "_ALL_KEPT", 0)
     monkeypatch.setattr(simrank_module, "_SKETCHES", (128, 128))
@@ -232,6 +233,14 @@ def test_estimates_depend_neither_on_the_batch_nor_on_the_run(
         again = measure("a", tolerance=tolerance).fit(random_graph(200, 500))
         assert np.array_equal(scores, again.score_rows(rows))
         assert again.error_ == estimate.error_
+
+
+@pytest.mark.parametrize("measure", [PPR, RWR])
+def test_walks_need_no_push(measure, monkeypatch: pytest.MonkeyPatch) -> None:
+    hin = random_graph(300, 900)
+    expected = every_score(measure("a", tolerance=0), hin)
+    monkeypatch.setattr(restart_walk, "_LIGHT", 0.0)
+    assert 0 < np.abs(every_score(measure("a", tolerance=1e-5), hin) - expected).max() <= 1e-5
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -12,6 +12,7 @@ from neupath.graph.nodes import Rows
 from neupath.measures.graph_measure import ROUNDING, GraphMeasure, check_share, check_tolerance, normalised_adjacency
 
 _LIGHT = 1e8  # additions per query below which the exact scores are worth their time
+_LOCAL = 10_000_000  # entries of N from which on local push is tried; below, loading its kernel takes longer
 _PUSHED = 1  # passes over the edges that local push may cost before the rest is left to the global iteration
 
 
@@ -52,30 +53,33 @@ class RestartWalk(GraphMeasure):
             start[nodes, np.arange(len(nodes))] = 1.0
             walks = self._iterate(start, self.steps_)[self.rows_].T
         else:
-            walks = np.stack([self._push(int(node)) for node in nodes])
+            walks = np.stack([self._estimate(int(node)) for node in nodes])
         targets = self.roots_[self.rows_]
         scales = np.stack([self._scale(targets, int(node)) for node in nodes])
         return np.maximum(walks * scales, 0.0)  # an iteration may end below a score that is all but 0
 
-    def _push(self, query: int) -> Floats:
+    def _estimate(self, query: int) -> Floats:
         """Return z of one query at the targets, close enough for the tolerance."""
-        from neupath.measures import graph_kernels as kernels  # loads numba
-
-        targets = self.roots_[self.rows_]
+        matrix, targets = self.transitions_, self.roots_[self.rows_]
         allowed = self.tolerance / self._scale(targets, query)  # error of each z
-        least = float((allowed / targets).min())
-        budget = _PUSHED * self.transitions_.nnz
-        matrix = self.transitions_
-        walks, rest, threshold = kernels.push(
-            matrix.indptr, matrix.indices, matrix.data, self.roots_, self.damping, query, least, budget
-        )
-        scores: Floats = walks[self.rows_]
-        if threshold > least:
-            rho = self.damping / (1 + sqrt(1 - self.damping**2))
-            excess = 2 * float(np.linalg.norm(rest)) / float(allowed.min())
-            steps = max(1, ceil(log(excess) / -log(rho)))
-            scores += self._iterate(rest[:, None], steps)[self.rows_, 0]
-        return scores
+        rest = np.zeros(len(self.roots_))
+        scores: Floats = np.zeros(len(targets))
+        rest[query] = 1.0
+        if matrix.nnz > _LOCAL:
+            from neupath.measures import graph_kernels as kernels  # loads numba
+
+            least = float((allowed / targets).min())
+            walks, rest, threshold = kernels.push(
+                matrix.indptr, matrix.indices, matrix.data, self.roots_, self.damping, query, least,
+                _PUSHED * matrix.nnz,
+            )  # fmt: skip
+            scores = walks[self.rows_]
+            if threshold <= least:
+                return scores
+        rho = self.damping / (1 + sqrt(1 - self.damping**2))
+        excess = 2 * float(np.linalg.norm(rest)) / float(allowed.min())
+        steps = max(1, ceil(log(excess) / -log(rho)))
+        return scores + self._iterate(rest[:, None], steps)[self.rows_, 0]
 
     def _iterate(self, start: Floats, steps: int) -> Floats:
         """Solve z = damping·N·z + (1 - damping)·start by Chebyshev iteration; shape of start (nodes, queries)."""
