@@ -60,11 +60,11 @@ def _draw(explanation: Explanation) -> Figure:
     colours = {node_type: _COLOURS[i % len(_COLOURS)] for i, node_type in enumerate(distinct)}
     _draw_groups(bars, explanation, colours)
     _draw_paths(paths, explanation, columns, colours)
-    figure.suptitle(
+    title = (
         f"{_short(explanation.query.label)} and {_short(explanation.target.label)}: "
-        f"{explanation.measure} = {explanation.formula} = {explanation.score:.4f}",
-        fontsize=11,
+        f"{explanation.measure} = {explanation.formula} = {explanation.score:.4f}"
     )
+    figure.suptitle(_wrapped(title, size[0]), fontsize=11)
     return figure
 
 
@@ -72,7 +72,8 @@ def _draw_groups(axes: Axes, explanation: Explanation, colours: Mapping[str, str
     """Draw one bar per group, heaviest on top, with its share and number of paths."""
     groups = explanation.groups
     axes.set_axis_off()
-    axes.set_title("\n".join(textwrap.wrap(_clean(explanation.summary), 90)), fontsize=9, color="#333333")
+    width = axes.get_figure(root=True).get_figwidth()  # type: ignore[union-attr]
+    axes.set_title(_wrapped(_clean(explanation.summary), width), fontsize=9, color="#333333")
     if not groups:
         return
     largest = groups[0].share
@@ -161,6 +162,10 @@ def _caption(explanation: Explanation) -> str:
     rest = max(0.0, explanation.score - sum(instance.share for instance in drawn))
     hidden = f"; the others carry {rest:.4f} of the score" if len(drawn) < explanation.num_instances else ""
     return f"{explanation.metapath}: {shown}{hidden}"
+
+
+def _wrapped(text: str, inches: float) -> str:
+    return "\n".join(textwrap.wrap(text, int(10 * inches)))
 
 
 def _clean(text: str) -> str:

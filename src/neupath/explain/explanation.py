@@ -233,7 +233,9 @@ def explain(
         step=position,
         groups=groups[:limit],
         num_groups=len(grouped),
-        summary=describe_groups(groups, len(grouped)) if groups else _no_path(str(path), *ends),
+        summary=describe_groups(groups, len(grouped), path.node_types[position])
+        if groups
+        else _no_path(str(path), *ends),
         instances=instances(walks, limit),
         num_instances=walks.count,
     )
@@ -581,7 +583,7 @@ def _explain_attention(scorer: Any, query: Id, target: Id, limit: int, paths: in
         )  # fmt: skip
         groups.append(PathGroup(middle, len(own), None, sum(path.weight for path in own), instances))
     groups.sort(key=lambda group: -group.share)
-    summary = describe_groups(groups, len(groups), "The model attends to paths") if groups else ""
+    summary = describe_groups(groups, len(groups), subject="The model attends to paths") if groups else ""
     return AttentionExplanation(
         query, target, scorer.name, scorer.score(query, target), traced[:limit], tuple(groups[:limit]), len(groups),
         summary,

@@ -344,7 +344,7 @@ def shortened(text: str, most: int = _LONGEST) -> str:
     'a....…..z'
     """
     tail = most // 3
-    return text if len(text) <= most else f"{text[: most - 1 - tail]}…{text[-tail:]}"
+    return text if len(text) <= most else f"{text[: most - 1 - tail].rstrip()}…{text[-tail:].lstrip()}"
 
 
 def joined(words: Sequence[str]) -> str:
@@ -370,7 +370,9 @@ def percent(share: float) -> str:
     return f"{value:.1f} %" if value < 9.95 else f"{value:.0f} %"
 
 
-def describe_groups(groups: Sequence[PathGroup], num_groups: int, subject: str = "Both connect") -> str:
+def describe_groups(
+    groups: Sequence[PathGroup], num_groups: int, node_type: str | None = None, subject: str = "Both connect"
+) -> str:
     """Say in a sentence through which nodes most paths run.
 
     Parameters
@@ -379,6 +381,8 @@ def describe_groups(groups: Sequence[PathGroup], num_groups: int, subject: str =
         The heaviest groups, heaviest first: all of them, or at least three.
     num_groups
         How many groups there are.
+    node_type
+        The type of the nodes, if all have the same.
     subject
         How the sentence begins.
 
@@ -386,16 +390,16 @@ def describe_groups(groups: Sequence[PathGroup], num_groups: int, subject: str =
     >>> describe_groups([PathGroup(one, 3, 0.3, 0.6), PathGroup(other, 2, 0.2, 0.4)], 2)
     'Both connect through KDD (60 %) and SIGMOD (40 %).'
     """
-    nodes_of_type = f"nodes of type {groups[0].node.node_type}"
+    nodes = "nodes" if node_type is None else f"nodes of type {node_type}"
     if num_groups == 1:
         return f"{subject} through {shortened(groups[0].node.label)} alone."
     labels = [f"{shortened(group.node.label)} ({percent(group.share)})" for group in groups[:NAMED]]
     if num_groups > NAMED and groups[0].share * num_groups < 1 + 1e-9 and groups[0].share == groups[-1].share:
-        return f"{subject} through {num_groups:,} {nodes_of_type}, each with {percent(groups[0].share)}."
+        return f"{subject} through {num_groups:,} {nodes}, each with {percent(groups[0].share)}."
     if num_groups <= len(labels):
         return f"{subject} through {joined(labels)}."
     shares = np.cumsum([group.share for group in groups[:NAMED]])
     enough = int(np.searchsorted(shares, 0.5)) + 1
     if enough <= len(labels):
-        return f"{subject} mostly through {joined(labels[:enough])}, of {num_groups:,} {nodes_of_type} in all."
-    return f"{subject} through {num_groups:,} {nodes_of_type}, the heaviest of which is {labels[0]}."
+        return f"{subject} mostly through {joined(labels[:enough])}, of {num_groups:,} {nodes} in all."
+    return f"{subject} through {num_groups:,} {nodes}, the heaviest of which is {labels[0]}."
