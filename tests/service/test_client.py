@@ -169,6 +169,18 @@ def test_a_closed_connection_is_reopened(start: Start) -> None:
 
 
 @pytest.mark.slow
+def test_what_if_and_significance_answer_as_the_library(client: Client) -> None:
+    toy = npth.load("toy")
+    answer = npth.what_if(toy, "APVPA", "Mike", "Mary", k=2, remove="paper", limit=1)
+    asked = client.what_if("toy", "Mike", "Mary", metapath="APVPA", k=2, remove="paper", limit=1)
+    assert asked == answer.to_dict()
+    scorer = npth.PathSim("APVPA").fit(toy)
+    [tested] = npth.significance(scorer, [scorer.top_k("Mike", 2)], permutations=9)
+    [result] = client.significance("toy", ["Mike"], metapath="APVPA", k=2, permutations=9)
+    assert tuple(hit["p_value"] for hit in result["hits"]) == tested.p_values
+
+
+@pytest.mark.slow
 def test_jobs_from_start_to_result(client: Client, tmp_path: Path) -> None:
     job = client.start("join", "toy", metapath="APVPA", k=1)
     names = [event.name for event in job.events()]
