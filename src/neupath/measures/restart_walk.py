@@ -21,12 +21,14 @@ class RestartWalk(GraphMeasure):
 
     RWR is z itself, and PPR of v is z[v]·√(d_v / d_q).
 
-    Local push (Andersen, Chung, Lang, FOCS 2006) starts with a residual r = e_q. It moves a share of one node's
-    residual to the result and the rest to its neighbours, as long as a node has r[u] > θ·√d_u; then no z[v] lacks more
-    than θ·√d_v. Where the tolerance needs so small a θ that this is no longer local, Chebyshev iteration solves for the
-    residual that is left. After k steps it is wrong by at most 2·ρ^k·‖r‖, ρ = damping / (1 + √(1 - damping²)), since
-    all eigenvalues of N lie between -1 and 1. On a graph where a query takes about a tenth of a second, it iterates
-    until only rounding is left.
+    Chebyshev iteration starts with a residual r = e_q. After k steps z is wrong by at most 2·ρ^k·‖r‖, ρ = damping /
+    (1 + √(1 - damping²)), since all eigenvalues of N lie between -1 and 1. On a graph where a query takes about a tenth
+    of a second, it iterates until only rounding is left.
+
+    On a large graph, local push comes first (Andersen, Chung, Lang, FOCS 2006). It moves a share of one node's residual
+    to the result and the rest to its neighbours, as long as a node has r[u] > θ·√d_u; then no z[v] lacks more than
+    θ·√d_v. Where the tolerance needs so small a θ that this is no longer local, it stops, and the iteration solves for
+    the residual that is left.
     """
 
     settings = ("damping", "tolerance")
