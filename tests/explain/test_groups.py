@@ -148,6 +148,14 @@ def test_the_sentence(weights: list[int], sentence: str) -> None:
     assert why.to_dict()["summary"] == sentence
 
 
+def test_the_sentence_where_groups_are_at_an_end(toy: HIN) -> None:
+    assert (
+        explain(toy, "author-paper", "Jim", "Jim-SIGMOD-1", measure="pcrw").summary
+        == "1 path joins Jim and Jim-SIGMOD-1."
+    )
+    assert explain(toy, "APVPA", "Mike", "Jim", by="author").summary == "120 paths join Mike and Jim."
+
+
 def test_the_sentence_where_no_path_joins(toy: HIN) -> None:
     assert explain(toy, "APA", "Mike", "Ann").summary == "No author-paper-author path joins Mike and Ann."
 

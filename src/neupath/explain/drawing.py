@@ -62,7 +62,7 @@ def _draw(explanation: Explanation) -> Figure:
     _draw_paths(paths, explanation, columns, colours)
     title = (
         f"{_short(explanation.query.label)} and {_short(explanation.target.label)}: "
-        f"{explanation.measure} = {explanation.formula} = {explanation.score:.4f}"
+        f"{explanation.measure} = {explanation.calculation}"
     )
     figure.suptitle(_wrapped(title, size[0]), fontsize=11)
     return figure

@@ -105,6 +105,12 @@ class Explanation:
         return f"{m} / √({dx} × {dy})" if self.normalisation == Normalisation.COSINE else m
 
     @property
+    def calculation(self) -> str:
+        """The formula and its result: "2 × 5 / (5 + 5) = 1.0000"; the result alone if there is nothing to calculate."""
+        result = f"{self.score:.4f}"
+        return result if self.formula == f"{self.score:.6g}" else f"{self.formula} = {result}"
+
+    @property
     def cost(self) -> str | None:
         """Say what the score is divided by: the paths of both nodes to themselves; None if by nothing."""
         if self.normalisation == Normalisation.NONE:
@@ -233,13 +239,24 @@ def explain(
         step=position,
         groups=groups[:limit],
         num_groups=len(grouped),
-        summary=describe_groups(groups, len(grouped), path.node_types[position])
-        if groups
-        else _no_path(str(path), *ends),
+        summary=_summarise(path, position, groups, len(grouped), walks.count, ends),
         instances=instances(walks, limit),
         num_instances=walks.count,
     )
     return _placed(explanation, scorer, scores, (x, y), None if k is None else check_k(k))
+
+
+def _summarise(
+    path: MetaPath, position: int, groups: Sequence[PathGroup], num_groups: int, count: int,
+    ends: tuple[PathNode, PathNode],
+) -> str:  # fmt: skip
+    """Say in a sentence through which nodes two nodes are connected; a group at an end of the path says nothing."""
+    if not groups:
+        return _no_path(str(path), *ends)
+    if position in (0, len(path)):
+        query, target = (shortened(node.label) for node in ends)
+        return f"{counted(count, 'path')} {'joins' if count == 1 else 'join'} {query} and {target}."
+    return describe_groups(groups, num_groups, path.node_types[position])
 
 
 def _no_path(metapath: str, query: PathNode, target: PathNode) -> str:

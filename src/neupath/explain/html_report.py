@@ -82,7 +82,7 @@ def _sections(explanation: Explained) -> Iterable[str]:
             yield _groups(part.groups(explanation.score), why.num_groups)
         return
     place = f", rank {explanation.rank:,} of {explanation.num_targets:,}" if explanation.rank else ""
-    formula = f"{explanation.measure} = {explanation.formula} = {explanation.score:.4f}{place}"
+    formula = f"{explanation.measure} = {explanation.calculation}{place}"
     yield f'<p class="quiet">{_text(explanation.metapath)}: {_text(formula)}. {_text(explanation.cost or "")}</p>\n'
     yield _groups(explanation.groups, explanation.num_groups)
     if explanation.why_not is not None:
