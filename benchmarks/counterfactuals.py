@@ -1,7 +1,7 @@
 """Counterfactuals: as small as exhaustive search finds them on small graphs, and how long they take on real ones.
 
     python benchmarks/counterfactuals.py small [--count 500]
-    python benchmarks/counterfactuals.py real --data DATA [--count 30]
+    python benchmarks/counterfactuals.py real --data DATA [--count 20]
 
 DATA holds `imdb`, `kg20c` and `hetionet`. Times are those of the processor, one core. Every size is that of a set which
 was verified by changing the graph and searching again.
@@ -175,7 +175,7 @@ def main() -> None:
     elif given.data is None:
         sys.exit("give --data, the folder that holds imdb, kg20c and hetionet")
     else:
-        run_real(Path(given.data), given.count or 30)
+        run_real(Path(given.data), given.count or 20)
 
 
 if __name__ == "__main__":

@@ -185,7 +185,7 @@ def run_hetmatpy(data: Path, python: str, permutations: int) -> None:
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         subprocess.run([python, "-W", "ignore", "-c", HETMATPY, *map(str, files)], check=True, env=environment)
         theirs = json.loads(files[1].read_text())
-    print("| meta-path | pairs | largest difference of DWPC | Spearman of p | median |Δp| | same side of 0.05 |")
+    print("| meta-path | pairs | DWPC differs by | Spearman of p | median difference of p | same side of 0.05 |")
     print("|---|---:|---:|---:|---:|---:|")
     for short, scorer in scorers.items():
         rows, columns = np.array(chosen[short]).T
