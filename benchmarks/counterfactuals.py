@@ -24,7 +24,7 @@ import neupath as npth
 from neupath import HIN, Edges, Nodes, PathSim, Relation
 from neupath.explain import counterfactuals
 from neupath.explain.counterfactual_problem import without_edges
-from neupath.explain.counterfactuals import rank_of, what_if
+from neupath.explain.counterfactuals import rank_and_score, what_if
 from neupath.graph.nodes import Rows
 from neupath.learn.reproduce.protocol import load_graph
 from neupath.measures import measure_named
@@ -82,7 +82,7 @@ def try_all(hin: HIN, measure: str, path: str, by: str, x: int, y: int, k: int) 
                 if parts:
                     pairs = np.concatenate(parts)
                     gone[relation] = pairs[:, 0], pairs[:, 1]
-            rank, _ = rank_of(scorer.bind(without_edges(hin, gone)), x, y)
+            rank, _ = rank_and_score(scorer.bind(without_edges(hin, gone)), x, y)
             if rank is None or rank > k:
                 return size
     return None

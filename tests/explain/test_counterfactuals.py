@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from neupath import HIN, PCRW, Edges, Nodes, Relation, load, what_if
 from neupath.errors import NodeError, QueryError, SchemaError
 from neupath.explain.counterfactual_problem import without_edges
-from neupath.explain.counterfactuals import rank_of
+from neupath.explain.counterfactuals import rank_and_score
 from neupath.measures import measure_named
 
 PATHS = {
@@ -77,7 +77,7 @@ def smallest_by_trying_all(
                 for r in relations
                 if any(r in element for element in chosen)
             }
-            rank, _ = rank_of(scorer.bind(without_edges(hin, gone)), x, y)
+            rank, _ = rank_and_score(scorer.bind(without_edges(hin, gone)), x, y)
             if rank is None or rank > k:
                 return size
     return None

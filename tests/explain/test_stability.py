@@ -5,7 +5,7 @@ import pytest
 
 from neupath import HIN, PathSim, stability
 from neupath.errors import QueryError
-from neupath.explain.counterfactuals import rank_of
+from neupath.explain.counterfactuals import rank_and_score
 from neupath.explain.stability import thinned
 from tests.explain.test_counterfactuals import authors
 
@@ -22,7 +22,7 @@ def test_a_jackknife_holds_the_rank_without_each_node(toy: HIN) -> None:
             changed[:, venue] = 0
             matrices = {r: m if r != relation else type(m)(changed) for r, m in toy.matrices.items()}
             scorer_without = scorer.bind(HIN(toy.schema, toy.nodes, matrices))
-            ranks.append(rank_of(scorer_without, toy.row("author", "Mike"), toy.row("author", target))[0])
+            ranks.append(rank_and_score(scorer_without, toy.row("author", "Mike"), toy.row("author", target))[0])
         assert high == (None if None in ranks else max(r for r in ranks if r is not None))
         assert low == min(r for r in ranks if r is not None)
 

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from neupath._runtime.progress import check_cancelled
 from neupath.engine.products import Normalisation
 from neupath.errors import QueryError, listed
-from neupath.explain.groups import PathNode
+from neupath.explain.groups import PathNode, node_at
 from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.metapath import Link, MetaPath, Relation
 from neupath.graph.nodes import Nodes, Rows
@@ -61,12 +61,6 @@ class ChangedNode:
 
 
 Element = ChangedEdge | ChangedNode
-
-
-def path_node(hin: HIN, node_type: str, row: int) -> PathNode:
-    """Return the node of a row."""
-    nodes = hin.nodes[node_type]
-    return PathNode(node_type, nodes.id(row), nodes.name(row))
 
 
 # ---- Graphs with changes -------------------------------------------------------------------------
@@ -187,12 +181,12 @@ class Removals:
 
     def describe(self, element: int, number: int = 1) -> Element:  # noqa: ARG002
         if self.node_type is not None:
-            return ChangedNode(path_node(self.hin, self.node_type, element))
+            return ChangedNode(node_at(self.hin, self.node_type, element))
         relation, place = self._place(element)
         edges = self.entries[relation]
         ends = (
-            path_node(self.hin, relation.source, edges.rows[place]),
-            path_node(self.hin, relation.target, edges.columns[place]),
+            node_at(self.hin, relation.source, edges.rows[place]),
+            node_at(self.hin, relation.target, edges.columns[place]),
         )
         return ChangedEdge(relation.name, *ends, float(edges.weights[place]))
 
@@ -283,7 +277,7 @@ class Additions:
     def _node(self, node_type: str, row: int, new_node: PathNode | None) -> PathNode:
         if new_node is not None and row >= self.hin.num_nodes(node_type):
             return new_node
-        return path_node(self.hin, node_type, row)
+        return node_at(self.hin, node_type, row)
 
     def apply(self, elements: Sequence[int]) -> HIN:
         added = {}

@@ -18,8 +18,9 @@ from neupath._runtime.progress import check_cancelled
 from neupath.engine.hits import check_k
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, listed
-from neupath.explain.counterfactual_problem import EDGES, Additions, Element, Ints, Problem, Removals, path_node
-from neupath.explain.groups import PathNode
+from neupath.explain.counterfactual_problem import EDGES, Additions, Element, Ints, Problem, Removals
+from neupath.explain.explanation import rank_of
+from neupath.explain.groups import PathNode, node_at
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Id
@@ -149,13 +150,13 @@ def what_if(
     x, y = hin.row(path.source, query), hin.row(path.target, target)
     if path.source == path.target and x == y:
         raise QueryError(f"{query!r} is both the query and the target; give two nodes")
-    rank, score = rank_of(scorer, x, y)
+    rank, score = rank_and_score(scorer, x, y)
     is_hit = rank is not None and rank <= k
     if remove is None and add is None:
         remove, add = (EDGES, None) if is_hit else (None, EDGES)
     by = _checked_kind(path, remove if remove is not None else str(add))
     answer = WhatIf(
-        path_node(hin, path.source, x), path_node(hin, path.target, y), str(path), scorer.name, k,
+        node_at(hin, path.source, x), node_at(hin, path.target, y), str(path), scorer.name, k,
         "add" if remove is None else "remove", by, rank, score, None, 0, (),
     )  # fmt: skip
     label, query_label = answer.target.label, answer.query.label
@@ -187,14 +188,10 @@ def _checked_kind(path: MetaPath, kind: str) -> str:
     return node_type
 
 
-def rank_of(scorer: Scorer, x: int, y: int) -> tuple[int | None, float]:
+def rank_and_score(scorer: Scorer, x: int, y: int) -> tuple[int | None, float]:
     """Return the rank of a target among the hits of a query, None at score 0, and its score; both nodes as rows."""
     scores = scorer.score_rows(np.array([x]))[0]
-    score = float(scores[y])
-    before = (scores > score) | ((scores == score) & (np.arange(len(scores)) < y))
-    if scorer.source_type == scorer.target_type:
-        before[x] = False
-    return (int(before.sum()) + 1 if score > 0 else None), score
+    return rank_of(scorer, scores, x, y)[0], float(scores[y])
 
 
 def ranks_without_each(scorer: PathMeasure, query: Id, target: Id, by: str) -> Floats:
@@ -205,7 +202,7 @@ def ranks_without_each(scorer: PathMeasure, query: Id, target: Id, by: str) -> F
     hin, path = scorer.hin_, scorer.metapath_
     x, y = hin.row(path.source, query), hin.row(path.target, target)
     kind = _checked_kind(path, by)
-    ends = path_node(hin, path.source, x), path_node(hin, path.target, y)
+    ends = node_at(hin, path.source, x), node_at(hin, path.target, y)
     answer = WhatIf(*ends, str(path), scorer.name, 1, "remove", kind, 1, 0.0, None, 0, ())
     return _Search(scorer, Removals.of(hin, path, kind, x, y), x, y, answer, BUDGET).near_ranks()
 
@@ -454,7 +451,7 @@ class _Search:
     def _changed_set(self, elements: Sequence[int]) -> ChangedSet:
         """Change the graph, search again, and return where the target stands."""
         scorer = self._scorer.bind(self._changes.apply(elements))
-        rank, score = rank_of(scorer, self._x, self._y)
+        rank, score = rank_and_score(scorer, self._x, self._y)
         described = tuple(self._changes.describe(element, number) for number, element in enumerate(elements, 1))
         return ChangedSet(described, rank, score)
 
