@@ -9,20 +9,15 @@ that permutations keep.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from neupath._runtime.files import write_whole
 from neupath._runtime.progress import Progress, check_cancelled, no_progress
 from neupath.engine.cache import cached
 from neupath.engine.hits import Hits
-from neupath.engine.join import Joined
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
 from neupath.explain.permutation import Mixing, Permutations, permutations_of
@@ -30,6 +25,9 @@ from neupath.graph.hin import HIN, Floats, mix64
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Rows
 from neupath.measures import Combination, GraphMeasure, PathMeasure
+
+if TYPE_CHECKING:
+    from neupath.engine.join import Joined
 
 PERMUTATIONS = 200
 _PER_GRAPH = 5  # null scores of a pair of classes that one permuted graph adds
@@ -123,7 +121,7 @@ def significance(
 
 
 def add_p_values(
-    joined: Joined,
+    joined: "Joined",
     scorer: Scorer,
     *,
     permutations: int = PERMUTATIONS,
@@ -155,6 +153,11 @@ def add_p_values(
     ...     joined.to_table().column_names[-2:]
     ['p_value', 'q_value']
     """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.csv
+    import pyarrow.parquet as pq
+
     check_single_file(joined.path)
     model, table = null_model(scorer, permutations, seed), joined.to_table()
     ends = [
