@@ -91,13 +91,10 @@ def __dir__() -> list[str]:
 class _Package(ModuleType):
     """The package, whose function `explain` stays when the sub-package of that name is imported."""
 
-    @property
-    def explain(self) -> Any:
-        return import_module("neupath.explain.explanation").explain
-
-    @explain.setter
-    def explain(self, module: ModuleType) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         """Leave the sub-package, which the import system would set here, to `sys.modules`."""
+        if name != "explain" or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
 
 
 sys.modules[__name__].__class__ = _Package

@@ -69,6 +69,11 @@ def test_parameters_are_spelled_as_the_command_takes_them(command: str, paramete
     assert spell_parameter(COMMANDS[command], parameter) == spelling
 
 
+def test_no_command_prints_the_help_alone(run: Run) -> None:
+    result = run()
+    assert (result.code, "error" in result.err) == (2, False)
+
+
 def test_errors_of_the_library_name_flags(run: Run) -> None:
     assert run("search", "toy", "Mike", "-p", "APA", "-k", 0).err == "error: -k is 0; ask for at least 1 hit\n"
 

@@ -205,6 +205,27 @@ def test_estimates_are_within_their_error(measure, tolerance: float, monkeypatch
     assert not estimate.top_k("a0").exact
 
 
+def test_two_dense_parts_that_one_edge_joins_are_far_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, size = np.random.default_rng(1), 300
+    sources = np.concatenate([np.tile(np.arange(size) + at, 10) for at in (0, size)] + [[0]])
+    targets = np.concatenate([rng.permutation(size) + at for at in (0, size) for _ in range(10)] + [[size]])
+    hin = HIN.build([Nodes("a", pa.array(np.arange(2 * size)))], [Edges(Relation("a", "r", "a"), sources, targets)])
+    expected = every_score(CommuteTime("a", tolerance=0), hin)
+    estimating(monkeypatch)
+    estimate = CommuteTime("a", tolerance=0.01)
+    assert np.abs(every_score(estimate, hin) - expected).max() <= estimate.error_ <= 0.01
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 0.01])
+def test_similarity_that_fades_slowly_is_walked_to_its_end(tolerance: float) -> None:
+    path = HIN.build(
+        [Nodes("a", pa.array(["x", "y", "z"]))],
+        [Edges(Relation("a", "r", "a"), np.array([0, 1]), np.array([1, 2]), np.array([1.0, 1e9]))],
+    )
+    measure = SimRank("a", decay=0.99, tolerance=tolerance).fit(path)
+    assert measure.score("x", "z") == pytest.approx(0.99, abs=measure.error_ + 1e-12)
+
+
 @settings(max_examples=40)
 @given(hin=hins())
 def test_estimates_are_within_their_error_on_any_graph(hin: HIN) -> None:

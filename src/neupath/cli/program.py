@@ -198,7 +198,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Exception as error:
         if not hasattr(error, "format_message"):  # only errors of the command-line parser have it
             raise
-        _fail(f"{error.format_message()} (neupath --help teaches)", BAD_INPUT)
+        if message := error.format_message():  # without a command, the help is printed already
+            _fail(f"{message} (neupath --help teaches)", BAD_INPUT)
+        sys.exit(BAD_INPUT)
     if code == INTERRUPTED:  # the command-line parser turns Ctrl-C into an exit code
         _fail("interrupted", INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -157,7 +158,11 @@ def load_scorer(folder: str | Path, hin: HIN, device: str | None = None) -> Scor
     except QueryError as error:
         raise SourceError(f"{folder} holds a {name} that cannot be used: {error}") from error
     except TypeError as error:
-        raise SourceError(f"{folder} holds {name} with parameters it does not take: {listed(params)}") from error
+        unknown = [param for param in params if param not in signature(measures[name]).parameters]
+        raise SourceError(
+            f"{folder} holds {name} with parameters that it does not take: {listed(unknown or params)}; it may be of "
+            f"another version: make it again, and save it"
+        ) from error
     if isinstance(scorer, PathMeasure):
         scorer.device = check_device(device or "cpu")
     elif device == "cuda":

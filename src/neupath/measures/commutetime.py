@@ -19,7 +19,10 @@ _MOST_CORE = 8192  # nodes of a dense matrix: 512 MB, inverted within half a min
 _MOST_EXACT_CORE = 16_384  # where exact scores are asked for: 2 GB, inverted within minutes
 _SKETCHES = 256  # random vectors
 _COLUMNS = 16  # vectors that are solved for at a time
-_ROUGH, _CLOSE, _FINE = 1e-4, 1e-6, 1e-12  # the share of a right-hand side that a solver may leave
+_CLOSE, _FINE = (
+    1e-9,
+    1e-12,
+)  # the share of a right-hand side that a solver may leave: two parts joined by few edges are far
 _ROUNDED = 1e-9  # the last digit of r
 _MOST_ITERATIONS = 10_000
 _EDGES = 1 << 17  # whose random numbers are drawn at a time
@@ -288,7 +291,7 @@ def _sketch_norms(adjacency: Csr, solver: _Sketch, seed: int, progress: Progress
         flows = np.zeros((len(solver.roots), _COLUMNS))
         for part in parts:
             flows += part @ rng.standard_normal((part.shape[1], _COLUMNS), dtype=np.float32)
-        rows = np.asarray(solver.transitions @ solver.solve(flows / solver.roots[:, None], _ROUGH))
+        rows = np.asarray(solver.transitions @ solver.solve(flows / solver.roots[:, None], _CLOSE))
         norms: Floats = np.einsum("ij,ij->i", rows, rows)
         return norms
 

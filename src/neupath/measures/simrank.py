@@ -74,7 +74,7 @@ class SimRank(GraphMeasure):
         self.out_, self.back_ = cached(self.hin_, "U", lambda: _walk_matrices(adjacency))
         key = (self.name, self.decay, self.tolerance, self.seed)
         self.correction_, error = cached(self.hin_, key, lambda: self._find_correction(adjacency, progress))
-        self.steps_ = _steps(self.decay, ROUNDING if error == 0 else self.tolerance / 10)
+        self.steps_ = _steps(self.decay, ROUNDING if self._is_exact(self.out_) else self.tolerance / 10)
         return error
 
     def _expected_seconds(self, adjacency: Csr) -> float:
@@ -168,6 +168,7 @@ class _Correction:
         over = sketch_error(self.count, vectors) if vectors else 0.0
         if vectors > _SKETCHES[0]:  # walks are long then, and a better guess saves a second round of them
             guess = _solve(one_step, 1 - self._sketch(guess, _SKETCHES[0], _MOST_ATTEMPTS)[1], self.decay)
+            guess = np.clip(guess, 1 - self.decay, 1.0)  # as C is, also where the sketch is far off
         depths = np.full(self.count, 1 if self.allowed else self.steps)
         tail = np.zeros(self.count)
         for attempt in range(_MOST_ATTEMPTS):
@@ -185,7 +186,7 @@ class _Correction:
             worst = float(error.max(initial=0.0)) + cut
             if worst <= max(self.allowed, _ROUNDED):
                 break
-            guess = diagonal
+            guess = np.clip(diagonal, 1 - self.decay, 1.0)
         return diagonal, worst
 
     def _sketch(self, guess: Floats, vectors: int, attempt: int) -> Floats:
