@@ -88,7 +88,7 @@ class CommuteTime(GraphMeasure):
         if core <= self._most_core:
             return 6e-11 * core**3
         columns = np.count_nonzero(np.diff(adjacency.indptr)) if self.tolerance == 0 else 2 * _SKETCHES
-        return 2e-8 * columns * adjacency.nnz
+        return 3e-8 * columns * adjacency.nnz
 
     def _score_nodes(self, nodes: Rows) -> Floats:
         return np.stack([self._score_node(int(node)) for node in nodes])
