@@ -5,7 +5,7 @@ meta-path. Its rank needs the scores of all targets: one more vector, and the no
 once per graph and half-path.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +33,9 @@ _QUERY_SHARE, _TARGET_SHARE, _SCORE_SHARE = 0.2, 0.4, 0.6
 """The shares of the budget that are spent at most when the half-paths of the query, those of the target, and all scores
 are known. The rest is for ranks, so that neither half nor the shortest meta-paths go without."""
 _MOST_BYTES = 1 << 28  # bytes of half-paths that are kept at once
+_HALF_PATH_BYTES = 1024  # what a half-path takes beside its counts
+_MOST_PATHS = 200_000  # meta-paths that are scored and kept
+_MEET_ROWS, _DENSE = 64, 8  # half-paths that are compared at once; dense multiplications in the time of a sparse one
 _BLOCK_WORK = 1 << 25  # multiplications between two looks whether the work is cancelled
 
 
@@ -288,6 +291,7 @@ class _Search:
     joining: int = 0
     candidates: int = 0
     complete: bool = True
+    only_round_trips: bool = False
     _vectors: dict[tuple[object, ...], Floats] = field(default_factory=dict)
     _vector_bytes: int = 0
     _charged: set[tuple[object, ...]] = field(default_factory=set)
@@ -302,10 +306,13 @@ class _Search:
     # -- Which meta-paths join the two nodes
     def join(self) -> list[_Candidate]:
         """Return the meta-paths along which the two nodes have paths, with their scores."""
+        links = self.hin.schema.links_from(self.query[0])
+        one_step = [MetaPath(self.hin.schema, (Step((link,)),)) for link in links[:1]]
+        self.only_round_trips = any(self.choose(path, False) is None for path in one_step)
         starts = self._half_paths(self.query, middle_of(self.max_steps), _QUERY_SHARE)
         backs = self._half_paths(self.target, self.max_steps - self.max_steps // 2, _TARGET_SHARE)
         self.candidates = self._count_candidates()
-        found = []
+        found: list[_Candidate] = []
         for length in range(1, self.max_steps + 1):
             middle = middle_of(length)
             for node_type in self.hin.schema.node_types:
@@ -313,8 +320,12 @@ class _Search:
                     [half for half in halves if half.end == node_type]
                     for halves in (starts.get(middle, ()), backs.get(length - middle, ()))
                 )
-                if lefts and rights:
-                    found += self._meet(lefts, rights)
+                for left, right in self._meet(lefts, rights):
+                    check_cancelled()
+                    if len(found) >= _MOST_PATHS or not self._affords(_PATH_WORK, _SCORE_SHARE):
+                        self.complete = False
+                        break
+                    found.append(self._scored(left, right))
         self.joining = len(found)
         return found
 
@@ -325,42 +336,53 @@ class _Search:
         for length in range(1, depth + 1):
             halves[length] = []
             for half in halves[length - 1]:
-                check_cancelled()
                 for link in self.hin.schema.links_from(half.end):
+                    check_cancelled()
                     back = _ones(self.hin, link.reversed())
                     if num_bytes > _MOST_BYTES or not self._affords(_STEP_WORK + back.nnz, share):
                         self.complete = False
                         return halves
                     counts = np.asarray(back @ half.counts, dtype=np.float64)
                     if counts.any():
-                        num_bytes += counts.nbytes
+                        num_bytes += counts.nbytes + _HALF_PATH_BYTES
                         halves[length].append(_HalfPath((*half.steps, Step((link,))), link.target, counts))
         return halves
 
-    def _meet(self, lefts: Sequence[_HalfPath], rights: Sequence[_HalfPath]) -> list[_Candidate]:
-        counts = np.stack([half.counts for half in lefts]) @ np.stack([half.counts for half in rights]).T
-        found: list[_Candidate] = []
-        for i, j in np.argwhere(counts > 0):
-            left, right = lefts[i].steps, rights[j].steps
-            metapath = MetaPath(self.hin.schema, left + tuple(step.reversed() for step in reversed(right)))
-            scorer = self.choose(metapath, left == right)
-            if scorer is None:
-                continue
-            if not np.isfinite(counts[i, j]):
-                raise QueryError("these two nodes are joined by more paths than can be counted; allow fewer steps")
-            if not self._affords(_PATH_WORK, _SCORE_SHARE):
+    def _meet(self, lefts: Sequence[_HalfPath], rights: Sequence[_HalfPath]) -> Iterator[tuple[_HalfPath, _HalfPath]]:
+        """Yield the pairs that end at a common node and that the measure is defined on, while the budget lasts."""
+        if self.only_round_trips:
+            same = {half.steps: [half] for half in rights}
+            blocks = [([half], same[half.steps]) for half in lefts if half.steps in same]
+        else:
+            blocks = [(lefts[at : at + _MEET_ROWS], rights) for at in range(0, len(lefts) if rights else 0, _MEET_ROWS)]
+        columns, stacked = np.empty((0, 0)), None
+        for some, others in blocks:
+            check_cancelled()
+            if others is not stacked:
+                columns, stacked = np.stack([half.counts for half in others]).T, others
+            rows = np.stack([half.counts for half in some])
+            if not self._affords(1 + rows.size * len(others) // _DENSE, _SCORE_SHARE):
                 self.complete = False
-                return found
-            both = lefts[i].counts, rights[j].counts
-            found.append(_Candidate(scorer, metapath, tuple(scorer.legs(metapath)), both))
-            self._score(found[-1])
-        return found
+                return
+            counts = rows @ columns
+            for i, j in np.argwhere(counts > 0):
+                if not np.isfinite(counts[i, j]):
+                    raise QueryError("these two nodes are joined by more paths than can be counted; allow fewer steps")
+                yield some[i], others[j]
+
+    def _scored(self, left: _HalfPath, right: _HalfPath) -> _Candidate:
+        steps = left.steps + tuple(step.reversed() for step in reversed(right.steps))
+        metapath = MetaPath(self.hin.schema, steps)
+        scorer = self.choose(metapath, left.steps == right.steps)
+        assert scorer is not None  # `_meet` yields only round trips where it would be
+        path = _Candidate(scorer, metapath, tuple(scorer.legs(metapath)), (left.counts, right.counts))
+        self._score(path)
+        return path
 
     def _count_candidates(self) -> int:
         """Count the meta-paths of the schema between the two types on which the measure is defined."""
         schema, (source, _), (end, _) = self.hin.schema, self.query, self.target
-        any_path = self.choose(_some_path(schema, source), False) if schema.links_from(source) else None
-        if any_path is None:
+        if self.only_round_trips:
             halves = _count_ends(schema, source, self.max_steps // 2)
             return sum(sum(ways.values()) for ways in halves[1:]) if source == end else 0
         return sum(ways.get(end, 0) for ways in _count_ends(schema, source, self.max_steps)[1:])
@@ -405,6 +427,7 @@ class _Search:
     def _vector(self, key: tuple[object, ...], build: Callable[[], Floats]) -> Floats:
         vector = self._vectors.get(key)
         if vector is None:
+            check_cancelled()
             vector = build()
             self._vector_bytes += vector.nbytes
             if self._vector_bytes > _MOST_BYTES:
@@ -445,6 +468,7 @@ class _Search:
         return sorted(chosen, key=lambda path: (path.rank, path.order))
 
     def _affords_rank(self, path: _Candidate) -> bool:
+        check_cancelled()
         if self.budget is None:
             return True
         work = sum(_leg_matrix(self.hin, leg).nnz for leg in path.legs[path.middle :])
@@ -513,10 +537,6 @@ def _checked(number: float, path: _Candidate) -> float:
     raise GraphError(
         f"paths along {path.metapath} add up to {amount} than a float can hold; allow fewer steps, or scale the weights"
     )
-
-
-def _some_path(schema: Schema, source: str) -> MetaPath:
-    return MetaPath(schema, (Step((schema.links_from(source)[0],)),))
 
 
 def _count_ends(schema: Schema, node_type: str, length: int) -> list[dict[str, int]]:
