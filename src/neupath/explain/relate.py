@@ -5,6 +5,7 @@ meta-path. Its rank needs the scores of all targets: one more vector, and the no
 once per graph and half-path.
 """
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,16 +17,18 @@ from neupath._runtime.progress import check_cancelled
 from neupath.engine.cache import cached
 from neupath.engine.products import LARGEST, Normalisation, column_norms, multiplications, row_norms
 from neupath.engine.topk import normalised
-from neupath.errors import GraphError, QueryError
+from neupath.errors import GraphError, QueryError, listed
 from neupath.explain.groups import PathGroup, PathNode, joined, middle_of, node_at, shortened
 from neupath.graph.hin import HIN, Csr, Floats
 from neupath.graph.metapath import Link, MetaPath, Schema, Step
 from neupath.graph.nodes import Id
-from neupath.measures import HeteSim, PathMeasure, PathSim, measure_named
+from neupath.measures import GRAPH_MEASURES, MEASURES, HeteSim, PathMeasure, PathSim, measure_named
 from neupath.measures.path_measure import Leg
 
 BUDGET = 2_000_000_000
 """Multiplications after which `relate` stops by default: some seconds."""
+MOST_STEPS = 20
+"""The most steps that `relate` takes."""
 ROUNDING = 1e-12
 """Scores that differ by no more than this fraction count as equal."""
 _STEP_WORK, _PATH_WORK = 20_000, 100_000  # what it costs to try one step, and to score one meta-path
@@ -73,27 +76,31 @@ class Related:
     max_steps: int
     metapaths: tuple[RelatedPath, ...]
     joining: int
-    """How many meta-paths join the two nodes, listed or not."""
+    """How many meta-paths join the two nodes, listed or not; where not all were looked at, there may be more."""
     candidates: int
-    """How many meta-paths of up to `max_steps` steps the schema has between the two types."""
+    """How many meta-paths of up to `max_steps` steps, each over one relation, the schema has between the two types, as
+    far as the measure is defined on them."""
     unranked: int
     """How many join them but were not ranked, because the budget was spent on shorter ones."""
     complete: bool
-    """Whether every meta-path of up to `max_steps` steps was looked at."""
+    """Whether all candidates were looked at; otherwise the budget was spent, or they were too many to keep."""
 
     @property
     def summary(self) -> str:
         """Say in a sentence what joins them."""
         a, b = (shortened(node.label) for node in (self.query, self.target))
         if not self.joining and not self.complete:
-            return f"No meta-path that the budget was enough to walk joins {a} and {b}."
+            return f"No meta-path that was looked at joins {a} and {b}."
         if not self.joining:
-            return f"No meta-path of up to {_steps(self.max_steps)} joins {a} and {b}."
+            steps = f"{_steps(self.max_steps)}, {'each ' * (self.max_steps > 1)}over one relation"
+            return f"No meta-path of up to {steps}, gives {a} and {b} a score above 0."
+        least = "" if self.complete else "at least "
         if not self.metapaths:
-            return f"{_metapaths(self.joining)} {'joins' if self.joining == 1 else 'join'} {a} and {b}."
+            number = f"{least.capitalize()}{_metapaths(self.joining)}"
+            return f"{number} {'joins' if self.joining == 1 else 'join'} {a} and {b}."
         best = self.metapaths[0]
         standing = "is the best" if best.rank == 1 else f"ranks {best.rank:,}"
-        others = f", one of {self.joining:,} meta-paths that join them" if self.joining > 1 else ""
+        others = f", one of {least}{self.joining:,} meta-paths that join them" if self.joining > 1 else ""
         return f"{b} {standing} of {_targets(best.targets)} of {a} along {best.metapath}{others}."
 
     @property
@@ -102,11 +109,12 @@ class Related:
         hidden = self.joining - self.unranked - len(self.metapaths)
         parts = []
         if hidden:
-            parts.append(f"{_metapaths(hidden)} along which {shortened(self.target.label)} ranks no higher")
+            standing = f" along which {shortened(self.target.label)} ranks no higher" if self.metapaths else ""
+            parts.append(f"{_metapaths(hidden)}{standing}")
         if self.unranked:
             parts.append(f"{_metapaths(self.unranked)} that the budget was not enough to rank")
         if not self.complete:
-            parts.append("longer ones that the budget was not enough to walk")
+            parts.append("meta-paths that were not looked at")
         return f"Not listed: {joined(parts)}." if parts else None
 
     def to_dict(self) -> dict[str, object]:
@@ -162,7 +170,7 @@ def relate(
     query, target
         The two nodes, by id or unambiguous name; they may be of different types.
     max_steps
-        The most steps of a meta-path.
+        The most steps of a meta-path, 20 at most.
     measure
         A name in `MEASURES`, or a measure with parameters of its own, along every meta-path on which it is defined. By
         default PathSim along symmetric meta-paths of even length, and HeteSim along all others.
@@ -180,12 +188,18 @@ def relate(
     >>> relate(load("toy"), "Mike", "SIGMOD", max_steps=2).summary
     'SIGMOD is the best of 2 targets of Mike along author-paper-venue.'
     """
+    max_steps = _whole("max_steps", max_steps)
     if max_steps < 1:
         raise QueryError(f"‹max_steps› is {max_steps}; allow at least 1 step", parameter="max_steps")
+    if max_steps > MOST_STEPS:
+        raise QueryError(f"‹max_steps› is {max_steps}; allow at most {MOST_STEPS} steps", parameter="max_steps")
+    limit = _whole("limit", limit)
     if limit < 0:
         raise QueryError(f"‹limit› is {limit}; list 0 or more meta-paths", parameter="limit")
+    budget = None if budget is None else _whole("budget", budget)
     if budget is not None and budget < 1:
         raise QueryError(f"‹budget› is {budget}; allow at least 1 multiplication", parameter="budget")
+    _check_measure(measure)
     source_type = _type_of(hin, query, query_type, "query_type")
     end_type = _type_of(hin, target, target_type, "target_type")
     x, y = hin.row(source_type, query), hin.row(end_type, target)
@@ -199,6 +213,24 @@ def relate(
         node_at(hin, source_type, x), node_at(hin, end_type, y), max_steps, shown, search.joining,
         search.candidates, search.joining - len(ranked), search.complete,
     )  # fmt: skip
+
+
+def _whole(parameter: str, number: int) -> int:
+    try:
+        return operator.index(number)
+    except TypeError as error:
+        raise QueryError(f"‹{parameter}› is {number!r}; give a whole number", parameter=parameter) from error
+
+
+def _check_measure(measure: str | PathMeasure | None) -> None:
+    name = measure if measure is None or isinstance(measure, str) else measure.name
+    if name is not None and name.lower() in GRAPH_MEASURES:
+        raise QueryError(
+            f"{name.lower()} looks at the whole graph, not along meta-paths; relate takes one of {listed(MEASURES)}",
+            parameter="measure",
+        )
+    if isinstance(measure, PathMeasure) and not measure.counts_walks:
+        raise QueryError(f"{name} without repeats leaves walks out, so relate cannot follow it; allow repeats")
 
 
 def _type_of(hin: HIN, node: Id, node_type: str | None, parameter: str) -> str:
@@ -410,25 +442,25 @@ class _Search:
         """Return the row of the query after some legs."""
         if not legs:
             return self._start(self.query)
-        before, leg = legs[:-1], legs[-1].reversed()
-        return self._vector(("forward", *legs), lambda: _product(self.hin, leg, self._forward(before)))
+        return self._vector(("forward", *legs), legs[-1].reversed(), lambda: self._forward(legs[:-1]))
 
     def _backward(self, legs: tuple[Leg, ...]) -> Floats:
         """Return the column of the target before some legs."""
         if not legs:
             return self._start(self.target)
-        return self._vector(("backward", *legs), lambda: _product(self.hin, legs[0], self._backward(legs[1:])))
+        return self._vector(("backward", *legs), legs[0], lambda: self._backward(legs[1:]))
 
     def _start(self, node: tuple[str, int]) -> Floats:
         vector = np.zeros(self.hin.num_nodes(node[0]))
         vector[node[1]] = 1.0
         return vector
 
-    def _vector(self, key: tuple[object, ...], build: Callable[[], Floats]) -> Floats:
+    def _vector(self, key: tuple[object, ...], leg: Leg, before: Callable[[], Floats]) -> Floats:
         vector = self._vectors.get(key)
         if vector is None:
             check_cancelled()
-            vector = build()
+            vector = _product(self.hin, leg, before())
+            self.work += _leg_matrix(self.hin, leg).nnz
             self._vector_bytes += vector.nbytes
             if self._vector_bytes > _MOST_BYTES:
                 self._vectors.clear()
