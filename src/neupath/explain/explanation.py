@@ -290,7 +290,8 @@ class WhyNot:
     """One of "no paths", "nothing shared", "fewer paths", "outweighed" and "tied"."""
     sentence: str
     metapaths: tuple[RelatedPath, ...]
-    """Meta-paths of up to 4 steps, each over one relation, along which it is among the k best under the same measure, best first."""
+    """Meta-paths of up to 4 steps, each over one relation, along which it is among the k best under the same
+    measure, best first."""
     complete: bool
     """Whether all meta-paths of up to 4 steps, each over one relation, were looked at; otherwise as many as a small
     budget of work allows."""

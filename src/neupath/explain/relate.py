@@ -382,6 +382,7 @@ class _Search:
 
     def _meet(self, lefts: Sequence[_HalfPath], rights: Sequence[_HalfPath]) -> Iterator[tuple[_HalfPath, _HalfPath]]:
         """Yield the pairs that end at a common node and that the measure is defined on, while the budget lasts."""
+        blocks: list[tuple[Sequence[_HalfPath], Sequence[_HalfPath]]]
         if self.only_round_trips:
             same = {half.steps: [half] for half in rights}
             blocks = [([half], same[half.steps]) for half in lefts if half.steps in same]
