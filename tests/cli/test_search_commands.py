@@ -176,7 +176,7 @@ def test_explain_says_why_a_node_is_no_hit(run: Run) -> None:
     assert (
         "Not the best. Mary ranks 2 of 3 targets of Mike: Mike shares 4 paths with it and 5 with Bob at rank 1." in text
     )
-    assert "No meta-path of up to 4 steps brings it in." in text
+    assert "No meta-path of up to 4 steps, each over one relation, brings it in." in text
     assert run("explain", "toy", "Mike", "Mary", "-p", "APVPA", "--json").json["why_not"] is None
 
 
@@ -206,8 +206,11 @@ def test_relate(run: Run) -> None:
     assert report == npth.relate(npth.load("toy"), "Mike", "SIGMOD", max_steps=2).to_dict()
     result = run("relate", "toy", "Mike", "Nobody")
     assert result.code == 2
-    assert "no node type has all 'Nobody'" in result.err
-    assert "--max-steps is 0; allow at least 1 step" in run("relate", "toy", "Mike", "Jim", "--max-steps", 0).err
+    assert "no node type has 'Nobody'" in result.err
+    for steps, message in ((0, "allow at least 1 step"), (40_000, "allow at most 20 steps")):
+        assert f"--max-steps is {steps}; {message}" in run("relate", "toy", "Mike", "Jim", "--max-steps", steps).err
+    error = run("relate", "toy", "Mike", "Jim", "-m", "simrank").err
+    assert "simrank looks at the whole graph, not along meta-paths; relate takes one of" in " ".join(error.split())
 
 
 def test_explain_json_sums_to_the_score(run: Run) -> None:

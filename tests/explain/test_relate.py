@@ -1,5 +1,6 @@
 """relate gives what one gets by asking each meta-path, best first, within its budget; why_not names what is missing."""
 
+import sys
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -12,10 +13,13 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
 from neupath import DWPC, HIN, Edges, Nodes, Relation, enumerate_metapaths, explain, relate
+from neupath._runtime.progress import Cancellation, WorkCancelled, cancelled_by
 from neupath.errors import GraphError, NodeError, QueryError
 from neupath.explain.relate import chain_norms
 from neupath.measures import MEASURES
 from tests.graphs import hins, shop_graph
+
+relate_module = sys.modules["neupath.explain.relate"]
 
 
 @given(hins(), st.sampled_from([None, *sorted(MEASURES)]), st.integers(1, 3), st.data())
@@ -108,7 +112,9 @@ def test_nodes_of_different_types(toy: HIN) -> None:
 def test_nothing_joins_them(toy: HIN) -> None:
     related = relate(toy, "Mike", "Ann", max_steps=2)
     assert related.metapaths == ()
-    assert related.summary == "No meta-path of up to 2 steps joins Mike and Ann."
+    assert related.summary == (
+        "No meta-path of up to 2 steps, each over one relation, gives Mike and Ann a score above 0."
+    )
 
 
 def test_what_is_left_out_is_said() -> None:
@@ -140,18 +146,63 @@ def test_a_budget_ranks_short_meta_paths_with_high_scores_first() -> None:
     assert [path.metapath for path in some.metapaths] == ["a-b-a"]
     nothing = relate(hin, 0, 1, query_type="a", target_type="a", budget=1)
     assert not nothing.complete
-    assert nothing.left_out == "Not listed: longer ones that the budget was not enough to walk."
-    assert nothing.summary == "No meta-path that the budget was enough to walk joins 0 and 1."
+    assert nothing.left_out == "Not listed: meta-paths that were not looked at."
+    assert nothing.summary == "No meta-path that was looked at joins 0 and 1."
+
+
+def complete_relations(number: int) -> HIN:
+    """Make a graph of 6 nodes with several relations, each between all of them."""
+    sources, targets = np.nonzero(np.ones((6, 6)))
+    edges = [Edges(Relation("x", f"r{i}", "x"), sources, targets) for i in range(number)]
+    return HIN.build([Nodes("x", pa.array([f"x{i}" for i in range(6)]))], edges)
+
+
+def test_many_half_paths_stay_within_the_budget_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    hin, sizes, argwhere = complete_relations(40), [0], np.argwhere
+    monkeypatch.setattr(np, "argwhere", lambda array: sizes.append(array.size) or argwhere(array))
+    related = relate(hin, "x0", "x1", limit=1, budget=50_000_000)
+    assert 10_000 < max(sizes) < 50_000  # not the square of the 500 half-paths from each end
+    assert not related.complete
+    assert f", one of at least {related.joining:,} meta-paths that join them." in related.summary
+    assert str(related.left_out).endswith(" and meta-paths that were not looked at.")
+    none_listed = relate(hin, "x0", "x1", limit=0, budget=20_000_000)
+    assert none_listed.summary == f"At least {none_listed.joining} meta-paths join x0 and x1."
+
+
+def test_meta_paths_without_a_score_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[object] = []
+    over = relate_module.over
+    monkeypatch.setattr(relate_module, "over", lambda *arguments: tried.append(arguments) or over(*arguments))
+    related = relate(complete_relations(6), "x0", "x1", measure="pathsim", limit=1)
+    assert related.complete
+    assert related.joining == related.candidates == 12 + 12**2
+    assert len(tried) <= related.joining + 1
+
+
+def test_it_can_be_cancelled_while_half_paths_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+    cancellation = Cancellation()
+    monkeypatch.setattr(relate_module._Search, "_count_candidates", lambda _: cancellation.cancel() or 0)
+    with cancelled_by(cancellation), pytest.raises(WorkCancelled):
+        relate(complete_relations(2), "x0", "x1", max_steps=1)
 
 
 def test_bad_input(toy: HIN) -> None:
     with pytest.raises(QueryError, match="both nodes are author 'Mike'; give two different nodes"):
         relate(toy, "Mike", "Mike")
-    with pytest.raises(NodeError, match="no node type has all 'Nobody'"):
+    with pytest.raises(NodeError, match="no node type has 'Nobody': no author with"):
         relate(toy, "Nobody", "Mike")
     for parameter in ("max_steps", "limit", "budget"):
         with pytest.raises(QueryError, match=f"{parameter} is -1"):
             relate(toy, "Mike", "Jim", **{parameter: -1})
+        for number in (2.5, float("nan")):
+            with pytest.raises(QueryError, match=f"{parameter} is {number}; give a whole number"):
+                relate(toy, "Mike", "Jim", **{parameter: number})
+    with pytest.raises(QueryError, match="max_steps is 21; allow at most 20 steps"):
+        relate(toy, "Mike", "Jim", max_steps=21)
+    with pytest.raises(QueryError, match=r"simrank looks at the whole graph.*; relate takes one of pathsim"):
+        relate(toy, "Mike", "Jim", measure="SimRank")
+    with pytest.raises(QueryError, match="dwpc without repeats leaves walks out"):
+        relate(toy, "Mike", "Jim", measure=DWPC("APA", repeats=False))
 
 
 def test_weights_that_overflow() -> None:

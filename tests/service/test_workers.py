@@ -42,6 +42,15 @@ def test_work_ends_when_its_request_has_timed_out(start: Start, endless: _Endles
     wait_until(lambda: running.service.workers.busy == 0, "the thread is busy after its work was cancelled")
 
 
+def test_the_advice_for_relate_names_no_job(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = _EndlessWork()
+    monkeypatch.setattr("neupath.service.handlers.relate_nodes", work)
+    response = start(seconds=0.2).get("/api/graphs/toy/relate?query=Mike&target=Jim")
+    message = "this takes longer than 0.2 seconds and was stopped; lower max_steps"
+    assert (response.status_code, response.json()) == (504, {"error": message})
+    assert work.ended.wait(PATIENCE)
+
+
 def test_work_ends_when_its_client_has_gone(start: Start, endless: _EndlessWork) -> None:
     running = start(seconds=PATIENCE)
     with running.connect() as connection:

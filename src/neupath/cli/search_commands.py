@@ -434,7 +434,7 @@ def _render_why_not(why_not: WhyNot, target: str) -> Text:
     for path in why_not.metapaths:
         text.append(f"\nAlong {printable(path.metapath)}, {target} ranks {path.rank:,} of {path.targets:,}.")
     if not why_not.metapaths:
-        known = "No meta-path of up to 4 steps brings it in." if why_not.complete else (
+        known = "No meta-path of up to 4 steps, each over one relation, brings it in." if why_not.complete else (
             "No meta-path that was tried brings it in; neupath relate tries more."
         )  # fmt: skip
         text.append(f"\n{known}", style="dim")
@@ -496,7 +496,7 @@ def relate(
     source: GraphSource,
     query: Annotated[str, typer.Argument(metavar="A", help="An id or a name.")],
     target: Annotated[str, typer.Argument(metavar="B", help="An id or a name, also of another type.")],
-    max_steps: Annotated[int, typer.Option("--max-steps", help="The most steps of a meta-path.")] = 4,
+    max_steps: Annotated[int, typer.Option("--max-steps", help="The most steps of a meta-path, 20 at most.")] = 4,
     measure: Annotated[
         str | None,
         typer.Option(

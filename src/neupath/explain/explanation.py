@@ -290,9 +290,11 @@ class WhyNot:
     """One of "no paths", "nothing shared", "fewer paths", "outweighed" and "tied"."""
     sentence: str
     metapaths: tuple[RelatedPath, ...]
-    """Meta-paths of up to 4 steps along which it is among the k best under the same measure, best first."""
+    """Meta-paths of up to 4 steps, each over one relation, along which it is among the k best under the same
+    measure, best first."""
     complete: bool
-    """Whether all such meta-paths were looked at; otherwise as many as a second allows."""
+    """Whether all meta-paths of up to 4 steps, each over one relation, were looked at; otherwise as many as a small
+    budget of work allows."""
 
     def to_dict(self) -> dict[str, object]:
         return vars(self) | {"metapaths": [path.to_dict() for path in self.metapaths]}

@@ -5,7 +5,8 @@ meta-path. Its rank needs the scores of all targets: one more vector, and the no
 once per graph and half-path.
 """
 
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,16 +17,18 @@ from neupath._runtime.progress import check_cancelled
 from neupath.engine.cache import cached
 from neupath.engine.products import LARGEST, Normalisation, column_norms, multiplications, row_norms
 from neupath.engine.topk import normalised
-from neupath.errors import GraphError, QueryError
+from neupath.errors import GraphError, QueryError, listed
 from neupath.explain.groups import PathGroup, PathNode, joined, middle_of, node_at, shortened
 from neupath.graph.hin import HIN, Csr, Floats
 from neupath.graph.metapath import Link, MetaPath, Schema, Step
 from neupath.graph.nodes import Id
-from neupath.measures import HeteSim, PathMeasure, PathSim, measure_named
+from neupath.measures import GRAPH_MEASURES, MEASURES, HeteSim, PathMeasure, PathSim, measure_named
 from neupath.measures.path_measure import Leg
 
 BUDGET = 2_000_000_000
 """Multiplications after which `relate` stops by default: some seconds."""
+MOST_STEPS = 20
+"""The most steps that `relate` takes."""
 ROUNDING = 1e-12
 """Scores that differ by no more than this fraction count as equal."""
 _STEP_WORK, _PATH_WORK = 20_000, 100_000  # what it costs to try one step, and to score one meta-path
@@ -33,6 +36,9 @@ _QUERY_SHARE, _TARGET_SHARE, _SCORE_SHARE = 0.2, 0.4, 0.6
 """The shares of the budget that are spent at most when the half-paths of the query, those of the target, and all scores
 are known. The rest is for ranks, so that neither half nor the shortest meta-paths go without."""
 _MOST_BYTES = 1 << 28  # bytes of half-paths that are kept at once
+_HALF_PATH_BYTES = 1024  # what a half-path takes beside its counts
+_MOST_PATHS = 200_000  # meta-paths that are scored and kept
+_MEET_ROWS, _DENSE = 64, 8  # half-paths that are compared at once; dense multiplications in the time of a sparse one
 _BLOCK_WORK = 1 << 25  # multiplications between two looks whether the work is cancelled
 
 
@@ -70,27 +76,31 @@ class Related:
     max_steps: int
     metapaths: tuple[RelatedPath, ...]
     joining: int
-    """How many meta-paths join the two nodes, listed or not."""
+    """How many meta-paths join the two nodes, listed or not; where not all were looked at, there may be more."""
     candidates: int
-    """How many meta-paths of up to `max_steps` steps the schema has between the two types."""
+    """How many meta-paths of up to `max_steps` steps, each over one relation, the schema has between the two types, as
+    far as the measure is defined on them."""
     unranked: int
     """How many join them but were not ranked, because the budget was spent on shorter ones."""
     complete: bool
-    """Whether every meta-path of up to `max_steps` steps was looked at."""
+    """Whether all candidates were looked at; otherwise the budget was spent, or they were too many to keep."""
 
     @property
     def summary(self) -> str:
         """Say in a sentence what joins them."""
         a, b = (shortened(node.label) for node in (self.query, self.target))
         if not self.joining and not self.complete:
-            return f"No meta-path that the budget was enough to walk joins {a} and {b}."
+            return f"No meta-path that was looked at joins {a} and {b}."
         if not self.joining:
-            return f"No meta-path of up to {_steps(self.max_steps)} joins {a} and {b}."
+            steps = f"{_steps(self.max_steps)}, {'each ' * (self.max_steps > 1)}over one relation"
+            return f"No meta-path of up to {steps}, gives {a} and {b} a score above 0."
+        least = "" if self.complete else "at least "
         if not self.metapaths:
-            return f"{_metapaths(self.joining)} {'joins' if self.joining == 1 else 'join'} {a} and {b}."
+            number = f"{least.capitalize()}{_metapaths(self.joining)}"
+            return f"{number} {'joins' if self.joining == 1 else 'join'} {a} and {b}."
         best = self.metapaths[0]
         standing = "is the best" if best.rank == 1 else f"ranks {best.rank:,}"
-        others = f", one of {self.joining:,} meta-paths that join them" if self.joining > 1 else ""
+        others = f", one of {least}{self.joining:,} meta-paths that join them" if self.joining > 1 else ""
         return f"{b} {standing} of {_targets(best.targets)} of {a} along {best.metapath}{others}."
 
     @property
@@ -99,11 +109,12 @@ class Related:
         hidden = self.joining - self.unranked - len(self.metapaths)
         parts = []
         if hidden:
-            parts.append(f"{_metapaths(hidden)} along which {shortened(self.target.label)} ranks no higher")
+            standing = f" along which {shortened(self.target.label)} ranks no higher" if self.metapaths else ""
+            parts.append(f"{_metapaths(hidden)}{standing}")
         if self.unranked:
             parts.append(f"{_metapaths(self.unranked)} that the budget was not enough to rank")
         if not self.complete:
-            parts.append("longer ones that the budget was not enough to walk")
+            parts.append("meta-paths that were not looked at")
         return f"Not listed: {joined(parts)}." if parts else None
 
     def to_dict(self) -> dict[str, object]:
@@ -159,7 +170,7 @@ def relate(
     query, target
         The two nodes, by id or unambiguous name; they may be of different types.
     max_steps
-        The most steps of a meta-path.
+        The most steps of a meta-path, 20 at most.
     measure
         A name in `MEASURES`, or a measure with parameters of its own, along every meta-path on which it is defined. By
         default PathSim along symmetric meta-paths of even length, and HeteSim along all others.
@@ -177,12 +188,18 @@ def relate(
     >>> relate(load("toy"), "Mike", "SIGMOD", max_steps=2).summary
     'SIGMOD is the best of 2 targets of Mike along author-paper-venue.'
     """
+    max_steps = _whole("max_steps", max_steps)
     if max_steps < 1:
         raise QueryError(f"‹max_steps› is {max_steps}; allow at least 1 step", parameter="max_steps")
+    if max_steps > MOST_STEPS:
+        raise QueryError(f"‹max_steps› is {max_steps}; allow at most {MOST_STEPS} steps", parameter="max_steps")
+    limit = _whole("limit", limit)
     if limit < 0:
         raise QueryError(f"‹limit› is {limit}; list 0 or more meta-paths", parameter="limit")
+    budget = None if budget is None else _whole("budget", budget)
     if budget is not None and budget < 1:
         raise QueryError(f"‹budget› is {budget}; allow at least 1 multiplication", parameter="budget")
+    _check_measure(measure)
     source_type = _type_of(hin, query, query_type, "query_type")
     end_type = _type_of(hin, target, target_type, "target_type")
     x, y = hin.row(source_type, query), hin.row(end_type, target)
@@ -196,6 +213,24 @@ def relate(
         node_at(hin, source_type, x), node_at(hin, end_type, y), max_steps, shown, search.joining,
         search.candidates, search.joining - len(ranked), search.complete,
     )  # fmt: skip
+
+
+def _whole(parameter: str, number: int) -> int:
+    try:
+        return operator.index(number)
+    except TypeError as error:
+        raise QueryError(f"‹{parameter}› is {number!r}; give a whole number", parameter=parameter) from error
+
+
+def _check_measure(measure: str | PathMeasure | None) -> None:
+    name = measure if measure is None or isinstance(measure, str) else measure.name
+    if name is not None and name.lower() in GRAPH_MEASURES:
+        raise QueryError(
+            f"{name.lower()} looks at the whole graph, not along meta-paths; relate takes one of {listed(MEASURES)}",
+            parameter="measure",
+        )
+    if isinstance(measure, PathMeasure) and not measure.counts_walks:
+        raise QueryError(f"{name} without repeats leaves walks out, so relate cannot follow it; allow repeats")
 
 
 def _type_of(hin: HIN, node: Id, node_type: str | None, parameter: str) -> str:
@@ -288,6 +323,7 @@ class _Search:
     joining: int = 0
     candidates: int = 0
     complete: bool = True
+    only_round_trips: bool = False
     _vectors: dict[tuple[object, ...], Floats] = field(default_factory=dict)
     _vector_bytes: int = 0
     _charged: set[tuple[object, ...]] = field(default_factory=set)
@@ -302,10 +338,13 @@ class _Search:
     # -- Which meta-paths join the two nodes
     def join(self) -> list[_Candidate]:
         """Return the meta-paths along which the two nodes have paths, with their scores."""
+        links = self.hin.schema.links_from(self.query[0])
+        one_step = [MetaPath(self.hin.schema, (Step((link,)),)) for link in links[:1]]
+        self.only_round_trips = any(self.choose(path, False) is None for path in one_step)
         starts = self._half_paths(self.query, middle_of(self.max_steps), _QUERY_SHARE)
         backs = self._half_paths(self.target, self.max_steps - self.max_steps // 2, _TARGET_SHARE)
         self.candidates = self._count_candidates()
-        found = []
+        found: list[_Candidate] = []
         for length in range(1, self.max_steps + 1):
             middle = middle_of(length)
             for node_type in self.hin.schema.node_types:
@@ -313,8 +352,12 @@ class _Search:
                     [half for half in halves if half.end == node_type]
                     for halves in (starts.get(middle, ()), backs.get(length - middle, ()))
                 )
-                if lefts and rights:
-                    found += self._meet(lefts, rights)
+                for left, right in self._meet(lefts, rights):
+                    check_cancelled()
+                    if len(found) >= _MOST_PATHS or not self._affords(_PATH_WORK, _SCORE_SHARE):
+                        self.complete = False
+                        break
+                    found.append(self._scored(left, right))
         self.joining = len(found)
         return found
 
@@ -325,42 +368,54 @@ class _Search:
         for length in range(1, depth + 1):
             halves[length] = []
             for half in halves[length - 1]:
-                check_cancelled()
                 for link in self.hin.schema.links_from(half.end):
+                    check_cancelled()
                     back = _ones(self.hin, link.reversed())
                     if num_bytes > _MOST_BYTES or not self._affords(_STEP_WORK + back.nnz, share):
                         self.complete = False
                         return halves
                     counts = np.asarray(back @ half.counts, dtype=np.float64)
                     if counts.any():
-                        num_bytes += counts.nbytes
+                        num_bytes += counts.nbytes + _HALF_PATH_BYTES
                         halves[length].append(_HalfPath((*half.steps, Step((link,))), link.target, counts))
         return halves
 
-    def _meet(self, lefts: Sequence[_HalfPath], rights: Sequence[_HalfPath]) -> list[_Candidate]:
-        counts = np.stack([half.counts for half in lefts]) @ np.stack([half.counts for half in rights]).T
-        found: list[_Candidate] = []
-        for i, j in np.argwhere(counts > 0):
-            left, right = lefts[i].steps, rights[j].steps
-            metapath = MetaPath(self.hin.schema, left + tuple(step.reversed() for step in reversed(right)))
-            scorer = self.choose(metapath, left == right)
-            if scorer is None:
-                continue
-            if not np.isfinite(counts[i, j]):
-                raise QueryError("these two nodes are joined by more paths than can be counted; allow fewer steps")
-            if not self._affords(_PATH_WORK, _SCORE_SHARE):
+    def _meet(self, lefts: Sequence[_HalfPath], rights: Sequence[_HalfPath]) -> Iterator[tuple[_HalfPath, _HalfPath]]:
+        """Yield the pairs that end at a common node and that the measure is defined on, while the budget lasts."""
+        blocks: list[tuple[Sequence[_HalfPath], Sequence[_HalfPath]]]
+        if self.only_round_trips:
+            same = {half.steps: [half] for half in rights}
+            blocks = [([half], same[half.steps]) for half in lefts if half.steps in same]
+        else:
+            blocks = [(lefts[at : at + _MEET_ROWS], rights) for at in range(0, len(lefts) if rights else 0, _MEET_ROWS)]
+        columns, stacked = np.empty((0, 0)), None
+        for some, others in blocks:
+            check_cancelled()
+            if others is not stacked:
+                columns, stacked = np.stack([half.counts for half in others]).T, others
+            rows = np.stack([half.counts for half in some])
+            if not self._affords(1 + rows.size * len(others) // _DENSE, _SCORE_SHARE):
                 self.complete = False
-                return found
-            both = lefts[i].counts, rights[j].counts
-            found.append(_Candidate(scorer, metapath, tuple(scorer.legs(metapath)), both))
-            self._score(found[-1])
-        return found
+                return
+            counts = rows @ columns
+            for i, j in np.argwhere(counts > 0):
+                if not np.isfinite(counts[i, j]):
+                    raise QueryError("these two nodes are joined by more paths than can be counted; allow fewer steps")
+                yield some[i], others[j]
+
+    def _scored(self, left: _HalfPath, right: _HalfPath) -> _Candidate:
+        steps = left.steps + tuple(step.reversed() for step in reversed(right.steps))
+        metapath = MetaPath(self.hin.schema, steps)
+        scorer = self.choose(metapath, left.steps == right.steps)
+        assert scorer is not None  # `_meet` yields only round trips where it would be
+        path = _Candidate(scorer, metapath, tuple(scorer.legs(metapath)), (left.counts, right.counts))
+        self._score(path)
+        return path
 
     def _count_candidates(self) -> int:
         """Count the meta-paths of the schema between the two types on which the measure is defined."""
         schema, (source, _), (end, _) = self.hin.schema, self.query, self.target
-        any_path = self.choose(_some_path(schema, source), False) if schema.links_from(source) else None
-        if any_path is None:
+        if self.only_round_trips:
             halves = _count_ends(schema, source, self.max_steps // 2)
             return sum(sum(ways.values()) for ways in halves[1:]) if source == end else 0
         return sum(ways.get(end, 0) for ways in _count_ends(schema, source, self.max_steps)[1:])
@@ -388,24 +443,25 @@ class _Search:
         """Return the row of the query after some legs."""
         if not legs:
             return self._start(self.query)
-        before, leg = legs[:-1], legs[-1].reversed()
-        return self._vector(("forward", *legs), lambda: _product(self.hin, leg, self._forward(before)))
+        return self._vector(("forward", *legs), legs[-1].reversed(), lambda: self._forward(legs[:-1]))
 
     def _backward(self, legs: tuple[Leg, ...]) -> Floats:
         """Return the column of the target before some legs."""
         if not legs:
             return self._start(self.target)
-        return self._vector(("backward", *legs), lambda: _product(self.hin, legs[0], self._backward(legs[1:])))
+        return self._vector(("backward", *legs), legs[0], lambda: self._backward(legs[1:]))
 
     def _start(self, node: tuple[str, int]) -> Floats:
         vector = np.zeros(self.hin.num_nodes(node[0]))
         vector[node[1]] = 1.0
         return vector
 
-    def _vector(self, key: tuple[object, ...], build: Callable[[], Floats]) -> Floats:
+    def _vector(self, key: tuple[object, ...], leg: Leg, before: Callable[[], Floats]) -> Floats:
         vector = self._vectors.get(key)
         if vector is None:
-            vector = build()
+            check_cancelled()
+            vector = _product(self.hin, leg, before())
+            self.work += _leg_matrix(self.hin, leg).nnz
             self._vector_bytes += vector.nbytes
             if self._vector_bytes > _MOST_BYTES:
                 self._vectors.clear()
@@ -445,6 +501,7 @@ class _Search:
         return sorted(chosen, key=lambda path: (path.rank, path.order))
 
     def _affords_rank(self, path: _Candidate) -> bool:
+        check_cancelled()
         if self.budget is None:
             return True
         work = sum(_leg_matrix(self.hin, leg).nnz for leg in path.legs[path.middle :])
@@ -513,10 +570,6 @@ def _checked(number: float, path: _Candidate) -> float:
     raise GraphError(
         f"paths along {path.metapath} add up to {amount} than a float can hold; allow fewer steps, or scale the weights"
     )
-
-
-def _some_path(schema: Schema, source: str) -> MetaPath:
-    return MetaPath(schema, (Step((schema.links_from(source)[0],)),))
 
 
 def _count_ends(schema: Schema, node_type: str, length: int) -> list[dict[str, int]]:

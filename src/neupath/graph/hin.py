@@ -245,7 +245,7 @@ class HIN:
 
     def find_type(self, ids: Sequence[Id], what: str) -> str:
         """Find the one node type that has all these ids or names; `what` names them in errors."""
-        fitting = self.types_with(ids, f"nodes of {what}")
+        fitting = self.types_with(ids, f"all nodes of {what}")
         if len(fitting) == 1:
             return fitting[0]
         raise QueryError(
@@ -271,7 +271,7 @@ class HIN:
                     reasons.append(str(error))
             if fitting:
                 return fitting
-        raise NodeError(f"no node type has all {what}: {listed(reasons, 2)}")
+        raise NodeError(f"no node type has {what}: {listed(reasons, 2)}")
 
     def candidates(
         self, node_type: str, *, among: Sequence[Id] | None = None, where: str | Sequence[str] = ()

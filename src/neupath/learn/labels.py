@@ -128,7 +128,7 @@ def _choose_types(hin: HIN, pairs: _NamedPairs, node_type: NodeTypes) -> tuple[s
                 parameter="node_type",
             )
         side = "queries" if column == "query_type" else "targets"
-        choices.append(types[:1] or hin.types_with(ids, f"{side} of the pairs"))
+        choices.append(types[:1] or hin.types_with(ids, f"all {side} of the pairs"))
     if all(len(types) == 1 for types in choices):
         return choices[0][0], choices[1][0]
     queries, targets = (" or ".join(types) for types in choices)
@@ -252,7 +252,7 @@ def write_pairs(hin: HIN, pairs: Pairs) -> str:
     for column, own, ids in zip(
         TYPE_COLUMNS, (pairs.node_type, pairs.target_type), list(columns.values()), strict=False
     ):
-        if hin.types_with(ids.to_pylist(), "the pairs") != [own]:
+        if hin.types_with(ids.to_pylist(), "all the pairs") != [own]:
             columns[column] = pa.array([own] * len(pairs))
     sink = pa.BufferOutputStream()
     pa.csv.write_csv(pa.table(columns), sink)

@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
@@ -279,7 +280,8 @@ def _add_explanations(app: FastAPI, service: Service) -> None:
     async def relate(graph: str, http: Request) -> Response:
         """Show every meta-path that joins two nodes, those first along which the target ranks highest."""
         request = read_query(schemas.RelateRequest, http.scope["query_string"])
-        return json_response(await workers.run(handlers.relate_nodes, registry, graph, request))
+        work = partial(handlers.relate_nodes, registry, graph, request)
+        return json_response(await workers.run_or_advise("lower max_steps", work))
 
     @app.post("/api/graphs/{graph}/infer", tags=["search"], responses=example_responses("infer"))
     async def infer(graph: str, request: schemas.InferRequest) -> Response:

@@ -142,11 +142,15 @@ class WorkerThreads:
 
     async def run(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
         """Call a function in a thread; 503 where too many wait or memory runs out, 504 where it takes too long."""
+        return await self.run_or_advise(self._advice, partial(function, *arguments, **options))
+
+    async def run_or_advise(self, advice: str, function: Callable[[], T]) -> T:
+        """Call a function in a thread like `run`, with advice of its own where it takes too long."""
         if self.busy >= self._most:
             message = f"the service is busy with {self.busy} other requests; try again soon"
             raise RequestError(503, message, Retry_After="2")
         loop, cancellation = asyncio.get_running_loop(), Cancellation()
-        future: Future[T] = self._pool.submit(_call, cancellation, partial(function, *arguments, **options))
+        future: Future[T] = self._pool.submit(_call, cancellation, function)
         self._running.add(cancellation)
 
         def leave(_: Future[T]) -> None:
@@ -157,7 +161,7 @@ class WorkerThreads:
         try:
             return await self._wait(asyncio.wrap_future(future))
         except TimeoutError as error:
-            message = f"this takes longer than {self._seconds:g} seconds and was stopped; {self._advice}"
+            message = f"this takes longer than {self._seconds:g} seconds and was stopped; {advice}"
             raise RequestError(504, message) from error
         except MemoryError as error:
             self._free_memory()
