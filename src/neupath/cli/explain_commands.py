@@ -49,7 +49,7 @@ def whatif(
     ] = None,
     limit: Annotated[int, typer.Option("--limit", help="How many single changes to show.")] = 10,
     budget: Annotated[
-        int, typer.Option("--budget", help="How much work to spend on proving the set smallest.")
+        int, typer.Option("--budget", help="How much work to spend on finding a set and proving it smallest.")
     ] = BUDGET,
     as_of: AsOfOption = None,
     as_json: JsonOption = False,

@@ -35,8 +35,9 @@ from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Id
 from neupath.measures import GRAPH_MEASURES, MEASURES, PathMeasure, measure_named
 
-BUDGET = 200_000_000
-"""The work for each part of an answer by default, in half-walks that are added up: some seconds."""
+BUDGET = 4_000_000_000
+"""The work for one question by default, in half-walks that are added up: at most some ten seconds."""
+_PROOF_SHARE = 20  # so much less than on finding a set is spent on proving that none is smaller
 _WORK_AT_ONCE = 10_000_000  # between two looks at the budget, or at whether the question is cancelled
 _DEEPEST_BOUND = 32  # the largest set that the bound can exclude
 _MOST_LIFTS = 500  # elements far from the two nodes that the greedy search tries
@@ -143,8 +144,8 @@ def what_if(
     limit
         How many single changes to list.
     budget
-        How much work to spend on finding a set, on proving it smallest, and on single changes, each. Less may leave open
-        whether a set, or a smaller one, exists, and list fewer single changes.
+        How much work to spend on finding a set, a twentieth as much on proving it smallest, and as much on checking
+        single changes. Less may leave open whether a set, or a smaller one, exists, and list fewer single changes.
 
     >>> from neupath import load
     >>> answer = what_if(load("toy"), "APVPA", "Mike", "Mary", k=2, remove="paper")
@@ -296,7 +297,7 @@ class _Search:
 
     def _smallest_set(self, near: Ints, far: Ints, results: Floats) -> tuple[list[int] | None, int]:
         """Return the smallest set that is found, and a lower bound on the size of any."""
-        is_complete = self._work_of(far) <= self._left
+        is_complete = self._work_of(far) <= min(self._left, self._budget // _PROOF_SHARE)
         if is_complete:
             more = self._evaluate(far)
             is_complete, far = len(more) == len(far), far[: len(more)]
@@ -311,7 +312,7 @@ class _Search:
         if not is_complete:
             self._is_short = True
             return greedy, 1
-        self._left = self._budget
+        self._left = self._budget // _PROOF_SHARE
         return self._tighten(candidates, results, greedy)
 
     def _describe_failure(self, chosen: list[int] | None) -> str:
@@ -389,7 +390,7 @@ class _Search:
             part[np.lexsort((candidates[part], sign * results[part, 0], -sign * ranks[part]))] for part in (helps, more)
         ]
         work = sum(len(entries.rows) for entries in self._changes.entries.values()) + len(self._problem.right[0])
-        chosen = candidates[np.concatenate(order)[: min(limit, self._budget // work)]]
+        chosen = candidates[np.concatenate(order)[: min(limit, self._budget // _PROOF_SHARE // work)]]
         return tuple(self._changed_set([int(element)]) for element in chosen)
 
     # -- Sets
