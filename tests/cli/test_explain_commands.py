@@ -27,8 +27,13 @@ def test_whatif_says_what_it_cannot_do(run: Run) -> None:
     assert "Bob is among the 10 best of Mike already, at rank 1" in out
     result = run("whatif", "toy", "Mike", "Bob", "-p", "APVPA", "--remove", "edges", "--add", "edges")
     assert (result.code, result.err) == (2, "error: give either --remove or --add, not both\n")
-    open_proof = run("whatif", "toy", "Mike", "Mary", "-p", "APVPA", "-k", "2", "--remove", "edges", "--budget", "1")
+    open_proof = run("whatif", "toy", "Mike", "Mary", "-p", "APVPA", "-k", "2", "--remove", "edges", "--budget", "1000")
     assert "(a smaller set needs at least 1)" in open_proof.out
+    added = run("whatif", "toy", "Mike", "Ann", "-p", "APVPA", "-k", "2", "--add", "paper")
+    assert "with these 2 paper nodes: rank 2 (no smaller set of the additions tried does it)" in added.out
+    measure = run("whatif", "toy", "Mike", "Mary", "-p", "APVPA", "-m", "simrank")
+    assert (measure.code, "use one of pathsim, joinsim" in measure.err) == (2, True)
+    assert run("whatif", "toy", "Mike", "Mary", "-p", "APVPA", "-k", "100000000000").code == 0
 
 
 def test_search_shows_p_values_and_intervals_of_ranks(run: Run) -> None:

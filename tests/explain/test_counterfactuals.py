@@ -8,8 +8,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from neupath import HIN, PCRW, Edges, Nodes, Relation, load, what_if
+from neupath import HIN, PCRW, Edges, Nodes, Relation, SimRank, load, what_if
 from neupath.errors import NodeError, QueryError, SchemaError
+from neupath.explain import counterfactual_kernels, counterfactuals
 from neupath.explain.counterfactual_problem import without_edges
 from neupath.explain.counterfactuals import rank_and_score
 from neupath.measures import measure_named
@@ -127,7 +128,7 @@ def test_a_single_removal_names_what_is_lost() -> None:
 
 def test_one_joint_paper_brings_an_author_in() -> None:
     answer = what_if(authors(), "APA", "Ann", "Dan", k=2, add="paper")
-    assert (answer.rank, answer.change, answer.optimal) == (None, "add", True)
+    assert (answer.rank, answer.change, answer.is_smallest_tried) == (None, "add", True)
     assert answer.smallest is not None
     assert str(answer.smallest.elements[0]) == "new paper 1 with Dan, Ann"
     assert answer.smallest.rank == 2
@@ -154,10 +155,85 @@ def test_the_change_follows_from_the_rank_by_default() -> None:
 
 
 def test_an_answer_that_is_not_proven_says_so() -> None:
-    answer = what_if(load("toy"), "APVPA", "Mike", "Mary", k=2, remove="edges", budget=1)
+    toy = load("toy")
+    answer = what_if(toy, "APVPA", "Mike", "Mary", k=2, remove="edges", budget=1000)
     assert answer.smallest is not None
     assert (len(answer.smallest.elements), answer.optimal, answer.at_least) == (2, False, 1)
     assert answer.to_dict()["optimal"] is False
+    none = what_if(toy, "APVPA", "Mike", "Mary", k=2, remove="edges", budget=1)
+    assert (none.smallest, none.singles, none.at_least) == (None, (), 1)
+    assert none.reason == "no set was found with a budget of 1; a larger one may find one"
+
+
+def test_the_budget_bounds_all_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of 40 authors wrote 20 of 60 papers; evaluations go on one by one until the budget ends."""
+    rng = np.random.default_rng(0)
+    writes = np.concatenate([np.c_[np.full(20, a), rng.choice(60, 20, replace=False)] for a in range(40)])
+    nodes = [Nodes("author", pa.array(range(40))), Nodes("paper", pa.array(range(60)))]
+    hin = HIN.build(nodes, [Edges(Relation("author", "writes", "paper"), writes[:, 0], writes[:, 1])])
+    work = []
+    evaluate_each = counterfactual_kernels.evaluate_each
+    monkeypatch.setattr(counterfactuals, "_WORK_AT_ONCE", 1)
+    monkeypatch.setattr(
+        counterfactual_kernels, "evaluate_each", lambda *arguments: work.append(evaluate_each(*arguments)) or work[-1]
+    )
+    target = measure_named("pathsim", "APA").fit(hin).top_k(0, 1).ids[0]
+    found = what_if(hin, "APA", 0, target, k=20, remove="edges", limit=5)
+    assert found.smallest is not None
+    assert len(found.singles) == 5
+    unbounded, budget = sum(work), 100_000
+    work.clear()
+    answer = what_if(hin, "APA", 0, target, k=20, remove="edges", limit=100, budget=budget)
+    assert sum(work) < budget + 2 * max(work) < unbounded
+    assert 0 < len(answer.singles) < 100
+    monkeypatch.undo()
+    assert what_if(hin, "APA", 0, target, k=20, remove="edges", limit=5) == found
+
+
+def test_additions_claim_only_what_was_tried() -> None:
+    """An edge of the query, which is not tried, would do it alone."""
+    writes = np.array([(0, 0), (0, 1), (1, 2), (2, 0), (2, 1), (2, 3), (2, 4), (2, 5)])
+    nodes = [Nodes("author", pa.array(["a0", "a1", "a2"])), Nodes("paper", pa.array([f"p{i}" for i in range(6)]))]
+    hin = HIN.build(nodes, [Edges(Relation("author", "writes", "paper"), writes[:, 0], writes[:, 1])])
+    answer = what_if(hin, "APA", "a0", "a1", k=1, add="edges")
+    assert answer.smallest is not None
+    assert len(answer.smallest.elements) == 2
+    assert (answer.optimal, answer.is_smallest_tried, answer.at_least) == (False, True, 2)
+
+
+@pytest.mark.parametrize("path", ["APAPA", "author-knows-author-knows-author-knows-author"])
+def test_a_new_node_has_each_edge_once(path: str) -> None:
+    """An end of the new node may be the query or the target, which it is linked to anyway."""
+    knows = Edges(Relation("author", "knows", "author", directed=False), np.array([0, 1]), np.array([1, 2]))
+    writes = np.array([(0, 0), (1, 0), (1, 1), (2, 1), (3, 2), (0, 3)])
+    nodes = [
+        Nodes("author", pa.array([f"a{i}" for i in range(4)])),
+        Nodes("paper", pa.array([f"p{i}" for i in range(4)])),
+    ]
+    hin = HIN.build(nodes, [Edges(Relation("author", "writes", "paper"), writes[:, 0], writes[:, 1]), knows])
+    by, measure = ("paper", "pathsim") if path == "APAPA" else ("author", "pathcount")
+    answer = what_if(hin, path, "a0", "a3", k=2, add=by, measure=measure)
+    assert answer.singles
+    for single in answer.singles:
+        [node] = single.elements
+        ends = [frozenset((edge.source, edge.target)) for edge in node.edges]
+        assert len(set(ends)) == len(ends)
+    assert len({frozenset(single.elements[0].edges) for single in answer.singles}) == len(answer.singles)
+
+
+def test_more_hits_than_there_are_targets() -> None:
+    answer = what_if(authors(), "APA", "Ann", "Bob", k=10**20, remove="paper")
+    assert answer.smallest is not None
+    assert (len(answer.smallest.elements), answer.smallest.rank, answer.optimal) == (2, None, True)
+
+
+def test_new_nodes_next_to_the_largest_id() -> None:
+    nodes = [Nodes("author", pa.array(["Ann", "Bob"])), Nodes("paper", pa.array([0, 2**63 - 1]))]
+    writes = np.array([(0, 0), (1, 1)])
+    hin = HIN.build(nodes, [Edges(Relation("author", "writes", "paper"), writes[:, 0], writes[:, 1])])
+    answer = what_if(hin, "APA", "Ann", "Bob", add="paper")
+    assert answer.smallest is not None
+    assert answer.smallest.rank == 1
 
 
 def test_a_measure_with_parameters_and_json() -> None:
@@ -173,6 +249,9 @@ def test_a_measure_with_parameters_and_json() -> None:
     ("options", "error", "message"),
     [
         ({"remove": "venue"}, QueryError, "venue is not on author-paper-author; give edges, or one of author, paper"),
+        ({"remove": 3}, QueryError, "3 is not on author-paper-author; give edges, or one of author, paper"),
+        ({"measure": "SimRank"}, QueryError, "use one of pathsim, joinsim, hetesim, pathcount, pcrw, dwpc"),
+        ({"measure": SimRank("author")}, QueryError, "which simrank is not made of; use one of pathsim, joinsim"),
         ({"remove": "conference"}, SchemaError, "no node type 'conference'"),
         ({"remove": "edges", "add": "edges"}, QueryError, "give either remove or add"),
         ({"k": 0}, QueryError, "at least 1 hit"),

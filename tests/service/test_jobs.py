@@ -29,6 +29,7 @@ from tests.patience import PATIENCE, wait_until
 from tests.service.conftest import Running, Start, start_service
 
 JOIN = {"kind": "join", "graph": "toy", "metapath": "APVPA", "k": 2}
+WHAT_IF = {"kind": "whatif", "graph": "toy", "metapath": "APA", "query": "Mike", "target": "Bob"}
 TRAIN = {"kind": "train", "graph": "toy", "metapath": "APA"}
 PAIRS = [
     {"query": "Mike", "target": "Bob", "score": 1.0},
@@ -210,6 +211,11 @@ def test_a_failed_job_has_an_error(running: Running) -> None:
             422,
             "at most 10,000,000,000",
         ),
+        (WHAT_IF | {"remove": "nonsense"}, 404, "no node type 'nonsense'"),
+        (WHAT_IF | {"remove": "venue"}, 422, "venue is not on author-paper-author"),
+        (WHAT_IF | {"add": "author"}, 422, "a new author cannot join"),
+        (WHAT_IF | {"remove": "edges", "add": "edges"}, 422, "give either remove or add, not both"),
+        (WHAT_IF | {"target": "Mike"}, 422, "'Mike' is both the query and the target"),
         ({"kind": "significance", "graph": "toy", "queries": ["Mike"]}, 422, "no meta-path is given"),
         (
             {"kind": "significance", "graph": "toy", "queries": ["Mike"], "metapath": "APA", "permutations": 10**6},

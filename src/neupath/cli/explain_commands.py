@@ -49,7 +49,7 @@ def whatif(
     ] = None,
     limit: Annotated[int, typer.Option("--limit", help="How many single changes to show.")] = 10,
     budget: Annotated[
-        int, typer.Option("--budget", help="How much work to spend on proving the set smallest.")
+        int, typer.Option("--budget", help="How much work to spend on finding a set and proving it smallest.")
     ] = BUDGET,
     as_of: AsOfOption = None,
     as_json: JsonOption = False,
@@ -58,8 +58,8 @@ def whatif(
 
     If B is among the k best, find what to remove so that it is not; if not,
     what to add so that it is. Every claim is checked by changing the graph and
-    searching again. The smallest set is proven smallest, or its lower bound is
-    shown.
+    searching again. A set of removals is proven smallest, or its lower bound is
+    shown; of additions, the smallest of those tried is.
 
     Examples:
       neupath whatif toy Mike Mary -p APVPA -k 2 --remove paper
@@ -91,7 +91,10 @@ def render_what_if(answer: WhatIf) -> Group:
         what = "edge" if answer.by == EDGES else answer.by
         what = what if count == 1 else "edges" if answer.by == EDGES else f"{what} nodes"
         verb = "without" if answer.change == "remove" else "with"
-        proof = "no smaller set does it" if answer.optimal else f"a smaller set needs at least {answer.at_least}"
+        tried = "" if answer.change == "remove" or answer.optimal else " of the additions tried"
+        proof = f"a smaller set needs at least {answer.at_least}{tried}"
+        if answer.is_smallest_tried:
+            proof = f"no smaller set{tried} does it"
         lines.append(
             Text.assemble(
                 f"{verb} {which} {what}: ",

@@ -110,7 +110,7 @@ def revise_all(problem, off, state):
     left, right, starts, entries, scaling, _, scratch, _ = problem
     sums, visited, _ = scratch
     m, norms, arrivals = state
-    work = len(right[0]) + len(arrivals) + len(m)
+    work = len(left[0]) + len(right[0]) + len(arrivals) + len(m)
     if len(scaling[0]) > 0:
         scale_walks(problem, off)
         work += 8 * len(entries[0])  # powers take longer than sums
@@ -359,6 +359,7 @@ def find_set(  # noqa: PLR0912
             else:
                 left = size - depth - 1
                 count = mark_crossers(normalisation, query_norm, state, target, left, losses, crossers)
+                work += left * (left + 1) * len(rows)
                 is_open = count < 0 or count >= k
             restore(problem, changed, base, state)
         else:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import Any
 
@@ -111,11 +112,11 @@ def with_edges(hin: HIN, added: Mapping[Relation, RelationEdges], new_nodes: Map
 def _grown(nodes: Nodes, count: int) -> Nodes:
     if not count:
         return nodes
+    taken = set(nodes.ids.to_pylist())
     if pa.types.is_int64(nodes.ids.type):
-        first = max(nodes.ids.to_pylist(), default=0) + 1
-        ids = pa.array(range(first, first + count), pa.int64())
+        numbers = chain(range(max(taken, default=0) + 1, 1 << 63), range(1 << 63))  # no larger ones may be left
+        ids = pa.array(islice((number for number in numbers if number not in taken), count), pa.int64())
     else:
-        taken = set(nodes.ids.to_pylist())
         names = (f"new {nodes.node_type} {number}" for number in range(1, len(taken) + count + 2))
         ids = pa.array([name for name in names if name not in taken][:count], pa.string())
     return Nodes(nodes.node_type, pa.concat_arrays([_combined(nodes.ids), ids]))
@@ -237,7 +238,7 @@ class Additions:
         new, num_kinds = _new_edges(hin, path, reached, y), 0
         if by != EDGES:
             ends = reached[-3].tolist() if len(path) > 2 else [x]
-            new, num_kinds = _new_nodes(hin, path, by, ends, x, y), len(ends)
+            new, num_kinds = _new_nodes(hin, path, by, ends, x, y)
         kept = new[:_MOST_ADDITIONS]
         copies = sys.maxsize if by == EDGES else len(new) // max(1, num_kinds)
         largest = copies if len(kept) == len(new) else 0
@@ -304,22 +305,46 @@ def _new_edges(hin: HIN, path: MetaPath, reached: Sequence[Ints], y: int) -> lis
     return new
 
 
-def _new_nodes(hin: HIN, path: MetaPath, by: str, ends: Sequence[int], x: int, y: int) -> list[NewEdges]:
-    """Return new nodes that join the target with one of some ends, and with the query on a symmetric path."""
+def check_new_node(path: MetaPath, by: str) -> None:
+    """Raise a QueryError where a new node of this type cannot join the target with the query."""
     if by != path.node_types[-2] or len(path) < 2:
         between = f", or a {path.node_types[-2]}" if len(path) > 1 else ""
         raise QueryError(f"a new {by} cannot join {path.target} nodes along {path}; add edges{between}")
-    first, last, before = (path.steps[at].links[0] for at in (0, -1, -2))
+
+
+def _new_nodes(
+    hin: HIN, path: MetaPath, by: str, ends: Sequence[int], x: int, y: int
+) -> tuple[list[NewEdges], int]:  # fmt: skip
+    """Return new nodes that join the target with one of some ends, and with the query on a symmetric path.
+
+    Also returns how many kinds of them there are: an end may be the query or the target, which have an edge anyway.
+    """
+    check_new_node(path, by)
+    kinds = {_edge_keys(_edges_of_new_node(path, -1, end, x, y)): end for end in reversed(ends)}
+    different = sorted(kinds.values())
     new: list[NewEdges] = []
     for _ in range(_COPIES if len(path) > 2 else 3 * _COPIES):
-        for end in ends:
-            node = hin.num_nodes(by) + len(new)
-            edges: NewEdges = {last.relation: [_forward(last, node, y)]}
-            edges.setdefault(before.relation, []).append(_forward(before, end, node))
-            if path.is_symmetric and len(path) > 2:
-                edges.setdefault(first.relation, []).append(_forward(first, x, node))
-            new.append(edges)
-    return new
+        for end in different:
+            new.append(_edges_of_new_node(path, hin.num_nodes(by) + len(new), end, x, y))
+    return new, len(different)
+
+
+def _edges_of_new_node(path: MetaPath, node: int, end: int, x: int, y: int) -> NewEdges:
+    """Return the edges of a new node, each once."""
+    first, last, before = (path.steps[at].links[0] for at in (0, -1, -2))
+    joined = [(last, node, y), (before, end, node)]
+    if path.is_symmetric and len(path) > 2:
+        joined.append((first, x, node))
+    edges: NewEdges = {}
+    for link, source, target in joined:
+        pairs, pair = edges.setdefault(link.relation, []), _forward(link, source, target)
+        if pair not in pairs and (link.relation.directed or pair[::-1] not in pairs):
+            pairs.append(pair)
+    return edges
+
+
+def _edge_keys(edges: NewEdges) -> frozenset[tuple[Relation, tuple[int, ...]]]:
+    return frozenset((r, pair if r.directed else tuple(sorted(pair))) for r, pairs in edges.items() for pair in pairs)
 
 
 def relations_on(path: MetaPath) -> list[Relation]:
@@ -472,13 +497,14 @@ class Problem:
         starts = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=self.count))])
         return starts.astype(np.int64), targets, touches_query
 
-    def reset(self) -> None:
-        """Evaluate the graph as the switches are now; changes are evaluated relative to it."""
+    def reset(self) -> int:
+        """Evaluate the graph as the switches are now; changes are evaluated relative to it. Return the work."""
         from neupath.explain import counterfactual_kernels as kernels
 
-        self.base_norm[0], _ = kernels.revise_all(self.arrays, self.off, self.base)
+        self.base_norm[0], work = kernels.revise_all(self.arrays, self.off, self.base)
         for part, base in zip(self.state, self.base, strict=True):
             part[:] = base
+        return int(work)
 
 
 class _RootLeg(Leg):

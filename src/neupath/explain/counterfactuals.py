@@ -7,6 +7,7 @@ bound or by branch and bound within a budget, and whatever is returned is checke
 again.
 """
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,16 +19,26 @@ from neupath._runtime.progress import check_cancelled
 from neupath.engine.hits import check_k
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, listed
-from neupath.explain.counterfactual_problem import EDGES, Additions, Element, Ints, Problem, Removals
+from neupath.explain.counterfactual_problem import (
+    EDGES,
+    Additions,
+    Element,
+    Ints,
+    Problem,
+    Removals,
+    check_new_node,
+)
 from neupath.explain.explanation import rank_of
 from neupath.explain.groups import PathNode, node_at
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Id
-from neupath.measures import PathMeasure, measure_named
+from neupath.measures import GRAPH_MEASURES, MEASURES, PathMeasure, measure_named
 
-BUDGET = 200_000_000
-"""The work for one question by default, in half-walks that are added up: some seconds."""
+BUDGET = 4_000_000_000
+"""The work for one question by default, in half-walks that are added up: at most some ten seconds."""
+_PROOF_SHARE = 20  # so much less than on finding a set is spent on proving that none is smaller
+_WORK_AT_ONCE = 10_000_000  # between two looks at the budget, or at whether the question is cancelled
 _DEEPEST_BOUND = 32  # the largest set that the bound can exclude
 _MOST_LIFTS = 500  # elements far from the two nodes that the greedy search tries
 _LARGEST_BLIND = 3  # the largest set to look for where the greedy search finds none
@@ -66,7 +77,7 @@ class WhatIf:
     smallest: ChangedSet | None
     """The smallest set that was found; None where no set does it, or none was found."""
     at_least: int
-    """No set of fewer elements does it."""
+    """No set of fewer elements does it; of additions, none of those that were tried."""
     singles: tuple[ChangedSet, ...]
     """Single changes with the largest effect on the rank, then on the score."""
     reason: str | None = None
@@ -74,7 +85,12 @@ class WhatIf:
 
     @property
     def optimal(self) -> bool:
-        """Whether no smaller set does it, by proof."""
+        """Whether no smaller set does it, by proof; several additions are never proven, as not all are tried."""
+        return self.is_smallest_tried and (self.change == "remove" or self.at_least == 1)
+
+    @property
+    def is_smallest_tried(self) -> bool:
+        """Whether no smaller set of the changes that were tried does it."""
         return self.smallest is not None and len(self.smallest.elements) <= self.at_least
 
     def to_dict(self) -> dict[str, object]:
@@ -128,7 +144,8 @@ def what_if(
     limit
         How many single changes to list.
     budget
-        How much work to spend; less may leave open whether a smaller set exists.
+        How much work to spend on finding a set, a twentieth as much on proving it smallest, and as much on checking
+        single changes. Less may leave open whether a set, or a smaller one, exists, and list fewer single changes.
 
     >>> from neupath import load
     >>> answer = what_if(load("toy"), "APVPA", "Mike", "Mary", k=2, remove="paper")
@@ -140,21 +157,16 @@ def what_if(
         raise QueryError(f"‹limit› is {limit}; list 0 or more single changes", parameter="limit")
     if budget < 1:
         raise QueryError(f"‹budget› is {budget}; give at least 1", parameter="budget")
-    if remove is not None and add is not None:
-        raise QueryError("give either ‹remove› or ‹add›, not both", parameter="add")
-    named = measure_named(measure, metapath) if isinstance(measure, str) else _with_metapath(measure, metapath)
-    scorer = named.fit(hin)
+    scorer = _made(measure, metapath).fit(hin)
     if not scorer.counts_walks:
         raise QueryError(f"{scorer.name} leaves walks out, so what-if cannot follow it; use dwpc")
     path = scorer.metapath_
-    x, y = hin.row(path.source, query), hin.row(path.target, target)
-    if path.source == path.target and x == y:
-        raise QueryError(f"{query!r} is both the query and the target; give two nodes")
+    x, y = check_question(hin, path, query, target, remove, add)
     rank, score = rank_and_score(scorer, x, y)
     is_hit = rank is not None and rank <= k
     if remove is None and add is None:
         remove, add = (EDGES, None) if is_hit else (None, EDGES)
-    by = _checked_kind(path, remove if remove is not None else str(add))
+    by = _checked_kind(path, remove if remove is not None else add or EDGES)
     answer = WhatIf(
         node_at(hin, path.source, x), node_at(hin, path.target, y), str(path), scorer.name, k,
         "add" if remove is None else "remove", by, rank, score, None, 0, (),
@@ -172,15 +184,39 @@ def what_if(
     return _Search(scorer, changes, x, y, answer, budget).run(limit)
 
 
-def _with_metapath(measure: PathMeasure, metapath: str | MetaPath) -> PathMeasure:
-    params: Any = measure.params() | {"metapath": metapath}
-    return type(measure)(**params)
+def check_question(
+    hin: HIN, path: MetaPath, query: Id, target: Id, remove: str | None, add: str | None
+) -> tuple[int, int]:  # fmt: skip
+    """Raise an error for a question that has no answer; return the rows of the query and the target."""
+    if remove is not None and add is not None:
+        raise QueryError("give either ‹remove› or ‹add›, not both", parameter="add")
+    x, y = hin.row(path.source, query), hin.row(path.target, target)
+    if path.source == path.target and x == y:
+        raise QueryError(f"{query!r} is both the query and the target; give two nodes")
+    if remove is not None:
+        _checked_kind(path, remove)
+    elif add is not None and (by := _checked_kind(path, add)) != EDGES:
+        check_new_node(path, by)
+    return x, y
+
+
+def _made(measure: str | PathMeasure, metapath: str | MetaPath) -> PathMeasure:
+    if isinstance(measure, PathMeasure):
+        params: Any = measure.params() | {"metapath": metapath}
+        return type(measure)(**params)
+    if isinstance(measure, str) and measure.lower() not in GRAPH_MEASURES:
+        return measure_named(measure, metapath)
+    name = measure if isinstance(measure, str) else getattr(measure, "name", repr(measure))
+    raise QueryError(
+        f"what-if follows walks along a meta-path, which {name} is not made of; use one of {listed(MEASURES)}",
+        parameter="measure",
+    )
 
 
 def _checked_kind(path: MetaPath, kind: str) -> str:
     if kind == EDGES:
         return kind
-    node_type = path.schema.node_type(kind)
+    node_type = path.schema.node_type(kind) if isinstance(kind, str) else repr(kind)
     if node_type not in path.node_types:
         raise QueryError(
             f"{node_type} is not on {path}; give edges, or one of {listed(dict.fromkeys(path.node_types))}"
@@ -204,7 +240,7 @@ def ranks_without_each(scorer: PathMeasure, query: Id, target: Id, by: str) -> F
     kind = _checked_kind(path, by)
     ends = node_at(hin, path.source, x), node_at(hin, path.target, y)
     answer = WhatIf(*ends, str(path), scorer.name, 1, "remove", kind, 1, 0.0, None, 0, ())
-    return _Search(scorer, Removals.of(hin, path, kind, x, y), x, y, answer, BUDGET).near_ranks()
+    return _Search(scorer, Removals.of(hin, path, kind, x, y), x, y, answer, sys.maxsize).near_ranks()
 
 
 def _losses(targets: int, depth: int) -> tuple[Floats, ...]:
@@ -220,59 +256,73 @@ class _Search:
         self, scorer: PathMeasure, changes: Removals | Additions, x: int, y: int, answer: WhatIf, budget: int
     ) -> None:
         self._scorer, self._changes, self._x, self._y, self._answer = scorer, changes, x, y, answer
-        self._left = budget
+        self._budget = self._left = budget
         self._removes = answer.change == "remove"
         self._problem = Problem(scorer, changes, x, y)
         # Only removals of walks of fixed weights lower every M and norm, which the bound needs.
         self._is_bounded = self._removes and not self._problem.is_scaled
         depth, targets = _DEEPEST_BOUND, len(self._problem.rows)
+        self._is_short = False  # whether the budget ended before all was tried
+        self._k = min(answer.k, targets)  # no rank is larger
         self._losses = _losses(targets, depth)
 
     def run(self, limit: int) -> WhatIf:
         """Evaluate changes near the two nodes; all others only where no single one of these does it."""
-        self._problem.reset()
+        self._reset()
         near, far = self._candidates()
         results = self._evaluate(near)
-        singles = self._singles(near, results, limit)
         done = np.flatnonzero(self._is_done(results[:, 1]))
         if len(done):
             gaps = (1 if self._removes else -1) * (results[done, 0] - results[done, 2])
             chosen: list[int] | None = [int(near[done[np.argmin(gaps)]])]
             at_least = 1
+        elif len(results) < len(near):
+            chosen, at_least = None, 1
         else:
             chosen, at_least = self._smallest_set(near, far, results)
         smallest = None if chosen is None else self._verify(chosen)
         return replace(
-            self._answer, smallest=smallest, at_least=at_least, singles=singles,
+            self._answer, smallest=smallest, at_least=at_least, singles=self._singles(near, results, limit),
             reason=self._describe_failure(chosen) if smallest is None else None,
         )  # fmt: skip
 
     def near_ranks(self) -> Floats:
         """Return the rank after each single change near the two nodes."""
-        self._problem.reset()
+        self._reset()
         ranks: Floats = self._evaluate(self._candidates()[0])[:, 1]
         return ranks
 
+    def _reset(self) -> None:
+        self._left -= self._problem.reset()
+
     def _smallest_set(self, near: Ints, far: Ints, results: Floats) -> tuple[list[int] | None, int]:
         """Return the smallest set that is found, and a lower bound on the size of any."""
-        is_complete = self._work_of(far) <= self._left
+        is_complete = self._work_of(far) <= min(self._left, self._budget // _PROOF_SHARE)
         if is_complete:
-            results = np.concatenate([results, self._evaluate(far)])
+            more = self._evaluate(far)
+            is_complete, far = len(more) == len(far), far[: len(more)]
+            results = np.concatenate([results, more])
             done = np.flatnonzero(self._is_done(results[:, 1]))
             if len(done):
                 return [int(np.concatenate([near, far])[done[0]])], 1
-        candidates = np.concatenate([near, far]) if is_complete else near
+        else:
+            far = far[:0]
+        candidates = np.concatenate([near, far])
         greedy = self._greedy(candidates, results, len(near))
         if not is_complete:
+            self._is_short = True
             return greedy, 1
+        self._left = self._budget // _PROOF_SHARE
         return self._tighten(candidates, results, greedy)
 
     def _describe_failure(self, chosen: list[int] | None) -> str:
         answer, what = self._answer, self._answer.by if self._answer.by == EDGES else f"{self._answer.by} nodes"
         if chosen is not None:
             return "a set was found, but ties that depend on rounding decide it, so it is left out"
+        if self._is_short:
+            return f"no set was found with a budget of {self._budget:,}; a larger one may find one"
         if self._removes:
-            return f"removing {what} does not take {answer.target.label} out of the {answer.k:,} best"
+            return f"no {what} that were tried take {answer.target.label} out of the {answer.k:,} best"
         return f"no {what} that were tried bring {answer.target.label} into the {answer.k:,} best"
 
     # -- Single changes
@@ -290,25 +340,35 @@ class _Search:
         return np.flatnonzero(near), np.flatnonzero(matters[:-1] & ~near)
 
     def _evaluate(self, candidates: Ints, losses: tuple[Floats, ...] | None = None) -> Floats:
-        """Return (score, rank, k-th best other score) after each single change."""
+        """Return (score, rank, k-th best other score) after each single change, of the first ones within the budget."""
         from neupath.explain import counterfactual_kernels as kernels
 
         problem = self._problem
         results = np.zeros((len(candidates), 3))
-        for start in range(0, len(candidates), 1024):
+        size = max(1, min(1024, _WORK_AT_ONCE // self._work_of_all))
+        for start in range(0, len(candidates), size):
             check_cancelled()
-            part = slice(start, start + 1024)
+            if self._left <= 0:
+                self._is_short = True
+                return results[:start]
+            part = slice(start, start + size)
             self._left -= kernels.evaluate_each(
                 problem.arrays, int(self._scorer.normalisation), problem.rows, problem.target, candidates[part],
-                problem.off, problem.base, problem.state, self._answer.k, results[part], losses or self._losses,
+                problem.off, problem.base, problem.state, self._k, results[part], losses or self._losses,
             )  # fmt: skip
         return results
+
+    @property
+    def _work_of_all(self) -> int:
+        """The work of evaluating all targets once."""
+        problem = self._problem
+        return len(problem.right[0]) + len(problem.rows) + (8 * len(problem.entries[0]) if problem.is_scaled else 0)
 
     def _work_of(self, candidates: Ints) -> int:
         """Estimate the work of evaluating each candidate alone."""
         problem = self._problem
         starts, targets, touches_query = problem.touched
-        whole = len(problem.right[0]) + len(problem.rows) + (8 * len(problem.entries[0]) if problem.is_scaled else 0)
+        whole = self._work_of_all
         if problem.is_scaled:
             return whole * len(candidates)
         lengths = np.concatenate([[0], np.cumsum(np.diff(problem.starts)[targets] + 24)])
@@ -317,7 +377,8 @@ class _Search:
         return int(each[candidates].sum())
 
     def _singles(self, candidates: Ints, results: Floats, limit: int) -> tuple[ChangedSet, ...]:
-        """Verify and return the single changes with the largest effect."""
+        """Verify and return the single changes with the largest effect, as many as the budget allows."""
+        candidates = candidates[: len(results)]
         sign = 1 if self._removes else -1
         before = self._answer.rank if self._answer.rank is not None else np.inf
         is_distinct = np.isin(candidates, self._changes.distinct)
@@ -328,12 +389,13 @@ class _Search:
         order = [
             part[np.lexsort((candidates[part], sign * results[part, 0], -sign * ranks[part]))] for part in (helps, more)
         ]
-        chosen = candidates[np.concatenate(order)[:limit]]
+        work = sum(len(entries.rows) for entries in self._changes.entries.values()) + len(self._problem.right[0])
+        chosen = candidates[np.concatenate(order)[: min(limit, self._budget // _PROOF_SHARE // work)]]
         return tuple(self._changed_set([int(element)]) for element in chosen)
 
     # -- Sets
     def _is_done(self, ranks: Any) -> Any:
-        return (ranks > self._answer.k) == self._removes
+        return (ranks > self._k) == self._removes
 
     def _greedy(self, candidates: Ints, results: Floats, num_near: int) -> list[int] | None:
         """Change the element that closes the gap to the k-th best most, again and again; then undo what is superfluous.
@@ -362,18 +424,22 @@ class _Search:
             if is_done:
                 break
             pool = np.delete(pool, at)
-            problem.reset()
+            self._reset()
             current = self._evaluate(pool, unused)
+            if len(current) < len(pool):
+                break
         if is_done:
             self._drop_superfluous(chosen)
         problem.off[chosen] ^= 1
-        problem.reset()
+        self._reset()
         return chosen if is_done else None
 
     def _drop_superfluous(self, chosen: list[int]) -> None:
         for element in list(chosen):
+            if self._left <= 0:
+                return
             self._problem.off[element] ^= 1
-            self._problem.reset()
+            self._reset()
             if self._is_done(self._rank()):
                 chosen.remove(element)
             else:
@@ -385,7 +451,7 @@ class _Search:
         problem = self._problem
         return float(kernels.standing(
             int(self._scorer.normalisation), problem.base_norm[0], problem.base, problem.rows, problem.target,
-            np.empty(self._answer.k),
+            np.empty(self._k),
         )[1])  # fmt: skip
 
     def _tighten(self, candidates: Ints, results: Floats, greedy: list[int] | None) -> tuple[list[int] | None, int]:
@@ -405,7 +471,7 @@ class _Search:
 
     def _first_open_size(self, size: int) -> int:
         """Return the smallest number of removals, from `size` on, that the bound does not exclude."""
-        while self._is_bounded and size <= _DEEPEST_BOUND and 0 <= self._count_crossers(size)[0] < self._answer.k:
+        while self._is_bounded and size <= _DEEPEST_BOUND and 0 <= self._count_crossers(size)[0] < self._k:
             size += 1
         return size
 
@@ -441,7 +507,7 @@ class _Search:
         check_cancelled()
         chosen, count, work = kernels.find_set(
             problem.arrays, int(self._scorer.normalisation), problem.rows, problem.target, candidates, size,
-            self._answer.k, self._removes, self._is_bounded and size <= _DEEPEST_BOUND, problem.off, problem.base,
+            self._k, self._removes, self._is_bounded and size <= _DEEPEST_BOUND, problem.off, problem.base,
             problem.state, self._losses, self._left,
         )  # fmt: skip
         self._left -= work

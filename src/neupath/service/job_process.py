@@ -178,7 +178,8 @@ def _what_if(spec: JobSpec, request: WhatIfJobRequest) -> dict[str, object]:
     metapath = required_metapath(spec.hin.schema, request.metapath)
     answer = what_if(
         spec.hin, metapath, request.query, request.target, measure=request.measure, k=request.k,
-        remove=request.remove, add=request.add, limit=request.limit, budget=request.budget or BUDGET,
+        remove=request.remove, add=request.add, limit=request.limit,
+        budget=request.budget or min(BUDGET, spec.limits.work),
     )  # fmt: skip
     return _write_report(spec, answer.to_dict())
 

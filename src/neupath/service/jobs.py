@@ -19,6 +19,7 @@ from uuid import uuid4
 from neupath._runtime.files import write_text
 from neupath._runtime.resources import count_cores, reserve_memory
 from neupath.errors import MissingExtraError, NeuPathError, QueryError, SourceError, WriteError, listed
+from neupath.explain.counterfactuals import check_question
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import MetaPath
 from neupath.learn.labels import check_one_type, read_pairs
@@ -225,8 +226,7 @@ def _check_what_if(limits: Limits, handle: GraphHandle, request: WhatIfJobReques
     if request.budget is not None and request.budget > limits.work:
         raise QueryError(f"budget is {request.budget:,}; this service spends at most {limits.work:,} (the limit work)")
     metapath = _check_measure(limits, handle, request)
-    handle.hin.row(metapath.source, request.query)
-    handle.hin.row(metapath.target, request.target)
+    check_question(handle.hin, metapath, request.query, request.target, request.remove, request.add)
 
 
 def _check_significance(limits: Limits, handle: GraphHandle, request: SignificanceJobRequest) -> None:
