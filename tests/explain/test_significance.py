@@ -155,6 +155,19 @@ def test_combinations_measures_of_the_graph_and_what_is_refused(toy: HIN) -> Non
         null_model(Learned(), 9, 0)
 
 
+def test_the_query_itself_and_parts_of_permutations_are_refused(toy: HIN) -> None:
+    scorer = PathSim("APVPA").fit(toy)
+    with pytest.raises(QueryError, match="'Mike' is among its own hits"):
+        significance(scorer, [scorer.top_k("Mike", include_query=True)], permutations=9)
+    hits = scorer.top_k("Mike", k=3)
+    for options in ({"permutations": 2.5}, {"permutations": True}, {"seed": 1.5}, {"seed": -1}):
+        with pytest.raises(QueryError, match="; give a whole number of at least"):
+            significance(scorer, [hits], **options)  # type: ignore[arg-type]
+    [every] = significance(scorer, [hits], permutations=9)
+    [filtered] = significance(scorer, [scorer.top_k("Mike", among=["Jim", "Ann"])], permutations=9)
+    assert filtered.p_values == every.p_values[2:]  # a p-value is that of a pair
+
+
 def test_the_correction_equals_the_definition() -> None:
     rng = np.random.default_rng(0)
     p_values = rng.random(30).round(2)

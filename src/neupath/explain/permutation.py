@@ -14,6 +14,7 @@ Each permuted graph continues from the one before it. Rounds of swaps lie betwee
 as many would leave no fewer of the real edges in place.
 """
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -123,6 +124,17 @@ class _Chain:
         return freeze(csr_array((weights, (rows, columns)), shape=shape))
 
 
+def check_whole(parameter: str, value: int, least: int) -> int:
+    """Return the value of a parameter as an int; raise if it is not a whole number of at least `least`."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if isinstance(value, bool) or number < least:
+        raise QueryError(f"‹{parameter}› is {value!r}; give a whole number of at least {least}", parameter=parameter)
+    return number
+
+
 # ---- Permuted graphs -----------------------------------------------------------------------------
 class Permutations:
     """Permuted copies of a graph, made once and kept where they fit; others are made again when they are needed.
@@ -146,15 +158,12 @@ class Permutations:
     """
 
     def __init__(self, hin: HIN, relations: Sequence[Relation], count: int, seed: int = 0) -> None:
-        if count < 1:
-            raise QueryError(f"‹permutations› is {count}; use at least 1", parameter="permutations")
-        if seed < 0:
-            raise QueryError(f"‹seed› is {seed}; give 0 or more", parameter="seed")
-        self.hin, self.relations, self.count, self.seed = hin, tuple(relations), count, seed
-        self._chains = {relation: _Chain(hin, relation, seed) for relation in self.relations}
+        self.hin, self.relations = hin, tuple(relations)
+        self.count, self.seed = check_whole("permutations", count, 1), check_whole("seed", seed, 0)
+        self._chains = {relation: _Chain(hin, relation, self.seed) for relation in self.relations}
         self.mixing = tuple(chain.mixing for chain in self._chains.values())
         per_graph = sum(chain.num_bytes for chain in self._chains.values())
-        self._is_kept = per_graph * count <= _MOST_BYTES
+        self._is_kept = per_graph * self.count <= _MOST_BYTES
         self._kept: list[Mapping[Relation, tuple[Ends, Ends]]] = []
 
     @property

@@ -20,7 +20,7 @@ from neupath.engine.cache import cached
 from neupath.engine.hits import Hits
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
-from neupath.explain.permutation import Mixing, Permutations, permutations_of
+from neupath.explain.permutation import Mixing, Permutations, check_whole, permutations_of
 from neupath.graph.hin import HIN, Floats, mix64
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Rows
@@ -89,7 +89,7 @@ def significance(
     scorer
         A fitted exact measure, also a combination or one over the whole graph.
     hits
-        The hits of some queries, as `scorer.top_k` returns them.
+        The hits of some queries, as `scorer.top_k` returns them, also with filters, but without the query itself.
     permutations
         How many permuted graphs.
     seed
@@ -107,6 +107,10 @@ def significance(
     hin = scorer.hin_
     queries = [np.full(len(each), hin.row(scorer.source_type, each.query)) for each in hits]
     targets = [hin.rows(scorer.target_type, each.ids) for each in hits]
+    if scorer.source_type == scorer.target_type:
+        for each, query, ranked in zip(hits, queries, targets, strict=True):
+            if np.any(query == ranked):
+                raise QueryError(f"{each.query!r} is among its own hits, and no chance makes a node similar to itself")
     scores = [np.array(each.scores) for each in hits]
     none = np.zeros(0, np.int64)
     p_values = model.p_values(
@@ -195,10 +199,17 @@ def adjusted(p_values: Floats) -> Floats:
 # ---- The null model ------------------------------------------------------------------------------
 def null_model(scorer: Scorer, permutations: int, seed: int) -> "NullModel":
     """Return the null model of a scorer, cached with its graph."""
-    permutable(scorer)
+    check_significance(scorer, permutations, seed)
     hin, relations = scorer.hin_, relations_of(scorer)
     key = ("null scores", scorer.name, str(scorer.params()), permutations, seed)
     return cached(hin, key, lambda: NullModel(scorer, permutations_of(hin, relations, permutations, seed)))
+
+
+def check_significance(scorer: Scorer, permutations: int, seed: int) -> None:
+    """Raise unless a null model can be made of these."""
+    check_whole("permutations", permutations, 1)
+    check_whole("seed", seed, 0)
+    permutable(scorer)
 
 
 def permutable(scorer: Scorer) -> None:
