@@ -3,8 +3,9 @@
 A swap turns (a, b), (c, d) into (a, d), (c, b) unless one of these exists, as XSwap does (Hanhijärvi, Garriga,
 Puolamäki, SDM 2009) and Himmelstein et al., eLife 2017, for networks of several types. In a directed relation two
 sources trade all targets that only one of them has at once (Strona et al., Nature Communications 2014): that is many
-swaps, and mixes dense relations in which most single swaps are impossible. Both draw from the same graphs, those of the
-same degrees, with equal probability.
+swaps, and mixes dense relations in which most single swaps are impossible. Both draw with equal probability from the
+graphs that swaps reach. These are all graphs of the same degrees and loops, with one exception: where a directed
+relation links a type with itself and has no loops, swaps never turn a cycle of three edges round.
 
 Edges of a node with itself are only swapped where a directed relation has them. Parallel edges are one edge with a
 weight. The weight of an edge stays with its source when its target is swapped, so sources also keep their weights, and
@@ -32,6 +33,7 @@ _SWAPS_PER_EDGE, _TRADES_PER_SOURCE = 10, 5
 """Attempted swaps and trades in a round."""
 _MOST_ROUNDS = 64
 _TOLERANCE = 0.01  # of the share of edges
+_STUCK = 0.9  # of the edges
 _MOST_BYTES = 1 << 30  # of permuted edges that are kept
 Ends = NDArray[np.int32]
 
@@ -53,8 +55,17 @@ class Mixing:
         """Whether more swaps would change no more than a hundredth of the edges."""
         return self.shared - self.shared_after_twice <= _TOLERANCE
 
+    @property
+    def note(self) -> str | None:
+        """What swaps do not reach, as a sentence, where p-values suffer from it."""
+        if not self.is_mixed:
+            return f"swaps of {self.relation} mix slowly; its p-values may be too large"
+        if self.shared >= _STUCK:
+            return f"swaps leave {self.shared:.0%} of the edges of {self.relation} in place; its p-values say little"
+        return None
+
     def to_dict(self) -> dict[str, object]:
-        return vars(self) | {"is_mixed": self.is_mixed}
+        return vars(self) | {"is_mixed": self.is_mixed, "note": self.note}
 
 
 class _Chain:

@@ -33,7 +33,7 @@ PERMUTATIONS = 200
 _PER_GRAPH = 5  # null scores of a pair of classes that one permuted graph adds
 _ROWS_AT_A_TIME = 64
 _FEW_CLASSES = 4  # up to so many classes of queries, null scores with all targets are kept
-_MOST_SCORES = 1 << 27
+_MOST_SCORES = 1 << 27  # of one question, and that a model keeps
 _EQUAL = 1 - 1e-12  # scores of alike pairs may differ in the last digits
 Counts = NDArray[np.int64]
 
@@ -110,7 +110,10 @@ def significance(
     if scorer.source_type == scorer.target_type:
         for each, query, ranked in zip(hits, queries, targets, strict=True):
             if np.any(query == ranked):
-                raise QueryError(f"{each.query!r} is among its own hits, and no chance makes a node similar to itself")
+                raise QueryError(
+                    f"{each.query!r} is among its own hits, and a node has no p-value with itself; search without the "
+                    f"query itself"
+                )
     scores = [np.array(each.scores) for each in hits]
     none = np.zeros(0, np.int64)
     p_values = model.p_values(
@@ -305,26 +308,29 @@ class NullModel:
         result = np.zeros((3, len(keys)), np.int64)
         if not len(keys):
             return result[0], result[1], result[2]
-        self._fill(np.unique(keys), progress)
+        known = self._fill(np.unique(keys), progress)
         order = np.argsort(keys, kind="stable")
         distinct, starts = np.unique(keys[order], return_index=True)
         for key, places in zip(distinct.tolist(), np.split(order, starts[1:]), strict=True):
-            null = self._scores[key]
+            null = known[key]
             above = len(null) - np.searchsorted(null, scores[places] / _EQUAL, side="right")
             reached = len(null) - np.searchsorted(null, scores[places] * _EQUAL)
             result[:, places] = above, reached - above, np.full(len(places), len(null))
         return result[0], result[1], result[2]
 
-    def _fill(self, keys: Rows, progress: Progress) -> None:
-        """Compute the null scores of pairs of classes that are missing."""
-        missing = keys[[key not in self._scores for key in keys.tolist()]]
+    def _fill(self, keys: Rows, progress: Progress) -> dict[int, Floats]:
+        """Return the null scores of pairs of classes, and compute those that are missing."""
+        known = {key: self._scores[key] for key in keys.tolist() if key in self._scores}
+        missing = np.setdiff1d(keys, list(known))
         if not len(missing):
-            return
+            return known
         sources = np.unique(missing // len(self._targets))
-        if len(sources) <= _FEW_CLASSES:  # other targets of the same queries are asked for next, as a rule
+        each = len(self._permutations) * _PER_GRAPH
+        if len(sources) * len(self._targets) * each <= _MOST_SCORES and len(sources) <= _FEW_CLASSES:
+            # Other targets of the same queries are asked for next, as a rule.
             every = (sources[:, None] * len(self._targets) + np.arange(len(self._targets))).ravel()
             missing = np.setdiff1d(every, list(self._scores))
-        size = len(missing) * len(self._permutations) * _PER_GRAPH
+        size = len(missing) * each
         if size > _MOST_SCORES:
             raise QueryError(
                 f"{len(missing):,} pairs of degrees need {size:,} null scores; ask for fewer queries or ‹permutations›",
@@ -336,8 +342,12 @@ class NullModel:
             progress("permuting", number, len(self._permutations))
             self._score(number, self._scorer.bind(graph), missing, parts)
         progress("permuting", len(self._permutations), len(self._permutations))
-        for key, scores in zip(missing.tolist(), parts, strict=True):
-            self._scores[key] = np.sort(np.concatenate(scores))
+        found = {key: np.sort(np.concatenate(part)) for key, part in zip(missing.tolist(), parts, strict=True)}
+        self._scores |= found
+        size = sum(map(len, self._scores.values()))
+        while size > _MOST_SCORES:  # the oldest go
+            size -= len(self._scores.pop(next(iter(self._scores))))
+        return known | found
 
     def _score(self, number: int, scorer: Scorer, keys: Rows, parts: list[list[Floats]]) -> None:
         """Add the scores of one permuted graph: of a random node of each source class with some of each target class.
