@@ -1,6 +1,7 @@
 """Significance: permuted graphs keep degrees, and p-values are uniform where nothing but degrees matters."""
 
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -90,7 +91,7 @@ def test_a_note_says_where_swaps_change_nothing(ends: list[tuple[int, int]]) -> 
     hin = HIN.build([Nodes("paper", pa.array(np.arange(4)))], [Edges(cites, places[:, 0], places[:, 1])])
     [mixing] = Permutations(hin, [cites], 1).mixing
     assert mixing.is_mixed
-    assert mixing.note == "swaps leave 100% of the edges of paper-cites->paper in place; its p-values say little"
+    assert mixing.note == "swaps leave 100% of the edges of paper -cites-> paper in place; its p-values say little"
     assert mixing.to_dict()["note"] == mixing.note
     assert Permutations(random_graph(1), [WRITES], 1).mixing[0].note is None
 
@@ -100,7 +101,7 @@ def test_a_null_model_keeps_few_scores_and_computes_what_is_needed(monkeypatch: 
     lists = scorer.top_k(list(range(20)), k=1)
     expected = [each.p_values for each in significance(scorer, lists, permutations=9)]
     most = 300  # too few for all targets of one query
-    monkeypatch.setattr("neupath.explain.significance._MOST_SCORES", most)
+    monkeypatch.setattr(sys.modules[null_model.__module__], "_MOST_SCORES", most)
     scorer = PathSim("APA").fit(random_graph(5))
     for hits, p_values in zip(lists, expected, strict=True):
         assert significance(scorer, [hits], permutations=9)[0].p_values == p_values

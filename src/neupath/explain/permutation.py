@@ -4,12 +4,12 @@ A swap turns (a, b), (c, d) into (a, d), (c, b) unless one of these exists, as X
 Puolamäki, SDM 2009) and Himmelstein et al., eLife 2017, for networks of several types. In a directed relation two
 sources trade all targets that only one of them has at once (Strona et al., Nature Communications 2014): that is many
 swaps, and mixes dense relations in which most single swaps are impossible. Both draw with equal probability from the
-graphs that swaps reach. These are all graphs of the same degrees and loops, with one exception: where a directed
-relation links a type with itself and has no loops, swaps never turn a cycle of three edges round.
+graphs that swaps reach. These are all graphs of the same degrees, with one exception: where a directed relation links a
+type with itself and has no loops, swaps may be unable to turn a cycle of three edges round.
 
-Edges of a node with itself are only swapped where a directed relation has them. Parallel edges are one edge with a
-weight. The weight of an edge stays with its source when its target is swapped, so sources also keep their weights, and
-targets only keep their number of edges.
+Edges of a node with itself are only swapped where a directed relation has them; in an undirected one they stay.
+Parallel edges are one edge with a weight. The weight of an edge stays with its source when its target is swapped, so
+sources also keep their weights, and targets only keep their number of edges.
 
 Each permuted graph continues from the one before it. Rounds of swaps lie between them: as many as it takes until twice
 as many would leave no fewer of the real edges in place.
