@@ -12,6 +12,7 @@ from scipy.stats import kstest
 
 import neupath as npth
 from neupath import HIN, Combination, Edges, Nodes, Part, PathSim, Relation, significance
+from neupath.engine.cache import LIMIT_VARIABLE, bytes_of, graph_cache
 from neupath.errors import QueryError
 from neupath.explain.permutation import Permutations
 from neupath.explain.significance import add_p_values, adjusted, degree_classes, hits_with, null_model
@@ -108,6 +109,19 @@ def test_a_null_model_keeps_few_scores_and_computes_what_is_needed(monkeypatch: 
         assert 0 < null_model(scorer, 9, 0).num_bytes <= 8 * most
     with pytest.raises(QueryError, match="ask for fewer queries or permutations"):
         significance(scorer, lists, permutations=9)
+
+
+def test_the_cache_counts_null_scores_that_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    hin = random_graph(5)
+    scorer = PathSim("APA").fit(hin)
+    null_model(scorer, 9, 0)
+    limit = bytes_of(graph_cache(hin).values())
+    monkeypatch.setenv(LIMIT_VARIABLE, str(limit))
+    [result] = significance(scorer, [scorer.top_k(3, k=2)], permutations=9)
+    kept = graph_cache(hin).values()
+    assert null_model(scorer, 9, 0) is kept[-1]
+    assert bytes_of(kept) <= limit or len(kept) == 1
+    assert significance(scorer, [scorer.top_k(3, k=2)], permutations=9) == [result]
 
 
 @pytest.mark.slow

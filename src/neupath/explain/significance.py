@@ -6,7 +6,7 @@ with the same degrees, pooled over all permuted graphs. Where weights differ, no
 that permutations keep.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from neupath._runtime.files import write_whole
 from neupath._runtime.progress import Progress, check_cancelled, no_progress
-from neupath.engine.cache import cached
+from neupath.engine.cache import cached, graph_cache
 from neupath.engine.hits import Hits
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
@@ -205,7 +205,7 @@ def null_model(scorer: Scorer, permutations: int, seed: int) -> "NullModel":
     check_significance(scorer, permutations, seed)
     hin, relations = scorer.hin_, relations_of(scorer)
     key = ("null scores", scorer.name, str(scorer.params()), permutations, seed)
-    return cached(hin, key, lambda: NullModel(scorer, permutations_of(hin, relations, permutations, seed)))
+    return cached(hin, key, lambda: NullModel(scorer, permutations_of(hin, relations, permutations, seed), key))
 
 
 def check_significance(scorer: Scorer, permutations: int, seed: int) -> None:
@@ -279,8 +279,8 @@ class _Members:
 class NullModel:
     """The null scores of a measure by the classes of both nodes, computed for the classes that are asked for."""
 
-    def __init__(self, scorer: Scorer, permutations: Permutations) -> None:
-        self._scorer, self._permutations = scorer, permutations
+    def __init__(self, scorer: Scorer, permutations: Permutations, key: Hashable) -> None:
+        self._scorer, self._permutations, self._key = scorer, permutations, key
         hin, relations = permutations.hin, permutations.relations
         self._sources = _Members.of(degree_classes(hin, scorer.source_type, relations))
         self._targets = _Members.of(degree_classes(hin, scorer.target_type, relations))
@@ -347,6 +347,7 @@ class NullModel:
         size = sum(map(len, self._scores.values()))
         while size > _MOST_SCORES:  # the oldest go
             size -= len(self._scores.pop(next(iter(self._scores))))
+        graph_cache(self._permutations.hin).put(self._key, self)  # which counts its bytes anew
         return known | found
 
     def _score(self, number: int, scorer: Scorer, keys: Rows, parts: list[list[Floats]]) -> None:
