@@ -53,6 +53,39 @@ def test_search_shows_p_values_and_intervals_of_ranks(run: Run) -> None:
     assert "nine tenths of 100 graphs without 10% of the edges" in result.err
 
 
+SEARCH = ("search", "toy", "Mike", "-p", "APVPA", "-k", "3")
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (
+            ("--stability", "--among", "Jim", "--zeros"),
+            "--stability ranks all targets with a path; leave out --among, --zeros",
+        ),
+        (("--stability-by", "paper", "--where", "id != Ann"), "--stability-by ranks all targets with a path; leave"),
+        (("--stability", "--include-query"), "--stability ranks all targets with a path; leave out --include-query"),
+        (("--significance", "--include-query"), "no p-value of a node with itself; leave out --include-query"),
+        (("--permutations", "7"), "--permutations is for --significance; give it, too"),
+        (("--stability", "--stability-by", "paper"), "give either --stability, for edges, or --stability-by"),
+        (("--seed", "7", "--stability-by", "paper"), "--seed is for --significance and --stability"),
+        (("--significance", "--permutations", "0"), "--permutations is 0; give a whole number of at least 1"),
+        (("--significance", "--permutations", "9", "--stability-by", "x"), "no node type 'x' in this graph"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(run: Run, options: tuple[str, ...], error: str) -> None:
+    result = run(*SEARCH, *options)
+    assert (result.code, result.out) == (2, "")
+    assert error in result.err
+
+
+def test_filtered_hits_have_the_p_values_of_their_pairs(run: Run) -> None:
+    tests = ("--significance", "--permutations", "9", "--json")
+    every = {hit["id"]: hit["p_value"] for hit in run(*SEARCH, *tests).json["hits"]}
+    for hit in run(*SEARCH, *tests, "--among", "Jim", "--among", "Ann", "--zeros").json["hits"]:
+        assert hit["p_value"] == every.get(hit["id"], 1.0)
+
+
 @pytest.mark.parametrize("width", ["80", "120"])
 def test_tables_fit_the_terminal(run: Run, monkeypatch: pytest.MonkeyPatch, width: str) -> None:
     monkeypatch.setenv("COLUMNS", width)
@@ -73,5 +106,9 @@ def test_join_adds_columns(run: Run, tmp_path: Path) -> None:
     folder = run("join", "toy", "-p", "APVPA", "--out", str(tmp_path / "folder"), "--significance")
     assert folder.code == 2
     assert "is a folder; give a name in .parquet or .csv" in folder.err
+    early = tmp_path / "early.csv"
+    for options in (("--significance", "--permutations", "0"), ("--significance", "--seed", "-1"), ("--seed", "1")):
+        assert run("join", "toy", "-p", "APVPA", "--out", str(early), *options).code == 2
+        assert not early.exists()
     dask = run(*arguments, "--significance", "--engine", "dask")
     assert "--significance needs an exact measure and --engine local" in dask.err

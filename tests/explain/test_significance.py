@@ -1,5 +1,9 @@
 """Significance: permuted graphs keep degrees, and p-values are uniform where nothing but degrees matters."""
 
+import re
+import sys
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -8,6 +12,7 @@ from scipy.stats import kstest
 
 import neupath as npth
 from neupath import HIN, Combination, Edges, Nodes, Part, PathSim, Relation, significance
+from neupath.engine.cache import LIMIT_VARIABLE, bytes_of, graph_cache
 from neupath.errors import QueryError
 from neupath.explain.permutation import Permutations
 from neupath.explain.significance import add_p_values, adjusted, degree_classes, hits_with, null_model
@@ -78,6 +83,45 @@ def test_undirected_swaps_reach_every_graph_equally_often() -> None:
     counts = [graphs.count(graph) for graph in sorted(set(graphs))]
     assert len(counts) == 3
     assert min(counts) > 200
+
+
+@pytest.mark.parametrize("ends", [[(0, 1), (1, 2), (2, 0)], [(0, 1), (0, 2), (0, 3)]])
+def test_a_note_says_where_swaps_change_nothing(ends: list[tuple[int, int]]) -> None:
+    cites = Relation("paper", "cites", "paper")
+    places = np.array(ends)
+    hin = HIN.build([Nodes("paper", pa.array(np.arange(4)))], [Edges(cites, places[:, 0], places[:, 1])])
+    [mixing] = Permutations(hin, [cites], 1).mixing
+    assert mixing.is_mixed
+    assert mixing.note == "swaps leave 100% of the edges of paper -cites-> paper in place; its p-values say little"
+    assert mixing.to_dict()["note"] == mixing.note
+    assert Permutations(random_graph(1), [WRITES], 1).mixing[0].note is None
+
+
+def test_a_null_model_keeps_few_scores_and_computes_what_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    scorer = PathSim("APA").fit(random_graph(5))
+    lists = scorer.top_k(list(range(20)), k=1)
+    expected = [each.p_values for each in significance(scorer, lists, permutations=9)]
+    most = 300  # too few for all targets of one query
+    monkeypatch.setattr(sys.modules[null_model.__module__], "_MOST_SCORES", most)
+    scorer = PathSim("APA").fit(random_graph(5))
+    for hits, p_values in zip(lists, expected, strict=True):
+        assert significance(scorer, [hits], permutations=9)[0].p_values == p_values
+        assert 0 < null_model(scorer, 9, 0).num_bytes <= 8 * most
+    with pytest.raises(QueryError, match="ask for fewer queries or permutations"):
+        significance(scorer, lists, permutations=9)
+
+
+def test_the_cache_counts_null_scores_that_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    hin = random_graph(5)
+    scorer = PathSim("APA").fit(hin)
+    null_model(scorer, 9, 0)
+    limit = bytes_of(graph_cache(hin).values())
+    monkeypatch.setenv(LIMIT_VARIABLE, str(limit))
+    [result] = significance(scorer, [scorer.top_k(3, k=2)], permutations=9)
+    kept = graph_cache(hin).values()
+    assert null_model(scorer, 9, 0) is kept[-1]
+    assert bytes_of(kept) <= limit or len(kept) == 1
+    assert significance(scorer, [scorer.top_k(3, k=2)], permutations=9) == [result]
 
 
 @pytest.mark.slow
@@ -155,6 +199,19 @@ def test_combinations_measures_of_the_graph_and_what_is_refused(toy: HIN) -> Non
         null_model(Learned(), 9, 0)
 
 
+def test_the_query_itself_and_parts_of_permutations_are_refused(toy: HIN) -> None:
+    scorer = PathSim("APVPA").fit(toy)
+    with pytest.raises(QueryError, match="'Mike' is among its own hits"):
+        significance(scorer, [scorer.top_k("Mike", include_query=True)], permutations=9)
+    hits = scorer.top_k("Mike", k=3)
+    for options in ({"permutations": 2.5}, {"permutations": True}, {"seed": 1.5}, {"seed": -1}):
+        with pytest.raises(QueryError, match="; give a whole number of at least"):
+            significance(scorer, [hits], **options)  # type: ignore[arg-type]
+    [every] = significance(scorer, [hits], permutations=9)
+    [filtered] = significance(scorer, [scorer.top_k("Mike", among=["Jim", "Ann"])], permutations=9)
+    assert filtered.p_values == every.p_values[2:]  # a p-value is that of a pair
+
+
 def test_the_correction_equals_the_definition() -> None:
     rng = np.random.default_rng(0)
     p_values = rng.random(30).round(2)
@@ -183,3 +240,16 @@ def test_json_of_hits_and_columns_of_a_join(toy: HIN, tmp_path) -> None:
         assert of_mike == list(result.p_values)
     with pytest.raises(QueryError, match="is a folder; give a name in .parquet or .csv"):
         add_p_values(npth.join(toy, scorer, tmp_path / "folder", k=2), scorer)
+
+
+def test_p_values_keep_what_a_csv_file_has(tmp_path: Path) -> None:
+    names = pa.array(["A", None, "", 'q"u'])
+    nodes = [Nodes("author", pa.array(["007", "7", "NA", "x\ny"]), names), Nodes("paper", pa.array(["p0", "p1"]))]
+    hin = HIN.build(nodes, [Edges(WRITES, np.array([0, 1, 2, 3, 0]), np.array([0, 0, 0, 0, 1]))])
+    scorer = PathSim("APA").fit(hin)
+    joined = npth.join(hin, scorer, tmp_path / "top.csv", k=3)
+    before = joined.path.read_text()
+    add_p_values(joined, scorer, permutations=9)
+    after = joined.path.read_text()
+    assert '"A",,' in after
+    assert re.sub(r"(,\"p_value\",\"q_value\"|,[\d.]+,[\d.]+)\n", "\n", after) == before

@@ -45,6 +45,22 @@ def test_thinned_graphs_lose_a_share_of_both_directions(toy: HIN) -> None:
     assert other == 81
 
 
+@pytest.mark.parametrize("options", [{"among": ["Jim", "Ann"]}, {"include_query": True}, {"k": 5, "zeros": True}])
+def test_hits_that_are_not_the_best_of_all_targets_are_refused(toy: HIN, options: dict[str, object]) -> None:
+    scorer = PathSim("APVPA").fit(toy)
+    hits = scorer.top_k("Mike", **{"k": 3} | options)  # type: ignore[arg-type]
+    for by in (None, "paper"):
+        with pytest.raises(QueryError, match="and stability ranks all targets; search without filters"):
+            stability(scorer, hits, by=by)
+
+
+def test_filters_that_change_nothing_are_accepted(toy: HIN) -> None:
+    scorer = PathSim("APVPA").fit(toy)
+    hits = scorer.top_k("Mike", k=2, among=["Mary", "Bob"])
+    assert stability(scorer, hits, samples=9) == stability(scorer, scorer.top_k("Mike", k=2), samples=9)
+    assert stability(scorer, scorer.top_k("Mike", among=["Ann"])).intervals == ()
+
+
 def test_what_is_refused() -> None:
     scorer = PathSim("APA").fit(authors())
     hits = scorer.top_k("Ann", k=2)
@@ -52,5 +68,7 @@ def test_what_is_refused() -> None:
         stability(scorer, hits, share=1)
     with pytest.raises(QueryError, match="samples is 0"):
         stability(scorer, hits, samples=0)
+    with pytest.raises(QueryError, match="samples is 2.5; give a whole number of at least 1"):
+        stability(scorer, hits, samples=2.5)  # type: ignore[arg-type]
     with pytest.raises(QueryError, match="venue is not on author-paper-author"):
         stability(scorer, hits, by="venue")

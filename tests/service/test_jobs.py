@@ -222,6 +222,22 @@ def test_a_failed_job_has_an_error(running: Running) -> None:
             422,
             "at most 1,000",
         ),
+        (
+            {"kind": "significance", "graph": "toy", "queries": ["Mike"], "metapath": "APA", "stability_by": "x"},
+            404,
+            "no node type 'x' in this graph",
+        ),
+        (
+            {"kind": "significance", "graph": "toy", "queries": ["Mike"], "metapath": "APA", "stability_by": "venue"},
+            422,
+            "venue is not on author-paper-author; give one of author, paper",
+        ),
+        (
+            {"kind": "significance", "graph": "toy", "queries": ["Mike"], "metapath": "APA", "stability": True}
+            | {"stability_by": "paper"},
+            422,
+            "give either stability, for edges, or stability_by",
+        ),
         ({"kind": "train", "graph": "toy"}, 422, "give either metapath, to draw labels from a measure, or pairs"),
         ({"kind": "train", "graph": "toy", "metapath": "APA", "epochs": 9999}, 422, "at most 200 epochs"),
         (

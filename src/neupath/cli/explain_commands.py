@@ -25,10 +25,11 @@ from neupath.cli.terminal import (
 )
 from neupath.engine.hits import Hits
 from neupath.engine.scorer import Scorer
+from neupath.errors import QueryError, listed
 from neupath.explain.counterfactual_problem import EDGES, Element
 from neupath.explain.counterfactuals import BUDGET, WhatIf, what_if
-from neupath.explain.significance import Significance, significance
-from neupath.explain.stability import Stability, stability
+from neupath.explain.significance import PERMUTATIONS, Significance, significance
+from neupath.explain.stability import Stability, check_stability, stability
 from neupath.learn.registry import required_metapath
 
 
@@ -130,22 +131,55 @@ SignificanceOption = Annotated[
     bool, typer.Option("--significance", help="Show p-values against graphs permuted with all degrees kept.")
 ]
 PermutationsOption = Annotated[
-    int, typer.Option("--permutations", help="Permuted graphs for --significance; p is at least 1/(N+1).")
+    int | None,
+    typer.Option(
+        "--permutations",
+        help="Permuted graphs for --significance; p is at least 1/(N+1).",
+        show_default=str(PERMUTATIONS),
+    ),
 ]
 StabilityOption = Annotated[
     bool, typer.Option("--stability", help="Show where ranks stay when a tenth of the edges is missing.")
 ]
 StabilityByOption = Annotated[
-    str | None, typer.Option("--stability-by", help="Show where ranks stay when any one node of this type is missing.")
+    str | None,
+    typer.Option("--stability-by", help="Instead, show where ranks stay when any one node of this type is missing."),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", help="The seed of permutations and samples.")]
+SeedOption = Annotated[
+    int | None, typer.Option("--seed", help="The seed of permutations and samples.", show_default="0")
+]
 Evidence = Significance | Stability
+
+
+def check_evidence_options(
+    *,
+    with_significance: bool,
+    permutations: int | None,
+    seed: int | None,
+    with_stability: bool = False,
+    by: str | None = None,
+    filters: Sequence[str] = (),
+) -> None:
+    """Raise if an option would be ignored, or if the hits of a search are not those that the evidence is about."""
+    if permutations is not None and not with_significance:
+        raise QueryError("--permutations is for --significance; give it, too")
+    if seed is not None and not (with_significance or with_stability):
+        raise QueryError("--seed is for --significance and --stability, which draw at random; give one, too")
+    if with_stability and by is not None:
+        raise QueryError("give either --stability, for edges, or --stability-by, for nodes, not both")
+    if filters and (with_stability or by is not None):
+        which = "--stability" if by is None else "--stability-by"
+        raise QueryError(f"{which} ranks all targets with a path; leave out {listed(filters)}")
+    if "--include-query" in filters and with_significance:
+        raise QueryError("--significance has no p-value of a node with itself; leave out --include-query")
 
 
 def find_evidence(
     scorer: Scorer, results: Sequence[Hits], permutations: int | None, is_stability: bool, by: str | None, seed: int
 ) -> list[dict[str, Evidence]]:
     """Return the significance and the stability of the hits of each query, where they are asked for."""
+    if is_stability:
+        check_stability(scorer, by)
     evidence: list[dict[str, Evidence]] = [{} for _ in results]
     with ProgressBars() as bars:
         if permutations is not None:
@@ -179,8 +213,8 @@ def note_evidence(known: Mapping[str, Evidence]) -> None:
                 f"not below {each.resolution:.2g}; q: corrected over these hits (Benjamini-Hochberg)"
             )
             for mixing in each.mixing:
-                if not mixing.is_mixed:
-                    note(f"swaps of {mixing.relation} mix slowly; its p-values may be too large")
+                if mixing.note is not None:
+                    note(mixing.note)
         elif each.share is not None:
             note(f"ranks: nine tenths of {each.samples:,} graphs without {each.share:.0%} of the edges")
         else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from neupath.cli.explain_commands import PermutationsOption, SeedOption, SignificanceOption
+from neupath.cli.explain_commands import PermutationsOption, SeedOption, SignificanceOption, check_evidence_options
 from neupath.cli.program import INTERRUPTED, CommandError
 from neupath.cli.terminal import (
     AnyMeasureOption,
@@ -24,7 +24,7 @@ from neupath.cli.terminal import (
 from neupath.engine.join import BLOCK, Format, Joined, JoinEngine, JoinOptions, LocalEngine, count_finished, parts_of
 from neupath.engine.join import join as join_all
 from neupath.errors import QueryError, listed
-from neupath.explain.significance import PERMUTATIONS, add_p_values, check_single_file
+from neupath.explain.significance import PERMUTATIONS, add_p_values, check_significance, check_single_file
 from neupath.graph.metapath import MetaPath
 from neupath.learn.registry import check_model_alone, choose_measure, make_scorer
 from neupath.measures import PathMeasure
@@ -73,8 +73,8 @@ def join(
         typer.Option("--ingest", help="Where a folder of Parquet tables is read; on the cluster if possible."),
     ] = None,
     with_significance: SignificanceOption = False,
-    permutations: PermutationsOption = PERMUTATIONS,
-    seed: SeedOption = 0,
+    permutations: PermutationsOption = None,
+    seed: SeedOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Find the most similar targets of every node, and write them to a Parquet or CSV file.
@@ -113,6 +113,7 @@ def join(
         check_model_alone(metapath=metapath, measure=measure, node_type=node_type)
     request: dict[str, Any] = {"metapath": metapath, "measure": measure, "node_type": node_type}
     options = JoinOptions(10 if k is None and min_score == 0 else k, min_score, block=block, format=format)
+    check_evidence_options(with_significance=with_significance, permutations=permutations, seed=seed)
     if with_significance:
         check_single_file(out)
         if engine != "local" or model is not None or format == "neo4j":
@@ -120,7 +121,8 @@ def join(
     joined = None
     with _reporting_finished_blocks(out):
         if engine == "local":
-            tests = (permutations, seed) if with_significance else None
+            count = PERMUTATIONS if permutations is None else permutations
+            tests = (count, seed or 0) if with_significance else None
             request |= {"model": model, "device": device}
             joined = _join_graph(source, request, out, options, LocalEngine(threads), tests)
         else:
@@ -170,6 +172,8 @@ def _join_graph(
     fits = isinstance(engine, LocalEngine)  # a cluster multiplies elsewhere
     with ProgressBars() as bars:
         scorer = make_scorer(hin, **request, progress=bars) if fits else choose_measure(hin.schema, **request)
+        if tests is not None:
+            check_significance(scorer, *tests)
         joined = join_all(
             hin, scorer, out, options.k, min_score=options.min_score, block=options.block, format=options.format,
             engine=engine, progress=bars,

@@ -17,6 +17,7 @@ from neupath.cli.explain_commands import (
     SignificanceOption,
     StabilityByOption,
     StabilityOption,
+    check_evidence_options,
     evidence_columns,
     find_evidence,
     note_evidence,
@@ -202,10 +203,10 @@ def search(
     include_query: Annotated[bool, typer.Option("--include-query", help="Rank the query itself, too.")] = False,
     zeros: Annotated[bool, typer.Option("--zeros", help="Fill up with targets of score 0.")] = False,
     with_significance: SignificanceOption = False,
-    permutations: PermutationsOption = PERMUTATIONS,
+    permutations: PermutationsOption = None,
     with_stability: StabilityOption = False,
     by: StabilityByOption = None,
-    seed: SeedOption = 0,
+    seed: SeedOption = None,
     as_of: AsOfOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -219,6 +220,11 @@ def search(
 
     With --json, one JSON object per query, each on its own line.
     """
+    filters = {"--among": among, "--where": where, "--include-query": include_query, "--zeros": zeros}
+    check_evidence_options(
+        with_significance=with_significance, permutations=permutations, seed=seed, with_stability=with_stability,
+        by=by, filters=[option for option, given in filters.items() if given],
+    )  # fmt: skip
     hin = source.load(as_of)
     with ProgressBars() as bars:
         scorer = make_scorer(
@@ -228,8 +234,9 @@ def search(
     method = f"{scorer.metapath_text}, {scorer.name}" if scorer.metapath_text else scorer.name
     method = method if model is None else f"the {method} model in {model}"
     results = scorer.top_k(query, k, include_query=include_query, zeros=zeros, among=among or None, where=where or ())
+    count = PERMUTATIONS if permutations is None else permutations
     evidence = find_evidence(
-        scorer, results, permutations if with_significance else None, with_stability or by is not None, by, seed
+        scorer, results, count if with_significance else None, with_stability or by is not None, by, seed or 0
     )
     for text, hits, known in zip(query, results, evidence, strict=True):
         if as_json:
@@ -403,7 +410,7 @@ def _render_groups(explanation: Explanation, groups: Sequence[PathGroup], score:
         about = (f"  {counted(group.paths, 'path')}  ", "dim")
         branch = tree.add(Text.assemble(head, label, about, bar(group.share / largest if largest else 0.0)))
         for instance in group.instances:
-            share = Text.assemble((f"{instance.share:.4f}", "cyan"), f"  {_percent(instance.share / total)}  ")
+            share = Text.assemble((f"{instance.share:.4f}", "cyan"), f"  {_percent(instance.share / total if total else 0.0)}  ")
             branch.add(share.append_text(_render_path(instance, names_relations)))
         if group.instances and group.paths > len(group.instances):
             branch.add(Text(f"and {counted(group.paths - len(group.instances), 'more path')}", style="dim"))

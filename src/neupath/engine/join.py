@@ -175,7 +175,8 @@ class Joined:
         if self.path.suffix == ".csv":
             types = {} if self.sides is None else {field.name: field.type for field in hit_schema(*self.sides)}
             lines = pa.csv.ParseOptions(newlines_in_values=True)
-            return pa.csv.read_csv(self.path, None, lines, pa.csv.ConvertOptions(column_types=types))
+            missing: Any = {"null_values": [""], "strings_can_be_null": True, "quoted_strings_can_be_null": False}
+            return pa.csv.read_csv(self.path, None, lines, pa.csv.ConvertOptions(column_types=types, **missing))
         if self.path.is_dir() and not any(self.path.glob("*.parquet")):
             raise QueryError(f"{self.path} holds files for Neo4j; join to Parquet or CSV to read the result back")
         return pq.read_table(self.path)

@@ -161,7 +161,7 @@ def _caption(explanation: Explanation) -> str:
     shown = f"{len(drawn)} of {explanation.num_instances:,} paths"
     rest = max(0.0, explanation.score - sum(instance.share for instance in drawn))
     hidden = f"; the others carry {rest:.4f} of the score" if len(drawn) < explanation.num_instances else ""
-    return f"{explanation.metapath}: {shown}{hidden}"
+    return f"{_clean(explanation.metapath)}: {shown}{hidden}"
 
 
 def _wrapped(text: str, inches: float) -> str:

@@ -3,17 +3,19 @@
 A swap turns (a, b), (c, d) into (a, d), (c, b) unless one of these exists, as XSwap does (Hanhijärvi, Garriga,
 Puolamäki, SDM 2009) and Himmelstein et al., eLife 2017, for networks of several types. In a directed relation two
 sources trade all targets that only one of them has at once (Strona et al., Nature Communications 2014): that is many
-swaps, and mixes dense relations in which most single swaps are impossible. Both draw from the same graphs, those of the
-same degrees, with equal probability.
+swaps, and mixes dense relations in which most single swaps are impossible. Both draw with equal probability from the
+graphs that swaps reach. These are all graphs of the same degrees, with one exception: where a directed relation links a
+type with itself and has no loops, swaps may be unable to turn a cycle of three edges round.
 
-Edges of a node with itself are only swapped where a directed relation has them. Parallel edges are one edge with a
-weight. The weight of an edge stays with its source when its target is swapped, so sources also keep their weights, and
-targets only keep their number of edges.
+Edges of a node with itself are only swapped where a directed relation has them; in an undirected one they stay.
+Parallel edges are one edge with a weight. The weight of an edge stays with its source when its target is swapped, so
+sources also keep their weights, and targets only keep their number of edges.
 
 Each permuted graph continues from the one before it. Rounds of swaps lie between them: as many as it takes until twice
 as many would leave no fewer of the real edges in place.
 """
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -31,6 +33,7 @@ _SWAPS_PER_EDGE, _TRADES_PER_SOURCE = 10, 5
 """Attempted swaps and trades in a round."""
 _MOST_ROUNDS = 64
 _TOLERANCE = 0.01  # of the share of edges
+_STUCK = 0.9  # of the edges
 _MOST_BYTES = 1 << 30  # of permuted edges that are kept
 Ends = NDArray[np.int32]
 
@@ -52,8 +55,17 @@ class Mixing:
         """Whether more swaps would change no more than a hundredth of the edges."""
         return self.shared - self.shared_after_twice <= _TOLERANCE
 
+    @property
+    def note(self) -> str | None:
+        """What swaps do not reach, as a sentence, where p-values suffer from it."""
+        if not self.is_mixed:
+            return f"swaps of {self.relation} mix slowly; its p-values may be too large"
+        if self.shared >= _STUCK:
+            return f"swaps leave {self.shared:.0%} of the edges of {self.relation} in place; its p-values say little"
+        return None
+
     def to_dict(self) -> dict[str, object]:
-        return vars(self) | {"is_mixed": self.is_mixed}
+        return vars(self) | {"is_mixed": self.is_mixed, "note": self.note}
 
 
 class _Chain:
@@ -123,6 +135,17 @@ class _Chain:
         return freeze(csr_array((weights, (rows, columns)), shape=shape))
 
 
+def check_whole(parameter: str, value: int, least: int) -> int:
+    """Return the value of a parameter as an int; raise if it is not a whole number of at least `least`."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if isinstance(value, bool) or number < least:
+        raise QueryError(f"‹{parameter}› is {value!r}; give a whole number of at least {least}", parameter=parameter)
+    return number
+
+
 # ---- Permuted graphs -----------------------------------------------------------------------------
 class Permutations:
     """Permuted copies of a graph, made once and kept where they fit; others are made again when they are needed.
@@ -146,15 +169,12 @@ class Permutations:
     """
 
     def __init__(self, hin: HIN, relations: Sequence[Relation], count: int, seed: int = 0) -> None:
-        if count < 1:
-            raise QueryError(f"‹permutations› is {count}; use at least 1", parameter="permutations")
-        if seed < 0:
-            raise QueryError(f"‹seed› is {seed}; give 0 or more", parameter="seed")
-        self.hin, self.relations, self.count, self.seed = hin, tuple(relations), count, seed
-        self._chains = {relation: _Chain(hin, relation, seed) for relation in self.relations}
+        self.hin, self.relations = hin, tuple(relations)
+        self.count, self.seed = check_whole("permutations", count, 1), check_whole("seed", seed, 0)
+        self._chains = {relation: _Chain(hin, relation, self.seed) for relation in self.relations}
         self.mixing = tuple(chain.mixing for chain in self._chains.values())
         per_graph = sum(chain.num_bytes for chain in self._chains.values())
-        self._is_kept = per_graph * count <= _MOST_BYTES
+        self._is_kept = per_graph * self.count <= _MOST_BYTES
         self._kept: list[Mapping[Relation, tuple[Ends, Ends]]] = []
 
     @property

@@ -6,7 +6,7 @@ with the same degrees, pooled over all permuted graphs. Where weights differ, no
 that permutations keep.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from neupath._runtime.files import write_whole
 from neupath._runtime.progress import Progress, check_cancelled, no_progress
-from neupath.engine.cache import cached
+from neupath.engine.cache import cached, graph_cache
 from neupath.engine.hits import Hits
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
-from neupath.explain.permutation import Mixing, Permutations, permutations_of
+from neupath.explain.permutation import Mixing, Permutations, check_whole, permutations_of
 from neupath.graph.hin import HIN, Floats, mix64
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Rows
@@ -33,7 +33,7 @@ PERMUTATIONS = 200
 _PER_GRAPH = 5  # null scores of a pair of classes that one permuted graph adds
 _ROWS_AT_A_TIME = 64
 _FEW_CLASSES = 4  # up to so many classes of queries, null scores with all targets are kept
-_MOST_SCORES = 1 << 27
+_MOST_SCORES = 1 << 27  # of one question, and that a model keeps
 _EQUAL = 1 - 1e-12  # scores of alike pairs may differ in the last digits
 Counts = NDArray[np.int64]
 
@@ -89,7 +89,7 @@ def significance(
     scorer
         A fitted exact measure, also a combination or one over the whole graph.
     hits
-        The hits of some queries, as `scorer.top_k` returns them.
+        The hits of some queries, as `scorer.top_k` returns them, also with filters, but without the query itself.
     permutations
         How many permuted graphs.
     seed
@@ -107,6 +107,13 @@ def significance(
     hin = scorer.hin_
     queries = [np.full(len(each), hin.row(scorer.source_type, each.query)) for each in hits]
     targets = [hin.rows(scorer.target_type, each.ids) for each in hits]
+    if scorer.source_type == scorer.target_type:
+        for each, query, ranked in zip(hits, queries, targets, strict=True):
+            if np.any(query == ranked):
+                raise QueryError(
+                    f"{each.query!r} is among its own hits, and a node has no p-value with itself; search without the "
+                    f"query itself"
+                )
     scores = [np.array(each.scores) for each in hits]
     none = np.zeros(0, np.int64)
     p_values = model.p_values(
@@ -195,10 +202,17 @@ def adjusted(p_values: Floats) -> Floats:
 # ---- The null model ------------------------------------------------------------------------------
 def null_model(scorer: Scorer, permutations: int, seed: int) -> "NullModel":
     """Return the null model of a scorer, cached with its graph."""
-    permutable(scorer)
+    check_significance(scorer, permutations, seed)
     hin, relations = scorer.hin_, relations_of(scorer)
     key = ("null scores", scorer.name, str(scorer.params()), permutations, seed)
-    return cached(hin, key, lambda: NullModel(scorer, permutations_of(hin, relations, permutations, seed)))
+    return cached(hin, key, lambda: NullModel(scorer, permutations_of(hin, relations, permutations, seed), key))
+
+
+def check_significance(scorer: Scorer, permutations: int, seed: int) -> None:
+    """Raise unless a null model can be made of these."""
+    check_whole("permutations", permutations, 1)
+    check_whole("seed", seed, 0)
+    permutable(scorer)
 
 
 def permutable(scorer: Scorer) -> None:
@@ -265,8 +279,8 @@ class _Members:
 class NullModel:
     """The null scores of a measure by the classes of both nodes, computed for the classes that are asked for."""
 
-    def __init__(self, scorer: Scorer, permutations: Permutations) -> None:
-        self._scorer, self._permutations = scorer, permutations
+    def __init__(self, scorer: Scorer, permutations: Permutations, key: Hashable) -> None:
+        self._scorer, self._permutations, self._key = scorer, permutations, key
         hin, relations = permutations.hin, permutations.relations
         self._sources = _Members.of(degree_classes(hin, scorer.source_type, relations))
         self._targets = _Members.of(degree_classes(hin, scorer.target_type, relations))
@@ -294,26 +308,29 @@ class NullModel:
         result = np.zeros((3, len(keys)), np.int64)
         if not len(keys):
             return result[0], result[1], result[2]
-        self._fill(np.unique(keys), progress)
+        known = self._fill(np.unique(keys), progress)
         order = np.argsort(keys, kind="stable")
         distinct, starts = np.unique(keys[order], return_index=True)
         for key, places in zip(distinct.tolist(), np.split(order, starts[1:]), strict=True):
-            null = self._scores[key]
+            null = known[key]
             above = len(null) - np.searchsorted(null, scores[places] / _EQUAL, side="right")
             reached = len(null) - np.searchsorted(null, scores[places] * _EQUAL)
             result[:, places] = above, reached - above, np.full(len(places), len(null))
         return result[0], result[1], result[2]
 
-    def _fill(self, keys: Rows, progress: Progress) -> None:
-        """Compute the null scores of pairs of classes that are missing."""
-        missing = keys[[key not in self._scores for key in keys.tolist()]]
+    def _fill(self, keys: Rows, progress: Progress) -> dict[int, Floats]:
+        """Return the null scores of pairs of classes, and compute those that are missing."""
+        known = {key: self._scores[key] for key in keys.tolist() if key in self._scores}
+        missing = np.setdiff1d(keys, list(known))
         if not len(missing):
-            return
+            return known
         sources = np.unique(missing // len(self._targets))
-        if len(sources) <= _FEW_CLASSES:  # other targets of the same queries are asked for next, as a rule
+        each = len(self._permutations) * _PER_GRAPH
+        if len(sources) * len(self._targets) * each <= _MOST_SCORES and len(sources) <= _FEW_CLASSES:
+            # Other targets of the same queries are asked for next, as a rule.
             every = (sources[:, None] * len(self._targets) + np.arange(len(self._targets))).ravel()
             missing = np.setdiff1d(every, list(self._scores))
-        size = len(missing) * len(self._permutations) * _PER_GRAPH
+        size = len(missing) * each
         if size > _MOST_SCORES:
             raise QueryError(
                 f"{len(missing):,} pairs of degrees need {size:,} null scores; ask for fewer queries or ‹permutations›",
@@ -325,8 +342,13 @@ class NullModel:
             progress("permuting", number, len(self._permutations))
             self._score(number, self._scorer.bind(graph), missing, parts)
         progress("permuting", len(self._permutations), len(self._permutations))
-        for key, scores in zip(missing.tolist(), parts, strict=True):
-            self._scores[key] = np.sort(np.concatenate(scores))
+        found = {key: np.sort(np.concatenate(part)) for key, part in zip(missing.tolist(), parts, strict=True)}
+        self._scores |= found
+        size = sum(map(len, self._scores.values()))
+        while size > _MOST_SCORES:  # the oldest go
+            size -= len(self._scores.pop(next(iter(self._scores))))
+        graph_cache(self._permutations.hin).put(self._key, self)  # which counts its bytes anew
+        return known | found
 
     def _score(self, number: int, scorer: Scorer, keys: Rows, parts: list[list[Floats]]) -> None:
         """Add the scores of one permuted graph: of a random node of each source class with some of each target class.

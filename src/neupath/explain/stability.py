@@ -9,11 +9,12 @@ from scipy.sparse import csr_array
 from neupath._runtime.progress import Progress, check_cancelled, no_progress
 from neupath.engine.hits import Hits
 from neupath.engine.scorer import Scorer
-from neupath.errors import QueryError
+from neupath.errors import QueryError, listed
 from neupath.explain.counterfactuals import ranks_without_each
+from neupath.explain.permutation import check_whole
 from neupath.explain.significance import permutable, relations_of
 from neupath.graph.hin import HIN, Csr, Floats, freeze
-from neupath.graph.metapath import Relation
+from neupath.graph.metapath import MetaPath, Relation
 from neupath.graph.nodes import Rows
 from neupath.measures import PathMeasure
 
@@ -62,7 +63,8 @@ def stability(
     scorer
         A fitted exact measure.
     hits
-        The hits of a query, as `scorer.top_k` returns them without filters.
+        The hits of a query, as `scorer.top_k` returns them without filters, zeros and the query itself: ranks are
+        those among all targets.
     by
         A node type on the meta-path, to leave out its nodes one by one.
     share
@@ -79,17 +81,20 @@ def stability(
     >>> stability(scorer, scorer.top_k("Mike", k=2), by="paper").intervals
     ((1, 2), (1, 2))
     """
-    permutable(scorer)
-    if seed < 0:
-        raise QueryError(f"‹seed› is {seed}; give 0 or more", parameter="seed")
-    query = scorer.hin_.row(scorer.source_type, hits.query)
-    targets = scorer.hin_.rows(scorer.target_type, hits.ids)
-    if by is not None:
-        return _jackknife(scorer, hits, by, progress)
+    check_stability(scorer, by)
+    check_whole("seed", seed, 0)
+    check_whole("samples", samples, 1)
     if not 0 < share < 1:
         raise QueryError(f"‹share› is {share}; give a share of the edges above 0 and below 1", parameter="share")
-    if samples < 1:
-        raise QueryError(f"‹samples› is {samples}; draw at least 1 graph", parameter="samples")
+    if len(hits) and hits.ids != scorer.top_k(hits.query, len(hits)).ids:
+        raise QueryError(
+            f"these are not the {len(hits):,} best hits of {hits.query!r} by {scorer.name}, and stability ranks all "
+            f"targets; search without filters, zeros and the query itself"
+        )
+    query = scorer.hin_.row(scorer.source_type, hits.query)
+    targets = scorer.hin_.rows(scorer.target_type, hits.ids)
+    if by is not None and isinstance(scorer, PathMeasure):
+        return _jackknife(scorer, hits, by, progress)
     rng, ranks = np.random.default_rng(seed), np.zeros((samples, len(targets)))
     relations = relations_of(scorer)
     for number in range(samples):
@@ -103,9 +108,26 @@ def stability(
     return Stability(_intervals(low, high), "edges", samples, share, seed)
 
 
-def _jackknife(scorer: Scorer, hits: Hits, by: str, progress: Progress) -> Stability:
+def check_stability(scorer: Scorer, by: str | None) -> None:
+    """Raise unless the stability of hits can be found, also without each node of a type."""
+    permutable(scorer)
+    if by is None:
+        return
     if not isinstance(scorer, PathMeasure):
-        raise QueryError(f"{scorer.name} follows no single meta-path; leave out ‹by› to remove edges at random")
+        raise QueryError(f"{scorer.name} follows no single meta-path; remove edges at random instead of nodes")
+    type_on_path(scorer.metapath_, by)
+
+
+def type_on_path(path: MetaPath, by: str) -> str:
+    """Return the node type on a meta-path that a word names."""
+    node_type = path.schema.node_type(by)
+    if node_type not in path.node_types:
+        raise QueryError(f"{node_type} is not on {path}; give one of {listed(dict.fromkeys(path.node_types))}")
+    return node_type
+
+
+def _jackknife(scorer: PathMeasure, hits: Hits, by: str, progress: Progress) -> Stability:
+    by = type_on_path(scorer.metapath_, by)
     low, high, most = np.zeros(len(hits)), np.zeros(len(hits)), 0
     for place, hit in enumerate(hits):
         check_cancelled()
@@ -113,7 +135,7 @@ def _jackknife(scorer: Scorer, hits: Hits, by: str, progress: Progress) -> Stabi
         ranks = np.append(ranks_without_each(scorer, hits.query, hit.id, by), hit.rank)
         low[place], high[place], most = ranks.min(), ranks.max(), max(most, len(ranks) - 1)
     progress("removing", len(hits), len(hits))
-    return Stability(_intervals(low, high), scorer.metapath_.schema.node_type(by), most, None, 0)
+    return Stability(_intervals(low, high), by, most, None, 0)
 
 
 def _ranks(scorer: Scorer, query: int, targets: Rows) -> Floats:

@@ -20,6 +20,7 @@ from neupath._runtime.files import write_text
 from neupath._runtime.resources import count_cores, reserve_memory
 from neupath.errors import MissingExtraError, NeuPathError, QueryError, SourceError, WriteError, listed
 from neupath.explain.counterfactuals import check_question
+from neupath.explain.stability import type_on_path
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import MetaPath
 from neupath.learn.labels import check_one_type, read_pairs
@@ -236,7 +237,12 @@ def _check_significance(limits: Limits, handle: GraphHandle, request: Significan
             f"permutations is {request.permutations:,}; this service makes at most {limits.permutations:,} (the limit "
             f"permutations)"
         )
-    handle.hin.rows(_check_measure(limits, handle, request).source, request.queries)
+    metapath = _check_measure(limits, handle, request)
+    handle.hin.rows(metapath.source, request.queries)
+    if request.stability_by is not None:
+        if request.stability:
+            raise QueryError("give either stability, for edges, or stability_by, for nodes, not both")
+        type_on_path(metapath, request.stability_by)
 
 
 _DEFAULT_DIM = 256  # the largest default of all architectures, for a request that names no dim

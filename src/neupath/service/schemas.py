@@ -406,7 +406,7 @@ class SignificanceJobRequest(RequestModel):
     k: int = Field(10, ge=1, le=2**31)
     permutations: int = Field(PERMUTATIONS, ge=1, le=2**31, description="How many permuted graphs.")
     stability: bool = Field(False, description="Also find where ranks stay when a tenth of the edges is missing.")
-    stability_by: Text | None = Field(None, description="Or when any one node of this type is missing.")
+    stability_by: Text | None = Field(None, description="Instead, when any one node of this type is missing.")
     seed: Seed = 0
 
 
