@@ -410,7 +410,8 @@ def _render_groups(explanation: Explanation, groups: Sequence[PathGroup], score:
         about = (f"  {counted(group.paths, 'path')}  ", "dim")
         branch = tree.add(Text.assemble(head, label, about, bar(group.share / largest if largest else 0.0)))
         for instance in group.instances:
-            share = Text.assemble((f"{instance.share:.4f}", "cyan"), f"  {_percent(instance.share / total if total else 0.0)}  ")
+            fraction = instance.share / total if total else 0.0
+            share = Text.assemble((f"{instance.share:.4f}", "cyan"), f"  {_percent(fraction)}  ")
             branch.add(share.append_text(_render_path(instance, names_relations)))
         if group.instances and group.paths > len(group.instances):
             branch.add(Text(f"and {counted(group.paths - len(group.instances), 'more path')}", style="dim"))
