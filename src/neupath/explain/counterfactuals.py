@@ -181,7 +181,7 @@ def what_if(
         if is_hit:
             return replace(answer, reason=f"{label} is among the {k:,} best of {query_label} already, at rank {rank}")
         changes = Additions.of(hin, path, by, x, y)
-    return _Search(scorer, changes, x, y, answer, budget).run(limit)
+    return _ChangeSearch(scorer, changes, x, y, answer, budget).run(limit)
 
 
 def check_question(
@@ -240,7 +240,7 @@ def ranks_without_each(scorer: PathMeasure, query: Id, target: Id, by: str) -> F
     kind = _checked_kind(path, by)
     ends = node_at(hin, path.source, x), node_at(hin, path.target, y)
     answer = WhatIf(*ends, str(path), scorer.name, 1, "remove", kind, 1, 0.0, None, 0, ())
-    return _Search(scorer, Removals.of(hin, path, kind, x, y), x, y, answer, sys.maxsize).near_ranks()
+    return _ChangeSearch(scorer, Removals.of(hin, path, kind, x, y), x, y, answer, sys.maxsize).near_ranks()
 
 
 def _losses(targets: int, depth: int) -> tuple[Floats, ...]:
@@ -249,7 +249,7 @@ def _losses(targets: int, depth: int) -> tuple[Floats, ...]:
 
 
 # ---- The search ----------------------------------------------------------------------------------
-class _Search:
+class _ChangeSearch:
     """Greedy search for a set, a bound on its size, and branch and bound between the two."""
 
     def __init__(

@@ -205,7 +205,7 @@ def relate(
     x, y = hin.row(source_type, query), hin.row(end_type, target)
     if (source_type, x) == (end_type, y):
         raise QueryError(f"both nodes are {source_type} {query!r}; give two different nodes")
-    search = _Search(hin, (source_type, x), (end_type, y), max_steps, _choice(measure), budget)
+    search = _MetaPathSearch(hin, (source_type, x), (end_type, y), max_steps, _choice(measure), budget)
     with np.errstate(over="ignore", invalid="ignore"):  # `_checked` raises on overflow
         ranked = search.rank(search.join())
     shown = tuple(search.describe(path) for path in ranked[:limit])
@@ -310,7 +310,7 @@ class _Candidate:
 
 
 @dataclass
-class _Search:
+class _MetaPathSearch:
     """The search for the meta-paths between two nodes, within a budget."""
 
     hin: HIN

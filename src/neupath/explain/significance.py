@@ -256,7 +256,7 @@ def _digests(weights: Floats, starts: NDArray[Any]) -> Rows:
 
 
 @dataclass(frozen=True)
-class _Members:
+class _ClassMembers:
     """The nodes of each class: those of class c are rows[starts[c]:starts[c+1]]."""
 
     classes: Rows
@@ -264,7 +264,7 @@ class _Members:
     starts: Rows
 
     @classmethod
-    def of(cls, classes: Rows) -> "_Members":
+    def of(cls, classes: Rows) -> "_ClassMembers":
         counts = np.bincount(classes)
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         return cls(classes, np.argsort(classes, kind="stable").astype(np.int64), starts)
@@ -282,8 +282,8 @@ class NullModel:
     def __init__(self, scorer: Scorer, permutations: Permutations, key: Hashable) -> None:
         self._scorer, self._permutations, self._key = scorer, permutations, key
         hin, relations = permutations.hin, permutations.relations
-        self._sources = _Members.of(degree_classes(hin, scorer.source_type, relations))
-        self._targets = _Members.of(degree_classes(hin, scorer.target_type, relations))
+        self._sources = _ClassMembers.of(degree_classes(hin, scorer.source_type, relations))
+        self._targets = _ClassMembers.of(degree_classes(hin, scorer.target_type, relations))
         self._scores: dict[int, Floats] = {}
 
     @property
@@ -347,7 +347,7 @@ class NullModel:
         size = sum(map(len, self._scores.values()))
         while size > _MOST_SCORES:  # the oldest go
             size -= len(self._scores.pop(next(iter(self._scores))))
-        graph_cache(self._permutations.hin).put(self._key, self)  # which counts its bytes anew
+        graph_cache(self._permutations.hin).put(self._key, self)  # which counts its bytes again
         return known | found
 
     def _score(self, number: int, scorer: Scorer, keys: Rows, parts: list[list[Floats]]) -> None:
