@@ -90,14 +90,14 @@ def try_all(hin: HIN, measure: str, path: str, by: str, x: int, y: int, k: int) 
 
 def run_small(count: int) -> None:
     greedy_sizes: list[int | None] = []
-    search = counterfactuals._Search._greedy
+    search = counterfactuals._ChangeSearch._greedy
 
-    def recording(self: counterfactuals._Search, *arguments: Any) -> list[int] | None:
+    def recording(self: counterfactuals._ChangeSearch, *arguments: Any) -> list[int] | None:
         found = search(self, *arguments)
         greedy_sizes.append(None if found is None else len(found))
         return found
 
-    counterfactuals._Search._greedy = recording  # type: ignore[method-assign, assignment]
+    counterfactuals._ChangeSearch._greedy = recording  # type: ignore[method-assign, assignment]
     sizes: Counter[int | None] = Counter()
     outcomes: Counter[str] = Counter()
     seed = asked = 0
