@@ -181,7 +181,7 @@ def test_meta_paths_without_a_score_are_not_tried(monkeypatch: pytest.MonkeyPatc
 
 def test_it_can_be_cancelled_while_half_paths_meet(monkeypatch: pytest.MonkeyPatch) -> None:
     cancellation = Cancellation()
-    monkeypatch.setattr(relate_module._Search, "_count_candidates", lambda _: cancellation.cancel() or 0)
+    monkeypatch.setattr(relate_module._MetaPathSearch, "_count_candidates", lambda _: cancellation.cancel() or 0)
     with cancelled_by(cancellation), pytest.raises(WorkCancelled):
         relate(complete_relations(2), "x0", "x1", max_steps=1)
 
