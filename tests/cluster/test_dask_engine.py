@@ -208,7 +208,9 @@ def test_ctrl_c_says_what_is_kept(tmp_path: Path) -> None:
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does, which interrupts the workers, too
         message = process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == 130
-    assert re.fullmatch(r"error: interrupted; \d+ finished blocks are kept in top.parquet.parts, and .*\n", message)
+    # Python itself may have said before that the interrupt came while an object was freed
+    last = message.splitlines()[-1]
+    assert re.fullmatch(r"error: interrupted; \d+ finished blocks are kept in top.parquet.parts, and .*", last), message
     assert [path.name for path in tmp_path.iterdir()] == ["top.parquet.parts"]
     assert not list(tmp_path.glob("top.parquet.parts/work-*"))
 

@@ -2,6 +2,7 @@
 
 import logging
 import signal
+import sys
 import socket
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -375,8 +376,16 @@ def _remembered() -> Iterator[list[int]]:
         received.append(number)
         before(number, frame)
 
+    report = sys.unraisablehook
+
+    def report_others(unraisable: "sys.UnraisableHookArgs") -> None:
+        if not isinstance(unraisable.exc_value, KeyboardInterrupt):  # which is recorded, and ends the join
+            report(unraisable)
+
     signal.signal(signal.SIGINT, handle)
+    sys.unraisablehook = report_others
     try:
         yield received
     finally:
         signal.signal(signal.SIGINT, before)
+        sys.unraisablehook = report
