@@ -2,8 +2,8 @@
 
 import logging
 import signal
-import sys
 import socket
+import sys
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
