@@ -133,7 +133,7 @@ def check_device(device: str) -> str:
 
 @cache
 def cuda_device() -> Device:
-    """Return the CUDA device of this machine; raise if there is none, or no CuPy."""
+    """Return the CUDA device of this machine; raise if it has none, or CuPy is missing."""
     try:
         import cupy
     except ImportError as error:

@@ -500,7 +500,7 @@ class _ChangeSearch:
         return relevant
 
     def _find(self, candidates: Ints, size: int) -> list[int] | None:
-        """Return a set of this size, an empty list if there is none, or None if the budget ends."""
+        """Return a set of this size, an empty list if no set does it, or None if the budget ends."""
         from neupath.explain import counterfactual_kernels as kernels
 
         problem = self._problem

@@ -125,7 +125,7 @@ class PathMeasure(Scorer):
     # -- Fitting
     def fit(self, hin: HIN) -> Self:
         if self.device == "cuda":
-            gpu.cuda_device()  # raises where there is none
+            gpu.cuda_device()  # raises if the machine has no GPU
         self.hin_, self.metapath_ = hin, self._metapath_in(hin)
         self.factors_ = self._product(hin, self.metapath_)
         return self
