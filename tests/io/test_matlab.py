@@ -9,6 +9,7 @@ from scipy.sparse import csc_matrix
 
 import neupath as npth
 from neupath import NeuPathError
+from neupath.io.formats import mat_content
 from tests.tables import shape
 
 
@@ -77,6 +78,28 @@ def test_bad_files(tmp_path: Path) -> None:
         npth.load(tmp_path / "hdf5.mat")
     with pytest.raises(NeuPathError, match="no such file or folder"):
         npth.load(tmp_path / "missing.mat")
+
+
+@pytest.mark.parametrize(
+    ("end", "message"),
+    [
+        (
+            "os.kill(os.getpid(), 9)",
+            r"could not be read: the system killed the reader, .* \(it may take 2.0 GiB\)",
+        ),
+        ("bytearray(1 << 60)", "takes more than 2.0 GiB of memory to read; convert it to tables"),
+        ("print('std::bad_alloc', file=sys.stderr, flush=True); os.abort()", "takes more than 2.0 GiB of memory"),
+        ("os.kill(os.getpid(), 24)", "takes more than 120 seconds to read; convert it to tables"),
+        ("os.kill(os.getpid(), 11)", r"is not a readable .mat file: its reader crashed \(SIGSEGV\), so .* damaged"),
+    ],
+)
+def test_a_reader_without_memory_or_time_does_not_call_the_file_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, message: str
+) -> None:
+    (tmp_path / "reader.py").write_text(f"import os, sys\n{end}\n")
+    monkeypatch.setattr(mat_content, "__file__", str(tmp_path / "reader.py"))
+    with pytest.raises(NeuPathError, match=f"g.mat {message}"):
+        npth.load(save(tmp_path / "g.mat", movie_actor=np.eye(2)))
 
 
 def test_a_folder_of_results_next_to_it_is_not_a_table(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Tables imported out of core give the same store as tables read into memory, or the same error."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from subprocess import run as run_process
 from typing import Any
@@ -18,7 +19,7 @@ from neupath.errors import GraphError, QueryError, WriteError
 from neupath.graph.hin import digest
 from neupath.io import import_store, out_of_core, tables, write_folder
 from neupath.store import bulk_writer as filling
-from neupath.store import check, open_store, write_store
+from neupath.store import check, database, open_store, write_store
 from neupath.store.database import run
 from tests.graphs import hins
 from tests.tables import BAD_FOLDERS, CAST, FREEBASE, MOVIES, write
@@ -342,3 +343,29 @@ def test_a_table_may_be_in_parts(tmp_path: Path) -> None:
     with pytest.raises(NeuPathError, match=r"part-9.parquet has no column 'actor_id'"):
         import_store(folder, tmp_path / "other")
     assert not (tmp_path / "other").exists()
+
+
+# ---- Many relations ------------------------------------------------------------------------------
+@pytest.mark.parametrize("edges_per_transaction", [1 << 18, 10])
+def test_small_relations_share_transactions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edges_per_transaction: int
+) -> None:
+    """Each commit waits for the disk, so that many relations would take minutes."""
+    statements: list[str] = []
+    run_statement = database.run
+
+    def recorded(connection: Any, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        statements.append(statement)
+        return run_statement(connection, statement, values)
+
+    rows = "".join(f"a{number}\tr{number}\tb{number % 7}\n" for number in range(60))
+    path = write(tmp_path / "g", kg__txt=f"head\trelation\ttail\n{rows}") / "kg.txt"
+    with monkeypatch.context() as patch:
+        for module in (filling, database):
+            patch.setattr(module, "run", recorded)
+        patch.setattr(filling, "BATCH_ROWS", edges_per_transaction)
+        import_store(path, tmp_path / "store")
+    assert digest(npth.load(tmp_path / "store")) == digest(npth.load(path))
+    transactions = -(-60 // edges_per_transaction)
+    assert [statements.count(word) for word in ("BEGIN TRANSACTION", "COMMIT")] == [transactions, transactions]
+    assert sum(statement.startswith("INSERT INTO edges_") for statement in statements) == 60

@@ -4,6 +4,7 @@ import copy
 import threading
 import weakref
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +46,9 @@ def counting(hin: HIN, channels: list[list[str]], mix: list[float]) -> CountPath
     return model
 
 
+@cache
 def trained() -> list[npth.NeuPath | CountPath]:
+    """Train the models once, when the first test needs them: not while tests are collected."""
     hin = grown_up()
     variants = (
         {"layers": 2, "paths": 2},
@@ -91,12 +94,10 @@ def flat(model: NeuPath, classes: np.ndarray) -> np.ndarray:
 class LearnedChanges(RuleBasedStateMachine):
     """Edges are added, removed and reweighted, nodes are added, versions are kept, and the base is rebuilt."""
 
-    models = trained()
-
     @initialize(hin=hins())
     def start(self, hin: HIN) -> None:
         self.live = LiveGraph(hin, compaction_share=float("inf"))
-        for model in self.models:
+        for model in trained():
             self.live.attach(model)
         self.old: list[View] = []
 
@@ -139,7 +140,7 @@ class LearnedChanges(RuleBasedStateMachine):
 
     def check(self, view: View) -> None:
         scratch = rebuilt(view.hin)
-        for model in self.models:
+        for model in trained():
             assert_same(view, model, scratch)
 
     def teardown(self) -> None:

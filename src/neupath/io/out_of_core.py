@@ -136,9 +136,10 @@ def _stream_tables(source: TableSource, writer: BulkWriter, progress: Progress) 
     schema = Schema(tuple(t.node_type for t in types), tuple(e.relation for e in edges), options.abbreviations)
     for number, node_type in enumerate(types):
         _write_nodes(writer, staging, number, node_type)
+    type_named = {t.node_type: t for t in types}
     for number, keyed in enumerate(edges):
         if options.duplicates == "error":
-            _refuse_parallel(staging, keyed, {t.node_type: t for t in types})
+            _refuse_parallel(staging, keyed, type_named)
         writer.write_edges(number, _merged(staging, keyed, options.duplicates))
     named, attributes = tuple("name" in t.nodes.columns for t in types), tuple(t.nodes.attributes for t in types)
     writer.finish(StoreLayout(schema, named, attributes, tuple(options.notes)))

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -100,10 +100,18 @@ _SCRATCH = "scratch"
 _SIZE = re.compile(r"\d+(\.\d+)?\s*([KMGT]i?)?B", re.IGNORECASE)
 
 
+class EdgeCount(NamedTuple):
+    """How many edges of a relation were written, and how many of them join a node with itself."""
+
+    edges: int
+    loops: int
+
+
 class BulkWriter:
     """Writes a new store in batches. `connection` sees its tables, and those of a scratch database as `scratch.…`.
 
-    Node types and relations are numbered as in the layout passed to `finish`.
+    Node types and relations are numbered as in the layout passed to `finish`. Relations with few edges share a
+    transaction, since every commit waits for the disk.
     """
 
     def __init__(self, folder: Path, connection: Any) -> None:
@@ -111,7 +119,10 @@ class BulkWriter:
         self.scratch = folder / _SCRATCH  # for temporary files, removed at the end
         self._snapshot = folder / f"{database.SNAPSHOT}0"
         self._snapshot.mkdir()
-        self._edges, self._edge_checksum = 0, 0
+        self._edge_counts: dict[int, EdgeCount] = {}
+        self._edge_checksum = 0
+        self._uncommitted: int | None = None
+        """The edges of the transaction that is open, if one is."""
 
     def writing_nodes(self, number: int, schema: pa.Schema) -> AbstractContextManager[Any]:
         """Lend a writer for the nodes of a type, as tables of `node_table`."""
@@ -119,15 +130,38 @@ class BulkWriter:
 
     def write_edges(self, number: int, batches: Iterable[Triplets]) -> None:
         """Write the edges of a relation, each once, ordered by source and target."""
-        run(self.connection, "PRAGMA force_compression = 'auto'")
+        self._begin()
         run(self.connection, f"CREATE TABLE edges_{number} (source BIGINT, target BIGINT, weight DOUBLE)")
+        count, loops = 0, 0
         for edges in batches:
+            if not len(edges[0]):
+                continue
+            uncommitted = self._begin() + len(edges[0])
             database.insert_table(self.connection, f"edges_{number}", database.edge_table(*edges))
-            self._edges += len(edges[0])
+            count += len(edges[0])
+            loops += np.count_nonzero(edges[0] == edges[1])
             self._edge_checksum = add_checksums(self._edge_checksum, edge_checksum(number, *edges))
+            self._uncommitted = uncommitted
+            if uncommitted >= BATCH_ROWS:
+                self._commit()
+        self._edge_counts[number] = EdgeCount(count, loops)
+
+    def _begin(self) -> int:
+        """Begin a transaction unless one is open; return how many edges it has."""
+        if self._uncommitted is None:
+            run(self.connection, "PRAGMA force_compression = 'auto'")
+            run(self.connection, "BEGIN TRANSACTION")
+            self._uncommitted = 0
+        return self._uncommitted
+
+    def _commit(self) -> None:
+        if self._uncommitted is not None:
+            run(self.connection, "COMMIT")
+            self._uncommitted = None
 
     def finish(self, layout: StoreLayout) -> None:
         """Complete the store: node tables, snapshot and facts."""
+        self._commit()
         run(self.connection, "PRAGMA force_compression = 'auto'")
         database.create_tables(self.connection, layout)
         sizes, node_sum = {}, 0
@@ -139,7 +173,8 @@ class BulkWriter:
         shapes = [(sizes[relation.source], sizes[relation.target]) for relation in layout.schema.relations]
         for number, (relation, shape) in enumerate(zip(layout.schema.relations, shapes, strict=True)):
             snapshots.write_matrix(self._snapshot, number, shape, *self._entries(number, relation))
-        facts = VersionFacts(0, sum(sizes.values()), self._edges, node_sum, self._edge_checksum)
+        num_edges = sum(count.edges for count in self._edge_counts.values())
+        facts = VersionFacts(0, sum(sizes.values()), num_edges, node_sum, self._edge_checksum)
         snapshots.seal(self._snapshot, facts)
         database.write_facts(self.connection, facts)
         run(self.connection, f"DETACH {_SCRATCH}")
@@ -148,11 +183,11 @@ class BulkWriter:
     def _entries(self, number: int, relation: Relation) -> tuple[int, Iterator[Triplets]]:
         """Return how many entries the matrix of a relation has, and batches of them in order."""
         query = f"SELECT source, target, weight FROM edges_{number}"  # noqa: S608
+        edges, loops = self._edge_counts[number]
         if not relation.directed:
             other = f"SELECT target, source, weight FROM edges_{number} WHERE source <> target"  # noqa: S608
             query = f"{query} UNION ALL {other} ORDER BY source, target"
-        ((count,),) = run(self.connection, f"SELECT count(*) FROM ({query})")  # noqa: S608
-        return count, fetch_entries(self.connection, query)
+        return edges if relation.directed else 2 * edges - loops, fetch_entries(self.connection, query)
 
 
 def fetch(connection: Any, query: str) -> Iterator[pa.RecordBatch]:

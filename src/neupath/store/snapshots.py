@@ -188,10 +188,10 @@ def seal(folder: Path, facts: VersionFacts) -> None:
     files = sorted(folder.iterdir())
     with ThreadPoolExecutor(_VERIFYING_THREADS) as pool:
         checksums = dict(zip((path.name for path in files), pool.map(_checksum, files), strict=True))
-    manifest = {"facts": asdict(facts), "files": checksums}
-    (folder / _MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
-    for path in (*files, folder / _MANIFEST):
-        sync(path)
+        manifest = {"facts": asdict(facts), "files": checksums}
+        (folder / _MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+        for _ in pool.map(sync, (*files, folder / _MANIFEST)):  # the disk writes what several wait for at once
+            pass
 
 
 def write_matrix(folder: Path, number: int, shape: tuple[int, int], entries: int, batches: Iterable[Triplets]) -> None:

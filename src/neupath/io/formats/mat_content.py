@@ -24,6 +24,12 @@ KEY = re.compile(r"^([A-Za-z0-9]+?)(?:_?vs_?|_to_|_2_|2|_)([A-Za-z0-9]+)$")
 _LEAST_MEMORY, _MEMORY_PER_BYTE = 2 << 30, 64
 _LEAST_SECONDS, _BYTES_PER_SECOND = 120, 1 << 20
 """What reading may take: bytes of memory and seconds of processor time, more for larger files."""
+_OUT_OF_MEMORY = ("MemoryError", "bad_alloc", "zlib.error: Error -4")
+"""How Python, C++ and zlib end where there is no more memory."""
+
+
+class ReadingLimitError(Exception):
+    """Reading a file took more memory or time than it may."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,7 @@ class MatContent:
 
     @staticmethod
     def read(path: Path, keys: Sequence[str]) -> "MatContent":
-        """Read a file in a child process; raise a ValueError if it cannot be read."""
+        """Read a file in a child process; raise ValueError if it is damaged, ReadingLimitError if it costs much."""
         with TemporaryDirectory() as folder:
             command = [sys.executable, "-P", __file__, str(path), folder, *keys]
             child = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
@@ -49,7 +55,7 @@ class MatContent:
                 with np.load(Path(folder) / "matrices.npz", allow_pickle=False) as arrays:
                     matrices = {key: _restore(arrays, at, *shape) for at, (key, shape) in enumerate(header["shapes"])}
             except FileNotFoundError as error:
-                raise ValueError(_reason(child, path)) from error
+                raise _failure(child, path) from error
         return MatContent(header["keys"], header["relations"], matrices, header["names"])
 
 
@@ -57,17 +63,22 @@ def _restore(arrays: Any, at: int, rows: int, columns: int) -> "coo_array[np.flo
     return coo_array((arrays[f"data{at}"], (arrays[f"row{at}"], arrays[f"col{at}"])), shape=(rows, columns))
 
 
-def _reason(child: "subprocess.CompletedProcess[str]", path: Path) -> str:
+def _failure(child: "subprocess.CompletedProcess[str]", path: Path) -> ValueError | ReadingLimitError:
     """Say why a child could not read a file."""
     memory, seconds = _limits(path)
-    if child.returncode == -signal.SIGXCPU:
-        return f"reading it takes more than {seconds:,} seconds"
-    if child.returncode < 0:
-        return f"its reader crashed ({signal.Signals(-child.returncode).name}), so the file is damaged"
     lines = child.stderr.strip().splitlines() or ["the reader ended without a word"]
-    if "MemoryError" in lines[-1]:
-        return f"reading it needs more than {memory >> 30:,} GiB of memory"
-    return lines[-1]
+    if child.returncode == -signal.SIGXCPU:
+        return ReadingLimitError(f"takes more than {seconds:,} seconds to read; convert it to tables")
+    if any(word in lines[-1] or word in lines[0] for word in _OUT_OF_MEMORY):
+        return ReadingLimitError(f"takes more than {memory / 2**30:,.1f} GiB of memory to read; convert it to tables")
+    if child.returncode == -signal.SIGKILL:
+        return ReadingLimitError(
+            f"could not be read: the system killed the reader, as it does when memory runs out (it may take "
+            f"{memory / 2**30:,.1f} GiB); free some memory and try again, or convert the file to tables"
+        )
+    if child.returncode < 0:
+        return ValueError(f"its reader crashed ({signal.Signals(-child.returncode).name}), so the file is damaged")
+    return ValueError(lines[-1])
 
 
 # ---- In the child --------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from neupath.graph.hin import HIN, Duplicates, Edges
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes
 from neupath.io.config import Config
-from neupath.io.formats.mat_content import ACM_KEYS, KEY, MatContent
+from neupath.io.formats.mat_content import ACM_KEYS, KEY, MatContent, ReadingLimitError
 from neupath.io.text_files import file_errors, refuse_special
 
 ACM_TYPES = {"P": "paper", "A": "author", "C": "conference", "F": "affiliation"}
@@ -77,6 +77,8 @@ def _read(path: Path, take: Sequence[str]) -> MatContent:
                 f"{path} is a MATLAB 7.3 (HDF5) file; save it in MATLAB with -v7, or convert it, and try again"
             )
         return MatContent.read(path, take)
+    except ReadingLimitError as error:
+        raise SourceError(f"{path} {error}") from error
     except (ValueError, zipfile.BadZipFile) as error:
         raise SourceError(f"{path} is not a readable .mat file: {error}") from error
 
