@@ -1,7 +1,11 @@
 """Attacks through connections, in short."""
 
+import pytest
+
 from tests.attacks.connections import PIPELINED, SLOW_BODY, attack_by_mutated_requests, flood
 from tests.attacks.observed import observe_service
+
+pytestmark = pytest.mark.slow
 
 
 def test_mutated_requests_leave_the_service_sound() -> None:

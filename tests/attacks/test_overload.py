@@ -1,6 +1,10 @@
 """Attacks by overload, in short."""
 
+import pytest
+
 from tests.attacks.overload import overload
+
+pytestmark = pytest.mark.slow
 
 SEARCH = "/api/graphs/stdlib/search?query=abc.ABC"
 

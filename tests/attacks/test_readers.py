@@ -1,6 +1,10 @@
 """Damaged sources give a graph or one sentence; `benchmarks/attack.py readers` tries thousands."""
 
+import pytest
+
 from tests.attacks.readers import FORMATS, attack_readers
+
+pytestmark = pytest.mark.slow
 
 
 def test_damaged_sources_give_a_graph_or_one_sentence() -> None:

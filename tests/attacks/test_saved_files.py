@@ -1,6 +1,10 @@
 """Damaged files of saved scorers and of unfinished joins are refused or rebuilt, never wrong."""
 
+import pytest
+
 from tests.attacks.saved_files import attack_joins, attack_models
+
+pytestmark = pytest.mark.slow
 
 
 def test_damaged_blocks_of_a_join() -> None:

@@ -2,7 +2,11 @@
 
 from argparse import Namespace
 
+import pytest
+
 from tests.attacks.stores import KINDS, attack_stores
+
+pytestmark = pytest.mark.slow
 
 
 def test_damaged_stores_are_rebuilt_or_refused() -> None:

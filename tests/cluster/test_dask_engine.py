@@ -107,6 +107,7 @@ def test_workers_over_tcp(scheduler: str, weighted: HIN, tmp_path: Path, measure
     assert same(measure_named(measure, APVPA).fit(weighted), tmp_path, Dask(scheduler, strip=400), block=16)
 
 
+@pytest.mark.slow
 def test_results_arrive_on_the_event_loop_of_the_join(scheduler: str, weighted: HIN, tmp_path, monkeypatch) -> None:
     """On the loop of another client, which is the current one here, they were sometimes never seen."""
 
@@ -139,6 +140,7 @@ def test_a_killed_worker_loses_nothing_but_time(scheduler: str, weighted: HIN, t
     assert (tmp_path / "here.parquet").read_bytes() == (tmp_path / "there.parquet").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_finished_join_does_not_fail_for_caches_that_cannot_be_cleared(
     scheduler: str, weighted: HIN, tmp_path, monkeypatch
 ) -> None:
@@ -168,6 +170,7 @@ def test_without_workers_a_join_gives_up_and_keeps_finished_blocks(tmp_path: Pat
     assert join(weighted, scorer, out, 5, block=2).resumed > 0
 
 
+@pytest.mark.slow
 def test_a_client_whose_scheduler_is_gone_closes_in_silence(scheduler: str, monkeypatch, caplog) -> None:
     def fail(client: Client) -> None:
         logging.getLogger("distributed.client").error("a traceback")
@@ -182,6 +185,7 @@ def test_a_client_whose_scheduler_is_gone_closes_in_silence(scheduler: str, monk
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.slow
 def test_ctrl_c_while_an_object_is_freed_ends_the_join(scheduler: str, weighted: HIN, tmp_path: Path) -> None:
     class Freed:
         def __del__(self) -> None:

@@ -217,6 +217,7 @@ def same(measure: str, path: str, folder: Path, out: Path, engine: Dask, terms: 
     return here.read_bytes() == there.read_bytes()
 
 
+@pytest.mark.slow
 def test_workers_over_tcp(scheduler: str, tables: Path, tmp_path: Path) -> None:
     assert same("pathsim", APVPA, tables, tmp_path, Dask(scheduler, strip=600), JoinOptions(5, block=16))
 

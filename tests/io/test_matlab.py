@@ -57,6 +57,7 @@ def test_any_sparse_or_dense_relation_matrices(tmp_path: Path) -> None:
         npth.load(path, config=tmp_path / "none.toml")
 
 
+@pytest.mark.slow
 def test_bad_files(tmp_path: Path) -> None:
     with pytest.raises(NeuPathError, match="has no relation matrices: it needs keys such as PvsA .*, but has A, B"):
         npth.load(save(tmp_path / "none.mat", A=1, B="x"))

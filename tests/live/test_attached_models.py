@@ -236,6 +236,7 @@ def test_rounded_channels_follow_as_measures() -> None:
     assert live.view().scorer(rounded).top_k("a0").to_dict() == scratch.top_k("a0").to_dict()
 
 
+@pytest.mark.slow
 def test_readers_beside_a_writer_see_their_version(model: NeuPath) -> None:
     live, done = LiveGraph(grown_up(), compaction_share=float("inf")), threading.Event()
     live.attach(model)

@@ -47,6 +47,7 @@ def assert_reads(arrays: ProductArrays, dense: np.ndarray, since: int) -> None:
     changes=st.lists(writes, max_size=8),
     most=st.sampled_from([1, 5, 1024]),
 )
+@pytest.mark.slow
 def test_every_version_reads_as_it_was_written(
     first: list[float], changes: list[dict[tuple[int, int], float]], most: int
 ) -> None:

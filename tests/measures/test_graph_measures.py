@@ -205,6 +205,7 @@ def test_estimates_are_within_their_error(measure, tolerance: float, monkeypatch
     assert not estimate.top_k("a0").exact
 
 
+@pytest.mark.slow
 def test_two_dense_parts_that_one_edge_joins_are_far_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     rng, size = np.random.default_rng(1), 300
     sources = np.concatenate([np.tile(np.arange(size) + at, 10) for at in (0, size)] + [[0]])
@@ -217,6 +218,7 @@ def test_two_dense_parts_that_one_edge_joins_are_far_apart(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 0.01])
+@pytest.mark.slow
 def test_similarity_that_fades_slowly_is_walked_to_its_end(tolerance: float) -> None:
     path = HIN.build(
         [Nodes("a", pa.array(["x", "y", "z"]))],
@@ -228,6 +230,7 @@ def test_similarity_that_fades_slowly_is_walked_to_its_end(tolerance: float) -> 
 
 @settings(max_examples=40)
 @given(hin=hins())
+@pytest.mark.slow
 def test_estimates_are_within_their_error_on_any_graph(hin: HIN) -> None:
     exact = [every_score(measure("a", tolerance=0), hin) for measure, _ in ESTIMATES]
     with pytest.MonkeyPatch.context() as monkeypatch:
@@ -240,6 +243,7 @@ def test_estimates_are_within_their_error_on_any_graph(hin: HIN) -> None:
 
 
 @pytest.mark.parametrize(("measure", "tolerance"), ESTIMATES)
+@pytest.mark.slow
 def test_estimates_depend_neither_on_the_batch_nor_on_the_run(
     measure, tolerance: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

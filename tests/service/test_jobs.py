@@ -462,6 +462,7 @@ def test_training_pairs_may_name_their_node_type(running: Running) -> None:
 
 
 # ---- Limits of time, memory and disk -------------------------------------------------------------
+@pytest.mark.slow
 def test_a_job_has_a_time_limit(start: Start, large: HIN) -> None:
     running = start(graphs={"large": large}, job_seconds=0.2)
     job = running.post("/api/jobs", SLOW).json()["id"]
@@ -469,6 +470,7 @@ def test_a_job_has_a_time_limit(start: Start, large: HIN) -> None:
     assert error == "the job took longer than 0.2 seconds (the limit job_seconds); ask for less"
 
 
+@pytest.mark.slow
 def test_the_time_limit_of_a_job_may_be_longer_than_the_system_waits(start: Start) -> None:
     running = start(job_seconds=1e15)
     job = running.post("/api/jobs", JOIN).json()["id"]
@@ -476,6 +478,7 @@ def test_the_time_limit_of_a_job_may_be_longer_than_the_system_waits(start: Star
     assert running.get(f"/api/jobs/{job}").json()["error"] is None
 
 
+@pytest.mark.slow
 def test_a_job_has_a_memory_limit(start: Start, large: HIN) -> None:
     running = start(graphs={"large": large}, job_bytes=1 << 20)
     job = running.post("/api/jobs", SLOW).json()["id"]

@@ -47,6 +47,7 @@ def test_small_graphs_and_light_measures_need_no_process() -> None:
 
 
 @pytest.mark.parametrize("measure", ["commutetime", "simrank"])
+@pytest.mark.slow
 def test_answers_are_the_same_and_the_process_ends(measure: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure_process, "_MOST_SECONDS", -1.0)
     toy, before = npth.load("toy"), set(resources._reservations)
@@ -70,6 +71,7 @@ def test_answers_are_the_same_and_the_process_ends(measure: str, monkeypatch: py
     assert set(resources._reservations) == before
 
 
+@pytest.mark.slow
 def test_the_process_of_cancelled_work_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     cancellation, outcome, begun = Cancellation(), [], []
     start = measure_process.start_child
@@ -93,6 +95,7 @@ def test_the_process_of_cancelled_work_is_killed(monkeypatch: pytest.MonkeyPatch
     assert not _is_running(process)
 
 
+@pytest.mark.slow
 def test_a_process_that_ended_by_itself_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure_process, "_MOST_SECONDS", -1.0)
     registry = GraphRegistry({"toy": GraphHandle("toy", npth.load("toy"))}, Limits())
@@ -108,6 +111,7 @@ def test_a_process_that_ended_by_itself_is_started_again(monkeypatch: pytest.Mon
     assert again.top_k("Mike") == expected
 
 
+@pytest.mark.slow
 def test_a_process_that_waits_for_questions_reserves_no_memory() -> None:
     scorer = ProcessScorer(npth.CommuteTime("author"), 1 << 30).fit(npth.load("toy"))
     assert scorer.top_k("Mike")
@@ -131,6 +135,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills a process when a pipe ends")
+@pytest.mark.slow
 def test_a_process_ends_with_a_killed_service_even_where_a_library_holds_the_lock(tmp_path: Path) -> None:
     script = tmp_path / "service.py"
     script.write_text(_SERVICE)

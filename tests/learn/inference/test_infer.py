@@ -63,6 +63,7 @@ def test_path_and_measure_are_found(hin: HIN, path: str, measure: str) -> None:
         np.testing.assert_allclose(found.scorer.score_rows(unseen), teacher.score_rows(unseen), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_counts_above_1_are_labels_too(hin: HIN) -> None:
     teacher = npth.PathCount(TAGS).fit(hin)
     scores = teacher.score_rows(np.arange(5))[:, 50:60].ravel()
@@ -232,6 +233,7 @@ def test_explanations_add_up(hin: HIN) -> None:
         assert part.weight * (sum(shares) + part.explanation.hidden_share) == pytest.approx(part.share)
 
 
+@pytest.mark.slow
 def test_found_is_saved_as_readable_json(hin: HIN, tmp_path) -> None:
     found = infer(hin, labels(npth.PathSim(BUYS).fit(hin)))
     again = npth.load_scorer(found.save(tmp_path), hin)
