@@ -92,6 +92,7 @@ def test_imdb_top_20_equals_scipy(data: Path, path: str) -> None:
         np.testing.assert_allclose(hits.scores, scores[order], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_hetionet_diseases(data: Path) -> None:
     hin = npth.load(data / "hetionet")
     hits = npth.PathSim("disease-gene-disease").fit(hin).top_k("multiple sclerosis")

@@ -76,6 +76,7 @@ def test_the_dialogue_asks_until_one_explanation_is_left(
     assert lines[-1].endswith(",0.8")
 
 
+@pytest.mark.slow
 def test_no_question_if_one_explanation_is_left(run: Run, pairs: Path) -> None:
     assert "No question is left" in run("infer", "stdlib", pairs, "--ask").out
 
@@ -125,6 +126,7 @@ def test_bad_pairs(run: Run, tmp_path: Path, content: str, message: str) -> None
     assert __import__("re").search(message, failed.err)
 
 
+@pytest.mark.slow
 def test_pairs_across_types_and_yes_or_no(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "pairs.csv"
     rows = [("Mike", "SIGMOD", "yes"), ("Mike", "KDD", "no"), ("Mary", "SIGMOD", "Yes"), ("Ann", "SIGMOD", "no")]

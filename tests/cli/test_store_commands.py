@@ -42,6 +42,7 @@ def test_update_changes_search_results(run: Run, store: Path, tmp_path: Path) ->
     assert digest(npth.load(store)) == digest(npth.load("toy"))
 
 
+@pytest.mark.slow
 def test_export_imports_back_the_same(run: Run, store: Path, tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("relation,source,target,weight\nwrites,Mike,Jim-SIGMOD-1,2.5\n")
     run("update", store, "--add", tmp_path / "edges.csv")

@@ -40,8 +40,8 @@ def weighted() -> HIN:
     )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A scheduler and some workers, each a process of its own, over TCP."""
+    """A scheduler and some workers, each a process of its own, over TCP; idle ones cost a fifth of a core, so they end."""
     with start_cluster(tmp_path_factory.mktemp("dask"), WORKERS) as (address, _):
         yield address

@@ -60,6 +60,7 @@ def best(scores: np.ndarray, skipped: int, k: int | None, least: float, among: n
 @pytest.mark.usefixtures("inline")
 @pytest.mark.parametrize("seed", range(24))
 @pytest.mark.parametrize("measure", ["pathsim", "joinsim", "pathcount"])
+@pytest.mark.slow
 def test_engines_and_search_agree_with_the_formula(
     seed: int, measure: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

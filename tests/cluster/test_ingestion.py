@@ -199,6 +199,7 @@ def test_names_of_node_tables(tmp_path: Path, kind: Callable, parts: int) -> Non
 
 
 @pytest.mark.usefixtures("inline")
+@pytest.mark.slow
 def test_a_step_over_several_relations(tmp_path: Path) -> None:
     folder = write_tables(tmp_path / "tables", text_id, 2)
     likes = edges(text_id)["author_paper"].slice(500, 700)
@@ -223,6 +224,7 @@ def test_workers_over_tcp(scheduler: str, tables: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("inline")
+@pytest.mark.slow
 def test_an_interrupted_join_resumes(tables: Path, tmp_path: Path) -> None:
     def stop(_: str, done: int, __: int | None) -> None:
         if done > 50:

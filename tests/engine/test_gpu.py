@@ -112,6 +112,7 @@ def test_any_batch_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("most", [2.0**15.9, 2.0**16.1])
+@pytest.mark.slow
 def test_sums_of_more_than_32_bits_are_added_in_order(emulated: EmulatedDevice, most: float) -> None:
     weights = np.full(4, np.rint(most))
     factors = symmetric_factors(freeze(csr_array((weights, ([0, 1, 2, 2], [0, 0, 0, 1])), shape=(3, 2))))

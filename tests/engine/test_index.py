@@ -39,12 +39,14 @@ def test_pruned_search_finds_what_sorting_all_scores_finds(
 
 @settings(max_examples=20)
 @given(KINDS, KINDS, st.integers(0, 1000), st.sampled_from(list(Normalisation)))
+@pytest.mark.slow
 def test_products_of_two_different_factors(kind: str, other: str, seed: int, normalisation: Normalisation) -> None:
     factors = make_factors(matrix(kind, seed), freeze(csr_array(matrix(other, seed + 1).T)))
     assert by_index(factors, normalisation, 4, 1) == expected(factors, normalisation, 4)
 
 
 @given(hins_with_path(symmetric=True), st.integers(1, 4))
+@pytest.mark.slow
 def test_small_graphs_with_everything(hin_and_path, k: int) -> None:
     from neupath import PathSim
 

@@ -145,6 +145,7 @@ def with_one_edge_less(hin: HIN) -> HIN:
     return HIN.build(hin.nodes.values(), edges)
 
 
+@pytest.mark.slow
 def test_rows_that_were_propagated_are_not_mixed_with_others(hin: HIN, tmp_path: Path, monkeypatch) -> None:
     path = "class-module-class-module-class"
     with monkeypatch.context() as patched:

@@ -1,6 +1,7 @@
 """The kernel without an index against all scores sorted: many targets per query, so that its bounds matter."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from tests.engine.matrices import KINDS, expected, matrix
 
 @settings(max_examples=60, deadline=None)
 @given(KINDS, st.integers(0, 99), st.sampled_from(Normalisation), st.sampled_from([1, 3, 16, 17, 40, 500]))
+@pytest.mark.slow
 def test_the_best_targets_in_order(kind: str, seed: int, normalisation: Normalisation, k: int) -> None:
     factors = symmetric_factors(matrix(kind, seed))
     factors.work = 0.0  # so light that no index is built

@@ -42,6 +42,7 @@ def test_top_k_is_the_head_of_the_sorted_scores(case: tuple[HIN, MetaPath], name
 
 
 @given(hins_with_path(symmetric=True), st.integers(1, 7))
+@pytest.mark.slow
 def test_zeros_fill_up_in_node_order(case: tuple[HIN, MetaPath], k: int) -> None:
     hin, path = case
     scorer = npth.PathSim(path).fit(hin)
@@ -264,6 +265,7 @@ def test_scipy_scores_to_the_bit_as_the_kernels(kind: str, seed: int, normalisat
 
 
 @given(hins_with_path(symmetric=True), st.sampled_from(sorted(MEASURES)), st.integers(1, 7))
+@pytest.mark.slow
 def test_one_call_is_the_call_with_a_list(case: tuple[HIN, MetaPath], name: str, k: int) -> None:
     hin, path = case
     product_kernels()

@@ -165,6 +165,7 @@ def test_an_answer_that_is_not_proven_says_so() -> None:
     assert none.reason == "no set was found with a budget of 1; a larger one may find one"
 
 
+@pytest.mark.slow
 def test_the_budget_bounds_all_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of 40 authors wrote 20 of 60 papers; evaluations go on one by one until the budget ends."""
     rng = np.random.default_rng(0)

@@ -78,6 +78,7 @@ def test_a_measure_with_settings_of_its_own(toy: HIN) -> None:
         ("hetesim", 400, r"may have the weight 1e-\d+, the product of .* 401 steps, less than a float can hold"),
     ],
 )
+@pytest.mark.slow
 def test_more_paths_than_can_be_counted(toy: HIN, measure: str, hops: int, message: str) -> None:
     metapath = "author-" + "paper-author-" * hops + "paper-author"
     with pytest.raises(NeuPathError, match=message):

@@ -31,6 +31,7 @@ def problems(sample: Sample) -> list[str]:
     return [] if kind == "refused" and re.search(sample.refused, lines[0]) else [f"{kind}: {lines}"]
 
 
+@pytest.mark.slow
 def test_the_graph_toml_of_a_refusal_can_be_pasted(tmp_path: Path) -> None:
     pasted = 0
     for name, sample in _written(tmp_path):

@@ -119,6 +119,7 @@ def _script(text: str, source_kind: str) -> str:
     return text.replace("chr(10)", "char(10)") if source_kind == "sqlite" else text
 
 
+@pytest.mark.slow
 def test_a_shop_has_the_relations_of_its_foreign_keys(make: Make, request: pytest.FixtureRequest) -> None:
     hin = npth.load(make(_script(SHOP, request.node.callspec.params["make"])))
     assert ids(hin) == {
@@ -260,6 +261,7 @@ insert into badges values (1, 1, 2);
 """
 
 
+@pytest.mark.slow
 def test_a_table_that_only_links_two_others_is_a_relation(make: Make) -> None:
     hin = npth.load(make(FORUM))
     assert edges(hin) == {
@@ -632,6 +634,7 @@ def test_all_tables_are_of_one_moment(postgres: Server) -> None:
 
 
 @pytest.mark.parametrize("password", ["wrong-s3cret", PASSWORD])
+@pytest.mark.slow
 def test_passwords_are_never_shown(postgres: Server, run: Run, password: str) -> None:
     from urllib.parse import quote
 

@@ -115,6 +115,7 @@ def test_parsing_resolves_bases_and_imports(tmp_path: Path) -> None:
     assert imports == {("one", "os.path"), ("one", "threading"), ("one", "two")}
 
 
+@pytest.mark.slow
 def test_parsing_imports_nothing(tmp_path: Path) -> None:
     write(tmp_path / "lib", evil__py="raise SystemExit('was run')\n")
     folder = str(tmp_path / "lib")

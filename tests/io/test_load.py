@@ -226,6 +226,7 @@ def test_a_list_of_files(tmp_path: Path) -> None:
 
 @settings(max_examples=30)
 @given(hin=hins())
+@pytest.mark.slow
 def test_written_folders_load_as_the_same_graph(hin: HIN, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = npth.write_folder(hin, tmp_path_factory.mktemp("out") / "g")
     reloaded = npth.load(folder)

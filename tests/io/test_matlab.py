@@ -39,6 +39,7 @@ def test_acm_is_recognised_by_its_keys(tmp_path: Path) -> None:
     assert npth.PathSim("PAP").fit(hin).score(0, 1) == 2 * 1 / (2 + 2)
 
 
+@pytest.mark.slow
 def test_any_sparse_or_dense_relation_matrices(tmp_path: Path) -> None:
     path = save(
         tmp_path / "g.mat",

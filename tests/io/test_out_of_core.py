@@ -129,6 +129,7 @@ def test_exported_graphs(tmp_path_factory: pytest.TempPathFactory, hin: HIN) -> 
     assert digest(assert_same(write_folder(hin, parent / "g"), parent)) == digest(hin)
 
 
+@pytest.mark.slow
 def test_parquet(tmp_path: Path) -> None:
     folder = tmp_path / "g"
     folder.mkdir()
@@ -250,6 +251,7 @@ CELLS = [
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(CELLS), max_size=6))
+@pytest.mark.slow
 def test_types_are_those_of_arrow(cells: list[str]) -> None:
     written = pa.py_buffer(("c\n" + "".join(f'"{cell}"\n' for cell in cells)).encode())
     column = out_of_core.ColumnType()
@@ -258,6 +260,7 @@ def test_types_are_those_of_arrow(cells: list[str]) -> None:
     assert column.type == pa.csv.read_csv(written).schema.field("c").type
 
 
+@pytest.mark.slow
 def test_bytes_that_are_not_text(tmp_path: Path) -> None:
     movies = b"movie_id\tplot\n" + b"".join(b"%d\tabout %d\n" % (n, n) for n in range(3000)) + b"9999\tJ\xf6rg\n"
     folder = write(tmp_path / "g", movies__tsv=movies, movie_actor__tsv="movie_id\tactor_id\n9999\t1\n")

@@ -291,6 +291,7 @@ def _read(path: Path) -> object:
     return read.nodes.to_pylist(), read.predicates, read.values.texts.to_pylist(), read.tags
 
 
+@pytest.mark.slow
 def test_plain_lines_are_read_as_the_parser_reads_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines of plain IRIs skip the parser: whatever they hold, the graph or the refusal must be the parser's."""
     rng = np.random.default_rng(0)

@@ -94,6 +94,7 @@ def test_only_unclosed_quotes_are_refused(text: str) -> None:
         assert unclosed is None
 
 
+@pytest.mark.slow
 def test_a_long_cell_is_not_an_unclosed_quote() -> None:
     def lines(end: str) -> Iterator[str]:
         yield "movie_id,title\n"

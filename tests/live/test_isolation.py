@@ -42,6 +42,7 @@ class Pair:
         return bool(first != second)
 
 
+@pytest.mark.slow
 def test_no_read_beside_a_writer_is_torn() -> None:
     pair, done = Pair(), threading.Event()
 

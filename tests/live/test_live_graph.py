@@ -107,7 +107,7 @@ class WholeChanges(Changes):
         super().start(hin)
 
 
-TestChanges, TestWholeChanges = pytest.mark.slow(Changes.TestCase), WholeChanges.TestCase
+TestChanges, TestWholeChanges = pytest.mark.slow(Changes.TestCase), pytest.mark.slow(WholeChanges.TestCase)
 TestChanges.settings = TestWholeChanges.settings = settings(
     max_examples=8,
     stateful_step_count=6,

@@ -193,6 +193,7 @@ ESTIMATES = [(PPR, 1e-3), (PPR, 1e-7), (RWR, 0.02), (RWR, 1e-7), (SimRank, 0.03)
 
 
 @pytest.mark.parametrize(("measure", "tolerance"), ESTIMATES)
+@pytest.mark.slow
 def test_estimates_are_within_their_error(measure, tolerance: float, monkeypatch: pytest.MonkeyPatch) -> None:
     hin = random_graph(300, 900)
     expected = every_score(measure("a", tolerance=0), hin)
@@ -269,6 +270,7 @@ def test_walks_need_no_push(measure, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.slow
 def test_a_factored_graph_has_the_same_commute_times_as_one_that_is_solved(
     weighted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

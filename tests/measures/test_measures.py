@@ -39,6 +39,7 @@ def by_walks(name: str, hin: HIN, path: MetaPath) -> np.ndarray:
 @pytest.mark.parametrize("name", list(MEASURES))
 @settings(max_examples=60)
 @given(case=hins_with_path(symmetric=True))
+@pytest.mark.slow
 def test_equals_the_walks_on_symmetric_paths(name: str, case: tuple[HIN, MetaPath]) -> None:
     hin, path = case
     np.testing.assert_allclose(every_score(name, hin, path), by_walks(name, hin, path), rtol=1e-9, atol=1e-12)
@@ -47,6 +48,7 @@ def test_equals_the_walks_on_symmetric_paths(name: str, case: tuple[HIN, MetaPat
 @pytest.mark.parametrize("name", ["pathcount", "hetesim", "pcrw", "dwpc"])
 @settings(max_examples=60)
 @given(case=hins_with_path(symmetric=False, max_length=3))
+@pytest.mark.slow
 def test_equals_the_walks_on_any_path(name: str, case: tuple[HIN, MetaPath]) -> None:
     hin, path = case
     np.testing.assert_allclose(every_score(name, hin, path), by_walks(name, hin, path), rtol=1e-9, atol=1e-12)
@@ -112,6 +114,7 @@ def test_pathsim_of_the_published_example(toy: HIN) -> None:
 
 
 @given(case=hins_with_path(symmetric=True), name=st.sampled_from(["pathsim", "joinsim", "hetesim"]))
+@pytest.mark.slow
 def test_similarities_are_symmetric_and_between_0_and_1(case: tuple[HIN, MetaPath], name: str) -> None:
     scores = every_score(name, *case)
     assert np.array_equal(scores, scores.T)
@@ -150,6 +153,7 @@ def test_damping_zero_counts_paths(toy: HIN) -> None:
 
 @settings(max_examples=60)
 @given(case=hins_with_path(symmetric=False, max_length=4), damping=st.sampled_from([0.0, 0.4]))
+@pytest.mark.slow
 def test_dwpc_without_repeats_equals_the_paths(case: tuple[HIN, MetaPath], damping: float) -> None:
     hin, path = case
     walker, scorer = Walker(hin, path), npth.DWPC(path, damping, repeats=False).fit(hin)

@@ -25,6 +25,7 @@ def connections_of(running: Running) -> list[Connection]:
 
 
 # ---- Pipelines -----------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_pipelined_requests_wait_as_bytes(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     running, began, over = start(), threading.Event(), threading.Event()
 

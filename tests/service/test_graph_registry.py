@@ -46,6 +46,7 @@ def test_a_memory_error_clears_the_cache(start: Start, monkeypatch: pytest.Monke
     assert len(running.service.registry.cache) == 0
 
 
+@pytest.mark.slow
 def test_garbage_collection_skips_what_existed_before() -> None:
     with frozen_garbage_collection():
         assert gc.get_freeze_count() > 0

@@ -141,6 +141,7 @@ def test_a_store_that_was_replaced_refuses_updates(store: Store, tmp_path: Path)
         assert replacement.update(edge).version == 1
 
 
+@pytest.mark.slow
 def test_closing_a_replaced_store_leaves_the_log_of_the_new_one(store: Store, tmp_path: Path) -> None:
     edge = Update([Edge("writes", "Mike", "Jim-SIGMOD-1")])
     with store:
@@ -215,6 +216,7 @@ def test_an_unexpected_error_fails_only_its_own_update(store: Store) -> None:
     assert not store.check().problems
 
 
+@pytest.mark.slow
 def test_one_process_reads_and_writes_a_store_at_once(store: Store) -> None:
     edge, written = Update([Edge("writes", "Mike", "Jim-SIGMOD-1")]), [0]
     done = threading.Event()

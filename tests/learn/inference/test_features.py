@@ -1,6 +1,7 @@
 """Features of labelled pairs against the measures themselves."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 
 from neupath import HIN, MetaPath
@@ -17,6 +18,7 @@ def every_pair(count: int) -> Pairs:
 
 @settings(max_examples=60)
 @given(hins_with_path(symmetric=True))
+@pytest.mark.slow
 def test_features_of_symmetric_paths_are_the_measures(hin_and_path: tuple[HIN, MetaPath]) -> None:
     check(*hin_and_path, {"pathsim", "joinsim", "hetesim", "pcrw", "pathcount"})
 

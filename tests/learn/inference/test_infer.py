@@ -108,6 +108,7 @@ def test_labels_that_no_path_explains(hin: HIN) -> None:
     assert "no combination of paths explains these labels" in found.verdict
 
 
+@pytest.mark.slow
 def test_what_labels_cannot_tell_apart_is_named_and_a_pair_suggested(hin: HIN) -> None:
     teacher = npth.PathSim("user-town-user").fit(hin)
     top = draw_pairs(teacher, users(6), "paper", per_query=5)

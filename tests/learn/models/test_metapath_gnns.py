@@ -22,6 +22,7 @@ from tests.learn.models.small_graphs import dense_kinds, library
 
 @settings(max_examples=30)
 @given(hin=hins())
+@pytest.mark.slow
 def test_gtn_equals_dense_products(hin: HIN) -> None:
     torch.manual_seed(1)
     graph = GraphTensors.of(hin, torch.device("cpu"))
@@ -41,6 +42,7 @@ def test_gtn_equals_dense_products(hin: HIN) -> None:
     torch.testing.assert_close(chains(x), chains.combine(joined), atol=1e-5, rtol=0)
 
 
+@pytest.mark.slow
 def test_gtn_gates_come_to_choose(toy: HIN) -> None:
     everyone = toy.nodes["author"].ids.to_pylist()
     model = GTN(dim=16, layers=4, epochs=100, device="cpu")

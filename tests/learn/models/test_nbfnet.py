@@ -48,6 +48,7 @@ def test_equals_a_plain_pass(toy: HIN) -> None:
     torch.testing.assert_close(pairs, torch.stack([rows[0, 1], rows[1, 2], rows[0, 3]]), atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_learns_a_path_it_was_not_told() -> None:
     hin = library()
     teacher = npth.PathSim("user-item-user").fit(hin)

@@ -48,6 +48,7 @@ def by_classes(encoder: Encoder, decoder: Decoder, graph, query: int):
     slots=st.integers(1, 3),
     seed=st.integers(0, 1000),
 )
+@pytest.mark.slow
 def test_scores_and_gradients_equal_the_plain_forward(
     hin: HIN, pooling: str, layers: int, slots: int, seed: int
 ) -> None:
@@ -183,6 +184,7 @@ def test_ablations_train(hin: HIN, teacher: npth.PathSim, ablation) -> None:
     assert np.isfinite(model.scores("u1")).all()
 
 
+@pytest.mark.slow
 def test_shows_the_paths_behind_a_score(hin: HIN, teacher: npth.PathSim) -> None:
     model = NeuPath(dim=32, layers=2, paths=2, epochs=20, learning_rate=2e-3, device="cpu")
     model.fit(hin, teacher=teacher, queries=users(50))
