@@ -42,6 +42,6 @@ def weighted() -> HIN:
 
 @pytest.fixture(scope="package")
 def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A scheduler and some workers, each a process of its own, over TCP; idle ones cost a fifth of a core, so they end."""
+    """A scheduler and some workers, each a process of its own, over TCP; they end early, as idle ones cost time."""
     with start_cluster(tmp_path_factory.mktemp("dask"), WORKERS) as (address, _):
         yield address
