@@ -42,6 +42,8 @@ class Search(NamedTuple):
     """The number of targets that could be hits."""
     k: int
     zeros: bool = False
+    others: str = "have score 0"
+    """What to say of targets that are no hits."""
 
     def describe_shortfall(self, count: int) -> str | None:
         """Say why the search returned only `count` hits; None where it returned k."""
@@ -55,7 +57,7 @@ class Search(NamedTuple):
                 f"all are listed"
             )
         related = "related" if self.metapath is None else "related by this path"
-        return f"{count:,} of {self.eligible:,} {self.target_type} nodes are {related}; the others have score 0"
+        return f"{count:,} of {self.eligible:,} {self.target_type} nodes are {related}; the others {self.others}"
 
 
 @dataclass(frozen=True)

@@ -133,8 +133,9 @@ def check_tolerance(value: float) -> float:
 def sketch_error(count: int, vectors: int) -> float:
     """Return by which share of itself the estimate of any of `count` squared norms from random vectors may be wrong.
 
-    An estimate is the norm times a chi-squared variable over its degrees of freedom, which is less than 1 - 2·√(x /
-    vectors), or more than 1 by as much and 2·x / vectors, with a probability of e^-x each (Laurent, Massart, 2000).
+    An estimate is the mean of so many squares of normal variables, or of sums of such squares. Its ratio to the norm is
+    less than 1 - 2·√(x / vectors), or more than 1 by as much and 2·x / vectors, with a probability of at most e^-x each
+    (Laurent, Massart, 2000, lemma 1: ‖a‖₂ and ‖a‖∞ are at most ‖a‖₁). The share is that of the estimate.
     """
     spread = 2 * sqrt(log(2 * max(count, 1) / _FAILURE) / vectors)
     return spread / (1 - spread)

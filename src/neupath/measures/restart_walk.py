@@ -34,6 +34,7 @@ class RestartWalk(GraphMeasure):
     """
 
     settings = ("damping", "tolerance")
+    others = "have score 0, or one that rounding hides"
 
     def __init__(self, node_type: str, *, damping: float, tolerance: float) -> None:
         super().__init__(node_type)
@@ -61,7 +62,7 @@ class RestartWalk(GraphMeasure):
             walks = np.stack([self._estimate(int(node)) for node in nodes])
         targets = self.roots_[self.rows_]
         scales = np.stack([self._scale(targets, int(node)) for node in nodes])
-        return np.maximum(walks * scales, 0.0)  # an iteration may end below a score that is all but 0
+        return np.where(walks > ROUNDING, walks * scales, 0.0)  # an iteration ends near a score that is all but 0
 
     def _estimate(self, query: int) -> Floats:
         """Return z of one query at the targets, close enough for the tolerance."""

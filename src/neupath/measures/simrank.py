@@ -45,7 +45,9 @@ class SimRank(GraphMeasure):
 
     C is computed once per graph: C = 1 - Σ_{j≥1} decay^j·(U^j∘U^j)·C. The first steps j of each node are walked
     exactly, as many as it needs. What the later ones add is the squared norm of a row of U^j·√C, which random
-    vectors estimate. If this leaves a diagonal of 1 ± ε, a score is wrong by at most ε times itself.
+    vectors estimate. If this leaves a diagonal of 1 ± ε, a score is wrong by at most ε times itself: the error of S is
+    harmonic off the diagonal as S is, so it is the expected decay^t times the error at the node where the walks meet.
+    The page on measures has the proof, and what goes into ε.
 
     Parameters
     ----------
@@ -105,10 +107,10 @@ class SimRank(GraphMeasure):
         if self._is_exact(self.out_):
             diagonal, error = _Correction(self.out_, self.decay, 0.0, self.seed, progress).find()
             return diagonal, 0.0 if error <= _ROUNDED else error
-        cut = self.decay ** (_steps(self.decay, self.tolerance / 10) + 1)  # what a query leaves out
-        allowed = (self.tolerance - cut) / self.decay  # two walks meet after a step at the earliest
+        cut = self.decay ** (_steps(self.decay, self.tolerance / 10) + 1)  # of S, what a query leaves out
+        allowed = (self.tolerance - cut) / (self.decay + cut)  # two walks meet after a step at the earliest
         diagonal, error = _Correction(self.out_, self.decay, allowed, self.seed, progress).find()
-        return diagonal, self.decay * error + cut
+        return diagonal, self.decay * error + cut * (1 + error)
 
     def _score_nodes(self, nodes: Rows) -> Floats:
         size = max(1, _ENTRIES // (self.out_.shape[0] * self.steps_))
@@ -192,7 +194,9 @@ class _Correction:
         guess = _solve(one_step, np.ones(self.count), self.decay)
         cut = self.decay ** (self.steps + 1)
         vectors = _vectors(self.allowed) if self.allowed else 0
-        over = sketch_error(self.count, vectors) if vectors else 0.0
+        # all depths and attempts count, because the estimates decide which of them are taken
+        estimates = self.count * (self.steps + 1) * _MOST_ATTEMPTS
+        over = sketch_error(estimates, vectors) if vectors else 0.0
         if vectors > _SKETCHES[0]:  # walks are long then, and a better guess saves a second round of them
             guess = _solve(one_step, 1 - self._sketch(guess, _SKETCHES[0], _MOST_ATTEMPTS)[1], self.decay)
             guess = np.clip(guess, 1 - self.decay, 1.0)  # as C is, also where the sketch is far off
@@ -209,8 +213,8 @@ class _Correction:
             diagonal = _solve(meetings.matrix, known, self.decay)
             change = float(np.abs(diagonal / guess - 1).max(initial=0.0))
             rest = np.abs(known - meetings.matrix @ diagonal)
-            error = (over + change) * tail + change * meetings.left_out_share + rest
-            worst = float(error.max(initial=0.0)) + cut
+            error = (over + change * (1 + over)) * tail + change * meetings.left_out_share + rest
+            worst = (float(error.max(initial=0.0)) + cut) / (1 - cut)
             if worst <= max(self.allowed, _ROUNDED):
                 break
             guess = np.clip(diagonal, 1 - self.decay, 1.0)
