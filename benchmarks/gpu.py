@@ -3,6 +3,7 @@
     python benchmarks/gpu.py [--edges 1e6,1e7] [--metapaths APA,APVPA] [--queries N] [--rounds 3] [--out FILE.json]
     python benchmarks/gpu.py --graph hetionet/ --metapaths Gene-Anatomy-Gene
     python benchmarks/gpu.py --threads 256,512 --tiles 8192,16384                 # time other shapes of the kernel, too
+    python benchmarks/gpu.py command [--edges 1e6,1e7] [--metapaths APA,APVPA]    # `neupath join`, end to end
 
 PathSim, top 10, the shortest of interleaved rounds. `copy` is the time to copy the product to the GPU and sort it;
 `gpu` ranks the queries, from rows to rows in memory, and `kernel` is the part of it on the GPU; `cores` is the same on
@@ -11,10 +12,16 @@ scores and takes `topk` of them, for `of` queries; `gpu of` ranks the same ones.
 joins of all queries with their files. `same`: rows and scores equal those of the cores to the bit, and so do the files.
 `TB/s` is what the heavy kernel reads of postings, 4 bytes each; `bound` is the time that this takes at the bandwidth
 of a large copy in the GPU's memory, as a share of the kernel's time.
+
+`command` writes the graph to a folder and runs `neupath join FOLDER -p METAPATH --out FILE`, in turns with
+`--device cpu` and `--device cuda`: whole processes, from start to the written file. It ends with an error where the two
+files differ, or the command says that the CPU ranks instead.
 """
 
 import argparse
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -28,6 +35,7 @@ from powerlaw import powerlaw
 from neupath import HIN, PathSim, join, load
 from neupath.engine import gpu
 from neupath.engine.topk import Ranking
+from neupath.io.export import write_folder
 
 PATHS = {"APA": "author-paper-author", "APVPA": "author-paper-venue-paper-author"}
 K = 10
@@ -198,6 +206,31 @@ def _joins(hin: HIN, metapath: str, queries: Any) -> dict[str, Any]:
         return seconds | {"same files": files["gpu"].read_bytes() == files["cores"].read_bytes()}
 
 
+def time_commands(hin: HIN, metapath: str, rounds: int) -> dict[str, Any]:
+    """Return the shortest seconds of `neupath join` on both devices; exit where the GPU is not used or files differ."""
+    seconds: dict[str, list[float]] = {"cpu": [], "cuda": []}
+    with TemporaryDirectory() as parent:
+        folder = write_folder(hin, Path(parent) / "graph")
+        files = {device: Path(parent) / f"{device}.parquet" for device in seconds}
+        for number in range(rounds + 1):
+            for device, file in files.items():
+                file.unlink(missing_ok=True)
+                command = ["-m", "neupath.cli", "join", str(folder), "-p", metapath, "-k", str(K), "--out", str(file)]
+                began = time.perf_counter()
+                process = subprocess.run(
+                    [sys.executable, *command, "--device", device], capture_output=True, text=True, check=False
+                )
+                if process.returncode or "the CPU ranks instead" in process.stderr:
+                    sys.exit(f"neupath join --device {device}: {process.stderr}")
+                if number:  # the first round compiles the kernels
+                    seconds[device].append(time.perf_counter() - began)
+            if files["cpu"].read_bytes() != files["cuda"].read_bytes():
+                sys.exit(f"the files of {metapath} differ")
+        size = files["cpu"].stat().st_size
+    best = {device: min(times) for device, times in seconds.items()}
+    return {"metapath": metapath, **best, "ratio": best["cpu"] / best["cuda"], "file bytes": size, "same files": True}
+
+
 def copy_bandwidth() -> float:
     """Return the TB/s of a copy in the GPU's memory, bytes read and written."""
     import cupy as cp
@@ -209,6 +242,7 @@ def copy_bandwidth() -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", nargs="?", choices=["ranking", "command"], default="ranking")
     parser.add_argument("--edges", default="1e6,1e7")
     parser.add_argument("--graph", default=None, help="a graph to load instead of the seeded ones")
     parser.add_argument("--metapaths", default="APA,APVPA")
@@ -221,13 +255,17 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=None)
     options = parser.parse_args()
     options.queries = int(options.queries)
-    options.bandwidth = copy_bandwidth()
-    print(f"copies move {options.bandwidth:.2f} TB/s", flush=True)
+    if options.part == "ranking":
+        options.bandwidth = copy_bandwidth()
+        print(f"copies move {options.bandwidth:.2f} TB/s", flush=True)
     results = []
     for edges in [options.graph] if options.graph else options.edges.split(","):
         hin = load(edges) if options.graph else powerlaw(int(float(edges)))
         for name in options.metapaths.split(","):
-            results.append({"graph": edges} | measure(hin, PATHS.get(name, name), options))
+            path = PATHS.get(name, name)
+            is_command = options.part == "command"
+            result = time_commands(hin, path, options.rounds) if is_command else measure(hin, path, options)
+            results.append({"graph": edges} | result)
             print(json.dumps(results[-1], default=str), flush=True)
             if options.out:
                 options.out.write_text(json.dumps(results, indent=1, default=str) + "\n", encoding="utf-8")

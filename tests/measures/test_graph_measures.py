@@ -1,15 +1,18 @@
 """Measures over the whole graph against networkx, dense formulas and each other."""
 
+from fractions import Fraction
+
 import networkx as nx
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
 from neupath._runtime.progress import Cancellation, WorkCancelled, cancelled_by
-from neupath.errors import QueryError
+from neupath.errors import GraphError, QueryError
 from neupath.measures import (
     GRAPH_MEASURES,
     PPR,
@@ -178,6 +181,87 @@ def test_commute_time_equals_the_pseudo_inverse(hin: HIN) -> None:
     np.testing.assert_allclose(every_score(CommuteTime("a"), hin), expected, atol=1e-9)
 
 
+def fractions_of(edges: list[tuple[int, int, float]], count: int) -> list[list[Fraction]]:
+    """Return all resistances of a connected graph in rational numbers, by the inverse of L without its last node."""
+    size = count - 1
+    rows = [[Fraction(0)] * count + [Fraction(int(i == j)) for j in range(size)] for i in range(size)]
+    for u, v, weight in edges:
+        for x, y in ((u, v), (v, u)):
+            if x < size:
+                rows[x][x] += Fraction(weight)
+                if y < size:
+                    rows[x][y] -= Fraction(weight)
+    for i in range(size):
+        pivot = next(j for j in range(i, size) if rows[j][i])
+        rows[i], rows[pivot] = rows[pivot], rows[i]
+        rows[i] = [value / rows[i][i] for value in rows[i]]
+        for j in range(size):
+            if j != i and rows[j][i]:
+                rows[j] = [a - rows[j][i] * b for a, b in zip(rows[j], rows[i], strict=True)]
+    inverse = [[*row[count:], Fraction(0)] for row in rows] + [[Fraction(0)] * count]
+    return [[inverse[x][x] + inverse[y][y] - 2 * inverse[x][y] for y in range(count)] for x in range(count)]
+
+
+@settings(max_examples=30)
+@given(
+    exponents=st.lists(st.integers(-14, 14), min_size=8, max_size=8),
+    chords=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7), st.integers(-14, 14)), max_size=14),
+)
+@example(exponents=[0, 13, 0, 13, 0, 13, 0, 0], chords=[(0, 7, 13), (2, 5, 0)])
+@example(exponents=[-13, 0, 0, -13, 0, 0, -13, 0], chords=[(0, 2, 0), (3, 6, 0)])
+def test_commute_time_says_where_rounding_shows(exponents: list[int], chords: list[tuple[int, int, int]]) -> None:
+    edges = [(at, at + 1, 10.0**e) for at, e in enumerate(exponents)]
+    edges += [(u, v, 10.0**e) for u, v, e in chords if u != v]
+    sources, targets, weights = map(np.array, zip(*edges, strict=True))
+    hin = HIN.build([Nodes("a", pa.array(np.arange(9)))], [Edges(Relation("a", "r", "a"), sources, targets, weights)])
+    measure = CommuteTime("a")
+    try:
+        scores = every_score(measure, hin)
+    except GraphError as error:
+        assert "scale them closer together" in str(error)
+        return
+    expected = [[float(1 / (1 + r)) for r in row] for row in fractions_of(edges, 9)]
+    assert measure.exact == (measure.error_ == 0)
+    # r is rounded to nine digits of the largest one, whatever is exact
+    digit = measure.prepared_.unit
+    assert np.abs(scores - expected).max() <= max(measure.error_, 1e-9) + digit
+
+
+def test_commute_times_do_not_depend_on_the_unit_of_weights() -> None:
+    ends = np.array([[0, 1, 2, 3, 0, 1, 5], [1, 2, 3, 4, 5, 3, 4]])
+    weights = np.array([1.0, 2.0, 1.7, 1.3, 3.0, 0.6, 1.1])
+    orders = []
+    for scale in (1.0, 1e10, 1e-10):
+        edges = Edges(Relation("a", "r", "a"), ends[0], ends[1], scale * weights)
+        hits = CommuteTime("a").fit(HIN.build([Nodes("a", pa.array(np.arange(6)))], [edges])).top_k(0)
+        assert hits.exact
+        assert len(set(hits.scores)) == 5
+        orders.append(hits.ids)
+    assert orders[0] == orders[1] == orders[2]
+
+
+@settings(max_examples=40)
+@given(hin=hins(), least=st.integers(1, 4))
+def test_the_core_is_that_of_networkx(hin: HIN, least: int) -> None:
+    from neupath.measures import graph_kernels
+
+    adjacency = commutetime._without_loops(whole_adjacency(hin))
+    expected = len(nx.k_core(nx.from_scipy_sparse_array(adjacency), least))
+    assert graph_kernels.count_core(adjacency.indptr, adjacency.indices, least) == expected
+
+
+def test_far_nodes_have_a_score_that_rounding_hides() -> None:
+    steps = np.arange(120)
+    path = HIN.build([Nodes("a", pa.array(np.arange(122)))], [Edges(Relation("a", "r", "a"), steps, steps + 1)])
+    for measure in (PPR("a"), RWR("a")):
+        hits = measure.fit(path).top_k(0, k=121)
+        assert min(hits.scores) > 1e-18
+        assert list(hits.ids) == list(range(1, len(hits) + 1))
+        assert hits.shortfall is not None
+        assert hits.shortfall.endswith("are related; the others have score 0, or one that rounding hides")
+        assert 121 not in hits.ids
+
+
 # ---- Estimates -----------------------------------------------------------------------------------
 def estimating(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the measures estimate on small graphs, too, where they are exact otherwise."""
@@ -241,6 +325,65 @@ def test_estimates_are_within_their_error_on_any_graph(hin: HIN) -> None:
             scores = every_score(estimate, hin)
             assert np.abs(scores - expected).max(initial=0.0) <= estimate.error_ + 1e-12
             assert estimate.error_ <= tolerance
+
+
+def simrank_by_equations(adjacency: np.ndarray, decay: float) -> np.ndarray:
+    """Return the fixed point of SimRank as the solution of its linear equations, one for each pair of nodes."""
+    count, degrees = len(adjacency), adjacency.sum(axis=1, keepdims=True)
+    steps = np.divide(adjacency, degrees, out=np.zeros_like(adjacency), where=degrees > 0)
+    is_same = np.eye(count, dtype=bool).ravel()
+    equations = np.eye(count**2) - np.where(is_same[:, None], 0.0, decay * np.kron(steps, steps))
+    return np.linalg.solve(equations, is_same.astype(float)).reshape(count, count)
+
+
+@st.composite
+def extreme_graphs(draw: st.DrawFn) -> HIN:
+    """Stars, long paths, cliques on stalks, with weights far apart."""
+    size = draw(st.integers(3, 18))
+    nodes = np.arange(size)
+    star, path = (np.zeros(size - 1, int), nodes[1:]), (nodes[:-1], nodes[1:])
+    clique = tuple(np.triu_indices(size // 2, 1))
+    shapes = st.sampled_from([[star], [path], [path, clique], [star, path], [clique]])
+    sources, targets = np.concatenate([np.stack(ends) for ends in draw(shapes)], axis=1)
+    exponents = draw(st.lists(st.integers(-6, 6), min_size=len(sources), max_size=len(sources)))
+    weights = 10.0 ** np.array(exponents) if draw(st.booleans()) else np.ones(len(sources))
+    return HIN.build([Nodes("a", pa.array(nodes))], [Edges(Relation("a", "r", "a"), sources, targets, weights)])
+
+
+@pytest.mark.slow
+@settings(max_examples=25)
+@given(
+    hin=extreme_graphs(),
+    decay=st.sampled_from([0.3, 0.6, 0.9, 0.99]),
+    tolerance=st.sampled_from([0.0, 0.05, 0.01, 1e-3]),
+)
+def test_simrank_is_within_its_error_of_the_fixed_point(hin: HIN, decay: float, tolerance: float) -> None:
+    expected = simrank_by_equations(whole_adjacency(hin).toarray(), decay)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        estimating(monkeypatch)
+        measure = SimRank("a", decay=decay, tolerance=tolerance)
+        scores = every_score(measure, hin)
+    assert measure.error_ <= tolerance
+    assert np.abs(scores - expected).max() <= measure.error_ + 1e-11
+
+
+@pytest.mark.slow
+@settings(max_examples=40)
+@given(
+    hin=extreme_graphs(), decay=st.sampled_from([0.3, 0.6, 0.9]), noise=st.floats(1e-6, 0.5), seed=st.integers(0, 99)
+)
+def test_a_wrong_diagonal_makes_scores_wrong_by_that_share(hin: HIN, decay: float, noise: float, seed: int) -> None:
+    """The inequality that the bound of SimRank rests on: |Ŝ - S| ≤ max |diagonal of Ŝ - 1| · S."""
+    fitted = SimRank("a", decay=decay, tolerance=0).fit(hin)
+    wrong = fitted.correction_ * (1 + noise * np.random.default_rng(seed).uniform(-1, 1, len(fitted.correction_)))
+    out, term = fitted.out_.toarray(), np.diag(wrong)
+    total = np.zeros_like(term)
+    for _ in range(fitted.steps_):
+        total += term
+        term = decay * out @ term @ out.T
+    exact = simrank_by_equations(whole_adjacency(hin).toarray(), decay)
+    share = np.abs(np.diag(total) - 1).max()
+    assert (np.abs(total - exact) <= share * exact + 1e-11).all()
 
 
 @pytest.mark.parametrize(("measure", "tolerance"), ESTIMATES)

@@ -1,7 +1,7 @@
 """Hits: the ranked targets of one query, with ids, names and scores."""
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from json.encoder import encode_basestring as quoted
 from typing import TYPE_CHECKING, NamedTuple, Protocol, overload
@@ -23,9 +23,6 @@ class Hit:
     score: float
 
 
-_LOOKED_UP = ("ids", "names", "metapath", "measure", "exact", "shortfall")
-
-
 class Labels(Protocol):
     """What knows the ids and names of rows, as `Nodes` does."""
 
@@ -45,6 +42,8 @@ class Search(NamedTuple):
     """The number of targets that could be hits."""
     k: int
     zeros: bool = False
+    others: str = "have score 0"
+    """What to say of targets that are no hits."""
 
     def describe_shortfall(self, count: int) -> str | None:
         """Say why the search returned only `count` hits; None where it returned k."""
@@ -58,7 +57,7 @@ class Search(NamedTuple):
                 f"all are listed"
             )
         related = "related" if self.metapath is None else "related by this path"
-        return f"{count:,} of {self.eligible:,} {self.target_type} nodes are {related}; the others have score 0"
+        return f"{count:,} of {self.eligible:,} {self.target_type} nodes are {related}; the others {self.others}"
 
 
 @dataclass(frozen=True)
@@ -86,28 +85,11 @@ class Hits(Sequence[Hit]):
 
     @classmethod
     def of_rows(cls, query: Id, search: Search, rows: list[int], scores: list[float]) -> "Hits":
-        """Return the hits of a search by their rows, whose ids and names are looked up when they are read."""
+        """Return the hits of a search by their rows; `_LookedUp` gets their ids and names when they are read."""
         hits = object.__new__(cls)
         own = hits.__dict__
         own["query"], own["scores"], own["_rows"], own["_search"] = query, tuple(scores), rows, search
         return hits
-
-    if not TYPE_CHECKING:  # mypy would take any attribute for one of them
-
-        def __getattr__(self, name: str) -> object:
-            """Look up what `of_rows` left out; Python calls this only for attributes that are not there yet."""
-            own = self.__dict__
-            if name not in _LOOKED_UP or "_search" not in own:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            search, rows = own["_search"], own["_rows"]
-            if name == "ids":
-                value = search.targets.ids_at(rows)
-            elif name == "names":
-                value = search.targets.names_at(rows)
-            else:
-                value = search.describe_shortfall(len(rows)) if name == "shortfall" else getattr(search, name)
-            own[name] = value
-            return value
 
     def __reduce__(self) -> tuple[object, ...]:
         return Hits, tuple(getattr(self, part.name) for part in fields(self))
@@ -154,6 +136,36 @@ class Hits(Sequence[Hit]):
         columns = pa.array(self.ids), pa.array(self.names, pa.string()), pa.array(self.scores, pa.float64())
         ranks = pa.array(range(1, len(self) + 1), pa.int64())
         return pa.table([ranks, *columns], names=["rank", "id", "name", "score"])
+
+
+class _LookedUp:
+    """A field that `Hits.of_rows` leaves out. Python asks the class only for what an object does not have itself."""
+
+    def __init__(self, look_up: Callable[[Search, list[int]], object]) -> None:
+        self.look_up = look_up
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, hits: Hits | None, owner: type) -> object:
+        if hits is None:
+            raise AttributeError(f"{self.name} is a field of the objects of {owner.__name__}")
+        own = hits.__dict__
+        value = own[self.name] = self.look_up(own["_search"], own["_rows"])
+        return value
+
+
+for _name, _look_up in {
+    "ids": lambda search, rows: search.targets.ids_at(rows),
+    "names": lambda search, rows: search.targets.names_at(rows),
+    "shortfall": lambda search, rows: search.describe_shortfall(len(rows)),
+    "metapath": lambda search, _: search.metapath,
+    "measure": lambda search, _: search.measure,
+    "exact": lambda search, _: search.exact,
+}.items():
+    _field = _LookedUp(_look_up)
+    _field.__set_name__(Hits, _name)
+    setattr(Hits, _name, _field)  # after `dataclass`, which would take it for a default
 
 
 def _json_of(label: Id | None) -> str:

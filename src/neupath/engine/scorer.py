@@ -95,6 +95,8 @@ class Scorer(ABC):
     """Its name on the command line and in JSON."""
     exact: bool
     """Whether scores are those of the formula but for rounding, neither learned nor estimated."""
+    others: ClassVar[str] = "have score 0"
+    """What to say of targets that are no hits."""
     saved_files: ClassVar[tuple[str, ...]] = ()
     """What `save` writes besides its description."""
     hin_: HIN
@@ -252,8 +254,9 @@ class Scorer(ABC):
         if not keeps_query:
             eligible -= 1 if candidates is None else candidates[rows]
         search = Search(
-            self.metapath_text, self.name, self.exact, self._targets, self.target_type, len(self._targets), k, zeros
-        )
+            self.metapath_text, self.name, self.exact, self._targets, self.target_type, len(self._targets), k, zeros,
+            self.others,
+        )  # fmt: skip
         return [
             Hits.of_rows(
                 self._queries.id(row), search._replace(eligible=count), ranking.rows[q, :size].tolist(),

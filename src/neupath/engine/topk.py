@@ -175,7 +175,7 @@ def _search_row(
         best = _scratch.best = np.empty(k, dtype=np.int64), np.empty(k)
     rows, scores = best
     scratch = borrow_scratch(width)
-    size = product_kernels().top_k_of_row(
+    size = (_loaded or product_kernels()).top_k_of_row(
         *factors.arrays, normalisation, row, skipped, candidates, scratch, rows, scores
     )
     return_scratch(scratch)

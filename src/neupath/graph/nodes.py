@@ -108,10 +108,12 @@ class Nodes:
 
     def ids_at(self, rows: Sequence[int]) -> tuple[Id, ...]:
         """Return the ids of some rows."""
-        if len(self) <= _MOST_LISTED and self._hashes_pay():
+        ids: list[Id] | None = self.__dict__.get("_id_list")
+        if ids is None:
+            if len(self) > _MOST_LISTED or not self._hashes_pay():
+                return tuple(self.ids.take(pa.array(rows, type=pa.int64())).to_pylist())
             ids = self._id_list
-            return tuple([ids[row] for row in rows])
-        return tuple(self.ids.take(pa.array(rows, type=pa.int64())).to_pylist())
+        return tuple(map(ids.__getitem__, rows))
 
     def names_at(self, rows: Sequence[int]) -> tuple[str | None, ...]:
         """Return the names of some rows."""

@@ -1,15 +1,20 @@
 """Commute time, by effective resistance."""
 
+from collections import ChainMap
+from collections.abc import Hashable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from math import ceil, log10
 from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, diags_array, triu
 
+from neupath._runtime.disk_cache import Arrays
 from neupath._runtime.progress import Progress, check_cancelled
 from neupath._runtime.resources import count_cores
-from neupath.engine.cache import cached
+from neupath.engine.cache import FileForm, cached, check_lengths, pack_matrix, unpack_matrix
 from neupath.errors import GraphError
 from neupath.graph.hin import Csr, Floats
 from neupath.graph.nodes import Rows
@@ -23,7 +28,7 @@ _CLOSE, _FINE = (
     1e-9,
     1e-12,
 )  # the share of a right-hand side that a solver may leave: two parts joined by few edges are far
-_ROUNDED = 1e-9  # the last digit of r
+_ROUNDED = 1e-9  # an error of scores that does not show in nine digits
 _MOST_ITERATIONS = 10_000
 _EDGES = 1 << 17  # whose random numbers are drawn at a time
 
@@ -43,8 +48,9 @@ class CommuteTime(GraphMeasure):
         L⁺[y,y] = (1 - 2·π_y² + ‖row y of N·(I - N)^{+½}‖²) / d_y,    N = D^-½·A·D^-½,  π_y² = d_y / Σd
 
     where 256 random vectors estimate the norm, which is small (Spielman, Srivastava, STOC 2008). The few nodes for
-    which this is not close enough are solved for. r is rounded to nine digits, so that nodes in equivalent places of a
-    factored graph score the same on every machine.
+    which this is not close enough are solved for. r is rounded to nine digits of the largest L⁺[y,y], so that nodes in
+    equivalent places of a factored graph score the same on every machine. Where weights differ so much that rounding
+    shows in these digits, `error_` says by how much, and `exact` is False.
 
     Parameters
     ----------
@@ -69,12 +75,16 @@ class CommuteTime(GraphMeasure):
         super().__init__(node_type)
         self.tolerance, self.seed = check_tolerance(tolerance), seed
 
-    def _prepare(self, adjacency: Csr, progress: Progress) -> float:
-        key = (self.name, self.tolerance, self.seed)
-        self.prepared_ = cached(self.hin_, key, lambda: self._factor_or_sketch(_without_loops(adjacency), progress))
-        return self.prepared_.error if isinstance(self.prepared_, _Sketch) else 0.0
+    def _prepare(self, progress: Progress) -> float:
+        form = FileForm(_pack, partial(_unpack, size=self.hin_.numbering.total))
+        self.prepared_ = cached(self.hin_, self._prepared_key(), partial(self._factor_or_sketch, progress), form)
+        return self.prepared_.error
 
-    def _factor_or_sketch(self, adjacency: Csr, progress: Progress) -> "_Factors | _Sketch":
+    def _prepared_key(self) -> Hashable:
+        return self.name, self.tolerance, self.seed
+
+    def _factor_or_sketch(self, progress: Progress) -> "_Factors | _Sketch":
+        adjacency = _without_loops(self._adjacency())
         self._announce(adjacency, progress)
         factors = _factor(adjacency, self._most_core) if _expected_core(adjacency) <= self._most_core else None
         return factors or _sketch(adjacency, self.tolerance, self.seed, progress)
@@ -84,6 +94,7 @@ class CommuteTime(GraphMeasure):
         return _MOST_CORE if self.tolerance else _MOST_EXACT_CORE
 
     def _expected_seconds(self, adjacency: Csr) -> float:
+        """Return the time of elimination, or of conjugate gradients in a graph without parts that few edges join."""
         core = _expected_core(adjacency)
         if core <= self._most_core:
             return 6e-11 * core**3
@@ -96,7 +107,8 @@ class CommuteTime(GraphMeasure):
     def _score_node(self, node: int) -> Floats:
         check_cancelled()
         components = self.prepared_.components
-        resistance = np.maximum(np.round(self.prepared_.resistances(node)[self.rows_], 9), 0.0)
+        unit = self.prepared_.unit
+        resistance = np.maximum(unit * np.round(self.prepared_.resistances(node)[self.rows_] / unit), 0.0)
         if self.rows_.start <= node < self.rows_.stop:
             resistance[node - self.rows_.start] = 0.0
         is_connected = components[self.rows_] == components[node]
@@ -119,12 +131,41 @@ def _find_components(adjacency: Csr) -> Rows:
 
 def _expected_core(adjacency: Csr) -> float:
     """Return about how many nodes elimination leaves: 0.42 of those that have five neighbours among each other."""
-    edges = csr_array((np.ones(adjacency.nnz, np.int32), adjacency.indices, adjacency.indptr), shape=adjacency.shape)
-    degrees, remain = np.diff(adjacency.indptr).astype(np.int32), np.ones(adjacency.shape[0], dtype=np.bool_)
-    while (few := remain & (degrees < 5)).any():
-        remain &= ~few
-        degrees = degrees - edges @ few.astype(np.int32)
-    return 0.42 * float(remain.sum())
+    from neupath.measures import graph_kernels as kernels  # loads numba
+
+    return 0.42 * float(kernels.count_core(adjacency.indptr, adjacency.indices, 5))
+
+
+# ---- On disk -------------------------------------------------------------------------------------
+_MATRICES = ("transitions", "stationary")
+
+
+def _pack(prepared: "_Factors | _Sketch") -> Arrays:
+    values = {field.name: getattr(prepared, field.name) for field in fields(prepared)}
+    error = values.pop("error")
+    matrices = [pack_matrix(name, values.pop(name)) for name in _MATRICES if name in values]
+    return Arrays(dict(ChainMap(values, *matrices)), {"error": error})
+
+
+def _unpack(entry: Arrays, size: int) -> "_Factors | _Sketch":
+    arrays, error = dict(entry.arrays), float(entry.facts["error"])
+    check_lengths(entry, components=size, diagonal=size)
+    if "roots" in arrays:
+        check_lengths(entry, roots=size)
+        count = int(arrays["components"].max(initial=-1)) + 1
+        stationary = unpack_matrix("stationary", entry, (count, size))
+        transitions = unpack_matrix("transitions", entry, (size, size))
+        return _Sketch(arrays["components"], transitions, arrays["roots"], stationary, arrays["diagonal"], error)
+    factors = _Factors(**arrays, error=error)
+    core, steps, edges = len(factors.core_nodes), len(factors.order), len(factors.nodes)
+    check_lengths(entry, core_nodes=core, order=steps, pivots=steps, starts=steps + 1, nodes=edges, shares=edges)
+    starts, rows = factors.starts, (factors.core_nodes, factors.order, factors.nodes)
+    is_inside = all(part.min(initial=0) >= 0 and part.max(initial=0) < max(size, 1) for part in rows)
+    if not is_inside or (np.diff(starts) < 0).any() or starts[0] != 0 or starts[-1] > edges:
+        raise ValueError("the factors are not those of this graph")
+    if factors.core.shape != (core, core):
+        raise ValueError(f"the core has shape {factors.core.shape} instead of ({core}, {core})")
+    return factors
 
 
 # ---- Exactly, by elimination ---------------------------------------------------------------------
@@ -134,6 +175,7 @@ class _Factors:
 
     components: Rows
     diagonal: Floats  # of the inverse, (nodes,)
+    error: float  # of scores, by rounding
     core_nodes: Rows
     core: Floats  # the inverse of what remains: nodes that all but form a clique, so that it is dense
     order: Rows  # eliminated nodes
@@ -141,6 +183,11 @@ class _Factors:
     starts: Rows  # of the neighbours of each in `nodes` and `shares`
     nodes: Rows
     shares: Floats
+
+    @property
+    def unit(self) -> float:
+        """The last digit of r."""
+        return _last_digit(self.diagonal)
 
     def resistances(self, query: int) -> Floats:
         """Return r(query, y) of every node y in its component; shape (nodes,)."""
@@ -170,14 +217,37 @@ def _factor(adjacency: Csr, most_core: int) -> _Factors | None:
     check_cancelled()
     place = np.full(count, -1, dtype=np.int64)
     place[core_nodes] = np.arange(len(core_nodes))
-    core = _inverse(kernels.core_matrix(core_nodes, place, is_ground, is_gone, *remaining_rows))
+    matrix = kernels.core_matrix(core_nodes, place, is_ground, is_gone, *remaining_rows)
+    degrees = matrix.diagonal().copy()
+    core = _inverse(matrix)
     diagonal = kernels.inverse_diagonal(*factors, place, core)
     if not np.isfinite(diagonal).all():
         least, most = adjacency.data.min(), adjacency.data.max()
         raise GraphError(
             f"cannot compute commute times with weights from {least:g} to {most:g}; scale them closer together"
         )
-    return _Factors(components, diagonal, core_nodes, core, *factors)
+    strongest = float(np.asarray(adjacency.sum(axis=1)).max(initial=0.0))
+    error = _rounding_error(diagonal, degrees, core) / (1 + 1 / strongest) ** 2 if strongest else 0.0
+    # 1 / (1 + r) changes by 1 / (1 + r)² of what r does, and r is at least that of all edges of a node side by side
+    return _Factors(components, diagonal, 0.0 if error <= _ROUNDED else min(1.0, error), core_nodes, core, *factors)
+
+
+def _rounding_error(diagonal: Floats, degrees: Floats, core: Floats) -> float:
+    """Return by how much rounding may make r wrong.
+
+    Elimination only adds positive numbers, so that each entry of the inverse is right to its last digits, and the
+    difference of entries that is r to some digits of the largest. A Cholesky factorisation loses as many more as the
+    condition number of the core has, scaled to a diagonal of ones (Demmel, 1989). This is at most twice the sum below,
+    the trace of the scaled inverse.
+    """
+    condition = float(degrees @ core.diagonal())
+    return float(np.finfo(np.float64).eps * diagonal.max(initial=0.0) * (16 + condition))
+
+
+def _last_digit(diagonal: Floats) -> float:
+    """Return the power of ten that is the ninth digit of the largest entry."""
+    most = float(diagonal.max(initial=0.0))
+    return 10.0 ** (ceil(log10(most)) - 10) if most > 0 else 1.0
 
 
 def _inverse(matrix: Floats) -> Floats:
@@ -208,6 +278,11 @@ class _Sketch:
     stationary: Csr  # π of each component, (components, nodes)
     diagonal: Floats
     error: float  # of scores
+
+    @property
+    def unit(self) -> float:
+        """The last digit of r."""
+        return _last_digit(self.diagonal / self.roots**2)
 
     def resistances(self, query: int) -> Floats:
         """Return r(query, y) of every node y in its component; shape (nodes,)."""

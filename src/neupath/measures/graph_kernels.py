@@ -216,6 +216,28 @@ def eliminate(indptr, indices, data, is_ground, most_core):
 
 
 @compiled
+def count_core(indptr, indices, least):
+    """Count the nodes that have at least so many neighbours among each other: those with fewer go, one by one."""
+    count = len(indptr) - 1
+    degrees, waiting = np.diff(indptr), np.empty(count, np.int64)
+    gone, filled = 0, 0
+    for node in range(count):
+        if degrees[node] < least:
+            waiting[filled] = node
+            filled += 1
+    while gone < filled:
+        node = waiting[gone]
+        gone += 1
+        for at in range(indptr[node], indptr[node + 1]):
+            other = indices[at]
+            degrees[other] -= 1
+            if degrees[other] == least - 1:
+                waiting[filled] = other
+                filled += 1
+    return count - gone
+
+
+@compiled
 def _take(nodes, weights, is_gone, joined, shares):
     """Copy the neighbours of a row that are still there, with their shares; return how many, and their weight."""
     width, total = 0, 0.0

@@ -238,7 +238,10 @@ class PathMeasure(Scorer):
 
     def _top_k_at_once(self, query: Id, k: int) -> Hits | None:
         prepared = self._prepared
-        if prepared is None or not prepared.fits(self, k):
+        if (
+            prepared is None or prepared.k != k
+            or prepared.hin is not self.hin_ or prepared.metapath is not self.metapath_  # it was fitted again
+        ):  # fmt: skip
             if not hasattr(self, "factors_") or k < 1:
                 return None
             prepared = self._prepared = _Prepared.of(self, k)
@@ -275,7 +278,3 @@ class _Prepared(NamedTuple):
             str(metapath), measure.name, measure.exact, targets, metapath.target, len(targets) - skips_query, k
         )
         return cls(hin, metapath, k, hin.nodes[metapath.source], skips_query, search)
-
-    def fits(self, measure: PathMeasure, k: int) -> bool:
-        """Whether this is what a measure needs: it may have been fitted again, to another graph or meta-path."""
-        return self.k == k and self.hin is measure.hin_ and self.metapath is measure.metapath_

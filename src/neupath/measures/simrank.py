@@ -1,5 +1,6 @@
 """SimRank, one query at a time."""
 
+from collections.abc import Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -8,9 +9,10 @@ from math import ceil, log
 import numpy as np
 from scipy.sparse import csr_array, diags_array, eye_array
 
+from neupath._runtime.disk_cache import Arrays
 from neupath._runtime.progress import Progress, check_cancelled
 from neupath._runtime.resources import count_cores
-from neupath.engine.cache import cached
+from neupath.engine.cache import FileForm, cached, check_lengths, pack_matrix, unpack_matrix
 from neupath.engine.topk import in_blocks
 from neupath.graph.hin import Csr, Floats
 from neupath.graph.nodes import Rows
@@ -43,7 +45,9 @@ class SimRank(GraphMeasure):
 
     C is computed once per graph: C = 1 - Σ_{j≥1} decay^j·(U^j∘U^j)·C. The first steps j of each node are walked
     exactly, as many as it needs. What the later ones add is the squared norm of a row of U^j·√C, which random
-    vectors estimate. If this leaves a diagonal of 1 ± ε, a score is wrong by at most ε times itself.
+    vectors estimate. If this leaves a diagonal of 1 ± ε, a score is wrong by at most ε times itself: the error of S is
+    harmonic off the diagonal as S is, so it is the expected decay^t times the error at the node where the walks meet.
+    The page on measures has the proof, and what goes into ε.
 
     Parameters
     ----------
@@ -70,12 +74,19 @@ class SimRank(GraphMeasure):
         super().__init__(node_type)
         self.decay, self.tolerance, self.seed = check_share("decay", decay), check_tolerance(tolerance), seed
 
-    def _prepare(self, adjacency: Csr, progress: Progress) -> float:
-        self.out_, self.back_ = cached(self.hin_, "U", lambda: _walk_matrices(adjacency))
-        key = (self.name, self.decay, self.tolerance, self.seed)
-        self.correction_, error = cached(self.hin_, key, lambda: self._find_correction(adjacency, progress))
+    def _prepare(self, progress: Progress) -> float:
+        size = self.hin_.numbering.total
+        walks = FileForm(_pack_walks, partial(_unpack_walks, size=size))
+        self.out_, self.back_ = cached(self.hin_, "U", lambda: _walk_matrices(self._adjacency()), walks)
+        correction = FileForm(_pack_correction, partial(_unpack_correction, size=size))
+        self.correction_, error = cached(
+            self.hin_, self._prepared_key(), partial(self._find_correction, progress), correction
+        )
         self.steps_ = _steps(self.decay, ROUNDING if self._is_exact(self.out_) else self.tolerance / 10)
         return error
+
+    def _prepared_key(self) -> Hashable:
+        return self.name, self.decay, self.tolerance, self.seed
 
     def _expected_seconds(self, adjacency: Csr) -> float:
         degrees = np.diff(adjacency.indptr)
@@ -90,16 +101,16 @@ class SimRank(GraphMeasure):
         work = adjacency.nnz * adjacency.shape[0] * _steps(self.decay, ROUNDING)
         return self.tolerance == 0 or work <= _LIGHT
 
-    def _find_correction(self, adjacency: Csr, progress: Progress) -> tuple[Floats, float]:
+    def _find_correction(self, progress: Progress) -> tuple[Floats, float]:
         """Return C, and by how much it makes scores wrong."""
-        self._announce(adjacency, progress)
+        self._announce(self.out_, progress)
         if self._is_exact(self.out_):
             diagonal, error = _Correction(self.out_, self.decay, 0.0, self.seed, progress).find()
             return diagonal, 0.0 if error <= _ROUNDED else error
-        cut = self.decay ** (_steps(self.decay, self.tolerance / 10) + 1)  # what a query leaves out
-        allowed = (self.tolerance - cut) / self.decay  # two walks meet after a step at the earliest
+        cut = self.decay ** (_steps(self.decay, self.tolerance / 10) + 1)  # of S, what a query leaves out
+        allowed = (self.tolerance - cut) / (self.decay + cut)  # two walks meet after a step at the earliest
         diagonal, error = _Correction(self.out_, self.decay, allowed, self.seed, progress).find()
-        return diagonal, self.decay * error + cut
+        return diagonal, self.decay * error + cut * (1 + error)
 
     def _score_nodes(self, nodes: Rows) -> Floats:
         size = max(1, _ENTRIES // (self.out_.shape[0] * self.steps_))
@@ -135,6 +146,24 @@ def _walk_matrices(adjacency: Csr) -> tuple[Csr, Csr]:
     return out, csr_array(out.T)
 
 
+# ---- On disk -------------------------------------------------------------------------------------
+def _pack_walks(walks: tuple[Csr, Csr]) -> Arrays:
+    return Arrays(pack_matrix("out", walks[0]) | pack_matrix("back", walks[1]))
+
+
+def _unpack_walks(entry: Arrays, size: int) -> tuple[Csr, Csr]:
+    return unpack_matrix("out", entry, (size, size)), unpack_matrix("back", entry, (size, size))
+
+
+def _pack_correction(correction: tuple[Floats, float]) -> Arrays:
+    return Arrays({"diagonal": correction[0]}, {"error": correction[1]})
+
+
+def _unpack_correction(entry: Arrays, size: int) -> tuple[Floats, float]:
+    check_lengths(entry, diagonal=size)
+    return entry.arrays["diagonal"], float(entry.facts["error"])
+
+
 # ---- The correction ------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _Meetings:
@@ -165,7 +194,9 @@ class _Correction:
         guess = _solve(one_step, np.ones(self.count), self.decay)
         cut = self.decay ** (self.steps + 1)
         vectors = _vectors(self.allowed) if self.allowed else 0
-        over = sketch_error(self.count, vectors) if vectors else 0.0
+        # all depths and attempts count, because the estimates decide which of them are taken
+        estimates = self.count * (self.steps + 1) * _MOST_ATTEMPTS
+        over = sketch_error(estimates, vectors) if vectors else 0.0
         if vectors > _SKETCHES[0]:  # walks are long then, and a better guess saves a second round of them
             guess = _solve(one_step, 1 - self._sketch(guess, _SKETCHES[0], _MOST_ATTEMPTS)[1], self.decay)
             guess = np.clip(guess, 1 - self.decay, 1.0)  # as C is, also where the sketch is far off
@@ -182,8 +213,8 @@ class _Correction:
             diagonal = _solve(meetings.matrix, known, self.decay)
             change = float(np.abs(diagonal / guess - 1).max(initial=0.0))
             rest = np.abs(known - meetings.matrix @ diagonal)
-            error = (over + change) * tail + change * meetings.left_out_share + rest
-            worst = float(error.max(initial=0.0)) + cut
+            error = (over + change * (1 + over)) * tail + change * meetings.left_out_share + rest
+            worst = (float(error.max(initial=0.0)) + cut) / (1 - cut)
             if worst <= max(self.allowed, _ROUNDED):
                 break
             guess = np.clip(diagonal, 1 - self.decay, 1.0)
