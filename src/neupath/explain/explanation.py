@@ -212,13 +212,13 @@ def explain(
     score = float(scores[y])
     share_of_weight = score / walks.total if walks.total else 0.0
 
-    def instances(some: Walks, most: int) -> tuple[PathInstance, ...]:
-        heaviest = islice(some.heaviest(), most)
+    def instances(most: int, through: tuple[int, int] | None = None) -> tuple[PathInstance, ...]:
+        heaviest = islice(walks.heaviest(through), most)
         return tuple(path_instance(hin, path, rows, weight, weight * share_of_weight) for rows, weight in heaviest)
 
     def group(order: int) -> PathGroup:
         at, share = int(grouped.places[order]), float(grouped.shares[order])
-        heaviest = instances(walks.through(position, at), paths) if paths and order < limit else ()
+        heaviest = instances(paths, (position, at)) if paths and order < limit else ()
         node = node_at(hin, path.node_types[position], int(walks.rows[position][at]))
         return PathGroup(node, int(grouped.counts[order]), share * score, share, heaviest)
 
@@ -240,7 +240,7 @@ def explain(
         groups=groups[:limit],
         num_groups=len(grouped),
         summary=_summarise(path, position, groups, len(grouped), walks.count, ends),
-        instances=instances(walks, limit),
+        instances=instances(limit),
         num_instances=walks.count,
     )
     return _placed(explanation, scorer, scores, (x, y), None if k is None else check_k(k))
