@@ -249,7 +249,7 @@ class Walks:
         sums = [np.ones(len(self.rows[0]))]
         with np.errstate(over="ignore", invalid="ignore"):
             for edges, own, rows in zip(self._edges, weights, self.rows[1:], strict=True):
-                sums.append(np.bincount(edges.targets, own * sums[-1][edges.sources], len(rows)))
+                sums.append(_added_up(edges.targets, own * sums[-1][edges.sources], len(rows)))
         return sums
 
     def _pass_backward(self, weights: Sequence[Floats]) -> list[Floats]:
@@ -257,7 +257,7 @@ class Walks:
         sums = [np.ones(len(self.rows[-1]))]
         with np.errstate(over="ignore", invalid="ignore"):
             for edges, own, rows in zip(self._edges[::-1], weights[::-1], self.rows[-2::-1], strict=True):
-                sums.insert(0, np.bincount(edges.sources, own * sums[0][edges.targets], len(rows)))
+                sums.insert(0, _added_up(edges.sources, own * sums[0][edges.targets], len(rows)))
         return sums
 
     # -- One by one
@@ -289,6 +289,7 @@ class Walks:
             A position and the place of one of its rows: yield the walks through it alone.
         """
         best = self._best if through is None else self._best_through(*through)
+        queue: list[tuple[float, tuple[int, ...], float]]
         queue = [(-bound, (at,), 1.0) for at, bound in enumerate(best[0].tolist()) if bound > 0]
         while queue:
             _, places, weight = heapq.heappop(queue)
@@ -387,6 +388,11 @@ def _checked(number: float) -> float:
     if not np.isfinite(number):
         raise QueryError("these two nodes are joined by more paths than can be counted; use a shorter meta-path")
     return float(number)
+
+
+def _added_up(places: Rows, numbers: Floats, size: int) -> Floats:
+    """Return the sum of the numbers at each place, in their order; `np.bincount` counts in integers if there is none."""
+    return np.bincount(places, numbers, size).astype(np.float64)
 
 
 def _best_onward(edges: _Edges, best: Floats) -> Floats:
