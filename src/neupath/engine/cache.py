@@ -15,21 +15,28 @@ What is cached of a graph, by key:
 
 The least recently used entries go when the entries of one graph together exceed the byte limit: NEUPATH_CACHE_BYTES,
 by default a quarter of the memory. The newest entry stays, however large. The cache of a graph goes with the graph.
+
+A graph of a store has a disk cache besides (`_runtime/disk_cache.py`). An entry with a `FileForm`, which says how it is
+written to files, is read from there in the next process.
 """
 
 import os
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from functools import partial
 from threading import Lock, RLock
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from neupath._runtime.disk_cache import Arrays
 from neupath.errors import QueryError
-from neupath.graph.hin import HIN
+from neupath.graph.hin import HIN, Csr
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -150,9 +157,85 @@ def graph_cache(hin: HIN) -> LRU[Hashable, object]:
     return cache
 
 
-def cached(hin: HIN, key: Hashable, build: Callable[[], T]) -> T:
-    """Return what the cache of a graph holds under a key; build it the first time."""
-    return cast(T, graph_cache(hin).get(key, build))
+@dataclass(frozen=True)
+class FileForm(Generic[T]):
+    """How a value is written to files and read back.
+
+    Parameters
+    ----------
+    pack
+        Returns the arrays of a value, which become read-only, and facts that JSON can hold.
+    unpack
+        Returns the value; raises ValueError if the arrays do not fit together. Kernels check no bounds, so it must.
+    """
+
+    pack: Callable[[T], Arrays]
+    unpack: Callable[[Arrays], T]
+
+
+def cached(hin: HIN, key: Hashable, build: Callable[[], T], form: FileForm[T] | None = None) -> T:
+    """Return what the cache of a graph holds under a key; build it the first time.
+
+    Parameters
+    ----------
+    hin
+        The graph.
+    key
+        Numbers, texts and relations, or tuples of them: with a form, the key on disk is their `repr`.
+    build
+        Computes the value.
+    form
+        How the value is written to files, where the graph has a disk cache.
+    """
+    make = build if form is None else partial(_read_or_build, hin, key, build, form)
+    return cast(T, graph_cache(hin).get(key, make))
+
+
+def is_cached(hin: HIN, key: Hashable) -> bool:
+    """Whether a value is in the memory cache of a graph, or on disk."""
+    return graph_cache(hin).find(key) is not None or (hin.disk_cache is not None and hin.disk_cache.has(repr(key)))
+
+
+def _read_or_build(hin: HIN, key: Hashable, build: Callable[[], T], form: FileForm[T]) -> T:
+    disk, text = hin.disk_cache, repr(key)
+    if disk is not None and (entry := disk.find(text)) is not None:
+        try:
+            return form.unpack(entry)
+        except (ValueError, TypeError, KeyError, IndexError):  # its checksums are right, and it is not what was written
+            disk.remove(text)
+    value = build()
+    entry = form.pack(value)
+    for array in entry.arrays.values():
+        array.flags.writeable = False  # as those from disk: kernels are compiled once for both
+    if disk is not None:
+        disk.put(text, entry)
+    return value
+
+
+_PARTS = ("data", "indices", "indptr")
+
+
+def pack_matrix(name: str, matrix: Csr) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a matrix by name, for a `FileForm`."""
+    return {f"{name}.{part}": getattr(matrix, part) for part in _PARTS}
+
+
+def unpack_matrix(name: str, entry: Arrays, shape: tuple[int, int]) -> Csr:
+    """Return the matrix that `pack_matrix` gave its arrays; raise ValueError if they make none of this shape."""
+    parts = tuple(entry.arrays[f"{name}.{part}"] for part in _PARTS)
+    matrix = csr_array(parts, shape=shape, copy=False)
+    matrix.check_format(full_check=True)
+    return matrix
+
+
+def check_lengths(entry: Arrays, **lengths: int) -> None:
+    """Raise ValueError unless some arrays of an entry are of one dimension and have these lengths.
+
+    >>> check_lengths(Arrays({"roots": np.ones(3)}), roots=3)
+    """
+    for name, length in lengths.items():
+        if entry.arrays[name].shape != (length,):
+            raise ValueError(f"{name} has shape {entry.arrays[name].shape} instead of ({length},)")
 
 
 def bytes_of(value: object) -> int:

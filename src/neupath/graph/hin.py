@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
+from neupath._runtime.disk_cache import DiskCache
 from neupath.errors import GraphError, MissingExtraError, NodeError, QueryError, listed
 from neupath.graph.metapath import Link, MetaPath, Relation, Schema
 from neupath.graph.name_search import search_types
@@ -93,6 +94,8 @@ class HIN:
         The weights of each relation's edges; shape (nodes of its source type, nodes of its target type).
     notes
         What the reader of the graph wants its user to know, such as a file that it left out.
+    disk_cache
+        Where arrays that are computed of this graph stay for the next process, if anywhere; see `engine.cache`.
 
     >>> from neupath.io import load
     >>> hin = load("toy")
@@ -104,6 +107,7 @@ class HIN:
     nodes: Mapping[str, Nodes]
     matrices: Mapping[Relation, Csr]
     notes: tuple[str, ...] = ()
+    disk_cache: DiskCache | None = field(default=None, repr=False)
     _transposes: dict[Relation, Csr] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -149,7 +153,7 @@ class HIN:
 
     def __reduce__(self) -> tuple[object, ...]:
         packed = self.matrices.packed if isinstance(self.matrices, _PackedMatrices) else self.matrices
-        return _restore, (self.schema, dict(self.nodes), dict(packed), self.notes)
+        return _restore, (self.schema, dict(self.nodes), dict(packed), self.notes, self.disk_cache)
 
     @cached_property
     def numbering(self) -> NodeNumbering:
@@ -288,11 +292,15 @@ class HIN:
 
 
 def _restore(
-    schema: Schema, nodes: dict[str, Nodes], matrices: "dict[Relation, Csr | _NonEmptyRows]", notes: tuple[str, ...]
+    schema: Schema,
+    nodes: dict[str, Nodes],
+    matrices: "dict[Relation, Csr | _NonEmptyRows]",
+    notes: tuple[str, ...],
+    disk_cache: DiskCache | None,
 ) -> HIN:
     for matrix in matrices.values():
         freeze(matrix.matrix if isinstance(matrix, _NonEmptyRows) else matrix)
-    return HIN(schema, MappingProxyType(nodes), _read_only(matrices), notes)
+    return HIN(schema, MappingProxyType(nodes), _read_only(matrices), notes, disk_cache)
 
 
 # ---- Matrices with few entries -------------------------------------------------------------------

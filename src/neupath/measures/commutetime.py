@@ -1,15 +1,19 @@
 """Commute time, by effective resistance."""
 
+from collections import ChainMap
+from collections.abc import Hashable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, diags_array, triu
 
+from neupath._runtime.disk_cache import Arrays
 from neupath._runtime.progress import Progress, check_cancelled
 from neupath._runtime.resources import count_cores
-from neupath.engine.cache import cached
+from neupath.engine.cache import FileForm, cached, check_lengths, pack_matrix, unpack_matrix
 from neupath.errors import GraphError
 from neupath.graph.hin import Csr, Floats
 from neupath.graph.nodes import Rows
@@ -69,12 +73,16 @@ class CommuteTime(GraphMeasure):
         super().__init__(node_type)
         self.tolerance, self.seed = check_tolerance(tolerance), seed
 
-    def _prepare(self, adjacency: Csr, progress: Progress) -> float:
-        key = (self.name, self.tolerance, self.seed)
-        self.prepared_ = cached(self.hin_, key, lambda: self._factor_or_sketch(_without_loops(adjacency), progress))
+    def _prepare(self, progress: Progress) -> float:
+        form = FileForm(_pack, partial(_unpack, size=self.hin_.numbering.total))
+        self.prepared_ = cached(self.hin_, self._prepared_key(), partial(self._factor_or_sketch, progress), form)
         return self.prepared_.error if isinstance(self.prepared_, _Sketch) else 0.0
 
-    def _factor_or_sketch(self, adjacency: Csr, progress: Progress) -> "_Factors | _Sketch":
+    def _prepared_key(self) -> Hashable:
+        return self.name, self.tolerance, self.seed
+
+    def _factor_or_sketch(self, progress: Progress) -> "_Factors | _Sketch":
+        adjacency = _without_loops(self._adjacency())
         self._announce(adjacency, progress)
         factors = _factor(adjacency, self._most_core) if _expected_core(adjacency) <= self._most_core else None
         return factors or _sketch(adjacency, self.tolerance, self.seed, progress)
@@ -125,6 +133,39 @@ def _expected_core(adjacency: Csr) -> float:
         remain &= ~few
         degrees = degrees - edges @ few.astype(np.int32)
     return 0.42 * float(remain.sum())
+
+
+# ---- On disk -------------------------------------------------------------------------------------
+_MATRICES = ("transitions", "stationary")
+
+
+def _pack(prepared: "_Factors | _Sketch") -> Arrays:
+    values = {field.name: getattr(prepared, field.name) for field in fields(prepared)}
+    error = values.pop("error", None)
+    matrices = [pack_matrix(name, values.pop(name)) for name in _MATRICES if name in values]
+    return Arrays(dict(ChainMap(values, *matrices)), {} if error is None else {"error": error})
+
+
+def _unpack(entry: Arrays, size: int) -> "_Factors | _Sketch":
+    arrays = entry.arrays
+    check_lengths(entry, components=size, diagonal=size)
+    if "error" in entry.facts:
+        check_lengths(entry, roots=size)
+        count = int(arrays["components"].max(initial=-1)) + 1
+        stationary = unpack_matrix("stationary", entry, (count, size))
+        transitions = unpack_matrix("transitions", entry, (size, size))
+        error = float(entry.facts["error"])
+        return _Sketch(arrays["components"], transitions, arrays["roots"], stationary, arrays["diagonal"], error)
+    factors = _Factors(**{field.name: arrays[field.name] for field in fields(_Factors)})
+    core, steps, edges = len(factors.core_nodes), len(factors.order), len(factors.nodes)
+    check_lengths(entry, core_nodes=core, order=steps, pivots=steps, starts=steps + 1, nodes=edges, shares=edges)
+    starts, rows = factors.starts, (factors.core_nodes, factors.order, factors.nodes)
+    is_inside = all(part.min(initial=0) >= 0 and part.max(initial=0) < max(size, 1) for part in rows)
+    if not is_inside or (np.diff(starts) < 0).any() or starts[0] != 0 or starts[-1] > edges:
+        raise ValueError("the factors are not those of this graph")
+    if factors.core.shape != (core, core):
+        raise ValueError(f"the core has shape {factors.core.shape} instead of ({core}, {core})")
+    return factors
 
 
 # ---- Exactly, by elimination ---------------------------------------------------------------------

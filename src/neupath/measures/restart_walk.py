@@ -1,12 +1,14 @@
 """RestartWalk, the base class of PPR and RWR."""
 
 from abc import abstractmethod
+from functools import partial
 from math import ceil, log, sqrt
 
 import numpy as np
 
+from neupath._runtime.disk_cache import Arrays
 from neupath._runtime.progress import Progress, check_cancelled
-from neupath.engine.cache import cached
+from neupath.engine.cache import FileForm, cached, check_lengths, pack_matrix, unpack_matrix
 from neupath.graph.hin import Csr, Floats
 from neupath.graph.nodes import Rows
 from neupath.measures.graph_measure import ROUNDING, GraphMeasure, check_share, check_tolerance, normalised_adjacency
@@ -42,8 +44,9 @@ class RestartWalk(GraphMeasure):
     def _scale(self, roots: Floats, query: int) -> Floats:
         """Return what turns z into scores, from the roots of the degrees of the targets."""
 
-    def _prepare(self, adjacency: Csr, progress: Progress) -> float:  # noqa: ARG002
-        self.transitions_, self.roots_ = cached(self.hin_, "N", lambda: normalised_adjacency(adjacency))
+    def _prepare(self, progress: Progress) -> float:  # noqa: ARG002
+        form = FileForm(_pack, partial(_unpack, size=self.hin_.numbering.total))
+        self.transitions_, self.roots_ = cached(self.hin_, "N", lambda: normalised_adjacency(self._adjacency()), form)
         rho = self.damping / (1 + sqrt(1 - self.damping**2))
         self.steps_ = ceil(log(ROUNDING / 2) / log(rho))
         is_light = self.steps_ * self.transitions_.nnz <= _LIGHT
@@ -98,3 +101,13 @@ class RestartWalk(GraphMeasure):
             after += before
             before, now = now, after
         return now
+
+
+def _pack(walk: tuple[Csr, Floats]) -> Arrays:
+    matrix, roots = walk
+    return Arrays(pack_matrix("n", matrix) | {"roots": roots})
+
+
+def _unpack(entry: Arrays, size: int) -> tuple[Csr, Floats]:
+    check_lengths(entry, roots=size)
+    return unpack_matrix("n", entry, (size, size)), entry.arrays["roots"]

@@ -5,7 +5,7 @@ from scipy.sparse import csr_array, eye_array
 from neupath._runtime.progress import Progress
 from neupath.engine.products import Normalisation, symmetric_factors
 from neupath.engine.topk import Ranking, score_product, top_k_of_product
-from neupath.graph.hin import Csr, Floats, freeze
+from neupath.graph.hin import Floats, freeze
 from neupath.graph.nodes import Mask, Rows
 from neupath.measures.graph_measure import GraphMeasure
 
@@ -25,7 +25,8 @@ class SCAN(GraphMeasure):
 
     name = "scan"
 
-    def _prepare(self, adjacency: Csr, progress: Progress) -> float:  # noqa: ARG002
+    def _prepare(self, progress: Progress) -> float:  # noqa: ARG002
+        adjacency = self._adjacency()
         neighbours = csr_array(adjacency + eye_array(adjacency.shape[0], format="csr"))[self.rows_]
         neighbours.data[:] = 1.0
         self.factors_ = symmetric_factors(freeze(csr_array(neighbours)))

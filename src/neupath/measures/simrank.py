@@ -1,5 +1,6 @@
 """SimRank, one query at a time."""
 
+from collections.abc import Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -8,9 +9,10 @@ from math import ceil, log
 import numpy as np
 from scipy.sparse import csr_array, diags_array, eye_array
 
+from neupath._runtime.disk_cache import Arrays
 from neupath._runtime.progress import Progress, check_cancelled
 from neupath._runtime.resources import count_cores
-from neupath.engine.cache import cached
+from neupath.engine.cache import FileForm, cached, check_lengths, pack_matrix, unpack_matrix
 from neupath.engine.topk import in_blocks
 from neupath.graph.hin import Csr, Floats
 from neupath.graph.nodes import Rows
@@ -70,12 +72,19 @@ class SimRank(GraphMeasure):
         super().__init__(node_type)
         self.decay, self.tolerance, self.seed = check_share("decay", decay), check_tolerance(tolerance), seed
 
-    def _prepare(self, adjacency: Csr, progress: Progress) -> float:
-        self.out_, self.back_ = cached(self.hin_, "U", lambda: _walk_matrices(adjacency))
-        key = (self.name, self.decay, self.tolerance, self.seed)
-        self.correction_, error = cached(self.hin_, key, lambda: self._find_correction(adjacency, progress))
+    def _prepare(self, progress: Progress) -> float:
+        size = self.hin_.numbering.total
+        walks = FileForm(_pack_walks, partial(_unpack_walks, size=size))
+        self.out_, self.back_ = cached(self.hin_, "U", lambda: _walk_matrices(self._adjacency()), walks)
+        correction = FileForm(_pack_correction, partial(_unpack_correction, size=size))
+        self.correction_, error = cached(
+            self.hin_, self._prepared_key(), partial(self._find_correction, progress), correction
+        )
         self.steps_ = _steps(self.decay, ROUNDING if self._is_exact(self.out_) else self.tolerance / 10)
         return error
+
+    def _prepared_key(self) -> Hashable:
+        return self.name, self.decay, self.tolerance, self.seed
 
     def _expected_seconds(self, adjacency: Csr) -> float:
         degrees = np.diff(adjacency.indptr)
@@ -90,9 +99,9 @@ class SimRank(GraphMeasure):
         work = adjacency.nnz * adjacency.shape[0] * _steps(self.decay, ROUNDING)
         return self.tolerance == 0 or work <= _LIGHT
 
-    def _find_correction(self, adjacency: Csr, progress: Progress) -> tuple[Floats, float]:
+    def _find_correction(self, progress: Progress) -> tuple[Floats, float]:
         """Return C, and by how much it makes scores wrong."""
-        self._announce(adjacency, progress)
+        self._announce(self.out_, progress)
         if self._is_exact(self.out_):
             diagonal, error = _Correction(self.out_, self.decay, 0.0, self.seed, progress).find()
             return diagonal, 0.0 if error <= _ROUNDED else error
@@ -133,6 +142,24 @@ def _walk_matrices(adjacency: Csr) -> tuple[Csr, Csr]:
     shares = np.divide(1.0, degrees, out=np.zeros_like(degrees), where=degrees > 0)
     out = csr_array(diags_array(shares) @ adjacency)
     return out, csr_array(out.T)
+
+
+# ---- On disk -------------------------------------------------------------------------------------
+def _pack_walks(walks: tuple[Csr, Csr]) -> Arrays:
+    return Arrays(pack_matrix("out", walks[0]) | pack_matrix("back", walks[1]))
+
+
+def _unpack_walks(entry: Arrays, size: int) -> tuple[Csr, Csr]:
+    return unpack_matrix("out", entry, (size, size)), unpack_matrix("back", entry, (size, size))
+
+
+def _pack_correction(correction: tuple[Floats, float]) -> Arrays:
+    return Arrays({"diagonal": correction[0]}, {"error": correction[1]})
+
+
+def _unpack_correction(entry: Arrays, size: int) -> tuple[Floats, float]:
+    check_lengths(entry, diagonal=size)
+    return entry.arrays["diagonal"], float(entry.facts["error"])
 
 
 # ---- The correction ------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 `write_store` makes a store and `BulkWriter` fills one in batches; `open_store` opens one as a `Store`. An `Update` of
 edges and nodes makes the next version; `Validator` checks it against the `Head` and turns it into a `Change`. `check`
-verifies a store.
+verifies a store. The folder `cache` of a store holds arrays computed of its versions: `HIN.disk_cache` of its graphs.
 
 May import graph, _runtime and errors.
 """

@@ -12,10 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from hashlib import file_digest, md5
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, BinaryIO
-from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +21,7 @@ import pyarrow.ipc
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from neupath._runtime.files import sync, whole_folder
+from neupath._runtime.files import quick_checksum, sync, whole_folder
 from neupath.errors import SourceError
 from neupath.graph.hin import Csr, Floats, freeze, index_type, mix64
 from neupath.graph.nodes import Id, Mask, Rows
@@ -187,7 +185,7 @@ def seal(folder: Path, facts: VersionFacts) -> None:
     """Write the manifest with checksums and the facts of the version, and wait until all files are on disk."""
     files = sorted(folder.iterdir())
     with ThreadPoolExecutor(_VERIFYING_THREADS) as pool:
-        checksums = dict(zip((path.name for path in files), pool.map(_checksum, files), strict=True))
+        checksums = dict(zip((path.name for path in files), pool.map(quick_checksum, files), strict=True))
     manifest = {"facts": asdict(facts), "files": checksums}
     (folder / _MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
     for path in (*files, folder / _MANIFEST):
@@ -230,15 +228,9 @@ def _node_file(folder: Path, number: int) -> Path:
     return folder / f"nodes-{number}.arrow"
 
 
-def _checksum(path: Path) -> str:
-    """Return the CRC-32 of a file: opening a store must not wait long for it."""
-    with path.open("rb") as stream, mmap(stream.fileno(), 0, access=ACCESS_READ) as content:
-        return f"{crc32(content):08x}"
-
-
 def _matches(path: Path, checksum: str) -> bool:
     if len(checksum) < 64:
-        return _checksum(path) == checksum
+        return quick_checksum(path) == checksum
     with path.open("rb") as stream:  # snapshots had SHA-256 before
         return file_digest(stream, "sha256").hexdigest() == checksum
 

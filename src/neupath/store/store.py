@@ -25,7 +25,7 @@ from neupath.store.checks import CheckReport, check
 from neupath.store.database import VersionFacts, duckdb, read_facts, read_layout, run
 from neupath.store.snapshots import edges_of, write_snapshot
 from neupath.store.update import Update
-from neupath.store.versions import Change, Head, read_version, rebuild, write_updates
+from neupath.store.versions import Change, Head, disk_cache, read_version, rebuild, write_updates
 
 # ---- Writer lock ---------------------------------------------------------------------------------
 # DuckDB locks out other processes only; these lock out other `Store` objects of this process.
@@ -60,7 +60,10 @@ def is_compaction_due(head: Head) -> bool:
 
 
 def compact_database(connection: Any, folder: Path, retained: int = RETAINED) -> None:
-    """Merge all but the retained versions into the edge tables, in one transaction; then write a snapshot."""
+    """Merge all but the retained versions into the edge tables, in one transaction; then write a snapshot.
+
+    What is cached of other versions than the newest goes.
+    """
     with database.transaction(connection, folder):
         layout, newest = read_layout(connection), read_facts(connection)
         base = max(layout.base_version, newest.version - retained)
@@ -75,6 +78,7 @@ def compact_database(connection: Any, folder: Path, retained: int = RETAINED) ->
     with database.raising_write_errors(folder):  # if this fails, the store is complete with its old snapshot or none
         run(connection, "CHECKPOINT")
         write_snapshot(folder, rebuild(connection, read_layout(connection), newest.version), newest)
+    disk_cache(folder, newest).remove_other_versions()
 
 
 # ---- Store ---------------------------------------------------------------------------------------

@@ -1,9 +1,10 @@
 """Versions of a store: read one as a graph, check an update against the newest one, and write it as the next."""
 
+import json
 import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from numbers import Integral, Real
 from pathlib import Path
 from types import MappingProxyType
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from neupath._runtime.disk_cache import DiskCache
 from neupath._runtime.files import locked
 from neupath.errors import GraphError, SourceError, WriteError, listed
 from neupath.graph.hin import HIN, Floats
@@ -32,7 +34,13 @@ _REPAIR_LOCK = ".repair.lock"
 def read_version(connection: Any, folder: Path, version: int | None = None) -> HIN:
     """Return the graph at a version, by default the newest."""
     facts, layout = read_facts(connection, version), read_layout(connection)
-    return to_hin(layout, _read_state(connection, folder, layout, facts.version))
+    hin = to_hin(layout, _read_state(connection, folder, layout, facts.version))
+    return replace(hin, disk_cache=disk_cache(folder, facts))
+
+
+def disk_cache(folder: Path, facts: VersionFacts) -> DiskCache:
+    """Return the cache of arrays derived from a version: the folder `cache` of the store."""
+    return DiskCache(folder.absolute() / "cache", json.dumps(asdict(facts)))
 
 
 def _read_state(connection: Any, folder: Path, layout: StoreLayout, version: int) -> Snapshot:
