@@ -391,7 +391,7 @@ def _checked(number: float) -> float:
 
 
 def _added_up(places: Rows, numbers: Floats, size: int) -> Floats:
-    """Return the sum of the numbers at each place, in their order; `np.bincount` counts in integers if there is none."""
+    """Return the sum of the numbers at each place, in their order, as floats even if there are none."""
     return np.bincount(places, numbers, size).astype(np.float64)
 
 
