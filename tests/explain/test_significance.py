@@ -284,7 +284,7 @@ class Learned(npth.Scorer):
 
 def test_combinations_measures_of_the_graph_and_what_is_refused(toy: HIN) -> None:
     combination = Combination([Part("pathsim", "APVPA", 0.5), Part("pathsim", "APA", 0.5)]).fit(toy)
-    for scorer in (combination, npth.SCAN("author").fit(toy), npth.DWPC("APVPA", repeats=False).fit(toy)):
+    for scorer in (combination, npth.SCAN("author").fit(toy), npth.DWPCNoRepeats("APVPA").fit(toy)):
         [result] = significance(scorer, [scorer.top_k("Mike", k=2)], permutations=9)
         assert all(0.1 <= p <= 1 for p in result.p_values)
     assert significance(combination, []) == []

@@ -12,9 +12,10 @@ from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from neupath.errors import QueryError, listed
-from neupath.graph.hin import HIN, Csr, Floats
+from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.metapath import MetaPath, Step, arrow
 from neupath.graph.nodes import Id, Rows
 
@@ -311,6 +312,66 @@ class Walks:
         return True
 
 
+class SimplePaths(Walks):
+    """The walks between two rows that visit no node twice.
+
+    They are no product of matrices, so they are listed: sums take as long as there are such paths.
+
+    Parameters
+    ----------
+    walks
+        All walks.
+    node_types
+        The node type at each position.
+    sizes
+        The number of nodes of these types.
+    """
+
+    def __init__(self, walks: Walks, node_types: Sequence[str], sizes: Sequence[int]) -> None:
+        super().__init__(walks.rows, walks._edges)
+        self._node_types, self._sizes = list(node_types), sizes
+
+    @cached_property
+    def total(self) -> float:
+        return _checked(self.weights_at(len(self._edges)).sum())
+
+    @cached_property
+    def count(self) -> int:
+        return int(_checked(self.counts_at(len(self._edges)).sum()))
+
+    def weights_at(self, position: int) -> Floats:
+        return self._sum_at(position, are_counted=False)
+
+    def counts_at(self, position: int) -> Floats:
+        return self._sum_at(position, are_counted=True)
+
+    def _sum_at(self, position: int, *, are_counted: bool) -> Floats:
+        from neupath.measures.dwpc_kernels import add_paths, steps_and_types
+
+        sums = np.zeros(self._sizes[position])
+        if len(self.rows[0]):
+            weights = self._joins if are_counted else [edges.weights for edges in self._edges]
+            matrices = [self._matrix(step, own) for step, own in enumerate(weights)]
+            steps, types = steps_and_types(matrices, self._node_types)
+            add_paths(steps, types, int(self.rows[0][0]), position, sums)
+        return sums[self.rows[position]]
+
+    def _matrix(self, step: int, weights: Floats) -> Csr:
+        """Return the edges of a step as a matrix of all nodes."""
+        rows, columns = self.rows[step : step + 2]
+        edges = self._edges[step]
+        degrees = np.zeros(self._sizes[step] + 1, np.int32)
+        degrees[rows + 1] = np.diff(edges.starts)
+        ends = columns[edges.targets].astype(np.int32)
+        shape = self._sizes[step], self._sizes[step + 1]
+        return freeze(csr_array((weights.copy(), ends, np.cumsum(degrees, dtype=np.int32)), shape=shape))
+
+    def _may_visit(self, places: tuple[int, ...], at: int) -> bool:
+        position = len(places)
+        row, node_type = self.rows[position][at], self._node_types[position]
+        return all(self._node_types[i] != node_type or self.rows[i][place] != row for i, place in enumerate(places))
+
+
 def reached_rows(chain: Sequence[Csr], start: int) -> list[Rows]:
     """Return the rows that walks from a row reach after each step, in ascending order."""
     return _leave_row(chain, start)[0]
@@ -416,10 +477,11 @@ class Grouped:
 
     @classmethod
     def of(cls, walks: Walks, position: int) -> "Grouped":
-        weights = walks.weights_at(position)
+        weights, counts = walks.weights_at(position), walks.counts_at(position)
         order = np.lexsort((np.arange(len(weights)), -weights))
-        shares = weights / weights.sum() if len(weights) else weights
-        return cls(position, order, shares[order], walks.counts_at(position)[order])
+        order = order[counts[order] > 0]
+        shares = weights / weights.sum() if len(order) else weights
+        return cls(position, order, shares[order], counts[order])
 
     def __len__(self) -> int:
         return len(self.places)
