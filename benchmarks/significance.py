@@ -30,6 +30,7 @@ from neupath import DWPC, HIN, DWPCNoRepeats, PathSim
 from neupath.engine.scorer import Scorer
 from neupath.explain.permutation import Permutations
 from neupath.explain.significance import degree_classes, null_model, relations_of, significance
+from neupath.graph.nodes import Id
 from neupath.learn.reproduce.protocol import load_graph
 from neupath.store import open_store, write_store
 
@@ -131,13 +132,13 @@ def run_disk(data: Path, permutations: int) -> None:
         print(f"| {name} | {path} | {times} | {size:,.0f} |", flush=True)
 
 
-def _first_hit(store: Path, path: str, query: object, permutations: int) -> float:
+def _first_hit(store: Path, path: str, query: Id, permutations: int) -> float:
     """Return the seconds of the processor that a new process takes for the p-value of one hit."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(_time_first_hit, store, path, query, permutations).result()
 
 
-def _time_first_hit(store: Path, path: str, query: npth.Id, permutations: int) -> float:
+def _time_first_hit(store: Path, path: str, query: Id, permutations: int) -> float:
     toy = PathSim("APVPA").fit(npth.load("toy"))
     significance(toy, [toy.top_k("Mike", 2)], permutations=2)  # loads the kernels
     scorer = PathSim(path).fit(open_store(store).hin())
