@@ -2,6 +2,7 @@
 
     python benchmarks/significance.py uniform --data DATA
     python benchmarks/significance.py times --data DATA [--permutations 200]
+    python benchmarks/significance.py disk --data DATA [--permutations 200]
     python benchmarks/significance.py hetmatpy --data DATA --python PYTHON [--permutations 100]
 
 DATA holds `kg20c` and `hetionet`. PYTHON is an interpreter that has hetmatpy (`pip install hetmatpy`), which needs
@@ -17,19 +18,24 @@ import sys
 import tempfile
 import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 from scipy.stats import kstest, spearmanr
 
 import neupath as npth
-from neupath import DWPC, HIN, PathSim
+from neupath import DWPC, HIN, DWPCNoRepeats, PathSim
 from neupath.engine.scorer import Scorer
 from neupath.explain.permutation import Permutations
-from neupath.explain.significance import null_model, relations_of, significance
+from neupath.explain.significance import degree_classes, null_model, relations_of, significance
+from neupath.graph.nodes import Id
 from neupath.learn.reproduce.protocol import load_graph
+from neupath.store import open_store, write_store
 
 PAIRS, GRAPHS = 1000, 20
+CASES = (("kg20c", "APCPA"), ("hetionet", "Disease-Gene-Disease"), ("hetionet", "Gene-Anatomy-Gene"))
 
 
 def graph_of(name: str, data: Path) -> HIN:
@@ -43,7 +49,7 @@ def run_uniform(data: Path) -> None:
     print("|---|---|---|---:|---:|---:|---:|")
     cases = [
         ("kg20c", PathSim("APCPA")), ("kg20c", DWPC("APCPA")), ("hetionet", PathSim("Disease-Gene-Disease")),
-        ("hetionet", DWPC("Compound-Gene-Disease", repeats=False)),
+        ("hetionet", DWPCNoRepeats("Compound-Gene-Disease")),
     ]  # fmt: skip
     for name, measure in cases:
         hin = graph_of(name, data)
@@ -85,7 +91,7 @@ def run_times(data: Path, permutations: int) -> None:
     print("|---|---|---:|---:|---:|---:|---:|")
     toy = PathSim("APVPA").fit(npth.load("toy"))
     significance(toy, [toy.top_k("Mike", 2)], permutations=2)  # compiles the kernels
-    for name, path in (("kg20c", "APCPA"), ("hetionet", "Disease-Gene-Disease"), ("hetionet", "Gene-Anatomy-Gene")):
+    for name, path in CASES:
         hin = graph_of(name, data)
         scorer = PathSim(path).fit(hin)
         rng = np.random.default_rng(1)
@@ -103,6 +109,43 @@ def run_times(data: Path, permutations: int) -> None:
             f"({len(lists):,} with hits) | {peak:,.0f} |",
             flush=True,
         )
+
+
+# ---- Permuted graphs on disk ---------------------------------------------------------------------
+def run_disk(data: Path, permutations: int) -> None:
+    """Time the first hit of new processes: with nothing on disk, with permuted graphs, and with null scores, too."""
+    print("| graph | meta-path | nothing on disk s | permuted graphs on disk s | null scores on disk s | MiB on disk |")
+    print("|---|---|---:|---:|---:|---:|")
+    for name, path in CASES:
+        hin = graph_of(name, data)
+        scorer = PathSim(path).fit(hin)
+        rows = np.random.default_rng(1).permutation(hin.num_nodes(scorer.source_type))[:1000]
+        classes = degree_classes(hin, scorer.source_type, relations_of(scorer))
+        queries = [hits.query for hits in scorer.top_k_rows(rows, 1) if len(hits)]
+        kinds = classes[hin.rows(scorer.source_type, queries)]
+        other = queries[int(np.argmax(kinds != kinds[0]))]  # of other degrees
+        with tempfile.TemporaryDirectory() as folder:
+            store = write_store(hin, Path(folder) / name)
+            spent = [_first_hit(store, path, query, permutations) for query in (queries[0], other, other)]
+            size = sum(file.stat().st_size for file in (store / "cache").rglob("*.npy")) / 2**20
+        times = " | ".join(f"{seconds:.2f}" for seconds in spent)
+        print(f"| {name} | {path} | {times} | {size:,.0f} |", flush=True)
+
+
+def _first_hit(store: Path, path: str, query: Id, permutations: int) -> float:
+    """Return the seconds of the processor that a new process takes for the p-value of one hit."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(_time_first_hit, store, path, query, permutations).result()
+
+
+def _time_first_hit(store: Path, path: str, query: Id, permutations: int) -> float:
+    toy = PathSim("APVPA").fit(npth.load("toy"))
+    significance(toy, [toy.top_k("Mike", 2)], permutations=2)  # loads the kernels
+    scorer = PathSim(path).fit(open_store(store).hin())
+    hits = scorer.top_k(query, 1)
+    began = time.process_time()
+    significance(scorer, [hits], permutations=permutations)
+    return time.process_time() - began
 
 
 # ---- hetmatpy ------------------------------------------------------------------------------------
@@ -165,7 +208,7 @@ def run_hetmatpy(data: Path, python: str, permutations: int) -> None:
     hin = graph_of("hetionet", data)
     rng = np.random.default_rng(0)
     relations = {relation.name: relation for relation in hin.schema.relations if relation.name in RELATIONS}
-    scorers = {short: DWPC(path, damping=0.5, repeats=False).fit(hin) for short, path in METAPATHS.items()}
+    scorers = {short: DWPCNoRepeats(path, damping=0.5).fit(hin) for short, path in METAPATHS.items()}
     compounds = np.flatnonzero(np.diff(hin.matrices[relations["CbG"]].indptr))
     chosen: dict[str, list[tuple[int, int]]] = {}
     for short, scorer in scorers.items():
@@ -209,7 +252,7 @@ def _ends(hin: HIN, relation: npth.Relation) -> list[list[int]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["uniform", "times", "hetmatpy"])
+    parser.add_argument("part", choices=["uniform", "times", "disk", "hetmatpy"])
     parser.add_argument("--data", type=Path, default=os.environ.get("NEUPATH_DATA"))
     parser.add_argument("--python", help="an interpreter that has hetmatpy")
     parser.add_argument("--permutations", type=int)
@@ -222,6 +265,8 @@ def main() -> None:
         run_uniform(data)
     elif given.part == "times":
         run_times(data, given.permutations or 200)
+    elif given.part == "disk":
+        run_disk(data, given.permutations or 200)
     elif given.python is None:
         sys.exit("give --python, an interpreter that has hetmatpy")
     else:

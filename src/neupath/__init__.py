@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         SCAN,
         Combination,
         CommuteTime,
+        DWPCNoRepeats,
         HeteSim,
         JoinSim,
         Part,
@@ -66,8 +67,8 @@ _MODULES = {
     "neupath.learn.models": ("CountPath", "NeuPath"),
     "neupath.learn.registry": ("load_scorer",),
     "neupath.measures": (
-        "DWPC", "PCRW", "PPR", "RWR", "SCAN", "Combination", "CommuteTime", "HeteSim", "JoinSim", "Part", "PathCount",
-        "PathSim", "SimRank",
+        "DWPC", "PCRW", "PPR", "RWR", "SCAN", "Combination", "CommuteTime", "DWPCNoRepeats", "HeteSim", "JoinSim",
+        "Part", "PathCount", "PathSim", "SimRank",
     ),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
@@ -108,6 +109,7 @@ __all__ = [
     "SCAN",
     "Combination",
     "CommuteTime",
+    "DWPCNoRepeats",
     "Edges",
     "Explanation",
     "HeteSim",

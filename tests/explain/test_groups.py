@@ -25,7 +25,7 @@ def path_weight(walker: Walker, walk: Walk, measure: str) -> float:
     for step, (u, v) in enumerate(zip(walk.rows, walk.rows[1:], strict=False)):
         if measure == "pcrw":
             weights[step] /= walker.out(step, u)
-        elif measure == "dwpc":
+        elif measure.startswith("dwpc"):
             weights[step] *= (walker.out(step, u) * walker.into(step, v)) ** -0.4
         elif measure == "hetesim":
             weights[step] /= walker.out(step, u) if step < (length + 1) // 2 else 1.0
@@ -51,7 +51,8 @@ def test_groups_are_those_of_all_walks(case: tuple[HIN, MetaPath], measure: str,
     walker = Walker(hin, path)
     own: dict[int, list[float]] = defaultdict(list)
     for walk in walker.walks(x):
-        if walk.rows[-1] == y:
+        nodes = list(zip(path.node_types, walk.rows, strict=True))
+        if walk.rows[-1] == y and (MEASURES[measure].counts_walks or len(set(nodes)) == len(nodes)):
             own[walk.rows[step]].append(path_weight(walker, walk, measure))
     total = sum(map(sum, own.values()))
     assert why.num_groups == len(own)

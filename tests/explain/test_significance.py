@@ -2,20 +2,25 @@
 
 import re
 import sys
+from collections import Counter
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
-from scipy.stats import kstest
+from scipy.stats import chisquare, kstest
 
 import neupath as npth
 from neupath import HIN, Combination, Edges, Nodes, Part, PathSim, Relation, significance
+from neupath._runtime.disk_cache import Arrays
 from neupath.engine.cache import LIMIT_VARIABLE, bytes_of, graph_cache
 from neupath.errors import QueryError
+from neupath.explain import permutation
 from neupath.explain.permutation import Permutations
 from neupath.explain.significance import add_p_values, adjusted, degree_classes, hits_with, null_model
+from neupath.store import open_store, write_store
 from tests.graphs import hins
 
 WRITES = Relation("author", "writes", "paper")
@@ -85,12 +90,51 @@ def test_undirected_swaps_reach_every_graph_equally_often() -> None:
     assert min(counts) > 200
 
 
-@pytest.mark.parametrize("ends", [[(0, 1), (1, 2), (2, 0)], [(0, 1), (0, 2), (0, 3)]])
+CITES = Relation("paper", "cites", "paper")
+
+
+def realisations(out_degrees: list[int], in_degrees: list[int]) -> set[tuple[int, ...]]:
+    """List every directed graph without loops that has these degrees, row by row."""
+    size = len(out_degrees)
+    choices = [list(combinations([v for v in range(size) if v != u], out_degrees[u])) for u in range(size)]
+    matrices = set()
+    for rows in product(*choices):
+        matrix = np.zeros((size, size), int)
+        for u, targets in enumerate(rows):
+            matrix[u, list(targets)] = 1
+        if matrix.sum(axis=0).tolist() == in_degrees:
+            matrices.add(tuple(matrix.ravel().tolist()))
+    return matrices
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        [(0, 1), (1, 2), (2, 0)],  # no two of these edges can be swapped
+        [(0, 1), (1, 2), (2, 0), (3, 0), (3, 1), (3, 2)],
+        [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 2)],
+    ],
+)
+def test_directed_edges_within_a_type_reach_every_graph_equally_often(ends: list[tuple[int, int]]) -> None:
+    sources, targets = np.array(ends).T
+    size = max(map(max, ends)) + 1
+    hin = HIN.build([Nodes("paper", pa.array(np.arange(size)))], [Edges(CITES, sources, targets)])
+    every = realisations(np.bincount(sources, minlength=size).tolist(), np.bincount(targets, minlength=size).tolist())
+    count = 200 * len(every)
+    graphs = Counter(
+        tuple((graph.matrices[CITES].toarray() > 0).astype(int).ravel().tolist())
+        for graph in Permutations(hin, [CITES], count, seed=1)
+    )
+    assert set(graphs) == every
+    assert len(every) > 1
+    assert chisquare(list(graphs.values())).pvalue > 0.001
+
+
+@pytest.mark.parametrize("ends", [[(0, 1), (1, 0)], [(0, 1), (0, 2), (0, 3)]])
 def test_a_note_says_where_swaps_change_nothing(ends: list[tuple[int, int]]) -> None:
-    cites = Relation("paper", "cites", "paper")
     places = np.array(ends)
-    hin = HIN.build([Nodes("paper", pa.array(np.arange(4)))], [Edges(cites, places[:, 0], places[:, 1])])
-    [mixing] = Permutations(hin, [cites], 1).mixing
+    hin = HIN.build([Nodes("paper", pa.array(np.arange(4)))], [Edges(CITES, places[:, 0], places[:, 1])])
+    [mixing] = Permutations(hin, [CITES], 1).mixing
     assert mixing.is_mixed
     assert mixing.note == "swaps leave 100% of the edges of paper -cites-> paper in place; its p-values say little"
     assert mixing.to_dict()["note"] == mixing.note
@@ -122,6 +166,55 @@ def test_the_cache_counts_null_scores_that_are_added(monkeypatch: pytest.MonkeyP
     assert null_model(scorer, 9, 0) is kept[-1]
     assert bytes_of(kept) <= limit or len(kept) == 1
     assert significance(scorer, [scorer.top_k(3, k=2)], permutations=9) == [result]
+
+
+def test_a_store_opened_again_has_permuted_graphs_and_null_scores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_store(npth.load("toy"), tmp_path / "toy.store")
+    chains, bound = [], []
+    make, bind = permutation._Chain.__init__, PathSim.bind
+    monkeypatch.setattr(permutation._Chain, "__init__", lambda *a: (chains.append(a), make(*a))[1])
+    monkeypatch.setattr(PathSim, "bind", lambda *a: (bound.append(a), bind(*a))[1])
+
+    def ask(query: str, measure: npth.Scorer) -> tuple[object, int, int]:
+        chains.clear(), bound.clear()
+        scorer = measure.fit(open_store(folder).hin())
+        return significance(scorer, [scorer.top_k(query, k=2)], permutations=9), len(chains), len(bound)
+
+    first = ask("Mike", PathSim("APVPA"))
+    assert first[1:] == (2, 9)  # two relations
+    assert ask("Mike", PathSim("APVPA")) == (first[0], 0, 0)  # null scores from disk
+    other, again = ask("Jim", PathSim("APVPA")), ask("Mike-SIGMOD-1", PathSim("PVP"))
+    assert other[1:] == (0, 9)  # of other degrees: permuted graphs from disk
+    assert again[1:] == (0, 9)  # a measure of one of the relations
+    monkeypatch.setenv("NEUPATH_DISK_CACHE_BYTES", "0")
+    in_memory = npth.load("toy")
+    for (expected, *_), query, path in (
+        (first, "Mike", "APVPA"),
+        (other, "Jim", "APVPA"),
+        (again, "Mike-SIGMOD-1", "PVP"),
+    ):
+        scorer = PathSim(path).fit(in_memory)
+        assert significance(scorer, [scorer.top_k(query, k=2)], permutations=9) == expected
+
+
+def test_permuted_edges_on_disk_that_do_not_fit_are_made_again(tmp_path: Path) -> None:
+    near = Relation("gene", "near", "gene", directed=False)
+    ends = np.array([(0, 1), (2, 3), (4, 4)])
+    hin = HIN.build([Nodes("gene", pa.array([f"g{i}" for i in range(5)]))], [Edges(near, ends[:, 0], ends[:, 1])])
+    folder = write_store(hin, tmp_path / "genes.store")
+    expected = [graph.matrices[near].toarray().tolist() for graph in Permutations(hin, [near], 5)]
+    for change in (None, lambda ends: ends + 5, lambda ends: ends[:, 1:], lambda ends: ends.astype(np.int64)):
+        stored = open_store(folder).hin()
+        key = repr(("permutations", near, 5, 0))
+        if change is not None:
+            entry = stored.disk_cache.find(key)
+            stored.disk_cache.remove(key)
+            changed = {name: change(array) for name, array in entry.arrays.items()}
+            stored.disk_cache.put(key, Arrays(changed, entry.facts))
+        graphs = [graph.matrices[near].toarray().tolist() for graph in Permutations(stored, [near], 5)]
+        assert graphs == expected
 
 
 @pytest.mark.slow
@@ -191,7 +284,7 @@ class Learned(npth.Scorer):
 
 def test_combinations_measures_of_the_graph_and_what_is_refused(toy: HIN) -> None:
     combination = Combination([Part("pathsim", "APVPA", 0.5), Part("pathsim", "APA", 0.5)]).fit(toy)
-    for scorer in (combination, npth.SCAN("author").fit(toy), npth.DWPC("APVPA", repeats=False).fit(toy)):
+    for scorer in (combination, npth.SCAN("author").fit(toy), npth.DWPCNoRepeats("APVPA").fit(toy)):
         [result] = significance(scorer, [scorer.top_k("Mike", k=2)], permutations=9)
         assert all(0.1 <= p <= 1 for p in result.p_values)
     assert significance(combination, []) == []

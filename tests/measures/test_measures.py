@@ -31,6 +31,7 @@ def by_walks(name: str, hin: HIN, path: MetaPath) -> np.ndarray:
         "pcrw": walker.pcrw,
         "hetesim": walker.hetesim,
         "dwpc": lambda x, y: walker.dwpc(x, y, 0.4),
+        "dwpc-no-repeats": lambda x, y: walker.dwpc(x, y, 0.4, repeats=False),
     }
     shape = (hin.num_nodes(path.source), hin.num_nodes(path.target))
     return np.array([[formulas[name](x, y) for y in range(shape[1])] for x in range(shape[0])]).reshape(shape)
@@ -156,7 +157,7 @@ def test_damping_zero_counts_paths(toy: HIN) -> None:
 @pytest.mark.slow
 def test_dwpc_without_repeats_equals_the_paths(case: tuple[HIN, MetaPath], damping: float) -> None:
     hin, path = case
-    walker, scorer = Walker(hin, path), npth.DWPC(path, damping, repeats=False).fit(hin)
+    walker, scorer = Walker(hin, path), npth.DWPCNoRepeats(path, damping).fit(hin)
     shape = (hin.num_nodes(path.source), hin.num_nodes(path.target))
     expected = [[walker.dwpc(x, y, damping, repeats=False) for y in range(shape[1])] for x in range(shape[0])]
     scores = scorer.score_rows(np.arange(shape[0]))
@@ -166,13 +167,13 @@ def test_dwpc_without_repeats_equals_the_paths(case: tuple[HIN, MetaPath], dampi
 
 
 def test_dwpc_without_repeats_is_saved_and_refuses_what_needs_products(tmp_path, toy: HIN) -> None:
-    scorer = npth.DWPC("APVPA", repeats=False).fit(toy)
+    scorer = npth.DWPCNoRepeats("APVPA").fit(toy)
     again = npth.load_scorer(scorer.save(tmp_path / "m"), toy)
     assert again.top_k("Mike", 3) == scorer.top_k("Mike", 3)
     assert scorer.score("Mike", "Mike") == 0
-    with pytest.raises(QueryError, match="dwpc without repeated nodes cannot be explained"):
-        npth.explain(toy, "APVPA", "Mike", "Mary", measure=scorer)
-    with pytest.raises(QueryError, match="leaves walks out, so what-if cannot follow it"):
+    with pytest.raises(QueryError, match="dwpc-no-repeats lists paths instead of multiplying matrices"):
+        scorer.halves(toy, scorer.metapath_)
+    with pytest.raises(QueryError, match="what-if follows walks, and dwpc-no-repeats leaves some out; use dwpc"):
         npth.what_if(toy, "APVPA", "Mike", "Mary", measure=scorer)
 
 

@@ -33,7 +33,7 @@ from neupath.explain.groups import PathNode, node_at
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Id
-from neupath.measures import GRAPH_MEASURES, MEASURES, PathMeasure, measure_named
+from neupath.measures import GRAPH_MEASURES, WALK_MEASURES, PathMeasure, measure_named
 
 BUDGET = 4_000_000_000
 """The work for one question by default, in half-walks that are added up: at most some ten seconds."""
@@ -159,7 +159,7 @@ def what_if(
         raise QueryError(f"‹budget› is {budget}; give at least 1", parameter="budget")
     scorer = _made(measure, metapath).fit(hin)
     if not scorer.counts_walks:
-        raise QueryError(f"{scorer.name} leaves walks out, so what-if cannot follow it; use dwpc")
+        raise QueryError(f"what-if follows walks, and {scorer.name} leaves some out; use dwpc", parameter="measure")
     path = scorer.metapath_
     x, y = check_question(hin, path, query, target, remove, add)
     rank, score = rank_and_score(scorer, x, y)
@@ -208,7 +208,7 @@ def _made(measure: str | PathMeasure, metapath: str | MetaPath) -> PathMeasure:
         return measure_named(measure, metapath)
     name = measure if isinstance(measure, str) else getattr(measure, "name", repr(measure))
     raise QueryError(
-        f"what-if follows walks along a meta-path, which {name} is not made of; use one of {listed(MEASURES)}",
+        f"what-if follows walks along a meta-path, which {name} is not made of; use one of {listed(WALK_MEASURES)}",
         parameter="measure",
     )
 

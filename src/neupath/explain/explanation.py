@@ -19,6 +19,7 @@ from neupath.explain.groups import (
     PathGroup,
     PathInstance,
     PathNode,
+    SimplePaths,
     Walks,
     describe_groups,
     middle_of,
@@ -208,17 +209,19 @@ def explain(
     x, y = hin.row(path.source, query), hin.row(path.target, target)
     chain, back = _chains(hin, scorer)
     walks = Walks.between(chain, back, x, y)
+    if not scorer.counts_walks:
+        walks = SimplePaths(walks, path.node_types, [hin.num_nodes(node_type) for node_type in path.node_types])
     scores = scorer.score_rows(np.array([x]))[0]
     score = float(scores[y])
     share_of_weight = score / walks.total if walks.total else 0.0
 
-    def instances(some: Walks, most: int) -> tuple[PathInstance, ...]:
-        heaviest = islice(some.heaviest(), most)
+    def instances(most: int, through: tuple[int, int] | None = None) -> tuple[PathInstance, ...]:
+        heaviest = islice(walks.heaviest(through), most)
         return tuple(path_instance(hin, path, rows, weight, weight * share_of_weight) for rows, weight in heaviest)
 
     def group(order: int) -> PathGroup:
         at, share = int(grouped.places[order]), float(grouped.shares[order])
-        heaviest = instances(walks.through(position, at), paths) if paths and order < limit else ()
+        heaviest = instances(paths, (position, at)) if paths and order < limit else ()
         node = node_at(hin, path.node_types[position], int(walks.rows[position][at]))
         return PathGroup(node, int(grouped.counts[order]), share * score, share, heaviest)
 
@@ -240,7 +243,7 @@ def explain(
         groups=groups[:limit],
         num_groups=len(grouped),
         summary=_summarise(path, position, groups, len(grouped), walks.count, ends),
-        instances=instances(walks, limit),
+        instances=instances(limit),
         num_instances=walks.count,
     )
     return _placed(explanation, scorer, scores, (x, y), None if k is None else check_k(k))
@@ -287,7 +290,7 @@ class WhyNot:
 
     k: int
     reason: str
-    """One of "no paths", "nothing shared", "fewer paths", "outweighed" and "tied"."""
+    """One of "no paths", "nothing shared", "only repeats", "fewer paths", "outweighed" and "tied"."""
     sentence: str
     metapaths: tuple[RelatedPath, ...]
     """Meta-paths of up to 4 steps, each over one relation, along which it is among the k best under the same
@@ -310,7 +313,9 @@ def _placed(
     is_query = scorer.source_type == scorer.target_type and x == y
     if k is None or is_query or (rank is not None and rank <= k):
         return placed
-    if rank is None:
+    if rank is None and len(Walks.between(*_chains(scorer.hin_, scorer), x, y).rows[0]):
+        reason, sentence = "only repeats", "Every walk that joins them visits a node twice."
+    elif rank is None:
         reason, sentence = _what_is_missing(placed, scorer, rows)
     else:
         related = _related(scorer, scores, x)
@@ -322,6 +327,8 @@ def _placed(
 
 def _other_metapaths(explanation: Explanation, scorer: PathMeasure, k: int) -> tuple[tuple[RelatedPath, ...], bool]:
     """Return meta-paths along which the target is among the k best, and whether all were looked at."""
+    if not scorer.counts_walks:  # it would have to list the paths along each of them
+        return (), False
     try:
         others = relate(
             scorer.hin_, explanation.query.id, explanation.target.id, measure=scorer, query_type=scorer.source_type,
@@ -375,7 +382,9 @@ def _what_outweighs(
     place = f"{target} ranks {explanation.rank:,} of {counted(explanation.num_targets, 'target')} of {query}"
     if explanation.score == score:
         return "tied", f"{place}: it scores as high as {other} at rank {k:,}, and ties are in node order."
-    numerator = float(scorer.factors_.rows(np.array([rows[0]])).toarray()[0, row])
+    numerator = score
+    if scorer.normalisation != Normalisation.NONE:
+        numerator = float(scorer.factors_.rows(np.array([rows[0]])).toarray()[0, row])
     own, others = _amounts(explanation.numerator, numerator)
     shares = f"{place}: {query} shares {own} with it and {others} with {other} at rank {k:,}"
     if explanation.numerator < numerator:

@@ -9,11 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple, Self
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from neupath.errors import QueryError, listed
-from neupath.graph.hin import HIN, Csr, Floats
+from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.metapath import MetaPath, Step, arrow
 from neupath.graph.nodes import Id, Rows
 
@@ -90,7 +92,13 @@ def _link(hin: HIN, step: Step, source: int, target: int) -> str:
     """Name the relations of a step that join two nodes."""
     if len(step.links) == 1:
         return arrow(step.links)
-    return arrow(tuple(link for link in step.links if hin.matrix(link)[source, target] > 0))
+    return arrow(tuple(link for link in step.links if _weight(hin.matrix(link), source, target) > 0))
+
+
+def _weight(matrix: Csr, row: int, column: int) -> float:
+    """Return an entry of a matrix, as `matrix[row, column]` does in much more time."""
+    own = slice(matrix.indptr[row], matrix.indptr[row + 1])
+    return float(matrix.data[own][matrix.indices[own] == column].sum())
 
 
 # ---- The step to group by ------------------------------------------------------------------------
@@ -135,59 +143,36 @@ def position_to_group_by(metapath: MetaPath, by: str | int | None) -> int:
 
 
 # ---- Walks between two rows ----------------------------------------------------------------------
+class _Edges(NamedTuple):
+    """The edges of one step, by the places of both ends in `Walks.rows`, in the order of sources and targets."""
+
+    sources: Rows
+    targets: Rows
+    weights: Floats
+    starts: Rows
+    """Where the edges of each source begin; every source has one."""
+
+
 class Walks:
     """The walks between two rows along a chain of matrices: their number, total weight, and the heaviest one by one.
 
-    It keeps only the rows that a walk visits at each position. For each of them it knows the number and the sum of the
-    weights of the walks from the start and to the end.
+    It keeps only the rows that a walk visits at each position, as plain arrays: most pairs have few walks, and sparse
+    matrices would take longer to make than to use. For each row it knows the number and the sum of the weights of the
+    walks from the start and to the end.
 
     Parameters
     ----------
     rows
         The rows that walks visit at each position, in ascending order.
-    steps
-        The matrices between these rows.
+    edges
+        The edges between these rows, step by step.
     """
 
-    def __init__(self, rows: Sequence[Rows], steps: Sequence[Csr]) -> None:
-        self.rows, self.steps = list(rows), list(steps)
-
-    @cached_property
-    def total(self) -> float:
-        """The sum of the weights of all walks."""
-        return _checked(self._backward[0].sum())
-
-    @cached_property
-    def count(self) -> int:
-        """The number of walks."""
-        return int(_checked(self._counts_backward[0].sum()))
-
-    @cached_property
-    def _forward(self) -> list[Floats]:
-        return _pass_forward(np.ones(len(self.rows[0])), self.steps)
-
-    @cached_property
-    def _backward(self) -> list[Floats]:
-        return _pass_backward(np.ones(len(self.rows[-1])), self.steps)
-
-    @cached_property
-    def _counts_forward(self) -> list[Floats]:
-        return _pass_forward(np.ones(len(self.rows[0])), self._joins)
-
-    @cached_property
-    def _counts_backward(self) -> list[Floats]:
-        return _pass_backward(np.ones(len(self.rows[-1])), self._joins)
-
-    @cached_property
-    def _joins(self) -> list[Csr]:
-        return [(step > 0).astype(np.float64) for step in self.steps]
-
-    @cached_property
-    def _back(self) -> list[Csr]:
-        return [step.T.tocsr() for step in self.steps]
+    def __init__(self, rows: Sequence[Rows], edges: Sequence[_Edges]) -> None:
+        self.rows, self._edges = list(rows), list(edges)
 
     @classmethod
-    def between(cls, chain: Sequence[Csr], back: Sequence[Csr], start: int, end: int) -> "Walks":
+    def between(cls, chain: Sequence[Csr], back: Sequence[Csr], start: int, end: int) -> Self:
         """Find the walks from one row to another.
 
         Parameters
@@ -200,22 +185,31 @@ class Walks:
             The two rows.
         """
         middle = middle_of(len(chain))
-        forward = reached_rows(chain[:middle], start)
-        backward = reached_rows(back[: middle - 1 : -1], end)[::-1]
-        meeting = np.intersect1d(forward[-1], backward[0], assume_unique=True)
+        there, forward = _leave_row(chain[:middle], start)
+        home, backward = _leave_row(back[: middle - 1 : -1], end)
+        meeting = np.intersect1d(there[-1], home[-1], assume_unique=True)
         rows: list[Rows] = [meeting]
-        steps: list[Csr] = []
-        for matrix, before in zip(reversed(chain[:middle]), reversed(forward[:-1]), strict=True):
-            step = matrix[before][:, rows[0]]
-            visited = np.flatnonzero(np.diff(step.indptr))
-            rows.insert(0, before[visited])
-            steps.insert(0, step[visited])
-        for matrix, after in zip(back[middle:], backward[1:], strict=True):
-            step = matrix[after][:, rows[-1]]
-            visited = np.flatnonzero(np.diff(step.indptr))
-            rows.append(after[visited])
-            steps.append(step[visited].T.tocsr())
-        return cls(rows, steps)
+        edges: list[_Edges] = []
+        for before, entries in zip(there[-2::-1], forward[::-1], strict=True):
+            visited, step = entries.to(before, rows[0])
+            rows.insert(0, visited)
+            edges.insert(0, step)
+        for after, entries in zip(home[-2::-1], backward[::-1], strict=True):
+            visited, step = entries.to(after, rows[-1])
+            edges.append(_turned_round(step, len(rows[-1])))
+            rows.append(visited)
+        return cls(rows, edges)
+
+    # -- Sums
+    @cached_property
+    def total(self) -> float:
+        """The sum of the weights of all walks."""
+        return _checked(self._backward[0].sum())
+
+    @cached_property
+    def count(self) -> int:
+        """The number of walks."""
+        return int(_checked(self._counts_backward[0].sum()))
 
     def weights_at(self, position: int) -> Floats:
         """Return the sum of the weights of the walks through each row at a position."""
@@ -230,66 +224,224 @@ class Walks:
         products: Floats = forward[position] * backward[position] if total else np.zeros(len(self.rows[position]))
         return products
 
-    def through(self, position: int, at: int) -> "Walks":
-        """Return the walks through one of the rows at a position, given by its place in `rows`."""
-        if position in (0, len(self.steps)):
-            return self
-        before = Walks.between(self.steps[:position], self._back[:position], 0, at)
-        after = Walks.between(self.steps[position:], self._back[position:], at, 0)
-        places = [*before.rows[:-1], *after.rows]
-        return Walks([rows[own] for rows, own in zip(self.rows, places, strict=True)], before.steps + after.steps)
+    @cached_property
+    def _forward(self) -> list[Floats]:
+        return self._pass_forward([edges.weights for edges in self._edges])
 
-    def heaviest(self) -> Iterator[tuple[tuple[int, ...], float]]:
+    @cached_property
+    def _backward(self) -> list[Floats]:
+        return self._pass_backward([edges.weights for edges in self._edges])
+
+    @cached_property
+    def _counts_forward(self) -> list[Floats]:
+        return self._pass_forward(self._joins)
+
+    @cached_property
+    def _counts_backward(self) -> list[Floats]:
+        return self._pass_backward(self._joins)
+
+    @cached_property
+    def _joins(self) -> list[Floats]:
+        """Whether the weight of each edge is above 0, as 1 and 0."""
+        return [(edges.weights > 0).astype(np.float64) for edges in self._edges]
+
+    def _pass_forward(self, weights: Sequence[Floats]) -> list[Floats]:
+        """Return the sum over the walks from the start to each row at every position, given the weights of edges."""
+        sums = [np.ones(len(self.rows[0]))]
+        with np.errstate(over="ignore", invalid="ignore"):
+            for edges, own, rows in zip(self._edges, weights, self.rows[1:], strict=True):
+                sums.append(_added_up(edges.targets, own * sums[-1][edges.sources], len(rows)))
+        return sums
+
+    def _pass_backward(self, weights: Sequence[Floats]) -> list[Floats]:
+        """Return the sum over the walks from each row at every position to the end, given the weights of edges."""
+        sums = [np.ones(len(self.rows[-1]))]
+        with np.errstate(over="ignore", invalid="ignore"):
+            for edges, own, rows in zip(self._edges[::-1], weights[::-1], self.rows[-2::-1], strict=True):
+                sums.insert(0, _added_up(edges.sources, own * sums[0][edges.targets], len(rows)))
+        return sums
+
+    # -- One by one
+    @cached_property
+    def _best(self) -> list[Floats]:
+        """The weight of the heaviest walk from each row at every position to the end."""
+        best = [np.ones(len(self.rows[-1]))]
+        for edges in reversed(self._edges):
+            best.insert(0, _best_onward(edges, best[0]))
+        return best
+
+    def _best_through(self, position: int, at: int) -> list[Floats]:
+        """Return the same of the walks through one row at a position; 0 where there is none."""
+        best = list(self._best)
+        best[position] = np.where(np.arange(len(self.rows[position])) == at, best[position], 0.0)
+        for step in reversed(range(position)):
+            best[step] = _best_onward(self._edges[step], best[step + 1])
+        return best
+
+    def heaviest(self, through: tuple[int, int] | None = None) -> Iterator[tuple[tuple[int, ...], float]]:
         """Yield (rows, weight) of each walk, heaviest first, ties in row order.
 
         The queue orders beginnings of walks by the weight of their best continuation, so the first whole walk that it
         returns is the heaviest one left.
+
+        Parameters
+        ----------
+        through
+            A position and the place of one of its rows: yield the walks through it alone.
         """
-        best = [np.ones(len(self.rows[-1]))]
-        for step in reversed(self.steps):
-            best.insert(0, _best_onward(step, best[0]))
-        queue: list[tuple[float, tuple[int, ...], float]] = []
-        for at, bound in enumerate(best[0]):
-            if bound > 0:
-                heapq.heappush(queue, (-float(bound), (at,), 1.0))
+        best = self._best if through is None else self._best_through(*through)
+        queue: list[tuple[float, tuple[int, ...], float]]
+        queue = [(-bound, (at,), 1.0) for at, bound in enumerate(best[0].tolist()) if bound > 0]
         while queue:
             _, places, weight = heapq.heappop(queue)
             position = len(places) - 1
-            if position == len(self.steps):
+            if position == len(self._edges):
                 yield tuple(int(rows[at]) for rows, at in zip(self.rows, places, strict=True)), weight
                 continue
-            step, onward = self.steps[position], best[position + 1]
-            for at in range(step.indptr[places[-1]], step.indptr[places[-1] + 1]):
-                column = int(step.indices[at])
-                if onward[column] > 0:
-                    extended = weight * float(step.data[at])
-                    heapq.heappush(queue, (-extended * float(onward[column]), (*places, column), extended))
+            edges = self._edges[position]
+            own = slice(edges.starts[places[-1]], edges.starts[places[-1] + 1])
+            extended = weight * edges.weights[own]
+            bounds = extended * best[position + 1][edges.targets[own]]
+            for at in np.flatnonzero(bounds).tolist():
+                place = int(edges.targets[own][at])
+                if self._may_visit(places, place):
+                    heapq.heappush(queue, (-float(bounds[at]), (*places, place), float(extended[at])))
+
+    def _may_visit(self, places: tuple[int, ...], at: int) -> bool:  # noqa: ARG002
+        """Whether a walk that has visited some places may go on to a place of the next position."""
+        return True
+
+
+class SimplePaths(Walks):
+    """The walks between two rows that visit no node twice.
+
+    They are no product of matrices, so they are listed: sums take as long as there are such paths.
+
+    Parameters
+    ----------
+    walks
+        All walks.
+    node_types
+        The node type at each position.
+    sizes
+        The number of nodes of these types.
+    """
+
+    def __init__(self, walks: Walks, node_types: Sequence[str], sizes: Sequence[int]) -> None:
+        super().__init__(walks.rows, walks._edges)
+        self._node_types, self._sizes = list(node_types), sizes
+
+    @cached_property
+    def total(self) -> float:
+        return _checked(self.weights_at(len(self._edges)).sum())
+
+    @cached_property
+    def count(self) -> int:
+        return int(_checked(self.counts_at(len(self._edges)).sum()))
+
+    def weights_at(self, position: int) -> Floats:
+        return self._sum_at(position, are_counted=False)
+
+    def counts_at(self, position: int) -> Floats:
+        return self._sum_at(position, are_counted=True)
+
+    def _sum_at(self, position: int, *, are_counted: bool) -> Floats:
+        from neupath.measures.dwpc_kernels import add_paths, steps_and_types
+
+        sums = np.zeros(self._sizes[position])
+        if len(self.rows[0]):
+            weights = self._joins if are_counted else [edges.weights for edges in self._edges]
+            matrices = [self._matrix(step, own) for step, own in enumerate(weights)]
+            steps, types = steps_and_types(matrices, self._node_types)
+            add_paths(steps, types, int(self.rows[0][0]), position, sums)
+        return sums[self.rows[position]]
+
+    def _matrix(self, step: int, weights: Floats) -> Csr:
+        """Return the edges of a step as a matrix of all nodes."""
+        rows, columns = self.rows[step : step + 2]
+        edges = self._edges[step]
+        degrees = np.zeros(self._sizes[step] + 1, np.int32)
+        degrees[rows + 1] = np.diff(edges.starts)
+        ends = columns[edges.targets].astype(np.int32)
+        shape = self._sizes[step], self._sizes[step + 1]
+        return freeze(csr_array((weights.copy(), ends, np.cumsum(degrees, dtype=np.int32)), shape=shape))
+
+    def _may_visit(self, places: tuple[int, ...], at: int) -> bool:
+        position = len(places)
+        row, node_type = self.rows[position][at], self._node_types[position]
+        return all(self._node_types[i] != node_type or self.rows[i][place] != row for i, place in enumerate(places))
 
 
 def reached_rows(chain: Sequence[Csr], start: int) -> list[Rows]:
     """Return the rows that walks from a row reach after each step, in ascending order."""
+    return _leave_row(chain, start)[0]
+
+
+def _leave_row(chain: Sequence[Csr], start: int) -> tuple[list[Rows], list["_Entries"]]:
+    """Return the rows that walks from a row reach, before and after each step, and the entries that they follow."""
     rows: list[Rows] = [np.array([start])]
+    entries: list[_Entries] = []
     for matrix in chain:
-        rows.append(np.unique(matrix[rows[-1]].indices).astype(np.int64))
-    return rows
+        starts = matrix.indptr[rows[-1]]
+        counts = matrix.indptr[rows[-1] + 1] - starts
+        own = np.repeat(np.arange(len(counts)), counts)
+        at = np.arange(len(own)) + np.repeat(starts - np.cumsum(counts) + counts, counts)
+        entries.append(_Entries(own, matrix.indices[at], matrix.data[at], matrix.shape[1]))
+        rows.append(entries[-1].distinct_columns())
+    return rows, entries
 
 
-def _pass_forward(start: Floats, matrices: Sequence[Csr]) -> list[Floats]:
-    """Multiply a row by one matrix after another; return it before, between and after them."""
-    vectors = [start]
-    with np.errstate(over="ignore"):
-        for matrix in matrices:
-            vectors.append(np.asarray(matrix.T @ vectors[-1], dtype=np.float64))
-    return vectors
+class _Entries(NamedTuple):
+    """Entries of some rows of a matrix, row by row."""
+
+    own: Rows
+    """The place of each entry's row among these rows."""
+    columns: Rows
+    weights: Floats
+    width: int
+    """The number of columns of the matrix."""
+
+    @property
+    def _is_dense(self) -> bool:
+        """Whether an array with an element per column takes less time than sorting the columns."""
+        return 8 * len(self.columns) > self.width
+
+    def distinct_columns(self) -> Rows:
+        """Return the columns in ascending order, each once."""
+        if not self._is_dense:
+            return np.unique(self.columns).astype(np.int64)
+        has_entry = np.zeros(self.width, np.bool_)
+        has_entry[self.columns] = True
+        return np.flatnonzero(has_entry)
+
+    def places_in(self, columns: Rows) -> Rows:
+        """Return the place of each entry's column among some columns in ascending order, -1 where it is not there."""
+        if self._is_dense:
+            place_of_column = np.full(self.width, -1)
+            place_of_column[columns] = np.arange(len(columns))
+            return place_of_column[self.columns]
+        places = np.searchsorted(columns, self.columns)
+        places[places == len(columns)] = -1
+        places[columns[places] != self.columns] = -1
+        return places
+
+    def to(self, rows: Rows, columns: Rows) -> tuple[Rows, _Edges]:
+        """Return those of the rows that have an entry in some of the columns, and these entries as edges."""
+        places = self.places_in(columns) if len(columns) else np.full(len(self.own), -1)
+        kept = np.flatnonzero(places >= 0)
+        own = self.own[kept]
+        starts = np.flatnonzero(np.diff(own, prepend=-1))
+        ends = np.append(starts[1:], len(own)) if len(own) else starts
+        sources = np.repeat(np.arange(len(starts)), ends - starts)
+        edges = _Edges(sources, places[kept], self.weights[kept], np.append(starts, len(own)))
+        return rows[own[starts]], edges
 
 
-def _pass_backward(end: Floats, matrices: Sequence[Csr]) -> list[Floats]:
-    """Multiply a column by one matrix after another, the last first; return it before, between and after them."""
-    vectors = [end]
-    with np.errstate(over="ignore"):
-        for matrix in reversed(matrices):
-            vectors.insert(0, np.asarray(matrix @ vectors[0], dtype=np.float64))
-    return vectors
+def _turned_round(edges: _Edges, size: int) -> _Edges:
+    """Return edges with their ends exchanged; `size` is the number of targets, each of which has an edge."""
+    order = np.argsort(edges.targets.astype(np.min_scalar_type(size)), kind="stable")  # of 16 bits: a radix sort
+    starts = np.concatenate([[0], np.cumsum(np.bincount(edges.targets, minlength=size))])
+    return _Edges(edges.targets[order], edges.sources[order], edges.weights[order], starts)
 
 
 def _checked(number: float) -> float:
@@ -299,14 +451,17 @@ def _checked(number: float) -> float:
     return float(number)
 
 
-def _best_onward(step: Csr, best: Floats) -> Floats:
-    """Return for each row the maximum of step[row, column] · best[column]."""
-    products = step.data * best[step.indices]
-    result = np.zeros(step.shape[0])
-    filled = np.flatnonzero(np.diff(step.indptr))
-    if len(filled):
-        result[filled] = np.maximum.reduceat(products, step.indptr[filled])
-    return result
+def _added_up(places: Rows, numbers: Floats, size: int) -> Floats:
+    """Return the sum of the numbers at each place, in their order, as floats even if there are none."""
+    return np.bincount(places, numbers, size).astype(np.float64)
+
+
+def _best_onward(edges: _Edges, best: Floats) -> Floats:
+    """Return for each source the maximum over its edges of weight · best[target]."""
+    if not len(edges.sources):
+        return np.zeros(0)
+    maxima: Floats = np.maximum.reduceat(edges.weights * best[edges.targets], edges.starts[:-1])
+    return maxima
 
 
 # ---- Groups of walks -----------------------------------------------------------------------------
@@ -322,10 +477,11 @@ class Grouped:
 
     @classmethod
     def of(cls, walks: Walks, position: int) -> "Grouped":
-        weights = walks.weights_at(position)
+        weights, counts = walks.weights_at(position), walks.counts_at(position)
         order = np.lexsort((np.arange(len(weights)), -weights))
-        shares = weights / weights.sum() if len(weights) else weights
-        return cls(position, order, shares[order], walks.counts_at(position)[order])
+        order = order[counts[order] > 0]
+        shares = weights / weights.sum() if len(order) else weights
+        return cls(position, order, shares[order], counts[order])
 
     def __len__(self) -> int:
         return len(self.places)

@@ -3,9 +3,10 @@
 A swap turns (a, b), (c, d) into (a, d), (c, b) unless one of these exists, as XSwap does (Hanhijärvi, Garriga,
 Puolamäki, SDM 2009) and Himmelstein et al., eLife 2017, for networks of several types. In a directed relation two
 sources trade all targets that only one of them has at once (Strona et al., Nature Communications 2014): that is many
-swaps, and mixes dense relations in which most single swaps are impossible. Both draw with equal probability from the
-graphs that swaps reach. These are all graphs of the same degrees, with one exception: where a directed relation links a
-type with itself and has no loops, swaps may be unable to turn a cycle of three edges round.
+swaps, and mixes dense relations in which most single swaps are impossible. Where a directed relation links a type with
+itself and has no loops, no swap can turn a cycle of three edges round; such cycles are turned round as well. With that,
+all graphs of the same degrees are reached (Rao, Jana, Bandyopadhyay, Sankhya A 1996). Every move is as probable as the
+one that undoes it, so all are equally probable in the end.
 
 Edges of a node with itself are only swapped where a directed relation has them; in an undirected one they stay.
 Parallel edges are one edge with a weight. The weight of an edge stays with its source when its target is swapped, so
@@ -16,21 +17,23 @@ as many would leave no fewer of the real edges in place.
 """
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from neupath._runtime.progress import check_cancelled
-from neupath.engine.cache import cached
+from neupath._runtime.disk_cache import Arrays
+from neupath._runtime.progress import Progress, check_cancelled, no_progress
+from neupath.engine.cache import FileForm, cached
 from neupath.errors import QueryError
 from neupath.graph.hin import HIN, Csr, freeze
 from neupath.graph.metapath import Relation
 
 _SWAPS_PER_EDGE, _TRADES_PER_SOURCE = 10, 5
-"""Attempted swaps and trades in a round."""
+"""Attempted swaps and trades in a round; cycles of three are tried as often as trades."""
 _MOST_ROUNDS = 64
 _TOLERANCE = 0.01  # of the share of edges
 _STUCK = 0.9  # of the edges
@@ -79,8 +82,7 @@ class _Chain:
         entries = matrix.tocoo()
         once = np.ones(len(entries.row), np.bool_) if relation.directed else entries.row <= entries.col
         self.sources, self.targets = entries.row[once].astype(np.int32), entries.col[once].astype(np.int32)
-        self.weights = entries.data[once]
-        self._shape, self._width = matrix.shape, matrix.shape[1]
+        self._width = matrix.shape[1]
         same_type = relation.source == relation.target
         self._with_loops = not same_type or bool(np.any(self.sources == self.targets))
         self._seeds = np.random.default_rng([seed, *str(relation).encode()])
@@ -88,10 +90,6 @@ class _Chain:
         self._keys: NDArray[np.int64] = kernels.edge_set(self.sources, self.targets, self._width, not relation.directed)
         self._original = self._keys.copy()
         self.mixing = self._mix()
-
-    @property
-    def num_bytes(self) -> int:
-        return self.targets.nbytes if self.relation.directed else self.targets.nbytes + self.sources.nbytes
 
     def advance(self, rounds: int | None = None) -> None:
         """Swap edges for some rounds, by default as many as lie between two permuted graphs."""
@@ -102,6 +100,9 @@ class _Chain:
                 sources = int(np.count_nonzero(np.diff(self._starts)))
                 trades = _TRADES_PER_SOURCE * sources
                 self._kernels.trade_edges(self._starts, self.targets, self._width, self._with_loops, trades, seed)
+                if not self._with_loops:
+                    seed = int(self._seeds.integers(2**62))
+                    self._kernels.turn_cycles(self._starts, self.sources, self.targets, trades, seed)
             else:
                 attempts = _SWAPS_PER_EDGE * len(self.sources)
                 self._kernels.swap_edges(self.sources, self.targets, self._keys, self._width, attempts, seed)
@@ -123,17 +124,6 @@ class _Chain:
                 return mixing
             rounds, shared = 2 * rounds, mixing.shared_after_twice
 
-    def matrix(self, sources: Ends, targets: Ends) -> Csr:
-        """Return the matrix of permuted edges."""
-        shape = self._shape
-        if self.relation.directed:  # sources never change, and are in the order of the rows
-            starts = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=shape[0]))])
-            return freeze(csr_array((self.weights.copy(), targets.copy(), starts), shape=shape))
-        other = sources != targets
-        rows, columns = np.concatenate([sources, targets[other]]), np.concatenate([targets, sources[other]])
-        weights = np.concatenate([self.weights, self.weights[other]])
-        return freeze(csr_array((weights, (rows, columns)), shape=shape))
-
 
 def check_whole(parameter: str, value: int, least: int) -> int:
     """Return the value of a parameter as an int; raise if it is not a whole number of at least `least`."""
@@ -146,9 +136,55 @@ def check_whole(parameter: str, value: int, least: int) -> int:
     return number
 
 
+# ---- Permuted edges ------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _PermutedEdges:
+    """The ends of a relation's edges in every permuted graph; shape (graphs, edges) each."""
+
+    targets: Ends
+    sources: Ends | None
+    """None in a directed relation, where every edge keeps its source."""
+
+
+def _permute(hin: HIN, relation: Relation, count: int, seed: int) -> Iterator[_PermutedEdges]:
+    """Yield the edges of one permuted graph after the other."""
+    chain = _Chain(hin, relation, seed)
+    cached(hin, ("mixing", relation, seed), lambda: chain.mixing, _MIXING)
+    for _ in range(count):
+        chain.advance()
+        yield _PermutedEdges(chain.targets[None].copy(), None if relation.directed else chain.sources[None].copy())
+
+
+def _num_edges(hin: HIN, relation: Relation) -> int:
+    """Count edges; a stored undirected relation has each in both directions, but for loops."""
+    matrix = hin.matrices[relation]
+    loops = 0 if relation.directed else int(np.count_nonzero(matrix.diagonal()))
+    return int(matrix.nnz if relation.directed else (matrix.nnz + loops) // 2)
+
+
+def _pack(edges: _PermutedEdges) -> Arrays:
+    return Arrays({"targets": edges.targets} | ({} if edges.sources is None else {"sources": edges.sources}))
+
+
+def _unpack(entry: Arrays, hin: HIN, relation: Relation, count: int) -> _PermutedEdges:
+    ends = [entry.arrays["targets"], *([] if relation.directed else [entry.arrays["sources"]])]
+    sizes = hin.num_nodes(relation.target), hin.num_nodes(relation.source)
+    for array, size in zip(ends, sizes, strict=False):
+        if array.shape != (count, _num_edges(hin, relation)) or array.dtype != np.int32:
+            raise ValueError(f"edges have shape {array.shape} and type {array.dtype}")
+        if array.size and (array.min() < 0 or array.max() >= size):
+            raise ValueError("edges end at nodes that there are not")
+    return _PermutedEdges(ends[0], None if relation.directed else ends[1])
+
+
+_MIXING: FileForm[Mixing] = FileForm(lambda mixing: Arrays({}, vars(mixing)), lambda entry: Mixing(**entry.facts))
+
+
 # ---- Permuted graphs -----------------------------------------------------------------------------
 class Permutations:
-    """Permuted copies of a graph, made once and kept where they fit; others are made again when they are needed.
+    """Permuted copies of a graph, made once for each relation where they fit; others are made again when needed.
+
+    They are cached with the graph and, if this is of a store, on disk for the next process.
 
     Parameters
     ----------
@@ -171,45 +207,85 @@ class Permutations:
     def __init__(self, hin: HIN, relations: Sequence[Relation], count: int, seed: int = 0) -> None:
         self.hin, self.relations = hin, tuple(relations)
         self.count, self.seed = check_whole("permutations", count, 1), check_whole("seed", seed, 0)
-        self._chains = {relation: _Chain(hin, relation, self.seed) for relation in self.relations}
-        self.mixing = tuple(chain.mixing for chain in self._chains.values())
-        per_graph = sum(chain.num_bytes for chain in self._chains.values())
-        self._is_kept = per_graph * self.count <= _MOST_BYTES
-        self._kept: list[Mapping[Relation, tuple[Ends, Ends]]] = []
+        sizes = [(1 if relation.directed else 2) * _num_edges(hin, relation) for relation in self.relations]
+        self._is_kept = 4 * self.count * sum(sizes) <= _MOST_BYTES
 
     @property
-    def num_bytes(self) -> int:
-        """The bytes of the edges that are kept."""
-        per_graph = sum(chain.num_bytes for chain in self._chains.values())
-        return per_graph * (2 + (self.count if self._is_kept else 0))
+    def mixing(self) -> tuple[Mixing, ...]:
+        """How well the swaps of each relation mix."""
+        return tuple(
+            cached(
+                self.hin, ("mixing", relation, self.seed), partial(_mixing_of, self.hin, relation, self.seed), _MIXING
+            )
+            for relation in self.relations
+        )
 
     def __len__(self) -> int:
         return self.count
 
     def __iter__(self) -> Iterator[HIN]:
-        if len(self._kept) == self.count:
-            yield from map(self._graph, self._kept)
-            return
-        chains = {relation: _Chain(self.hin, relation, self.seed) for relation in self.relations}
-        kept: list[Mapping[Relation, tuple[Ends, Ends]]] = []
-        for _ in range(self.count):
-            edges = {}
-            for relation, chain in chains.items():
-                chain.advance()
-                sources = chain.sources if relation.directed else chain.sources.copy()
-                edges[relation] = sources, chain.targets.copy()
-            if self._is_kept:
-                kept.append(edges)
-            yield self._graph(edges)
-        self._kept = kept
+        return self.graphs()
 
-    def _graph(self, edges: Mapping[Relation, tuple[Ends, Ends]]) -> HIN:
+    def graphs(self, progress: Progress = no_progress) -> Iterator[HIN]:
+        """Yield the permuted graphs.
+
+        Parameters
+        ----------
+        progress
+            Called with the number of permuted relations and how many there are, while they are made.
+        """
+        steps = iter(range(1, len(self.relations) * self.count + 1))
+
+        def report(edges: Iterator[_PermutedEdges]) -> Iterator[_PermutedEdges]:
+            for each in edges:
+                progress("permuting", next(steps), len(self.relations) * self.count)
+                yield each
+
+        if self._is_kept:
+            kept = {relation: self._edges(relation, report) for relation in self.relations}
+            for number in range(self.count):
+                yield self._graph({relation: _one(edges, number) for relation, edges in kept.items()})
+            return
+        chains = [_permute(self.hin, relation, self.count, self.seed) for relation in self.relations]
+        for edges in zip(*chains, strict=True):
+            yield self._graph({relation: _one(each, 0) for relation, each in zip(self.relations, edges, strict=True)})
+
+    def _edges(
+        self, relation: Relation, report: Callable[[Iterator[_PermutedEdges]], Iterator[_PermutedEdges]]
+    ) -> _PermutedEdges:
+        """Return all permuted edges of a relation, from the cache or from disk if they are there."""
+
+        def make() -> _PermutedEdges:
+            parts = list(report(_permute(self.hin, relation, self.count, self.seed)))
+            sources = [part.sources for part in parts if part.sources is not None]
+            return _PermutedEdges(
+                np.concatenate([part.targets for part in parts]), np.concatenate(sources) if sources else None
+            )
+
+        form = FileForm(_pack, partial(_unpack, hin=self.hin, relation=relation, count=self.count))
+        return cached(self.hin, ("permutations", relation, self.count, self.seed), make, form)
+
+    def _graph(self, edges: Mapping[Relation, tuple[Ends, Ends | None]]) -> HIN:
         return self.hin.with_matrices(
-            {relation: self._chains[relation].matrix(*ends) for relation, ends in edges.items()}
+            {relation: _matrix(self.hin, relation, *ends) for relation, ends in edges.items()}
         )
 
 
-def permutations_of(hin: HIN, relations: Sequence[Relation], count: int, seed: int) -> Permutations:
-    """Return the cached permuted copies of a graph."""
-    key = ("permutations", tuple(relations), count, seed)
-    return cached(hin, key, lambda: Permutations(hin, relations, count, seed))
+def _mixing_of(hin: HIN, relation: Relation, seed: int) -> Mixing:
+    return _Chain(hin, relation, seed).mixing
+
+
+def _one(edges: _PermutedEdges, number: int) -> tuple[Ends, Ends | None]:
+    return edges.targets[number], None if edges.sources is None else edges.sources[number]
+
+
+def _matrix(hin: HIN, relation: Relation, targets: Ends, sources: Ends | None) -> Csr:
+    """Return the matrix of permuted edges of a relation."""
+    matrix = hin.matrices[relation]
+    if sources is None:
+        return freeze(csr_array((matrix.data.copy(), targets.copy(), matrix.indptr.copy()), shape=matrix.shape))
+    entries = matrix.tocoo()
+    weights = entries.data[entries.row <= entries.col]
+    other = sources != targets
+    rows, columns = np.concatenate([sources, targets[other]]), np.concatenate([targets, sources[other]])
+    return freeze(csr_array((np.concatenate([weights, weights[other]]), (rows, columns)), shape=matrix.shape))

@@ -152,3 +152,43 @@ def trade_edges(  # noqa: PLR0912
         for k in range(size):
             targets[places[k]] = pool[k]
     return moved
+
+
+@compiled
+def _find(starts, targets, row, target):
+    """Return where a row has a target, -1 if it has not."""
+    for at in range(starts[row], starts[row + 1]):
+        if targets[at] == target:
+            return at
+    return -1
+
+
+@compiled
+def turn_cycles(starts, sources, targets, attempts, seed):
+    """Turn random cycles a → b → c → a round where that makes no edge twice; return how many were turned.
+
+    A cycle is tried by one of its edges, then by an edge on from its end. So it is tried in proportion to the sum of
+    1 / degree over its three nodes, which is the same for the cycle turned round: degrees are kept.
+    """
+    count, turned = np.uint64(len(targets)), 0
+    state = np.uint64(seed)
+    for _ in range(attempts if len(targets) else 0):
+        state += _STEP
+        first = np.int64(((_mix(state) >> np.uint64(32)) * count) >> np.uint64(32))
+        a, b = np.int64(sources[first]), np.int64(targets[first])
+        degree = np.uint64(starts[b + 1] - starts[b])
+        if degree == 0:
+            continue
+        state += _STEP
+        second = np.int64(starts[b]) + np.int64(((_mix(state) >> np.uint64(32)) * degree) >> np.uint64(32))
+        c = np.int64(targets[second])
+        if c == a:
+            continue
+        third = _find(starts, targets, c, a)
+        if third < 0 or _find(starts, targets, a, c) >= 0:
+            continue
+        if _find(starts, targets, b, a) >= 0 or _find(starts, targets, c, b) >= 0:
+            continue
+        targets[first], targets[second], targets[third] = c, a, b
+        turned += 1
+    return turned

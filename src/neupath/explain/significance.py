@@ -8,19 +8,21 @@ that permutations keep.
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from neupath._runtime.disk_cache import Arrays
 from neupath._runtime.files import write_whole
 from neupath._runtime.progress import Progress, check_cancelled, no_progress
 from neupath.engine.cache import cached, graph_cache
 from neupath.engine.hits import Hits
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
-from neupath.explain.permutation import Mixing, Permutations, check_whole, permutations_of
+from neupath.explain.permutation import Mixing, Permutations, check_whole
 from neupath.graph.hin import HIN, Floats, mix64
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Rows
@@ -79,7 +81,7 @@ def significance(
 
     p = (1 + null scores of at least the hit's) / (1 + null scores), and never below 1 / (1 + permutations). The null
     scores are those of pairs with the same degrees in graphs whose edges are permuted within each relation. They are
-    computed for the degrees that are needed, and cached with the graph.
+    computed for the degrees that are needed, and cached with the graph; of a graph in a store also on disk.
 
     The correction takes the hits of one query as the tests that were made. They were chosen by their scores among all
     targets, so it is no bound on false hits among all targets.
@@ -95,7 +97,7 @@ def significance(
     seed
         The seed of the permutations.
     progress
-        Called with the number of permuted graphs that are done.
+        Called with the number of relations that are permuted, then of permuted graphs that are compared.
 
     >>> from neupath import PathSim, load
     >>> scorer = PathSim("APVPA").fit(load("toy"))
@@ -148,7 +150,7 @@ def add_p_values(
     seed
         The seed of the permutations.
     progress
-        Called with the number of permuted graphs that are done.
+        Called with the number of relations that are permuted, then of permuted graphs that are compared.
 
     >>> from tempfile import TemporaryDirectory
     >>> from neupath import PathSim, join, load
@@ -205,7 +207,7 @@ def null_model(scorer: Scorer, permutations: int, seed: int) -> "NullModel":
     check_significance(scorer, permutations, seed)
     hin, relations = scorer.hin_, relations_of(scorer)
     key = ("null scores", scorer.name, str(scorer.params()), permutations, seed)
-    return cached(hin, key, lambda: NullModel(scorer, permutations_of(hin, relations, permutations, seed), key))
+    return cached(hin, key, lambda: NullModel(scorer, Permutations(hin, relations, permutations, seed), key))
 
 
 def check_significance(scorer: Scorer, permutations: int, seed: int) -> None:
@@ -279,14 +281,14 @@ class _ClassMembers:
 class NullModel:
     """The null scores of a measure by the classes of both nodes, computed for the classes that are asked for."""
 
-    def __init__(self, scorer: Scorer, permutations: Permutations, key: Hashable) -> None:
+    def __init__(self, scorer: Scorer, permutations: Permutations, key: tuple[Hashable, ...]) -> None:
         self._scorer, self._permutations, self._key = scorer, permutations, key
         hin, relations = permutations.hin, permutations.relations
         self._sources = _ClassMembers.of(degree_classes(hin, scorer.source_type, relations))
         self._targets = _ClassMembers.of(degree_classes(hin, scorer.target_type, relations))
         self._scores: dict[int, Floats] = {}
 
-    @property
+    @cached_property
     def mixing(self) -> tuple[Mixing, ...]:
         return self._permutations.mixing
 
@@ -319,14 +321,20 @@ class NullModel:
         return result[0], result[1], result[2]
 
     def _fill(self, keys: Rows, progress: Progress) -> dict[int, Floats]:
-        """Return the null scores of pairs of classes, and compute those that are missing."""
+        """Return the null scores of pairs of classes, and compute those that are neither in memory nor on disk."""
+        missing = np.array([key for key in keys.tolist() if key not in self._scores], np.int64)
+        sources = np.unique(missing // len(self._targets))
+        are_few = len(sources) <= _FEW_CLASSES
+        if are_few and (read := self._read(sources)):
+            self._scores |= read
+            self._fit_in_cache()
         known = {key: self._scores[key] for key in keys.tolist() if key in self._scores}
         missing = np.setdiff1d(keys, list(known))
         if not len(missing):
             return known
         sources = np.unique(missing // len(self._targets))
         each = len(self._permutations) * _PER_GRAPH
-        if len(sources) * len(self._targets) * each <= _MOST_SCORES and len(sources) <= _FEW_CLASSES:
+        if len(sources) * len(self._targets) * each <= _MOST_SCORES and are_few:
             # Other targets of the same queries are asked for next, as a rule.
             every = (sources[:, None] * len(self._targets) + np.arange(len(self._targets))).ravel()
             missing = np.setdiff1d(every, list(self._scores))
@@ -337,18 +345,49 @@ class NullModel:
                 parameter="permutations",
             )
         parts: list[list[Floats]] = [[] for _ in missing]
-        for number, graph in enumerate(self._permutations):
+        for number, graph in enumerate(self._permutations.graphs(progress)):
             check_cancelled()
-            progress("permuting", number, len(self._permutations))
+            progress("comparing", number, len(self._permutations))
             self._score(number, self._scorer.bind(graph), missing, parts)
-        progress("permuting", len(self._permutations), len(self._permutations))
+        progress("comparing", len(self._permutations), len(self._permutations))
         found = {key: np.sort(np.concatenate(part)) for key, part in zip(missing.tolist(), parts, strict=True)}
         self._scores |= found
-        size = sum(map(len, self._scores.values()))
-        while size > _MOST_SCORES:  # the oldest go
-            size -= len(self._scores.pop(next(iter(self._scores))))
-        graph_cache(self._permutations.hin).put(self._key, self)  # which counts its bytes again
+        if are_few:
+            self._write(sources)
+        self._fit_in_cache()
         return known | found
+
+    def _fit_in_cache(self) -> None:
+        """Drop the oldest scores above the limit, and let the cache of the graph count the bytes again."""
+        size = sum(map(len, self._scores.values()))
+        while size > _MOST_SCORES:
+            size -= len(self._scores.pop(next(iter(self._scores))))
+        if self.mixing:  # which is cached, too, and before the model: the newest entry stays, however large
+            graph_cache(self._permutations.hin).put(self._key, self)
+
+    # -- On disk: one entry per class of queries, with all classes of targets
+    def _write(self, sources: Rows) -> None:
+        disk, count = self._permutations.hin.disk_cache, len(self._targets)
+        if disk is None:
+            return
+        for source in sources.tolist():
+            every = range(source * count, (source + 1) * count)
+            if all(key in self._scores for key in every):
+                scores = [self._scores[key] for key in every]
+                starts = np.cumsum([0, *map(len, scores)])
+                disk.put(repr((*self._key, source)), Arrays({"scores": np.concatenate(scores), "starts": starts}))
+
+    def _read(self, sources: Rows) -> dict[int, Floats]:
+        disk, count = self._permutations.hin.disk_cache, len(self._targets)
+        scores: dict[int, Floats] = {}
+        if disk is None:
+            return scores
+        for source in sources.tolist():
+            entry = disk.find(repr((*self._key, source)))
+            if entry is not None and entry.arrays["starts"].shape == (count + 1,):
+                parts = np.split(entry.arrays["scores"], entry.arrays["starts"][1:-1])
+                scores |= {source * count + target: part for target, part in enumerate(parts)}
+        return scores
 
     def _score(self, number: int, scorer: Scorer, keys: Rows, parts: list[list[Floats]]) -> None:
         """Add the scores of one permuted graph: of a random node of each source class with some of each target class.

@@ -1,6 +1,7 @@
 """Exact measures, one per file: the formula stands in the docstring, and is declared by class attributes.
 
-`PathMeasure` is the base of measures over a meta-path (`PathSim`, `JoinSim`, `HeteSim`, `PathCount`, `PCRW`, `DWPC`),
+`PathMeasure` is the base of measures over a meta-path (`PathSim`, `JoinSim`, `HeteSim`, `PathCount`, `PCRW`, `DWPC`,
+`DWPCNoRepeats`),
 `GraphMeasure` that of measures over the whole graph (`PPR`, `RWR`, `SimRank`, `SCAN`, `CommuteTime`), and `Combination`
 is a weighted sum. A new measure is a class that declares its formula, and an entry in `registry`. A measure says how it
 factorises (`half_legs`, `meets_at_nodes`); the live graph, the cluster and inference derive the rest.
@@ -10,7 +11,7 @@ May import engine, graph, _runtime and errors.
 
 from neupath.measures.combination import Combination, Part
 from neupath.measures.commutetime import CommuteTime
-from neupath.measures.dwpc import DWPC
+from neupath.measures.dwpc import DWPC, DWPCNoRepeats
 from neupath.measures.graph_measure import GraphMeasure
 from neupath.measures.hetesim import HeteSim
 from neupath.measures.joinsim import JoinSim
@@ -19,13 +20,31 @@ from neupath.measures.pathcount import PathCount
 from neupath.measures.pathsim import PathSim
 from neupath.measures.pcrw import PCRW
 from neupath.measures.ppr import PPR
-from neupath.measures.registry import GRAPH_MEASURES, MEASURES, graph_measure_named, measure_named
+from neupath.measures.registry import GRAPH_MEASURES, MEASURES, WALK_MEASURES, graph_measure_named, measure_named
 from neupath.measures.rwr import RWR
 from neupath.measures.scan import SCAN
 from neupath.measures.simrank import SimRank
 
 __all__ = [
-    "DWPC", "GRAPH_MEASURES", "MEASURES", "PCRW", "PPR", "RWR", "SCAN", "Combination", "CommuteTime", "GraphMeasure",
-    "HeteSim", "JoinSim", "Part", "PathCount", "PathMeasure", "PathSim", "SimRank", "graph_measure_named",
+    "DWPC",
+    "GRAPH_MEASURES",
+    "MEASURES",
+    "PCRW",
+    "PPR",
+    "RWR",
+    "SCAN",
+    "WALK_MEASURES",
+    "Combination",
+    "CommuteTime",
+    "DWPCNoRepeats",
+    "GraphMeasure",
+    "HeteSim",
+    "JoinSim",
+    "Part",
+    "PathCount",
+    "PathMeasure",
+    "PathSim",
+    "SimRank",
+    "graph_measure_named",
     "measure_named",
 ]  # fmt: skip

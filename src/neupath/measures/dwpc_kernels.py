@@ -1,13 +1,24 @@
 """Numba kernel of DWPC without repeated nodes: the paths of one query, depth first."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from neupath.engine.product_kernels import compiled
+from neupath.graph.hin import Csr
+
+
+def steps_and_types(matrices: Sequence[Csr], node_types: Sequence[str]) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
+    """Return the matrices of steps and the node types at each position as `add_paths` takes them."""
+    steps = tuple((matrix.indptr, matrix.indices, matrix.data) for matrix in matrices)
+    return steps, np.array([node_types.index(node_type) for node_type in node_types])
 
 
 @compiled
-def add_paths(steps, types, query, scores):
-    """Add the weight of every path from a query to the score of its end; a path visits no node twice.
+def add_paths(steps, types, query, position, sums):
+    """Add the weight of every path from a query to the sum of its node at a position; a path visits no node twice.
 
     `steps`: (indptr, indices, data) of each step's matrix. `types`: the type at each position, as a number.
     """
@@ -25,13 +36,14 @@ def add_paths(steps, types, query, scores):
         places[depth] += 1
         node, weight = indices[at], weights[depth] * data[at]
         is_repeated = False
-        for position in range(depth + 1):
-            is_repeated |= types[position] == types[depth + 1] and nodes[position] == node
+        for earlier in range(depth + 1):
+            is_repeated |= types[earlier] == types[depth + 1] and nodes[earlier] == node
         if is_repeated:
             continue
+        nodes[depth + 1] = node
         if depth + 1 == length:
-            scores[node] += weight
+            sums[nodes[position]] += weight
             continue
         depth += 1
-        nodes[depth], weights[depth] = node, weight
+        weights[depth] = weight
         places[depth], ends[depth] = steps[depth][0][node], steps[depth][0][node + 1]

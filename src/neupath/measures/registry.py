@@ -3,7 +3,7 @@
 from neupath.errors import QueryError, did_you_mean, listed
 from neupath.graph.metapath import MetaPath
 from neupath.measures.commutetime import CommuteTime
-from neupath.measures.dwpc import DWPC
+from neupath.measures.dwpc import DWPC, DWPCNoRepeats
 from neupath.measures.graph_measure import GraphMeasure
 from neupath.measures.hetesim import HeteSim
 from neupath.measures.joinsim import JoinSim
@@ -17,9 +17,11 @@ from neupath.measures.scan import SCAN
 from neupath.measures.simrank import SimRank
 
 MEASURES: dict[str, type[PathMeasure]] = {
-    measure.name: measure for measure in (PathSim, JoinSim, HeteSim, PathCount, PCRW, DWPC)
+    measure.name: measure for measure in (PathSim, JoinSim, HeteSim, PathCount, PCRW, DWPC, DWPCNoRepeats)
 }
 """Measures over a meta-path."""
+WALK_MEASURES = tuple(name for name, measure in MEASURES.items() if measure.counts_walks)
+"""Those that count every walk, so that they are products of matrices."""
 GRAPH_MEASURES: dict[str, type[GraphMeasure]] = {
     measure.name: measure for measure in (PPR, RWR, SimRank, SCAN, CommuteTime)
 }
