@@ -35,12 +35,17 @@ else:
 
 @dataclass(frozen=True)
 class Edges:
-    """The edges of one relation as rows: shape (number of edges,) each. No weights means 1 for every edge."""
+    """The edges of one relation as rows: shape (number of edges,) each. No weights means 1 for every edge.
+
+    `attributes` is a table with a row per edge, for conditions and weights along a meta-path; an edge's weight is one
+    of its attributes already, called `weight`.
+    """
 
     relation: Relation
     sources: Rows
     targets: Rows
     weights: Floats | None = None
+    attributes: pa.Table = field(default_factory=lambda: pa.table({}))
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,9 @@ class HIN:
         The weights of each relation's edges; shape (nodes of its source type, nodes of its target type).
     notes
         What the reader of the graph wants its user to know, such as a file that it left out.
+    edge_tables
+        The single edges of each relation whose edges have attributes, parallel ones apart, in the order they were given
+        and with their weights; an undirected relation lists each edge once. The other relations have a matrix alone.
 
     >>> from neupath.io import load
     >>> hin = load("toy")
@@ -104,6 +112,7 @@ class HIN:
     nodes: Mapping[str, Nodes]
     matrices: Mapping[Relation, Csr]
     notes: tuple[str, ...] = ()
+    edge_tables: Mapping[Relation, Edges] = field(default_factory=dict)
     _transposes: dict[Relation, Csr] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -145,11 +154,12 @@ class HIN:
         check_counts(len(by_type), len(all_edges))
         schema = Schema(tuple(by_type), tuple(e.relation for e in all_edges), abbreviations or {})
         matrices = _read_only({e.relation: _to_matrix(e, by_type, duplicates) for e in all_edges})
-        return cls(schema, MappingProxyType(by_type), matrices, tuple(notes))
+        tables = {e.relation: _to_table(e, by_type, duplicates) for e in all_edges if e.attributes.num_columns}
+        return cls(schema, MappingProxyType(by_type), matrices, tuple(notes), MappingProxyType(tables))
 
     def __reduce__(self) -> tuple[object, ...]:
         packed = self.matrices.packed if isinstance(self.matrices, _PackedMatrices) else self.matrices
-        return _restore, (self.schema, dict(self.nodes), dict(packed), self.notes)
+        return _restore, (self.schema, dict(self.nodes), dict(packed), self.notes, dict(self.edge_tables))
 
     @cached_property
     def numbering(self) -> NodeNumbering:
@@ -178,8 +188,12 @@ class HIN:
         return self._transposes[link.relation]
 
     def with_matrices(self, changed: Mapping[Relation, Csr]) -> "HIN":
-        """Return a graph of the same nodes whose edges differ in some relations; the others are shared."""
-        return HIN(self.schema, self.nodes, ChainMap(dict(changed), self.matrices), self.notes)  # type: ignore[arg-type]
+        """Return a graph of the same nodes whose edges differ in some relations; the others are shared.
+
+        The changed relations have no edge table: their edges have no attributes but their weight.
+        """
+        tables = {relation: table for relation, table in self.edge_tables.items() if relation not in changed}
+        return HIN(self.schema, self.nodes, ChainMap(dict(changed), self.matrices), self.notes, tables)  # type: ignore[arg-type]
 
     def row(self, node_type: str, query: Id) -> int:
         """Return the row of the node with this id or name."""
@@ -288,11 +302,15 @@ class HIN:
 
 
 def _restore(
-    schema: Schema, nodes: dict[str, Nodes], matrices: "dict[Relation, Csr | _NonEmptyRows]", notes: tuple[str, ...]
+    schema: Schema,
+    nodes: dict[str, Nodes],
+    matrices: "dict[Relation, Csr | _NonEmptyRows]",
+    notes: tuple[str, ...],
+    edge_tables: dict[Relation, Edges],
 ) -> HIN:
     for matrix in matrices.values():
         freeze(matrix.matrix if isinstance(matrix, _NonEmptyRows) else matrix)
-    return HIN(schema, MappingProxyType(nodes), _read_only(matrices), notes)
+    return HIN(schema, MappingProxyType(nodes), _read_only(matrices), notes, MappingProxyType(edge_tables))
 
 
 # ---- Matrices with few entries -------------------------------------------------------------------
@@ -375,7 +393,7 @@ def _to_matrix(edges: Edges, nodes: Mapping[str, Nodes], duplicates: Duplicates)
     _check_weights(relation, weights)
     rows, columns = edges.sources, edges.targets
     if not relation.directed:
-        rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
+        rows, columns = _in_order(rows, columns)
     if duplicates != "count":
         first = first_of_each(rows, columns, len(targets))
         if duplicates == "error" and len(first) < len(rows):
@@ -393,6 +411,29 @@ def _to_matrix(edges: Edges, nodes: Mapping[str, Nodes], duplicates: Duplicates)
     filled, places = np.unique(rows, return_inverse=True)
     matrix = _sum_entries(relation, places, columns, weights, (len(filled), len(targets)))
     return _NonEmptyRows(filled, matrix, len(sources))
+
+
+def _to_table(edges: Edges, nodes: Mapping[str, Nodes], duplicates: Duplicates) -> Edges:
+    """Return the edges that make the matrix, one by one: without those of weight 0 and, if asked, without repeats."""
+    if "weight" in edges.attributes.column_names:
+        raise GraphError(
+            f"relation '{edges.relation}' has an attribute called 'weight', which is what the weights themselves are "
+            f"called; give it as the weights, or rename it"
+        )
+    weights = np.ones(len(edges.sources)) if edges.weights is None else np.asarray(edges.weights, dtype=np.float64)
+    sources, targets = edges.sources, edges.targets
+    kept = np.arange(len(sources), dtype=np.int64)
+    if duplicates == "drop":
+        ends = (sources, targets) if edges.relation.directed else _in_order(sources, targets)
+        kept = first_of_each(*ends, len(nodes[edges.relation.target]))
+    kept = kept[weights[kept] > 0]
+    parts = (sources, targets, weights) if len(kept) == len(sources) else (sources[kept], targets[kept], weights[kept])
+    table = edges.attributes if len(kept) == len(sources) else edges.attributes.take(pa.array(kept))
+    return Edges(edges.relation, *parts, table)
+
+
+def _in_order(rows: Rows, columns: Rows) -> tuple[Rows, Rows]:
+    return np.minimum(rows, columns), np.maximum(rows, columns)
 
 
 def _sum_entries(relation: Relation, rows: Rows, columns: Rows, weights: Floats, shape: tuple[int, int]) -> Csr:
@@ -467,6 +508,11 @@ def _check_rows(edges: Edges, num_sources: int, num_targets: int) -> None:
     if edges.weights is not None and len(edges.weights) != len(edges.sources):
         raise GraphError(
             f"relation '{edges.relation}' has {len(edges.weights):,} weights for {len(edges.sources):,} edges"
+        )
+    if edges.attributes.num_columns and len(edges.attributes) != len(edges.sources):
+        raise GraphError(
+            f"relation '{edges.relation}' has attributes of {len(edges.attributes):,} edges for "
+            f"{len(edges.sources):,} edges"
         )
     for rows, count, node_type in (
         (edges.sources, num_sources, edges.relation.source),
