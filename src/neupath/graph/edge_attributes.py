@@ -22,12 +22,13 @@ _WORDS = {kind: word for word, kind in KINDS.items()}
 
 
 def kind_of(attribute: pa.DataType) -> str:
-    """Return what an attribute of a type that is kept is called.
+    """Return what an attribute of a type is called.
 
-    >>> kind_of(pa.int64()), kind_of(TEXT)
+    >>> kind_of(pa.int64()), kind_of(pa.string())
     ('integer', 'text')
     """
-    return _WORDS[attribute]
+    kept = kept_type(attribute)
+    return str(attribute) if kept is None else _WORDS[kept]
 
 
 def kept_type(declared: pa.DataType) -> pa.DataType | None:

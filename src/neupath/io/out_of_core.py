@@ -6,7 +6,6 @@ memory, a database does it here, on disk. The store is the same.
 
 # ruff: noqa: S608  the names of tables and columns in statements are made here, never given by users
 
-import io
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 import pyarrow.ipc
 
 from neupath._runtime.progress import Progress, no_progress
@@ -24,6 +22,7 @@ from neupath.errors import GraphError, QueryError
 from neupath.graph.hin import Duplicates, Floats, check_counts, check_sums, repeated_edge
 from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Id, Rows
+from neupath.io.column_types import ColumnType, convert
 from neupath.io.load import load, show_notes
 from neupath.io.recognition import find_tables
 from neupath.io.sources import (
@@ -296,7 +295,7 @@ class Staging:
                     batch = batch.filter(pc.equal(types, node_type.node_type))  # noqa: PLW2901
                 if len(batch):
                     values = zip(batch.columns[len(nodes.columns) :], nodes.attributes, strict=True)
-                    attributes = [_convert(column, attribute.type) for column, attribute in values]
+                    attributes = [convert(column, attribute.type) for column, attribute in values]
                     columns = dict(zip(nodes.columns, batch.columns, strict=False))
                     yield SelectedRows(columns, pa.Table.from_arrays(attributes, schema=nodes.attributes))
 
@@ -610,76 +609,3 @@ def _refuse_parallel(staging: Staging, edges: KeyedEdges, types: Mapping[str, St
 def _id_of(staging: Staging, nodes: StagedType, key: int) -> Id:
     ((value,),) = staging.run(f"SELECT id FROM {nodes.query} WHERE key = ?", key)
     return int(value) if nodes.integers else value
-
-
-# ---- The type of a text column -------------------------------------------------------------------
-_TEXT = (pa.string(), pa.binary())
-_LADDER = (
-    pa.null(), pa.int64(), pa.bool_(), pa.date32(), pa.time32("s"), pa.timestamp("s"), pa.timestamp("s", "UTC"),
-    pa.timestamp("ns"), pa.timestamp("ns", "UTC"), pa.float64(), *_TEXT,
-)  # fmt: skip
-"""In Arrow's order: a column gets the first type that all its values fit."""
-
-
-class ColumnType:
-    """The type of a text column, inferred batch by batch as Arrow infers it from a whole table.
-
-    >>> year = ColumnType()
-    >>> year.update(pa.array([b"1999", b""]))
-    >>> year.update(pa.array([b"about 2000"]))
-    >>> year.type
-    DataType(string)
-    """
-
-    def __init__(self) -> None:
-        self._candidates = list(_LADDER)
-
-    @property
-    def type(self) -> pa.DataType:
-        return self._candidates[0]
-
-    def update(self, texts: pa.Array) -> None:
-        """Rule out the types that some values, given as bytes, do not fit."""
-        if self.type == pa.binary() or not len(texts):
-            return
-        try:
-            strings = texts.cast(pa.string())
-        except pa.ArrowInvalid:
-            self._candidates = [pa.binary()]
-            return
-        if self.type not in _TEXT:
-            written = _as_csv(strings)
-            self._candidates = [kind for kind in self._candidates if kind in _TEXT or _fits(written, kind)]
-
-
-def _convert(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    if values.type == kind:
-        return values
-    strings = values.cast(pa.string())
-    return strings if kind == pa.string() else _read_csv(_as_csv(strings), kind)
-
-
-def _as_csv(strings: pa.Array) -> bytes:
-    """Write values as a table, so that the rules of tables decide what is missing and what is true."""
-    sink = io.BytesIO()
-    options = pa.csv.WriteOptions(include_header=False, quoting_style="all_valid")
-    pa.csv.write_csv(pa.table({"value": strings}), sink, options)
-    return sink.getvalue()
-
-
-def _read_csv(written: bytes, kind: pa.DataType) -> pa.Array:
-    table = pa.csv.read_csv(
-        io.BytesIO(written),
-        read_options=pa.csv.ReadOptions(column_names=["value"]),
-        parse_options=pa.csv.ParseOptions(newlines_in_values=True),
-        convert_options=pa.csv.ConvertOptions(column_types={"value": kind}),
-    )
-    return table["value"].combine_chunks()
-
-
-def _fits(written: bytes, kind: pa.DataType) -> bool:
-    try:
-        _read_csv(written, kind)
-    except pa.ArrowInvalid:
-        return False
-    return True
