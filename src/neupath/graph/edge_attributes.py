@@ -1,6 +1,8 @@
 """The values that attributes of edges have: integers, numbers, truth values, texts, dates and times."""
 
+import math
 from collections.abc import Mapping, Sequence
+from datetime import date, datetime
 
 import numpy as np
 import pyarrow as pa
@@ -106,6 +108,49 @@ def common_type(types: Sequence[pa.DataType]) -> pa.DataType:
     if distinct == {pa.int64(), pa.float64()}:
         return pa.float64()
     return TIME if distinct == {pa.date32(), TIME} else TEXT
+
+
+def attribute_value(value: object, kind: pa.DataType) -> object:
+    """Return one value as an attribute of a kind that is kept; raise ArrowException or ValueError if it is not one.
+
+    An empty text is a missing value; integers are times if they are plainly Unix times.
+
+    >>> attribute_value("4.5", pa.float64()), attribute_value("2020-03-31T12:00:00Z", TIME)
+    (4.5, datetime.datetime(2020, 3, 31, 12, 0))
+    """
+    if value is None or value == "":
+        return None
+    plain = pa.string() if kind == TEXT else kind
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("not a number")
+    if kind == TIME:
+        return _time_value(value)
+    if isinstance(value, str) and plain != pa.string():
+        value = value.strip().lower() if kind == pa.bool_() else value.strip()
+    elif isinstance(value, bool) != (kind == pa.bool_()) and plain != pa.string():
+        raise ValueError("a truth value is no number")
+    return pa.scalar(value).cast(plain).as_py()
+
+
+def _time_value(value: object) -> object:
+    text = value.strip() if isinstance(value, str) else value
+    if isinstance(text, str) and text.isdecimal() and len(text) < 19:
+        text = int(text)
+    if isinstance(text, int) and not isinstance(text, bool):
+        unit = unix_unit(text, text, all_digits_of_dates=False)
+        if unit is None:
+            raise ValueError("no Unix time")
+        return from_unix(pa.array([text]), unit)[0].as_py()
+    if not isinstance(text, str):
+        return to_attribute(pa.array([text]))[0].as_py() if isinstance(text, datetime | date) else _no_time()
+    try:
+        return pa.scalar(text).cast(TIME).as_py()
+    except pa.ArrowInvalid:  # with a zone
+        return pa.scalar(text).cast(pa.timestamp("us", "UTC")).cast(TIME).as_py()
+
+
+def _no_time() -> object:
+    raise ValueError("no time")
 
 
 # ---- Unix times ----------------------------------------------------------------------------------

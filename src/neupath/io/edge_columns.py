@@ -300,6 +300,11 @@ def _label(selections: Sequence[Selection], name: str) -> str:
 
 
 # ---- Values as graph.toml declares them ----------------------------------------------------------
+def kind_named(word: str) -> pa.DataType:
+    """Return how an attribute is kept that graph.toml calls so."""
+    return TIME if word in _UNIX_KINDS else KINDS[word]
+
+
 def _declared(values: pa.Array, word: str, column: str, place: Place) -> pa.Array:
     """Return values as what graph.toml says they are; raise at the first that is not that."""
     if pa.types.is_dictionary(values.type):
