@@ -1,7 +1,7 @@
 """HIN: an immutable typed graph, with the nodes of each type and one sparse matrix per relation."""
 
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from neupath.errors import GraphError, MissingExtraError, NodeError, QueryError, listed
+from neupath.graph.conditions import Filter, Records
 from neupath.graph.metapath import Link, MetaPath, Relation, Schema
 from neupath.graph.name_search import search_types
 from neupath.graph.nodes import Id, Mask, NodeMatch, Nodes, Rows
@@ -177,15 +178,70 @@ class HIN:
         return (int(matrix.nnz) - loops) // 2 + loops
 
     def metapath(self, text: str) -> MetaPath:
-        return MetaPath.parse(self.schema, text)
+        """Read a meta-path, and check that its conditions fit the nodes and edges of the graph."""
+        metapath = MetaPath.parse(self.schema, text)
+        if metapath.is_filtered:
+            self.check_filters(metapath)
+        return metapath
+
+    def check_filters(self, metapath: MetaPath) -> None:
+        """Raise if a meta-path has conditions on attributes, values or nodes that the graph does not have."""
+        for node_type, node_filter in zip(metapath.node_types, metapath.filters, strict=True):
+            if node_filter is not None:
+                node_filter.check(self.nodes[node_type])
+        for link in {link: None for step in metapath.steps for link in step.links}:
+            if link.edge_filter is not None:
+                link.edge_filter.check(self.edge_records(link.relation))
+
+    def edge_records(self, relation: Relation) -> "EdgeRecords":
+        """Return the edges of a relation with what conditions on them can be about."""
+        table = self.edge_tables.get(relation)
+        if table is not None and table.weights is not None:
+            sources, targets = table.sources, table.targets
+            return EdgeRecords(
+                relation, table.weights, table.attributes, lambda row: (sources[row], targets[row]), self.nodes
+            )
+        matrix = self.matrices[relation]
+
+        def ends(entry: int) -> tuple[int, int]:
+            return int(np.searchsorted(matrix.indptr, entry, side="right")) - 1, int(matrix.indices[entry])
+
+        return EdgeRecords(relation, matrix.data, pa.table({}), ends, self.nodes)
 
     def matrix(self, link: Link) -> Csr:
-        """Return the weights of a link's edges; shape (nodes of its source type, nodes of its target type)."""
+        """Return the weights of a link's edges; shape (nodes of its source type, nodes of its target type).
+
+        Those of a link with filters are a derived matrix, computed at each call: `engine.products` caches it.
+        """
+        if link.is_filtered:
+            return self._filtered(link)
         if not link.reverse:
             return self.matrices[link.relation]
         if link.relation not in self._transposes:
             self._transposes[link.relation] = freeze(self.matrices[link.relation].T.tocsr())
         return self._transposes[link.relation]
+
+    def _filtered(self, link: Link) -> Csr:
+        if link.reverse:
+            return freeze(self._filtered(link.reversed()).T.tocsr())
+        matrix = self.matrices[link.relation]
+        if link.edge_filter is not None:
+            matrix = self._filtered_edges(link.relation, link.edge_filter)
+        ends = zip((link.source_filter, link.target_filter), (link.source, link.target), strict=True)
+        rows, columns = (None if f is None else end_weights(f, self.nodes[node_type]) for f, node_type in ends)
+        return _scaled(matrix, rows, columns)
+
+    def _filtered_edges(self, relation: Relation, edge_filter: Filter) -> Csr:
+        table = self.edge_tables.get(relation)
+        if table is not None:
+            edges = Edges(
+                relation, table.sources, table.targets, edge_weights(edge_filter, self.edge_records(relation))
+            )
+            filtered = _to_matrix(edges, self.nodes, "count")
+            return filtered.unpack() if isinstance(filtered, _NonEmptyRows) else filtered
+        matrix = self.matrices[relation]
+        weights = edge_weights(edge_filter, self.edge_records(relation))
+        return _scaled(csr_array((weights, matrix.indices, matrix.indptr), shape=matrix.shape), None, None)
 
     def with_matrices(self, changed: Mapping[Relation, Csr]) -> "HIN":
         """Return a graph of the same nodes whose edges differ in some relations; the others are shared.
@@ -311,6 +367,71 @@ def _restore(
     for matrix in matrices.values():
         freeze(matrix.matrix if isinstance(matrix, _NonEmptyRows) else matrix)
     return HIN(schema, MappingProxyType(nodes), _read_only(matrices), notes, MappingProxyType(edge_tables))
+
+
+# ---- Derived relations ---------------------------------------------------------------------------
+@dataclass(frozen=True)
+class EdgeRecords:
+    """The edges of a relation with their attributes and their `weight`, for conditions and expressions.
+
+    Where a relation has no edge table, parallel edges are one, and their weight is the sum.
+    """
+
+    relation: Relation
+    weights: Floats
+    attributes: pa.Table
+    ends: Callable[[int], tuple[int, int]]  # the rows of an edge's two nodes
+    nodes: Mapping[str, Nodes]
+
+    @property
+    def title(self) -> str:
+        return f"relation {self.relation.name!r}"
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def column_names(self) -> list[str]:
+        return ["weight", *self.attributes.column_names]
+
+    def column(self, name: str) -> pa.Array | pa.ChunkedArray:
+        return pa.array(self.weights) if name == "weight" else self.attributes[name]
+
+    def describe(self, row: int) -> str:
+        source, target = self.ends(row)
+        ids = self.nodes[self.relation.source].id(source), self.nodes[self.relation.target].id(target)
+        return f"the edge {ids[0]!r} to {ids[1]!r} of '{self.relation}'"
+
+    def among(self, ids: Sequence[Id]) -> Mask:
+        raise QueryError(f"edges have no names, so {listed(map(str, ids))} cannot be among those of {self.title}")
+
+
+def end_weights(node_filter: Filter, nodes: Records) -> Mask | Floats:
+    """Return by what the edges at each node are multiplied: 0 where it does not meet the condition.
+
+    A path that passes through a node has two edges there, so each is multiplied by the root of the node's weight.
+    """
+    if node_filter.weight is None:
+        return np.ones(len(nodes), dtype=np.bool_) if node_filter.where is None else node_filter.where.mask(nodes)
+    return np.sqrt(node_filter.weights(nodes))
+
+
+def edge_weights(edge_filter: Filter, edges: EdgeRecords) -> Floats:
+    """Return the weight of each edge: its own, or that of an expression; 0 where it does not meet the condition."""
+    weights = edge_filter.weights(edges)
+    return weights if edge_filter.weight is not None else weights * edges.weights
+
+
+def _scaled(matrix: Csr, rows: Mask | Floats | None, columns: Mask | Floats | None) -> Csr:
+    """Return diag(rows)·matrix·diag(columns) without its zeros."""
+    data = matrix.data
+    if rows is not None:
+        data = data * np.repeat(rows, np.diff(matrix.indptr))
+    if columns is not None:
+        data = data * columns[matrix.indices]
+    kept = data > 0
+    counts = np.zeros(len(kept) + 1, dtype=np.int64)
+    np.cumsum(kept, out=counts[1:])
+    return freeze(csr_array((data[kept], matrix.indices[kept], counts[matrix.indptr]), shape=matrix.shape))
 
 
 # ---- Matrices with few entries -------------------------------------------------------------------
