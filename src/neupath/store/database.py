@@ -233,6 +233,10 @@ def edge_row_table(edges: Edges, first: int = 0) -> pa.Table:
     return pa.table(columns | dict(zip(attribute_columns(attributes.num_columns), attributes.columns, strict=True)))
 
 
+FIRST_ATTRIBUTE = 4
+"""Where the attributes begin among the columns of `edge_row_table`."""
+
+
 def edge_row_schema(attributes: pa.Schema) -> pa.Schema:
     """Return the columns of `edge_row_table` for edges with these attributes."""
     numbers = [(name, pa.int64()) for name in ("row", "source", "target")]

@@ -20,6 +20,7 @@ from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Id, Mask, Nodes, Rows
 from neupath.store import database, snapshots
 from neupath.store.database import (
+    FIRST_ATTRIBUTE,
     StoreLayout,
     VersionFacts,
     attribute_columns,
@@ -232,11 +233,8 @@ class EdgeTables(Mapping[Relation, Edges]):
             _rows_of_keys(rows[column].to_numpy(), self._alive[node_type])
             for column, node_type in (("source", relation.source), ("target", relation.target))
         ]
-        attributes = pa.table(rows.columns[_FIRST_ATTRIBUTE:], schema=schema)
+        attributes = pa.table(rows.columns[FIRST_ATTRIBUTE:], schema=schema)
         return Edges(relation, ends[0], ends[1], rows["weight"].to_numpy(), attributes)
-
-
-_FIRST_ATTRIBUTE = 4  # of `edge_row_schema`
 
 
 def _rows_of_keys(keys: Rows, alive: Mask) -> Rows:
