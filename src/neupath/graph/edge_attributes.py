@@ -1,8 +1,9 @@
 """The values that attributes of edges have: integers, numbers, truth values, texts, dates and times."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,18 @@ def kind_of(attribute: pa.DataType) -> str:
     """
     kept = kept_type(attribute)
     return str(attribute) if kept is None else _WORDS[kept]
+
+
+def edge_kinds(tables: Mapping[Any, Any], relation: object) -> dict[str, str]:
+    """Return what the attributes of a relation's edges are called and of which kind they are.
+
+    `tables` are those of a graph; where they are made only when asked for, as in a store, none is made.
+    """
+    if relation not in tables:
+        return {}
+    schema_of: Callable[[object], pa.Schema] | None = getattr(tables, "schema_of", None)
+    schema = tables[relation].attributes.schema if schema_of is None else schema_of(relation)
+    return {column.name: kind_of(column.type) for column in schema}
 
 
 def kept_type(declared: pa.DataType) -> pa.DataType | None:
@@ -156,7 +169,7 @@ def _no_time() -> object:
 # ---- Unix times ----------------------------------------------------------------------------------
 # Integers are times only where their column is called so and no value can be anything else: all of them lie between
 # 1985 and 2033, and they are not all written as dates are, such as 2403311200 for a minute of March 2024.
-UNIX_UNITS = {"s": 1, "ms": 1000}
+UNIX_UNITS = {"s": 1, "ms": 1000, "us": 1_000_000}
 FIRST_UNIX, LAST_UNIX = 500_000_000, 2_000_000_000
 _TIME_NAMES = {"timestamp", "ts", "time", "unixtime", "epoch", "date", "datetime", "when"}
 _TIME_ENDINGS = ("_timestamp", "_ts", "_time", "_at", "_epoch", "_unixtime")
@@ -168,7 +181,7 @@ def names_time(column: str) -> bool:
 
 
 def unix_unit(low: int | None, high: int | None, all_digits_of_dates: bool) -> str | None:
-    """Return whether integers between two bounds are plainly seconds (s) or milliseconds (ms) since 1970, or None.
+    """Return whether integers between two bounds are plainly seconds (s), ms or us since 1970, or None.
 
     >>> unix_unit(964_982_703, 1_537_799_250, False), unix_unit(1, 5, False)
     ('s', None)

@@ -708,21 +708,60 @@ def to_networkx(hin: HIN) -> "nx.MultiDiGraph[Any]":
             graph.add_node(
                 (kind, node_id), **(extra | {"type": kind, "id": node_id} | ({"name": name} if name else {}))
             )
-    for relation, matrix in hin.matrices.items():
+    for relation in hin.schema.relations:
         sources, targets = hin.nodes[relation.source].ids.to_pylist(), hin.nodes[relation.target].ids.to_pylist()
-        entries = matrix.tocoo()
-        for row, column, weight in zip(entries.row.tolist(), entries.col.tolist(), entries.data.tolist(), strict=True):
-            if relation.directed or row <= column:
-                ends = (relation.source, sources[row]), (relation.target, targets[column])
-                graph.add_edge(*ends, relation=relation.name, weight=weight, directed=relation.directed)
+        edges = _single_edges(hin, relation)
+        parts = edges.sources.tolist(), edges.targets.tolist(), np.asarray(edges.weights).tolist()
+        values = edges.attributes.to_pylist() if edges.attributes.num_columns else [{}] * len(edges.sources)
+        for row, column, weight, own in zip(*parts, values, strict=True):
+            ends = (relation.source, sources[row]), (relation.target, targets[column])
+            known = {name: value for name, value in own.items() if value is not None}
+            graph.add_edge(*ends, **known | {"relation": relation.name, "weight": weight, "directed": relation.directed})
     return graph
+
+
+def _single_edges(hin: HIN, relation: Relation) -> Edges:
+    """Return the edges of a relation, those of an undirected one once; parallel ones apart if they have attributes."""
+    if relation in hin.edge_tables:
+        return hin.edge_tables[relation]
+    entries = hin.matrices[relation].tocoo()
+    kept = np.arange(entries.nnz) if relation.directed else np.flatnonzero(entries.row <= entries.col)
+    rows, columns = (np.asarray(at)[kept].astype(np.int64) for at in (entries.row, entries.col))
+    return Edges(relation, rows, columns, entries.data[kept])
+
+
+def _edges_both_ways(hin: HIN, relation: Relation) -> Edges:
+    """Return the edges of a relation, those of an undirected one in both directions."""
+    if relation not in hin.edge_tables:
+        entries = hin.matrices[relation].tocoo()
+        return Edges(relation, entries.row.astype(np.int64), entries.col.astype(np.int64), entries.data.copy())
+    edges = hin.edge_tables[relation]
+    if relation.directed:
+        return edges
+    other = np.flatnonzero(edges.sources != edges.targets)
+    sources, targets = (
+        np.concatenate([ours, others[other]])
+        for ours, others in ((edges.sources, edges.targets), (edges.targets, edges.sources))
+    )
+    twice = np.concatenate([np.arange(len(edges.sources)), other])
+    return Edges(relation, sources, targets, np.asarray(edges.weights)[twice], edges.attributes.take(pa.array(twice)))
+
+
+def _attribute_arrays(edges: Edges) -> dict[str, NDArray[Any]]:
+    """Return the attributes of edges as NumPy arrays: missing numbers are nan, missing texts None."""
+    arrays = {}
+    for name in edges.attributes.column_names:
+        column = edges.attributes[name].combine_chunks()
+        plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        arrays[name] = plain.to_numpy(zero_copy_only=False).copy()
+    return arrays
 
 
 def to_pyg(hin: HIN) -> "HeteroData":
     """Return the graph as a `torch_geometric.data.HeteroData`, with `edge_weight` unless all weights are 1.
 
     The `ids` of each node type, and its `names` if it has any, are NumPy arrays in the order of the nodes; `load` reads
-    them back.
+    them back. Attributes of edges are tensors under their names, or NumPy arrays if they are texts, dates or times.
     """
     try:
         import torch
@@ -735,12 +774,16 @@ def to_pyg(hin: HIN) -> "HeteroData":
         data[kind].ids = _ids(nodes)
         if nodes.names is not None:
             data[kind].names = _names(nodes)
-    for relation, matrix in hin.matrices.items():
-        entries = matrix.tocoo()
+    for relation in hin.schema.relations:
+        edges = _edges_both_ways(hin, relation)
+        weights = np.array(edges.weights)
         store = data[relation.source, relation.name, relation.target]
-        store.edge_index = torch.from_numpy(np.stack([entries.row, entries.col]).astype(np.int64))
-        if np.any(entries.data != 1):
-            store.edge_weight = torch.from_numpy(entries.data.copy())
+        store.edge_index = torch.from_numpy(np.stack([edges.sources, edges.targets]))
+        arrays = _attribute_arrays(edges)
+        if arrays or np.any(weights != 1):  # with attributes always: one of them could be taken for the weight
+            store.edge_weight = torch.from_numpy(weights)
+        for name, array in arrays.items():
+            store[name] = torch.from_numpy(array) if array.dtype.kind in "bif" else array
     return data
 
 
@@ -750,6 +793,7 @@ class DGLDict(TypedDict):
     data_dict: dict[tuple[str, str, str], tuple[Rows, Rows]]
     num_nodes_dict: dict[str, int]
     weights: dict[tuple[str, str, str], Floats]
+    attributes: dict[tuple[str, str, str], dict[str, NDArray[Any]]]
     ids: dict[str, NDArray[Any]]
     names: dict[str, NDArray[Any]]
 
@@ -757,23 +801,24 @@ class DGLDict(TypedDict):
 def to_dgl_dict(hin: HIN) -> DGLDict:
     """Return the graph as dictionaries for DGL: `dgl.heterograph(parts["data_dict"], parts["num_nodes_dict"])`.
 
-    The edges of each relation are the rows of their ends; weights are in the order of the edges, ids and names in that
-    of the nodes. An undirected relation has each edge in both directions.
+    The edges of each relation are the rows of their ends; weights and attributes are in the order of the edges, ids and
+    names in that of the nodes. An undirected relation has each edge in both directions.
 
     >>> from neupath import load
     >>> parts = to_dgl_dict(load("toy"))
     >>> parts["num_nodes_dict"]["author"], len(parts["data_dict"]["author", "writes", "paper"][0])
     (5, 81)
     """
-    parts = DGLDict(data_dict={}, num_nodes_dict={}, weights={}, ids={}, names={})
+    parts = DGLDict(data_dict={}, num_nodes_dict={}, weights={}, attributes={}, ids={}, names={})
     for kind, nodes in hin.nodes.items():
         parts["num_nodes_dict"][kind], parts["ids"][kind] = len(nodes), _ids(nodes)
         if nodes.names is not None:
             parts["names"][kind] = _names(nodes)
-    for relation, matrix in hin.matrices.items():
-        entries, key = matrix.tocoo(), (relation.source, relation.name, relation.target)
-        parts["data_dict"][key] = entries.row.astype(np.int64), entries.col.astype(np.int64)
-        parts["weights"][key] = entries.data.copy()
+    for relation in hin.schema.relations:
+        edges, key = _edges_both_ways(hin, relation), (relation.source, relation.name, relation.target)
+        parts["data_dict"][key] = edges.sources, edges.targets
+        parts["weights"][key] = np.array(edges.weights)
+        parts["attributes"][key] = _attribute_arrays(edges)
     return parts
 
 

@@ -6,7 +6,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from neupath.graph.edge_attributes import kind_of
+from neupath.graph.edge_attributes import edge_kinds
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import Relation, enumerate_metapaths
 
@@ -101,15 +101,8 @@ def _describe_relation(hin: HIN, relation: Relation) -> RelationSummary:
         int(forward.max(initial=0)),
         _mean(backward),
         int(backward.max(initial=0)),
-        _edge_attributes(hin, relation),
+        edge_kinds(hin.edge_tables, relation),
     )
-
-
-def _edge_attributes(hin: HIN, relation: Relation) -> dict[str, str]:
-    if relation not in hin.edge_tables:
-        return {}
-    schema = hin.edge_tables[relation].attributes.schema
-    return {column.name: kind_of(column.type) for column in schema}
 
 
 def _mean(degrees: NDArray[np.integer]) -> float:

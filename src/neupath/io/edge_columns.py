@@ -29,9 +29,11 @@ from neupath.io.tables import Table, TableFile
 _MOST_ATTRIBUTES = 64
 _LONG_TEXT = 200
 """Letters that the texts of a column have on average from which on they are prose, and read only if graph.toml says."""
-_UNIX_KINDS = {"unix": "s", "unix_ms": "ms"}
+_UNIX_KINDS = {"unix": "s", "unix_ms": "ms", "unix_us": "us"}
+_UNIX_NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds"}
+_WEIGHT_REASON = "weight is the name of the weight itself, and that is another column"
 KIND_WORDS = (*KINDS, *_UNIX_KINDS)
-"""What graph.toml can say that an attribute is; unix and unix_ms are times as seconds or milliseconds since 1970."""
+"""What graph.toml can say that an attribute is; unix, unix_ms and unix_us are integers that count time since 1970."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def choose_columns(
         for column in columns:
             if column != weight and (reason := _why_not(table, column)):
                 raise SourceError(f"{table.title}: {column} cannot be an attribute of edges: {reason}")
-        columns = [column for column in columns if snake(column) != "weight"]
+        columns = [column for column in columns if attribute_name(column) != "weight"]
         return ChosenColumns(columns, {}, {column: word for column, word in words.items() if column in columns})
     used = {*taken} - {weight}
     others = [column for column in table.columns if column and column not in used and not _is_weight(column, weight)]
@@ -92,13 +94,15 @@ def _is_weight(column: str, weight: str | None) -> bool:
 def _checked_kind(column: str, word: str) -> str:
     if word not in KIND_WORDS:
         raise SourceError(
-            f"attribute_types in graph.toml says that {column} is {word!r}; it can be {listed(KIND_WORDS, 8)}"
+            f"attribute_types in graph.toml says that {column} is {word!r}; it can be {listed(KIND_WORDS, 9)}"
             f"{did_you_mean(word, KIND_WORDS)}"
         )
     return word
 
 
 def _why_left_out(table: Table, column: str) -> str | None:
+    if attribute_name(column).lower() == "weight":
+        return _WEIGHT_REASON
     if _describes_end(table, column):
         return "they describe the two ends, not the edge; attributes in graph.toml would read them"
     if (reason := _why_not(table, column)) is not None:
@@ -111,8 +115,8 @@ def _why_left_out(table: Table, column: str) -> str | None:
 
 def _why_not(table: Table, column: str) -> str | None:
     """Return why a column cannot be an attribute of edges, or None."""
-    if attribute_name(column).lower() == "weight":
-        return "weight is the name of the weight itself, and that is another column"
+    if attribute_name(column) == "weight":
+        return _WEIGHT_REASON
     declared = table.declared_types([column], {}).get(column) if table.typed else None
     if declared is not None and kept_type(declared) is None:
         return f"its values are of type {declared}"
@@ -207,6 +211,8 @@ def converted(selection: Selection, column: str, values: pa.ChunkedArray, place:
     """Return the values of one column as an attribute keeps them, or None if there are none, or of another kind."""
     word = selection.kinds.get(column)
     if word is not None:
+        if word == "text" and selection.table.typed and kept_type(values.type) == TEXT:
+            return to_attribute(values)
         return _declared(values.combine_chunks(), word, column, place)
     if not selection.table.typed:
         return to_attribute(without_empty(values))
@@ -284,7 +290,7 @@ def may_be_unix(selections: Sequence[Selection], name: str, kind: pa.DataType) -
 
 def unix_note(selections: Sequence[Selection], name: str, unit: str) -> str:
     """Return the note on integers that are read as times."""
-    long = {"s": "seconds", "ms": "milliseconds"}[unit]
+    long = _UNIX_NAMES[unit]
     in_file = any(isinstance(selection.table, TableFile) for selection in selections)
     hint = f'; attribute_types = {{{name} = "integer"}} in graph.toml would read numbers' if in_file else ""
     return f"{_label(selections, name)}: {name} was read as times, as its integers are {long} since 1970{hint}"
@@ -319,7 +325,7 @@ def _declared(values: pa.Array, word: str, column: str, place: Place) -> pa.Arra
         bad = next((row for row in range(len(values)) if not _is_of(values[row : row + 1], word)), 0)
         raise GraphError(
             f"{place(bad)}: {column} is {values[bad].as_py()!r}, and attribute_types in graph.toml says it is {word!r}; "
-            f"change the value or the type, which can be {listed(KIND_WORDS, 8)}"
+            f"change the value or the type, which can be {listed(KIND_WORDS, 9)}"
         ) from error
 
 

@@ -388,7 +388,7 @@ def _networkx_values(
 ) -> tuple[pa.Table, list[str]]:
     """Return the attributes of a relation's edges, and notes on them."""
     keys = dict.fromkeys(key for data in edges for key in data)
-    names = [key for key in keys if key not in (name_key, "weight", "directed", "id", "key")]
+    names = [key for key in keys if key not in (name_key, "weight", "directed", "id")]
     columns = pa.table({str(key): _values([data.get(key) for data in edges]) for key in names})
     return RawAttributes.of(columns, relation.name).read(None, lambda row: f"edge {row + 1} of {relation.name}")
 
@@ -571,7 +571,8 @@ def _pyg_values(store: Any, weight: Any, count: int) -> pa.Table:
         if getattr(array, "ndim", 1) == 2:
             columns |= {f"{key}_{number}": pa.array(array[:, number]) for number in range(array.shape[1])}
         else:
-            columns[key] = _values(list(array))
+            plain = isinstance(array, np.ndarray) and array.dtype.kind in "biufM"
+            columns[key] = pa.array(array) if plain else _values(list(array))
     return pa.table(columns)
 
 

@@ -53,6 +53,11 @@ class LiveEdgeTables(Mapping[Relation, Edges]):
     def __contains__(self, relation: object) -> bool:
         return relation in self.base
 
+    def schema_of(self, relation: Relation) -> pa.Schema:
+        """Return the attributes of a relation's edges; changes bring no others."""
+        schema_of = getattr(self.base, "schema_of", None)
+        return self.base[relation].attributes.schema if schema_of is None else schema_of(relation)
+
 
 def _changed(base: Edges, changes: Sequence[RowsChange]) -> Edges:
     """Return the edges of a relation after some changes: removing a pair ends all its edges that came before."""

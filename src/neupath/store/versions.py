@@ -226,6 +226,10 @@ class EdgeTables(Mapping[Relation, Edges]):
     def __contains__(self, relation: object) -> bool:
         return relation in self._numbers
 
+    def schema_of(self, relation: Relation) -> pa.Schema:
+        """Return the attributes of a relation's edges."""
+        return self._layout.edge_attributes[self._numbers[relation]]
+
     def _make(self, relation: Relation) -> Edges:
         number = self._numbers[relation]
         rows, schema = self._rows[number], self._layout.edge_attributes[number]
@@ -484,7 +488,7 @@ class Validator:
 
     def __init__(self, head: Head) -> None:
         self._head, self._layout = head, head.layout
-        self._added: dict[int, dict[Pair, float]] = {}  # by relation number: the weight to add to each pair
+        self._added: dict[int, dict[Pair, list[float]]] = {}  # by relation number: the weights to add to each pair
         self._new_rows: dict[int, list[dict[str, Any]]] = {}  # by relation number: its new single edges
         self._removed: dict[int, dict[Pair, str]] = {}  # by relation number: pairs, each with its name for errors
         self._new: dict[int, list[dict[str, Any]]] = {}  # by type number: the new rows of its table
@@ -617,8 +621,7 @@ class Validator:
             self._problem(place, f"weight {_shown(edge.weight)} is not allowed; weights are finite numbers above 0")
         elif (pair := self._pair(place, edge, relation)) is not None:
             number = self._layout.schema.relations.index(relation)
-            weights = self._added.setdefault(number, {})
-            weights[pair] = weights.get(pair, 0.0) + float(edge.weight)
+            self._added.setdefault(number, {}).setdefault(pair, []).append(float(edge.weight))
             self._add_row(place, edge, relation, number)
 
     def _add_row(self, place: str, edge: Edge, relation: Relation, number: int) -> None:
@@ -674,7 +677,11 @@ class Validator:
         added, removed = self._added.get(number, {}), self._removed.get(number, {})
         pairs = list(dict.fromkeys([*removed, *added]))
         before = [self._head.weight(number, pair) for pair in pairs]
-        after = [(0.0 if p in removed else old) + added.get(p, 0.0) for p, old in zip(pairs, before, strict=True)]
+        kept = [0.0 if pair in removed else old for pair, old in zip(pairs, before, strict=True)]
+        if number in self._head.single_edges:  # the weight of a pair is that of its edges, added up one by one
+            after = [sum(added.get(pair, ()), old) for pair, old in zip(pairs, kept, strict=True)]
+        else:
+            after = [old + sum(added.get(pair, ()), 0.0) for pair, old in zip(pairs, kept, strict=True)]
         for pair, old in zip(pairs, before, strict=True):
             if pair in removed and not old:
                 self._problems.append(f"{removed[pair]}: there is no such edge to remove")
