@@ -3,13 +3,16 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from neupath._runtime.lazy_module import LazyModule
+
+pc = LazyModule("pyarrow.compute")  # takes longer to import than most searches
 TEXT = pa.dictionary(pa.int32(), pa.string())
 TIME = pa.timestamp("us")
 KINDS: Mapping[str, pa.DataType] = {
@@ -164,6 +167,31 @@ def _time_value(value: object) -> object:
 
 def _no_time() -> object:
     raise ValueError("no time")
+
+
+_MISSING = 0x8CB92BA72F3D8DD7
+"""What stands for a missing value in a checksum."""
+
+
+def value_hashes(values: pa.ChunkedArray) -> NDArray[np.uint64]:
+    """Return a number for each value of an attribute, for checksums: its bits, or the hash of a text."""
+    column = values.combine_chunks()
+    if pa.types.is_string(column.type):
+        column = column.dictionary_encode()
+    if pa.types.is_dictionary(column.type):
+        texts = column.dictionary.to_pylist()
+        digests = [blake2b(text.encode(), digest_size=8).digest() for text in texts]
+        hashes = np.frombuffer(b"".join([*digests, bytes(8)]), dtype=np.uint64)  # one more, for missing values
+        numbers = hashes[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
+    elif pa.types.is_floating(column.type):
+        numbers = np.ascontiguousarray(column.fill_null(0.0).to_numpy(zero_copy_only=False)).view(np.uint64)
+    else:
+        wide = column.cast(pa.int32()) if pa.types.is_date(column.type) else column
+        whole = wide.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+        numbers = whole.astype(np.int64).view(np.uint64)
+    if not column.null_count:
+        return numbers
+    return np.where(column.is_null().to_numpy(zero_copy_only=False), np.uint64(_MISSING), numbers)
 
 
 # ---- Unix times ----------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
+from neupath.graph.edge_attributes import to_attributes, value_hashes
 from neupath.errors import GraphError, MissingExtraError, NodeError, QueryError, listed
 from neupath.graph.conditions import Filter, Records
 from neupath.graph.metapath import Link, MetaPath, Relation, Schema
@@ -26,6 +27,8 @@ Floats = NDArray[np.float64]
 MOST_KINDS = 20_000
 """The most node types and the most relations of a graph that is read. Wikidata has 12,000 kinds of statements."""
 if TYPE_CHECKING:
+    from hashlib import _Hash
+
     import networkx as nx
     from torch_geometric.data import HeteroData
 
@@ -666,13 +669,24 @@ def digest_nodes(hin: HIN) -> str:
 
 
 def digest(hin: HIN) -> str:
-    """Return a text that differs between graphs with different nodes, relations or edges."""
+    """Return a text that differs between graphs with different nodes, relations, edges or attributes of edges."""
     content = sha256(digest_nodes(hin).encode())
     for relation, matrix in hin.matrices.items():
         content.update(str(relation).encode())
         for part in (matrix.indptr, matrix.indices, matrix.data):
             content.update(np.ascontiguousarray(part).data)
+        if relation in hin.edge_tables:
+            _update_digest(content, hin.edge_tables[relation])
     return content.hexdigest()
+
+
+def _update_digest(content: "_Hash", edges: Edges) -> None:
+    for part in (edges.sources, edges.targets, edges.weights):
+        content.update(np.ascontiguousarray(part).data)
+    attributes = to_attributes(edges.attributes)
+    for name in attributes.column_names:
+        content.update(name.encode())
+        content.update(np.ascontiguousarray(value_hashes(attributes[name])).data)
 
 
 def mix64(value: Any) -> Any:

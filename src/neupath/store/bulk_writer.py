@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from neupath._runtime.files import sync, whole_folder
+from neupath._runtime.lazy_module import LazyModule
 from neupath._runtime.progress import Progress, no_progress, track
 from neupath._runtime.resources import total_memory
 from neupath.errors import QueryError, WriteError, first_line
@@ -22,6 +22,9 @@ from neupath.graph.metapath import Relation
 from neupath.store import database, snapshots
 from neupath.store.database import DATABASE, StoreLayout, VersionFacts, duckdb, edge_row_table, node_table, run
 from neupath.store.snapshots import Triplets, add_checksums, edge_checksum, edges_of, node_checksum, row_checksum
+
+
+pc = LazyModule("pyarrow.compute")
 
 
 # ---- From a graph in memory ----------------------------------------------------------------------

@@ -10,7 +10,7 @@ from neupath.errors import NeuPathError
 from neupath.graph.hin import digest
 from neupath.store import database, snapshots
 from neupath.store.database import StoreLayout, VersionFacts, check_marker, read_facts, read_layout, reading, run
-from neupath.store.snapshots import Snapshot, row_checksum
+from neupath.store.snapshots import Snapshot
 from neupath.store.versions import rebuild, to_hin, wrong_sums
 
 
@@ -85,15 +85,6 @@ def _dangling(layout: StoreLayout, state: Snapshot) -> list[str]:
     return problems
 
 
-def _differ(layout: StoreLayout, snapshot: Snapshot, rebuilt: Snapshot) -> bool:
-    """Whether two versions have other nodes or edges, or attributes of edges."""
-    rows = (
-        row_checksum(number, snapshot.edge_rows[number]) != row_checksum(number, rebuilt.edge_rows[number])
-        for number in layout.described_relations
-    )
-    return digest(to_hin(layout, snapshot)) != digest(to_hin(layout, rebuilt)) or any(rows)
-
-
 def _wrong_snapshots(connection: Any, layout: StoreLayout, newest: int, folder: Path) -> list[str]:
     problems = []
     for version, path in snapshots.snapshots_of(folder).items():
@@ -104,7 +95,7 @@ def _wrong_snapshots(connection: Any, layout: StoreLayout, newest: int, folder: 
             continue
         try:
             snapshot = snapshots.read_snapshot(path, layout, read_facts(connection, version))
-            if _differ(layout, snapshot, rebuild(connection, layout, version)):
+            if digest(to_hin(layout, snapshot)) != digest(to_hin(layout, rebuild(connection, layout, version))):
                 problems.append(f"{path.name} differs from the database; delete it, the store does without")
         except NeuPathError as error:
             problems.append(f"{error}; the next reading or update rebuilds it")

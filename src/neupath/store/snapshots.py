@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from hashlib import blake2b, file_digest, md5
+from hashlib import file_digest, md5
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -25,6 +25,7 @@ from scipy.sparse import coo_array, csr_array
 
 from neupath._runtime.files import sync, whole_folder
 from neupath.errors import SourceError
+from neupath.graph.edge_attributes import value_hashes
 from neupath.graph.hin import Csr, Floats, freeze, index_type, mix64
 from neupath.graph.nodes import Id, Mask, Rows
 from neupath.store.database import SNAPSHOT, StoreLayout, VersionFacts, edge_row_schema, run
@@ -50,35 +51,13 @@ def edge_checksum(relation: int, sources: Rows, targets: Rows, weights: Floats) 
         return int(mixed.sum(dtype=np.uint64))
 
 
-_MISSING = 0xA24BAED4963EE407
-"""What stands for a missing value in a checksum."""
-
-
 def row_checksum(relation: int, rows: pa.Table) -> int:
     """Return the checksum of some single edges of a relation, rows of `edge_row_table`, with all their attributes."""
-    mixed = np.full(len(rows), relation, dtype=np.uint64) ^ np.uint64(_MISSING)
+    mixed = np.full(len(rows), relation, dtype=np.uint64) ^ np.uint64(0xA24BAED4963EE407)  # unlike `edge_checksum`
     with np.errstate(over="ignore"):
         for column in rows.columns:
-            mixed = mix64(mixed + np.uint64(0x9E3779B97F4A7C15) ^ _hashable(column.combine_chunks()))
+            mixed = mix64(mixed + np.uint64(0x9E3779B97F4A7C15) ^ value_hashes(column))
         return int(mixed.sum(dtype=np.uint64))
-
-
-def _hashable(column: pa.Array) -> NDArray[np.uint64]:
-    """Return a number for each value: its bits, or the hash of a text."""
-    if pa.types.is_dictionary(column.type):
-        texts = column.dictionary.to_pylist()
-        digests = [blake2b(text.encode(), digest_size=8).digest() for text in texts]
-        hashes = np.frombuffer(b"".join([*digests, bytes(8)]), dtype=np.uint64)  # one more, for missing values
-        numbers = hashes[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
-    elif pa.types.is_floating(column.type):
-        numbers = np.ascontiguousarray(column.fill_null(0.0).to_numpy(zero_copy_only=False)).view(np.uint64)
-    else:
-        wide = column.cast(pa.int32()) if pa.types.is_date(column.type) else column
-        whole = wide.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-        numbers = whole.astype(np.int64).view(np.uint64)
-    if not column.null_count:
-        return numbers
-    return np.where(column.is_null().to_numpy(zero_copy_only=False), np.uint64(_MISSING), numbers)
 
 
 def add_checksums(total: int, more: int) -> int:

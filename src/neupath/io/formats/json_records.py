@@ -36,6 +36,8 @@ from neupath.io.sources import Place, ReadOptions, bad_weight, repeated_id
 from neupath.io.text_files import open_raw
 
 _SAMPLE = 1000
+_INNER = ("data", "properties", "attributes")
+"""Keys under which edges have their attributes as an object of its own."""
 _FEW_TEXTS, _LONG_TEXT = 100, 200
 """After so many texts under a key of edges, they are prose if they have more than so many letters on average."""
 _ID_KEYS = ("id", "_id", "@id", "ID", "Id", "identifier", "uid", "uri", "key")
@@ -257,9 +259,12 @@ class _Graph:
 
     def values_of_edge(self, name: str, record: Record, keys: Iterable[str]) -> dict[str, Scalar]:
         """Return the attributes among some keys of an edge; note nested values and long texts as left out."""
-        values = {}
+        values: dict[str, Scalar] = {}
         for key in keys:
             value, path = record[key], (name, key)
+            if key in _INNER and isinstance(value, dict):
+                values |= self.values_of_edge(name, value, value.keys() - set(keys))
+                continue
             if isinstance(value, str) and path not in self.prose:
                 count, letters = self._lengths.get(path, (0, 0))
                 self._lengths[path] = count, letters = count + 1, letters + len(value)
