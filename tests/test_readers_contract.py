@@ -15,9 +15,9 @@ import pytest
 
 import neupath as npth
 from neupath import NeuPathError
+from neupath.graph.edge_attributes import edge_kinds
 from neupath.io import import_store, out_of_core
 from neupath.io import tables as table_files
-from neupath.graph.edge_attributes import edge_kinds
 from neupath.store import check, write_store
 
 Graph = tuple[dict[str, list[object]], dict[str, list[list[object]]]]
@@ -192,7 +192,9 @@ a,knows,b,007,2001-01-03,by mail
 c,hates,a,,,
 """
 MORE_TRIPLES = "head,relation,tail,score,place\nc,likes,a,high,here\nc,knows,c,1,there\n"
-RATINGS = "user_id,movie_id,rating,timestamp\n1,10,4.5,964982703\n1,10,0,964982931\n2,10,3,964982400\n1,10,2,964982401\n"
+RATINGS = (
+    "user_id,movie_id,rating,timestamp\n1,10,4.5,964982703\n1,10,0,964982931\n2,10,3,964982400\n1,10,2,964982401\n"
+)
 
 
 def described(source: Path, **options: Any) -> tuple[dict[str, list[Any]], tuple[str, ...]]:
@@ -218,14 +220,12 @@ def described(source: Path, **options: Any) -> tuple[dict[str, list[Any]], tuple
         {"kg.csv": TRIPLES, "graph.toml": 'undirected = ["knows"]\n[triples]\ncolumns = ["head", "relation", "tail"]\n'
          'attribute_types = {score = "text", since = "time"}\n'},
         {"user_movie.csv": RATINGS},
-        {"user_movie.csv": RATINGS, "graph.toml": '[[edges]]\nname = "rates"\nfile = "user_movie.csv"\nsource = "user"\n'
-         'target = "movie"\nweight = "rating"\nattribute_types = {timestamp = "unix"}\n'},
+        {"user_movie.csv": RATINGS, "graph.toml": '[[edges]]\nname = "rates"\nfile = "user_movie.csv"\n'
+         'source = "user"\ntarget = "movie"\nweight = "rating"\nattribute_types = {timestamp = "unix"}\n'},
         {"user_movie.csv": RATINGS.replace(",964982401", ",")},
     ],
 )  # fmt: skip
-def test_memory_and_disk_read_the_same_attributes(
-    tmp_path: Path, files: Mapping[str, Any], duplicates: str
-) -> None:
+def test_memory_and_disk_read_the_same_attributes(tmp_path: Path, files: Mapping[str, Any], duplicates: str) -> None:
     folder = tmp_path / "tables"
     folder.mkdir()
     for name, content in files.items():

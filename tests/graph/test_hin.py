@@ -134,7 +134,7 @@ def test_a_relation_with_attributes_keeps_its_single_edges() -> None:
     assert table.attributes.to_pydict() == {"rating": [5, None, 2]}
     (dropped,) = _rated("drop").edge_tables.values()
     assert dropped.attributes.to_pydict() == {"rating": [5, 2]}
-    (copied,) = pickle.loads(pickle.dumps(hin)).edge_tables.values()  # noqa: S301
+    (copied,) = pickle.loads(pickle.dumps(hin)).edge_tables.values()
     assert copied.attributes.equals(table.attributes)
 
 

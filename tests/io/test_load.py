@@ -40,8 +40,8 @@ def test_nodes_and_edges(tmp_path: Path) -> None:
     assert shape(hin) == {"Disease -DaG-> Gene": 1, "Disease -GiG-> Gene": 1, "Gene -GiG-> Gene": 1}
     assert hin.notes == (
         "metaedges.tsv was left out: the graph is read from nodes.tsv and edges.tsv",
-        'edges.tsv: score is an attribute of edges, and each edge weighs 1; weight = "score" under [pair] in graph.toml '
-        "would make score the weight",
+        'edges.tsv: score is an attribute of edges, and each edge weighs 1; weight = "score" under [pair] in '
+        "graph.toml would make score the weight",
     )
     assert hin.edge_tables[Relation("Disease", "DaG", "Gene")].attributes.to_pydict() == {"score": [0.5]}
     (folder / "graph.toml").write_text('undirected = ["GiG"]\n[pair]\nweight = "score"\n')

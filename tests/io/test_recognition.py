@@ -281,7 +281,9 @@ def test_one_frame() -> None:
     assert shape(hin) == {"user -user_movie-> movie": 3}
     (relation,) = hin.matrices
     assert edge_kinds(hin.edge_tables, relation) == {"rating": "number", "timestamp": "time"}
-    assert hin.notes[0].startswith("the table: rating, timestamp are attributes of edges, and each edge weighs 1; (table, {")
+    assert hin.notes[0].startswith(
+        "the table: rating, timestamp are attributes of edges, and each edge weighs 1; (table, {"
+    )
     assert hin.notes[1] == "the table: timestamp was read as times, as its integers are seconds since 1970"
     with pytest.raises(NeuPathError, match="no relation was recognised in the table: .* first row: 1, 2"):
         npth.load(pd.DataFrame({"a": [1], "b": [2]}))
@@ -292,7 +294,9 @@ def test_mappings_follow_the_rules_of_folders(tmp_path: Path) -> None:
     frames = npth.load({"ratings": frame(RATINGS), "movies": frame(MOVIES)})
     assert shape(frames) == shape(folder)
     assert names(frames, "movie") == names(folder, "movie")
-    assert [n.replace(".csv", "").partition(";")[0] for n in folder.notes] == [n.partition(";")[0] for n in frames.notes]
+    assert [n.replace(".csv", "").partition(";")[0] for n in folder.notes] == [
+        n.partition(";")[0] for n in frames.notes
+    ]
 
 
 def test_names_and_weights_in_mappings() -> None:

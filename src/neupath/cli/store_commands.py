@@ -68,7 +68,10 @@ def update(
     store: Folder,
     add: Annotated[
         list[Path] | None,
-        typer.Option("--add", help="A CSV or TSV of edges (relation,source,target,weight) or nodes (type,id,name), and attributes."),
+        typer.Option(
+            "--add",
+            help="A CSV or TSV of edges (relation,source,target,weight) or nodes (type,id,name), and attributes.",
+        ),
     ] = None,
     remove: Annotated[
         list[Path] | None, typer.Option("--remove", help="A table of edges or nodes to remove, as for --add.")

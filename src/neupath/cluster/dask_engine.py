@@ -266,8 +266,8 @@ def join_plan(
     measure.check(metapath)
     if metapath.is_filtered:
         raise QueryError(
-            f"workers read neither names nor attributes, which the conditions of '{metapath}' are about; load the graph "
-            f"in this process instead, and give it to join (‹ingest› local)"
+            f"workers read neither names nor attributes, which the conditions of '{metapath}' are about; load the "
+            f"graph in this process instead, and give it to join (‹ingest› local)"
         )
     if not measure.meets_at_nodes(metapath):
         raise QueryError(

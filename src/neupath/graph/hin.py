@@ -15,9 +15,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from neupath.graph.edge_attributes import to_attributes, value_hashes
 from neupath.errors import GraphError, MissingExtraError, NodeError, QueryError, listed
 from neupath.graph.conditions import Filter, Records
+from neupath.graph.edge_attributes import to_attributes, value_hashes
 from neupath.graph.metapath import Link, MetaPath, Relation, Schema
 from neupath.graph.name_search import search_types
 from neupath.graph.nodes import Id, Mask, NodeMatch, Nodes, Rows
@@ -730,7 +730,9 @@ def to_networkx(hin: HIN) -> "nx.MultiDiGraph[Any]":
         for row, column, weight, own in zip(*parts, values, strict=True):
             ends = (relation.source, sources[row]), (relation.target, targets[column])
             known = {name: value for name, value in own.items() if value is not None}
-            graph.add_edge(*ends, **known | {"relation": relation.name, "weight": weight, "directed": relation.directed})
+            graph.add_edge(
+                *ends, **known | {"relation": relation.name, "weight": weight, "directed": relation.directed}
+            )
     return graph
 
 

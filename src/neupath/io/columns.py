@@ -537,7 +537,7 @@ def few_types(table: Table, columns: Iterable[str]) -> bool:
 
 
 def likely_weight(table: Table, columns: Iterable[str]) -> str | None:
-    """Return the column that may be the weight of edges: of those with numbers, the first called a measure, or else any."""
+    """Return the column that may be the weight: the first with numbers that is called a measure, or else any."""
     numbers = [
         column
         for column in columns

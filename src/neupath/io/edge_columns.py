@@ -67,7 +67,9 @@ def choose_columns(
 
     The column of the weight is an attribute too, unless it is called weight: that name always stands for the weight.
     """
-    words = {table.column(column, "attribute_types"): _checked_kind(column, word) for column, word in (kinds or {}).items()}
+    words = {
+        table.column(column, "attribute_types"): _checked_kind(column, word) for column, word in (kinds or {}).items()
+    }
     if named is not None:
         columns = [table.column(column, "attributes") for column in named]
         for column in columns:
@@ -324,8 +326,8 @@ def _declared(values: pa.Array, word: str, column: str, place: Place) -> pa.Arra
     except pa.ArrowException as error:
         bad = next((row for row in range(len(values)) if not _is_of(values[row : row + 1], word)), 0)
         raise GraphError(
-            f"{place(bad)}: {column} is {values[bad].as_py()!r}, and attribute_types in graph.toml says it is {word!r}; "
-            f"change the value or the type, which can be {listed(KIND_WORDS, 9)}"
+            f"{place(bad)}: {column} is {values[bad].as_py()!r}, and attribute_types in graph.toml says it is "
+            f"{word!r}; change the value or the type, which can be {listed(KIND_WORDS, 9)}"
         ) from error
 
 

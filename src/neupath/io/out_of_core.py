@@ -19,10 +19,10 @@ import pyarrow.ipc
 
 from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import GraphError, QueryError
+from neupath.graph.edge_attributes import TEXT, TIME, UNIX_UNITS, common_type, kept_type, to_attribute, unix_unit
 from neupath.graph.hin import Duplicates, Floats, check_counts, check_sums, repeated_edge
 from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Id, Rows
-from neupath.graph.edge_attributes import TEXT, TIME, UNIX_UNITS, common_type, kept_type, to_attribute, unix_unit
 from neupath.io.column_types import ColumnType, convert
 from neupath.io.edge_columns import (
     TextType,
@@ -156,8 +156,8 @@ def _stream_tables(source: TableSource, writer: BulkWriter, progress: Progress) 
     for number, keyed in enumerate(edges):
         attributes = keyed.attributes
         if len(attributes):
-            described[number] = pa.schema([(name, kind) for name, kind in zip(attributes.names, attributes.types)])
-            writer.write_edge_rows(number, described[number], _single_edges(staging, keyed, options.duplicates))
+            described[number] = attributes
+            writer.write_edge_rows(number, attributes, _single_edges(staging, keyed, options.duplicates))
     named, known = tuple("name" in t.nodes.columns for t in types), tuple(t.nodes.attributes for t in types)
     notes = tuple(dict.fromkeys([*options.notes, *staging.notes]))
     writer.finish(StoreLayout(schema, named, known, notes, edge_attributes=described))
@@ -256,7 +256,9 @@ class Staging:
 
         kinds, rows = self.put(name, tables())
         error = errors[0] if errors else None
-        return StagedEdges(f"scratch.{name}", kinds, rows, place, error, attributes if attributes.names else None, lengths)
+        return StagedEdges(
+            f"scratch.{name}", kinds, rows, place, error, attributes if attributes.names else None, lengths
+        )
 
     def stage_nodes(self, name: str, selection: Selection) -> StagedNodes:
         """Write the ids and types of nodes, spool all their columns, and infer the types of their attributes.
@@ -734,7 +736,7 @@ class StagedAttributes:
 
 
 def describe_edges(staging: Staging, name: str, joined: str, edges: StagedEdges) -> pa.Schema:
-    """Write edges by keys with their attributes into a new table, in the order of their files; return the attributes."""
+    """Write edges by keys with their attributes into a new table, in the order of their files; return these."""
     attributes = edges.attributes
     assert attributes is not None
     kinds = attributes.kinds(staging.notes)

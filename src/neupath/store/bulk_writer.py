@@ -23,7 +23,6 @@ from neupath.store import database, snapshots
 from neupath.store.database import DATABASE, StoreLayout, VersionFacts, duckdb, edge_row_table, node_table, run
 from neupath.store.snapshots import Triplets, add_checksums, edge_checksum, edges_of, node_checksum, row_checksum
 
-
 pc = LazyModule("pyarrow.compute")
 
 
@@ -146,7 +145,7 @@ class BulkWriter:
         for rows in batches:
             database.insert_edge_rows(self.connection, number, rows)
         schema = database.edge_row_schema(attributes)
-        texts = {name: self._texts(number, name) for name, kind in zip(schema.names, schema.types) if kind == TEXT}
+        texts = {field.name: self._texts(number, field.name) for field in schema if field.type == TEXT}
         query = f"SELECT {', '.join(schema.names)} FROM edge_rows_{number}"  # noqa: S608
         with snapshots.writing_edge_rows(self._snapshot, number, schema) as out:
             for batch in fetch(self.connection, query):

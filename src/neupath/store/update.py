@@ -62,8 +62,8 @@ class Node:
 class Update:
     """What changes in one step: edges, then nodes are removed; nodes, then edges are added.
 
-    Adding an edge that exists adds to its weight; one that is both removed and added gets the new weight. Where the
-    edges of a relation have attributes, each added edge is kept with its own, and removing a pair removes all its edges.
+    Adding an edge that exists adds to its weight; one that is both removed and added gets the new weight. Where edges
+    of a relation have attributes, each added edge is kept with its own, and removing a pair removes all its edges.
 
     Parameters
     ----------

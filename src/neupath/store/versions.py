@@ -138,7 +138,7 @@ def _advanced(connection: Any, layout: StoreLayout, base: Snapshot, version: int
 
 
 def _later_rows(connection: Any, layout: StoreLayout, number: int, base: Snapshot, version: int) -> pa.Table:
-    """Return the single edges of a relation at a version: those of an earlier one, without removed and with new ones."""
+    """Return the single edges of a relation at a version: those of an earlier one, without removed, with new ones."""
     rows = base.edge_rows[number]
     if base.version == version:
         return rows

@@ -1103,7 +1103,7 @@ def goodreads_interactions(folder: Path) -> Sample:
         nodes={"user": 3, "book": 3},
         edges={"user -> book": "0>948 0>947 1>946 2>948"},
         attributes={"user -> book": {"is_read": "integer", "rating": [5, 5, 0, 4], "is_reviewed": "integer"}},
-        notes=['weight = "rating"'],
+        notes=["would make rating the weight"],
     )
 
 
@@ -1368,7 +1368,12 @@ def disgenet(folder: Path) -> Sample:
         nodes={"gene": 3, "disease": 3},
         edges={"gene -> disease": "1>C01 2>C01 2>C02 3>C03"},
         attributes={
-            "gene -> disease": {"geneSymbol": "text", "DSI": "number", "diseaseName": "text", "score": [0.3, 0.5, 0.31, 0.2]}
+            "gene -> disease": {
+                "geneSymbol": "text",
+                "DSI": "number",
+                "diseaseName": "text",
+                "score": [0.3, 0.5, 0.31, 0.2],
+            }
         },
         notes=["score"],
     )

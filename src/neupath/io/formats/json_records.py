@@ -971,7 +971,9 @@ def _assemble(graph: _Graph, options: ReadOptions) -> HIN:
             starts = ids[source].take(pa.array(ends.sources, pa.int64()))
             stops = ids[target].take(pa.array(ends.targets, pa.int64()))
             prose = {key for _, key in graph.prose}
-            attributes = _attributes(name, {key: own for key, own in ends.values.items() if key not in prose}, len(starts))
+            attributes = _attributes(
+                name, {key: own for key, own in ends.values.items() if key not in prose}, len(starts)
+            )
             edges.append(EdgeTable(relation, starts, stops, _place_of(name), _weights(ends), attributes))
     return assemble(nodes, edges, replace(options, notes=[*options.notes, *graph.notes, *_note_left_out(graph)]))
 
