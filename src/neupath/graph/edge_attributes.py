@@ -157,16 +157,16 @@ def _time_value(value: object) -> object:
         if unit is None:
             raise ValueError("no Unix time")
         return from_unix(pa.array([text]), unit)[0].as_py()
+    if isinstance(text, datetime | date):
+        attribute = to_attribute(pa.array([text]))
+        assert attribute is not None
+        return attribute.cast(TIME)[0].as_py()
     if not isinstance(text, str):
-        return to_attribute(pa.array([text]))[0].as_py() if isinstance(text, datetime | date) else _no_time()
+        raise ValueError("no time")
     try:
         return pa.scalar(text).cast(TIME).as_py()
     except pa.ArrowInvalid:  # with a zone
         return pa.scalar(text).cast(pa.timestamp("us", "UTC")).cast(TIME).as_py()
-
-
-def _no_time() -> object:
-    raise ValueError("no time")
 
 
 _MISSING = 0x8CB92BA72F3D8DD7
@@ -189,9 +189,9 @@ def value_hashes(values: pa.ChunkedArray) -> NDArray[np.uint64]:
         wide = column.cast(pa.int32()) if pa.types.is_date(column.type) else column
         whole = wide.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
         numbers = whole.astype(np.int64).view(np.uint64)
-    if not column.null_count:
-        return numbers
-    return np.where(column.is_null().to_numpy(zero_copy_only=False), np.uint64(_MISSING), numbers)
+    missing = column.is_null().to_numpy(zero_copy_only=False)
+    hashes_of: NDArray[np.uint64] = np.where(missing, np.uint64(_MISSING), numbers).astype(np.uint64)
+    return hashes_of
 
 
 # ---- Unix times ----------------------------------------------------------------------------------
