@@ -1,6 +1,10 @@
-"""One contract for three readers: memory, disk and cluster read the same ids and edges, or raise the same error."""
+"""One contract for three readers: memory, disk and cluster read the same ids and edges, or raise the same error.
+
+The cluster reads no attributes of edges; memory and disk read the same ones.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +15,10 @@ import pytest
 
 import neupath as npth
 from neupath import NeuPathError
+from neupath.graph.edge_attributes import edge_kinds
 from neupath.io import import_store, out_of_core
 from neupath.io import tables as table_files
+from neupath.store import check, write_store
 
 Graph = tuple[dict[str, list[object]], dict[str, list[list[object]]]]
 """The ids of each node type in order, and the row pointers, columns and weights of each relation's matrix."""
@@ -161,6 +167,106 @@ def test_all_readers_raise_the_same_error(tmp_path: Path, case: str, read: Calla
     with pytest.raises(type(raised.value)) as in_memory:
         npth.load(folder)
     assert str(raised.value) == str(in_memory.value)
+
+
+# ---- Attributes of edges -------------------------------------------------------------------------
+KINDS = {
+    "author_id": ["a", "b", "a", "c", "a"],
+    "paper_id": [2, 1, 2, 1, 3],
+    "rating": [4, None, 5, 3, 1],
+    "share": [0.5, 1.5, float("nan"), None, 2.0],
+    "is_first": [True, None, False, True, True],
+    "note": ["x", None, "y", "x", ""],
+    "day": [date(2020, 1, 1), None, date(1969, 7, 20), date(2020, 1, 1), date(2021, 2, 3)],
+    "at": [datetime(2020, 1, 1, 12), None, datetime(2020, 1, 1, 12, 0, 0, 7), None, datetime(1969, 1, 1)],
+    "written": ["2020-01-01", None, "2021-03-31", "2020-02-29", "1999-12-31"],
+    "timestamp": [964982703, 964982931, None, 1445714994, 1445714996],
+    "ts": [2403311200, 2403311201, 2403311202, 2403311203, 2403311204],
+    "members": [["a"], [], ["b"], None, ["c"]],
+}
+TRIPLES = """head,relation,tail,score,since,how
+a,knows,b,0.5,2001-01-01,
+b,knows,a,,2001-01-02,by mail
+a,likes,b,3,,x
+a,knows,b,007,2001-01-03,by mail
+c,hates,a,,,
+"""
+MORE_TRIPLES = "head,relation,tail,score,place\nc,likes,a,high,here\nc,knows,c,1,there\n"
+RATINGS = (
+    "user_id,movie_id,rating,timestamp\n1,10,4.5,964982703\n1,10,0,964982931\n2,10,3,964982400\n1,10,2,964982401\n"
+)
+
+
+def described(source: Path, **options: Any) -> tuple[dict[str, list[Any]], tuple[str, ...]]:
+    """Return the single edges of each relation with attributes, and the notes."""
+    hin = npth.load(source, **options)
+    return {
+        str(relation): [
+            *(part.tolist() for part in (table.sources, table.targets, table.weights)),
+            table.attributes.to_pydict(),
+            edge_kinds(hin.edge_tables, relation),
+        ]
+        for relation, table in hin.edge_tables.items()
+    }, hin.notes
+
+
+@pytest.mark.parametrize("duplicates", ["count", "drop"])
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"author_paper.parquet": KINDS},
+        {"kg.csv": TRIPLES},
+        {"train.csv": TRIPLES, "test.csv": MORE_TRIPLES},
+        {"kg.csv": TRIPLES, "graph.toml": 'undirected = ["knows"]\n[triples]\ncolumns = ["head", "relation", "tail"]\n'
+         'attribute_types = {score = "text", since = "time"}\n'},
+        {"user_movie.csv": RATINGS},
+        {"user_movie.csv": RATINGS, "graph.toml": '[[edges]]\nname = "rates"\nfile = "user_movie.csv"\n'
+         'source = "user"\ntarget = "movie"\nweight = "rating"\nattribute_types = {timestamp = "unix"}\n'},
+        {"user_movie.csv": RATINGS.replace(",964982401", ",")},
+    ],
+)  # fmt: skip
+def test_memory_and_disk_read_the_same_attributes(tmp_path: Path, files: Mapping[str, Any], duplicates: str) -> None:
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    for name, content in files.items():
+        if name.endswith(".parquet"):
+            pq.write_table(pa.table(content), folder / name, row_group_size=2)
+        else:
+            (folder / name).write_text(content)
+    expected = described(folder, duplicates=duplicates)
+    store = import_store(folder, tmp_path / "store", memory_limit="200MiB", duplicates=duplicates)
+    assert described(store) == expected
+    assert described(write_store(npth.load(folder, duplicates=duplicates), tmp_path / "other")) == expected
+    assert expected[0]
+    assert not check(store).problems
+
+
+def test_attributes_get_the_kinds_that_their_values_have(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "tables", {"author_paper": KINDS})
+    ((table,), notes) = described(folder)[0].values(), described(folder)[1]
+    assert table[4] == {
+        "rating": "integer", "share": "number", "is_first": "boolean", "note": "text", "day": "date", "at": "time",
+        "written": "date", "timestamp": "time", "ts": "integer",
+    }  # fmt: skip
+    assert table[3]["share"] == [0.5, 1.5, None, None, 2.0]
+    assert table[3]["timestamp"][:3] == [datetime(2000, 7, 30, 18, 45, 3), datetime(2000, 7, 30, 18, 48, 51), None]
+    assert table[3]["at"] == KINDS["at"]
+    assert any("members was left out: its values are of type list" in note for note in notes)
+    assert any("timestamp was read as times" in note for note in notes)
+
+
+def test_bad_values_of_declared_attributes_raise_the_same_error(tmp_path: Path) -> None:
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    (folder / "user_movie.csv").write_text("user_id,movie_id,when\n1,10,2020-01-01\n2,10,soon\n")
+    (folder / "graph.toml").write_text(
+        '[[edges]]\nname = "rates"\nfile = "user_movie.csv"\nsource = "user"\ntarget = "movie"\n'
+        'attribute_types = {when = "time"}\n'
+    )
+    message = "user_movie.csv, line 3: when is 'soon', and attribute_types in graph.toml says it is 'time'"
+    for read in (read_in_memory, read_out_of_core):
+        with pytest.raises(NeuPathError, match=message):
+            read(folder, tmp_path)
 
 
 def test_parallel_edges_are_merged_in_the_order_of_the_table(tmp_path: Path) -> None:

@@ -406,10 +406,10 @@ class Client:
     ) -> int:  # fmt: skip
         """Update a store, all or nothing, and return the new version, which is then on disk.
 
-        An edge is (relation, source, target), and may have a weight if it is added. A node is (node_type, id), and may
-        have a name if it is added. Each may also be an object as the service reads it, for attributes.
+        An edge is (relation, source, target), and may have a weight and a mapping of attributes if it is added. A node
+        is (node_type, id), and may have a name if it is added. Each may also be an object as the service reads it.
         """
-        edge, node = ("relation", "source", "target", "weight"), ("node_type", "id", "name")
+        edge, node = ("relation", "source", "target", "weight", "attributes"), ("node_type", "id", "name")
         body = {
             "add_edges": [_to_line(line, edge) for line in add_edges],
             "remove_edges": [_to_line(line, edge[:3]) for line in remove_edges],

@@ -32,6 +32,7 @@ KINDS = {
     "indices": "snapshot-*/edges-*-indices.npy",
     "weights": "snapshot-*/edges-*-data.npy",
     "nodes": "snapshot-*/nodes-*.arrow",
+    "edge rows": "snapshot-*/edge-rows-*.arrow",
     "manifest": "snapshot-*/manifest.json",
     "marker": "store.json",
     "acknowledged": "acknowledged",
@@ -88,12 +89,17 @@ def _graph() -> HIN:
     wrote, knows = Relation("person", "wrote", "work"), Relation("person", "knows", "person", directed=False)
     ends = rng.integers(0, _SIZE, (4, 8 * _SIZE))
     weights = rng.random(8 * _SIZE) + 0.5
-    return HIN.build([people, works], [Edges(wrote, ends[0], ends[1], weights), Edges(knows, ends[2], ends[3])])
+    attributes = pa.table(
+        {"pages": rng.integers(1, 99, 8 * _SIZE), "role": [f"role {i % 5}" for i in range(8 * _SIZE)]}
+    )
+    edges = [Edges(wrote, ends[0], ends[1], weights, attributes), Edges(knows, ends[2], ends[3])]
+    return HIN.build([people, works], edges)
 
 
 def _update(number: int) -> Update:
     new = f"new {number}"
-    edges = [Edge("wrote", new, (7 * number + i) % _SIZE, 1.0 + number) for i in range(3)]
+    known = {"pages": number, "role": f"role {number}"}
+    edges = [Edge("wrote", new, (7 * number + i) % _SIZE, 1.0 + number, known) for i in range(3)]
     return Update([*edges, Edge("knows", "p1", f"p{number + 2}")], add_nodes=[Node("person", new, f"N. {number}")])
 
 
@@ -109,7 +115,7 @@ def _fingerprints() -> dict[int, str]:
 
 
 def _fingerprint(hin: HIN) -> str:
-    """Return a text that differs between graphs that differ in anything, names and attributes of nodes too."""
+    """Return a text that differs between graphs that differ in anything, names and attributes too."""
     nodes = [(n.names and n.names.to_pylist(), n.attributes.to_pylist()) for n in hin.nodes.values()]
     return f"{digest(hin)} {nodes}"
 

@@ -114,3 +114,41 @@ def test_a_repeated_type_is_refused() -> None:
 def test_refuses(arguments, message: str) -> None:
     with pytest.raises(GraphError, match=message):
         build(*arguments)
+
+
+def _rated(duplicates="count") -> HIN:
+    nodes = [Nodes("user", pa.array(["u", "v"])), Nodes("film", pa.array(["f", "g"]))]
+    rates = Edges(
+        Relation("user", "rates", "film"), np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1]), np.array([1.0, 2, 0, 4]),
+        pa.table({"rating": [5, None, 3, 2]}),
+    )  # fmt: skip
+    return HIN.build(nodes, [rates], duplicates=duplicates)
+
+
+def test_a_relation_with_attributes_keeps_its_single_edges() -> None:
+    hin = _rated()
+    (table,) = hin.edge_tables.values()
+    assert table.sources.tolist() == [0, 0, 1]  # the edge of weight 0 is none
+    assert table.targets.tolist() == [0, 0, 1]
+    assert table.weights is not None and table.weights.tolist() == [1, 2, 4]
+    assert table.attributes.to_pydict() == {"rating": [5, None, 2]}
+    (dropped,) = _rated("drop").edge_tables.values()
+    assert dropped.attributes.to_pydict() == {"rating": [5, 2]}
+    (copied,) = pickle.loads(pickle.dumps(hin)).edge_tables.values()
+    assert copied.attributes.equals(table.attributes)
+
+
+def test_a_changed_relation_has_no_edge_table() -> None:
+    hin = _rated()
+    (relation,) = hin.matrices
+    assert not hin.with_matrices({relation: hin.matrices[relation]}).edge_tables
+    assert hin.with_matrices({}).edge_tables == hin.edge_tables
+
+
+def test_attributes_that_do_not_fit_the_edges() -> None:
+    nodes, relation = [Nodes("a", pa.array(["x"]))], Relation("a", "r", "a")
+    one = np.array([0])
+    with pytest.raises(GraphError, match="attributes of 2 edges for 1 edges"):
+        HIN.build(nodes, [Edges(relation, one, one, None, pa.table({"since": [1, 2]}))])
+    with pytest.raises(GraphError, match="called 'weight'"):
+        HIN.build(nodes, [Edges(relation, one, one, None, pa.table({"weight": [1]}))])

@@ -107,20 +107,24 @@ def test_one_file_of_two_columns_is_a_relation_by_its_name_or_by_graph_toml(tmp_
     assert list(shape(npth.load(folder / "likes.csv", config=folder / "likes.toml"))) == ["u -likes-> i"]
 
 
-def test_columns_that_are_not_read_are_noted(tmp_path: Path) -> None:
+def test_attributes_that_may_be_the_weight_are_noted(tmp_path: Path) -> None:
     ratings = "userId,movieId,rating,timestamp\n1,10,4.0,0\n"
     folder = write(tmp_path / "g", ratings__csv=ratings, user_item__txt="1\t2\t3\n")
     assert npth.load(folder).notes == (
-        'ratings.csv: the columns rating, timestamp were left out; weight = "rating" under [[edges]] in graph.toml '
-        "would read rating as the weight",
-        'user_item.txt: the column 3 was left out; weight = "3" under [[edges]] in graph.toml would read 3 as the '
-        "weight",
+        "ratings.csv: rating, timestamp are attributes of edges, and each edge weighs 1; "
+        'weight = "rating" under [[edges]] in graph.toml would make rating the weight',
+        "user_item.txt: 3 is an attribute of edges, and each edge weighs 1; "
+        'weight = "3" under [[edges]] in graph.toml would make 3 the weight',
     )
     (folder / "graph.toml").write_text(
         'ignore = ["user*"]\n[[edges]]\nname = "rates"\nfile = "ratings.csv"\nsource = "user"\ntarget = "movie"\n'
         'weight = "rating"\n'
     )
-    assert npth.load(folder).notes == ("ratings.csv: the column timestamp was left out",)
+    hin = npth.load(folder)
+    assert not hin.notes
+    ((relation, table),) = hin.edge_tables.items()
+    assert (relation.name, table.weights.tolist()) == ("rates", [4.0])
+    assert table.attributes.to_pydict() == {"rating": [4.0], "timestamp": [0]}  # 0 is no plain Unix time
 
 
 def test_files_of_any_name_may_be_named(tmp_path: Path) -> None:

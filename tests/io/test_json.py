@@ -9,6 +9,7 @@ import pytest
 
 import neupath as npth
 from neupath.errors import NeuPathError, SourceError
+from neupath.graph.edge_attributes import edge_kinds
 from neupath.io import import_store
 from neupath.store import open_store
 from tests.tables import shape, write
@@ -262,7 +263,9 @@ def test_kgx(tmp_path: Path, as_lines: bool) -> None:
     assert shape(hin) == {"Gene -causes-> Disease": 2}
     assert next(iter(hin.matrices.values())).toarray().tolist() == [[2.5], [1.0]]
     assert hin.nodes["Gene"].names.to_pylist() == ["A1BG", None]
-    assert any("edges.source" in note for note in hin.notes)
+    (relation,) = hin.matrices
+    assert edge_kinds(hin.edge_tables, relation) == {"source": "text"}
+    assert hin.edge_tables[relation].weights.tolist() == [2.5, 1.0]
 
 
 def test_hetionet(tmp_path: Path) -> None:
@@ -274,12 +277,15 @@ def test_hetionet(tmp_path: Path) -> None:
         ],
         "edges": [
             {"source_id": ["Gene", 1], "target_id": ["Disease", 2], "kind": "causes", "direction": "forward"},
-            {"source_id": ["Gene", 1], "target_id": ["Gene", 2], "kind": "covaries", "direction": "both", "data": {}},
+            {"source_id": ["Gene", 1], "target_id": ["Gene", 2], "kind": "covaries", "direction": "both",
+             "data": {"unbiased": True, "pubmed_ids": [1, 2]}},
         ],
     }  # fmt: skip
     hin = load(tmp_path, het__json__gz=json.dumps(content))
     assert shape(hin) == {"Gene -causes-> Disease": 1, "Gene -covaries- Gene": 2}
     assert hin.nodes["Gene"].attributes.to_pydict() == {"chromosome": [1, 2]}
+    assert [table.attributes.to_pydict() for table in hin.edge_tables.values()] == [{"unbiased": [True]}]
+    assert any("edges.pubmed_ids" in note for note in hin.notes)
     content["edges"].append({"source_id": ["Gene", 9], "target_id": ["Gene", 2], "kind": "x", "direction": "both"})  # type: ignore[attr-defined]
     with pytest.raises(SourceError, match="item 3 of edges: the edge leads to '9', which is not the id of a node"):
         load(tmp_path, het__json__gz=json.dumps(content))

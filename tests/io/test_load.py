@@ -40,12 +40,14 @@ def test_nodes_and_edges(tmp_path: Path) -> None:
     assert shape(hin) == {"Disease -DaG-> Gene": 1, "Disease -GiG-> Gene": 1, "Gene -GiG-> Gene": 1}
     assert hin.notes == (
         "metaedges.tsv was left out: the graph is read from nodes.tsv and edges.tsv",
-        'edges.tsv: the column score was left out; weight = "score" under [pair] in graph.toml would read score as the '
-        "weight",
+        'edges.tsv: score is an attribute of edges, and each edge weighs 1; weight = "score" under [pair] in '
+        "graph.toml would make score the weight",
     )
+    assert hin.edge_tables[Relation("Disease", "DaG", "Gene")].attributes.to_pydict() == {"score": [0.5]}
     (folder / "graph.toml").write_text('undirected = ["GiG"]\n[pair]\nweight = "score"\n')
     reloaded = npth.load(folder)
     assert reloaded.matrices[Relation("Disease", "DaG", "Gene")].data.tolist() == [0.5]
+    assert reloaded.edge_tables[Relation("Disease", "DaG", "Gene")].attributes.to_pydict() == {"score": [0.5]}
     assert reloaded.matrices[Relation("Gene", "GiG", "Gene", directed=False)].nnz == 2
     other = tmp_path / "other.toml"
     other.write_text('take = ["DaG"]\n')

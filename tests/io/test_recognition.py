@@ -14,6 +14,7 @@ import pytest
 import neupath as npth
 from neupath import HIN, NeuPathError
 from neupath.cli import main
+from neupath.graph.edge_attributes import edge_kinds
 from neupath.io import import_store
 from tests.tables import shape, write
 
@@ -47,7 +48,8 @@ def test_typed_triples(tmp_path: Path, as_folder: bool) -> None:
     notes = "\n".join(hin.notes)
     assert "x_id and y_id were read as the ids, not x_index, y_index" in notes
     assert "each edge of drug -drug_protein-> gene/protein is there in both directions" in notes
-    assert "display_relation, x_index, x_source, y_index and 1 more were left out" in notes
+    assert "x_source, y_source were left out: they describe the two ends" in notes
+    assert all(edge_kinds(hin.edge_tables, relation) == {"display_relation": "text"} for relation in hin.matrices)
 
 
 @pytest.mark.parametrize(
@@ -277,7 +279,12 @@ def frame(text: str) -> pd.DataFrame:
 def test_one_frame() -> None:
     hin = npth.load(frame(RATINGS))
     assert shape(hin) == {"user -user_movie-> movie": 3}
-    assert hin.notes[0].startswith("the table: the columns rating, timestamp were left out; (table, {")
+    (relation,) = hin.matrices
+    assert edge_kinds(hin.edge_tables, relation) == {"rating": "number", "timestamp": "time"}
+    assert hin.notes[0].startswith(
+        "the table: rating, timestamp are attributes of edges, and each edge weighs 1; (table, {"
+    )
+    assert hin.notes[1] == "the table: timestamp was read as times, as its integers are seconds since 1970"
     with pytest.raises(NeuPathError, match="no relation was recognised in the table: .* first row: 1, 2"):
         npth.load(pd.DataFrame({"a": [1], "b": [2]}))
 
@@ -287,8 +294,8 @@ def test_mappings_follow_the_rules_of_folders(tmp_path: Path) -> None:
     frames = npth.load({"ratings": frame(RATINGS), "movies": frame(MOVIES)})
     assert shape(frames) == shape(folder)
     assert names(frames, "movie") == names(folder, "movie")
-    assert [n.replace(".csv", "") for n in folder.notes if "weight" not in n] == [
-        n for n in frames.notes if "weight" not in n
+    assert [n.replace(".csv", "").partition(";")[0] for n in folder.notes] == [
+        n.partition(";")[0] for n in frames.notes
     ]
 
 
@@ -380,7 +387,7 @@ def test_labels_that_differ_are_names() -> None:
 def test_notes_are_a_warning_of_load(tmp_path: Path) -> None:
     folder = write(tmp_path / "g", ratings__csv=RATINGS)
     with pytest.warns(
-        npth.SourceWarning, match=r"how .*g was read:\n  - ratings.csv: the columns rating, timestamp"
+        npth.SourceWarning, match=r"how .*g was read:\n  - ratings.csv: rating, timestamp are attributes"
     ) as seen:
         hin = npth.load(folder)
     (warning,) = seen
@@ -408,11 +415,11 @@ def test_commands_print_notes_on_standard_error(
     folder = str(write(tmp_path / "g", ratings__csv=RATINGS))
     run("search", folder, "1", "-p", "user-movie-user", *flags)
     out, err = capsys.readouterr()
-    assert "left out" not in out
-    assert err.count("note: ratings.csv: the columns rating, timestamp were left out") == 1
+    assert "attributes" not in out
+    assert err.count("note: ratings.csv: rating, timestamp are attributes of edges") == 1
     run("info", folder, *flags)
     out, err = capsys.readouterr()
-    assert "timestamp were left out" in " ".join(out.split())
+    assert "timestamp are attributes of edges" in " ".join(out.split())
     assert not err
 
 

@@ -164,7 +164,7 @@ def test_errors_say_what_to_do(tmp_path: Path, store: Store, monkeypatch: pytest
     with pytest.raises(SourceError, match="is a store, and config and duplicates took effect when it was imported"):
         npth.load(store.folder, duplicates="drop")
     (store.folder / "store.json").write_text('{"format": 99}')
-    with pytest.raises(SourceError, match="has format 99, and this neupath reads format 1"):
+    with pytest.raises(SourceError, match="has format 99, and this neupath reads formats 1 and 2"):
         open_store(store.folder)
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'neupath\[store\]'"):
@@ -290,16 +290,23 @@ def test_a_damaged_database_is_not_taken_for_a_locked_one(store: Store) -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ("relation,source,target,wieght", "weight, not wieght"),
         ("relation,source,target,source", "source appears twice"),
         ("type,id,name,name", "name appears twice"),
     ],
 )
-def test_unknown_columns_are_refused(tmp_path: Path, columns: str, message: str) -> None:
+def test_repeated_columns_are_refused(tmp_path: Path, columns: str, message: str) -> None:
     table = tmp_path / "table.csv"
     table.write_text(columns + "\nwrites,Mike,Jim-SIGMOD-1,2\n")
     with pytest.raises(SourceError, match=message):
         read_update([table])
+
+
+def test_columns_that_edges_do_not_have_are_refused(tmp_path: Path, store: Store) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("relation,source,target,wieght\nwrites,Mike,Jim-SIGMOD-1,2\n")
+    message = r"line 2: edges of 'author -writes-> paper' have no attribute 'wieght' \(they have none\).* mean 'weight'"
+    with pytest.raises(GraphError, match=message):
+        store.update(read_update([table]))
 
 
 _FULL_LOG = """

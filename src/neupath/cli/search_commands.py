@@ -100,7 +100,13 @@ def render_summary(summary: Summary, title: str) -> Group:
     for node_type, texts in summary.metapaths.items():
         metapaths.add_row(Text(node_type), Text("\n".join(texts)))
     notes = [Text(f"note: {printable(line)}", style="yellow") for line in summary.notes]
-    return titled(title, types, "", relations, "", metapaths, *notes)
+    described = plain_table("relation", "known of each edge besides its weight")
+    for r in summary.relations:
+        known = ", ".join(f"{name} ({kind})" for name, kind in r.attributes.items())
+        if known:
+            described.add_row(Text(printable(r.name)), Text(printable(known)))
+    edges = [described, ""] if described.row_count else []
+    return titled(title, types, "", relations, "", *edges, metapaths, *notes)
 
 
 @reads_graph

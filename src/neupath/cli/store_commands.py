@@ -68,7 +68,10 @@ def update(
     store: Folder,
     add: Annotated[
         list[Path] | None,
-        typer.Option("--add", help="A CSV of edges (relation,source,target,weight) or nodes (type,id,name), or a TSV."),
+        typer.Option(
+            "--add",
+            help="A CSV or TSV of edges (relation,source,target,weight) or nodes (type,id,name), and attributes.",
+        ),
     ] = None,
     remove: Annotated[
         list[Path] | None, typer.Option("--remove", help="A table of edges or nodes to remove, as for --add.")
@@ -81,7 +84,8 @@ def update(
     """Change a store: everything that is given or, if one line is wrong, nothing.
 
     Adding an edge that exists adds to its weight; an edge that is both removed
-    and added has the new weight. When the command ends, the change is on disk.
+    and added has the new weight. Where edges have attributes, each added edge is
+    kept with its own. When the command ends, the change is on disk.
 
     Examples:
       neupath update library.store --add nodes.csv --add edges.csv

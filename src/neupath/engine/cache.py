@@ -3,6 +3,7 @@
 What is cached of a graph, by key:
 
     ("W·Wᵀ", half)                       product of a symmetric meta-path, shared by all measures that do not scale it
+    ("link", link)                       weights of a link with conditions: a relation of which some edges are left out
     ("product", steps)                   product of consecutive steps, where all weights are whole numbers
     (measure, params, metapath)          product of any other measure over a meta-path
     "A", "N", "U"                        adjacency matrix of all nodes, for measures over the whole graph; normalised

@@ -23,7 +23,7 @@ from neupath._runtime.resources import count_cores, free_memory, reserve_memory
 from neupath.engine.cache import cached, graph_cache
 from neupath.errors import GraphError, NotEnoughMemoryError
 from neupath.graph.hin import HIN, Csr, Floats, freeze, index_type
-from neupath.graph.metapath import MetaPath, Step
+from neupath.graph.metapath import Link, MetaPath, Step
 from neupath.graph.nodes import Rows
 
 logger = logging.getLogger("neupath")
@@ -151,11 +151,20 @@ def symmetric_product(hin: HIN, metapath: MetaPath) -> Product:
     return cached(hin, ("W·Wᵀ", half), lambda: _product_of(_multiply_steps(hin, half), None))
 
 
+def link_matrix(hin: HIN, link: Link) -> Csr:
+    """Return the weights of one link; those of a link with conditions are cached, each way it is walked."""
+    if not link.is_filtered:
+        return hin.matrix(link)
+    if link.reverse:
+        return cached(hin, ("link", link), lambda: freeze(link_matrix(hin, link.reversed()).T.tocsr()))
+    return cached(hin, ("link", link), lambda: hin.matrix(link))
+
+
 def adjacency(hin: HIN, step: Step) -> Csr:
     """Return the weights of one step; a step over several relations adds them up."""
-    total = hin.matrix(step.links[0])
+    total = link_matrix(hin, step.links[0])
     for link in step.links[1:]:
-        total = total + hin.matrix(link)
+        total = total + link_matrix(hin, link)
     return freeze(total) if len(step.links) > 1 else total
 
 

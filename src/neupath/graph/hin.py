@@ -1,7 +1,7 @@
 """HIN: an immutable typed graph, with the nodes of each type and one sparse matrix per relation."""
 
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -17,6 +17,8 @@ from scipy.sparse import coo_array, csr_array
 
 from neupath._runtime.disk_cache import DiskCache
 from neupath.errors import GraphError, MissingExtraError, NodeError, QueryError, listed
+from neupath.graph.conditions import Filter, Records
+from neupath.graph.edge_attributes import to_attributes, value_hashes
 from neupath.graph.metapath import Link, MetaPath, Relation, Schema
 from neupath.graph.name_search import search_types
 from neupath.graph.nodes import Id, Mask, NodeMatch, Nodes, Rows
@@ -26,6 +28,8 @@ Floats = NDArray[np.float64]
 MOST_KINDS = 20_000
 """The most node types and the most relations of a graph that is read. Wikidata has 12,000 kinds of statements."""
 if TYPE_CHECKING:
+    from hashlib import _Hash
+
     import networkx as nx
     from torch_geometric.data import HeteroData
 
@@ -36,12 +40,17 @@ else:
 
 @dataclass(frozen=True)
 class Edges:
-    """The edges of one relation as rows: shape (number of edges,) each. No weights means 1 for every edge."""
+    """The edges of one relation as rows: shape (number of edges,) each. No weights means 1 for every edge.
+
+    `attributes` is a table with a row per edge, for conditions and weights along a meta-path; an edge's weight is one
+    of its attributes already, called `weight`.
+    """
 
     relation: Relation
     sources: Rows
     targets: Rows
     weights: Floats | None = None
+    attributes: pa.Table = field(default_factory=lambda: pa.table({}))
 
 
 @dataclass(frozen=True)
@@ -94,6 +103,9 @@ class HIN:
         The weights of each relation's edges; shape (nodes of its source type, nodes of its target type).
     notes
         What the reader of the graph wants its user to know, such as a file that it left out.
+    edge_tables
+        The single edges of each relation whose edges have attributes, parallel ones apart, in the order they were given
+        and with their weights; an undirected relation lists each edge once. The other relations have a matrix alone.
     disk_cache
         Where arrays that are computed of this graph stay for the next process, if anywhere; see `engine.cache`.
 
@@ -107,6 +119,7 @@ class HIN:
     nodes: Mapping[str, Nodes]
     matrices: Mapping[Relation, Csr]
     notes: tuple[str, ...] = ()
+    edge_tables: Mapping[Relation, Edges] = field(default_factory=dict)
     disk_cache: DiskCache | None = field(default=None, repr=False)
     _transposes: dict[Relation, Csr] = field(default_factory=dict, repr=False)
 
@@ -149,11 +162,13 @@ class HIN:
         check_counts(len(by_type), len(all_edges))
         schema = Schema(tuple(by_type), tuple(e.relation for e in all_edges), abbreviations or {})
         matrices = _read_only({e.relation: _to_matrix(e, by_type, duplicates) for e in all_edges})
-        return cls(schema, MappingProxyType(by_type), matrices, tuple(notes))
+        tables = {e.relation: _to_table(e, by_type, duplicates) for e in all_edges if e.attributes.num_columns}
+        return cls(schema, MappingProxyType(by_type), matrices, tuple(notes), MappingProxyType(tables))
 
     def __reduce__(self) -> tuple[object, ...]:
         packed = self.matrices.packed if isinstance(self.matrices, _PackedMatrices) else self.matrices
-        return _restore, (self.schema, dict(self.nodes), dict(packed), self.notes, self.disk_cache)
+        tables = dict(self.edge_tables)
+        return _restore, (self.schema, dict(self.nodes), dict(packed), self.notes, tables, self.disk_cache)
 
     @cached_property
     def numbering(self) -> NodeNumbering:
@@ -171,19 +186,78 @@ class HIN:
         return (int(matrix.nnz) - loops) // 2 + loops
 
     def metapath(self, text: str) -> MetaPath:
-        return MetaPath.parse(self.schema, text)
+        """Read a meta-path, and check that its conditions fit the nodes and edges of the graph."""
+        metapath = MetaPath.parse(self.schema, text)
+        if metapath.is_filtered:
+            self.check_filters(metapath)
+        return metapath
+
+    def check_filters(self, metapath: MetaPath) -> None:
+        """Raise if a meta-path has conditions on attributes, values or nodes that the graph does not have."""
+        for node_type, node_filter in zip(metapath.node_types, metapath.filters, strict=True):
+            if node_filter is not None:
+                node_filter.check(self.nodes[node_type])
+        for link in {link: None for step in metapath.steps for link in step.links}:
+            if link.edge_filter is not None:
+                link.edge_filter.check(self.edge_records(link.relation))
+
+    def edge_records(self, relation: Relation) -> "EdgeRecords":
+        """Return the edges of a relation with what conditions on them can be about."""
+        table = self.edge_tables.get(relation)
+        if table is not None and table.weights is not None:
+            sources, targets = table.sources, table.targets
+            return EdgeRecords(
+                relation, table.weights, table.attributes, lambda row: (sources[row], targets[row]), self.nodes
+            )
+        matrix = self.matrices[relation]
+
+        def ends(entry: int) -> tuple[int, int]:
+            return int(np.searchsorted(matrix.indptr, entry, side="right")) - 1, int(matrix.indices[entry])
+
+        return EdgeRecords(relation, matrix.data, pa.table({}), ends, self.nodes)
 
     def matrix(self, link: Link) -> Csr:
-        """Return the weights of a link's edges; shape (nodes of its source type, nodes of its target type)."""
+        """Return the weights of a link's edges; shape (nodes of its source type, nodes of its target type).
+
+        Those of a link with filters are a derived matrix, computed at each call: `engine.products` caches it.
+        """
+        if link.is_filtered:
+            return self._filtered(link)
         if not link.reverse:
             return self.matrices[link.relation]
         if link.relation not in self._transposes:
             self._transposes[link.relation] = freeze(self.matrices[link.relation].T.tocsr())
         return self._transposes[link.relation]
 
+    def _filtered(self, link: Link) -> Csr:
+        if link.reverse:
+            return freeze(self._filtered(link.reversed()).T.tocsr())
+        matrix = self.matrices[link.relation]
+        if link.edge_filter is not None:
+            matrix = self._filtered_edges(link.relation, link.edge_filter)
+        ends = zip((link.source_filter, link.target_filter), (link.source, link.target), strict=True)
+        rows, columns = (None if f is None else end_weights(f, self.nodes[node_type]) for f, node_type in ends)
+        return _scaled(matrix, rows, columns)
+
+    def _filtered_edges(self, relation: Relation, edge_filter: Filter) -> Csr:
+        table = self.edge_tables.get(relation)
+        if table is not None:
+            edges = Edges(
+                relation, table.sources, table.targets, edge_weights(edge_filter, self.edge_records(relation))
+            )
+            filtered = _to_matrix(edges, self.nodes, "count")
+            return filtered.unpack() if isinstance(filtered, _NonEmptyRows) else filtered
+        matrix = self.matrices[relation]
+        weights = edge_weights(edge_filter, self.edge_records(relation))
+        return _scaled(csr_array((weights, matrix.indices, matrix.indptr), shape=matrix.shape), None, None)
+
     def with_matrices(self, changed: Mapping[Relation, Csr]) -> "HIN":
-        """Return a graph of the same nodes whose edges differ in some relations; the others are shared."""
-        return HIN(self.schema, self.nodes, ChainMap(dict(changed), self.matrices), self.notes)  # type: ignore[arg-type]
+        """Return a graph of the same nodes whose edges differ in some relations; the others are shared.
+
+        The changed relations have no edge table: their edges have no attributes but their weight.
+        """
+        tables = {relation: table for relation, table in self.edge_tables.items() if relation not in changed}
+        return HIN(self.schema, self.nodes, ChainMap(dict(changed), self.matrices), self.notes, tables)  # type: ignore[arg-type]
 
     def row(self, node_type: str, query: Id) -> int:
         """Return the row of the node with this id or name."""
@@ -296,11 +370,77 @@ def _restore(
     nodes: dict[str, Nodes],
     matrices: "dict[Relation, Csr | _NonEmptyRows]",
     notes: tuple[str, ...],
+    edge_tables: dict[Relation, Edges],
     disk_cache: DiskCache | None,
 ) -> HIN:
     for matrix in matrices.values():
         freeze(matrix.matrix if isinstance(matrix, _NonEmptyRows) else matrix)
-    return HIN(schema, MappingProxyType(nodes), _read_only(matrices), notes, disk_cache)
+    return HIN(schema, MappingProxyType(nodes), _read_only(matrices), notes, MappingProxyType(edge_tables), disk_cache)
+
+
+# ---- Derived relations ---------------------------------------------------------------------------
+@dataclass(frozen=True)
+class EdgeRecords:
+    """The edges of a relation with their attributes and their `weight`, for conditions and expressions.
+
+    Where a relation has no edge table, parallel edges are one, and their weight is the sum.
+    """
+
+    relation: Relation
+    weights: Floats
+    attributes: pa.Table
+    ends: Callable[[int], tuple[int, int]]  # the rows of an edge's two nodes
+    nodes: Mapping[str, Nodes]
+
+    @property
+    def title(self) -> str:
+        return f"relation {self.relation.name!r}"
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def column_names(self) -> list[str]:
+        return ["weight", *self.attributes.column_names]
+
+    def column(self, name: str) -> pa.Array | pa.ChunkedArray:
+        return pa.array(self.weights) if name == "weight" else self.attributes[name]
+
+    def describe(self, row: int) -> str:
+        source, target = self.ends(row)
+        ids = self.nodes[self.relation.source].id(source), self.nodes[self.relation.target].id(target)
+        return f"the edge {ids[0]!r} to {ids[1]!r} of '{self.relation}'"
+
+    def among(self, ids: Sequence[Id]) -> Mask:
+        raise QueryError(f"edges have no names, so {listed(map(str, ids))} cannot be among those of {self.title}")
+
+
+def end_weights(node_filter: Filter, nodes: Records) -> Mask | Floats:
+    """Return by what the edges at each node are multiplied: 0 where it does not meet the condition.
+
+    A path that passes through a node has two edges there, so each is multiplied by the root of the node's weight.
+    """
+    if node_filter.weight is None:
+        return np.ones(len(nodes), dtype=np.bool_) if node_filter.where is None else node_filter.where.mask(nodes)
+    return np.sqrt(node_filter.weights(nodes))
+
+
+def edge_weights(edge_filter: Filter, edges: EdgeRecords) -> Floats:
+    """Return the weight of each edge: its own, or that of an expression; 0 where it does not meet the condition."""
+    weights = edge_filter.weights(edges)
+    return weights if edge_filter.weight is not None else weights * edges.weights
+
+
+def _scaled(matrix: Csr, rows: Mask | Floats | None, columns: Mask | Floats | None) -> Csr:
+    """Return diag(rows)·matrix·diag(columns) without its zeros."""
+    data = matrix.data
+    if rows is not None:
+        data = data * np.repeat(rows, np.diff(matrix.indptr))
+    if columns is not None:
+        data = data * columns[matrix.indices]
+    kept = data > 0
+    counts = np.zeros(len(kept) + 1, dtype=np.int64)
+    np.cumsum(kept, out=counts[1:])
+    return freeze(csr_array((data[kept], matrix.indices[kept], counts[matrix.indptr]), shape=matrix.shape))
 
 
 # ---- Matrices with few entries -------------------------------------------------------------------
@@ -383,7 +523,7 @@ def _to_matrix(edges: Edges, nodes: Mapping[str, Nodes], duplicates: Duplicates)
     _check_weights(relation, weights)
     rows, columns = edges.sources, edges.targets
     if not relation.directed:
-        rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
+        rows, columns = _in_order(rows, columns)
     if duplicates != "count":
         first = first_of_each(rows, columns, len(targets))
         if duplicates == "error" and len(first) < len(rows):
@@ -401,6 +541,29 @@ def _to_matrix(edges: Edges, nodes: Mapping[str, Nodes], duplicates: Duplicates)
     filled, places = np.unique(rows, return_inverse=True)
     matrix = _sum_entries(relation, places, columns, weights, (len(filled), len(targets)))
     return _NonEmptyRows(filled, matrix, len(sources))
+
+
+def _to_table(edges: Edges, nodes: Mapping[str, Nodes], duplicates: Duplicates) -> Edges:
+    """Return the edges that make the matrix, one by one: without those of weight 0 and, if asked, without repeats."""
+    if "weight" in edges.attributes.column_names:
+        raise GraphError(
+            f"relation '{edges.relation}' has an attribute called 'weight', which is what the weights themselves are "
+            f"called; give it as the weights, or rename it"
+        )
+    weights = np.ones(len(edges.sources)) if edges.weights is None else np.asarray(edges.weights, dtype=np.float64)
+    sources, targets = edges.sources, edges.targets
+    kept = np.arange(len(sources), dtype=np.int64)
+    if duplicates == "drop":
+        ends = (sources, targets) if edges.relation.directed else _in_order(sources, targets)
+        kept = first_of_each(*ends, len(nodes[edges.relation.target]))
+    kept = kept[weights[kept] > 0]
+    parts = (sources, targets, weights) if len(kept) == len(sources) else (sources[kept], targets[kept], weights[kept])
+    table = edges.attributes if len(kept) == len(sources) else edges.attributes.take(pa.array(kept))
+    return Edges(edges.relation, *parts, table)
+
+
+def _in_order(rows: Rows, columns: Rows) -> tuple[Rows, Rows]:
+    return np.minimum(rows, columns), np.maximum(rows, columns)
 
 
 def _sum_entries(relation: Relation, rows: Rows, columns: Rows, weights: Floats, shape: tuple[int, int]) -> Csr:
@@ -476,6 +639,11 @@ def _check_rows(edges: Edges, num_sources: int, num_targets: int) -> None:
         raise GraphError(
             f"relation '{edges.relation}' has {len(edges.weights):,} weights for {len(edges.sources):,} edges"
         )
+    if edges.attributes.num_columns and len(edges.attributes) != len(edges.sources):
+        raise GraphError(
+            f"relation '{edges.relation}' has attributes of {len(edges.attributes):,} edges for "
+            f"{len(edges.sources):,} edges"
+        )
     for rows, count, node_type in (
         (edges.sources, num_sources, edges.relation.source),
         (edges.targets, num_targets, edges.relation.target),
@@ -507,13 +675,24 @@ def digest_nodes(hin: HIN) -> str:
 
 
 def digest(hin: HIN) -> str:
-    """Return a text that differs between graphs with different nodes, relations or edges."""
+    """Return a text that differs between graphs with different nodes, relations, edges or attributes of edges."""
     content = sha256(digest_nodes(hin).encode())
     for relation, matrix in hin.matrices.items():
         content.update(str(relation).encode())
         for part in (matrix.indptr, matrix.indices, matrix.data):
             content.update(np.ascontiguousarray(part).data)
+        if relation in hin.edge_tables:
+            _update_digest(content, hin.edge_tables[relation])
     return content.hexdigest()
+
+
+def _update_digest(content: "_Hash", edges: Edges) -> None:
+    for part in (edges.sources, edges.targets, edges.weights):
+        content.update(np.ascontiguousarray(part).data)
+    attributes = to_attributes(edges.attributes)
+    for name in attributes.column_names:
+        content.update(name.encode())
+        content.update(np.ascontiguousarray(value_hashes(attributes[name])).data)
 
 
 def mix64(value: Any) -> Any:
@@ -549,21 +728,62 @@ def to_networkx(hin: HIN) -> "nx.MultiDiGraph[Any]":
             graph.add_node(
                 (kind, node_id), **(extra | {"type": kind, "id": node_id} | ({"name": name} if name else {}))
             )
-    for relation, matrix in hin.matrices.items():
+    for relation in hin.schema.relations:
         sources, targets = hin.nodes[relation.source].ids.to_pylist(), hin.nodes[relation.target].ids.to_pylist()
-        entries = matrix.tocoo()
-        for row, column, weight in zip(entries.row.tolist(), entries.col.tolist(), entries.data.tolist(), strict=True):
-            if relation.directed or row <= column:
-                ends = (relation.source, sources[row]), (relation.target, targets[column])
-                graph.add_edge(*ends, relation=relation.name, weight=weight, directed=relation.directed)
+        edges = _single_edges(hin, relation)
+        parts = edges.sources.tolist(), edges.targets.tolist(), np.asarray(edges.weights).tolist()
+        values = edges.attributes.to_pylist() if edges.attributes.num_columns else [{}] * len(edges.sources)
+        for row, column, weight, own in zip(*parts, values, strict=True):
+            ends = (relation.source, sources[row]), (relation.target, targets[column])
+            known = {name: value for name, value in own.items() if value is not None}
+            graph.add_edge(
+                *ends, **known | {"relation": relation.name, "weight": weight, "directed": relation.directed}
+            )
     return graph
+
+
+def _single_edges(hin: HIN, relation: Relation) -> Edges:
+    """Return the edges of a relation, those of an undirected one once; parallel ones apart if they have attributes."""
+    if relation in hin.edge_tables:
+        return hin.edge_tables[relation]
+    entries = hin.matrices[relation].tocoo()
+    kept = np.arange(entries.nnz) if relation.directed else np.flatnonzero(entries.row <= entries.col)
+    rows, columns = (np.asarray(at)[kept].astype(np.int64) for at in (entries.row, entries.col))
+    return Edges(relation, rows, columns, entries.data[kept])
+
+
+def _edges_both_ways(hin: HIN, relation: Relation) -> Edges:
+    """Return the edges of a relation, those of an undirected one in both directions."""
+    if relation not in hin.edge_tables:
+        entries = hin.matrices[relation].tocoo()
+        return Edges(relation, entries.row.astype(np.int64), entries.col.astype(np.int64), entries.data.copy())
+    edges = hin.edge_tables[relation]
+    if relation.directed:
+        return edges
+    other = np.flatnonzero(edges.sources != edges.targets)
+    sources, targets = (
+        np.concatenate([ours, others[other]])
+        for ours, others in ((edges.sources, edges.targets), (edges.targets, edges.sources))
+    )
+    twice = np.concatenate([np.arange(len(edges.sources)), other])
+    return Edges(relation, sources, targets, np.asarray(edges.weights)[twice], edges.attributes.take(pa.array(twice)))
+
+
+def _attribute_arrays(edges: Edges) -> dict[str, NDArray[Any]]:
+    """Return the attributes of edges as NumPy arrays: missing numbers are nan, missing texts None."""
+    arrays = {}
+    for name in edges.attributes.column_names:
+        column = edges.attributes[name].combine_chunks()
+        plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        arrays[name] = plain.to_numpy(zero_copy_only=False).copy()
+    return arrays
 
 
 def to_pyg(hin: HIN) -> "HeteroData":
     """Return the graph as a `torch_geometric.data.HeteroData`, with `edge_weight` unless all weights are 1.
 
     The `ids` of each node type, and its `names` if it has any, are NumPy arrays in the order of the nodes; `load` reads
-    them back.
+    them back. Attributes of edges are tensors under their names, or NumPy arrays if they are texts, dates or times.
     """
     try:
         import torch
@@ -576,12 +796,16 @@ def to_pyg(hin: HIN) -> "HeteroData":
         data[kind].ids = _ids(nodes)
         if nodes.names is not None:
             data[kind].names = _names(nodes)
-    for relation, matrix in hin.matrices.items():
-        entries = matrix.tocoo()
+    for relation in hin.schema.relations:
+        edges = _edges_both_ways(hin, relation)
+        weights = np.array(edges.weights)
         store = data[relation.source, relation.name, relation.target]
-        store.edge_index = torch.from_numpy(np.stack([entries.row, entries.col]).astype(np.int64))
-        if np.any(entries.data != 1):
-            store.edge_weight = torch.from_numpy(entries.data.copy())
+        store.edge_index = torch.from_numpy(np.stack([edges.sources, edges.targets]))
+        arrays = _attribute_arrays(edges)
+        if arrays or np.any(weights != 1):  # with attributes always: one of them could be taken for the weight
+            store.edge_weight = torch.from_numpy(weights)
+        for name, array in arrays.items():
+            store[name] = torch.from_numpy(array) if array.dtype.kind in "bif" else array
     return data
 
 
@@ -591,6 +815,7 @@ class DGLDict(TypedDict):
     data_dict: dict[tuple[str, str, str], tuple[Rows, Rows]]
     num_nodes_dict: dict[str, int]
     weights: dict[tuple[str, str, str], Floats]
+    attributes: dict[tuple[str, str, str], dict[str, NDArray[Any]]]
     ids: dict[str, NDArray[Any]]
     names: dict[str, NDArray[Any]]
 
@@ -598,23 +823,24 @@ class DGLDict(TypedDict):
 def to_dgl_dict(hin: HIN) -> DGLDict:
     """Return the graph as dictionaries for DGL: `dgl.heterograph(parts["data_dict"], parts["num_nodes_dict"])`.
 
-    The edges of each relation are the rows of their ends; weights are in the order of the edges, ids and names in that
-    of the nodes. An undirected relation has each edge in both directions.
+    The edges of each relation are the rows of their ends; weights and attributes are in the order of the edges, ids and
+    names in that of the nodes. An undirected relation has each edge in both directions.
 
     >>> from neupath import load
     >>> parts = to_dgl_dict(load("toy"))
     >>> parts["num_nodes_dict"]["author"], len(parts["data_dict"]["author", "writes", "paper"][0])
     (5, 81)
     """
-    parts = DGLDict(data_dict={}, num_nodes_dict={}, weights={}, ids={}, names={})
+    parts = DGLDict(data_dict={}, num_nodes_dict={}, weights={}, attributes={}, ids={}, names={})
     for kind, nodes in hin.nodes.items():
         parts["num_nodes_dict"][kind], parts["ids"][kind] = len(nodes), _ids(nodes)
         if nodes.names is not None:
             parts["names"][kind] = _names(nodes)
-    for relation, matrix in hin.matrices.items():
-        entries, key = matrix.tocoo(), (relation.source, relation.name, relation.target)
-        parts["data_dict"][key] = entries.row.astype(np.int64), entries.col.astype(np.int64)
-        parts["weights"][key] = entries.data.copy()
+    for relation in hin.schema.relations:
+        edges, key = _edges_both_ways(hin, relation), (relation.source, relation.name, relation.target)
+        parts["data_dict"][key] = edges.sources, edges.targets
+        parts["weights"][key] = np.array(edges.weights)
+        parts["attributes"][key] = _attribute_arrays(edges)
     return parts
 
 

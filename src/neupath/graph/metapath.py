@@ -1,12 +1,23 @@
 """Schema: the node types and relations of a graph. MetaPath: a sequence of steps over it, and its notation."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, pairwise
 from types import MappingProxyType
 
 from neupath.errors import MetaPathError, SchemaError, did_you_mean, listed
+from neupath.graph.conditions import (
+    All,
+    Condition,
+    Expression,
+    Filter,
+    Reader,
+    check_length,
+    narrowed,
+    parse_condition,
+)
 
 
 # ---- Schema --------------------------------------------------------------------------------------
@@ -38,12 +49,27 @@ class Relation:
         return f"{self.source} -{self.name}{arrow} {self.target}"
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Link:
-    """A relation as one step of a path walks it: forward, or reversed."""
+    """A relation as one step of a path walks it: forward, or reversed; and which of its edges count, and how much.
+
+    The filters of both ends and of the edges make a derived relation, with a matrix of its own (`HIN.matrix`).
+    """
 
     relation: Relation
     reverse: bool = False
+    source_filter: Filter | None = None
+    edge_filter: Filter | None = None
+    target_filter: Filter | None = None
+
+    @property
+    def is_filtered(self) -> bool:
+        return bool(self.source_filter or self.edge_filter or self.target_filter)
+
+    @property
+    def plain(self) -> "Link":
+        """The link without its filters."""
+        return Link(self.relation, self.reverse) if self.is_filtered else self
 
     @property
     def source(self) -> str:
@@ -54,7 +80,9 @@ class Link:
         return self.relation.source if self.reverse else self.relation.target
 
     def reversed(self) -> "Link":
-        return self if not self.relation.directed else Link(self.relation, not self.reverse)
+        """Return the link walked the other way, which for an undirected relation differs in its filters alone."""
+        reverse = not self.reverse if self.relation.directed else self.reverse
+        return Link(self.relation, reverse, self.target_filter, self.edge_filter, self.source_filter)
 
 
 @dataclass(frozen=True)
@@ -163,14 +191,21 @@ def parse_steps(schema: Schema, text: str) -> list[Links]:
     stripped = text.strip()
     if not stripped:
         raise MetaPathError("the meta-path is empty; write node types joined by dashes, such as author-paper-author")
-    if "-" in stripped or stripped.casefold() in (t.casefold() for t in schema.node_types):
-        return _PathReader(schema, stripped).read()
-    return _PathReader(schema, "-".join(_read_initials(schema, stripped))).read()
+    check_length("meta-path", stripped)
+    reader = _PathReader(schema, stripped)
+    outside = _BRACKETS.sub("", stripped).strip()
+    if "-" in outside or outside.casefold() in (t.casefold() for t in schema.node_types):
+        return reader.read()
+    return reader.read_initials()
+
+
+_BRACKETS = re.compile(r"""\[(?:[^\]"']|"[^"]*"|'[^']*')*\]|\{(?:[^}"']|"[^"]*"|'[^']*')*\}""")
+"""What stands in brackets behind a node type or a relation, where quotes may hold brackets."""
 
 
 def arrow(links: Links) -> str:
     """Write the relations of a step in the notation: `-cites->`, `<-cites-`, or `-likes-` with no direction."""
-    names = "|".join(link.relation.name for link in links)
+    names = "|".join(f"{link.relation.name}{link.edge_filter or ''}" for link in links)
     directions = {link.reverse for link in links if link.relation.directed}
     if directions == {False}:
         return f"-{names}->"
@@ -233,6 +268,7 @@ class _Edge:
 
     names: tuple[str, ...] = ()
     reverse: bool | None = None
+    filters: tuple[Filter | None, ...] = ()
 
 
 class _PathReader:
@@ -246,18 +282,72 @@ class _PathReader:
 
     def read(self) -> list[Links]:
         current = self._read_type(after=None)
+        filters = [self._read_filter(is_node=True)]
         steps: list[Links] = []
         while self._rest():
             self.step += 1
             edge = self._read_edge(current)
             target = self._read_type(after=current)
             steps.append(self._choose(current, target, edge))
+            filters.append(self._read_filter(is_node=True))
             current = target
         if not steps:
             raise MetaPathError(
                 f"meta-path {self.text!r} is one type; a meta-path needs at least one step, and {self._onward(current)}"
             )
-        return steps
+        return self._with_filters(steps, filters)
+
+    def read_initials(self) -> list[Links]:
+        """Read one letter per type, each with its brackets: `AP[year >= 2020]A`."""
+        letters, filters = "", []
+        while self._rest():
+            letters += self._rest()[0]
+            self._take(letters[-1])
+            filters.append(self._read_filter(is_node=True))
+        if len(letters) == len(self.text):
+            letters = self.text  # an error shows it as it was written
+        types = _read_initials(self.schema, letters if any(filters) else self.text)
+        steps = []
+        for self.step, (source, target) in enumerate(pairwise(types), 1):
+            steps.append(self._choose(source, target, _Edge()))
+        if not steps:
+            return _PathReader(self.schema, types[0]).read()  # raises
+        return self._with_filters(steps, filters)
+
+    def _with_filters(self, steps: list[Links], filters: list[Filter | None]) -> list[Links]:
+        for end in (filters[0], filters[-1]):
+            if end is not None and end.weight is not None:
+                raise MetaPathError(
+                    f"meta-path {self.text!r}: the node type at its {'start' if end is filters[0] else 'end'} has the "
+                    f"weight '{end.weight}'; only nodes between the two ends have weights, and edges"
+                )
+        ends = pairwise(filters)
+        return [
+            tuple(replace(link, source_filter=source, target_filter=target) for link in links)
+            for links, (source, target) in zip(steps, ends, strict=True)
+        ]
+
+    def _read_filter(self, *, is_node: bool) -> Filter | None:
+        """Read `{node, node}` and `[condition; weight: expression]` behind a node type or a relation."""
+        reader = Reader("meta-path", self.text, self.position, closings="];", error=MetaPathError)
+        conditions: list[Condition] = []
+        weight: Expression | None = None
+        while is_node and reader.take("{"):
+            conditions.append(reader.read_pinned())
+        if reader.take("["):
+            opened = reader.at - 1
+            if not reader.takes_weight():
+                conditions.append(reader.read_condition())
+                if reader.take(";") and not reader.takes_weight():
+                    reader.refuse("expected 'weight:' and an expression after ';'")
+            if reader.has_weight:
+                weight = reader.read_expression()
+            reader.expect("]", opened)
+        self.position = reader.at if conditions or weight is not None else self.position
+        if not conditions and weight is None:
+            return None
+        where = None if not conditions else conditions[0] if len(conditions) == 1 else All(tuple(conditions))
+        return Filter(where, weight)
 
     def _rest(self) -> str:
         return self.text[self.position :].lstrip()
@@ -281,7 +371,7 @@ class _PathReader:
         return None
 
     def _type_here(self) -> str | None:
-        return self._longest(self.schema.node_types, ("-", "<-", ""))
+        return self._longest(self.schema.node_types, ("-", "<-", "[", "{", ""))
 
     def _read_type(self, after: str | None) -> str:
         node_type = self._type_here()
@@ -289,7 +379,13 @@ class _PathReader:
             self.position = len(self.text) - len(self._rest()) + len(node_type)
             return node_type
         where = f"meta-path {self.text!r}, step {self.step}" if after else f"meta-path {self.text!r}, at its start"
-        word = self._rest().replace("<", "-").split("-")[0].strip()
+        word = re.split(r"[-<\[{]", self._rest())[0].strip()
+        if self._rest().startswith("[") and after:
+            name = self.schema.links_from(after)[0].relation.name
+            raise MetaPathError(
+                f"{where}, at character {len(self.text) - len(self._rest()) + 1}: a condition on edges stands behind "
+                f"the name of their relation, as in '-{name}[weight > 1]-'"
+            )
         if not word:
             raise MetaPathError(f"{where}: a node type is missing; {self._onward(after)}")
         raise MetaPathError(
@@ -304,37 +400,41 @@ class _PathReader:
 
     def _read_edge(self, source: str) -> _Edge:
         if self._take("<-"):
-            edge = _Edge(self._read_names(source, "-"), True)
+            names, filters = self._read_names(source, "-")
+            edge = _Edge(names, True, filters)
         elif self._take("->"):
             edge = _Edge((), False)
         elif not self._take("-"):
             raise MetaPathError(
                 f"meta-path {self.text!r}, step {self.step}: expected '-', '->' or '<-' before {self._rest()!r}"
             )
-        elif names := self._read_names(source, "->"):
-            edge = _Edge(names, False)
+        elif (named := self._read_names(source, "->"))[0]:
+            edge = _Edge(named[0], False, named[1])
         else:
-            edge = _Edge(() if self._type_here() else self._read_names(source, "-"))
+            names, filters = ((), ()) if self._type_here() else self._read_names(source, "-")
+            edge = _Edge(names, None, filters)
         if not edge.names and not self._type_here():
             self._refuse_relation(source, edge)
         return edge
 
-    def _read_names(self, source: str, closing: str) -> tuple[str, ...]:
-        """Read `name|name` and the closing after it; otherwise read nothing."""
+    def _read_names(self, source: str, closing: str) -> tuple[tuple[str, ...], tuple[Filter | None, ...]]:
+        """Read `name[condition]|name` and the closing after it; otherwise read nothing."""
         start = self.position
         known = {link.relation.name for link in self.schema.links_from(source)}
         names: list[str] = []
-        while (name := self._longest(known, ("|", closing))) is not None:
+        filters: list[Filter | None] = []
+        while (name := self._longest(known, ("|", "[", closing))) is not None:
             self._take(self._rest()[: len(name)])
             names.append(name)
+            filters.append(self._read_filter(is_node=False))
             if self._take("|"):
                 continue
-            if not self._rest().startswith("->") or closing == "->":
+            if self._rest().startswith(closing) and (not self._rest().startswith("->") or closing == "->"):
                 self._take(closing)
-                return tuple(names)
+                return tuple(names), tuple(filters)
             break
         self.position = start
-        return ()
+        return (), ()
 
     def _refuse_relation(self, source: str, edge: _Edge) -> None:
         """Raise if the text has the shape of a relation; `_read_type` raises for an unknown type."""
@@ -367,7 +467,8 @@ class _PathReader:
             )
         if edge.reverse is None and source == target and any(link.relation.directed for link in chosen):
             raise MetaPathError(f"{where}: {source} to {target} can be walked in two directions; say which: {ways}")
-        return chosen
+        filters = dict(zip(edge.names, edge.filters, strict=True))
+        return tuple(replace(link, edge_filter=filters.get(link.relation.name)) for link in chosen)
 
 
 # ---- MetaPath ------------------------------------------------------------------------------------
@@ -384,6 +485,18 @@ class Step:
     @property
     def target(self) -> str:
         return self.links[0].target
+
+    @property
+    def source_filter(self) -> Filter | None:
+        return self.links[0].source_filter
+
+    @property
+    def target_filter(self) -> Filter | None:
+        return self.links[0].target_filter
+
+    @property
+    def is_filtered(self) -> bool:
+        return any(link.is_filtered for link in self.links)
 
     def reversed(self) -> "Step":
         return Step(tuple(link.reversed() for link in self.links))
@@ -410,6 +523,12 @@ class MetaPath:
     >>> path = MetaPath.parse(schema, "paper-cites->paper")
     >>> print(path, "|", path.reversed(), "|", path.is_symmetric)
     paper -cites-> paper | paper <-cites- paper | False
+
+    Conditions in brackets say which nodes and edges count, and braces name nodes; `graph.conditions` has the grammar.
+
+    >>> path = MetaPath.parse(schema, "A P[year>=2020] A".replace(" ", ""))
+    >>> print(path, "|", path.half())
+    author-paper[year >= 2020]-author | author-paper[year >= 2020]
     """
 
     schema: Schema
@@ -421,6 +540,11 @@ class MetaPath:
         for before, after in pairwise(self.steps):
             if before.target != after.source:
                 raise MetaPathError(f"a step to {before.target!r} cannot be followed by one from {after.source!r}")
+            if before.target_filter != after.source_filter:
+                raise MetaPathError(
+                    f"a step to '{before.target}{before.target_filter or ''}' cannot be followed by one from "
+                    f"'{after.source}{after.source_filter or ''}'; both ends of a position have the same condition"
+                )
 
     @classmethod
     def parse(cls, schema: Schema, text: str) -> "MetaPath":
@@ -449,20 +573,79 @@ class MetaPath:
 
     @cached_property
     def _text(self) -> str:
-        parts = [self.source]
+        parts = [f"{self.source}{self.steps[0].source_filter or ''}"]
         for step in self.steps:
             parts.append("-" if self._types_decide(step) else f" {arrow(step.links)} ")
-            parts.append(step.target)
+            parts.append(f"{step.target}{step.target_filter or ''}")
         return "".join(parts)
 
     def _types_decide(self, step: Step) -> bool:
-        follows_all = set(step.links) == set(self.schema.links(step.source, step.target))
+        links = {link.plain for link in step.links}
+        unfiltered = not any(link.edge_filter for link in step.links)
+        follows_all = unfiltered and links == set(self.schema.links(step.source, step.target))
         has_direction = step.source == step.target and any(link.relation.directed for link in step.links)
         clear = not any("-" in node_type for node_type in self.schema.node_types)
         return follows_all and not has_direction and clear
 
+    @property
+    def filters(self) -> tuple[Filter | None, ...]:
+        """What is said of the nodes at each position, one more than there are steps."""
+        return (self.steps[0].source_filter, *(step.target_filter for step in self.steps))
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether the path has conditions or weights of its own."""
+        return any(step.is_filtered for step in self.steps)
+
+    def with_filters(self, filters: Iterable[Filter | None]) -> "MetaPath":
+        """Return the path with other filters at its positions; those of its edges stay."""
+        steps = (
+            Step(tuple(replace(link, source_filter=source, target_filter=target) for link in step.links))
+            for step, (source, target) in zip(self.steps, pairwise(filters), strict=True)
+        )
+        return MetaPath(self.schema, tuple(steps))
+
+    def where(self, node_type: str, condition: Condition | str) -> "MetaPath":
+        """Return the path with one more condition on all of its nodes of a type.
+
+        >>> schema = Schema(("author", "paper"), (Relation("author", "writes", "paper"),))
+        >>> print(MetaPath.parse(schema, "APA").where("paper", "year >= 2020"))
+        author-paper[year >= 2020]-author
+        """
+        known = self.schema.node_type(node_type)
+        if known not in self.node_types:
+            raise MetaPathError(f"'{self}' has no {known}; it passes {listed(dict.fromkeys(self.node_types))}")
+        extra = Filter(parse_condition(condition) if isinstance(condition, str) else condition)
+        here = zip(self.node_types, self.filters, strict=True)
+        return self.with_filters(narrowed(own, extra) if at == known else own for at, own in here)
+
+    def where_edges(self, relation: str, extra: Filter) -> "MetaPath":
+        """Return the path with one more condition or weight on the edges of a relation, by its name."""
+        names = dict.fromkeys(link.relation.name for step in self.steps for link in step.links)
+        if relation not in names:
+            raise MetaPathError(
+                f"'{self}' does not follow a relation {relation!r}; it follows {listed(names)}"
+                f"{did_you_mean(relation, names)}"
+            )
+        steps = (
+            Step(
+                tuple(
+                    replace(link, edge_filter=narrowed(link.edge_filter, extra))
+                    if link.relation.name == relation
+                    else link
+                    for link in step.links
+                )
+            )
+            for step in self.steps
+        )
+        return MetaPath(self.schema, tuple(steps))
+
     def reversed(self) -> "MetaPath":
         return MetaPath(self.schema, tuple(step.reversed() for step in reversed(self.steps)))
+
+    def plain(self) -> "MetaPath":
+        """Return the path without its conditions and weights."""
+        return MetaPath(self.schema, tuple(Step(tuple(link.plain for link in step.links)) for step in self.steps))
 
     @property
     def is_symmetric(self) -> bool:
@@ -485,6 +668,10 @@ class MetaPath:
             return
         there_and_back = MetaPath(self.schema, self.steps + self.reversed().steps)
         reason = "has an odd number of steps" if self.is_symmetric else "is not symmetric"
+        if self.is_filtered and self.plain().is_round_trip:
+            first = self.steps[: len(self) // 2]
+            there_and_back = MetaPath(self.schema, first + tuple(step.reversed() for step in reversed(first)))
+            reason = "has conditions that differ between its halves"
         raise MetaPathError(
             f"{what} needs a symmetric meta-path of even length, and '{self}' {reason}; "
             f"use '{there_and_back}', or a measure for any path: hetesim, pcrw, pathcount, dwpc"

@@ -11,23 +11,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from neupath._runtime.lazy_module import LazyModule
-from neupath.errors import GraphError, NodeError, QueryError, did_you_mean, listed
+from neupath.errors import GraphError, NodeError, listed
+from neupath.graph import conditions
+from neupath.graph.conditions import Condition, parse_condition
 from neupath.graph.name_search import Match, NameSearch, search_names
 
 Id = str | int
 Rows = NDArray[np.int64]
-Mask = NDArray[np.bool_]
+Mask = conditions.Mask
 
 _FEW = 8
 _SCANS = 32  # so many look-ups scan all nodes of a large type; then all ids and names are hashed
 _FEW_NODES = 1000  # of so many nodes they are hashed at once
 _MOST_LISTED = 1 << 20  # nodes up to which ids and names are also kept as Python objects, 200 bytes a node
 _MANY = 1 << 20  # nodes from which on ascending integer ids are found by bisection
-_CONDITION = re.compile(r"^\s*(?P<column>.+?)\s*(?P<operator>==|!=|<=|>=|=|<|>|~)\s*(?P<value>.*?)\s*$")
-_COMPARISONS = {
-    "=": "equal", "==": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal", ">": "greater",
-    ">=": "greater_equal",
-}  # fmt: skip
 pc = LazyModule("pyarrow.compute")  # takes longer to import than most look-ups
 
 
@@ -272,38 +269,27 @@ class Nodes:
         mask[self.find_many([ids] if isinstance(ids, str) else list(ids))] = True
         return mask
 
-    def where(self, condition: str) -> Mask:
-        """Mark the nodes that meet a condition such as `year >= 2000` or `country ~ korea`; shape (number of nodes,).
+    # -- What conditions are about
+    @property
+    def title(self) -> str:
+        """What errors call these nodes."""
+        return self.node_type
 
-        The operators are = != < <= > >=, and ~ for "contains". A node without the attribute never meets it.
+    def column_names(self) -> list[str]:
+        """Return what conditions can be about: the attributes, the name and the id."""
+        own = self.attributes.column_names
+        return [*own, *(n for n in (["id"] if self.names is None else ["name", "id"]) if n not in own)]
+
+    def column(self, name: str) -> pa.Array | pa.ChunkedArray:
+        """Return the values of an attribute, the names or the ids; shape (number of nodes,)."""
+        if name in ("id", "name") and not (name == "name" and self.names is None):
+            return self.ids if name == "id" else self.names
+        return self.attributes[name]
+
+    def where(self, condition: str | Condition) -> Mask:
+        """Mark the nodes that meet a condition such as `year >= 2000 and country ~ korea`; shape (number of nodes,).
+
+        A node that lacks the attribute meets no comparison, nor its negation. `graph.conditions` has the grammar.
         """
-        parts = _CONDITION.match(condition)
-        columns = [*self.attributes.column_names, *([] if self.names is None else ["name"]), "id"]
-        if parts is None:
-            raise QueryError(
-                f"cannot read the condition {condition!r}; write it as 'attribute operator value', such as "
-                f"'year >= 2000', with one of {listed(columns)} and one of = != < <= > >= ~"
-            )
-        name, sign, text = parts["column"], parts["operator"], parts["value"]
-        if name not in columns:
-            raise QueryError(
-                f"{self.node_type} has no attribute {name!r} (it has {listed(columns)}){did_you_mean(name, columns)}"
-            )
-        column = {"id": self.ids, "name": self.names}.get(name) if name in ("id", "name") else None
-        values = self.attributes[name] if column is None else column
-        try:
-            if sign == "~":
-                met = pc.match_substring(pc.cast(values, pa.string()), text, ignore_case=True)
-            else:
-                met = getattr(pc, _COMPARISONS[sign])(values, _as_scalar(text, values.type))
-        except pa.ArrowException as error:
-            raise QueryError(
-                f"attribute {name!r} holds values of type {values.type}, and {text!r} is not one to compare by {sign}"
-            ) from error
-        return pc.fill_null(met, False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
-
-
-def _as_scalar(text: str, wanted: pa.DataType) -> pa.Scalar:
-    bare = text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
-    fraction = pa.types.is_integer(wanted) and re.fullmatch(r"[+-]?\d*\.\d+", bare)
-    return pa.scalar(bare).cast(pa.float64() if fraction else wanted)
+        parsed = parse_condition(condition, self.column_names()) if isinstance(condition, str) else condition
+        return parsed.mask(self)

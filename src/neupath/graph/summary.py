@@ -6,6 +6,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from neupath.graph.edge_attributes import edge_kinds
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import Relation, enumerate_metapaths
 
@@ -37,6 +38,7 @@ class RelationSummary:
     source_degree_max: int
     target_degree_mean: float
     target_degree_max: int
+    attributes: dict[str, str]  # what the edges have besides their weight: a name -> text, number, time, …
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,7 @@ def _describe_relation(hin: HIN, relation: Relation) -> RelationSummary:
         int(forward.max(initial=0)),
         _mean(backward),
         int(backward.max(initial=0)),
+        edge_kinds(hin.edge_tables, relation),
     )
 
 

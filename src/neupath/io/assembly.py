@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from neupath.errors import GraphError
-from neupath.graph.hin import HIN, Edges, check_counts
+from neupath.graph.hin import HIN, Edges, Floats, check_counts
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes, Rows
 from neupath.io.columns import singular
+from neupath.io.edge_columns import choose_columns, read_attributes
 from neupath.io.sources import (
     EdgeSource,
     NodeSource,
@@ -35,6 +36,7 @@ from neupath.io.sources import (
     to_weights,
     unknown_end,
 )
+from neupath.io.tables import ArrowTable
 
 
 # ---- Reading the tables of a source --------------------------------------------------------------
@@ -53,9 +55,10 @@ def _read_nodes(node: NodeSource) -> "NodeTable":
 
 
 def _read_edges(edge: EdgeSource) -> "EdgeTable":
-    columns = edge.selection.read().columns
-    place = edge.selection.place
-    return EdgeTable(edge.relation, columns["source"], columns["target"], place, columns.get("weight"))
+    rows, place = edge.selection.read(), edge.selection.place
+    columns = rows.columns
+    attributes = RawAttributes([edge.selection], [rows.attributes])
+    return EdgeTable(edge.relation, columns["source"], columns["target"], place, columns.get("weight"), attributes)
 
 
 def _read_triples(source: TripleTables) -> HIN:
@@ -69,7 +72,8 @@ def _read_triples(source: TripleTables) -> HIN:
     if source.labels is not None:
         columns["relation"] = _plain_labels(columns["relation"], source.labels)
     place = place_in_files(source.edges, list(map(len, files)))
-    edges = TripleTable(columns["source"], columns["relation"], columns["target"], place, columns.get("weight"))
+    raw = RawAttributes(source.edges, [rows.attributes for rows in files])
+    edges = TripleTable(columns["source"], columns["relation"], columns["target"], place, columns.get("weight"), raw)
     if source.prefixed or {"source_type", "source_name"} & set(columns):
         return _assemble_ends(source, edges, columns)
     if source.nodes is None:
@@ -105,7 +109,8 @@ def _read_spaces(source: TripleTables) -> HIN:
     weighted = any("weight" in rows.columns for _, rows in edges)
     weights = [rows.columns.get("weight", pa.repeat("1", len(rows))).cast(pa.string()) for _, rows in edges]
     ends = _join([rows.columns["source"].cast(pa.string()) for _, rows in edges])
-    triples = TripleTable(ends, relations, ends, edge_place, _join(weights) if weighted else None)
+    raw = RawAttributes(source.edges, [rows.attributes for _, rows in edges])
+    triples = TripleTable(ends, relations, ends, edge_place, _join(weights) if weighted else None, raw)
     return _assemble_rows(all_nodes, (sources, targets), triples, source.options)
 
 
@@ -271,14 +276,45 @@ class NodeTable:
 
 
 @dataclass(frozen=True)
+class RawAttributes:
+    """The attributes of edges as they were read from one or several files."""
+
+    selections: Sequence[Selection]
+    files: Sequence[pa.Table]
+    notes: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, columns: pa.Table, label: str, kinds: Mapping[str, str] | None = None) -> "RawAttributes":
+        """Return the columns of a table in memory, which notes call `label`."""
+        table = ArrowTable(columns, label, label)
+        chosen = choose_columns(table, (), kinds=kinds)
+        return cls([Selection(table, {}, chosen.columns, kinds=chosen.kinds)], [columns], chosen.notes(label))
+
+    def read(self, weights: Floats | None, place: Place) -> tuple[pa.Table, list[str]]:
+        """Return the attributes as edges keep them, and notes on them."""
+        table, notes = read_attributes(self.selections, self.files, weights, place)
+        return table, [*self.notes, *notes]
+
+
+@dataclass(frozen=True)
 class EdgeTable:
-    """The edges of one relation: the ids at both ends, and optional weights."""
+    """The edges of one relation: the ids at both ends, and optional weights and attributes."""
 
     relation: Relation
     sources: pa.Array
     targets: pa.Array
     place: Place
     weights: pa.Array | None = None
+    attributes: RawAttributes | None = None
+
+
+def _attributes_of(edges: "EdgeTable | TripleTable", weights: Floats | None, notes: list[str]) -> pa.Table:
+    """Return the attributes of edges as they are kept; append notes on them."""
+    if edges.attributes is None:
+        return pa.table({})
+    table, more = edges.attributes.read(weights, edges.place)
+    notes += [note for note in more if note not in notes]  # two relations may be read from one table
+    return table
 
 
 def assemble(nodes: Iterable[NodeTable], edges: Iterable[EdgeTable], options: ReadOptions) -> HIN:
@@ -300,16 +336,13 @@ def assemble(nodes: Iterable[NodeTable], edges: Iterable[EdgeTable], options: Re
         if end not in tables:
             tables[end] = NodeTable(end, distinct_ids(id_columns), lambda row: f"row {row + 1}")
     all_nodes = [_to_nodes(table) for table in tables.values()]
-    built = [
-        Edges(
-            edge.relation,
-            _find_rows(edge.sources, tables[edge.relation.source].ids, edge.relation.source, edge.place),
-            _find_rows(edge.targets, tables[edge.relation.target].ids, edge.relation.target, edge.place),
-            to_weights(edge.weights, edge.place),
-        )
-        for edge in edge_tables
-    ]
-    return _build(all_nodes, built, options)
+    built, notes = [], list(options.notes)
+    for edge in edge_tables:
+        sources = _find_rows(edge.sources, tables[edge.relation.source].ids, edge.relation.source, edge.place)
+        targets = _find_rows(edge.targets, tables[edge.relation.target].ids, edge.relation.target, edge.place)
+        weights = to_weights(edge.weights, edge.place)
+        built.append(Edges(edge.relation, sources, targets, weights, _attributes_of(edge, weights, notes)))
+    return _build(all_nodes, built, replace(options, notes=notes))
 
 
 def distinct_ids(columns: Sequence[pa.Array]) -> pa.Array:
@@ -382,6 +415,7 @@ class TripleTable:
     targets: pa.Array
     place: Place
     weights: pa.Array | None = None
+    attributes: RawAttributes | None = None
 
 
 def assemble_typed(nodes: TypedTable, edges: TripleTable, options: ReadOptions) -> HIN:
@@ -421,14 +455,21 @@ def _assemble_rows(nodes: TypedTable, ends: tuple[Rows, Rows], edges: TripleTabl
         typed_nodes.append(_to_nodes(NodeTable(node_type, ids, nodes.place, names, attributes)))
     shape = (len(relation_names), len(type_names), len(type_names))
     kinds = np.ravel_multi_index((relation_codes, type_codes[sources], type_codes[targets]), shape)
-    built = []
+    built, notes = [], list(options.notes)
+    attributes = _attributes_of(edges, weights, notes)
     for kind, rows in _groups(kinds):
         name, source, target = np.unravel_index(kind, shape)
         relation = options.relation(type_names[source], relation_names[name], type_names[target])
         if relation is not None:
             chosen = None if weights is None else weights[rows]
-            built.append(Edges(relation, row_in_type[sources[rows]], row_in_type[targets[rows]], chosen))
-    return _build(typed_nodes, built, options)
+            own = _with_values(attributes.take(pa.array(rows))) if attributes.num_columns else attributes
+            built.append(Edges(relation, row_in_type[sources[rows]], row_in_type[targets[rows]], chosen, own))
+    return _build(typed_nodes, built, replace(options, notes=notes))
+
+
+def _with_values(attributes: pa.Table) -> pa.Table:
+    """Return the attributes of one relation: those that any of its edges has."""
+    return attributes.select([c for c in attributes.column_names if attributes[c].null_count < len(attributes)])
 
 
 def _groups(codes: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:

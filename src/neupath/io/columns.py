@@ -537,15 +537,13 @@ def few_types(table: Table, columns: Iterable[str]) -> bool:
 
 
 def likely_weight(table: Table, columns: Iterable[str]) -> str | None:
-    """Return the first of some columns that holds numbers and may be the weight of edges."""
-    return next(
-        (
-            column
-            for column in columns
-            if not is_id(column)
-            and not any(word in snake(column) for word in _TIMES)
-            and any(table.sample[column])
-            and table.has_numbers(column)
-        ),
-        None,
-    )
+    """Return the column that may be the weight: the first with numbers that is called a measure, or else any."""
+    numbers = [
+        column
+        for column in columns
+        if not is_id(column)
+        and not any(word in snake(column) for word in _TIMES)
+        and any(table.sample[column])
+        and table.has_numbers(column)
+    ]
+    return next(filter(is_measure, numbers), next(iter(numbers), None))

@@ -37,6 +37,8 @@ class EdgesConfig:
     target: str
     columns: list[str] | None = None
     weight: str | None = None
+    attributes: list[str] | None = None
+    attribute_types: Mapping[str, str] = field(default_factory=dict)
     split: str | None = None
     optional: bool = False
     undirected: bool = False
@@ -55,6 +57,8 @@ class PairConfig:
     relation: str | None = None
     target: str | None = None
     weight: str | None = None
+    attributes: list[str] | None = None
+    attribute_types: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,8 @@ class TriplesConfig:
     head_name: str | None = None
     tail_name: str | None = None
     weight: str | None = None
+    attributes: list[str] | None = None
+    attribute_types: Mapping[str, str] = field(default_factory=dict)
     types: str | None = None
     type: str | None = None
 

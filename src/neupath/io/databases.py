@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import SourceError, did_you_mean, listed
 from neupath.graph.hin import HIN, Duplicates
 from neupath.graph.metapath import Relation
-from neupath.io.assembly import EdgeTable, NodeTable, assemble
+from neupath.io.assembly import EdgeTable, NodeTable, RawAttributes, assemble
 from neupath.io.columns import are_alike, entity, is_own_role, singular, singulars, split_words
 from neupath.io.config import Config
 from neupath.io.database_drivers import Database, DatabaseTable, ForeignKey, open_database
@@ -171,6 +171,9 @@ class EdgePlan:
     source: KeyEnd
     target: KeyEnd
     weight: str | None = None
+    attributes: tuple[str, ...] = ()
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """An attribute -> what graph.toml says that it is."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +193,7 @@ class GraphPlan:
         for edge in self.edges:
             if edge.table == table.name:
                 wanted |= {*edge.source.columns, *edge.target.columns, *([edge.weight] if edge.weight else [])}
+                wanted |= set(edge.attributes)
             for end in (edge.source, edge.target):
                 if self.table_of.get(end.node_type) == table.name:
                     wanted |= set(end.referred)
@@ -295,20 +299,20 @@ class _Planner:
         used = {*source.columns, *target.columns}
         weight = next((c for c in table.columns if c.lower() == "weight" and c not in used), None)
         name = _link_name(table.name, source.node_type, target.node_type)
-        self.edges.append(
-            EdgePlan(self._relation(source.node_type, name, target.node_type), table.name, source, target, weight)
-        )
-        others = [column for column in table.columns if column not in {*used, weight}]
+        relation = self._relation(source.node_type, name, target.node_type)
         own_key = table.key and not set(table.key) <= used
+        others = tuple(column for column in table.columns if column not in {*used, weight, *table.key})
+        self.edges.append(EdgePlan(relation, table.name, source, target, weight, others))
         if own_key:
             self._notes.append(
                 f"{table.name} is read as a relation, because it links two tables and no other refers to it; to read "
                 f'it as nodes, name it in graph.toml as [nodes.{self._types[table.name]}] file = "{table.name}"'
             )
-        if others:
-            hint = "" if weight else "; if one is the weight, name it in graph.toml"
-            what = f"the columns {listed(others, 4)} were" if others[1:] else f"the column {others[0]} was"
-            self._notes.append(f"{table.name}: {what} left out{hint}")
+        if weight is None and any(map(table.is_measure, others)):
+            self._notes.append(
+                f"{table.name}: {listed(others, 8)} {'are attributes' if others[1:] else 'is an attribute'} of edges, "
+                f"and each edge weighs 1; if one is the weight, name it in graph.toml under [[edges]]"
+            )
 
     def leave_out(self, table: DatabaseTable) -> None:
         self._left_out.append(table.name)
@@ -326,7 +330,12 @@ class _Planner:
             ends = KeyEnd((first,), entry.source), KeyEnd((second,), entry.target)
             weight = self._column(table, entry.weight) if entry.weight else None
             relation = Relation(entry.source, entry.name, entry.target, directed=not entry.undirected)
-            self.edges.append(EdgePlan(relation, table.name, *ends, weight))
+            attributes = tuple(self._column(table, column) for column in entry.attributes or ())
+            if entry.attributes is None and self.is_configured_node(table) is None:
+                used = {first, second, *table.key, *([weight] if weight and weight.lower() == "weight" else [])}
+                attributes = tuple(column for column in table.columns if column not in used)
+            kinds = {self._column(table, column): word for column, word in entry.attribute_types.items()}
+            self.edges.append(EdgePlan(relation, table.name, *ends, weight, attributes, kinds))
 
     def notes(self) -> list[str]:
         """Return the notes on what is decided by rule or not read."""
@@ -521,11 +530,13 @@ def _edge_table(
     ends = [_ids(rows, end.columns) for end in (edge.source, edge.target)]
     place = _place(title, edge.table, rows, (*edge.source.columns, *edge.target.columns))
     weights = None if edge.weight is None else rows[edge.weight].combine_chunks()
+    attributes = rows.select(edge.attributes)
     complete = pc.and_(*(pc.is_valid(ids) for ids in ends))
     if not pc.all(complete, min_count=0).as_py():
         kept = np.flatnonzero(complete.to_numpy(zero_copy_only=False))
         ends = [ids.take(pa.array(kept)) for ids in ends]
         weights = None if weights is None else weights.take(pa.array(kept))
+        attributes = attributes.take(pa.array(kept)) if edge.attributes else attributes
         whole = place
         place = lambda row: whole(int(kept[row]))  # noqa: E731
     for number, end in enumerate((edge.source, edge.target)):
@@ -533,7 +544,7 @@ def _edge_table(
             table, key = keys[end.node_type]
             ends[number] = _translate(ends[number], _ids(table, end.referred), _ids(table, key), end.node_type, place)
     relation = replace(edge.relation, directed=False) if undirected else edge.relation
-    return EdgeTable(relation, ends[0], ends[1], place, weights)
+    return EdgeTable(relation, ends[0], ends[1], place, weights, RawAttributes.of(attributes, edge.table, edge.kinds))
 
 
 def _translate(values: pa.Array, referred: pa.Array, ids: pa.Array, node_type: str, place: Place) -> pa.Array:

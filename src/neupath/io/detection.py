@@ -7,9 +7,9 @@ it.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from filecmp import cmp
 from fnmatch import fnmatch
 from hashlib import blake2b
@@ -54,6 +54,7 @@ from neupath.io.columns import (
     split_words,
 )
 from neupath.io.config import GRAPH_TOML, Config, PairConfig, TriplesConfig, read_config, read_own_config
+from neupath.io.edge_columns import ChosenColumns, choose_columns
 from neupath.io.sources import (
     LISTS,
     NULLS,
@@ -220,6 +221,10 @@ class RelationTable:
     optional: bool = False
     by_rule: bool = False
     """Whether a rule on columns found it, which a note says."""
+    attributes: Sequence[str] | None = None
+    """The attributes of edges that graph.toml names; by default all other columns of a table that holds edges only."""
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """An attribute -> what graph.toml says that it is."""
 
 
 def classify(
@@ -696,12 +701,12 @@ def _select_relations(
     if not relations:
         raise _no_relation(given, nodes, [*left_out, *notes, *options.notes])
     _refuse_two_node_tables(nodes)
-    edges = _take(relations, options)
+    edges, unread = _take(relations, options, nodes)
     by_rule = [_note_rule(relation) for relation in relations if relation.by_rule]
     joined = {end for edge in edges for end in (edge.relation.source, edge.relation.target)}
     alone = [node.selection.table.label for node in nodes if node.node_type not in joined and not options.take]
     notes += [f"{name}: no relation leads to its nodes" for name in alone if not settings.names_tables]
-    notes = [*left_out, *by_rule, *notes, *_note_columns(edges, nodes, given.in_files), *options.notes]
+    notes = [*left_out, *by_rule, *notes, *_note_columns(edges, nodes, unread, given.in_files), *options.notes]
     return RelationTables(nodes, edges, replace(options, notes=notes))
 
 
@@ -745,19 +750,40 @@ def _hold_all(
     return left, held, notes
 
 
-def _take(relations: list[RelationTable], options: ReadOptions) -> list[EdgeSource]:
-    """Return the relations that the options take, directed or not as they say."""
+def _take(
+    relations: list[RelationTable], options: ReadOptions, nodes: Sequence[NodeSource]
+) -> tuple[list[EdgeSource], list[str]]:
+    """Return the relations that the options take, directed or not as they say, and notes on columns left out."""
     options.check_names([relation.name for relation in relations])
-    edges = []
+    edges, notes = [], []
     for each in relations:
         if options.take and each.name not in options.take:
             continue
         directed = each.directed and each.name not in options.undirected
         columns = existing(source=each.columns[0], target=each.columns[1], weight=each.weight)
         relation = Relation(each.source, each.name, each.target, directed)
-        selection = Selection(each.table, columns, split=each.split, optional=each.optional)
+        chosen = _attributes_of(each, relations, nodes)
+        notes += [note for note in chosen.notes(each.table.label) if note not in notes]
+        selection = Selection(
+            each.table, columns, chosen.columns, split=each.split, optional=each.optional, kinds=chosen.kinds
+        )
         edges.append(EdgeSource(relation, selection))
-    return edges
+    return edges, notes
+
+
+def _attributes_of(
+    relation: RelationTable, relations: Sequence[RelationTable], nodes: Sequence[NodeSource]
+) -> ChosenColumns:
+    """Choose the attributes of a relation's edges.
+
+    The other columns of a table of nodes describe the nodes; those beside several entities, as in a table of movies
+    with their actors and directors, may describe any of them.
+    """
+    table, in_nodes = relation.table, any(node.selection.table is relation.table for node in nodes)
+    if relation.attributes is None and (in_nodes or relation.optional):
+        return ChosenColumns()
+    taken = {c for each in relations if each.table is table for c in (*each.columns, each.weight) if c is not None}
+    return choose_columns(table, taken, relation.weight, relation.attributes, relation.kinds)
 
 
 def _refuse_two_node_tables(nodes: list[NodeSource]) -> None:
@@ -804,6 +830,8 @@ def _configured(given: Tables, settings: Config) -> list[RelationTable]:
                 not entry.undirected,
                 split,
                 entry.optional,
+                attributes=entry.attributes,
+                kinds=entry.attribute_types,
             )
         )
     return relations
@@ -864,10 +892,10 @@ def _as_wide(
     if len({relation.target for relation in relations}) < len(relations):
         return None
     chosen = options if duplicates or settings.duplicates else replace(options, duplicates="drop")
-    edges = _take(relations, chosen)
+    edges, _ = _take(relations, chosen, [])
     dropped = f"{table.label}: edges that several rows repeat were read once"
     notes = [*map(_note_rule, relations), *([dropped] if chosen is not options and not is_unique(table, first) else [])]
-    notes += [*_note_columns(edges, [], weighted=True), *options.notes]
+    notes += [*_note_columns(edges, [], [], weighted=True), *options.notes]
     return RelationTables([], edges, replace(chosen, notes=notes))
 
 
@@ -976,11 +1004,14 @@ def _select_pair(nodes: Table, edges: Table, settings: Config, options: ReadOpti
     source, relation, target, directed = _pair_ends(edges, pair)
     weight = edges.column(pair.weight, "weight") if pair.weight else weight_column(edges, (source, relation, target))
     chosen = Selection(nodes, existing(id=id_, type=type_, name=name), attributes)
-    triples = Selection(edges, existing(source=source, relation=relation, target=target, weight=weight))
+    columns = existing(source=source, relation=relation, target=target, weight=weight)
+    direction = _direction_column(edges, relation)
+    described = choose_columns(edges, {*columns.values(), *direction}, weight, pair.attributes, pair.attribute_types)
+    triples = Selection(edges, columns, described.columns, kinds=described.kinds)
     labels = None if type_ is None else _label_delimiter(nodes, type_)
     untyped = f"{nodes.label}: no column is known to hold types, so all nodes were read as one type, node"
     types = _note_labels(nodes, type_, labels) if type_ is not None else [untyped]
-    notes = [*options.notes, *types, *_note_left_columns(triples, "[pair]")]
+    notes = [*options.notes, *types, *described.notes(edges.label), *_note_weight(triples, "[pair]")]
     options = replace(options, notes=notes)
     if relation is not None:
         return TripleTables(chosen, "node", [triples], options, labels=labels)
@@ -1009,6 +1040,12 @@ def _pair_ends(edges: Table, pair: PairConfig) -> tuple[str, str | None, str, bo
             f"the column out to read all as directed"
         )
     return ends.ids[0], None, ends.ids[1], directions == {"directed"}
+
+
+def _direction_column(edges: Table, relation: str | None) -> list[str]:
+    """Return Gephi's column Type, which says whether edges are directed and so is no attribute of them."""
+    ends = find_ends(edges)
+    return [ends.relation] if relation is None and ends is not None and ends.relation is not None else []
 
 
 def _pair_id(nodes: Table, edges: Table, pair: PairConfig) -> str:
@@ -1092,7 +1129,7 @@ def _select_neo4j(tables: Sequence[Table], options: ReadOptions) -> TripleTables
         for s in node_tables
         if "type" not in s.columns
     ]
-    notes += [note for selection in edge_tables for note in _note_left_columns(selection, None)]
+    notes += [note for selection in edge_tables for note in _note_weight(selection, None)]
     return TripleTables(
         None,
         "node",
@@ -1134,7 +1171,10 @@ def _select_neo4j_edges(table: Table, roles: dict[str, tuple[str, str]]) -> Sele
     relation = roles["TYPE"][0] if "TYPE" in roles else None
     weight = next((column for column in table.columns if column.partition(":")[0].lower() == "weight"), None)
     spaces = existing(source=source_space or None, target=target_space or None)
-    return Selection(table, existing(source=source, relation=relation, target=target, weight=weight), spaces=spaces)
+    columns = existing(source=source, relation=relation, target=target, weight=weight)
+    ignored = [column for column in table.columns if _NEO4J_IGNORED.search(column)]
+    chosen = choose_columns(table, {*columns.values(), *ignored}, weight)
+    return Selection(table, columns, chosen.columns, spaces=spaces)
 
 
 # ---- Triples of a knowledge graph: head, relation, tail ------------------------------------------
@@ -1224,7 +1264,16 @@ def _select_triples(table: Table, triples: TriplesConfig) -> Selection:
         columns |= dict(zip(("source_type", "target_type"), ends.types, strict=True))
     if ends is not None and ends.names is not None:
         columns |= dict(zip(("source_name", "target_name"), ends.names, strict=True))
-    return Selection(table, columns, all_text=True)
+    chosen = _triple_attributes(table, columns, triples)
+    return Selection(table, columns, chosen.columns, all_text=True, kinds=chosen.kinds)
+
+
+def _triple_attributes(table: Table, columns: Mapping[str, str], triples: TriplesConfig) -> ChosenColumns:
+    """Choose the attributes of triples; of several pairs of ids, one is read and the others are left out."""
+    ends = None if triples.columns else find_ends(table)
+    others = [] if ends is None else [column for both in ends.other_ids for column in both]
+    taken = {*columns.values(), *others}
+    return choose_columns(table, taken, columns.get("weight"), triples.attributes, triples.attribute_types)
 
 
 def _named_ends(table: Table, triples: TriplesConfig) -> Ends | None:
@@ -1264,17 +1313,14 @@ def _note_triples(selection: Selection, triples: TriplesConfig, prefixed: bool) 
         notes.append(f"{table.label}: the types of nodes were read from their ids, before '::'")
     if "source_name" in columns and "source_type" not in columns and not prefixed:
         notes.append(f"{table.label}: no columns name the types of nodes, so all have one type")
-    return [*notes, *_note_left_columns(selection, "[triples]")]
+    left_out = _triple_attributes(table, columns, triples).notes(table.label)
+    return [*notes, *left_out, *_note_weight(selection, "[triples]")]
 
 
-def _note_left_columns(selection: Selection, section: str | None) -> list[str]:
-    table = selection.table
-    others = [column for column in table.columns if column not in selection.columns.values()]
-    if not others:
-        return []
-    columns = f"the columns {listed(others, 4)} were" if others[1:] else f"the column {others[0]} was"
-    weight = None if section is None or "weight" in selection.columns else likely_weight(table, others)
-    return [f"{table.label}: {columns} left out{_weight_hint(weight, section)}"]
+def _note_weight(selection: Selection, section: str | None) -> list[str]:
+    """Note an attribute that may rather be the weight."""
+    weight = None if "weight" in selection.columns else likely_weight(selection.table, selection.attributes)
+    return [] if weight is None else [_weight_note(selection, weight, section)]
 
 
 def _select_types(table: Table) -> Selection:
@@ -1464,26 +1510,37 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def _note_columns(
-    edges: Sequence[EdgeSource], nodes: Sequence[NodeSource], in_files: bool = True, weighted: bool = False
+    edges: Sequence[EdgeSource],
+    nodes: Sequence[NodeSource],
+    noted: Sequence[str],
+    in_files: bool = True,
+    weighted: bool = False,
 ) -> list[str]:
-    """Note the columns of relations that are not read; one of them may be the weight."""
+    """Note the columns of relations that are not read, and the attributes that may rather be the weight."""
     tables = {id(edge.selection.table): edge.selection.table for edge in edges}
     selections = [*(edge.selection for edge in edges), *(node.selection for node in nodes)]
     read = {(id(s.table), column) for s in selections for column in (*s.columns.values(), *s.attributes)}
     with_weight = {id(edge.selection.table) for edge in edges if weighted or "weight" in edge.selection.columns}
-    notes = []
+    last = {id(edge.selection.table): edge.selection for edge in edges}
+    notes = [*noted]
     for key, table in tables.items():
         others = [column for column in table.columns if column and (key, column) not in read]
-        if others:
+        if others and not any(note.startswith(f"{table.label}: ") for note in noted):
             columns = f"the columns {listed(others, 4)} were" if others[1:] else f"the column {others[0]} was"
-            weight = None if key in with_weight else likely_weight(table, others)
-            notes.append(f"{table.label}: {columns} left out{_weight_hint(weight, '[[edges]]' if in_files else None)}")
+            notes.append(f"{table.label}: {columns} left out")
+        weight = None if key in with_weight else likely_weight(table, last[key].attributes)
+        if weight is not None:
+            notes.append(_weight_note(last[key], weight, "[[edges]]" if in_files else None, in_files))
     return notes
 
 
-def _weight_hint(column: str | None, section: str | None) -> str:
-    if column is None:
-        return ""
+def _weight_note(selection: Selection, column: str, section: str | None, in_files: bool = True) -> str:
+    names = selection.attributes
+    what = f"{listed(names, 8)} {'are attributes' if names[1:] else 'is an attribute'} of edges, and each edge weighs 1"
     if section is not None:
-        return f"; weight = {_quoted(column)} under {section} in graph.toml would read {column} as the weight"
-    return f'; (table, {{"weight": {_quoted(column)}}}) instead of the table would read {column} as the weight'
+        hint = f"weight = {_quoted(column)} under {section} in graph.toml would make {column} the weight"
+    elif in_files:
+        hint = f"a column called weight would be the weight, as {column} may be"
+    else:
+        hint = f'(table, {{"weight": {_quoted(column)}}}) instead of the table would make {column} the weight'
+    return f"{selection.table.label}: {what}; {hint}"

@@ -10,7 +10,8 @@ import pyarrow.parquet
 
 from neupath._runtime.files import whole_folder
 from neupath.errors import WriteError
-from neupath.graph.hin import HIN
+from neupath.graph.edge_attributes import edge_kinds, kept_type
+from neupath.graph.hin import HIN, Edges
 from neupath.graph.metapath import Relation
 
 
@@ -56,20 +57,28 @@ def write_tables(hin: HIN, folder: Path) -> None:
     for number, relation in enumerate(hin.schema.relations):
         file = f"edges-{number:02d}-{_safe(relation.name)}.parquet"
         pa.parquet.write_table(_edge_table(hin, relation), folder / file)
+        kinds = edge_kinds(hin.edge_tables, relation)
+        source, target, weight = (_free(name, list(kinds)) for name in ("source", "target", "weight"))
         toml += [
             "[[edges]]",
             f"name = {quoted(relation.name)}",
             f'file = "{file}"',
             f"source = {quoted(relation.source)}",
             f"target = {quoted(relation.target)}",
-            'columns = ["source", "target"]',
+            f'columns = ["{source}", "{target}"]',
             f"undirected = {str(not relation.directed).lower()}",
-            "",
         ]
+        if kinds:
+            types = ", ".join(f"{quoted(name)} = {quoted(kind)}" for name, kind in kinds.items())
+            toml.append(f'weight = "{weight}"')
+            toml += [f"attributes = [{', '.join(map(quoted, kinds))}]", f"attribute_types = {{{types}}}"]
+        toml.append("")
     (folder / "graph.toml").write_text("\n".join(toml), encoding="utf-8")
 
 
 def _edge_table(hin: HIN, relation: Relation) -> pa.Table:
+    if relation in hin.edge_tables:
+        return _single_edges(hin, hin.edge_tables[relation])
     matrix = hin.matrices[relation].tocoo()
     entries = np.arange(matrix.nnz) if relation.directed else np.flatnonzero(matrix.row <= matrix.col)
     columns = {
@@ -79,6 +88,21 @@ def _edge_table(hin: HIN, relation: Relation) -> pa.Table:
     if np.any(matrix.data != 1):
         columns["weight"] = pa.array(matrix.data[entries])
     return pa.table(columns)
+
+
+def _single_edges(hin: HIN, edges: Edges) -> pa.Table:
+    """Return the edges of a relation with their attributes, parallel ones apart."""
+    names = edges.attributes.column_names
+    for name in names:
+        if kept_type(edges.attributes[name].type) is None:
+            kind = edges.attributes[name].type
+            raise WriteError(f"the attribute {name!r} of '{edges.relation}' holds {kind} values; leave it out")
+    columns = {
+        _free("source", names): hin.nodes[edges.relation.source].ids.take(pa.array(edges.sources)),
+        _free("target", names): hin.nodes[edges.relation.target].ids.take(pa.array(edges.targets)),
+        _free("weight", names): pa.array(edges.weights, pa.float64()),
+    }
+    return pa.table(columns | {name: edges.attributes[name] for name in names})
 
 
 def _free(name: str, taken: list[str]) -> str:

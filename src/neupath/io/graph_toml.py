@@ -142,7 +142,8 @@ def _described(tables: TableSource) -> Iterator[tuple[Selection, list[tuple[str,
     words = {"source": "id of the head", "relation": "relation", "target": "id of the tail", "weight": "weight"}
     words |= {f"{end}_{what}": f"{what} of the {word}" for end, word in _ENDS.items() for what in ("type", "name")}
     for edges in tables.edges:
-        yield edges, [(column, words[role]) for role, column in edges.columns.items()]
+        roles = [(column, words[role]) for role, column in edges.columns.items()]
+        yield edges, [*roles, *((column, "attribute of the edge") for column in edges.attributes)]
 
 
 _ENDS = {"source": "head", "target": "tail"}
@@ -158,7 +159,8 @@ def _edge_words(edge: EdgeSource) -> list[tuple[str, str]]:
     arrow = f"{relation.source} -{relation.name}-> {relation.target}"
     split = "" if edge.selection.split is None else ", its cells split"
     words = {"source": f"start of {arrow}", "target": f"end of {arrow}{split}", "weight": f"weight of {arrow}"}
-    return [(column, words[role]) for role, column in columns.items()]
+    roles = [(column, words[role]) for role, column in columns.items()]
+    return [*roles, *((column, f"attribute of {arrow}") for column in edge.selection.attributes)]
 
 
 def _uses_of(table: Table, uses: dict[str, list[str]]) -> list[ColumnUse]:
@@ -207,14 +209,13 @@ def _without_relation(edge: EdgeSource, node: NodeSource | None) -> Callable[[Dr
 def _weight_questions(tables: TableSource) -> list[Question]:
     """Ask for each column of numbers that may be the weight of the edges beside it."""
     selections = tables.edges if isinstance(tables, TripleTables) else [edge.selection for edge in tables.edges]
-    read = {(s.table.label, column) for s, words in _described(tables) for column, _ in words}
     questions = []
     for at, selection in enumerate(selections):
-        others = [column for column in selection.table.columns if (selection.table.label, column) not in read]
-        weight = None if "weight" in selection.columns else likely_weight(selection.table, others)
+        weight = None if "weight" in selection.columns else likely_weight(selection.table, selection.attributes)
         if weight is not None:
             text = f"{selection.table.label}: is {weight} the weight of the edges?"
-            questions.append(Question(text, ("no, leave it out", "yes"), _with_weight(at, selection, weight)))
+            choices = ("no, an attribute", "yes, and an attribute")
+            questions.append(Question(text, choices, _with_weight(at, selection, weight)))
     return questions
 
 
@@ -304,6 +305,7 @@ def _edge_lines(edge: EdgeSource) -> list[str]:
     ]
     if "weight" in columns:
         lines.append(f"weight = {quoted(columns['weight'])}")
+    lines += _attribute_lines(selection)
     if selection.split is not None:
         how = "cells are lists" if selection.split == LISTS else "several targets in one cell"
         lines.append(f"split = {quoted(selection.split)}   # {how}")
@@ -312,6 +314,12 @@ def _edge_lines(edge: EdgeSource) -> list[str]:
     if not relation.directed:
         lines.append("undirected = true")
     return [*lines, ""]
+
+
+def _attribute_lines(edges: Selection) -> list[str]:
+    if not edges.attributes:
+        return []
+    return [f"attributes = {_listed(edges.attributes)}   # of edges, for conditions along a meta-path"]
 
 
 def _triples_lines(tables: TripleTables) -> list[str]:
@@ -327,6 +335,8 @@ def _triples_lines(tables: TripleTables) -> list[str]:
         names = {f"{end}_{what}": f"{word}_{what}" for end, word in _ENDS.items() for what in ("type", "name")}
         names["weight"] = "weight"
         lines += [f"{key} = {quoted(columns[role])}" for role, key in names.items() if role in columns]
+        if all(edges.attributes == tables.edges[0].attributes for edges in tables.edges):
+            lines += _attribute_lines(tables.edges[0])
     if not tables.prefixed and "source_type" not in columns:
         lines.append(f"type = {quoted(tables.node_type)}   # the type of all nodes")
     return lines
@@ -339,7 +349,7 @@ def _pair_lines(tables: TripleTables, nodes: Selection) -> list[str]:
     lines += [f"{role} = {quoted(column)}" for role, column in nodes.columns.items()]
     if "relation" in edges.columns:
         lines += [f"{role} = {quoted(column)}" for role, column in edges.columns.items()]
-    return lines
+    return [*lines, *_attribute_lines(edges)]
 
 
 def _sample_lines(table: Table) -> list[str]:
@@ -372,5 +382,6 @@ def _signature(tables: TableSource | None) -> list[object]:
 
 
 def _selected(selection: Selection) -> tuple[object, ...]:
-    table, columns = selection.table, sorted(selection.columns.items())
-    return table.label, columns, list(selection.attributes), selection.split, selection.optional, selection.all_text
+    columns, kinds = sorted(selection.columns.items()), sorted(selection.kinds.items())
+    how = (selection.split, selection.optional, selection.all_text)
+    return selection.table.label, columns, list(selection.attributes), kinds, *how

@@ -17,7 +17,7 @@ from neupath.errors import GraphError, MissingExtraError, SourceError, first_lin
 from neupath.graph.hin import HIN, Duplicates, Edges, check_counts
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes
-from neupath.io.assembly import distinct_ids, read_tables
+from neupath.io.assembly import RawAttributes, distinct_ids, read_tables
 from neupath.io.columns import find_ends
 from neupath.io.config import Config, EdgesConfig, NodesConfig, TriplesConfig, checked_options
 from neupath.io.detection import Tables, options_of, recognise
@@ -359,6 +359,7 @@ def from_networkx(
         members[kind].append(node)
     rows = {node: row for nodes in members.values() for row, node in enumerate(nodes)}
     links: dict[Relation, list[tuple[int, int, float]]] = {}
+    values: dict[Relation, list[Mapping[str, Any]]] = {}
     for one_end, other_end, name, data in _named_edges(graph, name_key, by_key):
         one_way = graph.is_directed() and bool(data.get("directed", True))
         swap = not graph.is_directed() and order[kinds[one_end]] > order[kinds[other_end]]
@@ -366,17 +367,30 @@ def from_networkx(
         directed = one_way or kinds[start] != kinds[end]
         key = Relation(kinds[start], name, kinds[end], directed)
         links.setdefault(key, []).append((rows[start], rows[end], _as_weight(data.get("weight", 1.0), start, end)))
+        values.setdefault(key, []).append(data)
     nodes = [_networkx_nodes(kind, {node: graph.nodes[node] for node in members[kind]}, type_key) for kind in order]
     edges = []
-    for key, entries in links.items():
-        sources, targets, weights = zip(*entries, strict=True)
-        edges.append(Edges(key, np.array(sources), np.array(targets), np.array(weights)))
     notes = _notes_on_keys(None if node_type else type_key, None if relation else name_key)
+    for key, entries in links.items():
+        sources, targets, weights = (np.array(column) for column in zip(*entries, strict=True))
+        attributes, more = _networkx_values(key, values[key], name_key)
+        edges.append(Edges(key, sources, targets, weights, attributes))
+        notes += more
     if by_key:
         notes.append(
             "relations were read from the keys of edges; from_networkx(graph, relation='relation') ignores them"
         )
     return HIN.build(nodes, edges, duplicates=duplicates, notes=notes)
+
+
+def _networkx_values(
+    relation: Relation, edges: Sequence[Mapping[str, Any]], name_key: str
+) -> tuple[pa.Table, list[str]]:
+    """Return the attributes of a relation's edges, and notes on them."""
+    keys = dict.fromkeys(key for data in edges for key in data)
+    names = [key for key in keys if key not in (name_key, "weight", "directed", "id")]
+    columns = pa.table({str(key): _values([data.get(key) for data in edges]) for key in names})
+    return RawAttributes.of(columns, relation.name).read(None, lambda row: f"edge {row + 1} of {relation.name}")
 
 
 def _networkx_nodes(kind: str, nodes: Mapping[Hashable, Mapping[str, Any]], node_type: str) -> Nodes:
@@ -493,15 +507,16 @@ def from_pyg(data: "HeteroData", *, duplicates: Duplicates = "count") -> HIN:
     Parameters
     ----------
     data
-        The HeteroData; weights are `edge_weight`, or an `edge_attr` of one number per edge.
+        The HeteroData; weights are `edge_weight`, or an `edge_attr` of one number per edge. Other tensors with a number
+        per edge, and the columns of an `edge_attr` with several, are attributes of edges.
     duplicates
         What parallel edges mean, as in `load`.
 
     """
     kinds = dict.fromkeys([*data.node_types, *(end for kind in data.edge_types for end in (kind[0], kind[2]))])
     nodes = [_pyg_nodes(data, kind) for kind in kinds]
-    edges = {kind: _pyg_edges(kind, data[kind]) for kind in data.edge_types}
-    notes = []
+    notes: list[str] = []
+    edges = {kind: _pyg_edges(kind, data[kind], notes) for kind in data.edge_types}
     for kind in data.edge_types:
         forward = edges.get((kind[2], kind[1].removeprefix("rev_"), kind[0]))
         if kind[1].startswith("rev_") and forward is not None and repeats_backwards(edges[kind], forward):
@@ -530,14 +545,35 @@ def _pyg_count(data: "HeteroData", kind: str) -> int:
     return int(count)
 
 
-def _pyg_edges(kind: tuple[str, str, str], store: Any) -> Edges:
+def _pyg_edges(kind: tuple[str, str, str], store: Any, notes: list[str]) -> Edges:
     if "edge_index" not in store:
         raise GraphError(f"relation {kind} of the HeteroData has no edge_index; set data[{kind}].edge_index")
     sources, targets = store.edge_index.cpu().numpy().astype(np.int64)
     tensor = store.get("edge_weight", store.get("edge_attr"))
     one_each = tensor is not None and tensor.numel() == len(sources)
     weights = tensor.detach().reshape(-1).cpu().double().numpy() if one_each else None
-    return Edges(Relation(*kind), sources, targets, weights)
+    raw = RawAttributes.of(_pyg_values(store, None if weights is None else tensor, len(sources)), kind[1])
+    attributes, more = raw.read(weights, lambda row: f"edge {row + 1} of {kind}")
+    notes += more
+    return Edges(Relation(*kind), sources, targets, weights, attributes)
+
+
+def _pyg_values(store: Any, weight: Any, count: int) -> pa.Table:
+    """Return what a relation of a HeteroData has for each edge, other than its weight: tensors, arrays and lists."""
+    columns: dict[str, Any] = {}
+    for key in store.keys():  # noqa: SIM118  a store yields its values, not its keys
+        value = store[key]
+        if key == "edge_index" or value is weight or not hasattr(value, "__len__") or isinstance(value, str):
+            continue
+        array = value.detach().cpu().numpy() if hasattr(value, "detach") else value
+        if len(array) != count or getattr(array, "ndim", 1) > 2:
+            continue
+        if getattr(array, "ndim", 1) == 2:
+            columns |= {f"{key}_{number}": pa.array(array[:, number]) for number in range(array.shape[1])}
+        else:
+            plain = isinstance(array, np.ndarray) and array.dtype.kind in "biufM"
+            columns[key] = pa.array(array) if plain else _values(list(array))
+    return pa.table(columns)
 
 
 def repeats_backwards(edge: Edges, forward: Edges) -> bool:

@@ -6,7 +6,6 @@ memory, a database does it here, on disk. The store is the same.
 
 # ruff: noqa: S608  the names of tables and columns in statements are made here, never given by users
 
-import io
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,14 +15,26 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 import pyarrow.ipc
 
 from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import GraphError, QueryError
+from neupath.graph.edge_attributes import TEXT, TIME, UNIX_UNITS, common_type, kept_type, to_attribute, unix_unit
 from neupath.graph.hin import Duplicates, Floats, check_counts, check_sums, repeated_edge
 from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Id, Rows
+from neupath.io.column_types import ColumnType, convert
+from neupath.io.edge_columns import (
+    TextType,
+    attribute_name,
+    column_of,
+    converted,
+    kind_named,
+    left_out_note,
+    may_be_unix,
+    unix_note,
+    without_empty,
+)
 from neupath.io.load import load, show_notes
 from neupath.io.recognition import find_tables
 from neupath.io.sources import (
@@ -45,7 +56,7 @@ from neupath.io.sources import (
 )
 from neupath.store import BulkWriter, StoreLayout, Triplets, fetch, fetch_entries, new_store, node_table, write_store
 from neupath.store.bulk_writer import BATCH_ROWS
-from neupath.store.database import run, run_on
+from neupath.store.database import attribute_columns, run, run_on
 
 
 # ---- Importing -----------------------------------------------------------------------------------
@@ -96,8 +107,8 @@ def import_store(
         options: dict[str, Any] = {"config": config, "duplicates": duplicates, "data": data, "progress": progress}
         return write_store(load(source, schema=schema, tables=tables, **options), to, progress)
     with new_store(Path(to), memory_limit) as writer:
-        _stream_tables(files, writer, progress)
-    show_notes(source, files.options.notes)
+        notes = _stream_tables(files, writer, progress)
+    show_notes(source, notes)
     return Path(to)
 
 
@@ -126,7 +137,8 @@ def _has_dictionary(selection: Selection) -> bool:
     return any("dictionary" in str(types[name]) for name in selection.attributes if name in types)
 
 
-def _stream_tables(source: TableSource, writer: BulkWriter, progress: Progress) -> None:
+def _stream_tables(source: TableSource, writer: BulkWriter, progress: Progress) -> Sequence[str]:
+    """Write the tables of a source; return the notes on them."""
     staging = Staging(writer.connection, writer.scratch, progress)
     stream: RelationStream | TripleStream
     stream = RelationStream(staging, source) if isinstance(source, RelationTables) else TripleStream(staging, source)
@@ -141,8 +153,16 @@ def _stream_tables(source: TableSource, writer: BulkWriter, progress: Progress) 
         if options.duplicates == "error":
             _refuse_parallel(staging, keyed, type_named)
         writer.write_edges(number, _merged(staging, keyed, options.duplicates))
-    named, attributes = tuple("name" in t.nodes.columns for t in types), tuple(t.nodes.attributes for t in types)
-    writer.finish(StoreLayout(schema, named, attributes, tuple(options.notes)))
+    described = {}
+    for number, keyed in enumerate(edges):
+        attributes = keyed.attributes
+        if len(attributes):
+            described[number] = attributes
+            writer.write_edge_rows(number, attributes, _single_edges(staging, keyed, options.duplicates))
+    named, known = tuple("name" in t.nodes.columns for t in types), tuple(t.nodes.attributes for t in types)
+    notes = tuple(dict.fromkeys([*options.notes, *staging.notes]))
+    writer.finish(StoreLayout(schema, named, known, notes, edge_attributes=described))
+    return notes
 
 
 # ---- Tables in the database ----------------------------------------------------------------------
@@ -161,6 +181,9 @@ class StagedEdges(StagedTable):
     """Edges by ids, with weights, and the error of the first bad weight."""
 
     weight_error: GraphError | None = None
+    attributes: "StagedAttributes | None" = None
+    lengths: Sequence[int] = ()
+    """How many edges each file has."""
 
 
 @dataclass(frozen=True)
@@ -197,6 +220,7 @@ class Staging:
         self.connection = connection
         self.folder = folder
         self.progress = progress
+        self.notes: list[str] = []
 
     def run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """Run a statement and return its rows."""
@@ -221,17 +245,21 @@ class Staging:
         lengths: list[int] = []
         errors: list[GraphError] = []
         place = place_in_files(selections, lengths)
+        attributes = StagedAttributes(name, selections, self.folder)
 
         def tables() -> Iterator[pa.Table]:
-            for selection in selections:
+            for selection, spool in zip(selections, attributes.spools, strict=True):
                 lengths.append(0)
-                for rows in self._read(selection, {}):
+                for rows in spool.copy(self._read(selection, spool.read_types)):
                     before = sum(lengths)
                     lengths[-1] += len(rows)
                     yield _with_weights(rows, weighted, errors, lambda row, before=before: place(before + row))  # type: ignore[misc]
 
         kinds, rows = self.put(name, tables())
-        return StagedEdges(f"scratch.{name}", kinds, rows, place, errors[0] if errors else None)
+        error = errors[0] if errors else None
+        return StagedEdges(
+            f"scratch.{name}", kinds, rows, place, error, attributes if attributes.names else None, lengths
+        )
 
     def stage_nodes(self, name: str, selection: Selection) -> StagedNodes:
         """Write the ids and types of nodes, spool all their columns, and infer the types of their attributes.
@@ -297,7 +325,7 @@ class Staging:
                     batch = batch.filter(pc.equal(types, node_type.node_type))  # noqa: PLW2901
                 if len(batch):
                     values = zip(batch.columns[len(nodes.columns) :], nodes.attributes, strict=True)
-                    attributes = [_convert(column, attribute.type) for column, attribute in values]
+                    attributes = [convert(column, attribute.type) for column, attribute in values]
                     columns = dict(zip(nodes.columns, batch.columns, strict=False))
                     yield SelectedRows(columns, pa.Table.from_arrays(attributes, schema=nodes.attributes))
 
@@ -375,6 +403,12 @@ class KeyedEdges:
     relation: Relation
     query: str
     rows: int
+    attributes: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    """The attributes of the edges, if they have any."""
+    described: str = ""
+    """A query for the edges with their attributes: columns c0, c1, …"""
+    columns: Sequence[str] = ()
+    """Those of its columns that hold the attributes."""
 
 
 def join_ids(
@@ -399,7 +433,7 @@ def join_ids(
             {terms.kind} AS kind,
             CASE WHEN {swapped} THEN {second} ELSE {first} END AS source,
             CASE WHEN {swapped} THEN {first} ELSE {second} END AS target,
-            CAST(e.rowid AS {_narrow(edges.rows)}) AS row, e.weight AS weight
+            CAST(e.rowid AS {_narrow(edges.rows)}) AS row, e.weight AS weight, {swapped} AS swapped
         FROM {edges.name} e {" ".join(joins)} {terms.join} ORDER BY 1, 2, 3, 4
     """)
     staging.progress(stage, 1, 1)
@@ -462,7 +496,11 @@ class RelationStream:
         undirected = "false" if edge.relation.directed else "true"
         name = f"scratch.joined_{number}"
         join_ids(self._staging, name, staged, ends, JoinTerms(undirected=undirected))
-        return KeyedEdges(edge.relation, name, staged.rows)
+        if staged.attributes is None:
+            return KeyedEdges(edge.relation, name, staged.rows)
+        attributes = describe_edges(self._staging, f"scratch.described_{number}", name, staged)
+        columns = [f"c{at}" for at in range(len(attributes))]
+        return KeyedEdges(edge.relation, name, staged.rows, attributes, f"scratch.described_{number}", columns)
 
 
 # ---- One table of all edges ----------------------------------------------------------------------
@@ -495,7 +533,10 @@ class TripleStream:
         self._source.options.check_names(relation_names)
         query = "(SELECT id, key FROM scratch.keys WHERE type = {})"
         types = [self._staging.describe(name, nodes, query.format(code)) for code, name in enumerate(type_names)]
-        return types, self._split(type_names, relation_names)
+        attributes = pa.schema([])
+        if edges.attributes is not None:
+            attributes = describe_edges(self._staging, "scratch.described", "scratch.joined", edges)
+        return types, self._split(type_names, relation_names, attributes)
 
     def _distinct(self, table: str, column: str) -> list[str]:
         """Return the distinct values of a column in order of appearance."""
@@ -526,16 +567,231 @@ class TripleStream:
         end = StagedType("node", nodes, "scratch.keys", nodes.rows, integers=False)
         join_ids(self._staging, "scratch.joined", edges, (end, end), terms)
 
-    def _split(self, type_names: Sequence[str], relation_names: Sequence[str]) -> list[KeyedEdges]:
-        """Return the edges of each relation between each two types, in their order."""
+    def _split(
+        self, type_names: Sequence[str], relation_names: Sequence[str], attributes: pa.Schema
+    ) -> list[KeyedEdges]:
+        """Return the edges of each relation between each two types, in their order, with the attributes they have."""
         joined = []
         shape = len(relation_names), len(type_names), len(type_names)
+        columns = [f"c{at}" for at in range(len(attributes))]
+        filled: dict[int, tuple[int, ...]] = {}
+        if columns:
+            counts = ", ".join(f"count({column})" for column in columns)
+            rows_by_kind = self._staging.run(f"SELECT kind, {counts} FROM scratch.described GROUP BY kind")
+            filled = {kind: tuple(at for at, n in enumerate(own) if n) for kind, *own in rows_by_kind}
         for kind, rows in self._staging.run("SELECT kind, count(*) FROM scratch.joined GROUP BY kind ORDER BY kind"):
             code, source, target = np.unravel_index(kind, shape)
             relation = self._source.options.relation(type_names[source], relation_names[code], type_names[target])
             if relation is not None:
-                joined.append(KeyedEdges(relation, f"(SELECT * FROM scratch.joined WHERE kind = {kind})", rows))
+                own = filled.get(kind, ())
+                joined.append(
+                    KeyedEdges(
+                        relation, f"(SELECT * FROM scratch.joined WHERE kind = {kind})", rows,
+                        pa.schema([attributes.field(at) for at in own]),
+                        f"(SELECT * FROM scratch.described WHERE kind = {kind})", [columns[at] for at in own],
+                    )
+                )  # fmt: skip
         return joined
+
+
+# ---- Attributes of edges -------------------------------------------------------------------------
+class EdgeSpool:
+    """The attributes of one file's edges as they are read, in a file; their types are known after the last value."""
+
+    def __init__(self, path: Path, selection: Selection) -> None:
+        self._path, self.selection = path, selection
+        weight = selection.columns.get("weight")
+        self.columns = [column for column in selection.attributes if column != weight]
+        self._inferred = {c: ColumnType() for c in selection.inferred_attributes if c in self.columns}
+        self._texts: dict[str, TextType] = {}
+        self._lost: set[str] = set()
+
+    @property
+    def read_types(self) -> dict[str, pa.DataType]:
+        """The types in which columns are read whose types follow from their values."""
+        return dict.fromkeys(self._inferred, pa.binary())
+
+    def copy(self, batches: Iterator[SelectedRows]) -> Iterator[SelectedRows]:
+        """Yield batches of rows, and write their attributes to the file."""
+        if not self.columns:
+            yield from batches
+            return
+        first = next(batches)  # it is empty
+        schema = self._kept(first).schema
+        yield first
+        with pa.OSFile(str(self._path), "wb") as file, pa.ipc.new_stream(file, schema) as out:
+            for rows in batches:
+                for column, column_type in self._inferred.items():
+                    column_type.update(rows.attributes[column].combine_chunks())
+                out.write_table(self._kept(rows))
+                yield rows
+
+    def _kept(self, rows: SelectedRows) -> pa.Table:
+        columns = {}
+        for column in self.columns:
+            values = rows.attributes[column]
+            if not self.selection.table.typed or column in self.selection.kinds:
+                columns[column] = values
+                continue
+            kept = to_attribute(values)
+            if kept is None:
+                self._lost.add(column)
+                kind = kept_type(values.type) or pa.string()
+                kept = pa.nulls(len(values), kind)
+            if kept.type == TEXT:
+                kept = kept.dictionary_decode()
+                self._texts.setdefault(column, TextType()).update(kept)
+            columns[column] = kept
+        return pa.table(columns)
+
+    def kind(self, column: str) -> pa.DataType | None:
+        """Return the type of an attribute of this file, or None if it has no values that can be kept."""
+        if column not in self.columns:
+            return pa.float64()  # the weight
+        if column in self._lost:
+            return None
+        if column in self.selection.kinds:
+            return kind_named(self.selection.kinds[column])
+        if column in self._inferred:
+            return kept_type(self._inferred[column].type)
+        if column in self._texts and self._texts[column].type != pa.string():
+            return kept_type(self._texts[column].type)
+        return kept_type(self.selection.declared_types[column])
+
+    def batches(self) -> Iterator[pa.Table]:
+        if self.columns and self._path.exists():
+            with pa.memory_map(str(self._path)) as file:
+                yield from (pa.Table.from_batches([batch]) for batch in pa.ipc.open_stream(file))
+
+    def values(self, column: str, values: pa.ChunkedArray, kind: pa.DataType, place: Place) -> pa.Array:
+        """Return some values of an attribute as `kind`, which fits all files."""
+        own = self.kind(column)
+        if own is None:
+            return pa.nulls(len(values), kind)
+        if column in self.selection.kinds:
+            part = converted(self.selection, column, values, place)
+        elif column in self._inferred:
+            written = pa.string() if kind == TEXT and own != TEXT else self._inferred[column].type
+            part = to_attribute(without_empty(pa.chunked_array([convert(values.combine_chunks(), written)])))
+        elif column in self._texts and kind != TEXT:
+            part = self._texts[column].convert(values.combine_chunks())
+        else:
+            part = to_attribute(values)
+        assert part is not None
+        if part.type != kind:
+            part = to_attribute(part.cast(pa.string())) if kind == TEXT else part.cast(kind)
+        return part
+
+
+class StagedAttributes:
+    """The attributes of edges that are read from one or several files."""
+
+    def __init__(self, name: str, selections: Sequence[Selection], folder: Path) -> None:
+        self.selections = selections
+        self.spools = [EdgeSpool(folder / f"{name}-{at}.arrow", each) for at, each in enumerate(selections)]
+        self.names = list(dict.fromkeys(attribute_name(c) for each in selections for c in each.attributes))
+
+    def kinds(self, notes: list[str]) -> dict[str, pa.DataType]:
+        """Return the types of the attributes that can be kept; append notes on the others."""
+        kinds = {}
+        for name in self.names:
+            own = [spool.kind(column) for spool in self.spools if (column := column_of(spool.selection, name))]
+            known = [kind for kind in own if kind is not None]
+            if known:
+                kinds[name] = common_type(known)
+            else:
+                notes.append(left_out_note(self.selections, name))
+        return kinds
+
+    def tables(self, kinds: Mapping[str, pa.DataType], lengths: Sequence[int], place: Place) -> Iterator[pa.Table]:
+        """Yield the rows of all files with the attributes c0, c1, …; that of a weight stays empty here."""
+        before = 0
+        for spool, length in zip(self.spools, lengths, strict=True):
+            done = 0
+            for batch in spool.batches():
+                yield self._table(spool, batch, kinds, before + done, place)
+                done += len(batch)
+            while done < length:  # it has no other attributes than its weight, or those of other files
+                empty = pa.table({"": pa.nulls(min(BATCH_ROWS, length - done))})
+                yield self._table(spool, empty, kinds, before + done, place)
+                done += len(empty)
+            before += length
+
+    def _table(
+        self, spool: EdgeSpool, batch: pa.Table, kinds: Mapping[str, pa.DataType], first: int, place: Place
+    ) -> pa.Table:
+        columns: dict[str, Any] = {"row": pa.array(np.arange(first, first + len(batch)))}
+        for at, (name, kind) in enumerate(kinds.items()):
+            column = column_of(spool.selection, name)
+            if column is None or column not in batch.column_names:
+                values = pa.nulls(len(batch), kind)
+            else:
+                values = spool.values(column, batch[column], kind, lambda row: place(first + row))
+            columns[f"c{at}"] = values.cast(pa.string()) if kind == TEXT else values
+        return pa.table(columns)
+
+    def is_weight(self, name: str) -> bool:
+        """Whether an attribute is the weight, under the name of its column."""
+        columns = ((each, column_of(each, name)) for each in self.selections)
+        return any(column is not None and column == each.columns.get("weight") for each, column in columns)
+
+
+def describe_edges(staging: Staging, name: str, joined: str, edges: StagedEdges) -> pa.Schema:
+    """Write edges by keys with their attributes into a new table, in the order of their files; return these."""
+    attributes = edges.attributes
+    assert attributes is not None
+    kinds = attributes.kinds(staging.notes)
+    if not kinds:
+        return pa.schema([])
+    table = f"{name.removeprefix('scratch.')}_values"
+    staging.put(table, attributes.tables(kinds, edges.lengths, edges.place))
+    terms = []
+    for at, (attribute, kind) in enumerate(list(kinds.items())):
+        term = f"a.c{at}"
+        if attributes.is_weight(attribute):
+            term = "j.weight"
+        elif may_be_unix(attributes.selections, attribute, kind):
+            unit = _unix_unit(staging, f"scratch.{table}", f"c{at}")
+            if unit is not None:
+                kinds[attribute] = TIME
+                term = f"make_timestamp({term} * {1_000_000 // UNIX_UNITS[unit]})"
+                staging.notes.append(unix_note(attributes.selections, attribute, unit))
+        terms.append(f"{term} AS c{at}")
+    first = "CASE WHEN j.swapped THEN j.target ELSE j.source END"
+    second = "CASE WHEN j.swapped THEN j.source ELSE j.target END"
+    staging.run(f"""
+        CREATE TABLE {name} AS SELECT j.kind, j.row, {first} AS source, {second} AS target, j.weight,
+            row_number() OVER (PARTITION BY j.kind, j.source, j.target ORDER BY j.row) = 1 AS is_first,
+            {", ".join(terms)}
+        FROM {joined} j JOIN scratch.{table} a ON j.row = a.row ORDER BY j.kind, j.row
+    """)
+    staging.run(f"DROP TABLE scratch.{table}")
+    return pa.schema(list(kinds.items()))
+
+
+def _unix_unit(staging: Staging, table: str, column: str) -> str | None:
+    """Return the unit of a column of integers that are plainly Unix times, as `unix_unit_of` does."""
+    digits = f"({column} // 1000000 % 100 BETWEEN 1 AND 12 AND {column} // 10000 % 100 BETWEEN 1 AND 31 AND "
+    digits += f"{column} // 100 % 100 <= 23 AND {column} % 100 <= 59 AND {column} < 10000000000)"
+    ((low, high, others),) = staging.run(
+        f"SELECT min({column}), max({column}), count(*) FILTER (WHERE NOT {digits}) FROM {table}"
+    )
+    return unix_unit(low, high, all_digits_of_dates=not others)
+
+
+def _single_edges(staging: Staging, edges: KeyedEdges, duplicates: Duplicates) -> Iterator[pa.Table]:
+    """Yield the single edges of a relation with their attributes, as rows of a store's table."""
+    columns = ", ".join(f"{column} AS {name}" for column, name in zip(
+        edges.columns, attribute_columns(len(edges.columns)), strict=True
+    ))  # fmt: skip
+    kept = "weight > 0 AND is_first" if duplicates == "drop" else "weight > 0"
+    query = f"SELECT source, target, weight, {columns} FROM {edges.described} WHERE {kept} ORDER BY row"
+    done = 0
+    for batch in fetch(staging.connection, query):
+        numbers = pa.array(np.arange(done, done + len(batch)))
+        yield pa.Table.from_batches([batch]).add_column(0, "row", numbers)
+        done += len(batch)
+        staging.progress(f"writing the attributes of {edges.relation.name}", done, edges.rows)
 
 
 # ---- Writing nodes -------------------------------------------------------------------------------
@@ -611,76 +867,3 @@ def _refuse_parallel(staging: Staging, edges: KeyedEdges, types: Mapping[str, St
 def _id_of(staging: Staging, nodes: StagedType, key: int) -> Id:
     ((value,),) = staging.run(f"SELECT id FROM {nodes.query} WHERE key = ?", key)
     return int(value) if nodes.integers else value
-
-
-# ---- The type of a text column -------------------------------------------------------------------
-_TEXT = (pa.string(), pa.binary())
-_LADDER = (
-    pa.null(), pa.int64(), pa.bool_(), pa.date32(), pa.time32("s"), pa.timestamp("s"), pa.timestamp("s", "UTC"),
-    pa.timestamp("ns"), pa.timestamp("ns", "UTC"), pa.float64(), *_TEXT,
-)  # fmt: skip
-"""In Arrow's order: a column gets the first type that all its values fit."""
-
-
-class ColumnType:
-    """The type of a text column, inferred batch by batch as Arrow infers it from a whole table.
-
-    >>> year = ColumnType()
-    >>> year.update(pa.array([b"1999", b""]))
-    >>> year.update(pa.array([b"about 2000"]))
-    >>> year.type
-    DataType(string)
-    """
-
-    def __init__(self) -> None:
-        self._candidates = list(_LADDER)
-
-    @property
-    def type(self) -> pa.DataType:
-        return self._candidates[0]
-
-    def update(self, texts: pa.Array) -> None:
-        """Rule out the types that some values, given as bytes, do not fit."""
-        if self.type == pa.binary() or not len(texts):
-            return
-        try:
-            strings = texts.cast(pa.string())
-        except pa.ArrowInvalid:
-            self._candidates = [pa.binary()]
-            return
-        if self.type not in _TEXT:
-            written = _as_csv(strings)
-            self._candidates = [kind for kind in self._candidates if kind in _TEXT or _fits(written, kind)]
-
-
-def _convert(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    if values.type == kind:
-        return values
-    strings = values.cast(pa.string())
-    return strings if kind == pa.string() else _read_csv(_as_csv(strings), kind)
-
-
-def _as_csv(strings: pa.Array) -> bytes:
-    """Write values as a table, so that the rules of tables decide what is missing and what is true."""
-    sink = io.BytesIO()
-    options = pa.csv.WriteOptions(include_header=False, quoting_style="all_valid")
-    pa.csv.write_csv(pa.table({"value": strings}), sink, options)
-    return sink.getvalue()
-
-
-def _read_csv(written: bytes, kind: pa.DataType) -> pa.Array:
-    table = pa.csv.read_csv(
-        io.BytesIO(written),
-        read_options=pa.csv.ReadOptions(column_names=["value"]),
-        parse_options=pa.csv.ParseOptions(newlines_in_values=True),
-        convert_options=pa.csv.ConvertOptions(column_types={"value": kind}),
-    )
-    return table["value"].combine_chunks()
-
-
-def _fits(written: bytes, kind: pa.DataType) -> bool:
-    try:
-        _read_csv(written, kind)
-    except pa.ArrowInvalid:
-        return False
-    return True

@@ -85,6 +85,8 @@ class Selection:
     """Whether a row without a target is skipped, as where a foreign key is empty or NULL."""
     spaces: Mapping[str, str] = field(default_factory=dict)
     """What a column is (id, source, target) -> the space of its ids, as neo4j-admin has them: ids are unique in one."""
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """An attribute of edges -> what graph.toml says that it is: text, time, …; the others follow from their values."""
 
     def read(self) -> SelectedRows:
         """Read all rows; attributes of text tables get the types that their values suggest."""
@@ -128,22 +130,25 @@ class Selection:
     @property
     def _text_types(self) -> dict[str, pa.DataType]:
         lists = self.split == LISTS and self.table.is_list(self.columns["target"])
-        return {name: pa.string() for role, name in self.columns.items() if not (lists and role == "target")}
+        declared = () if self.table.typed else self.kinds
+        columns = [name for role, name in self.columns.items() if not (lists and role == "target")]
+        return dict.fromkeys([*columns, *declared], pa.string())
 
     def _select(self, table: pa.Table) -> tuple[SelectedRows, Rows]:
         """Return the rows of the selection, and for each the row of the table that it comes from."""
         columns = {role: table[name].combine_chunks() for role, name in self.columns.items()}
-        rows = np.arange(len(table))
+        rows, attributes = np.arange(len(table)), table.select(list(self.attributes))
         if not self.is_plain:
             parents, targets = split_cells(columns["target"], self.split, NULLS if self.optional else ())
             rows = parents.to_numpy(zero_copy_only=False)
             columns = {role: column.take(parents) for role, column in columns.items()} | {"target": targets}
+            attributes = attributes.take(parents)
         for role in ("id", "source", "target"):
             if role in columns:
                 columns[role] = _as_ids(columns[role], self.columns[role])
         as_text = columns if self.all_text else ("name",)
         columns |= {role: columns[role].cast(pa.string()) for role in as_text if role in columns}
-        return SelectedRows(columns, table.select(list(self.attributes))), rows
+        return SelectedRows(columns, attributes), rows
 
 
 NULLS = ("NULL", "\\N")

@@ -20,16 +20,17 @@ from neupath._runtime.group_commit import GroupCommit
 from neupath.engine.scorer import Binding, RowChange, RowEdge, Scorer, Updater
 from neupath.engine.topk import Ranking, borrow_scratch, in_blocks, return_scratch
 from neupath.errors import GraphError, QueryError, WriteError
-from neupath.graph.hin import HIN, Floats
-from neupath.graph.metapath import Schema
+from neupath.graph.hin import HIN, Edges, Floats
+from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Mask, Nodes, Rows
 from neupath.live import live_kernels as kernels
 from neupath.live.append_arrays import AppendColumn, AppendNodes, in_one_piece
+from neupath.live.live_edges import LiveChange, LiveEdgeTables, NewestEdges
 from neupath.live.live_kernels import ProductArrays
 from neupath.live.live_product import Adjacency, LiveMatrices, LiveProduct, both_directions, live_factors
 from neupath.measures import PathSim
 from neupath.measures.path_measure import PathMeasure
-from neupath.store import Change, Head, Update, Validator, open_store
+from neupath.store import Change, Head, RowsChange, Update, Validator, open_store
 
 # ---- Scorer of one version -----------------------------------------------------------------------
 _WORK = 500.0  # additions that a mean query is assumed to need; counting them would cost more than guessing
@@ -172,6 +173,9 @@ class _State:
         self._nodes = {node_type: AppendNodes.over(nodes) for node_type, nodes in hin.nodes.items()}
         self._num_edges = sum(int(matrix.nnz) for matrix in hin.matrices.values())
         self._log: list[RowEdge] = []
+        self._edge_log: list[tuple[Relation, RowsChange]] = []
+        self._described: Mapping[Relation, Edges] = hin.edge_tables  # those that all changes tell of
+        self.newest_edges = NewestEdges(self._described, self._edge_log)
         self._adjacency = Adjacency(hin, version, self._log)
         self._products: dict[MeasureKey, tuple[LiveProduct, LiveProduct]] = {}
         self._updaters: dict[object, Updater] = {}
@@ -215,6 +219,7 @@ class _State:
         if change.nodes:
             self._add_nodes(change.nodes)
         self._log += change.edges
+        self._follow_edge_rows(change)
         edges = both_directions(change.edges)
         self._adjacency.put(edges)
         for left, right in self._products.values():
@@ -223,10 +228,21 @@ class _State:
         self._drop_overflown()
         nodes = {node_type: grown.nodes for node_type, grown in self._nodes.items()}
         matrices = LiveMatrices(self._base.matrices, self._log, len(self._log), self._adjacency.sizes)
-        hin = HIN(self._base.schema, MappingProxyType(nodes), matrices, self._base.notes)
+        tables = LiveEdgeTables(self._described, self._edge_log, len(self._edge_log))
+        hin = HIN(self._base.schema, MappingProxyType(nodes), matrices, self._base.notes, tables)
         for updater in self._updaters.values():
             updater.apply(hin, change)
         self._publish(change.version, hin)
+
+    def _follow_edge_rows(self, change: RowChange) -> None:
+        """Follow the single edges that a change ends and brings; a table of edges it does not tell of is dropped."""
+        rows = change.edge_rows if isinstance(change, LiveChange) else {}
+        for relation, changed in rows.items():
+            self._edge_log.append((relation, changed))
+            self.newest_edges.advance(relation, changed)
+        lost = {edge[0] for edge in change.edges} & self._described.keys() - rows.keys()
+        if lost:
+            self._described = {relation: self._described[relation] for relation in self._described.keys() - lost}
 
     def _add_nodes(self, new: Mapping[str, Nodes]) -> None:
         self._nodes |= {node_type: self._nodes[node_type].append(nodes) for node_type, nodes in new.items()}
@@ -348,7 +364,7 @@ class LiveGraph:
 
 def _materialised(hin: HIN) -> HIN:
     nodes = {node_type: in_one_piece(nodes) for node_type, nodes in hin.nodes.items()}
-    return HIN(hin.schema, nodes, dict(hin.matrices), hin.notes)
+    return HIN(hin.schema, nodes, dict(hin.matrices), hin.notes, dict(hin.edge_tables))
 
 
 def _by_rows(change: Change, schema: Schema, rows_of: Callable[[str, Rows], Rows]) -> RowChange:
@@ -359,7 +375,21 @@ def _by_rows(change: Change, schema: Schema, rows_of: Callable[[str, Rows], Rows
         sources = rows_of(relation.source, changed.sources).tolist()
         targets = rows_of(relation.target, changed.targets).tolist()
         edges += [(relation, *edge) for edge in zip(sources, targets, changed.after.tolist(), strict=True)]
-    return RowChange(change.version, edges, change.nodes())
+    edge_rows = {
+        schema.relations[number]: RowsChange(
+            *(_with_row_ends(rows, schema.relations[number], rows_of) for rows in (changed.removed, changed.added))
+        )
+        for number, changed in change.edge_rows.items()
+    }
+    return LiveChange(change.version, edges, change.nodes(), edge_rows)
+
+
+def _with_row_ends(edges: pa.Table, relation: Relation, rows_of: Callable[[str, Rows], Rows]) -> pa.Table:
+    """Return single edges with rows instead of keys as their ends."""
+    for column, node_type in (("source", relation.source), ("target", relation.target)):
+        rows = pa.array(rows_of(node_type, edges[column].to_numpy()), pa.int64())
+        edges = edges.set_column(edges.column_names.index(column), column, rows)
+    return edges
 
 
 # ---- Cache of recent versions --------------------------------------------------------------------
@@ -403,7 +433,9 @@ def _without_matrices(view: View) -> View:
     """Return the view without the matrices it has computed, so that a cached view holds little."""
     if not isinstance(view.hin.matrices, LiveMatrices):
         return view
-    return replace(view, hin=HIN(view.hin.schema, view.hin.nodes, view.hin.matrices.fresh(), view.hin.notes))
+    hin, tables = view.hin, view.hin.edge_tables
+    fresh = tables.fresh() if isinstance(tables, LiveEdgeTables) else tables
+    return replace(view, hin=HIN(hin.schema, hin.nodes, view.hin.matrices.fresh(), hin.notes, fresh))
 
 
 def _part_sizes(view: View, known: Sizes) -> Sizes:

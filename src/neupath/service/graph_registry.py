@@ -11,8 +11,9 @@ from threading import Lock
 from neupath.engine.cache import LRU, bytes_of
 from neupath.engine.scorer import Scorer, read_saved
 from neupath.errors import NeuPathError, QueryError, did_you_mean, listed
+from neupath.graph.edge_attributes import edge_kinds
 from neupath.graph.hin import HIN
-from neupath.graph.metapath import arrow
+from neupath.graph.metapath import Relation, arrow
 from neupath.graph.name_search import search_types
 from neupath.graph.nodes import Nodes
 from neupath.graph.summary import Summary, summarise
@@ -99,7 +100,7 @@ class GraphHandle:
         schema = self.hin.schema
         return {
             "node_types": [_describe_type(nodes) for nodes in self.hin.nodes.values()],
-            "relations": [asdict(relation) | {"edges": self.hin.num_edges(relation)} for relation in schema.relations],
+            "relations": [_describe_relation(self.hin, relation) for relation in schema.relations],
             "steps": [
                 {"source": node_type, "target": link.target, "relation": link.relation.name, "link": arrow((link,))}
                 for node_type in schema.node_types
@@ -176,6 +177,11 @@ def _to_dict(handle: GraphHandle, nodes: int, edges: int) -> dict[str, object]:
 def _describe_type(nodes: Nodes) -> dict[str, object]:
     about = {"node_type": nodes.node_type, "nodes": len(nodes), "named": nodes.names is not None}
     return about | {"attributes": nodes.attributes.column_names}
+
+
+def _describe_relation(hin: HIN, relation: Relation) -> dict[str, object]:
+    attributes = edge_kinds(hin.edge_tables, relation)
+    return asdict(relation) | {"edges": hin.num_edges(relation), "attributes": attributes}
 
 
 # ---- Registry and cache --------------------------------------------------------------------------

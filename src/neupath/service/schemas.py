@@ -304,13 +304,15 @@ class EdgeEnds(Edge):
     source: EndId
     target: EndId
     weight: SkipJsonSchema[float] = field(default=1.0, init=False)
+    attributes: SkipJsonSchema[Mapping[str, object]] = field(default_factory=dict, init=False)
 
 
 @dataclass(config=_UPDATE_CONFIG, frozen=True)
 class EdgeRequest(EdgeEnds):
-    """An edge to add; the weight adds to that of an edge which exists."""
+    """An edge to add, with attributes where edges of its relation have them; it adds to the weight of its pair."""
 
     weight: Number = Field(1.0, description="Above 0.")
+    attributes: dict[Text, str | int | float | bool | None] = field(default_factory=dict)
 
 
 @dataclass(config=_UPDATE_CONFIG, frozen=True)

@@ -13,7 +13,7 @@ from neupath.store.database import StoreLayout, is_store, node_table
 from neupath.store.snapshots import Triplets
 from neupath.store.store import Store, open_store
 from neupath.store.update import Edge, Node, Update, read_update
-from neupath.store.versions import Change, Head, Validator
+from neupath.store.versions import Change, Head, RowsChange, Validator
 
 __all__ = [
     "BulkWriter",
@@ -22,6 +22,7 @@ __all__ = [
     "Edge",
     "Head",
     "Node",
+    "RowsChange",
     "Store",
     "StoreLayout",
     "Triplets",

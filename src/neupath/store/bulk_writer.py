@@ -2,8 +2,9 @@
 
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,14 +12,18 @@ import numpy as np
 import pyarrow as pa
 
 from neupath._runtime.files import sync, whole_folder
+from neupath._runtime.lazy_module import LazyModule
 from neupath._runtime.progress import Progress, no_progress, track
 from neupath._runtime.resources import total_memory
 from neupath.errors import QueryError, WriteError, first_line
+from neupath.graph.edge_attributes import TEXT
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import Relation
 from neupath.store import database, snapshots
-from neupath.store.database import DATABASE, StoreLayout, VersionFacts, duckdb, node_table, run
-from neupath.store.snapshots import Triplets, add_checksums, edge_checksum, edges_of, node_checksum
+from neupath.store.database import DATABASE, StoreLayout, VersionFacts, duckdb, edge_row_table, node_table, run
+from neupath.store.snapshots import Triplets, add_checksums, edge_checksum, edges_of, node_checksum, row_checksum
+
+pc = LazyModule("pyarrow.compute")
 
 
 # ---- From a graph in memory ----------------------------------------------------------------------
@@ -64,20 +69,27 @@ def _new_folder(target: Path) -> Iterator[Path]:
 
 def _write(hin: HIN, folder: Path, progress: Progress) -> None:
     tables = [node_table(nodes.ids, nodes.names, nodes.attributes) for nodes in hin.nodes.values()]
+    layout = StoreLayout.of(hin)
+    rows = {n: edge_row_table(hin.edge_tables[hin.schema.relations[n]]) for n in layout.described_relations}
     connection = duckdb().connect(str(folder / DATABASE))
     try:
         run(connection, "SET enable_progress_bar = false")
         run(connection, "BEGIN TRANSACTION")
-        database.create_tables(connection, StoreLayout.of(hin))
+        database.create_tables(connection, layout)
         facts = _insert(connection, hin, tables, progress)
+        for number, table in rows.items():
+            database.create_edge_rows(connection, number, layout.edge_attributes[number])
+            database.insert_edge_rows(connection, number, table)
+            checksum = add_checksums(facts.edge_checksum, row_checksum(number, table))
+            facts = replace(facts, edge_checksum=checksum)
         database.write_facts(connection, facts)
         run(connection, "COMMIT")
         run(connection, "CHECKPOINT")
     finally:
         connection.close()
     matrices = tuple(hin.matrices[relation] for relation in hin.schema.relations)
-    snapshots.write_snapshot(folder, snapshots.Snapshot(0, matrices, tuple(tables)), facts)
-    database.write_marker(folder)
+    snapshots.write_snapshot(folder, snapshots.Snapshot(0, matrices, tuple(tables), rows), facts)
+    database.write_marker(folder, layout)
 
 
 def _insert(connection: Any, hin: HIN, tables: list[pa.Table], progress: Progress) -> VersionFacts:
@@ -123,6 +135,7 @@ class BulkWriter:
         self._edge_checksum = 0
         self._uncommitted: int | None = None
         """The edges of the transaction that is open, if one is."""
+        self.layout: StoreLayout | None = None
 
     def writing_nodes(self, number: int, schema: pa.Schema) -> AbstractContextManager[Any]:
         """Lend a writer for the nodes of a type, as tables of `node_table`."""
@@ -159,9 +172,34 @@ class BulkWriter:
             run(self.connection, "COMMIT")
             self._uncommitted = None
 
+    def write_edge_rows(self, number: int, attributes: pa.Schema, batches: Iterable[pa.Table]) -> None:
+        """Write the single edges of a relation, as tables of `edge_row_schema`, in the order in which they came."""
+        self._commit()  # a cursor of its own reads the rows back
+        database.create_edge_rows(self.connection, number, attributes)
+        for rows in batches:
+            database.insert_edge_rows(self.connection, number, rows)
+        schema = database.edge_row_schema(attributes)
+        texts = {field.name: self._texts(number, field.name) for field in schema if field.type == TEXT}
+        query = f"SELECT {', '.join(schema.names)} FROM edge_rows_{number}"  # noqa: S608
+        with snapshots.writing_edge_rows(self._snapshot, number, schema) as out:
+            for batch in fetch(self.connection, query):
+                table = _encoded(pa.Table.from_batches([batch]), schema, texts)
+                self._edge_checksum = add_checksums(self._edge_checksum, row_checksum(number, table))
+                out.write_table(table)
+
+    def _texts(self, number: int, column: str) -> pa.Array:
+        """Return the distinct texts of an attribute in the order in which they came."""
+        query = (
+            f"SELECT {column} FROM edge_rows_{number} WHERE {column} IS NOT NULL "  # noqa: S608
+            f"GROUP BY {column} ORDER BY min(row)"
+        )
+        column_batches = [batch.column(0).cast(pa.string()) for batch in fetch(self.connection, query)]
+        return pa.chunked_array(column_batches, pa.string()).combine_chunks()
+
     def finish(self, layout: StoreLayout) -> None:
         """Complete the store: node tables, snapshot and facts."""
         self._commit()
+        self.layout = layout
         run(self.connection, "PRAGMA force_compression = 'auto'")
         database.create_tables(self.connection, layout)
         sizes, node_sum = {}, 0
@@ -188,6 +226,18 @@ class BulkWriter:
             other = f"SELECT target, source, weight FROM edges_{number} WHERE source <> target"  # noqa: S608
             query = f"{query} UNION ALL {other} ORDER BY source, target"
         return edges if relation.directed else 2 * edges - loops, fetch_entries(self.connection, query)
+
+
+def _encoded(table: pa.Table, schema: pa.Schema, texts: Mapping[str, pa.Array]) -> pa.Table:
+    """Return rows with their texts as numbers in dictionaries that all batches share."""
+    columns = []
+    for field in schema:
+        column = table[field.name].combine_chunks()
+        if field.name in texts:
+            indices = pc.index_in(column.cast(pa.string()), value_set=texts[field.name])
+            column = pa.DictionaryArray.from_arrays(indices, texts[field.name])
+        columns.append(column.cast(field.type))
+    return pa.table(columns, schema=schema)
 
 
 def fetch(connection: Any, query: str) -> Iterator[pa.RecordBatch]:
@@ -230,7 +280,8 @@ def _bulk_writer(folder: Path, memory_limit: str) -> Iterator[BulkWriter]:
         run(connection, f"SET temp_directory = '{_quoted(scratch / 'spilled')}'")
         run(connection, "PRAGMA force_compression = 'uncompressed'")  # for the scratch tables
         run(connection, f"ATTACH '{_quoted(scratch / DATABASE)}' AS {_SCRATCH}")
-        yield BulkWriter(folder, connection)
+        writer = BulkWriter(folder, connection)
+        yield writer
     except library.Error as error:
         if not isinstance(error, library.OutOfMemoryException) and "could not allocate" not in str(error):
             raise
@@ -238,7 +289,8 @@ def _bulk_writer(folder: Path, memory_limit: str) -> Iterator[BulkWriter]:
     finally:
         connection.close()
     shutil.rmtree(scratch)
-    database.write_marker(folder)
+    assert writer.layout is not None, "the caller finishes the store"
+    database.write_marker(folder, writer.layout)
 
 
 def _quoted(path: Path) -> str:

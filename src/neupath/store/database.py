@@ -7,9 +7,9 @@ import re
 import shutil
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -19,7 +19,8 @@ import pyarrow as pa
 
 from neupath._runtime.files import sync
 from neupath.errors import MissingExtraError, SourceError, WriteError, first_line
-from neupath.graph.hin import HIN, Floats
+from neupath.graph.edge_attributes import TEXT, kind_of, to_attribute, to_attributes
+from neupath.graph.hin import HIN, Edges, Floats
 from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Rows
 
@@ -31,7 +32,8 @@ DATABASE = "graph.duckdb"
 LOG = f"{DATABASE}.wal"
 ACKNOWLEDGED = "acknowledged"
 SNAPSHOT = "snapshot-"
-FORMAT = 1
+FORMAT, ATTRIBUTES_FORMAT = 1, 2
+"""The format of a store, and of one whose edges have attributes, which an older neupath would lose."""
 
 
 def is_store(path: Path) -> bool:
@@ -47,13 +49,17 @@ def check_marker(folder: Path) -> None:
         raise SourceError(f"{folder} is not a store; make one with 'neupath import'") from error
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise SourceError(f"{folder / MARKER} cannot be read: {error}; the store is damaged") from error
-    if written != FORMAT:
-        raise SourceError(f"the store {folder} has format {written!r}, and this neupath reads format {FORMAT}")
+    if written not in (FORMAT, ATTRIBUTES_FORMAT):
+        raise SourceError(
+            f"the store {folder} has format {written!r}, and this neupath reads formats {FORMAT} and "
+            f"{ATTRIBUTES_FORMAT}"
+        )
 
 
-def write_marker(folder: Path) -> None:
+def write_marker(folder: Path, layout: "StoreLayout") -> None:
     """Mark a folder as a store; this is the last file written into it."""
-    (folder / MARKER).write_text(json.dumps({"format": FORMAT}) + "\n", encoding="utf-8")
+    written = ATTRIBUTES_FORMAT if layout.described_relations else FORMAT
+    (folder / MARKER).write_text(json.dumps({"format": written}) + "\n", encoding="utf-8")
     sync(folder / MARKER)
 
 
@@ -77,6 +83,9 @@ class StoreLayout:
     Node type i is the table nodes_i (key, born, died, id, name, a0, a1, …), and relation j the table edges_j (source,
     target, weight). Keys number the nodes of a type from 0 and are never reused; `born` and `died` are versions. The
     edge tables hold version `base_version`; later edges are rows of `changes`, with the weight after each change.
+
+    If the edges of relation j have attributes, its single edges are also the table edge_rows_j (row, born, died,
+    source, target, weight, a0, a1, …), parallel ones apart; `row` numbers them in the order in which they came.
     """
 
     schema: Schema
@@ -84,6 +93,13 @@ class StoreLayout:
     attributes: tuple[pa.Schema, ...]
     notes: tuple[str, ...] = ()
     base_version: int = 0
+    edge_attributes: Mapping[int, pa.Schema] = field(default_factory=dict)
+    """By number of the relation: the attributes of its edges, if they have any."""
+
+    @property
+    def described_relations(self) -> list[int]:
+        """The numbers of the relations whose edges have attributes."""
+        return sorted(self.edge_attributes)
 
     @classmethod
     def of(cls, hin: HIN) -> "StoreLayout":
@@ -92,6 +108,11 @@ class StoreLayout:
             tuple(nodes.names is not None for nodes in hin.nodes.values()),
             tuple(nodes.attributes.schema for nodes in hin.nodes.values()),
             hin.notes,
+            edge_attributes={
+                number: to_attributes(hin.edge_tables[relation].attributes.slice(0, 0)).schema
+                for number, relation in enumerate(hin.schema.relations)
+                if relation in hin.edge_tables
+            },
         )
 
     def to_json(self) -> str:
@@ -101,9 +122,10 @@ class StoreLayout:
                 "relations": [[r.source, r.name, r.target, r.directed] for r in self.schema.relations],
                 "abbreviations": dict(self.schema.abbreviations),
                 "named": self.named,
-                "attributes": [b64encode(schema.serialize().to_pybytes()).decode() for schema in self.attributes],
+                "attributes": list(map(_schema_text, self.attributes)),
                 "notes": self.notes,
                 "folded": self.base_version,
+                "edge_attributes": {number: _schema_text(schema) for number, schema in self.edge_attributes.items()},
             }
         )
 
@@ -114,10 +136,19 @@ class StoreLayout:
         return cls(
             Schema(tuple(content["node_types"]), relations, content["abbreviations"]),
             tuple(content["named"]),
-            tuple(pa.ipc.read_schema(pa.py_buffer(b64decode(schema))) for schema in content["attributes"]),
+            tuple(map(_read_schema, content["attributes"])),
             tuple(content["notes"]),
             content["folded"],
+            {int(number): _read_schema(schema) for number, schema in content.get("edge_attributes", {}).items()},
         )
+
+
+def _schema_text(schema: pa.Schema) -> str:
+    return b64encode(schema.serialize().to_pybytes()).decode()
+
+
+def _read_schema(text: str) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(b64decode(text)))
 
 
 @dataclass(frozen=True)
@@ -155,7 +186,17 @@ def create_tables(connection: Any, layout: StoreLayout) -> None:
     run(connection, "INSERT INTO facts VALUES (?)", [layout.to_json()])
 
 
-def node_columns(count: int) -> list[str]:
+_SQL_TYPES = {
+    "integer": "BIGINT",
+    "number": "DOUBLE",
+    "boolean": "BOOLEAN",
+    "text": "VARCHAR",
+    "date": "DATE",
+    "time": "TIMESTAMP",
+}
+
+
+def attribute_columns(count: int) -> list[str]:
     """Return the names of attribute columns in the database; the layout holds the users' names."""
     return [f"a{number}" for number in range(count)]
 
@@ -170,7 +211,70 @@ def node_table(ids: pa.Array, names: pa.Array | None, attributes: pa.Table, firs
         "id": ids,
         "name": pa.nulls(count, pa.string()) if names is None else names.cast(pa.string()),
     }
-    return pa.table(columns | dict(zip(node_columns(attributes.num_columns), attributes.columns, strict=True)))
+    return pa.table(columns | dict(zip(attribute_columns(attributes.num_columns), attributes.columns, strict=True)))
+
+
+def edge_row_table(edges: Edges, first: int = 0) -> pa.Table:
+    """Return single edges as rows of their table, numbered from `first` on, with attributes as edges keep them."""
+    count = len(edges.sources)
+    attributes = to_attributes(edges.attributes)
+    lost = [name for name in edges.attributes.column_names if name not in attributes.column_names]
+    if lost:
+        raise WriteError(
+            f"the attribute {lost[0]!r} of '{edges.relation}' holds {edges.attributes[lost[0]].type} values, which a "
+            f"store cannot keep; leave it out"
+        )
+    columns = {
+        "row": pa.array(np.arange(first, first + count)),
+        "source": pa.array(edges.sources, pa.int64()),
+        "target": pa.array(edges.targets, pa.int64()),
+        "weight": pa.array(np.ones(count) if edges.weights is None else edges.weights, pa.float64()),
+    }
+    return pa.table(columns | dict(zip(attribute_columns(attributes.num_columns), attributes.columns, strict=True)))
+
+
+FIRST_ATTRIBUTE = 4
+"""Where the attributes begin among the columns of `edge_row_table`."""
+
+
+def edge_row_schema(attributes: pa.Schema) -> pa.Schema:
+    """Return the columns of `edge_row_table` for edges with these attributes."""
+    numbers = [(name, pa.int64()) for name in ("row", "source", "target")]
+    kinds = zip(attribute_columns(len(attributes)), attributes.types, strict=True)
+    return pa.schema([*numbers, ("weight", pa.float64()), *kinds])
+
+
+def create_edge_rows(connection: Any, number: int, attributes: pa.Schema) -> None:
+    """Create the table of the single edges of a relation."""
+    columns = ", ".join(
+        f"{name} {_SQL_TYPES[kind_of(kind)]}"
+        for name, kind in zip(attribute_columns(len(attributes)), attributes.types, strict=True)
+    )
+    fixed = "row BIGINT, born BIGINT, died BIGINT, source BIGINT, target BIGINT, weight DOUBLE"
+    run(connection, f"CREATE TABLE edge_rows_{number} ({fixed}, {columns})")
+
+
+def insert_edge_rows(connection: Any, number: int, rows: pa.Table, born: int = 0) -> None:
+    """Insert single edges of a relation that come with a version."""
+    plain = [column.cast(pa.string()) if column.type == TEXT else column for column in rows.columns]
+    table = pa.table(plain, names=rows.column_names)
+    versions = {"born": pa.array(np.full(len(rows), born)), "died": pa.nulls(len(rows), pa.int64())}
+    for name, column in versions.items():
+        table = table.append_column(name, column)
+    insert_table(connection, f"edge_rows_{number}", table)
+
+
+def read_edge_rows(connection: Any, number: int, layout: StoreLayout, where: str, values: Sequence[object]) -> pa.Table:
+    """Return single edges of a relation in the order in which they came, as `edge_row_table` does."""
+    schema = edge_row_schema(layout.edge_attributes[number])
+    query = f"SELECT {', '.join(schema.names)} FROM edge_rows_{number} WHERE {where} ORDER BY row"  # noqa: S608
+    return as_edge_rows(connection.sql(query, params=list(values)).to_arrow_table(), schema)
+
+
+def as_edge_rows(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return what the database holds of single edges in the types of `edge_row_table`."""
+    columns = [to_attribute(table[field.name]).cast(field.type) for field in schema]
+    return pa.table(columns, schema=schema)
 
 
 def read_layout(connection: Any) -> StoreLayout:

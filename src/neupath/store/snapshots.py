@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from hashlib import file_digest, md5
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -23,9 +23,10 @@ from scipy.sparse import coo_array, csr_array
 
 from neupath._runtime.files import quick_checksum, sync, whole_folder
 from neupath.errors import SourceError
+from neupath.graph.edge_attributes import value_hashes
 from neupath.graph.hin import Csr, Floats, freeze, index_type, mix64
 from neupath.graph.nodes import Id, Mask, Rows
-from neupath.store.database import SNAPSHOT, StoreLayout, VersionFacts, run
+from neupath.store.database import SNAPSHOT, StoreLayout, VersionFacts, edge_row_schema, run
 
 Triplets = tuple[Rows, Rows, Floats]  # rows, columns and values of entries; or sources, targets and weights of edges
 
@@ -45,6 +46,15 @@ def edge_checksum(relation: int, sources: Rows, targets: Rows, weights: Floats) 
     with np.errstate(over="ignore"):
         for part in (sources.astype(np.uint64), targets.astype(np.uint64), bits):
             mixed = mix64(mixed + np.uint64(0x9E3779B97F4A7C15) ^ part)
+        return int(mixed.sum(dtype=np.uint64))
+
+
+def row_checksum(relation: int, rows: pa.Table) -> int:
+    """Return the checksum of some single edges of a relation, rows of `edge_row_table`, with all their attributes."""
+    mixed = np.full(len(rows), relation, dtype=np.uint64) ^ np.uint64(0xA24BAED4963EE407)  # unlike `edge_checksum`
+    with np.errstate(over="ignore"):
+        for column in rows.columns:
+            mixed = mix64(mixed + np.uint64(0x9E3779B97F4A7C15) ^ value_hashes(column))
         return int(mixed.sum(dtype=np.uint64))
 
 
@@ -138,11 +148,15 @@ _VERIFYING_THREADS = 4
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One version by key: a matrix per relation, and the table of each node type, with the nodes that died."""
+    """One version by key: a matrix per relation, and the table of each node type, with the nodes that died.
+
+    Relations whose edges have attributes also have the table of their single edges, by number.
+    """
 
     version: int
     matrices: tuple[Csr, ...]
     nodes: tuple[pa.Table, ...]
+    edge_rows: Mapping[int, pa.Table] = field(default_factory=dict)
 
 
 def write_snapshot(folder: Path, snapshot: Snapshot, facts: VersionFacts) -> Path:
@@ -159,6 +173,9 @@ def write_snapshot(folder: Path, snapshot: Snapshot, facts: VersionFacts) -> Pat
         for number, table in enumerate(snapshot.nodes):
             with writing_nodes(temporary, number, table.schema) as out:
                 out.write_table(table)
+        for number, table in snapshot.edge_rows.items():
+            with writing_edge_rows(temporary, number, table.schema) as out:
+                out.write_table(table.combine_chunks())  # the dictionary of a text column is the same in all batches
         seal(temporary, facts)
     for version, older in snapshots_of(folder).items():
         if version < snapshot.version:
@@ -178,6 +195,13 @@ def _remove(path: Path) -> None:
 def writing_nodes(folder: Path, number: int, schema: pa.Schema) -> Iterator[Any]:
     """Lend a writer for the nodes of a type."""
     with pa.OSFile(str(_node_file(folder, number)), "wb") as sink, pa.ipc.new_file(sink, schema) as out:
+        yield out
+
+
+@contextmanager
+def writing_edge_rows(folder: Path, number: int, schema: pa.Schema) -> Iterator[Any]:
+    """Lend a writer for the single edges of a relation."""
+    with pa.OSFile(str(_row_file(folder, number)), "wb") as sink, pa.ipc.new_file(sink, schema) as out:
         yield out
 
 
@@ -228,6 +252,10 @@ def _node_file(folder: Path, number: int) -> Path:
     return folder / f"nodes-{number}.arrow"
 
 
+def _row_file(folder: Path, number: int) -> Path:
+    return folder / f"edge-rows-{number}.arrow"
+
+
 def _matches(path: Path, checksum: str) -> bool:
     if len(checksum) < 64:
         return quick_checksum(path) == checksum
@@ -252,14 +280,22 @@ def read_snapshot(path: Path, layout: StoreLayout, facts: VersionFacts) -> Snaps
             files = (_edge_file(path, number, part) for part in _PARTS)
             indptr, indices, data = (np.asarray(np.load(file, mmap_mode="r", allow_pickle=False)) for file in files)
             matrices.append(_to_matrix(indptr, indices, data, (sizes[relation.source], sizes[relation.target])))
-        return Snapshot(facts.version, tuple(matrices), nodes)
+        rows = {number: _map_table(_row_file(path, number)) for number in layout.described_relations}
+        for number, table in rows.items():
+            if table.schema != edge_row_schema(layout.edge_attributes[number]):
+                raise ValueError(f"{_row_file(path, number).name} has other columns than the database")
+        return Snapshot(facts.version, tuple(matrices), nodes, rows)
     except (OSError, ValueError, TypeError, RecursionError, pa.ArrowException) as error:
         raise SourceError(f"the snapshot {path} is damaged ({error})") from error
 
 
 def map_nodes(folder: Path, number: int) -> pa.Table:
     """Map the nodes of a type into memory."""
-    with pa.memory_map(str(_node_file(folder, number))) as source:
+    return _map_table(_node_file(folder, number))
+
+
+def _map_table(file: Path) -> pa.Table:
+    with pa.memory_map(str(file)) as source:
         return pa.ipc.open_file(source).read_all()
 
 
@@ -270,7 +306,8 @@ def _verify(path: Path, layout: StoreLayout, facts: VersionFacts) -> None:
     types, relations = range(len(layout.schema.node_types)), range(len(layout.schema.relations))
     edge_files = (_edge_file(path, number, part).name for number in relations for part in _PARTS)
     node_files = (_node_file(path, number).name for number in types)
-    if not isinstance(files, dict) or files.keys() != {*edge_files, *node_files}:
+    row_files = (_row_file(path, number).name for number in layout.described_relations)
+    if not isinstance(files, dict) or files.keys() != {*edge_files, *node_files, *row_files}:
         raise ValueError(f"{_MANIFEST} does not list the files of this store")
     if manifest.get("facts", asdict(facts)) != asdict(facts):  # manifests from before have none
         raise ValueError(f"{_MANIFEST} is of another graph than version {facts.version} of the database")

@@ -72,6 +72,8 @@ def compact_database(connection: Any, folder: Path, retained: int = RETAINED) ->
             for number, relation in enumerate(layout.schema.relations):
                 edges = edges_of(snapshot.matrices[number], relation.directed)
                 database.create_table(connection, f"edges_{number}", database.edge_table(*edges))
+            for number in layout.described_relations:
+                run(connection, f"DELETE FROM edge_rows_{number} WHERE died <= ?", [base])  # noqa: S608
             run(connection, "DELETE FROM changes WHERE version <= ?", [base])
             run(connection, "DELETE FROM versions WHERE version < ?", [base])
             database.write_layout(connection, replace(layout, base_version=base))

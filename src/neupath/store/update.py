@@ -31,6 +31,7 @@ class Edge:
     relation : the name of its relation, or `author -writes-> paper` where names repeat.
     source, target : ids of the two nodes.
     weight : a finite number above 0; ignored where the edge is removed.
+    attributes : what else is known of it; ignored where the edge is removed.
 
     >>> Edge("writes", "Mike", "paper 7").weight
     1.0
@@ -40,6 +41,7 @@ class Edge:
     source: Id
     target: Id
     weight: float = 1.0
+    attributes: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ class Node:
 class Update:
     """What changes in one step: edges, then nodes are removed; nodes, then edges are added.
 
-    Adding an edge that exists adds to its weight; one that is both removed and added gets the new weight.
+    Adding an edge that exists adds to its weight; one that is both removed and added gets the new weight. Where edges
+    of a relation have attributes, each added edge is kept with its own, and removing a pair removes all its edges.
 
     Parameters
     ----------
@@ -95,7 +98,7 @@ def read_update(add: Sequence[str | Path] = (), remove: Sequence[str | Path] = (
     Parameters
     ----------
     add, remove : CSV files, or TSV files without quotes, with the columns relation, source, target and optionally
-        weight; or type, id and optionally name and attributes.
+        weight and attributes; or type, id and optionally name and attributes.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -145,22 +148,16 @@ def _read_lines(path: Path) -> Iterator[tuple[str, Edge | Node]]:
 
 
 def _check_columns(path: Path, columns: Sequence[str]) -> bool:
-    """Raise for missing, repeated and unknown columns (a misspelt weight would be 1); return whether it lists edges."""
+    """Raise for missing and repeated columns; return whether it lists edges. The store knows the attributes."""
     has_edges = set(_EDGE_COLUMNS) <= set(columns)
     if not (has_edges or set(_NODE_COLUMNS) <= set(columns)):
         raise SourceError(
             f"{path} has the columns {listed(columns) or 'none'}; a table of edges needs relation, source, target "
-            f"and may have weight, a table of nodes needs type, id and may have name and attributes"
+            f"and may have weight and attributes, a table of nodes needs type, id and may have name and attributes"
         )
     repeated, times = Counter(columns).most_common(1)[0]
     if times > 1:
         raise SourceError(f"{path} has the columns {listed(columns)}; {repeated} appears twice")
-    unknown = [name for name in columns if name not in (*_EDGE_COLUMNS, "weight")] if has_edges else []
-    if unknown:
-        raise SourceError(
-            f"{path} has the columns {listed(columns)}; a table of edges has relation, source, target and weight, "
-            f"not {listed(unknown)}"
-        )
     return has_edges
 
 
@@ -170,7 +167,9 @@ def _edge(row: Mapping[str, str]) -> Edge:
         weight: Any = text if "_" in text else float(text)
     except ValueError:
         weight = text  # the store reports it with the other bad lines
-    return Edge(row["relation"], row["source"], row["target"], weight)
+    others = (*_EDGE_COLUMNS, "weight")
+    attributes = {name: text for name, text in row.items() if name not in others and text != ""}
+    return Edge(row["relation"], row["source"], row["target"], weight, attributes)
 
 
 def _node(row: Mapping[str, str]) -> Node:

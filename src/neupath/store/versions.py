@@ -3,8 +3,8 @@
 import json
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from numbers import Integral, Real
 from pathlib import Path
 from types import MappingProxyType
@@ -15,13 +15,32 @@ import pyarrow as pa
 
 from neupath._runtime.disk_cache import DiskCache
 from neupath._runtime.files import locked
-from neupath.errors import GraphError, SourceError, WriteError, listed
-from neupath.graph.hin import HIN, Floats
+from neupath.errors import GraphError, SourceError, WriteError, did_you_mean, listed
+from neupath.graph.edge_attributes import attribute_value, kind_of
+from neupath.graph.hin import HIN, Edges, Floats
 from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Id, Mask, Nodes, Rows
 from neupath.store import database, snapshots
-from neupath.store.database import StoreLayout, VersionFacts, node_columns, read_facts, read_layout, run
-from neupath.store.snapshots import Snapshot, Triplets, checksum_of_node, edge_checksum, in_both_directions
+from neupath.store.database import (
+    FIRST_ATTRIBUTE,
+    StoreLayout,
+    VersionFacts,
+    attribute_columns,
+    edge_row_schema,
+    edge_row_table,
+    read_edge_rows,
+    read_facts,
+    read_layout,
+    run,
+)
+from neupath.store.snapshots import (
+    Snapshot,
+    Triplets,
+    checksum_of_node,
+    edge_checksum,
+    in_both_directions,
+    row_checksum,
+)
 from neupath.store.update import Edge, Node, Update
 
 _log = logging.getLogger("neupath.store")
@@ -80,6 +99,8 @@ def wrong_sums(connection: Any, layout: StoreLayout, facts: VersionFacts, state:
         listed_edges = snapshots.edges_of(state.matrices[number], relation.directed)
         edges += len(listed_edges[0])
         edge_sum = snapshots.add_checksums(edge_sum, edge_checksum(number, *listed_edges))
+    for number, rows in state.edge_rows.items():
+        edge_sum = snapshots.add_checksums(edge_sum, row_checksum(number, rows))
     if edges != facts.edges:
         problems.append(f"there are {edges:,} edges where {facts.edges:,} were counted")
     if edge_sum != facts.edge_checksum:
@@ -104,7 +125,10 @@ def rebuild(connection: Any, layout: StoreLayout, version: int) -> Snapshot:
         shape = sizes[relation.source], sizes[relation.target]
         edges = _fetch(connection, f"SELECT source, target, weight FROM edges_{number}", [])  # noqa: S608
         matrices.append(snapshots.from_edges(*edges, shape, relation.directed))
-    return _advanced(connection, layout, Snapshot(layout.base_version, tuple(matrices), nodes), version)
+    base = layout.base_version
+    alive = "born <= $1 AND (died IS NULL OR died > $1)"
+    rows = {n: read_edge_rows(connection, n, layout, alive, [base]) for n in layout.described_relations}
+    return _advanced(connection, layout, Snapshot(base, tuple(matrices), nodes, rows), version)
 
 
 def _advanced(connection: Any, layout: StoreLayout, base: Snapshot, version: int) -> Snapshot:
@@ -117,7 +141,23 @@ def _advanced(connection: Any, layout: StoreLayout, base: Snapshot, version: int
         matrix = snapshots.enlarged(base.matrices[number], (sizes[relation.source], sizes[relation.target]))
         changed = in_both_directions(*_read_changes(connection, number, base.version, version), relation.directed)
         matrices.append(snapshots.overlaid(matrix, *changed))
-    return Snapshot(version, tuple(matrices), nodes)
+    rows = {n: _later_rows(connection, layout, n, base, version) for n in layout.described_relations}
+    return Snapshot(version, tuple(matrices), nodes, rows)
+
+
+def _later_rows(connection: Any, layout: StoreLayout, number: int, base: Snapshot, version: int) -> pa.Table:
+    """Return the single edges of a relation at a version: those of an earlier one, without removed, with new ones."""
+    rows = base.edge_rows[number]
+    if base.version == version:
+        return rows
+    span = [base.version, version]
+    gone = f"SELECT row FROM edge_rows_{number} WHERE died > ? AND died <= ? AND born <= {base.version}"  # noqa: S608
+    removed = [row for (row,) in run(connection, gone, span)]
+    if removed:
+        rows = rows.filter(pa.array(~np.isin(rows["row"].to_numpy(), removed)))
+    new = "born > $1 AND born <= $2 AND (died IS NULL OR died > $2)"
+    added = read_edge_rows(connection, number, layout, new, span)
+    return pa.concat_tables([rows, added]).unify_dictionaries() if len(added) else rows
 
 
 def _later_nodes(connection: Any, base: Snapshot) -> tuple[pa.Table, ...]:
@@ -167,7 +207,54 @@ def to_hin(layout: StoreLayout, state: Snapshot) -> HIN:
         relation: snapshots.restricted(matrix, masks[relation.source], masks[relation.target])
         for relation, matrix in zip(layout.schema.relations, state.matrices, strict=True)
     }
-    return HIN(layout.schema, MappingProxyType(nodes), MappingProxyType(matrices), layout.notes)
+    tables = EdgeTables(layout, state.edge_rows, masks)
+    return HIN(layout.schema, MappingProxyType(nodes), MappingProxyType(matrices), layout.notes, tables)
+
+
+class EdgeTables(Mapping[Relation, Edges]):
+    """The single edges of each relation that has attributes, made of the rows of a store when they are asked for."""
+
+    def __init__(self, layout: StoreLayout, rows: Mapping[int, pa.Table], alive: Mapping[str, Mask]) -> None:
+        self._layout, self._rows, self._alive = layout, rows, alive
+        self._numbers = {layout.schema.relations[number]: number for number in rows}
+        self._made: dict[Relation, Edges] = {}
+
+    def __getitem__(self, relation: Relation) -> Edges:
+        made = self._made.get(relation)
+        if made is None:
+            made = self._made[relation] = self._make(relation)
+        return made
+
+    def __iter__(self) -> Iterator[Relation]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __contains__(self, relation: object) -> bool:
+        return relation in self._numbers
+
+    def schema_of(self, relation: Relation) -> pa.Schema:
+        """Return the attributes of a relation's edges."""
+        return self._layout.edge_attributes[self._numbers[relation]]
+
+    def _make(self, relation: Relation) -> Edges:
+        number = self._numbers[relation]
+        rows, schema = self._rows[number], self._layout.edge_attributes[number]
+        ends = [
+            _rows_of_keys(rows[column].to_numpy(), self._alive[node_type])
+            for column, node_type in (("source", relation.source), ("target", relation.target))
+        ]
+        attributes = pa.table(rows.columns[FIRST_ATTRIBUTE:], schema=schema)
+        return Edges(relation, ends[0], ends[1], rows["weight"].to_numpy(), attributes)
+
+
+def _rows_of_keys(keys: Rows, alive: Mask) -> Rows:
+    """Return the rows of nodes with these keys: keys number all nodes, rows those that are alive."""
+    if alive.all():
+        return keys
+    rows: Rows = (np.cumsum(alive) - 1)[keys]
+    return rows
 
 
 def _alive(table: pa.Table, version: int) -> Mask:
@@ -181,7 +268,7 @@ def to_nodes(layout: StoreLayout, number: int, table: pa.Table, alive: Mask) -> 
     """Return the alive nodes of a table, with the attribute names and types of the layout."""
     kept = table if alive.all() else table.take(pa.array(np.flatnonzero(alive)))
     schema = layout.attributes[number]
-    columns = [kept[name].cast(field.type) for name, field in zip(node_columns(len(schema)), schema, strict=True)]
+    columns = [kept[name].cast(field.type) for name, field in zip(attribute_columns(len(schema)), schema, strict=True)]
     ids = kept["id"].combine_chunks()
     return Nodes(
         layout.schema.node_types[number],
@@ -211,6 +298,14 @@ class EdgeChange:
 
 
 @dataclass(frozen=True)
+class RowsChange:
+    """Changed single edges of one relation, rows of `edge_row_table`: those that end, and those that come."""
+
+    removed: pa.Table
+    added: pa.Table
+
+
+@dataclass(frozen=True)
 class Change:
     """One version by keys: what the database writes and the live graph follows. The second shape of an update."""
 
@@ -219,6 +314,7 @@ class Change:
     new_nodes: Mapping[int, pa.Table]  # by number of the node type: the new rows of its table
     removed_nodes: Mapping[int, Sequence[int]]  # by number of the node type: keys
     layout: StoreLayout
+    edge_rows: Mapping[int, RowsChange] = field(default_factory=dict)  # by number of the relation, if it has attributes
 
     @property
     def version(self) -> int:
@@ -250,12 +346,20 @@ class Head:
         self.sizes = [len(table) for table in self._state.nodes]
         self._new: list[dict[int, tuple[Id, str | None]]] = [{} for _ in self._state.nodes]
         self._weights: list[dict[Pair, float]] = [{} for _ in self._state.matrices]
+        self.single_edges = {
+            number: SingleEdges(rows, layout.schema.relations[number].directed)
+            for number, rows in state.edge_rows.items()
+        }
 
     @classmethod
     def read(cls, connection: Any, folder: Path) -> "Head":
         layout, facts = read_layout(connection), read_facts(connection)
         ((changes,),) = run(connection, "SELECT count(*) FROM changes")
-        return cls(layout, facts, _read_state(connection, folder, layout, facts.version), changes)
+        head = cls(layout, facts, _read_state(connection, folder, layout, facts.version), changes)
+        for number, single in head.single_edges.items():
+            ((last,),) = run(connection, f"SELECT max(row) FROM edge_rows_{number}")  # noqa: S608  also of ended ones
+            single.next_row = 0 if last is None else last + 1
+        return head
 
     @classmethod
     def of(cls, hin: HIN, version: int) -> "Head":
@@ -263,8 +367,10 @@ class Head:
         tables = tuple(database.node_table(nodes.ids, nodes.names, nodes.attributes) for nodes in hin.nodes.values())
         matrices = (hin.matrices[relation] for relation in hin.schema.relations)
         ordered = tuple(m if m.has_sorted_indices else m.sorted_indices() for m in matrices)  # `weight` bisects rows
-        state = Snapshot(version, ordered, tables)
-        return cls(StoreLayout.of(hin), VersionFacts(version, 0, 0, 0, 0), state)
+        layout = StoreLayout.of(hin)
+        rows = {n: edge_row_table(hin.edge_tables[hin.schema.relations[n]]) for n in layout.described_relations}
+        state = Snapshot(version, ordered, tables, rows)
+        return cls(layout, VersionFacts(version, 0, 0, 0, 0), state)
 
     def columns(self, number: int) -> pa.Schema:
         return self._state.nodes[number].schema
@@ -319,10 +425,68 @@ class Head:
         for number, edges in change.edges.items():
             self._weights[number].update(edges.weights_after())
             self.changes += len(edges.sources)
+        for number, rows in change.edge_rows.items():
+            self.single_edges[number].advance(rows)
         self.facts = change.facts
 
 
+class SingleEdges:
+    """The single edges of one relation by the pair that they join, so that an update costs only what it changes.
+
+    Parameters
+    ----------
+    rows : the edges of a version, rows of `edge_row_table`.
+    directed : whether the relation is; an undirected pair is found in either direction.
+    """
+
+    def __init__(self, rows: pa.Table, directed: bool) -> None:
+        self._rows, self._directed = rows, directed
+        self._by_pair: tuple[Rows, Rows, Rows] | None = None  # sources, targets and positions, once a pair is looked up
+        self._added: dict[Pair, list[pa.Table]] = {}
+        self._removed: set[Pair] = set()  # pairs of which no row of the version is left
+        self.next_row = len(rows)
+
+    def at(self, pairs: Sequence[Pair]) -> pa.Table:
+        """Return the edges that join some pairs, in the order in which they came."""
+        before = self._rows.take(pa.array(self._positions([pair for pair in pairs if pair not in self._removed])))
+        found = [before, *(rows for pair in pairs for rows in self._added.get(pair, ()))]
+        table = pa.concat_tables(found).unify_dictionaries()
+        return table.take(pa.array(np.argsort(table["row"].to_numpy(), kind="stable")))
+
+    def _positions(self, pairs: Sequence[Pair]) -> Rows:
+        if not pairs:
+            return np.empty(0, dtype=np.int64)
+        if self._by_pair is None:
+            ends = self._ends()
+            order = np.lexsort(ends[::-1]).astype(np.int64)
+            self._by_pair = ends[0][order], ends[1][order], order
+        sources, targets, order = self._by_pair
+        positions = []
+        for source, target in pairs:
+            low, high = np.searchsorted(sources, [source, source + 1])
+            first, last = low + np.searchsorted(targets[low:high], [target, target + 1])
+            positions.append(order[first:last])
+        return np.concatenate(positions)
+
+    def _ends(self) -> tuple[Rows, Rows]:
+        sources, targets = self._rows["source"].to_numpy(), self._rows["target"].to_numpy()
+        return (sources, targets) if self._directed else (np.minimum(sources, targets), np.maximum(sources, targets))
+
+    def advance(self, change: RowsChange) -> None:
+        for pair in self._pairs(change.removed):
+            self._removed.add(pair)
+            self._added.pop(pair, None)
+        for at, pair in enumerate(self._pairs(change.added)):
+            self._added.setdefault(pair, []).append(change.added.slice(at, 1))
+        self.next_row += len(change.added)
+
+    def _pairs(self, rows: pa.Table) -> list[Pair]:
+        pairs = zip(rows["source"].to_pylist(), rows["target"].to_pylist(), strict=True)
+        return [pair if self._directed or pair[0] <= pair[1] else (pair[1], pair[0]) for pair in pairs]
+
+
 # ---- Checking an update --------------------------------------------------------------------------
+_NO_ATTRIBUTES = pa.schema([])
 _MAX_PROBLEMS = 20
 _MAX_LETTERS = 100
 
@@ -332,7 +496,8 @@ class Validator:
 
     def __init__(self, head: Head) -> None:
         self._head, self._layout = head, head.layout
-        self._added: dict[int, dict[Pair, float]] = {}  # by relation number: the weight to add to each pair
+        self._added: dict[int, dict[Pair, list[float]]] = {}  # by relation number: the weights to add to each pair
+        self._new_rows: dict[int, list[dict[str, Any]]] = {}  # by relation number: its new single edges
         self._removed: dict[int, dict[Pair, str]] = {}  # by relation number: pairs, each with its name for errors
         self._new: dict[int, list[dict[str, Any]]] = {}  # by type number: the new rows of its table
         self._new_keys: dict[int, dict[Id, int]] = {}
@@ -364,7 +529,14 @@ class Validator:
             for number, rows in sorted(self._new.items())
         }
         removed = {number: list(keys) for number, keys in sorted(self._dead.items())}
-        return Change(self._next_facts(edges), edges, new, removed, self._layout)
+        rows = {number: self._rows_change(number) for number in edges if number in self._head.single_edges}
+        return Change(self._next_facts(edges, rows), edges, new, removed, self._layout, rows)
+
+    def _rows_change(self, number: int) -> RowsChange:
+        single, schema = self._head.single_edges[number], edge_row_schema(self._layout.edge_attributes[number])
+        added = [{"row": single.next_row + at} | row for at, row in enumerate(self._new_rows.get(number, ()))]
+        removed = single.at(list(self._removed.get(number, ())))
+        return RowsChange(removed, pa.Table.from_pylist(added, schema=schema))
 
     def _problem(self, place: str, text: str) -> None:
         self._problems.append(f"{place}: {text}")
@@ -418,7 +590,7 @@ class Validator:
         try:
             return {
                 column: pa.scalar(node.attributes.get(field.name)).cast(field.type).as_py()
-                for column, field in zip(node_columns(len(schema)), schema, strict=True)
+                for column, field in zip(attribute_columns(len(schema)), schema, strict=True)
             }
         except (pa.ArrowException, UnicodeError, OverflowError):
             return None
@@ -456,8 +628,32 @@ class Validator:
         elif not _is_weight(edge.weight):
             self._problem(place, f"weight {_shown(edge.weight)} is not allowed; weights are finite numbers above 0")
         elif (pair := self._pair(place, edge, relation)) is not None:
-            weights = self._added.setdefault(self._layout.schema.relations.index(relation), {})
-            weights[pair] = weights.get(pair, 0.0) + float(edge.weight)
+            number = self._layout.schema.relations.index(relation)
+            self._added.setdefault(number, {}).setdefault(pair, []).append(float(edge.weight))
+            self._add_row(place, edge, relation, number)
+
+    def _add_row(self, place: str, edge: Edge, relation: Relation, number: int) -> None:
+        """Add the single edge, with the ends as they are given, or the problems of its attributes."""
+        schema = self._layout.edge_attributes.get(number, _NO_ATTRIBUTES)
+        unknown = [str(name) for name in edge.attributes if name not in schema.names]
+        if unknown:
+            known = f"they have {listed(schema.names)}" if len(schema) else "they have none"
+            hint = did_you_mean(unknown[0], [*schema.names, "weight"])
+            self._problem(place, f"edges of '{relation}' have no attribute {_shown(unknown[0])} ({known}){hint}")
+        if not len(schema) or unknown:
+            return
+        row = {"weight": float(edge.weight)}
+        for end, node_type, id_ in (("source", relation.source, edge.source), ("target", relation.target, edge.target)):
+            row[end] = self._end(place, node_type, id_)  # type: ignore[assignment]
+        for column, attribute in zip(attribute_columns(len(schema)), schema, strict=True):
+            value = edge.attributes.get(attribute.name)
+            try:
+                row[column] = attribute_value(value, attribute.type)
+            except (pa.ArrowException, UnicodeError, OverflowError, ValueError):
+                kind = {"integer": "an integer"}.get(word := kind_of(attribute.type), f"a {word}")
+                what = f"the attribute {attribute.name} of '{relation}' is {kind}"
+                self._problem(place, f"{what}, and {_shown(value)} is none")
+        self._new_rows.setdefault(number, []).append(row)
 
     def _remove_edge(self, place: str, edge: Edge) -> None:
         relation = _find_relation(self._layout.schema, edge.relation)
@@ -489,7 +685,11 @@ class Validator:
         added, removed = self._added.get(number, {}), self._removed.get(number, {})
         pairs = list(dict.fromkeys([*removed, *added]))
         before = [self._head.weight(number, pair) for pair in pairs]
-        after = [(0.0 if p in removed else old) + added.get(p, 0.0) for p, old in zip(pairs, before, strict=True)]
+        kept = [0.0 if pair in removed else old for pair, old in zip(pairs, before, strict=True)]
+        if number in self._head.single_edges:  # the weight of a pair is that of its edges, added up one by one
+            after = [sum(added.get(pair, ()), old) for pair, old in zip(pairs, kept, strict=True)]
+        else:
+            after = [old + sum(added.get(pair, ()), 0.0) for pair, old in zip(pairs, kept, strict=True)]
         for pair, old in zip(pairs, before, strict=True):
             if pair in removed and not old:
                 self._problems.append(f"{removed[pair]}: there is no such edge to remove")
@@ -514,7 +714,7 @@ class Validator:
                         for key in sorted(dead.keys() & {pair[end] for pair in joined})
                     ]
 
-    def _next_facts(self, edges: Mapping[int, EdgeChange]) -> VersionFacts:
+    def _next_facts(self, edges: Mapping[int, EdgeChange], edge_rows: Mapping[int, RowsChange]) -> VersionFacts:
         facts = self._head.facts
         nodes, node_total, count, total = facts.nodes, facts.node_checksum, facts.edges, facts.edge_checksum
         for number, rows in self._new.items():
@@ -529,6 +729,9 @@ class Validator:
                 there = weights > 0
                 summed = edge_checksum(number, change.sources[there], change.targets[there], weights[there])
                 total = snapshots.add_checksums(total, sign * summed)
+        for number, changed in edge_rows.items():
+            summed = row_checksum(number, changed.added) - row_checksum(number, changed.removed)
+            total = snapshots.add_checksums(total, summed)
         return VersionFacts(facts.version + 1, nodes, count, node_total, total)
 
 
@@ -594,6 +797,9 @@ def _write(connection: Any, changes: Sequence[Change]) -> None:
     elif len(edges):
         database.insert_table(connection, "changes", edges)
     for change in changes:
+        for number, rows in change.edge_rows.items():
+            _write_rows(connection, change.version, number, rows)
+    for change in changes:
         for number, table in change.new_nodes.items():
             database.insert_table(connection, f"nodes_{number}", table)
     for change in changes:
@@ -602,6 +808,16 @@ def _write(connection: Any, changes: Sequence[Change]) -> None:
             statement = f"UPDATE nodes_{number} SET died = {change.version} WHERE key IN (SELECT key FROM given)"  # noqa: S608
             database.run_on(connection, given, statement)
     database.write_facts(connection, *(change.facts for change in changes))
+
+
+def _write_rows(connection: Any, version: int, number: int, rows: RowsChange) -> None:
+    """Write the single edges of a relation that end and that come with a version."""
+    if len(rows.removed):
+        ended = rows.removed.select(["row"])
+        statement = f"UPDATE edge_rows_{number} SET died = {version} WHERE row IN (SELECT row FROM given)"  # noqa: S608
+        database.run_on(connection, ended, statement)
+    if len(rows.added):
+        database.insert_edge_rows(connection, number, rows.added, version)
 
 
 def _change_table(version: int, number: int, change: EdgeChange) -> pa.Table:

@@ -17,6 +17,7 @@ from typing import Any
 
 from neupath import HIN, load
 from neupath.errors import NeuPathError, SourceWarning
+from neupath.graph.edge_attributes import edge_kinds
 from neupath.graph.metapath import Relation
 
 
@@ -101,6 +102,9 @@ class Sample:
         undirected.
     names
         A node type -> the names of some nodes by id, or None if its nodes must have no names.
+    attributes
+        A relation, as under `edges` -> the attributes of its edges, each with its kind or with its values as text, in
+        the order of the source. Relations that are not named may have any.
     notes
         Patterns, each of which one of the notes must match.
     refused
@@ -116,6 +120,7 @@ class Sample:
     nodes: Mapping[str, int] = field(default_factory=dict)
     edges: Mapping[str, str | int | Sequence[Edge]] = field(default_factory=dict)
     names: Mapping[str, Mapping[str, str] | None] = field(default_factory=dict)
+    attributes: Mapping[str, Mapping[str, str | Sequence[object]]] = field(default_factory=dict)
     notes: Sequence[str] = ()
     refused: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -183,6 +188,8 @@ def mismatches(hin: HIN, sample: Sample) -> list[str]:
             continue
         left.remove(relation)
         wrong += _edge_mismatches(hin, relation, text, expected)
+        if text in sample.attributes:
+            wrong += _attribute_mismatches(hin, relation, sample.attributes[text])
     wrong += [f"relation '{relation}' is not expected" for relation in left]
     wrong += [line for node_type in sample.names for line in _name_mismatches(hin, sample, node_type)]
     wrong += [
@@ -220,6 +227,20 @@ def _edge_mismatches(hin: HIN, relation: Relation, text: str, expected: str | in
     if not relation.directed:
         known, read = ({(min(ends), max(ends)): weight for ends, weight in each.items()} for each in (known, read))
     return [] if read == known else [f"'{text}' has the edges {read}, expected {known}"]
+
+
+def _attribute_mismatches(hin: HIN, relation: Relation, expected: Mapping[str, str | Sequence[object]]) -> list[str]:
+    kinds = edge_kinds(hin.edge_tables, relation)
+    if list(kinds) != list(expected):
+        return [f"edges of '{relation}' have the attributes {list(kinds)}, expected {list(expected)}"]
+    wrong = []
+    for name, content in expected.items():
+        if isinstance(content, str):
+            wrong += [] if kinds[name] == content else [f"{name} of '{relation}' is a {kinds[name]}, not a {content}"]
+        else:
+            values = hin.edge_tables[relation].attributes[name].to_pylist()
+            wrong += [] if values == list(content) else [f"{name} of '{relation}' is {values}, not {list(content)}"]
+    return wrong
 
 
 def expected_edges(edges: str | Sequence[Edge]) -> dict[tuple[str, str], float]:

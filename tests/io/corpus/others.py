@@ -178,7 +178,8 @@ def amazon_reviews(folder: Path) -> Sample:
         nodes={"reviewer": 2, "asin": 2},
         edges={"reviewer -> asin": "A1>B01 A1>B02 A2>B01"},
         names={"reviewer": {"A2": "Bob"}},
-        notes=["overall"],
+        attributes={"reviewer -> asin": {"overall": "number", "reviewText": "text"}},
+        notes=["helpful"],
     )
 
 

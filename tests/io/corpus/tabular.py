@@ -372,7 +372,8 @@ def movielens_ratings(folder: Path) -> Sample:
         table("ratings.csv", _RATING_ROLES, _RATINGS),
         nodes={"user": 3, "movie": 3},
         edges={"user -> movie": _RATED},
-        notes=["rating"],
+        attributes={"user -> movie": {"rating": "number", "timestamp": "time"}},
+        notes=["rating", "timestamp was read as times, as its integers are seconds"],
     )
 
 
@@ -395,7 +396,12 @@ def movielens(folder: Path) -> Sample:
             "movie -> genre": _MOVIE_GENRES,
         },
         names={"movie": {"31": "Toy Tale (1995)", "32": "Heat, The (1995)"}},
-        notes=["rating", "tag"],
+        attributes={
+            "user -ratings-> movie": {"rating": "number", "timestamp": "time"},
+            "user -tags-> movie": {"tag": ["funny", "long", "funny"], "timestamp": "time"},
+            "movie -> genre": {},
+        },
+        notes=["rating"],
     )
 
 
@@ -760,6 +766,7 @@ def string_links(folder: Path) -> Sample:
         write(folder, {"9606.protein.links.v12.0.txt": rows}),
         nodes={"protein": 3},
         edges={"protein -> protein": "9606.E1>9606.E2 9606.E1>9606.E3 9606.E2>9606.E3"},
+        attributes={"protein -> protein": {"combined_score": [173, 154, 151]}},
         notes=["combined_score"],
     )
 
@@ -1070,6 +1077,15 @@ def foursquare_checkins(folder: Path) -> Sample:
         write(folder, {"checkins.csv": rows}),
         nodes={"user": 2, "venue": 2},
         edges={"user -> venue": "470>v1 979>v2 470>v2"},
+        attributes={
+            "user -> venue": {
+                "venueCategoryId": ["c1", "c2", "c2"],
+                "venueCategory": "text",
+                "latitude": [40.7, 40.6, 40.6],
+                "longitude": "number",
+                "utcTimestamp": "text",
+            }
+        },
         notes=["venueCategoryId"],
     )
 
@@ -1086,7 +1102,8 @@ def goodreads_interactions(folder: Path) -> Sample:
         ),
         nodes={"user": 3, "book": 3},
         edges={"user -> book": "0>948 0>947 1>946 2>948"},
-        notes=["rating"],
+        attributes={"user -> book": {"is_read": "integer", "rating": [5, 5, 0, 4], "is_reviewed": "integer"}},
+        notes=["would make rating the weight"],
     )
 
 
@@ -1179,6 +1196,7 @@ def date_first(folder: Path) -> Sample:
         ),
         nodes={"customer": 3, "product": 3},
         edges={"customer -> product": "c1>p1 c1>p2 c2>p1 c3>p3"},
+        attributes={"customer -> product": {"date": "date", "amount": [2, 1, 1, 4]}},
         notes=["amount"],
     )
 
@@ -1349,5 +1367,13 @@ def disgenet(folder: Path) -> Sample:
         ),
         nodes={"gene": 3, "disease": 3},
         edges={"gene -> disease": "1>C01 2>C01 2>C02 3>C03"},
+        attributes={
+            "gene -> disease": {
+                "geneSymbol": "text",
+                "DSI": "number",
+                "diseaseName": "text",
+                "score": [0.3, 0.5, 0.31, 0.2],
+            }
+        },
         notes=["score"],
     )

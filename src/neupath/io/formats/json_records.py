@@ -14,11 +14,12 @@ import json
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -28,13 +29,17 @@ from numpy.typing import NDArray
 from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import GraphError, MissingExtraError, SourceError, first_line, listed
 from neupath.graph.hin import HIN, MOST_KINDS
-from neupath.io.assembly import BIOLINK, GENERAL_CLASSES, EdgeTable, NodeTable, assemble
+from neupath.io.assembly import BIOLINK, GENERAL_CLASSES, EdgeTable, NodeTable, RawAttributes, assemble
 from neupath.io.formats.json_values import Collection, Document, Record, json_errors, sampled
 from neupath.io.interop import from_networkx
 from neupath.io.sources import Place, ReadOptions, bad_weight, repeated_id
 from neupath.io.text_files import open_raw
 
 _SAMPLE = 1000
+_INNER = ("data", "properties", "attributes")
+"""Keys under which edges have their attributes as an object of its own."""
+_FEW_TEXTS, _LONG_TEXT = 100, 200
+"""After so many texts under a key of edges, they are prose if they have more than so many letters on average."""
 _ID_KEYS = ("id", "_id", "@id", "ID", "Id", "identifier", "uid", "uri", "key")
 _NAME_KEYS = ("display_name", "name", "title", "label")
 _END_KEYS = (
@@ -182,8 +187,19 @@ class _Ends:
     weights: list[float | None] = field(default_factory=list)
     directed: bool = False
     """Whether at least one of them has a direction."""
+    values: dict[str, dict[int, Scalar]] = field(default_factory=dict)
+    """Attributes: the value of each edge that has one, by the number of the edge."""
 
-    def add(self, source: int, target: int, weight: float | None = None, directed: bool = True) -> None:
+    def add(
+        self,
+        source: int,
+        target: int,
+        weight: float | None = None,
+        directed: bool = True,
+        values: Mapping[str, Scalar] = MappingProxyType({}),
+    ) -> None:
+        for key, value in values.items():
+            self.values.setdefault(key, {})[len(self.sources)] = value
         self.sources.append(source)
         self.targets.append(target)
         self.weights.append(weight)
@@ -201,15 +217,19 @@ class _RawEdges:
     targets: list[tuple[str | None, str]] = field(default_factory=list)
     weights: list[float | None] = field(default_factory=list)
     directed: bytearray = field(default_factory=bytearray)
+    values: list[Mapping[str, Scalar]] = field(default_factory=list)
 
-    def add(self, number: int, record: Record, keys: tuple[str, str], relation: str) -> None:
-        """Add the edge of a record, whose ends are under the two keys."""
+    def add(
+        self, number: int, record: Record, keys: tuple[str, str], relation: str, values: Mapping[str, Scalar]
+    ) -> None:
+        """Add the edge of a record, whose ends are under the two keys, and which has these attributes."""
         for column, key in zip((self.sources, self.targets), keys, strict=True):
             column.append(_end(record.get(key), key, self.collection, number))
         self.numbers.append(number)
         self.relations.append(relation)
         self.weights.append(_weight(record.get("weight"), self.collection, number))
         self.directed.append(record.get("direction") != "both" and record.get("directed") is not False)
+        self.values.append(values)
 
 
 def _weight(value: Any, collection: Collection, number: int) -> float | None:
@@ -231,9 +251,30 @@ class _Graph:
         """Edges from nodes that are only mentioned, once however often they are."""
         self.raw_edges: list[_RawEdges] = []
         self.left_out: Counter[str] = Counter()
+        self._lengths: dict[tuple[str, str], tuple[int, int]] = {}  # of the texts that are attributes of edges
+        self.prose: set[tuple[str, str]] = set()  # attributes of edges whose texts are too long to keep
         self.tables: set[tuple[str, str]] = set()
         self._keys: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         self.notes: list[str] = []
+
+    def values_of_edge(self, name: str, record: Record, keys: Iterable[str]) -> dict[str, Scalar]:
+        """Return the attributes among some keys of an edge; note nested values and long texts as left out."""
+        values: dict[str, Scalar] = {}
+        for key in keys:
+            value, path = record[key], (name, key)
+            if key in _INNER and isinstance(value, dict):
+                values |= self.values_of_edge(name, value, value.keys() - set(keys))
+                continue
+            if isinstance(value, str) and path not in self.prose:
+                count, letters = self._lengths.get(path, (0, 0))
+                self._lengths[path] = count, letters = count + 1, letters + len(value)
+                if count >= _FEW_TEXTS and letters > _LONG_TEXT * count:
+                    self.prose.add(path)
+            if path in self.prose or not isinstance(value, str | int | float) or key.lower() == "weight":
+                self.left_out[f"{name}.{key}"] += value not in (None, "", {}, [])
+            elif value != "":
+                values[key] = value
+        return values
 
     def kind(self, name: str) -> _Kind:
         if name not in self.kinds and len(self.kinds) >= MOST_KINDS:
@@ -409,9 +450,8 @@ def _read_edges(
         relation = name if relation_key is None else _word(record.get(relation_key))
         if not relation:
             raise SourceError(f"{collection.place(number)}: the edge has no {relation_key!r}, as others have")
-        edges.add(number, record, ends, relation)
         others = record.keys() - {*ends, relation_key, "weight", "id", "direction", "directed"}
-        graph.left_out.update(f"{name}.{key}" for key in others if record[key] not in (None, "", {}, []))
+        edges.add(number, record, ends, relation, graph.values_of_edge(name, record, others))
 
 
 def _end(value: Any, key: str, collection: Collection, number: int) -> tuple[str | None, str]:
@@ -506,14 +546,14 @@ def _read_foreign_keys(
                 f"{collection.place(number)}: the record has no {keys[ids.index(None)]!r}, as others have"
             )
         rows = [kind.row(str(each)) for kind, each in zip(kinds, ids, strict=True)]
+        named = {each for key in keys for each in _name_keys(key)}
+        values = graph.values_of_edge(name, record, record.keys() - set(keys) - named)
         for relation, kind, row in zip(names, kinds[1:], rows[1:], strict=True):
-            graph.ends[kinds[0].name, relation, kind.name].add(rows[0], row)
+            graph.ends[kinds[0].name, relation, kind.name].add(rows[0], row, values=values)
         for key, kind, row in zip(keys, kinds, rows, strict=True):
             label = next((record[each] for each in _name_keys(key) if isinstance(record.get(each), str)), None)
             if label:
                 kind.names.setdefault(row, label)
-        named = {each for key in keys for each in _name_keys(key)}
-        graph.left_out.update(f"{name}.{key}" for key in record.keys() - set(keys) - named)
     graph.notes.append(f"{collection.file.name}: its records have no id and are edges between {listed(keys)}")
 
 
@@ -531,7 +571,9 @@ def _read_exported(graph: _Graph, collection: Collection, objects: _Objects) -> 
             content = {"id": record["id"], "properties": record.get("properties")}
             graph.add_record(graph.kind(_word(record.get("labels")) or UNTYPED), content, (collection, number), "id")
         elif record.get("type") == "relationship" and _word(record.get("label")):
-            edges.add(number, record, ("start", "end"), _word(record["label"]))
+            label, properties = _word(record["label"]), record.get("properties")
+            own = properties if isinstance(properties, dict) else {}
+            edges.add(number, record, ("start", "end"), label, graph.values_of_edge(label, own, own.keys()))
         else:
             raise SourceError(f"{collection.place(number)}: neither a node with an id nor a relationship with a label")
 
@@ -656,7 +698,8 @@ def _resolve(graph: _Graph) -> None:
             source, start = _node_of(graph, known, edges.sources[at], edges.collection, number)
             target, end = _node_of(graph, known, edges.targets[at], edges.collection, number)
             directed = bool(edges.directed[at]) or source != target
-            graph.ends[source, edges.relations[at], target].add(start, end, edges.weights[at], directed)
+            ends = graph.ends[source, edges.relations[at], target]
+            ends.add(start, end, edges.weights[at], directed, edges.values[at])
     graph.raw_edges = []
 
 
@@ -742,6 +785,8 @@ def _rename(graph: _Graph, old: str, new: str, rows: NDArray[np.int64]) -> None:
     for key in [key for key in graph.ends if old in (key[0], key[2])]:
         ends = graph.ends.pop(key)
         merged = graph.ends[new if key[0] == old else key[0], key[1], new if key[2] == old else key[2]]
+        for path, column in ends.values.items():
+            merged.values.setdefault(path, {}).update({at + len(merged.sources): v for at, v in column.items()})
         merged.sources.extend(rows[ends.sources].tolist() if key[0] == old else ends.sources)
         merged.targets.extend(rows[ends.targets].tolist() if key[2] == old else ends.targets)
         merged.weights += ends.weights
@@ -925,7 +970,11 @@ def _assemble(graph: _Graph, options: ReadOptions) -> HIN:
             relation = replace(relation, directed=relation.directed and (ends.directed or source != target))
             starts = ids[source].take(pa.array(ends.sources, pa.int64()))
             stops = ids[target].take(pa.array(ends.targets, pa.int64()))
-            edges.append(EdgeTable(relation, starts, stops, _place_of(name), _weights(ends)))
+            prose = {key for _, key in graph.prose}
+            attributes = _attributes(
+                name, {key: own for key, own in ends.values.items() if key not in prose}, len(starts)
+            )
+            edges.append(EdgeTable(relation, starts, stops, _place_of(name), _weights(ends), attributes))
     return assemble(nodes, edges, replace(options, notes=[*options.notes, *graph.notes, *_note_left_out(graph)]))
 
 
@@ -937,6 +986,11 @@ def _weights(ends: _Ends) -> pa.Array | None:
     if all(weight is None for weight in ends.weights):
         return None
     return pa.array([1.0 if weight is None else weight for weight in ends.weights], pa.float64())
+
+
+def _attributes(name: str, values: Mapping[str, Mapping[int, Scalar]], count: int) -> RawAttributes:
+    columns = {key: _as_column([column.get(at) for at in range(count)]) for key, column in sorted(values.items())}
+    return RawAttributes.of(pa.table(columns), name)
 
 
 def _node_table(graph: _Graph, kind: _Kind) -> NodeTable:
@@ -972,5 +1026,5 @@ def _as_column(values: list[Scalar | None]) -> pa.Array:
 
 def _note_left_out(graph: _Graph) -> list[str]:
     paths = sorted({*graph.left_out, *(f"{name}.{path}" for name, path in graph.tables)})
-    reason = "values of edges, nested lists, and values that differ between mentions of one node"
+    reason = "nested values and long texts of edges, nested lists, and values that differ between mentions of one node"
     return [f"left out, as {reason}: {listed(paths, 8)}"] if paths else []

@@ -1,0 +1,122 @@
+"""Single edges of a live graph, whose relations have attributes: those of a version, and those of a changed pair."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+
+import numpy as np
+import pyarrow as pa
+
+from neupath.engine.scorer import RowChange
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Rows
+from neupath.store.database import FIRST_ATTRIBUTE, edge_row_table
+from neupath.store.versions import Pair, RowsChange, SingleEdges
+
+EdgeLog = Sequence[tuple[Relation, RowsChange]]
+"""The changed single edges of all relations in order; their ends are rows of the graph in memory."""
+
+
+@dataclass(frozen=True)
+class LiveChange(RowChange):
+    """A change by rows with the single edges that end and that come, of the relations that have attributes."""
+
+    edge_rows: Mapping[Relation, RowsChange] = field(default_factory=dict)
+
+
+class LiveEdgeTables(Mapping[Relation, Edges]):
+    """The single edges of a base with the first `length` changes of a log that only grows, made on first use."""
+
+    def __init__(self, base: Mapping[Relation, Edges], log: EdgeLog, length: int) -> None:
+        self.base, self._log, self._length = base, log, length
+        self._tables: dict[Relation, Edges] = {}
+        self._lock = Lock()
+
+    def fresh(self) -> "LiveEdgeTables":
+        """Return a copy without the tables that are made."""
+        return LiveEdgeTables(self.base, self._log, self._length)
+
+    def __getitem__(self, relation: Relation) -> Edges:
+        with self._lock:
+            if relation not in self._tables:
+                changes = [change for changed, change in self._log[: self._length] if changed == relation]
+                self._tables[relation] = _changed(self.base[relation], changes)
+            return self._tables[relation]
+
+    def __iter__(self) -> Iterator[Relation]:
+        return iter(self.base)
+
+    def __len__(self) -> int:
+        return len(self.base)
+
+    def __contains__(self, relation: object) -> bool:
+        return relation in self.base
+
+    def schema_of(self, relation: Relation) -> pa.Schema:
+        """Return the attributes of a relation's edges; changes bring no others."""
+        schema_of = getattr(self.base, "schema_of", None)
+        return self.base[relation].attributes.schema if schema_of is None else schema_of(relation)
+
+
+def _changed(base: Edges, changes: Sequence[RowsChange]) -> Edges:
+    """Return the edges of a relation after some changes: removing a pair ends all its edges that came before."""
+    if not changes:
+        return base
+    tables = [edge_row_table(base), *(change.added for change in changes)]
+    rows = pa.concat_tables(tables).unify_dictionaries()
+    came = np.repeat(np.arange(len(tables)), [len(table) for table in tables])
+    removed = pa.concat_tables([change.removed.select(["source", "target"]) for change in changes])
+    ended = np.repeat(np.arange(1, len(tables)), [len(change.removed) for change in changes])
+    ends = [table[name].to_numpy() for table in (rows, removed) for name in ("source", "target")]
+    width = 1 + max(int(each.max(initial=0)) for each in ends)
+    pairs, gone = (_pair_numbers(table, base.relation.directed, width) for table in (rows, removed))
+    if len(gone):
+        distinct, first = np.unique(gone[::-1], return_index=True)
+        last_ended = ended[::-1][first]  # the last change that removed each pair
+        at = np.searchsorted(distinct, pairs).clip(max=len(distinct) - 1)
+        kept = (distinct[at] != pairs) | (came >= last_ended[at])
+        rows = rows.filter(pa.array(kept))
+    return to_edges(base, rows)
+
+
+def to_edges(like: Edges, rows: pa.Table) -> Edges:
+    """Return rows of `edge_row_table` as edges with the attributes that others of their relation have."""
+    sources, targets, weights = (rows[name].to_numpy() for name in ("source", "target", "weight"))
+    attributes = rows.select(rows.column_names[FIRST_ATTRIBUTE:]).rename_columns(like.attributes.column_names)
+    return Edges(like.relation, sources, targets, weights, attributes)
+
+
+def _pair_numbers(rows: pa.Table, directed: bool, width: int) -> Rows:
+    """Return a number for the pair that each edge joins; rows of nodes are less than `width`."""
+    sources, targets = rows["source"].to_numpy(), rows["target"].to_numpy()
+    ends = (sources, targets) if directed else (np.minimum(sources, targets), np.maximum(sources, targets))
+    numbers: Rows = ends[0] * width + ends[1]
+    return numbers
+
+
+class NewestEdges:
+    """The single edges of the newest version by pair; those of a relation are sorted when a pair is looked up first."""
+
+    def __init__(self, base: Mapping[Relation, Edges], log: EdgeLog) -> None:
+        self._base, self._log = base, log
+        self._by_relation: dict[Relation, SingleEdges] = {}
+
+    def advance(self, relation: Relation, change: RowsChange) -> None:
+        """Follow a change, which is in the log already."""
+        if relation in self._by_relation:
+            self._by_relation[relation].advance(change)
+
+    def between(self, relation: Relation, pairs: Sequence[Pair]) -> Edges:
+        """Return the single edges that join some pairs of rows, in the order in which they came.
+
+        A pair of an undirected relation has its smaller row first.
+        """
+        base = self._base[relation]
+        if relation not in self._by_relation:
+            single = SingleEdges(edge_row_table(base), relation.directed)
+            for changed, change in self._log:
+                if changed == relation:
+                    single.advance(change)
+            self._by_relation[relation] = single
+        return to_edges(base, self._by_relation[relation].at(pairs))
