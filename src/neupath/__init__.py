@@ -37,11 +37,14 @@ if TYPE_CHECKING:
         Combination,
         CommuteTime,
         HeteSim,
+        Jaccard,
         JoinSim,
+        Overlap,
         Part,
         PathCount,
         PathSim,
         SimRank,
+        Tversky,
     )
 
 __version__ = "0.1.0"
@@ -66,8 +69,8 @@ _MODULES = {
     "neupath.learn.models": ("CountPath", "NeuPath"),
     "neupath.learn.registry": ("load_scorer",),
     "neupath.measures": (
-        "DWPC", "PCRW", "PPR", "RWR", "SCAN", "Combination", "CommuteTime", "HeteSim", "JoinSim", "Part", "PathCount",
-        "PathSim", "SimRank",
+        "DWPC", "PCRW", "PPR", "RWR", "SCAN", "Combination", "CommuteTime", "HeteSim", "Jaccard", "JoinSim",
+        "Overlap", "Part", "PathCount", "PathSim", "SimRank", "Tversky",
     ),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
@@ -114,11 +117,13 @@ __all__ = [
     "Hit",
     "Hits",
     "Inferred",
+    "Jaccard",
     "JoinSim",
     "Joined",
     "MetaPath",
     "NeuPathError",
     "Nodes",
+    "Overlap",
     "Part",
     "PathCount",
     "PathRanker",
@@ -131,6 +136,7 @@ __all__ = [
     "SimRank",
     "SourceWarning",
     "Stability",
+    "Tversky",
     "WhatIf",
     "enumerate_metapaths",
     "evaluate",

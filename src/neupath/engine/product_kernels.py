@@ -1,8 +1,8 @@
 """Numba kernels of a product: one row of it, its normalisation and its top k in one pass, without the GIL.
 
-Every exact measure is a normalised product M = left·right (see `products.Factors`). The kernels know three
-normalisations of m = M[x,y] by dx = ‖left[x,:]‖² and dy = ‖right[:,y]‖². Sums run in the order of left's sorted row, so
-results depend neither on how queries are batched nor on which kernel adds them up.
+Every exact measure is a normalised product M = left·right (see `products.Factors`). They normalise m =
+M[x,y] by dx = ‖left[x,:]‖² and dy = ‖right[:,y]‖²; `normalisation` is a `products.Formula`. Sums run in the order of
+left's sorted row, so results depend neither on how queries are batched nor on which kernel adds them up.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,8 @@ def compiled(function: Callable[..., Any]) -> Any:
         return njit(nogil=True)(function)
 
 
-_NONE, _DICE = int(Normalisation.NONE), int(Normalisation.DICE)
+_NONE, _DICE, _COSINE = int(Normalisation.NONE), int(Normalisation.DICE), int(Normalisation.COSINE)
+_JACCARD, _OVERLAP = int(Normalisation.JACCARD), int(Normalisation.OVERLAP)
 _SHORT = 32  # the largest k for which a sorted list is faster than a heap
 _LANES = 32
 _NO_SCORE = -1.0
@@ -31,15 +32,34 @@ _NO_SCORE = -1.0
 @compiled
 def normalised(normalisation, m, dx, dy):
     """Return the score of m = M[x,y], normalised by dx and dy."""
-    if normalisation == _NONE or m == 0.0:
+    kind = normalisation[0]
+    if kind == _NONE or m == 0.0:
         return m
-    if normalisation == _DICE:
+    if kind == _DICE:
         return 2.0 * m / (dx + dy)
+    if kind != _COSINE:
+        return _by_sets(normalisation, m, dx, dy)
     product = dx * dy
     if not 1e-290 < product < 1e290:  # dx·dy nears the limits of a float, though the score may not
         product = np.sqrt(dx) * np.sqrt(dy)
         return m / product if product > 0.0 else 0.0
     return m / np.sqrt(product)
+
+
+@compiled
+def _by_sets(normalisation, m, dx, dy):
+    """Return the score of a measure of sets: of rows of 0 and 1, m counts what both share, dx and dy what each has.
+
+    Only rounding can make a denominator 0 or less, where both norms barely differ from m.
+    """
+    kind, alpha, beta = normalisation
+    if kind == _JACCARD:
+        below = dx + dy - m
+    elif kind == _OVERLAP:
+        below = min(dx, dy)
+    else:
+        below = m + alpha * (dx - m) + beta * (dy - m)
+    return m / below if below > 0.0 else 0.0
 
 
 @compiled

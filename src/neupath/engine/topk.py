@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from neupath._runtime.progress import check_cancelled
 from neupath._runtime.resources import count_cores
 from neupath.engine.index import Index, index_of
-from neupath.engine.products import Chain, Factors, Normalisation, Product
+from neupath.engine.products import Chain, Factors, Formula, Normalisation, Product, formula_of
 from neupath.errors import NotEnoughMemoryError, QueryError
 from neupath.graph.hin import Floats
 from neupath.graph.nodes import Mask, Rows
@@ -112,7 +112,7 @@ _ALL = np.zeros(0, dtype=np.bool_)
 
 def top_k_of_product(
     factors: Product,
-    normalisation: int,
+    normalisation: int | Formula,
     queries: Rows,
     skipped: Rows,
     k: int,
@@ -130,10 +130,10 @@ def top_k_of_product(
     index = _index_for(factors, len(queries)) if candidates is None and k <= _MOST_BY_INDEX else None
     if index is not None:
         return _top_k_by_index(factors, index, normalisation, queries, skipped, k, threads)
-    kernels = product_kernels()
+    kernels, formula = product_kernels(), formula_of(normalisation)
     mask = _ALL if candidates is None else np.array(candidates)
     if len(queries) == 1:
-        rows, scores = _search_row(factors, int(normalisation), int(queries[0]), int(skipped[0]), k, mask)
+        rows, scores = _search_row(factors, formula, int(queries[0]), int(skipped[0]), k, mask)
         return Ranking(rows[None].copy(), scores[None].copy(), np.array([len(rows)]))
     shape = len(queries), min(k, len(factors.right_norms))
     best = Ranking(np.empty(shape, dtype=np.int64), np.empty(shape), np.empty(len(queries), dtype=np.int64))
@@ -141,7 +141,7 @@ def top_k_of_product(
     def search(block: slice) -> None:
         scratch = borrow_scratch(len(factors.right_norms))
         best.sizes[block] = kernels.top_k(
-            *factors.arrays, int(normalisation), queries[block], skipped[block], mask, scratch, best.rows[block],
+            *factors.arrays, formula, queries[block], skipped[block], mask, scratch, best.rows[block],
             best.scores[block],
         )  # fmt: skip
         return_scratch(scratch)
@@ -151,7 +151,7 @@ def top_k_of_product(
 
 
 def top_k_of_row(
-    factors: Product, normalisation: int, row: int, skipped: int, k: int
+    factors: Product, formula: Formula, row: int, skipped: int, k: int
 ) -> tuple[list[int], list[float]] | None:
     """Return the rows and scores that `top_k_of_product` ranks for one query, without what many queries share.
 
@@ -160,12 +160,12 @@ def top_k_of_row(
     if _loaded is None or not isinstance(factors, Factors) or factors.work >= _HEAVY:
         return None
     factors.answered += 1
-    rows, scores = _search_row(factors, normalisation, row, skipped, k, _ALL)
+    rows, scores = _search_row(factors, formula, row, skipped, k, _ALL)
     return rows.tolist(), scores.tolist()
 
 
 def _search_row(
-    factors: Factors, normalisation: int, row: int, skipped: int, k: int, candidates: Mask
+    factors: Factors, formula: Formula, row: int, skipped: int, k: int, candidates: Mask
 ) -> tuple[Rows, Floats]:
     """Return the rows and scores of the best targets of one query, in arrays that this thread's next search reuses."""
     width = len(factors.right_norms)
@@ -175,15 +175,13 @@ def _search_row(
         best = _scratch.best = np.empty(k, dtype=np.int64), np.empty(k)
     rows, scores = best
     scratch = borrow_scratch(width)
-    size = product_kernels().top_k_of_row(
-        *factors.arrays, normalisation, row, skipped, candidates, scratch, rows, scores
-    )
+    size = product_kernels().top_k_of_row(*factors.arrays, formula, row, skipped, candidates, scratch, rows, scores)
     return_scratch(scratch)
     return best if size == k else (rows[:size], scores[:size])
 
 
 def _top_k_by_scipy(
-    factors: Factors, normalisation: int, queries: Rows, skipped: Rows, k: int, candidates: Mask | None
+    factors: Factors, normalisation: int | Formula, queries: Rows, skipped: Rows, k: int, candidates: Mask | None
 ) -> Ranking:
     """Rank a few light queries in less time than it takes to load numba.
 
@@ -208,12 +206,21 @@ def _product_by_scipy(factors: Factors, query: int) -> tuple[Rows, Floats]:
     return product.indices.astype(np.int64), product.data
 
 
-def normalised(normalisation: int, m: Floats, dx: float, dy: Floats) -> Floats:
+def normalised(normalisation: int | Formula, m: Floats, dx: float, dy: Floats) -> Floats:
     """Normalise products; `product_kernels.normalised` is the same for one entry, compiled."""
-    if normalisation == Normalisation.DICE:
+    kind, alpha, beta = formula_of(normalisation)
+    if kind == Normalisation.DICE:
         return 2.0 * m / (dx + dy)
-    if normalisation == Normalisation.NONE:
+    if kind == Normalisation.NONE:
         return m
+    if kind != Normalisation.COSINE:
+        if kind == Normalisation.JACCARD:
+            below = dx + dy - m
+        elif kind == Normalisation.OVERLAP:
+            below = np.minimum(dx, dy)
+        else:
+            below = m + alpha * (dx - m) + beta * (dy - m)
+        return np.divide(m, below, out=np.zeros(len(m)), where=below > 0)
     with np.errstate(all="ignore"):
         product = dx * dy
         inside = (product > 1e-290) & (product < 1e290)
@@ -235,8 +242,9 @@ def _index_for(factors: Factors, num_queries: int) -> Index | None:
 
 
 def _top_k_by_index(
-    factors: Factors, index: Index, normalisation: int, queries: Rows, skipped: Rows, k: int, threads: int | None
-) -> Ranking:
+    factors: Factors, index: Index, normalisation: int | Formula, queries: Rows, skipped: Rows, k: int,
+    threads: int | None,
+) -> Ranking:  # fmt: skip
     """Rank the labels for each group of equal queries once, then expand both to rows."""
     from neupath.engine import index_kernels as kernels
 
@@ -254,7 +262,7 @@ def _top_k_by_index(
         begins_and_ends = np.empty(index.widest, dtype=np.int64), np.empty(index.widest, dtype=np.int64)
         scratch = borrow_scratch(index.num_labels)
         best.sizes[block] = kernels.rank_groups(
-            index.left, index.left_norms, index.postings, targets, int(normalisation), True, groups[block],
+            index.left, index.left_norms, index.postings, targets, formula_of(normalisation), True, groups[block],
             (*scratch[:2], *begins_and_ends), best.rows[block], best.scores[block],
         )  # fmt: skip
         return_scratch(scratch)
@@ -284,7 +292,7 @@ def top_k_of_scores(scores: Floats, skipped: Rows, k: int, candidates: Mask | No
 
 
 # ---- All scores, and all targets above a score ---------------------------------------------------
-def score_product(factors: Product, normalisation: int, queries: Rows) -> Floats:
+def score_product(factors: Product, normalisation: int | Formula, queries: Rows) -> Floats:
     """Return the score of each query with every target; shape (queries, targets)."""
     scores = np.zeros((len(queries), len(factors.right_norms)))
     if isinstance(factors, Chain):
@@ -292,7 +300,7 @@ def score_product(factors: Product, normalisation: int, queries: Rows) -> Floats
             scores[block] = score_product(part, normalisation, part.all_rows)
         return scores
     if _kernels_pay(factors, len(queries)):
-        product_kernels().score_rows(*factors.arrays, int(normalisation), queries, scores)
+        product_kernels().score_rows(*factors.arrays, formula_of(normalisation), queries, scores)
         return scores
     for q, query in enumerate(queries):
         targets, m = _product_by_scipy(factors, query)
@@ -302,20 +310,21 @@ def score_product(factors: Product, normalisation: int, queries: Rows) -> Floats
     return scores
 
 
-def score_targets(factors: Product, normalisation: int, row: int, targets: Rows) -> Floats:
+def score_targets(factors: Product, normalisation: int | Formula, row: int, targets: Rows) -> Floats:
     """Return the score of one query with some targets; shape (targets,)."""
     if _loaded is None or isinstance(factors, Chain):
         every = score_product(factors, normalisation, np.array([row]))
         return np.asarray(every[0][targets])
     factors.answered += 1
     scores = np.empty(len(targets))
-    _loaded.score_targets(*factors.arrays, int(normalisation), row, targets, scores)
+    _loaded.score_targets(*factors.arrays, formula_of(normalisation), row, targets, scores)
     return scores
 
 
 def range_of_product(
-    factors: Factors, normalisation: int, queries: Rows, skipped: Rows, min_score: float, threads: int | None = None
-) -> HitLists:
+    factors: Factors, normalisation: int | Formula, queries: Rows, skipped: Rows, min_score: float,
+    threads: int | None = None,
+) -> HitLists:  # fmt: skip
     """Return the targets whose score with each query is at least `min_score`, which is above 0.
 
     By Cauchy-Schwarz only targets with a norm near the query's can reach it, and only these are added up.
@@ -330,7 +339,7 @@ def range_of_product(
         begins_and_ends = np.empty(index.widest, dtype=np.int64), np.empty(index.widest, dtype=np.int64)
         scratch = borrow_scratch(index.num_labels)
         labels = kernels.reach_groups(
-            index.left, index.left_norms, index.postings, index.norms, int(normalisation), min_score, groups,
+            index.left, index.left_norms, index.postings, index.norms, formula_of(normalisation), min_score, groups,
             (*scratch[:2], *begins_and_ends),
         )  # fmt: skip
         return_scratch(scratch)
@@ -405,7 +414,7 @@ def _load_in_background(factors: Factors) -> None:
         width = len(factors.right_norms)
         scratch = np.zeros(width), np.empty(width + 1, dtype=np.uint32), np.empty(width + 1)
         best = np.empty(1, dtype=np.int64), np.empty(1)
-        kernels.top_k_of_row(*factors.arrays, int(Normalisation.NONE), 0, -1, _ALL, scratch, *best)
+        kernels.top_k_of_row(*factors.arrays, formula_of(Normalisation.NONE), 0, -1, _ALL, scratch, *best)
         product_kernels()
 
     with _starting:

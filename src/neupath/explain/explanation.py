@@ -10,7 +10,7 @@ import numpy as np
 
 from neupath.engine.cache import cached
 from neupath.engine.hits import check_k
-from neupath.engine.products import Normalisation
+from neupath.engine.products import Formula, Normalisation, formula_of
 from neupath.engine.scorer import Scorer
 from neupath.errors import GraphError, QueryError
 from neupath.explain.groups import (
@@ -46,7 +46,7 @@ class Explanation:
     metapath: str
     node_types: tuple[str, ...]
     measure: str
-    normalisation: Normalisation
+    normalisation: int | Formula
     score: float
     numerator: float
     """M[x,y], the paths between the two, as the measure weighs them."""
@@ -100,9 +100,16 @@ class Explanation:
     def formula(self) -> str:
         """The score as a calculation: "2 × 5 / (5 + 5)"."""
         m, dx, dy = (f"{value:.6g}" for value in (self.numerator, self.query_norm, self.target_norm))
-        if self.normalisation == Normalisation.DICE:
-            return f"2 × {m} / ({dx} + {dy})"
-        return f"{m} / √({dx} × {dy})" if self.normalisation == Normalisation.COSINE else m
+        kind, alpha, beta = formula_of(self.normalisation)
+        if kind == Normalisation.TVERSKY:
+            return f"{m} / ({m} + {alpha:.6g} × ({dx} - {m}) + {beta:.6g} × ({dy} - {m}))"
+        written = {
+            Normalisation.DICE: f"2 × {m} / ({dx} + {dy})",
+            Normalisation.COSINE: f"{m} / √({dx} × {dy})",
+            Normalisation.JACCARD: f"{m} / ({dx} + {dy} - {m})",
+            Normalisation.OVERLAP: f"{m} / min({dx}, {dy})",
+        }
+        return written.get(Normalisation(kind), m)
 
     @property
     def calculation(self) -> str:
@@ -113,7 +120,7 @@ class Explanation:
     @property
     def cost(self) -> str | None:
         """Say what the score is divided by: the paths of both nodes to themselves; None if by nothing."""
-        if self.normalisation == Normalisation.NONE:
+        if formula_of(self.normalisation)[0] == Normalisation.NONE:
             return None
         query, target = (shortened(node.label) for node in (self.query, self.target))
         norms = self.query_norm, self.target_norm
@@ -123,7 +130,7 @@ class Explanation:
 
     def to_dict(self) -> dict[str, object]:
         """Return what `explain --json` prints."""
-        normalised = self.normalisation != Normalisation.NONE
+        normalised = formula_of(self.normalisation)[0] != Normalisation.NONE
         by = {"node_type": self.node_types[self.step], "step": self.step} if self.node_types else None
         return {
             "query": self.query.to_dict(),
@@ -231,7 +238,7 @@ def explain(
         metapath=str(path),
         node_types=path.node_types,
         measure=scorer.name,
-        normalisation=scorer.normalisation,
+        normalisation=scorer.formula,
         score=score,
         numerator=walks.total,
         query_norm=float(scorer.factors_.left_norms[x]),

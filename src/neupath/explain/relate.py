@@ -22,7 +22,7 @@ from neupath.explain.groups import PathGroup, PathNode, joined, middle_of, node_
 from neupath.graph.hin import HIN, Csr, Floats
 from neupath.graph.metapath import Link, MetaPath, Schema, Step
 from neupath.graph.nodes import Id
-from neupath.measures import GRAPH_MEASURES, MEASURES, HeteSim, PathMeasure, PathSim, measure_named
+from neupath.measures import GRAPH_MEASURES, MEASURES, HeteSim, PathMeasure, PathSim, measure_named, read_measure
 from neupath.measures.path_measure import Leg
 
 BUDGET = 2_000_000_000
@@ -224,9 +224,10 @@ def _whole(parameter: str, number: int) -> int:
 
 def _check_measure(measure: str | PathMeasure | None) -> None:
     name = measure if measure is None or isinstance(measure, str) else measure.name
-    if name is not None and name.lower() in GRAPH_MEASURES:
+    if isinstance(measure, str) and read_measure(measure)[0] in GRAPH_MEASURES:
         raise QueryError(
-            f"{name.lower()} looks at the whole graph, not along meta-paths; relate takes one of {listed(MEASURES)}",
+            f"{read_measure(measure)[0]} looks at the whole graph, not along meta-paths; relate takes one of "
+            f"{listed(MEASURES)}",
             parameter="measure",
         )
     if isinstance(measure, PathMeasure) and not measure.counts_walks:
@@ -437,7 +438,7 @@ class _MetaPathSearch:
         for number in (path.numerator, path.query_norm, target_norm):
             _checked(number, path)
         numerators, norms = np.array([path.numerator]), np.array([target_norm])
-        path.score = float(normalised(path.scorer.normalisation, numerators, path.query_norm, norms)[0])
+        path.score = float(normalised(path.scorer.formula, numerators, path.query_norm, norms)[0])
 
     def _forward(self, legs: tuple[Leg, ...]) -> Floats:
         """Return the row of the query after some legs."""
@@ -520,7 +521,7 @@ class _MetaPathSearch:
             reached = reached[reached != self.query[1]]
         scores = numerators[reached]
         if path.scorer.normalisation != Normalisation.NONE:
-            scores = normalised(path.scorer.normalisation, scores, path.query_norm, self._norms(path)[reached])
+            scores = normalised(path.scorer.formula, scores, path.query_norm, self._norms(path)[reached])
         at = int(np.searchsorted(reached, self.target[1]))
         is_higher = scores > scores[at] * (1 + ROUNDING)
         tied_before = ~is_higher[:at] & (scores[:at] >= scores[at] * (1 - ROUNDING))

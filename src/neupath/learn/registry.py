@@ -242,10 +242,7 @@ def choose_measure(
             )
         metapath = required_metapath(schema, metapath)
     if metapath is not None:
-        measure_class = MEASURES.get(name.lower())
-        if measure_class is None:
-            return measure_named(name, metapath)  # says why not
-        return measure_class(metapath, device=device or "cpu")
+        return measure_named(name, metapath, device=device or "cpu")
     if device == "cuda":
         raise _on_cpu_alone(name)
     if node_type is None:
@@ -272,7 +269,7 @@ def find_node_type(hin: HIN, queries: Sequence[Id]) -> str:
 
 def is_graph_measure(measure: str | None) -> bool:
     """Whether a measure looks at the whole graph, and takes a node type instead of a meta-path."""
-    return measure is not None and measure.lower() in GRAPH_MEASURES
+    return measure is not None and measure.partition(":")[0].strip().lower() in GRAPH_MEASURES
 
 
 def required_metapath(schema: Schema, metapath: str | MetaPath | None) -> str | MetaPath:

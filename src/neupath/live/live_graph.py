@@ -86,7 +86,7 @@ class LiveScorer(Scorer):
 
     def score_rows(self, queries: Rows) -> Floats:
         scores = np.zeros((len(queries), len(self._targets)))
-        kernels.score_rows(self._fields, int(self.measure.normalisation), self._since_base, queries, scores)
+        kernels.score_rows(self._fields, self.measure.formula, self._since_base, queries, scores)
         return scores
 
     def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
@@ -94,7 +94,7 @@ class LiveScorer(Scorer):
         shape = len(queries), min(k, count)
         best = Ranking(np.empty(shape, dtype=np.int64), np.empty(shape), np.empty(len(queries), dtype=np.int64))
         mask = _ALL if candidates is None else np.array(candidates)
-        normalisation = int(self.measure.normalisation)
+        normalisation = self.measure.formula
 
         def search(block: slice) -> None:
             scratch = borrow_scratch(count)

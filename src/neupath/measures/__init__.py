@@ -1,9 +1,10 @@
 """Exact measures, one per file: the formula stands in the docstring, and is declared by class attributes.
 
-`PathMeasure` is the base of measures over a meta-path (`PathSim`, `JoinSim`, `HeteSim`, `PathCount`, `PCRW`, `DWPC`),
-`GraphMeasure` that of measures over the whole graph (`PPR`, `RWR`, `SimRank`, `SCAN`, `CommuteTime`), and `Combination`
-is a weighted sum. A new measure is a class that declares its formula, and an entry in `registry`. A measure says how it
-factorises (`half_legs`, `meets_at_nodes`); the live graph, the cluster and inference derive the rest.
+`PathMeasure` is the base of measures over a meta-path (`PathSim`, `JoinSim`, `HeteSim`, `PathCount`, `PCRW`, `DWPC`,
+`Jaccard`, `Overlap`, `Tversky`), `GraphMeasure` that of measures over the whole graph (`PPR`, `RWR`, `SimRank`, `SCAN`,
+`CommuteTime`), and `Combination` is a weighted sum. A new measure is a class that declares its formula, and an entry in
+`registry`. A measure says how it factorises (`half_legs`, `meets_at_nodes`); the live graph, the cluster and inference
+derive the rest.
 
 May import engine, graph, _runtime and errors.
 """
@@ -13,19 +14,22 @@ from neupath.measures.commutetime import CommuteTime
 from neupath.measures.dwpc import DWPC
 from neupath.measures.graph_measure import GraphMeasure
 from neupath.measures.hetesim import HeteSim
+from neupath.measures.jaccard import Jaccard
 from neupath.measures.joinsim import JoinSim
+from neupath.measures.overlap import Overlap
 from neupath.measures.path_measure import PathMeasure
 from neupath.measures.pathcount import PathCount
 from neupath.measures.pathsim import PathSim
 from neupath.measures.pcrw import PCRW
 from neupath.measures.ppr import PPR
-from neupath.measures.registry import GRAPH_MEASURES, MEASURES, graph_measure_named, measure_named
+from neupath.measures.registry import GRAPH_MEASURES, MEASURES, graph_measure_named, measure_named, read_measure
 from neupath.measures.rwr import RWR
 from neupath.measures.scan import SCAN
 from neupath.measures.simrank import SimRank
+from neupath.measures.tversky import Tversky
 
 __all__ = [
     "DWPC", "GRAPH_MEASURES", "MEASURES", "PCRW", "PPR", "RWR", "SCAN", "Combination", "CommuteTime", "GraphMeasure",
-    "HeteSim", "JoinSim", "Part", "PathCount", "PathMeasure", "PathSim", "SimRank", "graph_measure_named",
-    "measure_named",
+    "HeteSim", "Jaccard", "JoinSim", "Overlap", "Part", "PathCount", "PathMeasure", "PathSim", "SimRank", "Tversky",
+    "graph_measure_named", "measure_named", "read_measure",
 ]  # fmt: skip
