@@ -41,7 +41,18 @@ FROM = {
     "node_type": {"node_type": "user", "walks": 2},
 }
 SMALL = {"countpath": {"layers": 1, "channels": 2}, "nbfnet": {"dim": 8, "learning_rate": 0.1}}
-SYMMETRIC = ("pathsim", "joinsim", "hetesim", "pathcount", "dwpc", "combination", "pathranker", "scan")
+SYMMETRIC = (
+    "pathsim",
+    "joinsim",
+    "hetesim",
+    "pathcount",
+    "dwpc",
+    "jaccard",
+    "overlap",
+    "combination",
+    "pathranker",
+    "scan",
+)
 NOT_SYMMETRIC = ("pcrw", "ppr", "neupath", "nbfnet")
 """All others are symmetric but for rounding."""
 UNBOUNDED = tuple(name for name, measure in MEASURES.items() if not measure.bounded)

@@ -58,6 +58,15 @@ class Walker:
         both = self.count(x, x) + self.count(y, y)
         return 2 * self.count(x, y) / both if both else 0.0
 
+    def tversky(self, x: int, y: int, alpha: float, beta: float) -> float:
+        shared = self.count(x, y)
+        alone = self.count(x, x) - shared, self.count(y, y) - shared
+        return shared / (shared + alpha * alone[0] + beta * alone[1]) if shared else 0.0
+
+    def overlap(self, x: int, y: int) -> float:
+        shared = self.count(x, y)
+        return shared / min(self.count(x, x), self.count(y, y)) if shared else 0.0
+
     def joinsim(self, x: int, y: int) -> float:
         both = self.count(x, x) * self.count(y, y)
         return self.count(x, y) / sqrt(both) if both else 0.0

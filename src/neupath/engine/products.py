@@ -213,6 +213,23 @@ def _product_of(left: list[Csr], right: list[Csr] | None) -> Product:
     return Chain([*left, *right], norms, _chain_norms(back))
 
 
+def related_by(hin: HIN, metapath: MetaPath, queries: Rows) -> Csr:
+    """Return the weights of the paths from some queries to every target, whose entries are the targets related."""
+    return _propagate(adjacencies(hin, metapath), queries)
+
+
+def combined_row(left: Csr, members: Rows, weights: Floats) -> Csr:
+    """Return w = Σ c·left[x,:] over the members x of a set with their weights c; shape (1, middle).
+
+    Sums run in the order of the members.
+    """
+    row = csr_array(csr_array(weights[None]) @ left[members])
+    row.sort_indices()
+    if not row.data.all():
+        row.eliminate_zeros()
+    return freeze(row)
+
+
 # ---- Chain multiplication ------------------------------------------------------------------------
 _ENTRY = 12  # bytes of one entry of a product: its value and its column
 _COPIES = 4  # a product takes this many times its size until it can be searched

@@ -19,13 +19,23 @@ from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from neupath._runtime.progress import check_cancelled
 from neupath._runtime.resources import count_cores
 from neupath.engine.index import Index, index_of
-from neupath.engine.products import Chain, Factors, Formula, Normalisation, Product, formula_of
+from neupath.engine.products import (
+    Chain,
+    Factors,
+    Formula,
+    Normalisation,
+    Product,
+    combined_row,
+    formula_of,
+    row_norms,
+)
 from neupath.errors import NotEnoughMemoryError, QueryError
-from neupath.graph.hin import Floats
+from neupath.graph.hin import Csr, Floats
 from neupath.graph.nodes import Mask, Rows
 
 
@@ -76,18 +86,31 @@ def related(ranking: Ranking) -> Ranking:
     return Ranking(np.where(kept, ranking.rows, -1), np.where(kept, ranking.scores, 0.0), kept.sum(axis=1))
 
 
-def with_unrelated(ranking: Ranking, skipped: Rows, k: int, num_targets: int, candidates: Mask | None) -> Ranking:
-    """Fill a ranking up to k with targets of score 0, in node order."""
+def with_unrelated(
+    ranking: Ranking, skipped: Rows, k: int, num_targets: int, candidates: Mask | None, excluded: Sequence[Rows] = ()
+) -> Ranking:
+    """Fill a ranking up to k with targets of score 0, in node order, but for the excluded ones of each query."""
     allowed = np.arange(num_targets) if candidates is None else np.flatnonzero(candidates)
     filled = _empty_ranking(len(skipped), min(k, num_targets))
     rows, scores, sizes = filled.rows, filled.scores, filled.sizes
     for q, size in enumerate(ranking.sizes):
         rows[q, :size], scores[q, :size] = ranking.rows[q, :size], ranking.scores[q, :size]
         taken = np.append(rows[q, :size], skipped[q])
+        taken = np.concatenate([taken, excluded[q]]) if excluded else taken
         fill = np.setdiff1d(allowed[: k + len(taken)], taken)[: rows.shape[1] - size]
         rows[q, size : size + len(fill)] = fill
         sizes[q] = size + len(fill)
     return filled
+
+
+def without(ranking: Ranking, excluded: Sequence[Rows], k: int) -> Ranking:
+    """Leave out the excluded targets of each query, and keep the k best of the others."""
+    shorter = _empty_ranking(len(ranking.sizes), min(k, ranking.rows.shape[1]))
+    for q, size in enumerate(ranking.sizes.tolist()):
+        kept = np.flatnonzero(~np.isin(ranking.rows[q, :size], excluded[q]))[:k]
+        shorter.rows[q, : len(kept)], shorter.scores[q, : len(kept)] = ranking.rows[q, kept], ranking.scores[q, kept]
+        shorter.sizes[q] = len(kept)
+    return shorter
 
 
 def _empty_ranking(count: int, width: int) -> Ranking:
@@ -289,6 +312,77 @@ def top_k_of_scores(scores: Floats, skipped: Rows, k: int, candidates: Mask | No
         ranking.sizes[q] = len(order)
         ranking.rows[q, : len(order)], ranking.scores[q, : len(order)] = order, row[order]
     return ranking
+
+
+# ---- Several nodes as one query ------------------------------------------------------------------
+def top_k_of_set(
+    factors: Product, normalisation: int | Formula, members: Rows, weights: Floats, left_out: Rows, k: int,
+    candidates: Mask | None = None,
+) -> tuple[Rows, Floats]:  # fmt: skip
+    """Rank the targets with a score above 0 of a set: of w = Σ c·left[x,:] over its members; see `score_set`.
+
+    One kernel call ranks w as the row of one query, unless a weight is negative.
+    """
+    if isinstance(factors, Chain) or weights.min() < 0 or not _kernels_pay(factors, 1):
+        return best_of(score_set(factors, normalisation, members, weights), left_out, k, candidates)
+    row = combined_row(factors.left, members, weights)
+    width = len(factors.right_norms)
+    rows, scores = (np.empty(min(k + len(left_out), width), dtype=kind) for kind in (np.int64, np.float64))
+    scratch = borrow_scratch(width)
+    size = product_kernels().top_k_of_row(
+        (row.indptr.astype(factors.left.indptr.dtype), row.indices.astype(factors.left.indices.dtype), row.data),
+        factors.arrays[1], row_norms(row), factors.right_norms, formula_of(normalisation), 0, -1,
+        _ALL if candidates is None else np.array(candidates), scratch, rows, scores,
+    )  # fmt: skip
+    return_scratch(scratch)
+    kept = np.flatnonzero(~np.isin(rows[:size], left_out))[:k]
+    return rows[kept], scores[kept]
+
+
+def score_set(factors: Product, normalisation: int | Formula, members: Rows, weights: Floats) -> Floats:
+    """Return the score of every target with a set; shape (targets,).
+
+    m is what the positive entries of w add, less what the negative ones do, each in order.
+    """
+    if isinstance(factors, Chain):
+        rows = factors.rows(members)
+        m, norm = np.asarray(weights @ rows), 0.0
+        if formula_of(normalisation)[0] != Normalisation.NONE:
+            if factors.left_norms is not factors.right_norms:
+                raise QueryError(
+                    "the half-paths of this meta-path do not fit into memory; search for one node at a time"
+                )
+            norm = max(0.0, float(m[members] @ weights))  # M = left·leftᵀ, so that ‖w‖² = Σ c·c'·M[x,x']
+        return _normalised_set(normalisation, m, norm, factors.right_norms)
+    row = combined_row(factors.left, members, weights)
+    m = _add_up(row, factors.right, 1.0) - _add_up(row, factors.right, -1.0)
+    return _normalised_set(normalisation, m, float(row_norms(row)[0]), factors.right_norms)
+
+
+def _add_up(row: Csr, right: Csr, sign: float) -> Floats:
+    """Return what the entries of one sign of a row add to every target."""
+    chosen = row.data * sign > 0
+    total = np.zeros(right.shape[1])
+    if chosen.any():
+        part = csr_array((row.data[chosen] * sign, row.indices[chosen], [0, chosen.sum()]), shape=row.shape) @ right
+        total[part.indices] = part.data
+    return total
+
+
+def _normalised_set(normalisation: int | Formula, m: Floats, norm: float, norms: Floats) -> Floats:
+    scores = np.zeros(len(m))
+    met = np.flatnonzero(m)
+    scores[met] = normalised(normalisation, m[met], norm, norms[met])
+    return scores
+
+
+def best_of(scores: Floats, left_out: Rows, k: int, candidates: Mask | None = None) -> tuple[Rows, Floats]:
+    """Return the k best targets by their scores, of those above 0, and the scores."""
+    allowed = scores > 0 if candidates is None else (scores > 0) & candidates
+    allowed[left_out] = False
+    targets = np.flatnonzero(allowed)
+    order = targets[np.lexsort((targets, -scores[targets]))[:k]]
+    return order, scores[order]
 
 
 # ---- All scores, and all targets above a score ---------------------------------------------------

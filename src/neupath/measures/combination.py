@@ -105,6 +105,14 @@ class Combination(Scorer):
             total += part.weight * measure.score_rows(queries)
         return total
 
+    def set_scores(self, members: Rows, weights: Floats) -> Floats:
+        """Add up what each part gives to the whole set."""
+        self._fitted()
+        total = np.zeros(self.hin_.num_nodes(self.target_type))
+        for part, measure in zip(self.parts, self.measures_, strict=True):
+            total += part.weight * measure.set_scores(members, weights)
+        return total
+
     def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
         """Return the k best related targets of each query; a single part uses the engine's kernel."""
         if len(self.parts) == 1 and self.parts[0].weight > 0:

@@ -30,9 +30,11 @@ from neupath.engine.topk import (
     Ranking,
     range_of_product,
     score_product,
+    score_set,
     score_targets,
     top_k_of_product,
     top_k_of_row,
+    top_k_of_set,
 )
 from neupath.errors import GraphError
 from neupath.graph.hin import HIN, Csr, Floats, freeze
@@ -246,6 +248,14 @@ class PathMeasure(Scorer):
 
     def score_targets(self, row: int, targets: Rows) -> Floats:
         return score_targets(self.factors_, self.formula, row, targets)
+
+    def set_scores(self, members: Rows, weights: Floats) -> Floats:
+        return score_set(self.factors_, self.formula, members, weights)
+
+    def rank_set(
+        self, members: Rows, weights: Floats, left_out: Rows, k: int, candidates: Mask | None
+    ) -> tuple[Rows, Floats]:
+        return top_k_of_set(self.factors_, self.formula, members, weights, left_out, k, candidates)
 
     def _top_k_at_once(self, query: Id, k: int) -> Hits | None:
         prepared = self._prepared
