@@ -199,8 +199,8 @@ class Scorer(ABC):
     def set_scores(self, members: Rows, weights: Floats) -> Floats:  # noqa: ARG002
         """Return the score of every target with a set of nodes, given as rows with weights; shape (targets,)."""
         raise QueryError(
-            f"{self.name} compares nodes one by one, and has no rows to add up for a set; search for one node at a time, "
-            f"or by a measure along a meta-path"
+            f"{self.name} compares nodes one by one, and has no rows to add up for a set; search for one node at a "
+            f"time, or by a measure along a meta-path"
         )
 
     def rank_set(
@@ -259,8 +259,8 @@ class Scorer(ABC):
         >>> pathsim = PathSim("APVPA").fit(load("toy"))
         >>> pathsim.top_k("Mike", k=2, among=["Jim", "Mary"]).ids
         ('Mary', 'Jim')
-        >>> pathsim.top_k({"Mike": 1, "Jim": -0.05}, k=1).ids
-        ('Mary',)
+        >>> pathsim.top_k({"Mary": 1, "Jim": -0.01}, k=1).ids
+        ('Mike',)
         """
         if together or isinstance(query, Mapping):
             return self._top_k_of_set(QuerySet.read(query), k, **options)
@@ -407,7 +407,7 @@ class Scorer(ABC):
         """Return the size of the pool that diverse hits are chosen from; raise if they cannot be."""
         if isinstance(diverse, bool) or not isinstance(diverse, int | float) or not 0 < diverse <= 1:
             raise QueryError(
-                f"‹diverse› is {diverse!r}; give a number above 0, where hits differ most, up to 1, where they only rank",
+                f"‹diverse› is {diverse!r}; give a number above 0, where hits differ most, up to 1, the plain ranking",
                 parameter="diverse",
             )
         if zeros:

@@ -344,19 +344,22 @@ def score_set(factors: Product, normalisation: int | Formula, members: Rows, wei
 
     m is what the positive entries of w add, less what the negative ones do, each in order.
     """
+    norm = 0.0 if formula_of(normalisation)[0] == Normalisation.NONE else set_norm(factors, members, weights)
     if isinstance(factors, Chain):
-        rows = factors.rows(members)
-        m, norm = np.asarray(weights @ rows), 0.0
-        if formula_of(normalisation)[0] != Normalisation.NONE:
-            if factors.left_norms is not factors.right_norms:
-                raise QueryError(
-                    "the half-paths of this meta-path do not fit into memory; search for one node at a time"
-                )
-            norm = max(0.0, float(m[members] @ weights))  # M = left·leftᵀ, so that ‖w‖² = Σ c·c'·M[x,x']
-        return _normalised_set(normalisation, m, norm, factors.right_norms)
+        return _normalised_set(normalisation, np.asarray(weights @ factors.rows(members)), norm, factors.right_norms)
     row = combined_row(factors.left, members, weights)
     m = _add_up(row, factors.right, 1.0) - _add_up(row, factors.right, -1.0)
-    return _normalised_set(normalisation, m, float(row_norms(row)[0]), factors.right_norms)
+    return _normalised_set(normalisation, m, norm, factors.right_norms)
+
+
+def set_norm(factors: Product, members: Rows, weights: Floats) -> float:
+    """Return ‖w‖² of w = Σ c·left[x,:] over the members x of a set."""
+    if isinstance(factors, Factors):
+        return float(row_norms(combined_row(factors.left, members, weights))[0])
+    if factors.left_norms is not factors.right_norms:
+        raise QueryError("half-paths along this meta-path do not fit into memory; search for one node at a time")
+    products = np.asarray(weights @ factors.rows(members))  # M = left·leftᵀ, so that ‖w‖² = Σ c·c'·M[x,x']
+    return max(0.0, float(products[members] @ weights))
 
 
 def _add_up(row: Csr, right: Csr, sign: float) -> Floats:

@@ -99,17 +99,7 @@ class Explanation:
     @property
     def formula(self) -> str:
         """The score as a calculation: "2 × 5 / (5 + 5)"."""
-        m, dx, dy = (f"{value:.6g}" for value in (self.numerator, self.query_norm, self.target_norm))
-        kind, alpha, beta = formula_of(self.normalisation)
-        if kind == Normalisation.TVERSKY:
-            return f"{m} / ({m} + {alpha:.6g} × ({dx} - {m}) + {beta:.6g} × ({dy} - {m}))"
-        written = {
-            Normalisation.DICE: f"2 × {m} / ({dx} + {dy})",
-            Normalisation.COSINE: f"{m} / √({dx} × {dy})",
-            Normalisation.JACCARD: f"{m} / ({dx} + {dy} - {m})",
-            Normalisation.OVERLAP: f"{m} / min({dx}, {dy})",
-        }
-        return written.get(Normalisation(kind), m)
+        return write_formula(self.normalisation, self.numerator, self.query_norm, self.target_norm)
 
     @property
     def calculation(self) -> str:
@@ -151,6 +141,25 @@ class Explanation:
             "more": {"instances": self.num_hidden, "weight": self.hidden_weight, "share": self.hidden_share},
             "why_not": None if self.why_not is None else self.why_not.to_dict(),
         }
+
+
+def write_formula(normalisation: int | Formula, numerator: float, query_norm: float, target_norm: float) -> str:
+    """Write a score as a calculation.
+
+    >>> write_formula(Normalisation.JACCARD, 5, 6, 7)
+    '5 / (6 + 7 - 5)'
+    """
+    m, dx, dy = (f"{value:.6g}" for value in (numerator, query_norm, target_norm))
+    kind, alpha, beta = formula_of(normalisation)
+    if kind == Normalisation.TVERSKY:
+        return f"{m} / ({m} + {alpha:.6g} × ({dx} - {m}) + {beta:.6g} × ({dy} - {m}))"
+    written = {
+        Normalisation.DICE: f"2 × {m} / ({dx} + {dy})",
+        Normalisation.COSINE: f"{m} / √({dx} × {dy})",
+        Normalisation.JACCARD: f"{m} / ({dx} + {dy} - {m})",
+        Normalisation.OVERLAP: f"{m} / min({dx}, {dy})",
+    }
+    return written.get(Normalisation(kind), m)
 
 
 def counted(number: float, noun: str) -> str:
@@ -213,7 +222,7 @@ def explain(
     path = scorer.metapath_
     position = position_to_group_by(path, by)
     x, y = hin.row(path.source, query), hin.row(path.target, target)
-    chain, back = _chains(hin, scorer)
+    chain, back = chains(hin, scorer)
     walks = Walks.between(chain, back, x, y)
     scores = scorer.score_rows(np.array([x]))[0]
     score = float(scores[y])
@@ -270,7 +279,7 @@ def _no_path(metapath: str, query: PathNode, target: PathNode) -> str:
     return f"No {metapath} path joins {shortened(query.label)} and {shortened(target.label)}."
 
 
-def _chains(hin: HIN, scorer: PathMeasure) -> tuple[Sequence[Csr], Sequence[Csr]]:
+def chains(hin: HIN, scorer: PathMeasure) -> tuple[Sequence[Csr], Sequence[Csr]]:
     """Return the matrices of a measure along its meta-path, and the same transposed."""
     path = scorer.metapath_
     key = ("explain", scorer.name, str(scorer.params()), path)
@@ -357,7 +366,7 @@ def _related(scorer: Scorer, scores: Floats, x: int) -> Rows:
 
 def _what_is_missing(explanation: Explanation, scorer: PathMeasure, rows: tuple[int, int]) -> tuple[str, str]:
     """Say at which nodes the paths of both end without meeting."""
-    path, (chain, back) = scorer.metapath_, _chains(scorer.hin_, scorer)
+    path, (chain, back) = scorer.metapath_, chains(scorer.hin_, scorer)
     middle = middle_of(len(path))
     query, target = (shortened(node.label) for node in (explanation.query, explanation.target))
     reached = (

@@ -20,6 +20,7 @@ from neupath.measures import (
     Combination,
     GraphMeasure,
     PathMeasure,
+    equal_parts,
     graph_measure_named,
     measure_named,
 )
@@ -174,7 +175,8 @@ def load_scorer(folder: str | Path, hin: HIN, device: str | None = None) -> Scor
 def make_scorer(
     hin: HIN,
     *,
-    metapath: str | MetaPath | None = None,
+    metapath: str | MetaPath | Sequence[str | MetaPath] | None = None,
+    weights: Sequence[float] | None = None,
     measure: str | None = None,
     node_type: str | None = None,
     model: str | Path | None = None,
@@ -189,7 +191,9 @@ def make_scorer(
     hin
         The graph to search.
     metapath
-        Which paths make two nodes similar, for a measure along a meta-path.
+        Which paths make two nodes similar, for a measure along a meta-path; several make a `Combination`.
+    weights
+        The weights of several meta-paths; by default their scores are averaged.
     measure
         A name in `MEASURES` or, for a measure over the whole graph, in `GRAPH_MEASURES`; PathSim unless given.
     node_type
@@ -210,12 +214,30 @@ def make_scorer(
 
     """
     if model is not None:
-        check_model_alone(metapath=metapath, measure=measure, node_type=node_type)
+        check_model_alone(metapath=metapath or None, weights=weights, measure=measure, node_type=node_type)
         return load_scorer(model, hin, device)
+    paths = [metapath] if isinstance(metapath, str | MetaPath) else list(metapath or ())
+    if weights is not None or len(paths) > 1:
+        return _combine(hin, paths, weights, measure, {"node_type": node_type, "device": device})
+    metapath = paths[0] if paths else None
     if node_type is None and metapath is None and queries and is_graph_measure(measure):
         node_type = find_node_type(hin, queries)
     chosen = choose_measure(hin.schema, metapath=metapath, measure=measure, node_type=node_type, device=device)
     return chosen.fit(hin, progress) if isinstance(chosen, GraphMeasure) else chosen.fit(hin)
+
+
+def _combine(
+    hin: HIN, paths: Sequence[str | MetaPath], weights: Sequence[float] | None, measure: str | None,
+    others: dict[str, str | None],
+) -> Combination:  # fmt: skip
+    if not paths:
+        required_metapath(hin.schema, None)
+    for parameter, value in others.items():
+        if value not in (None, "cpu"):
+            raise QueryError(
+                f"several meta-paths are added up without ‹{parameter}›; leave it out", parameter=parameter
+            )
+    return Combination(equal_parts(paths, weights, measure or DEFAULT_MEASURE)).fit(hin)
 
 
 def choose_measure(

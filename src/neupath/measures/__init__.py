@@ -9,7 +9,7 @@ derive the rest.
 May import engine, graph, _runtime and errors.
 """
 
-from neupath.measures.combination import Combination, Part
+from neupath.measures.combination import Combination, Part, equal_parts
 from neupath.measures.commutetime import CommuteTime
 from neupath.measures.dwpc import DWPC
 from neupath.measures.graph_measure import GraphMeasure
@@ -31,5 +31,5 @@ from neupath.measures.tversky import Tversky
 __all__ = [
     "DWPC", "GRAPH_MEASURES", "MEASURES", "PCRW", "PPR", "RWR", "SCAN", "Combination", "CommuteTime", "GraphMeasure",
     "HeteSim", "Jaccard", "JoinSim", "Overlap", "Part", "PathCount", "PathMeasure", "PathSim", "SimRank", "Tversky",
-    "graph_measure_named", "measure_named", "read_measure",
+    "equal_parts", "graph_measure_named", "measure_named", "read_measure",
 ]  # fmt: skip

@@ -1,6 +1,6 @@
 """Combination: a weighted sum of measures over several meta-paths, such as `infer` returns."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -39,6 +39,28 @@ class Part:
 
     def to_dict(self) -> dict[str, object]:
         return {"measure": self.measure, "metapath": str(self.metapath), "weight": self.weight}
+
+
+def equal_parts(
+    metapaths: Sequence[str | MetaPath], weights: Sequence[float] | None = None, measure: str = "pathsim"
+) -> list[Part]:
+    """Return the parts of a combination of one measure over several meta-paths; without weights, that of their mean.
+
+    >>> [part.weight for part in equal_parts(["APA", "APVPA"])]
+    [0.5, 0.5]
+    """
+    if weights is None:
+        weights = [1.0 / len(metapaths)] * len(metapaths)
+    if len(weights) != len(metapaths):
+        given = "meta-path" if len(metapaths) == 1 else "meta-paths"
+        raise QueryError(
+            f"‹weights› has {len(weights)} numbers for {len(metapaths)} {given}; give one for each", parameter="weights"
+        )
+    if len({*map(str, metapaths)}) < len(metapaths):
+        raise QueryError(
+            "‹metapath› names a meta-path twice; name it once, with its whole weight", parameter="metapath"
+        )
+    return [Part(measure, metapath, weight) for metapath, weight in zip(metapaths, weights, strict=True)]
 
 
 class Combination(Scorer):
