@@ -1,4 +1,4 @@
-"""info, paths, find, search, explain and relate: what a graph holds, what is similar in it, and why."""
+"""info, paths, find, search, explain, relate and compare: what a graph holds, what is similar in it, and why."""
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -52,8 +52,10 @@ from neupath.cli.terminal import (
     titled,
 )
 from neupath.engine.hits import Hits, QuerySet
-from neupath.engine.scorer import SearchOptions
+from neupath.engine.scorer import Scorer, SearchOptions
 from neupath.errors import QueryError, listed
+from neupath.explain.comparison import Comparison
+from neupath.explain.comparison import compare as compare_rankings
 from neupath.explain.explanation import (
     AttentionExplanation,
     CombinedExplanation,
@@ -71,7 +73,7 @@ from neupath.explain.significance import PERMUTATIONS, hits_with
 from neupath.graph.metapath import enumerate_metapaths
 from neupath.graph.nodes import Id, NodeMatch, Nodes
 from neupath.graph.summary import Summary, summarise
-from neupath.learn.registry import make_scorer, required_metapath
+from neupath.learn.registry import DEFAULT_MEASURE, is_graph_measure, make_scorer, required_metapath
 from neupath.measures import MEASURES
 
 
@@ -281,7 +283,7 @@ def search(
             print_json(hits_with(hits, **known)) if known else print(hits.to_json())
         elif len(hits):
             of_set = isinstance(hits.query, QuerySet)
-            label = text if of_set else _label_query(scorer.hin_.nodes[scorer.source_type], text, hits.query)
+            label = text if of_set else _label_query(scorer.hin_.nodes[scorer.source_type], text, hits.query_id)
             title = f"{scorer.target_type} nodes most similar to {label} by {method}"
             stdout.print(render_hits(hits, title, evidence_columns(known)))
             note_evidence(known)
@@ -646,3 +648,83 @@ def render_related(related: Related) -> Group:
     if related.left_out:
         lines.append(Text(printable(related.left_out), style="dim"))
     return Group(*lines)
+
+
+# ---- compare -------------------------------------------------------------------------------------
+_LETTERS = "ABCDEFGH"
+
+
+@reads_graph
+def compare(
+    source: GraphSource,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="An id or a name.")],
+    metapath: MetaPathsOption = None,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option("--measure", "-m", help="As for search; repeat to compare several.", show_default="pathsim"),
+    ] = None,
+    k: Annotated[int, typer.Option("-k", help="How many hits of each.")] = 10,
+    node_type: Annotated[
+        str | None, typer.Option("--node-type", help="The type of QUERY, if all measures look at the whole graph.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Draw the moves in rank to this .svg, .png or .pdf file.")
+    ] = None,
+    as_of: AsOfOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Set the hits of QUERY by several meta-paths or measures side by side, with their moves in rank.
+
+    Every -p is ranked by every -m that goes along a meta-path. A rank beyond
+    the k best is shown, too, and so is how far it is from the rank under A.
+
+    Examples:
+      neupath compare toy Mike -p APVPA -m pathsim -m pathcount
+      neupath compare stdlib ArgumentParser -p class-method-class -p CBC -k 5
+    """
+    hin = source.load(as_of)
+    names, given = measure or [DEFAULT_MEASURE], metapath or []
+    scorers: list[Scorer] = []
+    for name in names:
+        if is_graph_measure(name):
+            own_type = node_type or (hin.metapath(given[0]).source if given else None)
+            scorers.append(make_scorer(hin, measure=name, node_type=own_type, queries=[query]))
+        else:
+            chosen = given or [str(required_metapath(hin.schema, None))]
+            scorers += [make_scorer(hin, metapath=path, measure=name) for path in chosen]
+    compared = compare_rankings(scorers, query, k)
+    if plot is not None:
+        from neupath.explain.drawing import draw_comparison
+
+        draw_comparison(compared, plot)
+    if as_json:
+        print_json(compared.to_dict())
+    else:
+        stdout.print(render_comparison(compared))
+    if plot is not None:
+        note(f"drawn to {plot}")
+
+
+def render_comparison(compared: Comparison) -> Group:
+    """Show rankings side by side: a rank in each and, in green or red, how far it moved from the first."""
+    legend = plain_table("", "", "")
+    legend.show_header = False
+    for letter, (metapath, measure), shared in zip(_LETTERS, compared.rankings, compared.shared, strict=False):
+        method = measure if metapath is None else f"{metapath}, {measure}"
+        about = "" if letter == "A" else f"{shared} of A's best {compared.k}"
+        legend.add_row(Text(letter, style="bold"), Text(printable(method), overflow="fold"), Text(about, style="dim"))
+    table = plain_table(f"{compared.target_type}", *(f">{letter}" for letter in _LETTERS[: len(compared.rankings)]))
+    room = max(12, 78 - 2 - 9 * len(compared.rankings))
+    for node in compared.nodes:
+        cells = [_render_rank(rank, move, compared.k) for rank, move in zip(node.ranks, node.moves, strict=True)]
+        table.add_row(Text(printable(shortened(node.node.label, room))), *cells)
+    return titled(f"hits of {compared.query}, side by side", legend, "", table)
+
+
+def _render_rank(rank: int | None, move: int | None, k: int) -> Text:
+    if rank is None:
+        return Text("–", style="dim")
+    text = Text(f"{rank:,}", style="dim" if rank > k else "")
+    if move:
+        text.append(f" {'▲' if move > 0 else '▼'}{abs(move):,}", style="green" if move > 0 else "red")
+    return text

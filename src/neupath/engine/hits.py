@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from json.encoder import encode_basestring as quoted
 from math import fsum
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, overload
 
 from neupath.errors import QueryError
 from neupath.graph.nodes import Id
@@ -40,7 +40,7 @@ class QuerySet:
     weights: tuple[float, ...]
 
     @classmethod
-    def read(cls, query: Mapping[Id, float] | Iterable[Id]) -> Self:
+    def read(cls, query: Mapping[Any, float] | Iterable[Any] | Id) -> Self:
         """Return the set that a search asks for: nodes with weights or, all alike, nodes that share a weight of 1."""
         if isinstance(query, Mapping):
             return cls(tuple(query), tuple(_checked_weight(node, weight) for node, weight in query.items())).checked()
@@ -162,6 +162,13 @@ class Hits(Sequence[Hit]):
     scores: tuple[float, ...]
     shortfall: str | None = field(default_factory=lambda: None)
     """Why there are fewer than k hits, as a sentence."""
+
+    @property
+    def query_id(self) -> Id:
+        """The id of the query; a set has none."""
+        if isinstance(self.query, QuerySet):
+            raise QueryError("these are the hits of a set of nodes; this takes the hits of one node")
+        return self.query
 
     @classmethod
     def of_rows(cls, query: Id | QuerySet, search: Search, rows: list[int], scores: list[float]) -> "Hits":

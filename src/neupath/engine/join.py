@@ -16,7 +16,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, Self, get_args
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal, Protocol, Self, get_args
 from uuid import uuid4
 
 import numpy as np
@@ -245,6 +245,9 @@ class Joined:
 class JoinEngine(ABC):
     """Ranks the queries of a join, in this process or elsewhere."""
 
+    filters_targets: ClassVar[bool] = False
+    """Whether it can leave out targets, as a `JoinFilter` says."""
+
     def prepare(self, hin: HIN, scorer: Scorer) -> Scorer:
         """Return the scorer over a graph; an engine that multiplies elsewhere overrides this to not fit it."""
         return scorer if getattr(scorer, "hin_", None) is hin else scorer.bind(hin)
@@ -258,6 +261,7 @@ class JoinEngine(ABC):
 class LocalEngine(JoinEngine):
     """Ranks the queries in this process, with one thread per core by default."""
 
+    filters_targets: ClassVar[bool] = True
     threads: int | None = None
 
     def __post_init__(self) -> None:
@@ -359,7 +363,7 @@ def join(
     chosen_targets = JoinFilter(
         hin.candidates(ready.target_type, among=among, where=where), tuple(hin.metapath(str(text)) for text in texts)
     )
-    if chosen_targets and not isinstance(chosen, LocalEngine):
+    if chosen_targets and not chosen.filters_targets:
         raise QueryError(
             "a cluster ranks all targets; leave out ‹among›, ‹where› and ‹unless›, or join in this process"
         )

@@ -34,7 +34,7 @@ from neupath.graph.nodes import Id, Mask, Nodes, Rows
 FILE = "config.json"
 _QUERIES_PER_BLOCK = 64
 _FEW_EXCLUDED = 118  # targets that a query may leave out by ranking as many more: with k = 10, by the index
-_POOL, _POOL_PER_HIT = 100, 10
+_POOL, _POOL_PER_HIT, _LARGEST_POOL = 100, 10, 10_000
 Many = list[Id] | list[str] | list[int] | tuple[Id, ...] | NDArray[Any]
 
 
@@ -250,8 +250,9 @@ class Scorer(ABC):
         unless
             A meta-path, or several: targets that one of them relates to the query are left out.
         diverse
-            Choose the hits one by one, from the 10·k best and at least 100, each time the target y with the highest
-            λ·s(query, y) - (1 - λ)·max s(z, y), z the hits so far: λ, above 0 and at most 1.
+            λ, above 0 and at most 1: choose the hits one by one, each time the target y with the highest
+            λ·s(query, y) - (1 - λ)·max s(z, y), z the hits so far, from the 10·k best: at least 100, at most 10,000
+            unless k is more.
         threads
             The number of threads; one per core by default.
 
@@ -393,10 +394,10 @@ class Scorer(ABC):
             return self.rank_rows(rows, skipped, k, candidates, threads)
         sizes = np.array([len(own) for own in excluded])
         few, many = np.flatnonzero(sizes <= _FEW_EXCLUDED), np.flatnonzero(sizes > _FEW_EXCLUDED)
-        ranking = self.rank_rows(rows[few], skipped[few], k + int(sizes[few].max(initial=0)), candidates, threads)
-        parts = {
-            int(q): part for q, part in zip(few, _each(without(ranking, [excluded[q] for q in few], k)), strict=True)
-        }
+        more = int(sizes[few].max(initial=0))
+        ranking = self.rank_rows(rows[few], skipped[few], k + more, candidates, threads)
+        shorter = without(ranking, [excluded[q] for q in few.tolist()], k)
+        parts = dict(zip(few.tolist(), _each(shorter), strict=True))
         for q in many.tolist():
             allowed = np.ones(len(self._targets), dtype=np.bool_) if candidates is None else candidates.copy()
             allowed[excluded[q]] = False
@@ -418,12 +419,13 @@ class Scorer(ABC):
                 f"{self.target_type} nodes; leave it out, or use a meta-path that ends where it begins",
                 parameter="diverse",
             )
-        return max(_POOL, _POOL_PER_HIT * k)
+        return max(k, _POOL, min(_POOL_PER_HIT * k, _LARGEST_POOL))
 
     def _diversified(self, pool: Rows, scores: Floats, k: int, share: float) -> tuple[Rows, Floats]:
         """Choose k of a ranked pool by maximal marginal relevance (Carbonell, Goldstein, SIGIR 1998)."""
         nearest, left, chosen = np.zeros(len(pool)), np.ones(len(pool), dtype=np.bool_), []
         for _ in range(min(k, len(pool))):
+            check_cancelled()
             at = int(np.argmax(np.where(left, share * scores - (1 - share) * nearest, -np.inf)))
             left[at] = False
             chosen.append(at)

@@ -327,7 +327,8 @@ def top_k_of_set(
         return best_of(score_set(factors, normalisation, members, weights), left_out, k, candidates)
     row = combined_row(factors.left, members, weights)
     width = len(factors.right_norms)
-    rows, scores = (np.empty(min(k + len(left_out), width), dtype=kind) for kind in (np.int64, np.float64))
+    most = min(k + len(left_out), width)
+    rows, scores = np.empty(most, dtype=np.int64), np.empty(most)
     scratch = borrow_scratch(width)
     size = product_kernels().top_k_of_row(
         (row.indptr.astype(factors.left.indptr.dtype), row.indices.astype(factors.left.indices.dtype), row.data),

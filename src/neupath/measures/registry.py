@@ -41,7 +41,7 @@ def read_measure(text: str) -> tuple[str, dict[str, float | bool]]:
     """
     name, colon, rest = text.partition(":")
     name = ALIASES.get(name.strip().lower(), name.strip().lower())
-    known = {**MEASURES, **GRAPH_MEASURES}.get(name)
+    known: type[PathMeasure | GraphMeasure] | None = MEASURES.get(name) or GRAPH_MEASURES.get(name)
     if known is None:
         raise _unknown(name)
     settings: dict[str, float | bool] = {}
