@@ -52,9 +52,8 @@ class Comparison:
     @property
     def shared(self) -> tuple[int, ...]:
         """How many of the k best of the first ranking are among the k best of each."""
-        best = [
-            {node.node.id for node in self.nodes if rank_within(node, at, self.k)} for at in range(len(self.rankings))
-        ]
+        count = range(len(self.rankings))
+        best = [{node.node.id for node in self.nodes if _is_within(node, at, self.k)} for at in count]
         return tuple(len(best[0] & own) for own in best)
 
     def to_dict(self) -> dict[str, object]:

@@ -205,10 +205,13 @@ def _draw_ranks(compared: Comparison) -> Figure:
         ranks = [last if rank is None else min(rank, last) for rank in node.ranks]
         colour = _COLOURS[number % len(_COLOURS)]
         axes.plot(range(width), ranks, marker="o", markersize=4, linewidth=1.4, color=colour)
+        label = shortened(node.node.label, 24)
         for at, align, shift in ((0, "right", -0.06), (width - 1, "left", 0.06)):
             if ranks[at] < last:
-                label = shortened(node.node.label, 24)
                 axes.text(at + shift, ranks[at], label, ha=align, va="center", fontsize=7, color=colour)
+        best = ranks.index(min(ranks))
+        if min(ranks[0], ranks[-1]) == last:  # only between the ends is it among the best
+            axes.text(best, ranks[best] - 0.12, label, ha="center", va="bottom", fontsize=7, color=colour)
     names = [measure if path is None else f"{shortened(path, 30)}\n{measure}" for path, measure in compared.rankings]
     axes.set_xticks(range(width), names, fontsize=7)
     axes.set_yticks(range(1, last + 1), [*map(str, range(1, last)), "lower"])
