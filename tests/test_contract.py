@@ -11,7 +11,7 @@ from neupath import HIN
 from neupath.engine.scorer import Scorer
 from neupath.errors import MissingExtraError, NodeError, QueryError
 from neupath.learn.inference import PathRanker
-from neupath.measures import GRAPH_MEASURES, MEASURES, Combination, Part
+from neupath.measures import GRAPH_MEASURES, MEASURES, AvgSim, Combination, Part, RelSim
 from tests.graphs import shop_graph
 
 try:
@@ -27,6 +27,7 @@ SCORERS: dict[str, Callable[[], Scorer]] = {
     name: lambda measure=measure: measure(PATH) for name, measure in MEASURES.items()
 }
 SCORERS |= {"combination": lambda: Combination(PARTS), "pathranker": lambda: PathRanker(parts=PARTS)}
+SCORERS |= {"relsim": lambda: RelSim([PATH, "user-item-user"], [0.7, 0.3]), "avgsim": lambda: AvgSim(PATH)}
 SCORERS |= {name: lambda measure=measure: measure("user") for name, measure in GRAPH_MEASURES.items()}
 SCORERS |= {
     name: lambda name=name: make_model(
@@ -51,6 +52,7 @@ SYMMETRIC = (
     "overlap",
     "combination",
     "pathranker",
+    "relsim",
     "scan",
 )
 NOT_SYMMETRIC = ("pcrw", "ppr", "neupath", "nbfnet")

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         PPR,
         RWR,
         SCAN,
+        AvgSim,
         Combination,
         CommuteTime,
         HeteSim,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         Part,
         PathCount,
         PathSim,
+        RelSim,
         SimRank,
         Tversky,
     )
@@ -69,8 +71,8 @@ _MODULES = {
     "neupath.learn.models": ("CountPath", "NeuPath"),
     "neupath.learn.registry": ("load_scorer",),
     "neupath.measures": (
-        "DWPC", "PCRW", "PPR", "RWR", "SCAN", "Combination", "CommuteTime", "HeteSim", "Jaccard", "JoinSim",
-        "Overlap", "Part", "PathCount", "PathSim", "SimRank", "Tversky",
+        "DWPC", "PCRW", "PPR", "RWR", "SCAN", "AvgSim", "Combination", "CommuteTime", "HeteSim", "Jaccard", "JoinSim",
+        "Overlap", "Part", "PathCount", "PathSim", "RelSim", "SimRank", "Tversky",
     ),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
@@ -109,6 +111,7 @@ __all__ = [
     "PPR",
     "RWR",
     "SCAN",
+    "AvgSim",
     "Combination",
     "CommuteTime",
     "Edges",
@@ -128,6 +131,7 @@ __all__ = [
     "PathCount",
     "PathRanker",
     "PathSim",
+    "RelSim",
     "Related",
     "Relation",
     "Schema",

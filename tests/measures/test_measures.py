@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import neupath as npth
 from neupath import HIN, MetaPath
 from neupath.errors import MetaPathError, QueryError, SourceError
+from neupath.explain.explanation import explain_model
 from neupath.measures import MEASURES, measure_named
 from tests.graphs import hins_with_path
 from tests.walks import Walker
@@ -256,3 +257,36 @@ def test_bad_settings_are_refused(name: str, message: str) -> None:
     with pytest.raises(QueryError) as error:
         measure_named(name, "APA")
     assert message in str(error.value.args[0])
+
+
+# ---- Sums over several products ------------------------------------------------------------------
+@settings(max_examples=20)
+@given(case=hins_with_path(symmetric=False, max_length=3))
+def test_avgsim_is_the_mean_of_the_walks_there_and_back(case: tuple[HIN, MetaPath]) -> None:
+    hin, path = case
+    there, back = Walker(hin, path), Walker(hin, path.reversed())
+    scores = npth.AvgSim(path).fit(hin).score_rows(np.arange(hin.num_nodes(path.source)))
+    for x, row in enumerate(scores):
+        expected = [(there.pcrw(x, y) + back.pcrw(y, x)) / 2 for y in range(len(row))]
+        assert row.tolist() == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+@settings(max_examples=20)
+@given(case=hins_with_path(symmetric=True), weights=st.tuples(*[st.sampled_from([0.0, 0.3, 1.0, 2.0])] * 2))
+def test_relsim_counts_the_walks_of_all_metapaths(case: tuple[HIN, MetaPath], weights: tuple[float, float]) -> None:
+    hin, path = case
+    others = [p for p in npth.enumerate_metapaths(hin.schema, path.source, 2) if p != path]
+    assume(others)
+    relsim = npth.RelSim([path, others[0]], weights).fit(hin)
+    walkers = [Walker(hin, path), Walker(hin, others[0])]
+    for x in range(hin.num_nodes(path.source)):
+        for y in range(hin.num_nodes(path.source)):
+            m, dx, dy = (
+                sum(w * walker.count(*ends) for w, walker in zip(weights, walkers, strict=True))
+                for ends in ((x, y), (x, x), (y, y))
+            )
+            score = float(relsim.score_rows(np.array([x]))[0][y])
+            assert score == pytest.approx(2 * m / (dx + dy) if m else 0.0, rel=1e-9, abs=1e-12)
+            if m and x != y:
+                ids = (hin.nodes[path.source].id(x), hin.nodes[path.source].id(y))
+                assert explain_model(relsim, *ids).score == pytest.approx(score, rel=1e-9)

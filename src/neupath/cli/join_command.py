@@ -33,7 +33,7 @@ from neupath.engine.join import join as join_all
 from neupath.errors import QueryError, listed
 from neupath.explain.significance import PERMUTATIONS, add_p_values, check_significance, check_single_file
 from neupath.graph.metapath import MetaPath
-from neupath.learn.registry import check_model_alone, choose_measure, make_scorer
+from neupath.learn.registry import check_model_alone, choose_measure, is_combined, make_scorer
 from neupath.measures import PathMeasure
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def join(
         raise QueryError(f"{flags} only works with a cluster; give --engine dask, too")
     if model is not None:
         check_model_alone(metapath=metapath or None, weights=weights, measure=measure, node_type=node_type)
-    combines = weights is not None or len(metapath or ()) > 1
+    combines = weights is not None or len(metapath or ()) > 1 or is_combined(measure)
     request: dict[str, Any] = {
         "metapath": metapath[0] if metapath else None,
         "measure": measure,

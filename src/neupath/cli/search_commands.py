@@ -73,7 +73,7 @@ from neupath.explain.significance import PERMUTATIONS, hits_with
 from neupath.graph.metapath import enumerate_metapaths
 from neupath.graph.nodes import Id, NodeMatch, Nodes
 from neupath.graph.summary import Summary, summarise
-from neupath.learn.registry import DEFAULT_MEASURE, is_graph_measure, make_scorer, required_metapath
+from neupath.learn.registry import DEFAULT_MEASURE, is_combined, is_graph_measure, make_scorer, required_metapath
 from neupath.measures import MEASURES
 
 
@@ -382,7 +382,7 @@ def explain(
     hin = source.load(as_of)
     is_page = draw is not None and draw.suffix.lower() == ".html"
     most_paths = (_PATHS_OF_A_PAGE if is_page else _PATHS) if paths is None else paths
-    several = weights is not None or len(metapath or ()) > 1
+    several = weights is not None or len(metapath or ()) > 1 or is_combined(measure)
     if draw is not None and (added or removed or ((several or model is not None) and not is_page)):
         raise QueryError("--draw draws one node's paths along one meta-path; else write an .html file, or leave it out")
     options: dict[str, Any] = {"by": by, "limit": limit, "paths": most_paths}

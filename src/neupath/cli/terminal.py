@@ -66,7 +66,8 @@ AnyMeasureOption = Annotated[
     typer.Option(
         "--measure",
         "-m",
-        help=f"Along --metapath: {', '.join(MEASURES)}. Over the whole graph: {', '.join(GRAPH_MEASURES)}.",
+        help=f"Along --metapath: {', '.join(MEASURES)}, avgsim, relsim; settings follow as in tversky:alpha=1,beta=0. "
+        f"Over the whole graph: {', '.join(GRAPH_MEASURES)}.",
         show_default="pathsim",
     ),
 ]

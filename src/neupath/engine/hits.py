@@ -129,7 +129,8 @@ class Search(NamedTuple):
             return None
         others = f", and {self.excluded:,} are left out, related by {self.unless}" if self.excluded else ""
         if self.signed and self.zeros and count < self.eligible:
-            return f"{count:,} of {self.eligible:,} {self.target_type} nodes score 0 or more; the others score less{others}"
+            nodes = f"{count:,} of {self.eligible:,} {self.target_type} nodes"
+            return f"{nodes} score 0 or more; the others score less{others}"
         if self.eligible < self.k and (self.zeros or count == self.eligible):
             if not self.eligible:
                 return f"no {self.target_type} node is left to rank{others}"

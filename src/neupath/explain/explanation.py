@@ -494,12 +494,13 @@ def explain_combination(
     hin, steps = combination.hin_, [_step_of(measure.metapath_, by) for measure in combination.measures_]
     if by is not None and all(step is None for step in steps):
         position_to_group_by(combination.measures_[0].metapath_, by)  # raises
-    parts = []
-    for part, measure, step in zip(combination.parts, combination.measures_, steps, strict=True):
+    rows = hin.row(combination.source_type, query), hin.row(combination.target_type, target)
+    parts, weights = [], combination.pair_weights(*rows)
+    for weight, measure, step in zip(weights, combination.measures_, steps, strict=True):
         explanation = explain(
             hin, measure.metapath_, query, target, measure=measure, by=step, limit=limit, paths=paths, k=None
         )
-        parts.append(ExplainedPart(part.weight, part.weight * explanation.score, explanation))
+        parts.append(ExplainedPart(weight, weight * explanation.score, explanation))
     return _combined(combination, parts)
 
 

@@ -17,9 +17,11 @@ from neupath.graph.nodes import Id
 from neupath.measures import (
     GRAPH_MEASURES,
     MEASURES,
+    AvgSim,
     Combination,
     GraphMeasure,
     PathMeasure,
+    RelSim,
     equal_parts,
     graph_measure_named,
     measure_named,
@@ -150,7 +152,7 @@ def load_scorer(folder: str | Path, hin: HIN, device: str | None = None) -> Scor
     if name in ARCHITECTURES:
         return ARCHITECTURES[name].import_class().from_folder(Path(folder), params, hin, device)
     measures: dict[str, Any] = {**MEASURES, **GRAPH_MEASURES}
-    measures |= {Combination.name: Combination, PathRanker.name: PathRanker}
+    measures |= {kind.name: kind for kind in (Combination, RelSim, AvgSim, PathRanker)}
     if name not in measures:
         known = [*measures, *ARCHITECTURES]
         raise SourceError(f"{folder} holds a scorer named {name!r}, which is not one of {listed(known, 40)}")
@@ -217,7 +219,7 @@ def make_scorer(
         check_model_alone(metapath=metapath or None, weights=weights, measure=measure, node_type=node_type)
         return load_scorer(model, hin, device)
     paths = [metapath] if isinstance(metapath, str | MetaPath) else list(metapath or ())
-    if weights is not None or len(paths) > 1:
+    if weights is not None or len(paths) > 1 or is_combined(measure):
         return _combine(hin, paths, weights, measure, {"node_type": node_type, "device": device})
     metapath = paths[0] if paths else None
     if node_type is None and metapath is None and queries and is_graph_measure(measure):
@@ -237,7 +239,19 @@ def _combine(
             raise QueryError(
                 f"several meta-paths are added up without ‹{parameter}›; leave it out", parameter=parameter
             )
-    return Combination(equal_parts(paths, weights, measure or DEFAULT_MEASURE)).fit(hin)
+    name = (measure or DEFAULT_MEASURE).lower()
+    if name == RelSim.name:
+        return RelSim(paths, weights).fit(hin)
+    if name == AvgSim.name:
+        if len(paths) > 1 or weights is not None:
+            raise QueryError("avgsim follows one meta-path there and back; leave out ‹weights› and the others")
+        return AvgSim(paths[0]).fit(hin)
+    return Combination(equal_parts(paths, weights, name)).fit(hin)
+
+
+def is_combined(measure: str | None) -> bool:
+    """Whether a measure is a sum over several products, and no measure of one."""
+    return measure is not None and measure.lower() in (RelSim.name, AvgSim.name)
 
 
 def choose_measure(

@@ -95,7 +95,7 @@ class Combination(Scorer):
 
     def fit(self, hin: HIN) -> Self:
         self.hin_ = hin
-        self.measures_: list[PathMeasure] = [measure_named(p.measure, p.metapath).fit(hin) for p in self.parts]
+        self.measures_: list[PathMeasure] = [measure.fit(hin) for measure in self._make_measures()]
         first = self.measures_[0]
         for other in self.measures_[1:]:
             if (other.source_type, other.target_type) != (first.source_type, first.target_type):
@@ -104,6 +104,9 @@ class Combination(Scorer):
                     f"the same first and last type"
                 )
         return self
+
+    def _make_measures(self) -> list[PathMeasure]:
+        return [measure_named(part.measure, part.metapath) for part in self.parts]
 
     @property
     def source_type(self) -> str:
@@ -119,6 +122,10 @@ class Combination(Scorer):
     def metapath_text(self) -> str | None:
         self._fitted()
         return self.measures_[0].metapath_text if len(self.measures_) == 1 else None
+
+    def pair_weights(self, x: int, y: int) -> list[float]:  # noqa: ARG002
+        """Return by how much the score of each part counts in the score of two rows."""
+        return [part.weight for part in self.parts]
 
     def score_rows(self, queries: Rows) -> Floats:
         self._fitted()
