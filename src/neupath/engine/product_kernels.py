@@ -32,13 +32,18 @@ _NO_SCORE = -1.0
 @compiled
 def normalised(normalisation, m, dx, dy):
     """Return the score of m = M[x,y], normalised by dx and dy."""
-    kind = normalisation[0]
+    if normalisation[0] <= _COSINE:
+        return _plain(normalisation[0], m, dx, dy)
+    return _by_sets(normalisation, m, dx, dy) if m != 0.0 else 0.0
+
+
+@compiled
+def _plain(kind, m, dx, dy):
+    """Return the score of a formula without parameters: m itself, Dice or the cosine."""
     if kind == _NONE or m == 0.0:
         return m
     if kind == _DICE:
         return 2.0 * m / (dx + dy)
-    if kind != _COSINE:
-        return _by_sets(normalisation, m, dx, dy)
     product = dx * dy
     if not 1e-290 < product < 1e290:  # dx·dy nears the limits of a float, though the score may not
         product = np.sqrt(dx) * np.sqrt(dy)
@@ -193,6 +198,20 @@ def keep_best(scores, rows, count, best_scores, best_rows):
 
 
 @compiled
+def _score_touched(normalisation, sums, touched, count, dx, norms, skipped, candidates, scores):
+    """Write the scores of the targets that a query met, reset their sums to 0, and mark those that don't count.
+
+    `top_k` has a loop of its own for the plain formulas: with the others in it, these would take a sixth longer.
+    """
+    for i in range(count):
+        y = touched[i]
+        scores[i] = normalised(normalisation, sums[y], dx, norms[y])
+        sums[y] = 0.0
+        if y == skipped or (len(candidates) > 0 and not candidates[y]):
+            scores[i] = _NO_SCORE
+
+
+@compiled
 def top_k_of_row(
     left, right, left_norms, right_norms, normalisation, x, skipped, candidates, scratch, best_rows, best_scores
 ):
@@ -201,14 +220,17 @@ def top_k_of_row(
     `top_k` has the same steps in its loop: a call per query would take a third of the time of a light one.
     """
     sums, touched, scores = scratch
-    restricted = len(candidates) > 0
     count = _accumulate(left, right, x, sums, touched)
-    for i in range(count):
-        y = touched[i]
-        scores[i] = normalised(normalisation, sums[y], left_norms[x], right_norms[y])
-        sums[y] = 0.0
-        if y == skipped or (restricted and not candidates[y]):
-            scores[i] = _NO_SCORE
+    restricted, kind = len(candidates) > 0, normalisation[0]
+    if kind <= _COSINE:
+        for i in range(count):
+            y = touched[i]
+            scores[i] = _plain(kind, sums[y], left_norms[x], right_norms[y])
+            sums[y] = 0.0
+            if y == skipped or (restricted and not candidates[y]):
+                scores[i] = _NO_SCORE
+    else:
+        _score_touched(normalisation, sums, touched, count, left_norms[x], right_norms, skipped, candidates, scores)
     return keep_best(scores, touched, count, best_scores, best_rows)
 
 
@@ -225,16 +247,21 @@ def top_k(
     """
     sums, touched, scores = scratch
     sizes = np.zeros(len(queries), dtype=np.int64)
-    restricted = len(candidates) > 0
+    restricted, kind = len(candidates) > 0, normalisation[0]
     for q in range(len(queries)):
         x = queries[q]
         count = _accumulate(left, right, x, sums, touched)
-        for i in range(count):
-            y = touched[i]
-            scores[i] = normalised(normalisation, sums[y], left_norms[x], right_norms[y])
-            sums[y] = 0.0
-            if y == skipped[q] or (restricted and not candidates[y]):
-                scores[i] = _NO_SCORE
+        if kind <= _COSINE:
+            for i in range(count):
+                y = touched[i]
+                scores[i] = _plain(kind, sums[y], left_norms[x], right_norms[y])
+                sums[y] = 0.0
+                if y == skipped[q] or (restricted and not candidates[y]):
+                    scores[i] = _NO_SCORE
+        else:
+            _score_touched(
+                normalisation, sums, touched, count, left_norms[x], right_norms, skipped[q], candidates, scores
+            )
         sizes[q] = keep_best(scores, touched, count, best_scores[q], best_rows[q])
     return sizes
 
