@@ -31,10 +31,11 @@ import neupath as npth
 from neupath import HIN
 from neupath.engine import index_kernels, product_kernels
 from neupath.engine.index import index_of
-from neupath.engine.products import Factors
+from neupath.engine.products import Factors, Normalisation, formula_of
 from neupath.engine.topk import borrow_scratch
 
 K, QUERIES = 10, 200
+DICE = formula_of(Normalisation.DICE)
 HEAVY = 2000
 """The additions of an average query from which on the engine takes its index, as in `neupath.engine.topk`."""
 
@@ -82,7 +83,7 @@ class Case:
         prepared = np.zeros(0, dtype=np.bool_), borrow_scratch(width), *best
 
         def search(row: int) -> Any:
-            return product_kernels.top_k(*factors.arrays, 1, queries[row], queries[row], *prepared)
+            return product_kernels.top_k(*factors.arrays, DICE, queries[row], queries[row], *prepared)
 
         return search
 
@@ -96,7 +97,7 @@ class Case:
 
         def search(row: int) -> Any:
             return index_kernels.rank_groups(
-                index.left, index.left_norms, index.postings, targets, 1, True, groups[row], state, *best
+                index.left, index.left_norms, index.postings, targets, DICE, True, groups[row], state, *best
             )
 
         return search

@@ -154,7 +154,7 @@ def ask(scorer: PathSim, path: str, by: str, which: str, count: int) -> str:
             continue
         target = hits.ids[int(rng.integers(10))]
         began = time.process_time()
-        answer = what_if(hin, path, hits.query, target, k=10, remove=by)
+        answer = what_if(hin, path, hits.query_id, target, k=10, remove=by)
         times.append(time.process_time() - began)
         proven += answer.optimal
         sizes.append(0 if answer.smallest is None else len(answer.smallest.elements))

@@ -31,7 +31,7 @@ from scipy.sparse import csr_array
 import neupath as npth
 from neupath import HIN
 from neupath.engine.index import index_of
-from neupath.engine.products import Factors
+from neupath.engine.products import Factors, Normalisation, formula_of
 from neupath.engine.topk import borrow_scratch, return_scratch, top_k_of_product
 
 K, BLOCK, MANY, SINGLE = 10, 256, 5000, 40
@@ -347,7 +347,7 @@ def _time_kernels(index: Any, groups: np.ndarray, rounds: int) -> dict[str, floa
             index.left_norms,
             index.postings,
             targets,
-            1,
+            formula_of(Normalisation.DICE),
             prune,
             groups,
             (*scratch[:2], *buffers),

@@ -85,7 +85,7 @@ def measure(hin: HIN, metapath: str, options: argparse.Namespace) -> dict[str, A
         return scorer.rank_rows(some, some, K, None, None)
 
     def on_gpu(some: Any = queries) -> Ranking:
-        ranking = gpu.rank_on_gpu(factors, scorer.normalisation, some, some, K)
+        ranking = gpu.rank_on_gpu(factors, scorer.formula, some, some, K)
         assert ranking is not None
         return ranking
 

@@ -98,7 +98,7 @@ def run_times(data: Path, permutations: int) -> None:
         rows = rng.permutation(hin.num_nodes(scorer.source_type))[:1000]
         lists = [hits for hits in scorer.top_k_rows(rows, 20) if len(hits)]
         spent = []
-        one, other = (scorer.top_k(lists[0].query, k) for k in (1, 2))
+        one, other = (scorer.top_k(lists[0].query_id, k) for k in (1, 2))
         for hits in ([one], [other], lists[:1], lists):
             began = time.process_time()
             significance(scorer, hits, permutations=permutations)

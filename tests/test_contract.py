@@ -11,7 +11,7 @@ from neupath import HIN
 from neupath.engine.scorer import Scorer
 from neupath.errors import MissingExtraError, NodeError, QueryError
 from neupath.learn.inference import PathRanker
-from neupath.measures import GRAPH_MEASURES, MEASURES, Combination, Part
+from neupath.measures import GRAPH_MEASURES, MEASURES, AvgSim, Combination, Part, RelSim
 from tests.graphs import shop_graph
 
 try:
@@ -27,6 +27,7 @@ SCORERS: dict[str, Callable[[], Scorer]] = {
     name: lambda measure=measure: measure(PATH) for name, measure in MEASURES.items()
 }
 SCORERS |= {"combination": lambda: Combination(PARTS), "pathranker": lambda: PathRanker(parts=PARTS)}
+SCORERS |= {"relsim": lambda: RelSim([PATH, "user-item-user"], [0.7, 0.3]), "avgsim": lambda: AvgSim(PATH)}
 SCORERS |= {name: lambda measure=measure: measure("user") for name, measure in GRAPH_MEASURES.items()}
 SCORERS |= {
     name: lambda name=name: make_model(
@@ -41,7 +42,19 @@ FROM = {
     "node_type": {"node_type": "user", "walks": 2},
 }
 SMALL = {"countpath": {"layers": 1, "channels": 2}, "nbfnet": {"dim": 8, "learning_rate": 0.1}}
-SYMMETRIC = ("pathsim", "joinsim", "hetesim", "pathcount", "dwpc", "combination", "pathranker", "scan")
+SYMMETRIC = (
+    "pathsim",
+    "joinsim",
+    "hetesim",
+    "pathcount",
+    "dwpc",
+    "jaccard",
+    "overlap",
+    "combination",
+    "pathranker",
+    "relsim",
+    "scan",
+)
 NOT_SYMMETRIC = ("pcrw", "ppr", "neupath", "nbfnet")
 """All others are symmetric but for rounding."""
 UNBOUNDED = tuple(name for name, measure in MEASURES.items() if not measure.bounded)
@@ -75,9 +88,7 @@ def test_batch_equals_single(scorer: Scorer) -> None:
 
 def test_k_above_n_gives_every_related_target(name: str, scorer: Scorer) -> None:
     hits = scorer.top_k("u0", 10_000)
-    related = (
-        39 if name in ARCHITECTURES else np.count_nonzero(np.delete(scorer.scores("u0"), 0))
-    )  # to one, all
+    related = 39 if name in ARCHITECTURES else np.count_nonzero(np.delete(scorer.scores("u0"), 0))  # to one, all
     assert len(hits) == related
     assert hits.shortfall is not None
 

@@ -58,6 +58,15 @@ class Walker:
         both = self.count(x, x) + self.count(y, y)
         return 2 * self.count(x, y) / both if both else 0.0
 
+    def tversky(self, x: int, y: int, alpha: float, beta: float) -> float:
+        shared = self.count(x, y)
+        alone = self.count(x, x) - shared, self.count(y, y) - shared
+        return shared / (shared + alpha * alone[0] + beta * alone[1]) if shared else 0.0
+
+    def overlap(self, x: int, y: int) -> float:
+        shared = self.count(x, y)
+        return shared / min(self.count(x, x), self.count(y, y)) if shared else 0.0
+
     def joinsim(self, x: int, y: int) -> float:
         both = self.count(x, x) * self.count(y, y)
         return self.count(x, y) / sqrt(both) if both else 0.0
@@ -114,3 +123,35 @@ class Walker:
 def _cosine(a: dict, b: dict) -> float:
     norms = sum(v * v for v in a.values()) * sum(v * v for v in b.values())
     return sum(v * b.get(k, 0.0) for k, v in a.items()) / sqrt(norms) if norms else 0.0
+
+
+# ---- Sets of nodes -------------------------------------------------------------------------------
+def set_score(walker: Walker, measure: str, members: dict[int, float], y: int) -> float:
+    """Return the score of a set along a symmetric path: of the weighted sum of the members' half-walks."""
+    if measure in ("pathcount", "pcrw"):
+        score = walker.count if measure == "pathcount" else walker.pcrw
+        return sum(weight * score(x, y) for x, weight in members.items())
+    half = len(walker.edges) // 2
+
+    def row(x: int) -> dict[int, float]:
+        if measure == "hetesim":
+            return dict(walker._arrivals(x, range(half), forward=True))
+        places: dict[int, float] = defaultdict(float)
+        for walk in walker.walks(x, slice(half)):
+            places[walk.rows[-1]] += prod(walk.weights)
+        return dict(places)
+
+    total: dict[int, float] = defaultdict(float)
+    for x, weight in members.items():
+        for v, value in row(x).items():
+            total[v] += weight * value
+    own = row(y)
+    m = sum(total.get(v, 0.0) * value for v, value in own.items())
+    dx, dy = (sum(value * value for value in places.values()) for places in (total, own))
+    if not m:
+        return 0.0
+    below = {
+        "pathsim": (dx + dy) / 2, "jaccard": dx + dy - m, "overlap": min(dx, dy), "tversky": (dx + dy) / 2,
+        "joinsim": sqrt(dx * dy), "hetesim": sqrt(dx * dy),
+    }  # fmt: skip
+    return m / below[measure] if below[measure] > 0 else 0.0

@@ -9,14 +9,14 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from numbers import Integral
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
-from typing import Any, TypedDict, Unpack, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 import numpy as np
 import pyarrow as pa
 
 from neupath._runtime.files import write_whole
-from neupath.engine.hits import Hits
+from neupath.engine.hits import Hits, QuerySet
 from neupath.errors import NeuPathError, QueryError
 from neupath.graph.nodes import Id
 
@@ -257,6 +257,8 @@ class QueryOptions(ScorerOptions, total=False):
     k: int
     where: str | Sequence[str]
     among: Id | Sequence[Id]
+    unless: str | Sequence[str]
+    diverse: float
     include_query: bool
     zeros: bool
 
@@ -362,25 +364,42 @@ class Client:
         self, graph: str, query: Id, **options: Unpack[QueryOptions]
     ) -> Hits: ...
     @overload
+    def search(self, graph: str, query: Mapping[Any, float], **options: Unpack[QueryOptions]) -> Hits: ...
+    @overload
+    def search(
+        self, graph: str, query: Sequence[Id], *, together: Literal[True], **options: Unpack[QueryOptions]
+    ) -> Hits: ...
+    @overload
     def search(self, graph: str, query: Sequence[Id], **options: Unpack[QueryOptions]) -> list[Hits]: ...
-    def search(self, graph: str, query: Id | Sequence[Id], **options: Unpack[QueryOptions]) -> Hits | list[Hits]:
-        """Find the nodes most similar to one, or to each of a list.
+    def search(
+        self,
+        graph: str,
+        query: Id | Sequence[Id] | Mapping[Any, float],
+        *,
+        together: bool = False,
+        **options: Unpack[QueryOptions],
+    ) -> Hits | list[Hits]:
+        """Find the nodes most similar to one, to each of a list, or to a set.
 
         Parameters
         ----------
         graph
             Its name in the service.
         query
-            An id or a name, or a list of them.
+            An id or a name, or a list of them. A dictionary of nodes with weights is a set: one query.
+        together
+            Whether a list is a set, too: that of its mean.
         options
             What similar means (`ScorerOptions`); `k`, how many hits, 10 by default; `where`, conditions on targets,
-            such as "year >= 2000"; `among`, the only targets to rank; `include_query`, whether to rank the query
+            such as "year >= 2000"; `among`, the only targets to rank; `unless`, meta-paths that leave out the targets
+            they relate to the query; `diverse`, how much hits may be alike; `include_query`, whether to rank the query
             itself; `zeros`, whether to fill up with targets of score 0.
 
         """
-        results = self._session.read_list("POST", _path(graph, "search"), _search_body(query, options))
+        body = _search_body(query, options) | ({"together": True} if together else {})
+        results = self._session.read_list("POST", _path(graph, "search"), body)
         hits = [_to_hits(result) for result in results]
-        return hits[0] if _is_one(query) else hits
+        return hits[0] if _is_one(query) or together else hits
 
     def search_table(self, graph: str, query: Id | Sequence[Id], **options: Unpack[QueryOptions]) -> pa.Table:
         """Search as `search` does, and return one Arrow table: query, rank, id, name, score."""
@@ -388,10 +407,18 @@ class Client:
         with pa.ipc.open_stream(body) as stream:
             return stream.read_all()
 
-    def explain(self, graph: str, query: Id, target: Id, **options: Unpack[ExplainOptions]) -> dict[str, Any]:
-        """Return the groups and paths behind one score, by default at most 10 (`limit`), and why it is no hit."""
+    def explain(
+        self, graph: str, query: Id | Sequence[Id] | Mapping[Any, float], target: Id, **options: Unpack[ExplainOptions]
+    ) -> dict[str, Any]:
+        """Return the groups and paths behind one score, by default at most 10 (`limit`), and why it is no hit.
+
+        A list of nodes, or a dictionary of nodes with weights, is a set, whose score is split over its members, too.
+        """
         parameters: dict[str, Any] = {"query": query, "target": target, **options}
-        if "combination" in options:
+        if not isinstance(query, str | Integral):
+            del parameters["query"]
+            parameters |= _set_body(query)
+        if "combination" in options or "queries" in parameters:
             grouped = {"by": str(options["by"])} if "by" in options else {}
             return self._session.read_object("POST", _path(graph, "explain"), parameters | grouped)
         return self._session.read_object("GET", _path(graph, "explain", parameters))
@@ -480,13 +507,19 @@ def _path(graph: str, endpoint: str = "", parameters: Mapping[str, Any] | None =
     return f"{path}?{urlencode(texts)}" if texts else path
 
 
-def _search_body(query: Id | Sequence[Id], options: QueryOptions) -> dict[str, Any]:
-    alone = {name: [options[name]] for name in ("where", "among") if isinstance(options.get(name), str)}
-    return {"queries": [query] if _is_one(query) else list(query), **options, **alone}  # type: ignore[arg-type]
+def _search_body(query: Id | Sequence[Id] | Mapping[Any, float], options: QueryOptions) -> dict[str, Any]:
+    alone = {name: [options[name]] for name in ("where", "among", "unless") if isinstance(options.get(name), str)}
+    return {**_set_body(query), **options, **alone}
 
 
-def _is_one(query: Id | Sequence[Id]) -> bool:
-    return isinstance(query, str | Integral)
+def _set_body(query: Id | Sequence[Id] | Mapping[Any, float]) -> dict[str, Any]:
+    if isinstance(query, Mapping):
+        return {"queries": list(query), "weights": list(query.values())}
+    return {"queries": [query] if isinstance(query, str | int | Integral) else list(query)}
+
+
+def _is_one(query: Id | Sequence[Id] | Mapping[Any, float]) -> bool:
+    return isinstance(query, str | Integral | Mapping)
 
 
 def _to_line(line: Line, names: Sequence[str]) -> dict[str, Any]:
@@ -517,4 +550,7 @@ def _to_pairs(pairs: Iterable[Sequence[Any] | Mapping[str, Any]]) -> list[dict[s
 
 def _to_hits(result: dict[str, Any]) -> Hits:
     ids, names, scores = (tuple(hit[key] for hit in result["hits"]) for key in ("id", "name", "score"))
-    return Hits(result["query"], result["metapath"], result["measure"], result["exact"], ids, names, scores)
+    query = result["query"]
+    if isinstance(query, list):
+        query = QuerySet(tuple(node["id"] for node in query), tuple(node["weight"] for node in query))
+    return Hits(query, result["metapath"], result["measure"], result["exact"], ids, names, scores)

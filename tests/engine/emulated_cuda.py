@@ -16,7 +16,7 @@ SHAPE = Shape(threads=64, whole_tile=256, ordered_tile=256, blocks=1, slots=64, 
 _LAUNCHERS = """
 #define ARGUMENTS norms, rows, starts, labels, tile_starts, num_tiles, left_starts, left_middles, left_weights, \\
     left_norms, query_rows, skipped, first_tiles, order, count, best_rows, best_scores, best_sizes, wanted, \\
-    normalisation, next
+    kind, alpha, beta, next
 #define LAUNCH(kernel, Posting)                                                           \\
     extern "C" void launch_##kernel(int threads, const Posting* postings, PARAMETERS) {   \\
         run_block(threads, [&] { kernel(postings, ARGUMENTS); });                         \\
@@ -52,7 +52,8 @@ class EmulatedDevice:
         assert all(a is b for a, b in zip(kept, arguments, strict=True)), "a GPU reads contiguous arrays"
         values = [
             ctypes.c_void_p(value.ctypes.data) if isinstance(value, np.ndarray)
-            else ctypes.c_void_p(None) if value.dtype == np.uint64 else ctypes.c_int(int(value))
+            else ctypes.c_void_p(None) if value.dtype == np.uint64
+            else ctypes.c_double(float(value)) if value.dtype == np.float64 else ctypes.c_int(int(value))
             for value in kept
         ]  # fmt: skip
         getattr(self._library, f"launch_{kernel}")(ctypes.c_int(self.shape.block(kernel)), *values)

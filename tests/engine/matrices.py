@@ -4,11 +4,16 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from neupath.engine.products import Factors, Normalisation
+from neupath.engine.products import Factors, Formula, Normalisation, formula_of
 from neupath.engine.topk import score_product
 from neupath.graph.hin import freeze
 
 KINDS = st.sampled_from(["ones", "counts", "tiny", "floats", "equal rows", "few rows", "one hub"])
+_TVERSKY = [(1.0, 0.0), (0.0, 1.0), (0.9, 0.1), (0.2, 0.3), (2.0, 1.5), (0.5, 2.0), (0.3, 0.0)]
+FORMULAS = st.sampled_from(
+    [*map(formula_of, Normalisation), *((int(Normalisation.TVERSKY), *weights) for weights in _TVERSKY)]
+)
+"""All normalisations, and Tversky's with weights that bound its scores from one side, from both and above 1."""
 
 
 def matrix(kind: str, seed: int, rows: int = 300, columns: int = 12) -> csr_array:
@@ -30,7 +35,7 @@ def matrix(kind: str, seed: int, rows: int = 300, columns: int = 12) -> csr_arra
     return freeze(csr_array(dense))
 
 
-def expected(factors: Factors, normalisation: Normalisation, k: int) -> list[list[tuple[int, float]]]:
+def expected(factors: Factors, normalisation: int | Formula, k: int) -> list[list[tuple[int, float]]]:
     """Return the k best targets of every query without itself, by sorting all scores."""
     count = factors.left.shape[0]
     scores = score_product(factors, normalisation, np.arange(count))

@@ -17,15 +17,14 @@ from scipy.sparse import csr_array, random_array
 import neupath as npth
 from neupath.engine import gpu
 from neupath.engine.gpu import Device, Shape, rank_on_gpu, to_device
-from neupath.engine.products import Chain, Factors, Normalisation, make_factors, symmetric_factors
+from neupath.engine.products import Chain, Factors, Formula, Normalisation, make_factors, symmetric_factors
 from neupath.engine.topk import FEW, top_k_of_product
 from neupath.errors import MissingExtraError, QueryError
 from neupath.graph.hin import freeze
 from tests.engine.emulated_cuda import COMPILER, EmulatedDevice
-from tests.engine.matrices import KINDS, matrix
+from tests.engine.matrices import FORMULAS, KINDS, matrix
 
 FIND_DEVICE = gpu.cuda_device
-NORMALISATIONS = st.sampled_from([Normalisation.NONE, Normalisation.DICE, Normalisation.COSINE])
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +44,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     return caplog
 
 
-def assert_equal(factors: Factors, normalisation: Normalisation, k: int, queries: np.ndarray | None = None) -> None:
+def assert_equal(factors: Factors, normalisation: int | Formula, k: int, queries: np.ndarray | None = None) -> None:
     """Compare all rows and scores with those of the CPU."""
     queries = factors.all_rows if queries is None else queries
     skipped = queries if factors.left_norms is factors.right_norms else np.full(len(queries), -1)
@@ -66,13 +65,11 @@ def random(shape: tuple[int, int], density: float, weights: str, seed: int = 0) 
 
 
 # ---- Rows and scores -----------------------------------------------------------------------------
-@given(
-    KINDS.filter(lambda kind: kind != "tiny"), st.integers(0, 99), NORMALISATIONS, st.sampled_from([1, 3, 10, 60, 64])
-)
+@given(KINDS.filter(lambda kind: kind != "tiny"), st.integers(0, 99), FORMULAS, st.sampled_from([1, 3, 10, 60, 64]))
 @settings(max_examples=10, deadline=None)
 @pytest.mark.usefixtures("emulated")
 @pytest.mark.slow
-def test_rows_and_scores_are_those_of_the_cpu(kind: str, seed: int, normalisation: Normalisation, k: int) -> None:
+def test_rows_and_scores_are_those_of_the_cpu(kind: str, seed: int, normalisation: int | Formula, k: int) -> None:
     assert_equal(symmetric_factors(matrix(kind, seed)), normalisation, k)
 
 
@@ -254,7 +251,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> Device:
 @pytest.mark.parametrize("weights", ["ones", "counts", "floats", "large"])
 @pytest.mark.parametrize("normalisation", list(Normalisation))
 @pytest.mark.usefixtures("cuda")
-def test_a_real_gpu_ranks_as_the_cpu(weights: str, normalisation: Normalisation) -> None:
+def test_a_real_gpu_ranks_as_the_cpu(weights: str, normalisation: int | Formula) -> None:
     for density in (0.002, 0.05):
         for k in (1, 10, 256):
             assert_equal(symmetric_factors(random((3000, 800), density, weights)), normalisation, k)

@@ -11,14 +11,14 @@ from scipy.sparse import csr_array
 
 from neupath.engine import topk
 from neupath.engine.index import build_index
-from neupath.engine.products import Factors, Normalisation, make_factors, symmetric_factors
+from neupath.engine.products import Factors, Formula, Normalisation, formula_of, make_factors, symmetric_factors
 from neupath.engine.topk import index_of
 from neupath.graph.hin import freeze
-from tests.engine.matrices import KINDS, expected, matrix
+from tests.engine.matrices import FORMULAS, KINDS, expected, matrix
 from tests.graphs import hins_with_path
 
 
-def by_index(factors: Factors, normalisation: Normalisation, k: int, threads: int) -> list[list[tuple[int, float]]]:
+def by_index(factors: Factors, normalisation: int | Formula, k: int, threads: int) -> list[list[tuple[int, float]]]:
     every = np.arange(factors.left.shape[0])
     best = topk._top_k_by_index(factors, topk.index_of(factors), normalisation, every, every, k, threads)
     return [
@@ -28,19 +28,19 @@ def by_index(factors: Factors, normalisation: Normalisation, k: int, threads: in
 
 
 @settings(max_examples=40)
-@given(KINDS, st.integers(0, 1000), st.sampled_from([1, 3, 10]), st.sampled_from(list(Normalisation)))
+@given(KINDS, st.integers(0, 1000), st.sampled_from([1, 3, 10]), FORMULAS)
 @pytest.mark.slow
 def test_pruned_search_finds_what_sorting_all_scores_finds(
-    kind: str, seed: int, k: int, normalisation: Normalisation
+    kind: str, seed: int, k: int, normalisation: int | Formula
 ) -> None:
     factors = symmetric_factors(matrix(kind, seed))
     assert by_index(factors, normalisation, k, 1) == expected(factors, normalisation, k)
 
 
 @settings(max_examples=20)
-@given(KINDS, KINDS, st.integers(0, 1000), st.sampled_from(list(Normalisation)))
+@given(KINDS, KINDS, st.integers(0, 1000), FORMULAS)
 @pytest.mark.slow
-def test_products_of_two_different_factors(kind: str, other: str, seed: int, normalisation: Normalisation) -> None:
+def test_products_of_two_different_factors(kind: str, other: str, seed: int, normalisation: int | Formula) -> None:
     factors = make_factors(matrix(kind, seed), freeze(csr_array(matrix(other, seed + 1).T)))
     assert by_index(factors, normalisation, 4, 1) == expected(factors, normalisation, 4)
 
@@ -101,8 +101,8 @@ def test_norms_at_the_end_of_a_floats_range_are_searched_without_bounds() -> Non
 
 
 @settings(max_examples=30)
-@given(KINDS, st.integers(0, 1000), st.sampled_from([1, 5]), st.sampled_from(list(Normalisation)))
-def test_scipy_answers_to_the_same_bit(kind: str, seed: int, k: int, normalisation: Normalisation) -> None:
+@given(KINDS, st.integers(0, 1000), st.sampled_from([1, 5]), FORMULAS)
+def test_scipy_answers_to_the_same_bit(kind: str, seed: int, k: int, normalisation: int | Formula) -> None:
     factors = symmetric_factors(matrix(kind, seed, rows=60))
     every = np.arange(60)
     best = topk._top_k_by_scipy(factors, normalisation, every, every, k, None)
@@ -152,9 +152,9 @@ def test_the_second_search_loads_the_kernels_in_the_background_and_a_fork_waits_
 @settings(max_examples=25, deadline=None)
 @given(
     st.sampled_from(["ones", "counts", "floats", "few rows", "one hub"]), st.integers(0, 99),
-    st.sampled_from([Normalisation.DICE, Normalisation.NONE]), st.sampled_from([1, 3, 10]),
+    FORMULAS, st.sampled_from([1, 3, 10]),
 )  # fmt: skip
-def test_pruning_changes_nothing(kind: str, seed: int, normalisation: Normalisation, k: int) -> None:
+def test_pruning_changes_nothing(kind: str, seed: int, normalisation: int | Formula, k: int) -> None:
     """Rows of many sizes, enough of them that a search begins with a stretch of the likely labels."""
     from neupath.engine import index_kernels as kernels
 
@@ -170,8 +170,8 @@ def test_pruning_changes_nothing(kind: str, seed: int, normalisation: Normalisat
         room = (np.zeros(index.num_labels), np.empty(index.num_labels + 1, dtype=np.uint32),
                 np.empty(index.widest, dtype=np.int64), np.empty(index.widest, dtype=np.int64))  # fmt: skip
         sizes = kernels.rank_groups(
-            index.left, index.left_norms, index.postings, index.targets(k), int(normalisation), prune, groups, room,
-            rows, scores,
+            index.left, index.left_norms, index.postings, index.targets(k), formula_of(normalisation), prune, groups,
+            room, rows, scores,
         )  # fmt: skip
         assert not room[0].any(), "the kernel must reset its sums"
         filled = np.arange(k) < sizes[:, None]
@@ -188,7 +188,7 @@ def test_the_band_holds_just_what_can_reach_a_score() -> None:
 
     w = matrix("counts", 1, rows=1500, columns=14)
     index = index_of(symmetric_factors(w))
-    low, high = kernels.band(int(Normalisation.DICE), 0.9, float(index.norms[700]), index.norms)
+    low, high = kernels.band(formula_of(Normalisation.DICE), 0.9, float(index.norms[700]), index.norms)
     assert 0 < low < 700 < high < index.num_labels
     inside = (index.norms >= index.norms[low]) & (index.norms <= index.norms[high - 1])
     reach = 2 * np.sqrt(index.norms * index.norms[700]) / (index.norms + index.norms[700])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import neupath as npth
 from neupath import HIN, Edges, MetaPath, Nodes, Relation
 from neupath.engine import products, topk
-from neupath.engine.products import Factors, Normalisation, make_factors, symmetric_factors
+from neupath.engine.products import Factors, Formula, Normalisation, formula_of, make_factors, symmetric_factors
 from neupath.engine.topk import (
     HitLists,
     product_kernels,
@@ -24,7 +24,7 @@ from neupath.engine.topk import (
 )
 from neupath.errors import GraphError, QueryError
 from neupath.measures import MEASURES, measure_named
-from tests.engine.matrices import KINDS, matrix
+from tests.engine.matrices import FORMULAS, KINDS, matrix
 from tests.graphs import hins_with_path
 
 
@@ -188,10 +188,10 @@ def sorted_above(factors: Factors, normalisation: int, least: float) -> list[lis
 
 
 @settings(max_examples=60, deadline=None)
-@given(KINDS, st.integers(0, 99), st.sampled_from(Normalisation), st.floats(0.001, 1.0), st.booleans())
+@given(KINDS, st.integers(0, 99), FORMULAS, st.floats(0.001, 1.0), st.booleans())
 @pytest.mark.slow
 def test_a_range_has_all_targets_of_at_least_a_score(
-    kind: str, seed: int, normalisation: Normalisation, share: float, is_mirrored: bool
+    kind: str, seed: int, normalisation: int | Formula, share: float, is_mirrored: bool
 ) -> None:
     w = matrix(kind, seed)
     factors = symmetric_factors(w) if is_mirrored else make_factors(w, matrix("floats", seed + 1).T.tocsr())
@@ -226,8 +226,8 @@ def test_the_range_of_no_queries() -> None:
 
 # ---- One query -----------------------------------------------------------------------------------
 @settings(max_examples=30)
-@given(KINDS, st.integers(0, 1000), st.sampled_from([1, 5, 100]), st.sampled_from(list(Normalisation)))
-def test_one_query_is_answered_to_the_bit_as_many(kind: str, seed: int, k: int, normalisation: Normalisation) -> None:
+@given(KINDS, st.integers(0, 1000), st.sampled_from([1, 5, 100]), FORMULAS)
+def test_one_query_is_answered_to_the_bit_as_many(kind: str, seed: int, k: int, normalisation: int | Formula) -> None:
     product_kernels()
     factors = symmetric_factors(matrix(kind, seed, rows=60))
     every = np.arange(60)
@@ -236,13 +236,13 @@ def test_one_query_is_answered_to_the_bit_as_many(kind: str, seed: int, k: int, 
         for row in range(60):
             size = best.sizes[row]
             expected = best.rows[row, :size].tolist(), best.scores[row, :size].tolist()
-            assert top_k_of_row(factors, int(normalisation), row, int(skipped[row]), k) == expected
+            assert top_k_of_row(factors, formula_of(normalisation), row, int(skipped[row]), k) == expected
 
 
 @settings(max_examples=30)
-@given(KINDS, KINDS, st.integers(0, 1000), st.sampled_from(list(Normalisation)))
+@given(KINDS, KINDS, st.integers(0, 1000), FORMULAS)
 def test_scores_of_some_targets_are_those_of_all_to_the_bit(
-    kind: str, other: str, seed: int, normalisation: Normalisation
+    kind: str, other: str, seed: int, normalisation: int | Formula
 ) -> None:
     product_kernels()
     factors = make_factors(matrix(kind, seed, rows=30), products.freeze(matrix(other, seed + 1, rows=40).T.tocsr()))
@@ -253,8 +253,8 @@ def test_scores_of_some_targets_are_those_of_all_to_the_bit(
 
 
 @settings(max_examples=30)
-@given(KINDS, st.integers(0, 1000), st.sampled_from(list(Normalisation)))
-def test_scipy_scores_to_the_bit_as_the_kernels(kind: str, seed: int, normalisation: Normalisation) -> None:
+@given(KINDS, st.integers(0, 1000), FORMULAS)
+def test_scipy_scores_to_the_bit_as_the_kernels(kind: str, seed: int, normalisation: int | Formula) -> None:
     some = np.arange(0, 60, 7)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(topk, "_kernels_pay", lambda *_: False)
@@ -304,8 +304,8 @@ def test_k_is_checked_on_every_call(k) -> None:
 def test_threads_that_search_at_once_do_not_disturb_each_other() -> None:
     product_kernels()
     factors = symmetric_factors(matrix("counts", 3, rows=400))
-    expected = [top_k_of_row(factors, int(Normalisation.DICE), row, row, 7) for row in range(400)]
+    expected = [top_k_of_row(factors, formula_of(Normalisation.DICE), row, row, 7) for row in range(400)]
     with ThreadPoolExecutor(4) as pool:
         for _ in range(5):
-            rows = pool.map(lambda row: top_k_of_row(factors, int(Normalisation.DICE), row, row, 7), range(400))
+            rows = pool.map(lambda row: top_k_of_row(factors, formula_of(Normalisation.DICE), row, row, 7), range(400))
             assert list(rows) == expected

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import neupath as npth
 from neupath import HIN, MetaPath
 from neupath.errors import MetaPathError, QueryError, SourceError
+from neupath.explain.explanation import explain_model
 from neupath.measures import MEASURES, measure_named
 from tests.graphs import hins_with_path
 from tests.walks import Walker
@@ -32,12 +33,17 @@ def by_walks(name: str, hin: HIN, path: MetaPath) -> np.ndarray:
         "hetesim": walker.hetesim,
         "dwpc": lambda x, y: walker.dwpc(x, y, 0.4),
         "dwpc-no-repeats": lambda x, y: walker.dwpc(x, y, 0.4, repeats=False),
+        "jaccard": lambda x, y: walker.tversky(x, y, 1, 1),
+        "overlap": walker.overlap,
+        "tversky": lambda x, y: walker.tversky(x, y, 0.5, 0.5),
+        "tversky:alpha=0.9,beta=0.05": lambda x, y: walker.tversky(x, y, 0.9, 0.05),
+        "tversky:alpha=2,beta=1": lambda x, y: walker.tversky(x, y, 2, 1),
     }
     shape = (hin.num_nodes(path.source), hin.num_nodes(path.target))
     return np.array([[formulas[name](x, y) for y in range(shape[1])] for x in range(shape[0])]).reshape(shape)
 
 
-@pytest.mark.parametrize("name", list(MEASURES))
+@pytest.mark.parametrize("name", [*MEASURES, "tversky:alpha=0.9,beta=0.05", "tversky:alpha=2,beta=1"])
 @settings(max_examples=60)
 @given(case=hins_with_path(symmetric=True))
 @pytest.mark.slow
@@ -200,3 +206,92 @@ def test_weights_whose_sum_is_no_float_are_refused(measure, path: str) -> None:
     edges = npth.Edges(npth.Relation("a", "r", "b"), np.array([0, 0, 1]), np.array([0, 1, 1]), weights)
     with pytest.raises(npth.NeuPathError, match="the weights of a node add up to more than a float can hold"):
         measure(path).fit(npth.HIN.build(nodes, [edges]))
+
+
+# ---- Measures of sets ----------------------------------------------------------------------------
+def test_without_counts_they_are_the_measures_of_sets() -> None:
+    sets = {"a": {1, 2, 3, 4}, "b": {3, 4, 5}, "c": {4}, "d": {6}}
+    triples = [(node, "has", m) for node, own in sets.items() for m in map(str, own)]
+    hin = npth.from_triples(triples, dict.fromkeys(sets, "node") | dict.fromkeys(map(str, range(1, 7)), "middle"))
+    for name, formula in {
+        "jaccard": lambda x, y: len(x & y) / len(x | y),
+        "overlap": lambda x, y: len(x & y) / min(len(x), len(y)),
+        "tversky:alpha=0.8,beta=0.3": lambda x, y: len(x & y) / (len(x & y) + 0.8 * len(x - y) + 0.3 * len(y - x)),
+        "dice": lambda x, y: 2 * len(x & y) / (len(x) + len(y)),
+        "cosine": lambda x, y: len(x & y) / (len(x) * len(y)) ** 0.5,
+    }.items():
+        scorer = measure_named(name, "node-middle-node").fit(hin)
+        for x, own in sets.items():
+            for y, other in sets.items():
+                assert scorer.score(x, y) == pytest.approx(formula(own, other), abs=1e-15)
+
+
+def test_the_overlap_of_counts_may_exceed_1(toy: HIN) -> None:
+    assert npth.Overlap("APVPA").fit(toy).score("Mike", "Jim") == 24.0
+
+
+@settings(max_examples=30)
+@given(case=hins_with_path(symmetric=True))
+def test_jaccard_ranks_as_pathsim(case: tuple[HIN, MetaPath]) -> None:
+    hin, path = case
+    dice = every_score("pathsim", hin, path)
+    np.testing.assert_allclose(every_score("jaccard", hin, path), dice / (2 - dice), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("tversky:alpha=-1", "‹alpha› is -1.0; give a number, 0 or more"),
+        ("tversky:alpha=inf", "‹alpha› is inf; give a number, 0 or more"),
+        ("tversky:alpha=0,beta=0", "‹alpha› and ‹beta› are 0, so that all related nodes score 1; raise one"),
+        ("tversky:alpha=3,beta=0", "‹alpha› 3 and ‹beta› 0 are so far apart that a denominator can be 0; "
+         "bring them nearer, or let them add up to at most 1"),
+        ("tversky:gamma=1", "'gamma=1' is no setting of tversky; its settings are alpha, beta, as in "
+         "tversky:alpha=0.5"),
+        ("tversky:alpha", "'alpha' is no setting of tversky; its settings are alpha, beta, as in tversky:alpha=0.5"),
+        ("tversky:alpha=1,alpha=1", "'alpha=1' is no setting of tversky; its settings are alpha, beta, as in "
+         "tversky:alpha=0.5"),
+        ("tversky:alpha=x", "alpha of tversky is 'x'; give a number, or true or false"),
+        ("tversky:", "'' is no setting of tversky; its settings are alpha, beta, as in tversky:alpha=0.5"),
+        ("pathsim:alpha=1", "'alpha=1' is no setting of pathsim; it has no settings, as in pathsim"),
+        ("jacard", "did you mean 'jaccard'"),
+        ("cosin", "did you mean 'cosine'"),
+    ],
+)  # fmt: skip
+def test_bad_settings_are_refused(name: str, message: str) -> None:
+    with pytest.raises(QueryError) as error:
+        measure_named(name, "APA")
+    assert message in str(error.value.args[0])
+
+
+# ---- Sums over several products ------------------------------------------------------------------
+@settings(max_examples=20)
+@given(case=hins_with_path(symmetric=False, max_length=3))
+def test_avgsim_is_the_mean_of_the_walks_there_and_back(case: tuple[HIN, MetaPath]) -> None:
+    hin, path = case
+    there, back = Walker(hin, path), Walker(hin, path.reversed())
+    scores = npth.AvgSim(path).fit(hin).score_rows(np.arange(hin.num_nodes(path.source)))
+    for x, row in enumerate(scores):
+        expected = [(there.pcrw(x, y) + back.pcrw(y, x)) / 2 for y in range(len(row))]
+        assert row.tolist() == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+@settings(max_examples=20)
+@given(case=hins_with_path(symmetric=True), weights=st.tuples(*[st.sampled_from([0.0, 0.3, 1.0, 2.0])] * 2))
+def test_relsim_counts_the_walks_of_all_metapaths(case: tuple[HIN, MetaPath], weights: tuple[float, float]) -> None:
+    hin, path = case
+    others = [p for p in npth.enumerate_metapaths(hin.schema, path.source, 2) if p != path]
+    assume(others)
+    relsim = npth.RelSim([path, others[0]], weights).fit(hin)
+    walkers = [Walker(hin, path), Walker(hin, others[0])]
+    for x in range(hin.num_nodes(path.source)):
+        for y in range(hin.num_nodes(path.source)):
+            m, dx, dy = (
+                sum(w * walker.count(*ends) for w, walker in zip(weights, walkers, strict=True))
+                for ends in ((x, y), (x, x), (y, y))
+            )
+            score = float(relsim.score_rows(np.array([x]))[0][y])
+            assert score == pytest.approx(2 * m / (dx + dy) if m else 0.0, rel=1e-9, abs=1e-12)
+            if m and x != y:
+                ids = (hin.nodes[path.source].id(x), hin.nodes[path.source].id(y))
+                assert explain_model(relsim, *ids).score == pytest.approx(score, rel=1e-9)

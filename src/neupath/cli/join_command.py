@@ -10,15 +10,22 @@ import typer
 from neupath.cli.explain_commands import PermutationsOption, SeedOption, SignificanceOption, check_evidence_options
 from neupath.cli.program import INTERRUPTED, CommandError
 from neupath.cli.terminal import (
+    AmongFileOption,
+    AmongOption,
     AnyMeasureOption,
     GraphSource,
     JsonOption,
-    MetaPathOption,
+    MetaPathsOption,
     ModelOption,
     ProgressBars,
+    UnlessOption,
+    WeightsOption,
+    WhereOption,
     note,
     note_relations,
     print_json,
+    read_among,
+    read_weights,
     reads_graph,
 )
 from neupath.engine.join import BLOCK, Format, Joined, JoinEngine, JoinOptions, LocalEngine, count_finished, parts_of
@@ -26,7 +33,7 @@ from neupath.engine.join import join as join_all
 from neupath.errors import QueryError, listed
 from neupath.explain.significance import PERMUTATIONS, add_p_values, check_significance, check_single_file
 from neupath.graph.metapath import MetaPath
-from neupath.learn.registry import check_model_alone, choose_measure, make_scorer
+from neupath.learn.registry import check_model_alone, choose_measure, is_combined, make_scorer
 from neupath.measures import PathMeasure
 
 if TYPE_CHECKING:
@@ -37,7 +44,7 @@ if TYPE_CHECKING:
 def join(
     source: GraphSource,
     out: Annotated[Path, typer.Option("--out", help="The .parquet or .csv file to write, or a folder for several.")],
-    metapath: MetaPathOption = None,
+    metapath: MetaPathsOption = None,
     k: Annotated[int | None, typer.Option("-k", help="Hits per query; 10, or all with --min-score.")] = None,
     min_score: Annotated[float, typer.Option("--min-score", help="Keep only pairs with at least this score.")] = 0.0,
     measure: AnyMeasureOption = None,
@@ -45,6 +52,14 @@ def join(
         str | None, typer.Option("--node-type", help="The type to join, for a measure over the whole graph.")
     ] = None,
     model: ModelOption = None,
+    where_query: Annotated[
+        list[str] | None, typer.Option("--where-query", help="Join only queries that fit, such as 'year >= 2000'.")
+    ] = None,
+    where: WhereOption = None,
+    unless: UnlessOption = None,
+    among: AmongOption = None,
+    among_file: AmongFileOption = None,
+    weights: WeightsOption = None,
     format: Annotated[
         Format | None, typer.Option("--format", help="neo4j writes a folder for neo4j-admin; else as --out ends.")
     ] = None,
@@ -98,6 +113,7 @@ def join(
     Examples:
       neupath join stdlib -p class-method-class -k 10 --out similar.parquet
       neupath join stdlib -p class-method-class --min-score 0.5 --out near.csv
+      neupath join stdlib -p class-method-class --unless class-base-class --out new.csv
       neupath join stdlib -p class-method-class --format neo4j --out similar
       neupath join stdlib -p class-method-class --block 500 --out similar/
       neupath join stdlib -p class-method-class --device cuda --out top.parquet
@@ -110,13 +126,22 @@ def join(
         flags = listed(f"‹{option}›" for option in [*cluster, *(["ingest"] if ingest else [])])
         raise QueryError(f"{flags} only works with a cluster; give --engine dask, too")
     if model is not None:
-        check_model_alone(metapath=metapath, measure=measure, node_type=node_type)
-    request: dict[str, Any] = {"metapath": metapath, "measure": measure, "node_type": node_type}
+        check_model_alone(metapath=metapath or None, weights=weights, measure=measure, node_type=node_type)
+    combines = weights is not None or len(metapath or ()) > 1 or is_combined(measure)
+    request: dict[str, Any] = {
+        "metapath": metapath[0] if metapath else None,
+        "measure": measure,
+        "node_type": node_type,
+    }
+    filters: dict[str, Any] = {
+        "where_query": where_query or (), "where": where or (), "unless": unless or (),
+        "among": read_among(among, among_file),
+    }  # fmt: skip
     options = JoinOptions(10 if k is None and min_score == 0 else k, min_score, block=block, format=format)
     check_evidence_options(with_significance=with_significance, permutations=permutations, seed=seed)
     if with_significance:
         check_single_file(out)
-        if engine != "local" or model is not None or format == "neo4j":
+        if engine != "local" or model is not None or format == "neo4j" or combines or any(filters.values()):
             raise QueryError("--significance needs an exact measure and --engine local; leave out the other options")
     joined = None
     with _reporting_finished_blocks(out):
@@ -124,24 +149,36 @@ def join(
             count = PERMUTATIONS if permutations is None else permutations
             tests = (count, seed or 0) if with_significance else None
             request |= {"model": model, "device": device}
-            joined = _join_graph(source, request, out, options, LocalEngine(threads), tests)
+            if combines:
+                request |= {"metapath": metapath, "weights": read_weights(weights)}
+            joined = _join_graph(source, request, out, options, LocalEngine(threads), filters, tests)
         else:
             if threads is not None or model is not None or device is not None:
                 raise QueryError(
                     "--engine dask joins by a measure, on --workers; leave out --threads, --device and --model"
                 )
+            _check_cluster(combines, ingest, filters)
             from neupath.cluster import Dask
 
             dask = Dask(**cluster)  # type: ignore[arg-type]
-            if ingest != "local":
+            if ingest != "local" and not any(filters.values()):
                 joined = _join_tables(source, request, out, options, dask, required=ingest == "cluster")
             if joined is None:
-                joined = _join_graph(source, request, out, options, dask)
+                joined = _join_graph(source, request, out, options, dask, filters)
     if as_json:
         print_json(joined.to_dict())
         return
     resumed = f"; {joined.resumed:,} of {joined.blocks:,} blocks were done before" if joined.resumed else ""
     print(f"{joined.pairs:,} pairs of {joined.queries:,} queries written to {out}{resumed}")
+
+
+def _check_cluster(combines: bool, ingest: str | None, filters: dict[str, Any]) -> None:
+    """Refuse what a cluster cannot do."""
+    if combines:
+        raise QueryError("--engine dask joins along one meta-path; leave out --weights and the other meta-paths")
+    if ingest == "cluster" and any(filters.values()):
+        given = listed(f"‹{name}›" for name, value in filters.items() if value)
+        raise QueryError(f"--ingest cluster joins all nodes; leave out {given}, or --ingest")
 
 
 @contextmanager
@@ -162,11 +199,11 @@ def _reporting_finished_blocks(out: Path) -> Iterator[None]:
 
 def _join_graph(
     source: GraphSource, request: dict[str, Any], out: Path, options: JoinOptions, engine: JoinEngine,
-    tests: tuple[int, int] | None = None,
+    filters: dict[str, Any], tests: tuple[int, int] | None = None,
 ) -> Joined:  # fmt: skip
     """Join over a graph that this process reads; `tests`, permutations and a seed, add p-values."""
     hin = source.load()
-    if request["metapath"] is not None:
+    if isinstance(request["metapath"], str):
         request = request | {"metapath": hin.metapath(request["metapath"])}
         note_relations(request["metapath"])
     fits = isinstance(engine, LocalEngine)  # a cluster multiplies elsewhere
@@ -176,7 +213,7 @@ def _join_graph(
             check_significance(scorer, *tests)
         joined = join_all(
             hin, scorer, out, options.k, min_score=options.min_score, block=options.block, format=options.format,
-            engine=engine, progress=bars,
+            engine=engine, progress=bars, **filters,
         )  # fmt: skip
         if tests is not None:
             add_p_values(joined, scorer, permutations=tests[0], seed=tests[1], progress=bars)

@@ -39,6 +39,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Show what makes A and B similar: the nodes that their paths run through, each with its exact share of the "
         "score.",
     ),
+    "compare": (
+        "neupath.cli.search_commands:compare",
+        "Set the hits of QUERY by several meta-paths or measures side by side, with their moves in rank.",
+    ),
     "relate": (
         "neupath.cli.search_commands:relate",
         "Show every meta-path that joins A and B, those first along which B ranks highest among all targets of A.",

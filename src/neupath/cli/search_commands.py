@@ -1,9 +1,9 @@
-"""info, paths, find, search, explain and relate: what a graph holds, what is similar in it, and why."""
+"""info, paths, find, search, explain, relate and compare: what a graph holds, what is similar in it, and why."""
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
@@ -24,25 +24,38 @@ from neupath.cli.explain_commands import (
 )
 from neupath.cli.program import printable
 from neupath.cli.terminal import (
+    AmongFileOption,
+    AmongOption,
     AnyMeasureOption,
     AsOfOption,
     GraphSource,
     JsonOption,
     MeasureOption,
-    MetaPathOption,
+    MetaPathsOption,
     ModelOption,
     ProgressBars,
+    UnlessOption,
+    WeightsOption,
+    WhereOption,
+    WithOption,
+    WithoutOption,
     bar,
     note,
     note_relations,
     plain_table,
     print_json,
+    read_among,
+    read_set,
+    read_weights,
     reads_graph,
     stdout,
     titled,
 )
-from neupath.engine.hits import Hits
+from neupath.engine.hits import Hits, QuerySet
+from neupath.engine.scorer import Scorer, SearchOptions
 from neupath.errors import QueryError, listed
+from neupath.explain.comparison import Comparison
+from neupath.explain.comparison import compare as compare_rankings
 from neupath.explain.explanation import (
     AttentionExplanation,
     CombinedExplanation,
@@ -55,11 +68,12 @@ from neupath.explain.explanation import explain as explain_pair
 from neupath.explain.groups import PathGroup, PathInstance, percent, shortened
 from neupath.explain.relate import BUDGET, Related
 from neupath.explain.relate import relate as relate_pair
+from neupath.explain.set_explanation import SetExplanation, explain_set
 from neupath.explain.significance import PERMUTATIONS, hits_with
 from neupath.graph.metapath import enumerate_metapaths
 from neupath.graph.nodes import Id, NodeMatch, Nodes
 from neupath.graph.summary import Summary, summarise
-from neupath.learn.registry import check_model_alone, load_scorer, make_scorer, required_metapath
+from neupath.learn.registry import DEFAULT_MEASURE, is_combined, is_graph_measure, make_scorer, required_metapath
 from neupath.measures import MEASURES
 
 
@@ -195,17 +209,24 @@ def render_matches(nodes: Sequence[NodeMatch]) -> Table:
 def search(
     source: GraphSource,
     query: Annotated[list[str], typer.Argument(metavar="QUERY...", help="Ids or names, each searched for in turn.")],
-    metapath: MetaPathOption = None,
+    metapath: MetaPathsOption = None,
+    weights: WeightsOption = None,
     k: Annotated[int, typer.Option("-k", help="How many hits.")] = 10,
     measure: AnyMeasureOption = None,
     node_type: Annotated[
         str | None, typer.Option("--node-type", help="The type of QUERY, for a measure over the whole graph.")
     ] = None,
     model: ModelOption = None,
-    where: Annotated[
-        list[str] | None, typer.Option("--where", help="Keep targets whose attribute fits, such as 'year >= 2000'.")
+    added: WithOption = None,
+    removed: WithoutOption = None,
+    where: WhereOption = None,
+    unless: UnlessOption = None,
+    among: AmongOption = None,
+    among_file: AmongFileOption = None,
+    diverse: Annotated[
+        float | None,
+        typer.Option("--diverse", help="Prefer hits that differ: 1 ranks as ever, and less makes them differ more."),
     ] = None,
-    among: Annotated[list[str] | None, typer.Option("--among", help="Keep only this target (repeat for more).")] = None,
     include_query: Annotated[bool, typer.Option("--include-query", help="Rank the query itself, too.")] = False,
     zeros: Annotated[bool, typer.Option("--zeros", help="Fill up with targets of score 0.")] = False,
     with_significance: SignificanceOption = False,
@@ -222,11 +243,17 @@ def search(
       neupath search toy Mike --metapath author-paper-venue-paper-author
       neupath search stdlib ArgumentParser -p class-method-class -k 5 -m joinsim
       neupath search toy Mike --measure simrank
+      neupath search toy Mike -p APVPA --with Bob --without Jim
+      neupath search toy Mike -p APVPA -p APA --weights 2,1
+      neupath search stdlib ArgumentParser -p class-method-class --unless class-base-class
       neupath search stdlib ArgumentParser -p class-method-class --significance
 
     With --json, one JSON object per query, each on its own line.
     """
-    filters = {"--among": among, "--where": where, "--include-query": include_query, "--zeros": zeros}
+    filters = {
+        "--among": among, "--among-file": among_file, "--where": where, "--unless": unless, "--diverse": diverse,
+        "--with": added, "--without": removed, "--include-query": include_query, "--zeros": zeros,
+    }  # fmt: skip
     check_evidence_options(
         with_significance=with_significance, permutations=permutations, seed=seed, with_stability=with_stability,
         by=by, filters=[option for option, given in filters.items() if given],
@@ -234,12 +261,25 @@ def search(
     hin = source.load(as_of)
     with ProgressBars() as bars:
         scorer = make_scorer(
-            hin, metapath=metapath, measure=measure, node_type=node_type, model=model, queries=query, progress=bars
-        )
+            hin, metapath=metapath, weights=read_weights(weights), measure=measure, node_type=node_type, model=model,
+            queries=query, progress=bars,
+        )  # fmt: skip
     note_relations(getattr(scorer, "metapath_", None))
     method = f"{scorer.metapath_text}, {scorer.name}" if scorer.metapath_text else scorer.name
     method = method if model is None else f"the {method} model in {model}"
-    results = scorer.top_k(query, k, include_query=include_query, zeros=zeros, among=among or None, where=where or ())
+    options: SearchOptions = {
+        "include_query": include_query, "zeros": zeros, "among": read_among(among, among_file), "where": where or (),
+        "unless": unless or (), "diverse": diverse,
+    }  # fmt: skip
+    results = scorer.top_k(query, k, **options) if not added and not removed else []
+    if added or removed:
+        if len(query) > 1:
+            raise QueryError(f"--with and --without add to one QUERY, and {len(query)} are given; give one")
+        members = read_set(hin, scorer.source_type, query[0], added, removed)
+        results, query = (
+            [scorer.top_k(dict(zip(members.ids, members.weights, strict=True)), k, **options)],
+            [members.label],
+        )
     count = PERMUTATIONS if permutations is None else permutations
     evidence = find_evidence(
         scorer, results, count if with_significance else None, with_stability or by is not None, by, seed or 0
@@ -248,7 +288,8 @@ def search(
         if as_json:
             print_json(hits_with(hits, **known)) if known else print(hits.to_json())
         elif len(hits):
-            label = _label_query(scorer.hin_.nodes[scorer.source_type], text, hits.query)
+            of_set = isinstance(hits.query, QuerySet)
+            label = text if of_set else _label_query(scorer.hin_.nodes[scorer.source_type], text, hits.query_id)
             title = f"{scorer.target_type} nodes most similar to {label} by {method}"
             stdout.print(render_hits(hits, title, evidence_columns(known)))
             note_evidence(known)
@@ -302,9 +343,12 @@ def explain(
     source: GraphSource,
     query: Annotated[str, typer.Argument(metavar="A", help="An id or a name.")],
     target: Annotated[str, typer.Argument(metavar="B", help="An id or a name.")],
-    metapath: MetaPathOption = None,
+    metapath: MetaPathsOption = None,
+    weights: WeightsOption = None,
     measure: MeasureOption = "pathsim",
     model: ModelOption = None,
+    added: WithOption = None,
+    removed: WithoutOption = None,
     by: Annotated[
         str | None,
         typer.Option(
@@ -338,27 +382,39 @@ def explain(
     Examples:
       neupath explain toy Mike Jim -p APVPA
       neupath explain toy Mike Jim -p APVPA --by paper --paths 3
+      neupath explain toy Mike Mary -p APVPA --with Bob
       neupath explain toy Mike Mary -p APVPA --draw why.html
     """
     hin = source.load(as_of)
     is_page = draw is not None and draw.suffix.lower() == ".html"
     most_paths = (_PATHS_OF_A_PAGE if is_page else _PATHS) if paths is None else paths
-    result: Explanation | CombinedExplanation | AttentionExplanation
-    if model is not None:
-        check_model_alone(metapath=metapath)
-        if draw is not None and not is_page:
-            raise QueryError(
-                "--draw draws the paths of one meta-path; with --model, write an .html file, or leave it out"
-            )
-        result = explain_model(load_scorer(model, hin), query, target, limit, by=by, paths=most_paths)
+    several = weights is not None or len(metapath or ()) > 1 or is_combined(measure)
+    if draw is not None and (added or removed or ((several or model is not None) and not is_page)):
+        raise QueryError("--draw draws one node's paths along one meta-path; else write an .html file, or leave it out")
+    options: dict[str, Any] = {"by": by, "limit": limit, "paths": most_paths}
+    result: Explanation | CombinedExplanation | AttentionExplanation | SetExplanation
+    if model is not None or several:
+        if added or removed:
+            raise QueryError("--with and --without are explained along one meta-path; leave out --weights and --model")
+        request = {"metapath": metapath or None, "weights": read_weights(weights), "model": model}
+        scorer = make_scorer(hin, **request, measure=None if model else measure)  # type: ignore[arg-type]
+        result = explain_model(scorer, query, target, **options)
     else:
-        parsed = hin.metapath(str(required_metapath(hin.schema, metapath)))
+        parsed = hin.metapath(str(required_metapath(hin.schema, metapath[0] if metapath else None)))
         note_relations(parsed)
-        result = explain_pair(hin, parsed, query, target, measure=measure, by=by, limit=limit, paths=most_paths, k=k)
-    if draw is not None:
+        options |= {"measure": measure}
+        members = read_set(hin, parsed.source, query, added, removed) if added or removed else None
+        result = (
+            explain_pair(hin, parsed, query, target, k=k, **options)
+            if members is None
+            else explain_set(hin, parsed, members, target, **options)
+        )
+    if draw is not None and not isinstance(result, SetExplanation):
         _draw(result, draw)
     if as_json:
         print_json(result.to_dict())
+    elif isinstance(result, SetExplanation):
+        stdout.print(render_set(result))
     elif isinstance(result, Explanation):
         stdout.print(render_explanation(result))
     elif isinstance(result, CombinedExplanation):
@@ -399,6 +455,40 @@ def render_explanation(explanation: Explanation) -> Group:
     if explanation.why_not is not None:
         lines.append(_render_why_not(explanation.why_not, target))
     return Group(*lines)
+
+
+def render_set(explanation: SetExplanation) -> Group:
+    """Show the explanation of a set: its score, then the members and the nodes between that make it up, as trees."""
+    target = printable(shortened(explanation.target.label))
+    rank = f", rank {explanation.rank:,} of {explanation.num_targets:,}" if explanation.rank else ""
+    head = Text.assemble(
+        (printable(shortened(explanation.query.label)), "bold"), " and ", (target, "bold"),
+        f": {explanation.measure} = {explanation.formula} = ", (f"{explanation.score:.4f}", "bold cyan"), rank,
+    )  # fmt: skip
+    names_relations = " " in explanation.metapath
+    members = Tree(Text("by member", style="dim"))
+    for member in explanation.members:
+        about = (f"  {counted(member.paths, 'path')}, weight {member.weight:.4g}", "dim")
+        label = (printable(shortened(member.node.label)), "bold")
+        branch = members.add(
+            Text.assemble((f"{member.score:.4f}", "cyan"), f"  {_percent(member.share)}  ", label, about)
+        )
+        for group in member.groups:
+            line = Text.assemble((f"{group.score:.4f}", "cyan"), f"  {_percent(group.share)}  ")
+            line.append(printable(shortened(group.node.label))).append(f"  {counted(group.paths, 'path')}", style="dim")
+            own = branch.add(line)
+            for instance in group.instances:
+                own.add(_render_path(instance, names_relations))
+        if member.num_groups > len(member.groups):
+            branch.add(Text(f"and {counted(member.num_groups - len(member.groups), 'more node')}", style="dim"))
+    nodes = Tree(Text(printable(f"by {explanation.node_types[explanation.step]}"), style="dim"))
+    for group in explanation.groups:
+        label = (printable(shortened(group.node.label)), "bold")
+        paths = (f"  {counted(group.paths, 'path')}", "dim")
+        nodes.add(Text.assemble((f"{group.score:.4f}", "cyan"), f"  {_percent(group.share)}  ", label, paths))
+    if explanation.num_groups > len(explanation.groups):
+        nodes.add(Text(f"and {counted(explanation.num_groups - len(explanation.groups), 'more node')}", style="dim"))
+    return Group(head, Text(printable(explanation.summary)), members, nodes)
 
 
 def _render_groups(explanation: Explanation, groups: Sequence[PathGroup], score: float, total: float) -> Tree:
@@ -564,3 +654,83 @@ def render_related(related: Related) -> Group:
     if related.left_out:
         lines.append(Text(printable(related.left_out), style="dim"))
     return Group(*lines)
+
+
+# ---- compare -------------------------------------------------------------------------------------
+_LETTERS = "ABCDEFGH"
+
+
+@reads_graph
+def compare(
+    source: GraphSource,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="An id or a name.")],
+    metapath: MetaPathsOption = None,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option("--measure", "-m", help="As for search; repeat to compare several.", show_default="pathsim"),
+    ] = None,
+    k: Annotated[int, typer.Option("-k", help="How many hits of each.")] = 10,
+    node_type: Annotated[
+        str | None, typer.Option("--node-type", help="The type of QUERY, if all measures look at the whole graph.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Draw the moves in rank to this .svg, .png or .pdf file.")
+    ] = None,
+    as_of: AsOfOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Set the hits of QUERY by several meta-paths or measures side by side, with their moves in rank.
+
+    Every -p is ranked by every -m that goes along a meta-path. A rank beyond
+    the k best is shown, too, and so is how far it is from the rank under A.
+
+    Examples:
+      neupath compare toy Mike -p APVPA -m pathsim -m pathcount
+      neupath compare stdlib ArgumentParser -p class-method-class -p CBC -k 5
+    """
+    hin = source.load(as_of)
+    names, given = measure or [DEFAULT_MEASURE], metapath or []
+    scorers: list[Scorer] = []
+    for name in names:
+        if is_graph_measure(name):
+            own_type = node_type or (hin.metapath(given[0]).source if given else None)
+            scorers.append(make_scorer(hin, measure=name, node_type=own_type, queries=[query]))
+        else:
+            chosen = given or [str(required_metapath(hin.schema, None))]
+            scorers += [make_scorer(hin, metapath=path, measure=name) for path in chosen]
+    compared = compare_rankings(scorers, query, k)
+    if plot is not None:
+        from neupath.explain.drawing import draw_comparison
+
+        draw_comparison(compared, plot)
+    if as_json:
+        print_json(compared.to_dict())
+    else:
+        stdout.print(render_comparison(compared))
+    if plot is not None:
+        note(f"drawn to {plot}")
+
+
+def render_comparison(compared: Comparison) -> Group:
+    """Show rankings side by side: a rank in each and, in green or red, how far it moved from the first."""
+    legend = plain_table("", "", "")
+    legend.show_header = False
+    for letter, (metapath, measure), shared in zip(_LETTERS, compared.rankings, compared.shared, strict=False):
+        method = measure if metapath is None else f"{metapath}, {measure}"
+        about = "" if letter == "A" else f"{shared} of A's best {compared.k}"
+        legend.add_row(Text(letter, style="bold"), Text(printable(method), overflow="fold"), Text(about, style="dim"))
+    table = plain_table(f"{compared.target_type}", *(f">{letter}" for letter in _LETTERS[: len(compared.rankings)]))
+    room = max(12, 78 - 2 - 9 * len(compared.rankings))
+    for node in compared.nodes:
+        cells = [_render_rank(rank, move, compared.k) for rank, move in zip(node.ranks, node.moves, strict=True)]
+        table.add_row(Text(printable(shortened(node.node.label, room))), *cells)
+    return titled(f"hits of {compared.query}, side by side", legend, "", table)
+
+
+def _render_rank(rank: int | None, move: int | None, k: int) -> Text:
+    if rank is None:
+        return Text("–", style="dim")
+    text = Text(f"{rank:,}", style="dim" if rank > k else "")
+    if move:
+        text.append(f" {'▲' if move > 0 else '▼'}{abs(move):,}", style="green" if move > 0 else "red")
+    return text

@@ -1,6 +1,7 @@
 """What commands share: options, the graph to read, progress bars and printing."""
 
 import json
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,9 +25,11 @@ from rich.table import Table
 from rich.text import Text
 
 from neupath.cli.program import printable
-from neupath.errors import SourceWarning
+from neupath.engine.hits import QuerySet
+from neupath.errors import QueryError, SourceWarning
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import MetaPath
+from neupath.graph.nodes import Nodes
 from neupath.io import load
 from neupath.measures import GRAPH_MEASURES, MEASURES
 
@@ -34,13 +37,37 @@ from neupath.measures import GRAPH_MEASURES, MEASURES
 MetaPathOption = Annotated[
     str | None, typer.Option("--metapath", "-p", help="The meta-path, such as movie-actor-movie or MAM.")
 ]
+MetaPathsOption = Annotated[
+    list[str] | None,
+    typer.Option("--metapath", "-p", help="The meta-path, such as movie-actor-movie or MAM; repeat to add up several."),
+]
+WeightsOption = Annotated[
+    str | None, typer.Option("--weights", help="A weight for each -p, such as 2,1.", show_default="their mean")
+]
+WhereOption = Annotated[
+    list[str] | None, typer.Option("--where", help="Keep targets whose attribute fits, such as 'year >= 2000'.")
+]
+UnlessOption = Annotated[
+    list[str] | None, typer.Option("--unless", help="Leave out targets that this meta-path relates to the query.")
+]
+AmongOption = Annotated[list[str] | None, typer.Option("--among", help="Keep only this target (repeat for more).")]
+AmongFileOption = Annotated[
+    str | None, typer.Option("--among-file", help="Keep only targets in this file, one id or name a line; - for stdin.")
+]
+WithOption = Annotated[
+    list[str] | None, typer.Option("--with", help="Search for this node together with QUERY; B=2 weighs it by 2.")
+]
+WithoutOption = Annotated[
+    list[str] | None, typer.Option("--without", help="The same with a negative weight: less like this node.")
+]
 MeasureOption = Annotated[str, typer.Option("--measure", "-m", help=f"One of {', '.join(MEASURES)}.")]
 AnyMeasureOption = Annotated[
     str | None,
     typer.Option(
         "--measure",
         "-m",
-        help=f"Along --metapath: {', '.join(MEASURES)}. Over the whole graph: {', '.join(GRAPH_MEASURES)}.",
+        help=f"Along --metapath: {', '.join(MEASURES)}, avgsim, relsim; settings follow as in tversky:alpha=1,beta=0. "
+        f"Over the whole graph: {', '.join(GRAPH_MEASURES)}.",
         show_default="pathsim",
     ),
 ]
@@ -55,6 +82,65 @@ AsOfOption = Annotated[
     int | None, typer.Option("--as-of", help="An earlier version of a store; by default the last one.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def read_weights(text: str | None) -> list[float] | None:
+    """Read the numbers of --weights."""
+    if text is None:
+        return None
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError:
+        raise QueryError(
+            f"‹weights› is {text!r}; give numbers with commas between them, such as 2,1", parameter="weights"
+        ) from None
+
+
+def read_among(names: list[str] | None, file: str | None) -> list[str] | None:
+    """Return the only targets to rank: those of --among, and the lines of the file of --among-file; None for all."""
+    if file is None:
+        return names or None
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise QueryError(f"cannot read {file}: {reason}; give a text file with one id or name a line") from error
+    lines = [line for line in (line.strip() for line in text.splitlines()) if line]
+    if not lines:
+        raise QueryError(f"{file} names no target; write one id or name a line", parameter="among_file")
+    return [*(names or ()), *lines]
+
+
+def read_set(hin: HIN, node_type: str, query: str, added: list[str] | None, removed: list[str] | None) -> QuerySet:
+    """Return the set that QUERY, --with and --without describe: of equal weights, or of the weights after a "="."""
+    parts = [(1.0, query), *((1.0, text) for text in added or ()), *((-1.0, text) for text in removed or ())]
+    members: dict[str, float] = {}
+    weights: list[float | None] = [None]
+    for sign, text in parts[1:]:
+        name, equals, number = text.rpartition("=")
+        weight = _as_number(number) if equals and not _is_node(hin.nodes[node_type], text) else None
+        weights.append(weight)
+        name = text if weight is None else name
+        if weight is not None and weight <= 0:
+            raise QueryError(
+                f"{text!r} weighs {weight:g}; give a weight above 0, and --without to count against a node"
+            )
+        if name in members or name == query:
+            raise QueryError(f"{name!r} is named twice; name it once, with its whole weight")
+        members[name] = sign * (1.0 if weight is None else weight)
+    share = 1.0 if any(weight is not None for weight in weights) else 1.0 / len(parts)
+    return QuerySet.read({name: weight * share for name, weight in {query: 1.0, **members}.items()})
+
+
+def _is_node(nodes: Nodes, text: str) -> bool:
+    return nodes.look_up(text) is not None or len(nodes.name_search.equal(text)) > 0
+
+
+def _as_number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 # ---- The graph to read ---------------------------------------------------------------------------

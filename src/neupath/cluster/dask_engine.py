@@ -39,6 +39,7 @@ from neupath.engine.join import (
     open_job,
     parts_of,
 )
+from neupath.engine.products import Formula
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, SourceError
 from neupath.graph.hin import HIN, Duplicates
@@ -108,7 +109,7 @@ class Dask(JoinEngine):
             budget = self.budget(workers, job)
             product = multiply_halves(measure.halves(measure.hin_, measure.metapath_), work, workers, budget.entries)
             sides = _write_side(job.sources, work / "sources"), _write_side(job.targets, work / "targets")
-            spec = _make_task_spec(job, work, product, measure.normalisation, sides, budget)
+            spec = _make_task_spec(job, work, product, measure.formula, sides, budget)
             _rank_missing(spec, product, job, missing, workers, on_block)
 
     @contextmanager
@@ -148,7 +149,7 @@ def _write_side(side: JoinSide, path: Path) -> JoinSide:
 
 
 def _make_task_spec(
-    job: JoinJob, work: Path, product: TiledProduct, normalisation: int, sides: tuple[JoinSide, JoinSide],
+    job: JoinJob, work: Path, product: TiledProduct, formula: Formula, sides: tuple[JoinSide, JoinSide],
     budget: MemoryBudget,
 ) -> TaskSpec:  # fmt: skip
     """Write the arrays of a join into the working folder, and return what its tasks need."""
@@ -157,7 +158,7 @@ def _make_task_spec(
     np.save(work / RIGHT_NORMS, product.right_norms)
     blocks = tuple(group(product.entries.tolist(), budget.entries))
     return TaskSpec(
-        work, job.parts.absolute(), product.left, product.right, blocks, budget, *sides, int(normalisation),
+        work, job.parts.absolute(), product.left, product.right, blocks, budget, *sides, formula,
         job.block_size, job.k, job.min_score, job.skips_query,
     )  # fmt: skip
 
@@ -293,7 +294,7 @@ def join_plan(
             left = cutter.cut(lefts, "left", is_left=True)
             right = None if rights is None else cutter.cut(rights, "right", is_left=False)
             product = multiply_tiles(left, right, work, workers, budget.entries)
-            spec = _make_task_spec(job, work, product, measure.normalisation, (job.sources, job.targets), budget)
+            spec = _make_task_spec(job, work, product, measure.formula, (job.sources, job.targets), budget)
             _rank_missing(spec, product, job, missing, workers, on_block)
 
         return finish_job(job, run, progress)

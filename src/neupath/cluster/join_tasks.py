@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, vstack
 from neupath.cluster.tiles import Tiles
 from neupath.cluster.workers import cache_last
 from neupath.engine.join import JoinJob, JoinSide, checksum_of, hit_table, write_hits
-from neupath.engine.products import Factors, symmetric_factors
+from neupath.engine.products import Factors, Formula, symmetric_factors
 from neupath.engine.topk import (
     HitLists,
     Ranking,
@@ -76,7 +76,7 @@ class TaskSpec:
     budget: MemoryBudget
     sources: JoinSide
     targets: JoinSide
-    normalisation: int
+    formula: Formula
     block_size: int
     k: int | None
     min_score: float
@@ -155,7 +155,7 @@ def _search_top_k(spec: TaskSpec, queries: Rows) -> HitLists:
     k = 0 if spec.k is None else spec.k
     best = Ranking(np.zeros((len(queries), 0), np.int64), np.zeros((len(queries), 0)), np.zeros(len(queries), np.int64))
     for factors, block, skipped, first in _target_blocks(spec, queries):
-        ranking = top_k_of_product(factors, spec.normalisation, block, skipped, k, threads=1)
+        ranking = top_k_of_product(factors, spec.formula, block, skipped, k, threads=1)
         if len(spec.target_blocks) == 1:
             return hit_lists(ranking, spec.min_score)
         rows = np.where(ranking.rows < 0, -1, ranking.rows + first)
@@ -168,9 +168,9 @@ def _search_range(spec: TaskSpec, queries: Rows) -> HitLists:
     places, rows, scores = [], [], []
     for factors, block, skipped, first in _target_blocks(spec, queries):
         if factors.bounds_are_safe:
-            hits = range_of_product(factors, spec.normalisation, block, skipped, spec.min_score, 1)
+            hits = range_of_product(factors, spec.formula, block, skipped, spec.min_score, 1)
         else:
-            hits = range_of_scores(score_product(factors, spec.normalisation, block), skipped, spec.min_score)
+            hits = range_of_scores(score_product(factors, spec.formula, block), skipped, spec.min_score)
         places.append(np.repeat(np.arange(len(queries)), np.diff(hits.starts)))
         rows.append(hits.rows + first)
         scores.append(hits.scores)

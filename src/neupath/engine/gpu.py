@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from neupath._runtime.progress import check_cancelled
-from neupath.engine.products import Chain, Factors, Normalisation, Product
+from neupath.engine.products import Chain, Factors, Formula, Normalisation, Product, formula_of
 from neupath.engine.topk import FEW, Ranking, stacked, top_k_of_product
 from neupath.errors import MissingExtraError, QueryError
 from neupath.graph.hin import Csr
@@ -241,7 +241,7 @@ def _tile_starts(xp: Any, keys: Any, starts: Any, num_tiles: int, tile: int) -> 
 
 # ---- Ranking -------------------------------------------------------------------------------------
 def rank_on_gpu(
-    factors: Product, normalisation: Normalisation, queries: Rows, skipped: Rows, k: int, threads: int | None = None
+    factors: Product, normalisation: int | Formula, queries: Rows, skipped: Rows, k: int, threads: int | None = None
 ) -> Ranking | None:
     """Rank the related targets of many queries as `top_k_of_product` does; None where the CPU has to do it.
 
@@ -257,7 +257,7 @@ def rank_on_gpu(
     for start in range(0, len(queries), _QUERIES):
         check_cancelled()
         block = slice(start, start + _QUERIES)
-        parts.append(_rank_block(on_device, normalisation, queries[block], skipped[block], limit))
+        parts.append(_rank_block(on_device, formula_of(normalisation), queries[block], skipped[block], limit))
     ranking = stacked(parts)
     slow = np.flatnonzero(_to_host(on_device.is_slow[on_device.device.xp.asarray(queries)]))
     if len(slow):
@@ -301,17 +301,16 @@ def log_refusal(reason: str) -> None:
     logger.warning("%s: the CPU ranks instead", reason)
 
 
-def _rank_block(
-    on_device: GpuFactors, normalisation: Normalisation, queries: Rows, skipped: Rows, wanted: int
-) -> Ranking:
+def _rank_block(on_device: GpuFactors, formula: Formula, queries: Rows, skipped: Rows, wanted: int) -> Ranking:
     """Rank some queries, those that the CPU has to rank excepted."""
     device, xp = on_device.device, on_device.device.xp
     rows, skipped_rows = (xp.asarray(array.astype(np.int32)) for array in (queries, skipped))
     last_tile = len(on_device.tile_norms) - 1
-    if normalisation == Normalisation.NONE:  # the higher a norm, the higher scores may be
+    kind, alpha, beta = formula
+    if kind == Normalisation.NONE or beta == 0:  # the higher a norm, the higher scores may be
         first_tiles = xp.full(len(queries), last_tile, dtype=np.int32)
-    else:
-        tiles = xp.searchsorted(on_device.tile_norms, on_device.left[3][rows])
+    else:  # by Tversky, scores may be highest at the norm dx·α/β
+        tiles = xp.searchsorted(on_device.tile_norms, on_device.left[3][rows] * (alpha / beta))
         first_tiles = xp.minimum(tiles, last_tile).astype(np.int32)
     shape = len(queries), wanted
     best = xp.full(shape, -1, dtype=np.int32), xp.zeros(shape), xp.zeros(len(queries), dtype=np.int32)
@@ -325,7 +324,8 @@ def _rank_block(
             next_one = xp.zeros(1, dtype=np.int32)
             arguments = (
                 postings, *on_device.targets, *on_device.left, rows, skipped_rows, first_tiles, chosen.astype(np.int32),
-                np.int32(len(chosen)), *best, np.int32(wanted), np.int32(normalisation), next_one,
+                np.int32(len(chosen)), *best, np.int32(wanted), np.int32(kind), np.float64(alpha), np.float64(beta),
+                next_one,
             )  # fmt: skip
             device.launch(kernel, len(chosen), arguments)
     return Ranking(_to_host(best[0].astype(np.int64)), _to_host(best[1]), _to_host(best[2].astype(np.int64)))

@@ -15,7 +15,8 @@
 
 typedef long long Place;  // of an entry of a matrix: there may be more than 2³¹
 
-enum Normalisation { NONE = 0, DICE = 1, COSINE = 2 };
+enum Normalisation { NONE = 0, DICE = 1, COSINE = 2, JACCARD = 3, OVERLAP = 4, TVERSKY = 5 };
+struct Formula { int kind; double alpha, beta; };  // of Tversky's alone
 enum { WARP = 32, QUAD = 4, STRETCH = WARP * QUAD, SHORT = 8 };
 #define ALL_LANES 0xffffffffu
 extern __shared__ double2 memory[];
@@ -28,9 +29,15 @@ __device__ unsigned long long num_postings;
 #define SLACK 1e-9  // the share by which bounds are widened against rounding
 
 // ---- Scores and their order ----------------------------------------------------------------------
-__device__ double normalised(int normalisation, double m, double dx, double dy) {
-    if (normalisation == NONE) return m;
-    if (normalisation == DICE) return 2.0 * m / (dx + dy);
+__device__ double normalised(Formula formula, double m, double dx, double dy) {
+    if (formula.kind == NONE) return m;
+    if (formula.kind == DICE) return 2.0 * m / (dx + dy);
+    if (formula.kind != COSINE) {
+        double below = dx < dy ? dx : dy;
+        if (formula.kind == JACCARD) below = dx + dy - m;
+        if (formula.kind == TVERSKY) below = m + formula.alpha * (dx - m) + formula.beta * (dy - m);
+        return below > 0.0 ? m / below : 0.0;
+    }
     double product = dx * dy;
     if (product > 1e-290 && product < 1e290) return m / sqrt(product);
     product = sqrt(dx) * sqrt(dy);
@@ -42,18 +49,28 @@ __device__ bool ranks_before(double score, int row, double other_score, int othe
 }
 
 // The sum m below which no target of norm dy or more reaches the score `least`.
-__device__ double least_sum(int normalisation, double least, double dx, double dy) {
-    if (normalisation == DICE) return least * (dx + dy) * (0.5 - SLACK);
-    if (normalisation == NONE) return least * (1.0 - SLACK);
-    return least * sqrt(dx) * sqrt(dy) * (1.0 - SLACK);
+__device__ double least_sum(Formula formula, double least, double dx, double dy) {
+    if (formula.kind == DICE) return least * (dx + dy) * (0.5 - SLACK);
+    if (formula.kind == NONE) return least * (1.0 - SLACK);
+    if (formula.kind == COSINE) return least * sqrt(dx) * sqrt(dy) * (1.0 - SLACK);
+    if (formula.kind == OVERLAP) return least * (dx < dy ? dx : dy) * (1.0 - SLACK);
+    double share = 1.0 - least * (1.0 - formula.alpha - formula.beta) + SLACK;
+    share = share > SLACK ? share : SLACK;
+    return least * (1.0 - SLACK) / share * (formula.alpha * dx + formula.beta * dy);
 }
 
 // The highest score of a target whose norm lies between two, by Cauchy-Schwarz: m ≤ √(dx·dy).
-__device__ double highest_score(int normalisation, double dx, double low, double high) {
-    if (normalisation == NONE) return sqrt(dx * high);
-    if (normalisation == COSINE) return 1.0;
-    double dy = dx < low ? low : dx > high ? high : dx;
-    return 2.0 * sqrt(dx * dy) / (dx + dy);
+// The overlap has no such bound: it is √(max / min) of both norms, so that any tile may hold the highest score.
+__device__ double highest_score(Formula formula, double dx, double low, double high) {
+    if (formula.kind == NONE) return sqrt(dx * high);
+    if (formula.kind == COSINE) return 1.0;
+    if (formula.kind == OVERLAP) return 1e300;
+    double dy = formula.beta > 0.0 ? dx * (formula.alpha / formula.beta) : high;
+    dy = dy < low ? low : dy > high ? high : dy;
+    const double m = sqrt(dx * dy);
+    if (formula.kind == DICE) return 2.0 * m / (dx + dy);
+    const double below = (1.0 - formula.alpha - formula.beta) * m + formula.alpha * dx + formula.beta * dy;
+    return below > 0.0 ? m / below * (1.0 + SLACK) : 1e300;
 }
 
 __device__ Place find_label(const int* labels, Place begin, Place end, Place label) {
@@ -206,7 +223,7 @@ __device__ bool add_row(double* sums, const Targets& targets, const double* valu
 }
 
 template <typename Sum>
-__device__ void rank_tiles(Targets targets, const Sum* postings, Queries queries, Best best, int normalisation,
+__device__ void rank_tiles(Targets targets, const Sum* postings, Queries queries, Best best, Formula formula,
                            int* next) {
     Sum* sums = (Sum*)memory;
     double* list_scores = (double*)(sums + TILE);  // the best so far, then new ones
@@ -236,11 +253,11 @@ __device__ void rank_tiles(Targets targets, const Sum* postings, Queries queries
             double lower = -1.0, upper = -1.0;
             if (below >= 0) {
                 const double* norms = targets.norms + (Place)below * TILE;
-                lower = highest_score(normalisation, dx, norms[0], norms[TILE - 1]);
+                lower = highest_score(formula, dx, norms[0], norms[TILE - 1]);
             }
             if (above < targets.num_tiles) {
                 const double* norms = targets.norms + (Place)above * TILE;
-                upper = highest_score(normalisation, dx, norms[0], norms[TILE - 1]);
+                upper = highest_score(formula, dx, norms[0], norms[TILE - 1]);
             }
             const double bound = upper >= lower ? upper : lower;
             if (bound < 0.0 || bound < least * (1.0 - SLACK)) break;
@@ -260,7 +277,7 @@ __device__ void rank_tiles(Targets targets, const Sum* postings, Queries queries
                     for (int i = 0; i < QUAD; i++) m = quad[i] > m ? quad[i] : m;
                     if (m > 0) {
                         const double dy = targets.norms[first_label + (at | (STRETCH - 1))];  // the largest nearby
-                        const double score = normalised(normalisation, (double)m, dx, dy);
+                        const double score = normalised(formula, (double)m, dx, dy);
                         most = score > most ? score : most;
                     }
                 }
@@ -302,7 +319,7 @@ __device__ void rank_tiles(Targets targets, const Sum* postings, Queries queries
                     for (int i = 0; i < QUAD; i++) m = quad[i] > m ? quad[i] : m;
                     if (!(m > 0)) continue;
                     const double low = targets.norms[first_label + (at & ~(STRETCH - 1))];
-                    const Sum enough = at_least(least_sum(normalisation, least, dx, low), (Sum)0);
+                    const Sum enough = at_least(least_sum(formula, least, dx, low), (Sum)0);
                     bool keeps = false;
                     if (m >= enough) {
                         for (int i = 0; i < QUAD; i++) {
@@ -310,7 +327,7 @@ __device__ void rank_tiles(Targets targets, const Sum* postings, Queries queries
                             if (quad[i] > 0 && quad[i] >= enough) {
                                 const Place label = first_label + at + i;
                                 const double dy = targets.norms[label];
-                                const double score = normalised(normalisation, (double)quad[i], dx, dy);
+                                const double score = normalised(formula, (double)quad[i], dx, dy);
                                 const int row = targets.rows[label];
                                 if (row != skipped && score >= least &&
                                     (!full || ranks_before(score, row, last_score, last_row))) {
@@ -364,23 +381,26 @@ __device__ void rank_tiles(Targets targets, const Sum* postings, Queries queries
         int num_tiles, const Place *left_starts, const int *left_middles, const double *left_weights,      \
         const double *left_norms, const int *query_rows, const int *skipped, const int *first_tiles,       \
         const int *order, int count, int *best_rows, double *best_scores, int *best_sizes, int wanted,     \
-        int normalisation, int *next
+        int kind, double alpha, double beta, int *next
 #define TARGETS {norms, rows, starts, labels, tile_starts, num_tiles}
 #define QUERIES {left_starts, left_middles, left_weights, left_norms, query_rows, skipped, first_tiles, order, count}
 #define BEST {best_rows, best_scores, best_sizes, wanted}
+#define FORMULA {kind, alpha, beta}
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) rank_whole(const unsigned* postings, PARAMETERS) {
     Targets targets = TARGETS;
     Queries queries = QUERIES;
     Best best = BEST;
-    rank_tiles<unsigned>(targets, postings, queries, best, normalisation, next);
+    Formula formula = FORMULA;
+    rank_tiles<unsigned>(targets, postings, queries, best, formula, next);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) rank_ordered(const double* values, PARAMETERS) {
     Targets targets = TARGETS;
     Queries queries = QUERIES;
     Best best = BEST;
-    rank_tiles<double>(targets, values, queries, best, normalisation, next);
+    Formula formula = FORMULA;
+    rank_tiles<double>(targets, values, queries, best, formula, next);
 }
 
 // ---- Light rows: a hash table per warp -----------------------------------------------------------
@@ -391,6 +411,7 @@ extern "C" __global__ void __launch_bounds__(LIGHT_WARPS * WARP) rank_light(cons
     double* list_scores = sums + SLOTS;
     int* keys = (int*)((double*)memory + LIGHT_WARPS * (SLOTS + MOST)) + warp * (SLOTS + MOST);
     int* list_rows = keys + SLOTS;
+    const Formula formula = FORMULA;
 
     while (true) {
         int q = 0;
@@ -452,7 +473,7 @@ extern "C" __global__ void __launch_bounds__(LIGHT_WARPS * WARP) rank_light(cons
             int row = -1;
             bool offered = label >= 0 && sums[base + lane] > 0.0;
             if (offered) {
-                score = normalised(normalisation, sums[base + lane], dx, norms[label]), row = rows[label];
+                score = normalised(formula, sums[base + lane], dx, norms[label]), row = rows[label];
                 offered = row != skipped[q];
                 offered = offered && (held < wanted ||
                                       ranks_before(score, row, list_scores[wanted - 1], list_rows[wanted - 1]));

@@ -1,10 +1,11 @@
 """Hits: the ranked targets of one query, with ids, names and scores."""
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from json.encoder import encode_basestring as quoted
-from typing import TYPE_CHECKING, NamedTuple, Protocol, overload
+from math import fsum
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, overload
 
 from neupath.errors import QueryError
 from neupath.graph.nodes import Id
@@ -23,6 +24,77 @@ class Hit:
     score: float
 
 
+# ---- Several nodes as one query ------------------------------------------------------------------
+_SMALLEST_WEIGHT, _LARGEST_WEIGHT = 1e-9, 1e9
+
+
+@dataclass(frozen=True)
+class QuerySet:
+    """Several nodes that are searched for together, each with a weight, which may be negative.
+
+    >>> QuerySet.read(["a", "b"]).weights, QuerySet.read({"a": 2, "b": -1}).weights
+    ((0.5, 0.5), (2.0, -1.0))
+    """
+
+    ids: tuple[Id, ...]
+    weights: tuple[float, ...]
+
+    @classmethod
+    def read(cls, query: Mapping[Any, float] | Iterable[Any] | Id) -> Self:
+        """Return the set that a search asks for: nodes with weights or, all alike, nodes that share a weight of 1."""
+        if isinstance(query, Mapping):
+            return cls(tuple(query), tuple(_checked_weight(node, weight) for node, weight in query.items())).checked()
+        ids = tuple([query] if isinstance(query, str) or not isinstance(query, Iterable) else query)
+        return cls(ids, (1.0 / max(1, len(ids)),) * len(ids)).checked()
+
+    def checked(self) -> Self:
+        """Return the set; raise if it has no member, one twice, or none that counts for it."""
+        if not self.ids:
+            raise QueryError("‹query› is an empty set; name at least one node", parameter="query")
+        twice = {node for node in self.ids if self.ids.count(node) > 1} if len(set(self.ids)) < len(self.ids) else ()
+        for node in twice:
+            raise QueryError(f"‹query› names {node!r} twice; name it once, with its whole weight", parameter="query")
+        if max(self.weights) < 0:
+            raise QueryError(
+                "all weights of ‹query› are below 0, so that nothing can score above 0; give a node a weight above 0",
+                parameter="query",
+            )
+        return self
+
+    def to_dicts(self) -> list[dict[str, object]]:
+        """Return what JSON says of the set."""
+        return [{"id": node, "weight": weight} for node, weight in zip(self.ids, self.weights, strict=True)]
+
+    @property
+    def label(self) -> str:
+        """The members in words.
+
+        >>> QuerySet(("a", "b", "c"), (1.0, 0.5, -1.0)).label
+        'a + 0.5·b - c'
+        """
+        even = fsum(map(abs, self.weights)) / len(self.weights) if len({*map(abs, self.weights)}) == 1 else 1.0
+        text = ""
+        for node, weight in zip(self.ids, self.weights, strict=True):
+            size = abs(weight) / even
+            sign = (" - " if weight < 0 else " + ") if text else "-" if weight < 0 else ""
+            text += f"{sign}{'' if size == 1 else f'{size:g}·'}{node}"
+        return text
+
+
+def _checked_weight(node: Id, weight: float) -> float:
+    try:
+        value = float(weight)
+    except (TypeError, ValueError):
+        value = float("nan")
+    if isinstance(weight, bool | str) or not _SMALLEST_WEIGHT <= abs(value) <= _LARGEST_WEIGHT:
+        raise QueryError(
+            f"the weight of {node!r} is {weight!r}; give a number between 1e-9 and 1e9, with a minus to count against",
+            parameter="query",
+        )
+    return value
+
+
+# ---- Hits ----------------------------------------------------------------------------------------
 class Labels(Protocol):
     """What knows the ids and names of rows, as `Nodes` does."""
 
@@ -44,20 +116,30 @@ class Search(NamedTuple):
     zeros: bool = False
     others: str = "have score 0"
     """What to say of targets that are no hits."""
+    excluded: int = 0
+    """The number of targets that are left out because a path of `unless` relates them to the query."""
+    unless: str = ""
+    signed: bool = False
+    """Whether scores may be below 0."""
 
     def describe_shortfall(self, count: int) -> str | None:
         """Say why the search returned only `count` hits; None where it returned k."""
         if count >= self.k:
             return None
+        others = f", and {self.excluded:,} are left out, related by {self.unless}" if self.excluded else ""
+        if self.signed and self.zeros and count < self.eligible:
+            nodes = f"{count:,} of {self.eligible:,} {self.target_type} nodes"
+            return f"{nodes} score 0 or more; the others score less{others}"
         if self.eligible < self.k and (self.zeros or count == self.eligible):
             if not self.eligible:
-                return f"no {self.target_type} node is left to rank"
+                return f"no {self.target_type} node is left to rank{others}"
             return (
                 f"k = {self.k:,} is more than the {self.eligible:,} {self.target_type} nodes there are to rank; "
-                f"all are listed"
+                f"all are listed{others}"
             )
         related = "related" if self.metapath is None else "related by this path"
-        return f"{count:,} of {self.eligible:,} {self.target_type} nodes are {related}; the others {self.others}"
+        below = "have score 0 or less" if self.signed else self.others
+        return f"{count:,} of {self.eligible:,} {self.target_type} nodes are {related}; the others {below}{others}"
 
 
 @dataclass(frozen=True)
@@ -73,7 +155,7 @@ class Hits(Sequence[Hit]):
     ('Bob', (1.0, 0.8))
     """
 
-    query: Id
+    query: Id | QuerySet
     metapath: str | None
     measure: str
     exact: bool
@@ -83,8 +165,15 @@ class Hits(Sequence[Hit]):
     shortfall: str | None = field(default_factory=lambda: None)
     """Why there are fewer than k hits, as a sentence."""
 
+    @property
+    def query_id(self) -> Id:
+        """The id of the query; a set has none."""
+        if isinstance(self.query, QuerySet):
+            raise QueryError("these are the hits of a set of nodes; this takes the hits of one node")
+        return self.query
+
     @classmethod
-    def of_rows(cls, query: Id, search: Search, rows: list[int], scores: list[float]) -> "Hits":
+    def of_rows(cls, query: Id | QuerySet, search: Search, rows: list[int], scores: list[float]) -> "Hits":
         """Return the hits of a search by their rows; `_LookedUp` gets their ids and names when they are read."""
         hits = object.__new__(cls)
         own = hits.__dict__
@@ -111,7 +200,7 @@ class Hits(Sequence[Hit]):
     def to_dict(self) -> dict[str, object]:
         """Return what `search --json` prints."""
         return {
-            "query": self.query,
+            "query": self.query.to_dicts() if isinstance(self.query, QuerySet) else self.query,
             "metapath": self.metapath,
             "measure": self.measure,
             "exact": self.exact,
@@ -125,8 +214,8 @@ class Hits(Sequence[Hit]):
             for rank, (node_id, name, score) in enumerate(zip(self.ids, self.names, self.scores, strict=True), 1)
         )
         return (
-            f'{{"query": {_json_of(self.query)}, "metapath": {_json_of(self.metapath)}, "measure": "{self.measure}", '
-            f'"exact": {"true" if self.exact else "false"}, "hits": [{hits}]}}'
+            f'{{"query": {_json_of_query(self.query)}, "metapath": {_json_of(self.metapath)}, '
+            f'"measure": "{self.measure}", "exact": {"true" if self.exact else "false"}, "hits": [{hits}]}}'
         )
 
     def to_arrow(self) -> "pa.Table":
@@ -166,6 +255,14 @@ for _name, _look_up in {
     _field = _LookedUp(_look_up)
     _field.__set_name__(Hits, _name)
     setattr(Hits, _name, _field)  # after `dataclass`, which would take it for a default
+
+
+def _json_of_query(query: Id | QuerySet) -> str:
+    if not isinstance(query, QuerySet):
+        return _json_of(query)
+    members = zip(query.ids, query.weights, strict=True)
+    texts = [f'{{"id": {_json_of(node)}, "weight": {weight!r}}}' for node, weight in members]
+    return f"[{', '.join(texts)}]"
 
 
 def _json_of(label: Id | None) -> str:

@@ -84,6 +84,7 @@ def transpose_rows(indptr, indices, data, rows, width):
 
 # ---- Ranking groups ------------------------------------------------------------------------------
 _NONE, _DICE, _COSINE = int(Normalisation.NONE), int(Normalisation.DICE), int(Normalisation.COSINE)
+_JACCARD, _OVERLAP = int(Normalisation.JACCARD), int(Normalisation.OVERLAP)
 _SLACK = 1e-9  # the share by which bounds are widened against rounding
 _STRIDE = 64
 _TRIES = 32
@@ -130,9 +131,12 @@ def _likely(normalisation, dx, norms, low, high, reach):
 
     A scan by ascending norm would find ever better labels, and offer nearly all of them.
     """
+    kind, alpha, beta = normalisation
     middle = high
-    if normalisation == _DICE:
+    if kind in (_DICE, _JACCARD):
         middle = np.searchsorted(norms, dx)
+    elif kind > _OVERLAP and beta > 0.0:
+        middle = np.searchsorted(norms, dx * (alpha / beta))
     middle = min(max(middle, low), high)
     return max(low, middle - reach), min(high, middle + reach)
 
@@ -166,9 +170,10 @@ def _offer_group(best, held, score, label, targets):
 def _scan(sums, listed, low, high, targets, normalisation, dx, best, held):
     """Offer every label of a stretch to the list of the best, and reset its sum to 0; return (groups, targets) held.
 
-    Once the list is full, a sum must reach a + b·norm to matter (b·√norm for the cosine). A stride of labels is checked
-    at once, without a branch, and few strides have a label that does.
+    Once the list is full, a sum must reach a + b·norm to matter (b·√norm for the cosine, b·min(dx, norm) for the
+    overlap). A stride of labels is checked at once, without a branch, and few strides have a label that does.
     """
+    kind = normalisation[0]
     norms, wanted = targets[0], targets[4]
     label = low
     while label < high and held[1] < wanted:
@@ -182,18 +187,20 @@ def _scan(sums, listed, low, high, targets, normalisation, dx, best, held):
         some, own = sums[label:end], norms[label:end]
         a, b = least_line(normalisation, best[0][held[0] - 1], dx)
         reached = 0
-        if normalisation == _COSINE:
+        if kind == _COSINE:
             for y in range(len(some)):
                 reached += 1 if some[y] >= b * np.sqrt(own[y]) else 0
+        elif kind == _OVERLAP:
+            for y in range(len(some)):
+                reached += 1 if some[y] >= b * min(dx, own[y]) else 0
         else:
             for y in range(len(some)):
                 reached += 1 if some[y] >= a + b * own[y] else 0
         if reached:
             count = 0
             for y in range(len(some)):
-                norm = np.sqrt(own[y]) if normalisation == _COSINE else own[y]
                 listed[count] = y
-                count += (some[y] > 0.0) & (some[y] >= a + b * norm)
+                count += (some[y] > 0.0) & (some[y] >= a + b * _on_line(kind, dx, own[y]))
             for i in range(count):
                 y = np.int64(listed[i])
                 score = normalised(normalisation, some[y], dx, own[y])
@@ -205,12 +212,35 @@ def _scan(sums, listed, low, high, targets, normalisation, dx, best, held):
 
 @compiled
 def least_line(normalisation, least, dx):
-    """Return a and b so that m ≥ a + b·dy (for the cosine b·√dy) wherever the score reaches `least`."""
-    if normalisation == _DICE:
+    """Return a and b so that m ≥ a + b·`_on_line` of dy wherever the score reaches `least`.
+
+    With c = 1 - α - β, Tversky's is m ≥ least·(α·dx + β·dy) / (1 - least·c), and Jaccard's is Tversky's of α = β = 1.
+    """
+    kind, alpha, beta = normalisation
+    if kind == _DICE:
         return least * dx * (0.5 - _SLACK), least * (0.5 - _SLACK)
-    if normalisation == _NONE:
+    if kind == _NONE:
         return least * (1.0 - _SLACK), 0.0
-    return 0.0, least * np.sqrt(dx) * (1.0 - _SLACK)
+    if kind == _COSINE:
+        return 0.0, least * np.sqrt(dx) * (1.0 - _SLACK)
+    if kind == _OVERLAP:
+        return 0.0, least * (1.0 - _SLACK)
+    slope = least * (1.0 - _SLACK) / max(1.0 - least * (1.0 - alpha - beta) + _SLACK, _SLACK)
+    return slope * alpha * dx, slope * beta
+
+
+@compiled
+def _on_line(kind, dx, dy):
+    """Return what a bound on m is linear in: the norm, for the cosine its root, for the overlap the smaller norm."""
+    if kind == _COSINE:
+        return np.sqrt(dy)
+    return min(dx, dy) if kind == _OVERLAP else dy
+
+
+@compiled
+def has_band(kind):
+    """Whether the norm of a target bounds its score: not for the cosine, nor for the overlap."""
+    return kind not in (_COSINE, _OVERLAP)
 
 
 @compiled
@@ -261,8 +291,7 @@ def _search_stretch(row, postings, targets, normalisation, dx, low, high, work, 
         sums[label] = 0.0
         if held[1] >= wanted:
             a, b = least_line(normalisation, best[0][held[0] - 1], dx)
-            norm = np.sqrt(norms[label]) if normalisation == _COSINE else norms[label]
-            if m < a + b * norm:
+            if m < a + b * _on_line(normalisation[0], dx, norms[label]):
                 continue
         score = normalised(normalisation, m, dx, norms[label])
         held = _offer_group(best, held, score, label, targets)
@@ -283,9 +312,21 @@ def band(normalisation, least, dx, norms):
     """Return the labels [low, high) whose score can reach `least`, by Cauchy-Schwarz: M[x,y] ≤ √(dx·dy).
 
     Norms ascend. For 2m/(dx+dy) ≤ 2√(dx·dy)/(dx+dy) that is dy in [dx/R, dx·R], √R = (1 + √(1 - least²)) / least.
+    Jaccard's score j is Dice's of 2j / (1 + j). Tversky's reaches it where β·t² - b·t + α ≤ 0, with t = √(dy/dx) and
+    b = 1/least - 1 + α + β.
     """
-    if normalisation == _DICE:
-        bounded = min(least, 1.0)
+    kind, alpha, beta = normalisation
+    if kind > _OVERLAP:
+        b = 1.0 / least - 1.0 + alpha + beta
+        most = b + np.sqrt(max(b * b - 4.0 * alpha * beta, 0.0))
+        if most <= 0.0:  # no score is so high
+            return 0, 0
+        low = np.searchsorted(norms, dx * (2.0 * alpha / most) ** 2 * (1.0 - 1e-6))
+        if beta == 0.0:
+            return low, len(norms)
+        return low, np.searchsorted(norms, dx * (most / (2.0 * beta)) ** 2 * (1.0 + 1e-6), side="right")
+    if kind in (_DICE, _JACCARD):
+        bounded = min(least if kind == _DICE else 2.0 * least / (1.0 + least), 1.0)
         ratio = ((1.0 + np.sqrt(1.0 - bounded * bounded)) / bounded) ** 2
         low = np.searchsorted(norms, dx / ratio * (1.0 - 1e-6))
         high = np.searchsorted(norms, dx * ratio * (1.0 + 1e-6), side="right")
@@ -316,7 +357,7 @@ def rank_groups(left, left_norms, postings, targets, normalisation, prune, group
         work = count_work(row[0], starts)
         low, high = 0, num_labels
         pays = tried < _TRIES or 2 * paid > tried or q % _TRIES == 0  # rarely tried where it has not paid
-        if prune and pays and normalisation != _COSINE and work > _LIGHT and num_labels > 16 * wanted:
+        if prune and pays and has_band(normalisation[0]) and work > _LIGHT and num_labels > 16 * wanted:
             tried += 1
             low, high = _likely(normalisation, dx, norms, 0, num_labels, max(4 * wanted, num_labels // 64))
         held = _search_stretch(row, postings, targets, normalisation, dx, low, high, work, state, best, (0, 0))
@@ -406,7 +447,7 @@ def reach_groups(left, left_norms, postings, norms, normalisation, least, groups
             row = (indices[indptr[g] : indptr[g + 1]], data[indptr[g] : indptr[g + 1]])
             dx = left_norms[g]
             low, high = 0, len(norms)
-            if normalisation != _COSINE:
+            if has_band(normalisation[0]):
                 low, high = band(normalisation, least, dx, norms)
             count = add_up(row, postings, low, high, len(norms), count_work(row[0], postings[0]), state)
             labels, scores = _with_room(labels, scores, size, size + 1 + (high - low if count < 0 else count))
@@ -415,7 +456,7 @@ def reach_groups(left, left_norms, postings, norms, normalisation, least, groups
                 label = low + i if count < 0 else np.int64(touched[i])
                 m = sums[label]
                 sums[label] = 0.0
-                if m > 0.0 and m >= a + b * (np.sqrt(norms[label]) if normalisation == _COSINE else norms[label]):
+                if m > 0.0 and m >= a + b * _on_line(normalisation[0], dx, norms[label]):
                     labels[size], scores[size] = label, normalised(normalisation, m, dx, norms[label])
                     size += scores[size] >= least
         ends[q + 1] = size

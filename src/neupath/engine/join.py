@@ -16,7 +16,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, Self, get_args
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal, Protocol, Self, get_args
 from uuid import uuid4
 
 import numpy as np
@@ -28,11 +28,12 @@ import pyarrow.parquet as pq
 from neupath._runtime.files import check_folder, checksum, locked, sync, write_text, write_whole
 from neupath._runtime.progress import Progress, no_progress
 from neupath.engine.hits import check_k
-from neupath.engine.scorer import Scorer
+from neupath.engine.scorer import MetaPaths, Scorer
 from neupath.engine.topk import HitLists, check_threads, hit_lists
 from neupath.errors import MissingExtraError, QueryError, SourceError, WriteError, first_line, listed
 from neupath.graph.hin import HIN, digest
-from neupath.graph.nodes import Id, Nodes, Rows
+from neupath.graph.metapath import MetaPath
+from neupath.graph.nodes import Id, Mask, Nodes, Rows
 
 if TYPE_CHECKING:
     import torch
@@ -74,6 +75,31 @@ class JoinOptions:
             raise QueryError("‹queries› names a node twice; give each once", parameter="queries")
 
 
+@dataclass(frozen=True, eq=False)
+class JoinFilter:
+    """Which targets a join leaves out: those that are no candidates, and those that a path of `unless` relates."""
+
+    candidates: Mask | None = None
+    unless: tuple[MetaPath, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.candidates is not None or bool(self.unless)
+
+    def describe(self) -> dict[str, object]:
+        """Return what tells one filter from another."""
+        mask = None if self.candidates is None else sha256(np.packbits(self.candidates).tobytes()).hexdigest()
+        return {"filter": {"candidates": mask, "unless": [str(path) for path in self.unless]}} if self else {}
+
+    def keep(self, hits: HitLists, excluded: Sequence[Rows]) -> HitLists:
+        """Return the hits that pass."""
+        kept = np.ones(len(hits.rows), dtype=np.bool_) if self.candidates is None else self.candidates[hits.rows]
+        for q, rows in enumerate(excluded):
+            own = slice(hits.starts[q], hits.starts[q + 1])
+            kept[own] &= ~np.isin(hits.rows[own], rows)
+        starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(kept)])[hits.starts]
+        return HitLists(starts, hits.rows[kept], hits.scores[kept])
+
+
 class NodeColumn(Protocol):
     """The ids or names of a node type, in memory or in files."""
 
@@ -108,6 +134,7 @@ class JoinJob:
     sources: JoinSide
     targets: JoinSide
     format: Format = "parquet"
+    filter: JoinFilter = field(default_factory=JoinFilter)
 
     @classmethod
     def of(cls, out: Path, options: JoinOptions, sources: JoinSide, targets: JoinSide) -> Self:
@@ -218,6 +245,9 @@ class Joined:
 class JoinEngine(ABC):
     """Ranks the queries of a join, in this process or elsewhere."""
 
+    filters_targets: ClassVar[bool] = False
+    """Whether it can leave out targets, as a `JoinFilter` says."""
+
     def prepare(self, hin: HIN, scorer: Scorer) -> Scorer:
         """Return the scorer over a graph; an engine that multiplies elsewhere overrides this to not fit it."""
         return scorer if getattr(scorer, "hin_", None) is hin else scorer.bind(hin)
@@ -231,6 +261,7 @@ class JoinEngine(ABC):
 class LocalEngine(JoinEngine):
     """Ranks the queries in this process, with one thread per core by default."""
 
+    filters_targets: ClassVar[bool] = True
     threads: int | None = None
 
     def __post_init__(self) -> None:
@@ -240,10 +271,14 @@ class LocalEngine(JoinEngine):
         for number in missing:
             queries = job.block(number)
             skipped = queries if job.skips_query else np.full(len(queries), -1, dtype=np.int64)
+            excluded = scorer.excluded_rows(queries, job.filter.unless)
             if job.k is None:
                 hits = scorer.range_rows(queries, skipped, job.min_score, self.threads)
+                hits = job.filter.keep(hits, excluded) if job.filter else hits
             else:
-                hits = hit_lists(scorer.rank_rows(queries, skipped, job.k, None, self.threads), job.min_score)
+                candidates = job.filter.candidates
+                ranking = scorer.rank_filtered(queries, skipped, job.k, candidates, excluded, self.threads)
+                hits = hit_lists(ranking, job.min_score)
             write_hits(job.part(number), hit_table(job.sources, job.targets, queries, hits))
             on_block(number)
 
@@ -255,6 +290,10 @@ def join(
     k: int | None = 10,
     *,
     queries: Sequence[Id] | None = None,
+    where_query: str | Sequence[str] = (),
+    among: Sequence[Id] | None = None,
+    where: str | Sequence[str] = (),
+    unless: MetaPaths = (),
     min_score: float = 0.0,
     block: int = BLOCK,
     format: Format | None = None,
@@ -278,6 +317,14 @@ def join(
         The number of hits per query; None for all of at least `min_score`.
     queries
         Ids or unambiguous names; all nodes of the source type by default. A query is never its own hit.
+    where_query
+        Conditions on the attributes of queries, such as "year >= 2000": other queries are left out.
+    among
+        The ids or names of the only targets to rank.
+    where
+        Conditions on the attributes of targets.
+    unless
+        A meta-path, or several: targets that one of them relates to a query are no hits of it.
     min_score
         Pairs of a lower score are left out.
     block
@@ -308,7 +355,20 @@ def join(
     if queries is not None:
         ids = [queries] if isinstance(queries, str) else list(queries)
         options = replace(options, queries=hin.rows(ready.source_type, ids))
+    if where_query:
+        fits = hin.candidates(ready.source_type, where=where_query)
+        rows = np.arange(len(source_nodes)) if options.queries is None else options.queries
+        options = replace(options, queries=rows if fits is None else rows[fits[rows]])
+    texts = [unless] if isinstance(unless, str | MetaPath) else list(unless)
+    chosen_targets = JoinFilter(
+        hin.candidates(ready.target_type, among=among, where=where), tuple(hin.metapath(str(text)) for text in texts)
+    )
+    if chosen_targets and not chosen.filters_targets:
+        raise QueryError(
+            "a cluster ranks all targets; leave out ‹among›, ‹where› and ‹unless›, or join in this process"
+        )
     job = JoinJob.of(target, options, JoinSide.of(source_nodes), JoinSide.of(target_nodes))
+    job = replace(job, filter=chosen_targets)
     description: dict[str, object] = {
         "scorer": ready.name, "params": ready.params(), "learned": ready.fingerprint(), "graph": digest(hin)
     }  # fmt: skip
@@ -320,7 +380,7 @@ def join(
 
 def open_job(job: JoinJob, description: dict[str, object]) -> None:
     """Create the folder of finished blocks; raise if it holds blocks of a join with another description."""
-    description = description | {
+    description = description | job.filter.describe() | {
         "k": job.k, "min_score": job.min_score, "block": job.block_size,
         "queries": sha256(job.queries.tobytes()).hexdigest(),
     }  # fmt: skip

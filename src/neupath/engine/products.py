@@ -32,13 +32,30 @@ logger = logging.getLogger("neupath")
 class Normalisation(IntEnum):
     """How a score s follows from m = M[x,y] and the squared norms dx and dy of both nodes' rows.
 
-    Computed by `product_kernels.normalised` (compiled, also for live graphs), `topk.normalised` (scipy) and, for many
-    paths at once, `learn.inference.features`; bounded in `index_kernels`; printed by `explain`.
+    Computed by `product_kernels.normalised` (compiled, also for live graphs), `topk.normalised` (scipy),
+    `gpu_kernels.cu` and, for many paths at once, `learn.inference.features`; bounded in `index_kernels`,
+    `gpu_kernels.cu` and `explain.counterfactual_kernels`; printed by `explain`.
     """
 
     NONE = 0  # s = m
     DICE = 1  # s = 2·m / (dx + dy)
     COSINE = 2  # s = m / √(dx·dy)
+    JACCARD = 3  # s = m / (dx + dy - m)
+    OVERLAP = 4  # s = m / min(dx, dy)
+    TVERSKY = 5  # s = m / (m + α·(dx - m) + β·(dy - m))
+
+
+Formula = tuple[int, float, float]
+"""A normalisation as the kernels take it, with α and β, which only Tversky's reads."""
+
+
+def formula_of(normalisation: int | Formula) -> Formula:
+    """Return a normalisation as the kernels take it.
+
+    >>> formula_of(Normalisation.DICE)
+    (1, 1.0, 1.0)
+    """
+    return normalisation if isinstance(normalisation, tuple) else (int(normalisation), 1.0, 1.0)
 
 
 # ---- Factors and chains --------------------------------------------------------------------------
@@ -203,6 +220,23 @@ def _product_of(left: list[Csr], right: list[Csr] | None) -> Product:
     if right is None:
         return Chain([*left, *back], norms, norms)
     return Chain([*left, *right], norms, _chain_norms(back))
+
+
+def related_by(hin: HIN, metapath: MetaPath, queries: Rows) -> Csr:
+    """Return the weights of the paths from some queries to every target, whose entries are the targets related."""
+    return _propagate(adjacencies(hin, metapath), queries)
+
+
+def combined_row(left: Csr, members: Rows, weights: Floats) -> Csr:
+    """Return w = Σ c·left[x,:] over the members x of a set with their weights c; shape (1, middle).
+
+    Sums run in the order of the members.
+    """
+    row = csr_array(csr_array(weights[None]) @ left[members])
+    row.sort_indices()
+    if not row.data.all():
+        row.eliminate_zeros()
+    return freeze(row)
 
 
 # ---- Chain multiplication ------------------------------------------------------------------------

@@ -6,30 +6,35 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypedDict, Unpack, overload
+from typing import Any, ClassVar, Literal, Self, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from neupath._runtime.files import checksum, write_text
 from neupath._runtime.progress import check_cancelled
-from neupath.engine.hits import Hits, Search, check_k
+from neupath.engine.hits import Hits, QuerySet, Search, check_k
+from neupath.engine.products import related_by
 from neupath.engine.topk import (
     HitLists,
     Ranking,
+    best_of,
     check_threads,
     range_of_scores,
     stacked,
     top_k_of_scores,
     with_unrelated,
+    without,
 )
 from neupath.errors import QueryError, SourceError, listed
 from neupath.graph.hin import HIN, Floats
-from neupath.graph.metapath import Relation
+from neupath.graph.metapath import MetaPath, Relation
 from neupath.graph.nodes import Id, Mask, Nodes, Rows
 
 FILE = "config.json"
 _QUERIES_PER_BLOCK = 64
+_FEW_EXCLUDED = 118  # targets that a query may leave out by ranking as many more: with k = 10, by the index
+_POOL, _POOL_PER_HIT, _LARGEST_POOL = 100, 10, 10_000
 Many = list[Id] | list[str] | list[int] | tuple[Id, ...] | NDArray[Any]
 
 
@@ -81,7 +86,13 @@ class SearchOptions(TypedDict, total=False):
     zeros: bool
     among: Sequence[Id] | None
     where: str | Sequence[str]
+    unless: "MetaPaths"
+    diverse: float | None
     threads: int | None
+
+
+MetaPaths = str | MetaPath | Sequence[str | MetaPath]
+"""A meta-path, or several."""
 
 
 class Scorer(ABC):
@@ -187,19 +198,49 @@ class Scorer(ABC):
         scores: Floats = self.score_rows(np.array([row]))[0][targets]
         return scores
 
+    def set_scores(self, members: Rows, weights: Floats) -> Floats:  # noqa: ARG002
+        """Return the score of every target with a set of nodes, given as rows with weights; shape (targets,)."""
+        raise QueryError(
+            f"{self.name} compares nodes one by one, and has no rows to add up for a set; search for one node at a "
+            f"time, or by a measure along a meta-path"
+        )
+
+    def rank_set(
+        self, members: Rows, weights: Floats, left_out: Rows, k: int, candidates: Mask | None
+    ) -> tuple[Rows, Floats]:
+        """Return the rows and scores of the k best targets of a set, with scores above 0, without some rows."""
+        return best_of(self.set_scores(members, weights), left_out, k, candidates)
+
+    @overload
+    def top_k(self, query: Mapping[Any, float], k: int = 10, **options: Unpack[SearchOptions]) -> Hits: ...
+    @overload
+    def top_k(
+        self, query: Id | Many, k: int = 10, *, together: Literal[True], **options: Unpack[SearchOptions]
+    ) -> Hits: ...
     @overload
     def top_k(self, query: Id, k: int = 10, **options: Unpack[SearchOptions]) -> Hits: ...
     @overload
     def top_k(self, query: Many, k: int = 10, **options: Unpack[SearchOptions]) -> list[Hits]: ...
-    def top_k(self, query: Id | Many, k: int = 10, **options: Unpack[SearchOptions]) -> Hits | list[Hits]:
+    def top_k(
+        self,
+        query: Id | Many | Mapping[Any, float],
+        k: int = 10,
+        *,
+        together: bool = False,
+        **options: Unpack[SearchOptions],
+    ) -> Hits | list[Hits]:
         """Return the k targets most similar to a query, best first, ties in node order; a list of queries gives a list.
 
         Parameters
         ----------
         query
-            An id or unambiguous name, or several.
+            An id or unambiguous name, or several. A dictionary of nodes with weights is one query, a set: the measure
+            compares the weighted sum of their half-path rows with each target. Its members are left out, and so are
+            targets that score 0 or less, as with negative weights.
         k
             The number of hits.
+        together
+            Whether several nodes are one set: that of their mean, so that a set of equals scores like one of them.
         include_query
             Whether to rank the query itself, too.
         zeros
@@ -208,13 +249,24 @@ class Scorer(ABC):
             The ids or names of the only targets to rank.
         where
             Conditions on the attributes of targets, such as "year >= 2000".
+        unless
+            A meta-path, or several: targets that one of them relates to the query are left out.
+        diverse
+            λ, above 0 and at most 1: choose the hits one by one, each time the target y with the highest
+            λ·s(query, y) - (1 - λ)·max s(z, y), z the hits so far, from the 10·k best: at least 100, at most 10,000
+            unless k is more.
         threads
             The number of threads; one per core by default.
 
         >>> from neupath import PathSim, load
-        >>> PathSim("APVPA").fit(load("toy")).top_k("Mike", k=2, among=["Jim", "Mary"]).ids
+        >>> pathsim = PathSim("APVPA").fit(load("toy"))
+        >>> pathsim.top_k("Mike", k=2, among=["Jim", "Mary"]).ids
         ('Mary', 'Jim')
+        >>> pathsim.top_k({"Mary": 1, "Jim": -0.01}, k=1).ids
+        ('Mike',)
         """
+        if together or isinstance(query, Mapping):
+            return self._top_k_of_set(QuerySet.read(query), k, **options)
         if not options and type(query) in (str, int) and type(k) is int:
             hits = self._top_k_at_once(query, k)  # type: ignore[arg-type]
             if hits is not None:
@@ -239,6 +291,8 @@ class Scorer(ABC):
         zeros: bool = False,
         among: Sequence[Id] | None = None,
         where: str | Sequence[str] = (),
+        unless: MetaPaths = (),
+        diverse: float | None = None,
         threads: int | None = None,
     ) -> list[Hits]:
         """Return the hits of queries given as rows; the options are those of `top_k`."""
@@ -247,9 +301,11 @@ class Scorer(ABC):
         keeps_query = include_query or self.source_type != self.target_type
         skipped = np.full(len(rows), -1, dtype=np.int64) if keeps_query else rows
         candidates = self.hin_.candidates(self.target_type, among=among, where=where)
-        ranking = self.rank_rows(rows, skipped, k, candidates, threads)
+        excluded = self.excluded_rows(rows, unless)
+        wanted = k if diverse is None else self._check_diverse(diverse, zeros, k)
+        ranking = self.rank_filtered(rows, skipped, wanted, candidates, excluded, threads)
         if zeros:
-            ranking = with_unrelated(ranking, skipped, k, len(self._targets), candidates)
+            ranking = with_unrelated(ranking, skipped, k, len(self._targets), candidates, excluded)
         eligible = np.full(len(rows), len(self._targets) if candidates is None else int(candidates.sum()))
         if not keeps_query:
             eligible -= 1 if candidates is None else candidates[rows]
@@ -257,15 +313,127 @@ class Scorer(ABC):
             self.metapath_text, self.name, self.exact, self._targets, self.target_type, len(self._targets), k, zeros,
             self.others,
         )  # fmt: skip
+        results = []
+        for q, (row, size) in enumerate(zip(rows.tolist(), ranking.sizes.tolist(), strict=True)):
+            best, scores = ranking.rows[q, :size], ranking.scores[q, :size]
+            if diverse is not None:
+                best, scores = self._diversified(best, scores, k, diverse)
+            own = search._replace(eligible=int(eligible[q]))
+            if excluded:
+                own = _less(own, excluded[q][excluded[q] != skipped[q]], candidates, unless)
+            results.append(Hits.of_rows(self._queries.id(row), own, best.tolist(), scores.tolist()))
+        return results
+
+    def _top_k_of_set(
+        self,
+        query: QuerySet,
+        k: int,
+        *,
+        include_query: bool = False,
+        zeros: bool = False,
+        among: Sequence[Id] | None = None,
+        where: str | Sequence[str] = (),
+        unless: MetaPaths = (),
+        diverse: float | None = None,
+        threads: int | None = None,
+    ) -> Hits:
+        """Return the hits of a set; the options are those of `top_k`."""
+        k = check_k(k)
+        check_threads(threads)
+        members, weights = self._find_rows(query.ids), np.array(query.weights)
+        query = QuerySet(self._queries.ids_at(members.tolist()), query.weights).checked()
+        keeps_query = include_query or self.source_type != self.target_type
+        own = members[:0] if keeps_query else members
+        candidates = self.hin_.candidates(self.target_type, among=among, where=where)
+        excluded = self.excluded_rows(members, unless)
+        left_out = np.unique(np.concatenate([own, *excluded]))
+        wanted = k if diverse is None else self._check_diverse(diverse, zeros, k)
+        rows, scores = self.rank_set(members, weights, left_out, wanted, candidates)
+        if zeros and len(rows) < k:
+            allowed = self.set_scores(members, weights) == 0
+            allowed[left_out] = False
+            fill = np.flatnonzero(allowed if candidates is None else allowed & candidates)[: k - len(rows)]
+            rows, scores = np.concatenate([rows, fill]), np.concatenate([scores, np.zeros(len(fill))])
+        if diverse is not None:
+            rows, scores = self._diversified(rows, scores, k, diverse)
+        eligible = (
+            len(self._targets) - len(own) if candidates is None else int(candidates.sum() - candidates[own].sum())
+        )
+        search = Search(
+            self.metapath_text, self.name, self.exact, self._targets, self.target_type, eligible, k,
+            zeros, signed=min(query.weights) < 0,
+        )  # fmt: skip
+        if excluded:
+            search = _less(search, np.setdiff1d(np.concatenate(excluded), own), candidates, unless)
+        return Hits.of_rows(query, search, rows.tolist(), scores.tolist())
+
+    # -- Filters of a search and of a join
+    def excluded_rows(self, rows: Rows, unless: MetaPaths) -> list[Rows]:
+        """Return the targets that one of some meta-paths relates to each query; an empty list without meta-paths."""
+        hin = self._fitted()
+        texts = [unless] if isinstance(unless, str | MetaPath) else list(unless)
+        paths = [path if isinstance(path, MetaPath) else hin.metapath(path) for path in texts]
+        for path in paths:
+            if (path.source, path.target) != (self.source_type, self.target_type):
+                raise QueryError(
+                    f"‹unless› is {path}, which leads from {path.source} to {path.target}; this search leads from "
+                    f"{self.source_type} to {self.target_type}, so give a meta-path that does as well",
+                    parameter="unless",
+                )
+        related = [related_by(hin, path, rows) for path in paths]
         return [
-            Hits.of_rows(
-                self._queries.id(row), search._replace(eligible=count), ranking.rows[q, :size].tolist(),
-                ranking.scores[q, :size].tolist(),
+            np.unique(np.concatenate([each.indices[each.indptr[q] : each.indptr[q + 1]] for each in related]))
+            for q in range(len(rows) if paths else 0)
+        ]
+
+    def rank_filtered(
+        self, rows: Rows, skipped: Rows, k: int, candidates: Mask | None, excluded: Sequence[Rows], threads: int | None
+    ) -> Ranking:
+        """Return the k best targets of each query, as `rank_rows` does, without those excluded for it.
+
+        A query that excludes few ranks as many more, and one that excludes many has candidates of its own.
+        """
+        if not excluded:
+            return self.rank_rows(rows, skipped, k, candidates, threads)
+        sizes = np.array([len(own) for own in excluded])
+        few, many = np.flatnonzero(sizes <= _FEW_EXCLUDED), np.flatnonzero(sizes > _FEW_EXCLUDED)
+        more = int(sizes[few].max(initial=0))
+        ranking = self.rank_rows(rows[few], skipped[few], k + more, candidates, threads)
+        shorter = without(ranking, [excluded[q] for q in few.tolist()], k)
+        parts = dict(zip(few.tolist(), _each(shorter), strict=True))
+        for q in many.tolist():
+            allowed = np.ones(len(self._targets), dtype=np.bool_) if candidates is None else candidates.copy()
+            allowed[excluded[q]] = False
+            parts[q] = self.rank_rows(rows[[q]], skipped[[q]], k, allowed, threads)
+        return stacked([parts[q] for q in range(len(rows))])
+
+    def _check_diverse(self, diverse: float, zeros: bool, k: int) -> int:
+        """Return the size of the pool that diverse hits are chosen from; raise if they cannot be."""
+        if isinstance(diverse, bool) or not isinstance(diverse, int | float) or not 0 < diverse <= 1:
+            raise QueryError(
+                f"‹diverse› is {diverse!r}; give a number above 0, where hits differ most, up to 1, the plain ranking",
+                parameter="diverse",
             )
-            for q, (row, size, count) in enumerate(
-                zip(rows.tolist(), ranking.sizes.tolist(), eligible.tolist(), strict=True)
+        if zeros:
+            raise QueryError("‹diverse› chooses among related targets, and ‹zeros› adds others; leave out one of them")
+        if self.source_type != self.target_type:
+            raise QueryError(
+                f"‹diverse› compares hits with each other, but {self.name} here compares {self.source_type} with "
+                f"{self.target_type} nodes; leave it out, or use a meta-path that ends where it begins",
+                parameter="diverse",
             )
-        ]  # fmt: skip
+        return max(k, _POOL, min(_POOL_PER_HIT * k, _LARGEST_POOL))
+
+    def _diversified(self, pool: Rows, scores: Floats, k: int, share: float) -> tuple[Rows, Floats]:
+        """Choose k of a ranked pool by maximal marginal relevance (Carbonell, Goldstein, SIGIR 1998)."""
+        nearest, left, chosen = np.zeros(len(pool)), np.ones(len(pool), dtype=np.bool_), []
+        for _ in range(min(k, len(pool))):
+            check_cancelled()
+            at = int(np.argmax(np.where(left, share * scores - (1 - share) * nearest, -np.inf)))
+            left[at] = False
+            chosen.append(at)
+            nearest = np.maximum(nearest, self.score_targets(int(pool[at]), pool))
+        return pool[chosen], scores[chosen]
 
     @property
     def _queries(self) -> Nodes:
@@ -306,6 +474,17 @@ class Scorer(ABC):
         content = content | {"sha256": _digest(content)}
         write_text(target / FILE, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
         return target
+
+
+def _less(search: Search, excluded: Rows, candidates: Mask | None, unless: MetaPaths) -> Search:
+    """Return what a search says of itself when some targets are left out, the query not among them."""
+    count = len(excluded) if candidates is None else int(candidates[excluded].sum())
+    texts = [unless] if isinstance(unless, str | MetaPath) else list(unless)
+    return search._replace(eligible=search.eligible - count, excluded=count, unless=" or ".join(map(str, texts)))
+
+
+def _each(ranking: Ranking) -> list[Ranking]:
+    return [Ranking(ranking.rows[[q]], ranking.scores[[q]], ranking.sizes[[q]]) for q in range(len(ranking.sizes))]
 
 
 def read_saved(folder: str | Path) -> tuple[str, dict[str, object]]:

@@ -19,13 +19,23 @@ from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from neupath._runtime.progress import check_cancelled
 from neupath._runtime.resources import count_cores
 from neupath.engine.index import Index, index_of
-from neupath.engine.products import Chain, Factors, Normalisation, Product
+from neupath.engine.products import (
+    Chain,
+    Factors,
+    Formula,
+    Normalisation,
+    Product,
+    combined_row,
+    formula_of,
+    row_norms,
+)
 from neupath.errors import NotEnoughMemoryError, QueryError
-from neupath.graph.hin import Floats
+from neupath.graph.hin import Csr, Floats
 from neupath.graph.nodes import Mask, Rows
 
 
@@ -76,18 +86,31 @@ def related(ranking: Ranking) -> Ranking:
     return Ranking(np.where(kept, ranking.rows, -1), np.where(kept, ranking.scores, 0.0), kept.sum(axis=1))
 
 
-def with_unrelated(ranking: Ranking, skipped: Rows, k: int, num_targets: int, candidates: Mask | None) -> Ranking:
-    """Fill a ranking up to k with targets of score 0, in node order."""
+def with_unrelated(
+    ranking: Ranking, skipped: Rows, k: int, num_targets: int, candidates: Mask | None, excluded: Sequence[Rows] = ()
+) -> Ranking:
+    """Fill a ranking up to k with targets of score 0, in node order, but for the excluded ones of each query."""
     allowed = np.arange(num_targets) if candidates is None else np.flatnonzero(candidates)
     filled = _empty_ranking(len(skipped), min(k, num_targets))
     rows, scores, sizes = filled.rows, filled.scores, filled.sizes
     for q, size in enumerate(ranking.sizes):
         rows[q, :size], scores[q, :size] = ranking.rows[q, :size], ranking.scores[q, :size]
         taken = np.append(rows[q, :size], skipped[q])
+        taken = np.concatenate([taken, excluded[q]]) if excluded else taken
         fill = np.setdiff1d(allowed[: k + len(taken)], taken)[: rows.shape[1] - size]
         rows[q, size : size + len(fill)] = fill
         sizes[q] = size + len(fill)
     return filled
+
+
+def without(ranking: Ranking, excluded: Sequence[Rows], k: int) -> Ranking:
+    """Leave out the excluded targets of each query, and keep the k best of the others."""
+    shorter = _empty_ranking(len(ranking.sizes), min(k, ranking.rows.shape[1]))
+    for q, size in enumerate(ranking.sizes.tolist()):
+        kept = np.flatnonzero(~np.isin(ranking.rows[q, :size], excluded[q]))[:k]
+        shorter.rows[q, : len(kept)], shorter.scores[q, : len(kept)] = ranking.rows[q, kept], ranking.scores[q, kept]
+        shorter.sizes[q] = len(kept)
+    return shorter
 
 
 def _empty_ranking(count: int, width: int) -> Ranking:
@@ -112,7 +135,7 @@ _ALL = np.zeros(0, dtype=np.bool_)
 
 def top_k_of_product(
     factors: Product,
-    normalisation: int,
+    normalisation: int | Formula,
     queries: Rows,
     skipped: Rows,
     k: int,
@@ -130,10 +153,10 @@ def top_k_of_product(
     index = _index_for(factors, len(queries)) if candidates is None and k <= _MOST_BY_INDEX else None
     if index is not None:
         return _top_k_by_index(factors, index, normalisation, queries, skipped, k, threads)
-    kernels = product_kernels()
+    kernels, formula = product_kernels(), formula_of(normalisation)
     mask = _ALL if candidates is None else np.array(candidates)
     if len(queries) == 1:
-        rows, scores = _search_row(factors, int(normalisation), int(queries[0]), int(skipped[0]), k, mask)
+        rows, scores = _search_row(factors, formula, int(queries[0]), int(skipped[0]), k, mask)
         return Ranking(rows[None].copy(), scores[None].copy(), np.array([len(rows)]))
     shape = len(queries), min(k, len(factors.right_norms))
     best = Ranking(np.empty(shape, dtype=np.int64), np.empty(shape), np.empty(len(queries), dtype=np.int64))
@@ -141,7 +164,7 @@ def top_k_of_product(
     def search(block: slice) -> None:
         scratch = borrow_scratch(len(factors.right_norms))
         best.sizes[block] = kernels.top_k(
-            *factors.arrays, int(normalisation), queries[block], skipped[block], mask, scratch, best.rows[block],
+            *factors.arrays, formula, queries[block], skipped[block], mask, scratch, best.rows[block],
             best.scores[block],
         )  # fmt: skip
         return_scratch(scratch)
@@ -151,7 +174,7 @@ def top_k_of_product(
 
 
 def top_k_of_row(
-    factors: Product, normalisation: int, row: int, skipped: int, k: int
+    factors: Product, formula: Formula, row: int, skipped: int, k: int
 ) -> tuple[list[int], list[float]] | None:
     """Return the rows and scores that `top_k_of_product` ranks for one query, without what many queries share.
 
@@ -160,12 +183,12 @@ def top_k_of_row(
     if _loaded is None or not isinstance(factors, Factors) or factors.work >= _HEAVY:
         return None
     factors.answered += 1
-    rows, scores = _search_row(factors, normalisation, row, skipped, k, _ALL)
+    rows, scores = _search_row(factors, formula, row, skipped, k, _ALL)
     return rows.tolist(), scores.tolist()
 
 
 def _search_row(
-    factors: Factors, normalisation: int, row: int, skipped: int, k: int, candidates: Mask
+    factors: Factors, formula: Formula, row: int, skipped: int, k: int, candidates: Mask
 ) -> tuple[Rows, Floats]:
     """Return the rows and scores of the best targets of one query, in arrays that this thread's next search reuses."""
     width = len(factors.right_norms)
@@ -176,14 +199,14 @@ def _search_row(
     rows, scores = best
     scratch = borrow_scratch(width)
     size = (_loaded or product_kernels()).top_k_of_row(
-        *factors.arrays, normalisation, row, skipped, candidates, scratch, rows, scores
+        *factors.arrays, formula, row, skipped, candidates, scratch, rows, scores
     )
     return_scratch(scratch)
     return best if size == k else (rows[:size], scores[:size])
 
 
 def _top_k_by_scipy(
-    factors: Factors, normalisation: int, queries: Rows, skipped: Rows, k: int, candidates: Mask | None
+    factors: Factors, normalisation: int | Formula, queries: Rows, skipped: Rows, k: int, candidates: Mask | None
 ) -> Ranking:
     """Rank a few light queries in less time than it takes to load numba.
 
@@ -208,12 +231,21 @@ def _product_by_scipy(factors: Factors, query: int) -> tuple[Rows, Floats]:
     return product.indices.astype(np.int64), product.data
 
 
-def normalised(normalisation: int, m: Floats, dx: float, dy: Floats) -> Floats:
+def normalised(normalisation: int | Formula, m: Floats, dx: float, dy: Floats) -> Floats:
     """Normalise products; `product_kernels.normalised` is the same for one entry, compiled."""
-    if normalisation == Normalisation.DICE:
+    kind, alpha, beta = formula_of(normalisation)
+    if kind == Normalisation.DICE:
         return 2.0 * m / (dx + dy)
-    if normalisation == Normalisation.NONE:
+    if kind == Normalisation.NONE:
         return m
+    if kind != Normalisation.COSINE:
+        if kind == Normalisation.JACCARD:
+            below = dx + dy - m
+        elif kind == Normalisation.OVERLAP:
+            below = np.minimum(dx, dy)
+        else:
+            below = m + alpha * (dx - m) + beta * (dy - m)
+        return np.divide(m, below, out=np.zeros(len(m)), where=below > 0)
     with np.errstate(all="ignore"):
         product = dx * dy
         inside = (product > 1e-290) & (product < 1e290)
@@ -235,8 +267,9 @@ def _index_for(factors: Factors, num_queries: int) -> Index | None:
 
 
 def _top_k_by_index(
-    factors: Factors, index: Index, normalisation: int, queries: Rows, skipped: Rows, k: int, threads: int | None
-) -> Ranking:
+    factors: Factors, index: Index, normalisation: int | Formula, queries: Rows, skipped: Rows, k: int,
+    threads: int | None,
+) -> Ranking:  # fmt: skip
     """Rank the labels for each group of equal queries once, then expand both to rows."""
     from neupath.engine import index_kernels as kernels
 
@@ -254,7 +287,7 @@ def _top_k_by_index(
         begins_and_ends = np.empty(index.widest, dtype=np.int64), np.empty(index.widest, dtype=np.int64)
         scratch = borrow_scratch(index.num_labels)
         best.sizes[block] = kernels.rank_groups(
-            index.left, index.left_norms, index.postings, targets, int(normalisation), True, groups[block],
+            index.left, index.left_norms, index.postings, targets, formula_of(normalisation), True, groups[block],
             (*scratch[:2], *begins_and_ends), best.rows[block], best.scores[block],
         )  # fmt: skip
         return_scratch(scratch)
@@ -283,8 +316,83 @@ def top_k_of_scores(scores: Floats, skipped: Rows, k: int, candidates: Mask | No
     return ranking
 
 
+# ---- Several nodes as one query ------------------------------------------------------------------
+def top_k_of_set(
+    factors: Product, normalisation: int | Formula, members: Rows, weights: Floats, left_out: Rows, k: int,
+    candidates: Mask | None = None,
+) -> tuple[Rows, Floats]:  # fmt: skip
+    """Rank the targets with a score above 0 of a set: of w = Σ c·left[x,:] over its members; see `score_set`.
+
+    One kernel call ranks w as the row of one query, unless a weight is negative.
+    """
+    if isinstance(factors, Chain) or weights.min() < 0 or not _kernels_pay(factors, 1):
+        return best_of(score_set(factors, normalisation, members, weights), left_out, k, candidates)
+    row = combined_row(factors.left, members, weights)
+    width = len(factors.right_norms)
+    most = min(k + len(left_out), width)
+    rows, scores = np.empty(most, dtype=np.int64), np.empty(most)
+    scratch = borrow_scratch(width)
+    size = product_kernels().top_k_of_row(
+        (row.indptr.astype(factors.left.indptr.dtype), row.indices.astype(factors.left.indices.dtype), row.data),
+        factors.arrays[1], row_norms(row), factors.right_norms, formula_of(normalisation), 0, -1,
+        _ALL if candidates is None else np.array(candidates), scratch, rows, scores,
+    )  # fmt: skip
+    return_scratch(scratch)
+    kept = np.flatnonzero(~np.isin(rows[:size], left_out))[:k]
+    return rows[kept], scores[kept]
+
+
+def score_set(factors: Product, normalisation: int | Formula, members: Rows, weights: Floats) -> Floats:
+    """Return the score of every target with a set; shape (targets,).
+
+    m is what the positive entries of w add, less what the negative ones do, each in order.
+    """
+    norm = 0.0 if formula_of(normalisation)[0] == Normalisation.NONE else set_norm(factors, members, weights)
+    if isinstance(factors, Chain):
+        return _normalised_set(normalisation, np.asarray(weights @ factors.rows(members)), norm, factors.right_norms)
+    row = combined_row(factors.left, members, weights)
+    m = _add_up(row, factors.right, 1.0) - _add_up(row, factors.right, -1.0)
+    return _normalised_set(normalisation, m, norm, factors.right_norms)
+
+
+def set_norm(factors: Product, members: Rows, weights: Floats) -> float:
+    """Return ‖w‖² of w = Σ c·left[x,:] over the members x of a set."""
+    if isinstance(factors, Factors):
+        return float(row_norms(combined_row(factors.left, members, weights))[0])
+    if factors.left_norms is not factors.right_norms:
+        raise QueryError("half-paths along this meta-path do not fit into memory; search for one node at a time")
+    products = np.asarray(weights @ factors.rows(members))  # M = left·leftᵀ, so that ‖w‖² = Σ c·c'·M[x,x']
+    return max(0.0, float(products[members] @ weights))
+
+
+def _add_up(row: Csr, right: Csr, sign: float) -> Floats:
+    """Return what the entries of one sign of a row add to every target."""
+    chosen = row.data * sign > 0
+    total = np.zeros(right.shape[1])
+    if chosen.any():
+        part = csr_array((row.data[chosen] * sign, row.indices[chosen], [0, chosen.sum()]), shape=row.shape) @ right
+        total[part.indices] = part.data
+    return total
+
+
+def _normalised_set(normalisation: int | Formula, m: Floats, norm: float, norms: Floats) -> Floats:
+    scores = np.zeros(len(m))
+    met = np.flatnonzero(m)
+    scores[met] = normalised(normalisation, m[met], norm, norms[met])
+    return scores
+
+
+def best_of(scores: Floats, left_out: Rows, k: int, candidates: Mask | None = None) -> tuple[Rows, Floats]:
+    """Return the k best targets by their scores, of those above 0, and the scores."""
+    allowed = scores > 0 if candidates is None else (scores > 0) & candidates
+    allowed[left_out] = False
+    targets = np.flatnonzero(allowed)
+    order = targets[np.lexsort((targets, -scores[targets]))[:k]]
+    return order, scores[order]
+
+
 # ---- All scores, and all targets above a score ---------------------------------------------------
-def score_product(factors: Product, normalisation: int, queries: Rows) -> Floats:
+def score_product(factors: Product, normalisation: int | Formula, queries: Rows) -> Floats:
     """Return the score of each query with every target; shape (queries, targets)."""
     scores = np.zeros((len(queries), len(factors.right_norms)))
     if isinstance(factors, Chain):
@@ -292,7 +400,7 @@ def score_product(factors: Product, normalisation: int, queries: Rows) -> Floats
             scores[block] = score_product(part, normalisation, part.all_rows)
         return scores
     if _kernels_pay(factors, len(queries)):
-        product_kernels().score_rows(*factors.arrays, int(normalisation), queries, scores)
+        product_kernels().score_rows(*factors.arrays, formula_of(normalisation), queries, scores)
         return scores
     for q, query in enumerate(queries):
         targets, m = _product_by_scipy(factors, query)
@@ -302,20 +410,21 @@ def score_product(factors: Product, normalisation: int, queries: Rows) -> Floats
     return scores
 
 
-def score_targets(factors: Product, normalisation: int, row: int, targets: Rows) -> Floats:
+def score_targets(factors: Product, normalisation: int | Formula, row: int, targets: Rows) -> Floats:
     """Return the score of one query with some targets; shape (targets,)."""
     if _loaded is None or isinstance(factors, Chain):
         every = score_product(factors, normalisation, np.array([row]))
         return np.asarray(every[0][targets])
     factors.answered += 1
     scores = np.empty(len(targets))
-    _loaded.score_targets(*factors.arrays, int(normalisation), row, targets, scores)
+    _loaded.score_targets(*factors.arrays, formula_of(normalisation), row, targets, scores)
     return scores
 
 
 def range_of_product(
-    factors: Factors, normalisation: int, queries: Rows, skipped: Rows, min_score: float, threads: int | None = None
-) -> HitLists:
+    factors: Factors, normalisation: int | Formula, queries: Rows, skipped: Rows, min_score: float,
+    threads: int | None = None,
+) -> HitLists:  # fmt: skip
     """Return the targets whose score with each query is at least `min_score`, which is above 0.
 
     By Cauchy-Schwarz only targets with a norm near the query's can reach it, and only these are added up.
@@ -330,7 +439,7 @@ def range_of_product(
         begins_and_ends = np.empty(index.widest, dtype=np.int64), np.empty(index.widest, dtype=np.int64)
         scratch = borrow_scratch(index.num_labels)
         labels = kernels.reach_groups(
-            index.left, index.left_norms, index.postings, index.norms, int(normalisation), min_score, groups,
+            index.left, index.left_norms, index.postings, index.norms, formula_of(normalisation), min_score, groups,
             (*scratch[:2], *begins_and_ends),
         )  # fmt: skip
         return_scratch(scratch)
@@ -405,7 +514,7 @@ def _load_in_background(factors: Factors) -> None:
         width = len(factors.right_norms)
         scratch = np.zeros(width), np.empty(width + 1, dtype=np.uint32), np.empty(width + 1)
         best = np.empty(1, dtype=np.int64), np.empty(1)
-        kernels.top_k_of_row(*factors.arrays, int(Normalisation.NONE), 0, -1, _ALL, scratch, *best)
+        kernels.top_k_of_row(*factors.arrays, formula_of(Normalisation.NONE), 0, -1, _ALL, scratch, *best)
         product_kernels()
 
     with _starting:

@@ -33,7 +33,7 @@ from neupath.explain.groups import PathNode, node_at
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Id
-from neupath.measures import GRAPH_MEASURES, WALK_MEASURES, PathMeasure, measure_named
+from neupath.measures import GRAPH_MEASURES, WALK_MEASURES, PathMeasure, measure_named, read_measure
 
 BUDGET = 4_000_000_000
 """The work for one question by default, in half-walks that are added up: at most some ten seconds."""
@@ -204,7 +204,7 @@ def _made(measure: str | PathMeasure, metapath: str | MetaPath) -> PathMeasure:
     if isinstance(measure, PathMeasure):
         params: Any = measure.params() | {"metapath": metapath}
         return type(measure)(**params)
-    if isinstance(measure, str) and measure.lower() not in GRAPH_MEASURES:
+    if isinstance(measure, str) and read_measure(measure)[0] not in GRAPH_MEASURES:
         return measure_named(measure, metapath)
     name = measure if isinstance(measure, str) else getattr(measure, "name", repr(measure))
     raise QueryError(
@@ -353,7 +353,7 @@ class _ChangeSearch:
                 return results[:start]
             part = slice(start, start + size)
             self._left -= kernels.evaluate_each(
-                problem.arrays, int(self._scorer.normalisation), problem.rows, problem.target, candidates[part],
+                problem.arrays, self._scorer.formula, problem.rows, problem.target, candidates[part],
                 problem.off, problem.base, problem.state, self._k, results[part], losses or self._losses,
             )  # fmt: skip
         return results
@@ -450,7 +450,7 @@ class _ChangeSearch:
 
         problem = self._problem
         return float(kernels.standing(
-            int(self._scorer.normalisation), problem.base_norm[0], problem.base, problem.rows, problem.target,
+            self._scorer.formula, problem.base_norm[0], problem.base, problem.rows, problem.target,
             np.empty(self._k),
         )[1])  # fmt: skip
 
@@ -480,7 +480,7 @@ class _ChangeSearch:
 
         problem, crossers = self._problem, np.zeros(len(self._problem.rows), np.int8)
         count = kernels.mark_crossers(
-            int(self._scorer.normalisation), problem.base_norm[0], problem.base, problem.target, size, self._losses,
+            self._scorer.formula, problem.base_norm[0], problem.base, problem.target, size, self._losses,
             crossers,
         )  # fmt: skip
         return count, crossers
@@ -506,7 +506,7 @@ class _ChangeSearch:
         problem = self._problem
         check_cancelled()
         chosen, count, work = kernels.find_set(
-            problem.arrays, int(self._scorer.normalisation), problem.rows, problem.target, candidates, size,
+            problem.arrays, self._scorer.formula, problem.rows, problem.target, candidates, size,
             self._k, self._removes, self._is_bounded and size <= _DEEPEST_BOUND, problem.off, problem.base,
             problem.state, self._losses, self._left,
         )  # fmt: skip

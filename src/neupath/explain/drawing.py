@@ -18,6 +18,7 @@ from matplotlib.ticker import FuncFormatter
 
 from neupath._runtime.files import write_whole
 from neupath.errors import QueryError
+from neupath.explain.comparison import Comparison
 from neupath.explain.explanation import Explanation, counted
 from neupath.explain.groups import PathInstance, PathNode, percent, shortened
 
@@ -174,6 +175,52 @@ def _clean(text: str) -> str:
 
 def _short(text: str) -> str:
     return shortened(_clean(text), 28)
+
+
+# ---- Comparisons ---------------------------------------------------------------------------------
+def draw_comparison(compared: Comparison, path: str | Path) -> Path:
+    """Draw each node as a line through its ranks, the best on top; ranks beyond k share the line at the bottom.
+
+    Parameters
+    ----------
+    compared
+        What `comparison.compare` returns.
+    path
+        The file to write, ending in .svg, .png or .pdf.
+    """
+    target = Path(path)
+    if target.suffix.lower() not in FORMATS:
+        raise QueryError(f"cannot draw to {target}; the name must end in {', '.join(FORMATS)}")
+    with rc_context(_SETTINGS), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        return _write(_draw_ranks(compared), target)
+
+
+def _draw_ranks(compared: Comparison) -> Figure:
+    last, width = compared.k + 1, len(compared.rankings)
+    figure = Figure(figsize=(max(_LEAST_WIDTH, 2.0 * width + 2.0), 0.32 * last + 1.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    for number, node in enumerate(compared.nodes):
+        ranks = [last if rank is None else min(rank, last) for rank in node.ranks]
+        colour = _COLOURS[number % len(_COLOURS)]
+        axes.plot(range(width), ranks, marker="o", markersize=4, linewidth=1.4, color=colour)
+        label = shortened(node.node.label, 24)
+        for at, align, shift in ((0, "right", -0.06), (width - 1, "left", 0.06)):
+            if ranks[at] < last:
+                axes.text(at + shift, ranks[at], label, ha=align, va="center", fontsize=7, color=colour)
+        best = ranks.index(min(ranks))
+        if min(ranks[0], ranks[-1]) == last:  # only between the ends is it among the best
+            axes.text(best, ranks[best] - 0.12, label, ha="center", va="bottom", fontsize=7, color=colour)
+    names = [measure if path is None else f"{shortened(path, 30)}\n{measure}" for path, measure in compared.rankings]
+    axes.set_xticks(range(width), names, fontsize=7)
+    axes.set_yticks(range(1, last + 1), [*map(str, range(1, last)), "lower"])
+    axes.set_xlim(-0.9, width - 0.1)
+    axes.invert_yaxis()
+    axes.set_title(f"ranks of the hits of {shortened(str(compared.query), 40)}")
+    for side in ("top", "right", "bottom"):
+        axes.spines[side].set_visible(False)
+    return figure
 
 
 # ---- Learning curves -----------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 
 from neupath.engine.cache import cached
 from neupath.engine.hits import check_k
-from neupath.engine.products import Normalisation
+from neupath.engine.products import Formula, Normalisation, formula_of
 from neupath.engine.scorer import Scorer
 from neupath.errors import GraphError, QueryError
 from neupath.explain.groups import (
@@ -47,7 +47,7 @@ class Explanation:
     metapath: str
     node_types: tuple[str, ...]
     measure: str
-    normalisation: Normalisation
+    normalisation: int | Formula
     score: float
     numerator: float
     """M[x,y], the paths between the two, as the measure weighs them."""
@@ -100,10 +100,7 @@ class Explanation:
     @property
     def formula(self) -> str:
         """The score as a calculation: "2 × 5 / (5 + 5)"."""
-        m, dx, dy = (f"{value:.6g}" for value in (self.numerator, self.query_norm, self.target_norm))
-        if self.normalisation == Normalisation.DICE:
-            return f"2 × {m} / ({dx} + {dy})"
-        return f"{m} / √({dx} × {dy})" if self.normalisation == Normalisation.COSINE else m
+        return write_formula(self.normalisation, self.numerator, self.query_norm, self.target_norm)
 
     @property
     def calculation(self) -> str:
@@ -114,7 +111,7 @@ class Explanation:
     @property
     def cost(self) -> str | None:
         """Say what the score is divided by: the paths of both nodes to themselves; None if by nothing."""
-        if self.normalisation == Normalisation.NONE:
+        if formula_of(self.normalisation)[0] == Normalisation.NONE:
             return None
         query, target = (shortened(node.label) for node in (self.query, self.target))
         norms = self.query_norm, self.target_norm
@@ -124,7 +121,7 @@ class Explanation:
 
     def to_dict(self) -> dict[str, object]:
         """Return what `explain --json` prints."""
-        normalised = self.normalisation != Normalisation.NONE
+        normalised = formula_of(self.normalisation)[0] != Normalisation.NONE
         by = {"node_type": self.node_types[self.step], "step": self.step} if self.node_types else None
         return {
             "query": self.query.to_dict(),
@@ -145,6 +142,25 @@ class Explanation:
             "more": {"instances": self.num_hidden, "weight": self.hidden_weight, "share": self.hidden_share},
             "why_not": None if self.why_not is None else self.why_not.to_dict(),
         }
+
+
+def write_formula(normalisation: int | Formula, numerator: float, query_norm: float, target_norm: float) -> str:
+    """Write a score as a calculation.
+
+    >>> write_formula(Normalisation.JACCARD, 5, 6, 7)
+    '5 / (6 + 7 - 5)'
+    """
+    m, dx, dy = (f"{value:.6g}" for value in (numerator, query_norm, target_norm))
+    kind, alpha, beta = formula_of(normalisation)
+    if kind == Normalisation.TVERSKY:
+        return f"{m} / ({m} + {alpha:.6g} × ({dx} - {m}) + {beta:.6g} × ({dy} - {m}))"
+    written = {
+        Normalisation.DICE: f"2 × {m} / ({dx} + {dy})",
+        Normalisation.COSINE: f"{m} / √({dx} × {dy})",
+        Normalisation.JACCARD: f"{m} / ({dx} + {dy} - {m})",
+        Normalisation.OVERLAP: f"{m} / min({dx}, {dy})",
+    }
+    return written.get(Normalisation(kind), m)
 
 
 def counted(number: float, noun: str) -> str:
@@ -207,7 +223,7 @@ def explain(
     path = scorer.metapath_
     position = position_to_group_by(path, by)
     x, y = hin.row(path.source, query), hin.row(path.target, target)
-    chain, back = _chains(hin, scorer)
+    chain, back = chains(hin, scorer)
     walks = Walks.between(chain, back, x, y)
     if not scorer.counts_walks:
         walks = SimplePaths(walks, path.node_types, [hin.num_nodes(node_type) for node_type in path.node_types])
@@ -234,7 +250,7 @@ def explain(
         metapath=str(path),
         node_types=path.node_types,
         measure=scorer.name,
-        normalisation=scorer.normalisation,
+        normalisation=scorer.formula,
         score=score,
         numerator=walks.total,
         query_norm=float(scorer.factors_.left_norms[x]),
@@ -266,7 +282,7 @@ def _no_path(metapath: str, query: PathNode, target: PathNode) -> str:
     return f"No {metapath} path joins {shortened(query.label)} and {shortened(target.label)}."
 
 
-def _chains(hin: HIN, scorer: PathMeasure) -> tuple[Sequence[Csr], Sequence[Csr]]:
+def chains(hin: HIN, scorer: PathMeasure) -> tuple[Sequence[Csr], Sequence[Csr]]:
     """Return the matrices of a measure along its meta-path, and the same transposed."""
     path = scorer.metapath_
     key = ("explain", scorer.name, str(scorer.params()), path)
@@ -357,7 +373,7 @@ def _related(scorer: Scorer, scores: Floats, x: int) -> Rows:
 
 def _what_is_missing(explanation: Explanation, scorer: PathMeasure, rows: tuple[int, int]) -> tuple[str, str]:
     """Say at which nodes the paths of both end without meeting."""
-    path, (chain, back) = scorer.metapath_, _chains(scorer.hin_, scorer)
+    path, (chain, back) = scorer.metapath_, chains(scorer.hin_, scorer)
     middle = middle_of(len(path))
     query, target = (shortened(node.label) for node in (explanation.query, explanation.target))
     reached = (
@@ -487,12 +503,13 @@ def explain_combination(
     hin, steps = combination.hin_, [_step_of(measure.metapath_, by) for measure in combination.measures_]
     if by is not None and all(step is None for step in steps):
         position_to_group_by(combination.measures_[0].metapath_, by)  # raises
-    parts = []
-    for part, measure, step in zip(combination.parts, combination.measures_, steps, strict=True):
+    rows = hin.row(combination.source_type, query), hin.row(combination.target_type, target)
+    parts, weights = [], combination.pair_weights(*rows)
+    for weight, measure, step in zip(weights, combination.measures_, steps, strict=True):
         explanation = explain(
             hin, measure.metapath_, query, target, measure=measure, by=step, limit=limit, paths=paths, k=None
         )
-        parts.append(ExplainedPart(part.weight, part.weight * explanation.score, explanation))
+        parts.append(ExplainedPart(weight, weight * explanation.score, explanation))
     return _combined(combination, parts)
 
 

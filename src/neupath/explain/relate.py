@@ -22,7 +22,16 @@ from neupath.explain.groups import PathGroup, PathNode, joined, middle_of, node_
 from neupath.graph.hin import HIN, Csr, Floats
 from neupath.graph.metapath import Link, MetaPath, Schema, Step
 from neupath.graph.nodes import Id
-from neupath.measures import GRAPH_MEASURES, MEASURES, WALK_MEASURES, HeteSim, PathMeasure, PathSim, measure_named
+from neupath.measures import (
+    GRAPH_MEASURES,
+    MEASURES,
+    WALK_MEASURES,
+    HeteSim,
+    PathMeasure,
+    PathSim,
+    measure_named,
+    read_measure,
+)
 from neupath.measures.path_measure import Leg
 
 BUDGET = 2_000_000_000
@@ -223,14 +232,13 @@ def _whole(parameter: str, number: int) -> int:
 
 
 def _check_measure(measure: str | PathMeasure | None) -> None:
-    name = measure if measure is None or isinstance(measure, str) else measure.name
-    if name is not None and name.lower() in GRAPH_MEASURES:
+    name = "" if measure is None else read_measure(measure)[0] if isinstance(measure, str) else measure.name
+    if name in GRAPH_MEASURES:
         raise QueryError(
-            f"{name.lower()} looks at the whole graph, not along meta-paths; relate takes one of "
-            f"{listed(WALK_MEASURES)}",
+            f"{name} looks at the whole graph, not along meta-paths; relate takes one of {listed(WALK_MEASURES)}",
             parameter="measure",
         )
-    kind = type(measure) if isinstance(measure, PathMeasure) else MEASURES.get((name or "").lower(), PathMeasure)
+    kind = type(measure) if isinstance(measure, PathMeasure) else MEASURES.get(name, PathMeasure)
     if not kind.counts_walks:
         raise QueryError(
             f"{kind.name} would list the paths along every meta-path, which takes too long for relate; use dwpc",
@@ -447,7 +455,7 @@ class _MetaPathSearch:
         for number in (path.numerator, path.query_norm, target_norm):
             _checked(number, path)
         numerators, norms = np.array([path.numerator]), np.array([target_norm])
-        path.score = float(normalised(path.scorer.normalisation, numerators, path.query_norm, norms)[0])
+        path.score = float(normalised(path.scorer.formula, numerators, path.query_norm, norms)[0])
 
     def _forward(self, legs: tuple[Leg, ...]) -> Floats:
         """Return the row of the query after some legs."""
@@ -530,7 +538,7 @@ class _MetaPathSearch:
             reached = reached[reached != self.query[1]]
         scores = numerators[reached]
         if path.scorer.normalisation != Normalisation.NONE:
-            scores = normalised(path.scorer.normalisation, scores, path.query_norm, self._norms(path)[reached])
+            scores = normalised(path.scorer.formula, scores, path.query_norm, self._norms(path)[reached])
         at = int(np.searchsorted(reached, self.target[1]))
         is_higher = scores > scores[at] * (1 + ROUNDING)
         tied_before = ~is_higher[:at] & (scores[:at] >= scores[at] * (1 - ROUNDING))

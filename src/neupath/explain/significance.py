@@ -107,7 +107,7 @@ def significance(
     """
     model = null_model(scorer, permutations, seed)
     hin = scorer.hin_
-    queries = [np.full(len(each), hin.row(scorer.source_type, each.query)) for each in hits]
+    queries = [np.full(len(each), hin.row(scorer.source_type, each.query_id)) for each in hits]
     targets = [hin.rows(scorer.target_type, each.ids) for each in hits]
     if scorer.source_type == scorer.target_type:
         for each, query, ranked in zip(hits, queries, targets, strict=True):

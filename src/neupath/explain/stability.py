@@ -86,12 +86,12 @@ def stability(
     check_whole("samples", samples, 1)
     if not 0 < share < 1:
         raise QueryError(f"‹share› is {share}; give a share of the edges above 0 and below 1", parameter="share")
-    if len(hits) and hits.ids != scorer.top_k(hits.query, len(hits)).ids:
+    if len(hits) and hits.ids != scorer.top_k(hits.query_id, len(hits)).ids:
         raise QueryError(
             f"these are not the {len(hits):,} best hits of {hits.query!r} by {scorer.name}, and stability ranks all "
             f"targets; search without filters, zeros and the query itself"
         )
-    query = scorer.hin_.row(scorer.source_type, hits.query)
+    query = scorer.hin_.row(scorer.source_type, hits.query_id)
     targets = scorer.hin_.rows(scorer.target_type, hits.ids)
     if by is not None and isinstance(scorer, PathMeasure):
         return _jackknife(scorer, hits, by, progress)
@@ -132,7 +132,7 @@ def _jackknife(scorer: PathMeasure, hits: Hits, by: str, progress: Progress) -> 
     for place, hit in enumerate(hits):
         check_cancelled()
         progress("removing", place, len(hits))
-        ranks = np.append(ranks_without_each(scorer, hits.query, hit.id, by), hit.rank)
+        ranks = np.append(ranks_without_each(scorer, hits.query_id, hit.id, by), hit.rank)
         low[place], high[place], most = ranks.min(), ranks.max(), max(most, len(ranks) - 1)
     progress("removing", len(hits), len(hits))
     return Stability(_intervals(low, high), by, most, None, 0)

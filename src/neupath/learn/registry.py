@@ -17,9 +17,12 @@ from neupath.graph.nodes import Id
 from neupath.measures import (
     GRAPH_MEASURES,
     MEASURES,
+    AvgSim,
     Combination,
     GraphMeasure,
     PathMeasure,
+    RelSim,
+    equal_parts,
     graph_measure_named,
     measure_named,
 )
@@ -149,7 +152,7 @@ def load_scorer(folder: str | Path, hin: HIN, device: str | None = None) -> Scor
     if name in ARCHITECTURES:
         return ARCHITECTURES[name].import_class().from_folder(Path(folder), params, hin, device)
     measures: dict[str, Any] = {**MEASURES, **GRAPH_MEASURES}
-    measures |= {Combination.name: Combination, PathRanker.name: PathRanker}
+    measures |= {kind.name: kind for kind in (Combination, RelSim, AvgSim, PathRanker)}
     if name not in measures:
         known = [*measures, *ARCHITECTURES]
         raise SourceError(f"{folder} holds a scorer named {name!r}, which is not one of {listed(known, 40)}")
@@ -174,7 +177,8 @@ def load_scorer(folder: str | Path, hin: HIN, device: str | None = None) -> Scor
 def make_scorer(
     hin: HIN,
     *,
-    metapath: str | MetaPath | None = None,
+    metapath: str | MetaPath | Sequence[str | MetaPath] | None = None,
+    weights: Sequence[float] | None = None,
     measure: str | None = None,
     node_type: str | None = None,
     model: str | Path | None = None,
@@ -189,7 +193,9 @@ def make_scorer(
     hin
         The graph to search.
     metapath
-        Which paths make two nodes similar, for a measure along a meta-path.
+        Which paths make two nodes similar, for a measure along a meta-path; several make a `Combination`.
+    weights
+        The weights of several meta-paths; by default their scores are averaged.
     measure
         A name in `MEASURES` or, for a measure over the whole graph, in `GRAPH_MEASURES`; PathSim unless given.
     node_type
@@ -210,12 +216,42 @@ def make_scorer(
 
     """
     if model is not None:
-        check_model_alone(metapath=metapath, measure=measure, node_type=node_type)
+        check_model_alone(metapath=metapath or None, weights=weights, measure=measure, node_type=node_type)
         return load_scorer(model, hin, device)
+    paths = [metapath] if isinstance(metapath, str | MetaPath) else list(metapath or ())
+    if weights is not None or len(paths) > 1 or is_combined(measure):
+        return _combine(hin, paths, weights, measure, {"node_type": node_type, "device": device})
+    metapath = paths[0] if paths else None
     if node_type is None and metapath is None and queries and is_graph_measure(measure):
         node_type = find_node_type(hin, queries)
     chosen = choose_measure(hin.schema, metapath=metapath, measure=measure, node_type=node_type, device=device)
     return chosen.fit(hin, progress) if isinstance(chosen, GraphMeasure) else chosen.fit(hin)
+
+
+def _combine(
+    hin: HIN, paths: Sequence[str | MetaPath], weights: Sequence[float] | None, measure: str | None,
+    others: dict[str, str | None],
+) -> Combination:  # fmt: skip
+    if not paths:
+        required_metapath(hin.schema, None)
+    for parameter, value in others.items():
+        if value not in (None, "cpu"):
+            raise QueryError(
+                f"several meta-paths are added up without ‹{parameter}›; leave it out", parameter=parameter
+            )
+    name = (measure or DEFAULT_MEASURE).lower()
+    if name == RelSim.name:
+        return RelSim(paths, weights).fit(hin)
+    if name == AvgSim.name:
+        if len(paths) > 1 or weights is not None:
+            raise QueryError("avgsim follows one meta-path there and back; leave out ‹weights› and the others")
+        return AvgSim(paths[0]).fit(hin)
+    return Combination(equal_parts(paths, weights, name)).fit(hin)
+
+
+def is_combined(measure: str | None) -> bool:
+    """Whether a measure is a sum over several products, and no measure of one."""
+    return measure is not None and measure.lower() in (RelSim.name, AvgSim.name)
 
 
 def choose_measure(
@@ -242,10 +278,7 @@ def choose_measure(
             )
         metapath = required_metapath(schema, metapath)
     if metapath is not None:
-        measure_class = MEASURES.get(name.lower())
-        if measure_class is None:
-            return measure_named(name, metapath)  # says why not
-        return measure_class(metapath, device=device or "cpu")
+        return measure_named(name, metapath, device=device or "cpu")
     if device == "cuda":
         raise _on_cpu_alone(name)
     if node_type is None:
@@ -272,7 +305,7 @@ def find_node_type(hin: HIN, queries: Sequence[Id]) -> str:
 
 def is_graph_measure(measure: str | None) -> bool:
     """Whether a measure looks at the whole graph, and takes a node type instead of a meta-path."""
-    return measure is not None and measure.lower() in GRAPH_MEASURES
+    return measure is not None and measure.partition(":")[0].strip().lower() in GRAPH_MEASURES
 
 
 def required_metapath(schema: Schema, metapath: str | MetaPath | None) -> str | MetaPath:

@@ -695,3 +695,30 @@ def score_rows(halves, normalisation, version, queries, scores):
         dx = norm_at(left_norms, x, version)
         _normalise(normalisation, scores[q], touched, count, dx, right_norms, version, normal)
         scores[q][touched[:count]] = normal[:count]
+
+
+@compiled
+def row_at(fields, row, version):
+    """Return the places, ascending, and values of a row of the left half at a version."""
+    lines = _lines_of(fields)
+    if lines.spans[row] < 0:
+        first, last = _base_of(lines.indptr, row)
+        return lines.indices[first:last].astype(np.int64), lines.data[first:last].copy()
+    return line_at(lines, row, version)
+
+
+@compiled
+def score_row(halves, normalisation, version, middles, weights, dx, scores):
+    """Write the score of every target with a row of middle nodes into `scores`, which holds zeros.
+
+    Weights may be negative: what they take away is added up apart, as `topk.score_set` does.
+    """
+    _, right, _, right_norms = _halves_of(halves)
+    touched = np.empty(len(scores) + 1, dtype=np.uint32)
+    less = np.zeros(len(scores))
+    is_above = weights > 0.0
+    _add_middles(middles[is_above], weights[is_above], right, version, scores, touched)
+    _add_middles(middles[~is_above], -weights[~is_above], right, version, less, touched)
+    for y in range(len(scores)):
+        m = scores[y] - less[y]
+        scores[y] = normalised(normalisation, m, dx, norm_at(right_norms, y, version)) if m != 0.0 else 0.0

@@ -1,6 +1,6 @@
 """Combination: a weighted sum of measures over several meta-paths, such as `infer` returns."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -41,6 +41,28 @@ class Part:
         return {"measure": self.measure, "metapath": str(self.metapath), "weight": self.weight}
 
 
+def equal_parts(
+    metapaths: Sequence[str | MetaPath], weights: Sequence[float] | None = None, measure: str = "pathsim"
+) -> list[Part]:
+    """Return the parts of a combination of one measure over several meta-paths; without weights, that of their mean.
+
+    >>> [part.weight for part in equal_parts(["APA", "APVPA"])]
+    [0.5, 0.5]
+    """
+    if weights is None:
+        weights = [1.0 / len(metapaths)] * len(metapaths)
+    if len(weights) != len(metapaths):
+        given = "meta-path" if len(metapaths) == 1 else "meta-paths"
+        raise QueryError(
+            f"‹weights› has {len(weights)} numbers for {len(metapaths)} {given}; give one for each", parameter="weights"
+        )
+    if len({*map(str, metapaths)}) < len(metapaths):
+        raise QueryError(
+            "‹metapath› names a meta-path twice; name it once, with its whole weight", parameter="metapath"
+        )
+    return [Part(measure, metapath, weight) for metapath, weight in zip(metapaths, weights, strict=True)]
+
+
 class Combination(Scorer):
     """Add up exact measures over several meta-paths, each with its weight.
 
@@ -73,7 +95,7 @@ class Combination(Scorer):
 
     def fit(self, hin: HIN) -> Self:
         self.hin_ = hin
-        self.measures_: list[PathMeasure] = [measure_named(p.measure, p.metapath).fit(hin) for p in self.parts]
+        self.measures_: list[PathMeasure] = [measure.fit(hin) for measure in self._make_measures()]
         first = self.measures_[0]
         for other in self.measures_[1:]:
             if (other.source_type, other.target_type) != (first.source_type, first.target_type):
@@ -82,6 +104,9 @@ class Combination(Scorer):
                     f"the same first and last type"
                 )
         return self
+
+    def _make_measures(self) -> list[PathMeasure]:
+        return [measure_named(part.measure, part.metapath) for part in self.parts]
 
     @property
     def source_type(self) -> str:
@@ -98,11 +123,23 @@ class Combination(Scorer):
         self._fitted()
         return self.measures_[0].metapath_text if len(self.measures_) == 1 else None
 
+    def pair_weights(self, x: int, y: int) -> list[float]:  # noqa: ARG002
+        """Return by how much the score of each part counts in the score of two rows."""
+        return [part.weight for part in self.parts]
+
     def score_rows(self, queries: Rows) -> Floats:
         self._fitted()
         total = np.zeros((len(queries), self.hin_.num_nodes(self.target_type)))
         for part, measure in zip(self.parts, self.measures_, strict=True):
             total += part.weight * measure.score_rows(queries)
+        return total
+
+    def set_scores(self, members: Rows, weights: Floats) -> Floats:
+        """Add up what each part gives to the whole set."""
+        self._fitted()
+        total = np.zeros(self.hin_.num_nodes(self.target_type))
+        for part, measure in zip(self.parts, self.measures_, strict=True):
+            total += part.weight * measure.set_scores(members, weights)
         return total
 
     def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:

@@ -103,6 +103,16 @@ class DWPCNoRepeats(DWPC):
             add_paths(steps, types, query, len(steps), row)
         return scores
 
+    def set_scores(self, members: Rows, weights: Floats) -> Floats:
+        return super().set_scores(members, weights) if self.repeats else np.asarray(weights @ self.score_rows(members))
+
+    def rank_set(
+        self, members: Rows, weights: Floats, left_out: Rows, k: int, candidates: Mask | None
+    ) -> tuple[Rows, Floats]:
+        if self.repeats:
+            return super().rank_set(members, weights, left_out, k, candidates)
+        return Scorer.rank_set(self, members, weights, left_out, k, candidates)
+
     def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
         if self.device == "cuda":
             gpu.log_refusal(f"{self.name} lists paths, which a GPU does not")

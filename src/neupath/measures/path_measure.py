@@ -13,16 +13,28 @@ from scipy.sparse import csr_array, diags_array
 from neupath.engine import gpu
 from neupath.engine.cache import cached
 from neupath.engine.hits import Hits, Search
-from neupath.engine.products import Chain, Halves, Normalisation, Product, adjacency, identity, symmetric_product
+from neupath.engine.products import (
+    Chain,
+    Formula,
+    Halves,
+    Normalisation,
+    Product,
+    adjacency,
+    formula_of,
+    identity,
+    symmetric_product,
+)
 from neupath.engine.scorer import Scorer
 from neupath.engine.topk import (
     HitLists,
     Ranking,
     range_of_product,
     score_product,
+    score_set,
     score_targets,
     top_k_of_product,
     top_k_of_row,
+    top_k_of_set,
 )
 from neupath.errors import GraphError
 from neupath.graph.hin import HIN, Csr, Floats, freeze
@@ -121,6 +133,7 @@ class PathMeasure(Scorer):
 
     def __init__(self, metapath: str | MetaPath, *, device: str = "cpu") -> None:
         self.metapath, self.device = metapath, gpu.check_device(device)
+        self.formula: Formula = formula_of(self.normalisation)
 
     # -- Fitting
     def fit(self, hin: HIN) -> Self:
@@ -219,22 +232,30 @@ class PathMeasure(Scorer):
         return "propagated" if isinstance(product, Chain) and not product.is_exact else ""
 
     def score_rows(self, queries: Rows) -> Floats:
-        return score_product(self.factors_, self.normalisation, queries)
+        return score_product(self.factors_, self.formula, queries)
 
     def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
         ranking = None
         if self.device == "cuda" and candidates is None:
-            ranking = gpu.rank_on_gpu(self.factors_, self.normalisation, queries, skipped, k, threads)
+            ranking = gpu.rank_on_gpu(self.factors_, self.formula, queries, skipped, k, threads)
         if ranking is not None:
             return ranking
-        return top_k_of_product(self.factors_, self.normalisation, queries, skipped, k, candidates, threads)
+        return top_k_of_product(self.factors_, self.formula, queries, skipped, k, candidates, threads)
 
     def rank_row(self, row: int, skipped: int, k: int) -> tuple[list[int], list[float]]:
-        best = top_k_of_row(self.factors_, self.normalisation.value, row, skipped, k)
+        best = top_k_of_row(self.factors_, self.formula, row, skipped, k)
         return super().rank_row(row, skipped, k) if best is None else best
 
     def score_targets(self, row: int, targets: Rows) -> Floats:
-        return score_targets(self.factors_, self.normalisation, row, targets)
+        return score_targets(self.factors_, self.formula, row, targets)
+
+    def set_scores(self, members: Rows, weights: Floats) -> Floats:
+        return score_set(self.factors_, self.formula, members, weights)
+
+    def rank_set(
+        self, members: Rows, weights: Floats, left_out: Rows, k: int, candidates: Mask | None
+    ) -> tuple[Rows, Floats]:
+        return top_k_of_set(self.factors_, self.formula, members, weights, left_out, k, candidates)
 
     def _top_k_at_once(self, query: Id, k: int) -> Hits | None:
         prepared = self._prepared
@@ -256,7 +277,7 @@ class PathMeasure(Scorer):
             gpu.log_refusal("a GPU ranks the k best hits, and no k is given")
         if isinstance(self.factors_, Chain) or min_score <= 0 or not self.factors_.bounds_are_safe:
             return super().range_rows(queries, skipped, min_score, threads)
-        return range_of_product(self.factors_, self.normalisation, queries, skipped, min_score, threads)
+        return range_of_product(self.factors_, self.formula, queries, skipped, min_score, threads)
 
 
 class _Prepared(NamedTuple):

@@ -6,7 +6,9 @@ from neupath.measures.commutetime import CommuteTime
 from neupath.measures.dwpc import DWPC, DWPCNoRepeats
 from neupath.measures.graph_measure import GraphMeasure
 from neupath.measures.hetesim import HeteSim
+from neupath.measures.jaccard import Jaccard
 from neupath.measures.joinsim import JoinSim
+from neupath.measures.overlap import Overlap
 from neupath.measures.path_measure import PathMeasure
 from neupath.measures.pathcount import PathCount
 from neupath.measures.pathsim import PathSim
@@ -15,9 +17,11 @@ from neupath.measures.ppr import PPR
 from neupath.measures.rwr import RWR
 from neupath.measures.scan import SCAN
 from neupath.measures.simrank import SimRank
+from neupath.measures.tversky import Tversky
 
 MEASURES: dict[str, type[PathMeasure]] = {
-    measure.name: measure for measure in (PathSim, JoinSim, HeteSim, PathCount, PCRW, DWPC, DWPCNoRepeats)
+    measure.name: measure
+    for measure in (PathSim, JoinSim, HeteSim, PathCount, PCRW, DWPC, DWPCNoRepeats, Jaccard, Overlap, Tversky)
 }
 """Measures over a meta-path."""
 WALK_MEASURES = tuple(name for name, measure in MEASURES.items() if measure.counts_walks)
@@ -26,22 +30,55 @@ GRAPH_MEASURES: dict[str, type[GraphMeasure]] = {
     measure.name: measure for measure in (PPR, RWR, SimRank, SCAN, CommuteTime)
 }
 """Measures over the whole graph, which take a node type instead of a meta-path."""
+ALIASES = {"cosine": "joinsim", "dice": "pathsim"}
+"""Names by which people look for a measure that has another one here."""
 
 
-def measure_named(name: str, metapath: str | MetaPath) -> PathMeasure:
-    """Make the measure of a name, one of `MEASURES` in any case, over a meta-path.
+def read_measure(text: str) -> tuple[str, dict[str, float | bool]]:
+    """Read the name of a measure, in any case, and the settings after it.
+
+    >>> read_measure("Tversky:alpha=0.9,beta=0.1")
+    ('tversky', {'alpha': 0.9, 'beta': 0.1})
+    >>> read_measure("cosine")
+    ('joinsim', {})
+    """
+    name, colon, rest = text.partition(":")
+    name = ALIASES.get(name.strip().lower(), name.strip().lower())
+    known: type[PathMeasure | GraphMeasure] | None = MEASURES.get(name) or GRAPH_MEASURES.get(name)
+    if known is None:
+        raise _unknown(name)
+    settings: dict[str, float | bool] = {}
+    for part in rest.split(",") if colon else ():
+        setting, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or setting not in known.settings or setting in settings:
+            example = f"{name}:{known.settings[0]}=0.5" if known.settings else name
+            has = f"its settings are {listed(known.settings)}" if known.settings else "it has no settings"
+            raise QueryError(f"{part.strip()!r} is no setting of {name}; {has}, as in {example}", parameter="measure")
+        settings[setting] = _value(name, setting, value)
+    return name, settings
+
+
+def _value(name: str, setting: str, text: str) -> float | bool:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        return float(text)
+    except ValueError:
+        raise QueryError(f"{setting} of {name} is {text!r}; give a number, or true or false") from None
+
+
+def measure_named(name: str, metapath: str | MetaPath, *, device: str = "cpu") -> PathMeasure:
+    """Make the measure of a name, one of `MEASURES` in any case, over a meta-path; see `read_measure` for settings.
 
     >>> type(measure_named("PathSim", "APA")).__name__
     'PathSim'
     """
-    if name.lower() in MEASURES:
-        return MEASURES[name.lower()](metapath)
-    if name.lower() in GRAPH_MEASURES:
+    known, settings = read_measure(name)
+    if known in GRAPH_MEASURES:
         raise QueryError(
-            f"{name.lower()} looks at the whole graph and takes no meta-path; leave it out, or use one of "
-            f"{listed(MEASURES)}"
+            f"{known} looks at the whole graph and takes no meta-path; leave it out, or use one of {listed(MEASURES)}"
         )
-    raise _unknown(name)
+    return MEASURES[known](metapath, **settings, device=device)
 
 
 def graph_measure_named(name: str, node_type: str) -> GraphMeasure:
@@ -50,15 +87,16 @@ def graph_measure_named(name: str, node_type: str) -> GraphMeasure:
     >>> type(graph_measure_named("SimRank", "author")).__name__
     'SimRank'
     """
-    if name.lower() in GRAPH_MEASURES:
-        return GRAPH_MEASURES[name.lower()](node_type)
-    if name.lower() in MEASURES:
+    known, settings = read_measure(name)
+    if known in MEASURES:
         raise QueryError(
-            f"{name.lower()} needs a meta-path; give one, or use a measure of the whole graph: {listed(GRAPH_MEASURES)}"
+            f"{known} needs a meta-path; give one, or use a measure of the whole graph: {listed(GRAPH_MEASURES)}"
         )
-    raise _unknown(name)
+    return GRAPH_MEASURES[known](node_type, **settings)
 
 
 def _unknown(name: str) -> QueryError:
     names = [*MEASURES, *GRAPH_MEASURES]
-    return QueryError(f"no measure {name!r} (there are {listed(names)}){did_you_mean(name, names)}")
+    return QueryError(
+        f"no measure {name[:100]!r} (there are {listed(names)}){did_you_mean(name[:100], [*names, *ALIASES])}"
+    )

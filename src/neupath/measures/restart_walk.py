@@ -64,6 +64,10 @@ class RestartWalk(GraphMeasure):
         scales = np.stack([self._scale(targets, int(node)) for node in nodes])
         return np.where(walks > ROUNDING, walks * scales, 0.0)  # an iteration ends near a score that is all but 0
 
+    def set_scores(self, members: Rows, weights: Floats) -> Floats:
+        """Add up the scores: a walk that restarts at the members of a set, as often as they weigh, is that sum."""
+        return np.asarray(weights @ self.score_rows(members))
+
     def _estimate(self, query: int) -> Floats:
         """Return z of one query at the targets, close enough for the tolerance."""
         matrix, targets = self.transitions_, self.roots_[self.rows_]

@@ -9,19 +9,20 @@ import pyarrow.csv
 from starlette.responses import Response
 
 from neupath._runtime.progress import Progress, no_progress
-from neupath.engine.hits import Hits
-from neupath.engine.scorer import Scorer
+from neupath.engine.hits import Hits, QuerySet
+from neupath.engine.scorer import Scorer, SearchOptions
 from neupath.errors import MetaPathError, NeuPathError, QueryError, listed
 from neupath.explain.explanation import explain, explain_combination, explain_model
 from neupath.explain.relate import BUDGET as RELATE_BUDGET
 from neupath.explain.relate import relate
+from neupath.explain.set_explanation import explain_set
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import Link, MetaPath, Schema, Step, arrow, enumerate_metapaths
 from neupath.graph.nodes import Id
 from neupath.learn.inference import Inferred, infer
 from neupath.learn.inference.candidates import BUDGET
 from neupath.learn.labels import Pairs, read_pairs
-from neupath.learn.registry import check_model_alone, find_node_type, is_graph_measure
+from neupath.learn.registry import check_model_alone, find_node_type, is_graph_measure, required_metapath
 from neupath.live import LiveScorer
 from neupath.measures import GRAPH_MEASURES, MEASURES, Combination, GraphMeasure, PathMeasure
 from neupath.service import schemas
@@ -46,11 +47,18 @@ def search(registry: GraphRegistry, graph: str, request: schemas.SearchOne | sch
     queries: Sequence[Id] = request.queries
     registry.limits.check_k(request.k, len(queries))
     fitted = fitted_scorer(registry, graph, request, queries)
-    hits = fitted.scorer.top_k(
-        list(queries), request.k, include_query=request.include_query, zeros=request.zeros,
-        among=list(request.among) or None, where=request.where,
-    )  # fmt: skip
-    return SearchResult(hits, fitted.handle.version)
+    scorer, members = fitted.scorer, request.query_set if isinstance(request, schemas.SearchMany) else None
+    for text in request.unless:
+        registry.limits.check_text("the meta-path", text)
+    options: SearchOptions = {
+        "include_query": request.include_query, "zeros": request.zeros, "among": list(request.among) or None,
+        "where": request.where, "diverse": request.diverse,
+        "unless": [registry.limits.check_metapath(fitted.handle.hin.metapath(text)) for text in request.unless],
+    }  # fmt: skip
+    if members is None:
+        return SearchResult(scorer.top_k(list(queries), request.k, **options), fitted.handle.version)
+    weighted = dict(zip(members.ids, members.weights, strict=True))
+    return SearchResult([scorer.top_k(weighted, request.k, **options)], fitted.handle.version)
 
 
 def fitted_scorer(
@@ -104,11 +112,12 @@ def is_table(accept: str) -> bool:
 
 def _to_table(results: Sequence[Hits]) -> pa.Table:
     """Return the hits of all queries as one table with the columns query, rank, id, name, score."""
-    query_type = _id_type(results[0].query)
+    queries = [hits.query.label if isinstance(hits.query, QuerySet) else hits.query for hits in results]
+    query_type = _id_type(queries[0])
     target_type = next((_id_type(hits.ids[0]) for hits in results if hits.ids), query_type)
     return pa.table(
         {
-            "query": pa.array([hits.query for hits in results for _ in hits.ids], query_type),
+            "query": pa.array([q for q, hits in zip(queries, results, strict=True) for _ in hits.ids], query_type),
             "rank": pa.array([rank for hits in results for rank in range(1, len(hits) + 1)], pa.int64()),
             "id": pa.array([node_id for hits in results for node_id in hits.ids], target_type),
             "name": pa.array([name for hits in results for name in hits.names], pa.string()),
@@ -148,14 +157,38 @@ def _explain(fitted: FittedScorer, request: schemas.ExplainOne) -> dict[str, obj
 
 
 def explain_combined(registry: GraphRegistry, graph: str, request: schemas.ExplainCombination) -> dict[str, object]:
-    """Find the groups and paths behind the score of one pair under a combination."""
+    """Find the groups and paths behind the score of one pair under a combination, or of a set and a target."""
     registry.limits.check_groups(request.limit, request.paths)
+    if (request.combination is None) == (request.queries is None) or (request.queries is None) != (
+        request.query is not None
+    ):
+        raise QueryError("give either query and combination, for one node, or queries and metapath, for a set of nodes")
+    if request.queries is not None:
+        return _explain_set(registry, graph, request)
+    if request.metapath is not None or request.weights is not None:
+        raise QueryError("each part of a combination has its own meta-path and weight; leave out metapath and weights")
+    assert request.combination is not None
+    assert request.query is not None
     fitted = registry.combination(graph, [part.to_part() for part in request.combination], request.as_of)
     assert isinstance(fitted.scorer, Combination)
     explanation = explain_combination(
         fitted.scorer, request.query, request.target, request.limit, by=request.by, paths=request.paths
     )
     return _with_version(fitted.handle, explanation.to_dict())
+
+
+def _explain_set(registry: GraphRegistry, graph: str, request: schemas.ExplainCombination) -> dict[str, object]:
+    handle, limits = registry.graph(graph, request.as_of), registry.limits
+    assert request.queries is not None
+    limits.check_k(1, len(request.queries))
+    limits.check_text("the meta-path", request.metapath)
+    path = limits.check_metapath(handle.hin.metapath(str(required_metapath(handle.hin.schema, request.metapath))))
+    members = schemas.read_query_set(request.queries, request.weights)
+    explanation = explain_set(
+        handle.hin, path, members, request.target, measure=request.measure, by=request.by, limit=request.limit,
+        paths=request.paths,
+    )  # fmt: skip
+    return _with_version(handle, explanation.to_dict())
 
 
 _RELATE_BUDGET = RELATE_BUDGET // 2  # how much a client waits for

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
@@ -25,6 +25,7 @@ from neupath.explain.significance import hits_with, significance
 from neupath.explain.stability import stability
 from neupath.graph.hin import HIN
 from neupath.learn.registry import make_scorer, required_metapath
+from neupath.measures import Combination
 from neupath.service.child_process import begin_child
 from neupath.service.handlers import infer_from, read_labels
 from neupath.service.limits import Limits
@@ -125,12 +126,16 @@ def _infer(spec: JobSpec, request: InferJobRequest, reporter: Reporter) -> dict[
 
 
 def _join(spec: JobSpec, request: JoinJobRequest, reporter: Reporter) -> dict[str, object]:
-    scorer = make_scorer(
-        spec.hin, model=spec.model, metapath=request.metapath, measure=None if spec.model else request.measure
-    )
+    scorer: Scorer
+    if request.combination is not None:
+        scorer = Combination([part.to_part() for part in request.combination]).fit(spec.hin)
+    else:
+        measure = None if spec.model else request.measure
+        scorer = make_scorer(spec.hin, model=spec.model, metapath=request.metapath, measure=measure)
     k = 10 if request.k is None and request.min_score == 0 else request.k
     joined = join(
-        spec.hin, scorer, spec.folder / TABLE, k, min_score=request.min_score,
+        spec.hin, scorer, spec.folder / TABLE, k, min_score=request.min_score, where_query=request.where_query,
+        where=request.where, unless=request.unless, among=list(request.among) or None,
         engine=BoundedEngine(spec.limits.rows), progress=lambda _, done, total: reporter.progress(done, total or 0),
     )  # fmt: skip
     return {"queries": joined.queries, "pairs": joined.pairs}
@@ -140,6 +145,7 @@ def _join(spec: JobSpec, request: JoinJobRequest, reporter: Reporter) -> dict[st
 class BoundedEngine(JoinEngine):
     """A local join that fails when it has written too many pairs."""
 
+    filters_targets: ClassVar[bool] = True
     most: int
 
     def run(self, scorer: Scorer, job: JoinJob, missing: Sequence[int], on_block: OnBlock) -> None:

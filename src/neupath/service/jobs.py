@@ -213,8 +213,17 @@ def check_job(registry: GraphRegistry, request: JobRequest) -> tuple[GraphHandle
 def _check_join(registry: GraphRegistry, handle: GraphHandle, request: JoinJobRequest) -> Path | None:
     if request.k is not None:
         registry.limits.check_k(request.k)
+    hin, limits = handle.hin, registry.limits
+    for text in request.unless:
+        limits.check_text("the meta-path", text)
+        limits.check_metapath(hin.metapath(text))
+    if request.combination is not None:
+        if request.metapath is not None or request.given_measure is not None or request.model is not None:
+            raise QueryError("a combination has its own meta-paths and measures; leave out metapath, measure and model")
+        registry.combination(handle.name, [part.to_part() for part in request.combination])
+        return None
     if request.model is None:
-        _check_measure(registry.limits, handle, request)
+        _check_measure(limits, handle, request)
         return None
     check_model_alone(metapath=request.metapath, measure=request.given_measure)
     registry.model(handle.name, request.model)

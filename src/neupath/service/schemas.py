@@ -15,6 +15,7 @@ from pydantic.json_schema import SkipJsonSchema
 from starlette.responses import Response
 
 from neupath import errors
+from neupath.engine.hits import QuerySet
 from neupath.errors import QueryError
 from neupath.explain.significance import PERMUTATIONS
 from neupath.learn.registry import learning_from
@@ -166,12 +167,14 @@ class SearchRequest(VersionedScorerRequest):
     where: list[Text] = Field(default_factory=list, description="Conditions on targets, such as 'year >= 2000'.")
     include_query: bool = Field(False, description="Rank the query itself, too.")
     zeros: bool = Field(False, description="Fill up with targets of score 0.")
+    unless: list[Text] = Field(default_factory=list, description="Leave out targets that these meta-paths relate.")
+    diverse: float | None = Field(None, gt=0, le=1, description="Prefer hits that differ; 1 ranks as ever.")
 
     @property
     def has_filters(self) -> bool:
         """Whether this is more than the k best along a meta-path at the newest version."""
         is_other = self.model is not None or self.node_type is not None or self.as_of is not None
-        return is_other or bool(self.where) or self.zeros
+        return is_other or bool(self.where) or self.zeros or bool(self.unless) or self.diverse is not None
 
 
 class SearchOne(SearchRequest):
@@ -191,8 +194,26 @@ class SearchMany(SearchRequest):
     queries: list[Id] = Field(min_length=1)
     among: list[Id] = Field(default_factory=list, description="Rank only these targets.")
     combination: list[CombinationPart] | None = Field(None, description="Measures to add up, instead of one meta-path.")
+    together: bool = Field(False, description="Search for all queries together, as one set.")
+    weights: list[Number] | None = Field(None, description="Of the set: one for each query, below 0 to count against.")
 
     model_config = _with_example("searches")
+
+    @property
+    def query_set(self) -> QuerySet | None:
+        """The set to search for; None where each query is searched for alone."""
+        return read_query_set(self.queries, self.weights) if self.together or self.weights is not None else None
+
+
+def read_query_set(queries: Sequence[str | int], weights: Sequence[float] | None) -> QuerySet:
+    """Return the set of some nodes; without weights, that of their mean."""
+    if weights is None:
+        return QuerySet.read(queries)
+    if len(weights) != len(queries):
+        raise QueryError(f"weights has {len(weights)} numbers for {len(queries)} queries; give one for each")
+    if len(set(queries)) < len(queries):
+        QuerySet.read(queries)  # says which
+    return QuerySet.read(dict(zip(queries, weights, strict=True)))
 
 
 GroupBy = Annotated[
@@ -214,11 +235,15 @@ class ExplainOne(VersionedScorerRequest):
 
 
 class ExplainCombination(RequestModel):
-    """One pair under a combination, in the body."""
+    """One pair under a combination, or a set of nodes and a target along a meta-path, in the body."""
 
-    query: Id
+    query: Id | None = Field(None, description="One node, with combination.")
     target: Id
-    combination: list[CombinationPart]
+    combination: list[CombinationPart] | None = Field(None, description="Measures that are added up.")
+    queries: list[Id] | None = Field(None, min_length=1, description="The nodes of a set, instead of query.")
+    weights: list[Number] | None = Field(None, description="Of the set: one for each node.")
+    metapath: Text | None = Field(None, description="Of a set.")
+    measure: Text = Field("pathsim", description="Of a set.")
     by: GroupBy = None
     limit: int = Field(10, ge=0, le=2**31)
     paths: PathsOfGroup = 1
@@ -358,6 +383,11 @@ class JoinJobRequest(ScorerRequest):
     graph: Text
     k: int | None = Field(None, ge=1, le=2**31)
     min_score: Number = Field(0.0, ge=0)
+    where_query: list[Text] = Field(default_factory=list, description="Conditions on queries.")
+    where: list[Text] = Field(default_factory=list, description="Conditions on targets.")
+    unless: list[Text] = Field(default_factory=list, description="Leave out targets that these meta-paths relate.")
+    among: list[Id] = Field(default_factory=list, description="Rank only these targets.")
+    combination: list[CombinationPart] | None = Field(None, description="Measures to add up, instead of one meta-path.")
 
     model_config = _with_example("job")
 

@@ -38,7 +38,7 @@ def inferred_measures() -> list[str]:
     These are all measures over a meta-path but those with settings, such as a damping, which inference does not fit.
 
     >>> inferred_measures()
-    ['pathsim', 'joinsim', 'hetesim', 'pcrw', 'pathcount']
+    ['pathsim', 'joinsim', 'hetesim', 'pcrw', 'jaccard', 'pathcount', 'overlap']
     """
     names = [name for name, measure in MEASURES.items() if not measure.settings]
     return sorted(names, key=lambda name: not MEASURES[name].bounded)
@@ -236,6 +236,10 @@ def _normalise(
         return products
     if normalisation == Normalisation.DICE:
         return _ratio(2 * products, query_norms + target_norms)
+    if normalisation == Normalisation.JACCARD:
+        return _ratio(products, query_norms + target_norms - products)
+    if normalisation == Normalisation.OVERLAP:
+        return _ratio(products, np.minimum(query_norms, target_norms))
     if product == 0:  # path counts can be so large that the product of two norms overflows
         return _ratio(products, np.sqrt(query_norms) * np.sqrt(target_norms))
     return _ratio(products, np.sqrt(query_norms * target_norms))

@@ -17,7 +17,7 @@ from neupath.graph.hin import HIN, Floats
 from neupath.learn.inference.fitting import FeatureTable, folds_of
 from neupath.learn.inference.infer import feature_table
 from neupath.learn.labels import NodeTypes
-from neupath.measures import MEASURES, Combination, Part
+from neupath.measures import MEASURES, Combination, Jaccard, Part
 
 _PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 
@@ -79,7 +79,9 @@ def _feature_names(table: FeatureTable) -> list[tuple[str, int]]:
         (measure, p)
         for measure, scores in table.features.items()
         for p in range(len(table.lengths))
-        if MEASURES[measure].bounded and np.isfinite(scores[:, p]).all()
+        if MEASURES[measure].bounded
+        and measure != Jaccard.name  # which ranks as pathsim does
+        and np.isfinite(scores[:, p]).all()
     ]
 
 

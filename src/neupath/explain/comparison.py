@@ -1,0 +1,123 @@
+"""Comparison: the hits of one query under several meta-paths and measures, side by side, with their moves in rank."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from neupath.engine.hits import check_k
+from neupath.engine.scorer import Scorer
+from neupath.errors import QueryError
+from neupath.explain.explanation import rank_of
+from neupath.explain.groups import PathNode, node_at
+from neupath.graph.nodes import Id
+
+MOST_COLUMNS = 8
+"""Rankings that stand side by side."""
+
+
+@dataclass(frozen=True)
+class ComparedNode:
+    """A target that is among the k best of at least one ranking."""
+
+    node: PathNode
+    ranks: tuple[int | None, ...]
+    """Its rank in each ranking, also beyond k; None where it is not related to the query."""
+    scores: tuple[float, ...]
+
+    @property
+    def moves(self) -> tuple[int | None, ...]:
+        """By how many ranks it is higher in each ranking than in the first; None without a rank in both."""
+        first = self.ranks[0]
+        return tuple(None if first is None or rank is None else first - rank for rank in self.ranks)
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "id": self.node.id, "name": self.node.name, "ranks": list(self.ranks), "moves": list(self.moves),
+            "scores": list(self.scores),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Several rankings of the targets of one query; nodes by their rank in the first, then by their best rank."""
+
+    query: Id
+    k: int
+    target_type: str
+    rankings: tuple[tuple[str | None, str], ...]
+    """The meta-path and the measure of each."""
+    nodes: tuple[ComparedNode, ...]
+
+    @property
+    def shared(self) -> tuple[int, ...]:
+        """How many of the k best of the first ranking are among the k best of each."""
+        count = range(len(self.rankings))
+        best = [{node.node.id for node in self.nodes if _is_within(node, at, self.k)} for at in count]
+        return tuple(len(best[0] & own) for own in best)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return what `compare --json` prints."""
+        return {
+            "query": self.query,
+            "k": self.k,
+            "rankings": [
+                {"metapath": metapath, "measure": measure, "shared": shared}
+                for (metapath, measure), shared in zip(self.rankings, self.shared, strict=True)
+            ],
+            "nodes": [node.to_dict() for node in self.nodes],
+        }
+
+
+def _is_within(node: ComparedNode, at: int, k: int) -> bool:
+    rank = node.ranks[at]
+    return rank is not None and rank <= k
+
+
+def compare(scorers: Sequence[Scorer], query: Id, k: int = 10) -> Comparison:
+    """Rank the targets of a query by each of some fitted scorers, and set the rankings side by side.
+
+    Parameters
+    ----------
+    scorers
+        Two or more, over one graph and between the same types.
+    query
+        An id or unambiguous name.
+    k
+        The number of hits of each ranking.
+
+    >>> from neupath import PathCount, PathSim, load
+    >>> hin = load("toy")
+    >>> both = compare([PathSim("APVPA").fit(hin), PathCount("APVPA").fit(hin)], "Mike", k=2)
+    >>> [(node.node.id, node.ranks, node.moves) for node in both.nodes]
+    [('Bob', (1, 2), (0, -1)), ('Mary', (2, 3), (0, -1)), ('Jim', (3, 1), (0, 2))]
+    """
+    k = check_k(k)
+    if not 2 <= len(scorers) <= MOST_COLUMNS:
+        raise QueryError(
+            f"{len(scorers)} rankings are given; compare 2 to {MOST_COLUMNS}, by several ‹metapath› or ‹measure›"
+        )
+    first = scorers[0]
+    for other in scorers[1:]:
+        if (other.source_type, other.target_type) != (first.source_type, first.target_type):
+            raise QueryError(
+                f"{first.metapath_text or first.name} and {other.metapath_text or other.name} rank different types; "
+                f"compare meta-paths with the same first and last type"
+            )
+    hin = first.hin_
+    x = hin.row(first.source_type, query)
+    scores = [scorer.score_rows(np.array([x]))[0] for scorer in scorers]
+    best: set[int] = set()
+    for scorer in scorers:
+        best.update(scorer.rank_row(x, x if scorer.source_type == scorer.target_type else -1, k)[0])
+    nodes = []
+    for y in sorted(best):
+        ranks = tuple(rank_of(scorer, own, x, y)[0] for scorer, own in zip(scorers, scores, strict=True))
+        nodes.append(ComparedNode(node_at(hin, first.target_type, y), ranks, tuple(float(own[y]) for own in scores)))
+    nodes.sort(key=lambda node: [np.inf if rank is None else rank for rank in (node.ranks[0], *_sorted_ranks(node))])
+    rankings = tuple((scorer.metapath_text, scorer.name) for scorer in scorers)
+    return Comparison(hin.nodes[first.source_type].id(x), k, first.target_type, rankings, tuple(nodes))
+
+
+def _sorted_ranks(node: ComparedNode) -> list[int]:
+    return sorted(rank for rank in node.ranks if rank is not None)
