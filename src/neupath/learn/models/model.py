@@ -36,11 +36,12 @@ class TrainedOn(TypedDict):
 
     node_type: str
     schema: dict[str, list[str]]
+    target_type: NotRequired[str]  # only where it is not that of the queries
     nodes: NotRequired[str]  # a digest, only where the model is not inductive
 
 
 class Model(Scorer):
-    """Base class of scorers that learn; they rank the nodes of one type.
+    """Base class of scorers that learn.
 
     A subclass learns in `fit`, returns what it learned in `_tensors`, and takes it back in `_restore`.
     """
@@ -55,11 +56,18 @@ class Model(Scorer):
     """Former names of parameters, as older saved models have them."""
     device: torch.device
     node_type_: str
+    """The type of the queries."""
+    target_type_: str | None = None
+    """The type of the targets, if it is another."""
 
     @property
     def source_type(self) -> str:
         self._fitted()
         return self.node_type_
+
+    @property
+    def target_type(self) -> str:
+        return self.target_type_ or self.node_type_
 
     def params(self) -> dict[str, object]:
         return {name: getattr(self, name) for name in self.param_names}
@@ -102,7 +110,7 @@ class Model(Scorer):
         except (SafetensorError, KeyError, ValueError, TypeError, OSError) as error:
             raise SourceError(f"{path} is not a {cls.__name__} model that can be read: {error}") from error
         model.check_graph(trained_on, hin)
-        model.node_type_ = trained_on["node_type"]
+        model.node_type_, model.target_type_ = trained_on["node_type"], trained_on.get("target_type")
         try:
             model._restore(hin, tensors)
         except (RuntimeError, KeyError, TypeError, ValueError) as error:
@@ -120,6 +128,8 @@ class Model(Scorer):
     def _trained_on(self) -> TrainedOn:
         hin = self._fitted()
         trained_on: TrainedOn = {"node_type": self.node_type_, "schema": _summarise(hin.schema)}
+        if self.target_type != self.node_type_:
+            trained_on["target_type"] = self.target_type
         return trained_on if self.inductive else {**trained_on, "nodes": digest_nodes(hin)}
 
     def check_graph(self, trained_on: TrainedOn, hin: HIN) -> None:
@@ -264,6 +274,8 @@ class PairModel(Model):
 
     supports_processes: ClassVar[bool] = False
     """Whether several processes can share its batches."""
+    supports_two_types: ClassVar[bool] = False
+    """Whether queries and targets may be of different types."""
     queries_per_batch: ClassVar[int] = 40
     """The batch size unless `batch_size` is given."""
     process_group: ProcessGroup = ALONE
@@ -329,7 +341,7 @@ class PairModel(Model):
         """
         self.__dict__.pop("identity", None)
         labels = None if pairs is None else read_pairs(hin, pairs, node_type)
-        if labels is not None:
+        if labels is not None and not self.supports_two_types:
             check_one_type(labels, self.name)
         learn, check = split_labels(labels, teacher, queries, protocol, validation, self.seed)
         labelled = len(np.unique(learn.queries))
@@ -367,7 +379,7 @@ class PairModel(Model):
 
     def _train(self, hin: HIN, learn: Pairs, check: Pairs, folder: Path | None, on_epoch: EpochCallback) -> None:
         """Train the network on the labels in `learn`, and keep the epoch that is best on those in `check`."""
-        self.node_type_ = learn.node_type
+        self.node_type_, self.target_type_ = learn.node_type, learn.target_type
         self._set_network(hin)
         batches, validation = self._batches(learn), self._batches(check)
         fingerprint = run_fingerprint(hin, (learn, check), self.params())
