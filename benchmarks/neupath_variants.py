@@ -15,6 +15,7 @@ import argparse
 import json
 import math
 import os
+import warnings
 from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -27,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from neupath.errors import SourceWarning
 from neupath.learn.evaluation import bootstrap_interval, ndcg_by_query, split_queries
 from neupath.learn.labels import draw_pairs
 from neupath.learn.registry import make_model
@@ -76,6 +78,7 @@ def execute(job: Job, sizes: tuple[int, int, int], steps: int, data: str | None,
     import torch
 
     torch.set_num_threads(1)
+    warnings.simplefilter("ignore", SourceWarning)
     column, teacher = COLUMNS[job.column], teacher_of(job.column, data)
     hin = teacher.hin_
     split = split_queries(hin, teacher.source_type, sizes, seed=job.seed)

@@ -48,7 +48,7 @@ def counting(hin: HIN, channels: list[list[str]], mix: list[float]) -> CountPath
 def trained() -> list[npth.NeuPath | CountPath]:
     hin = grown_up()
     variants = (
-        {"layers": 2, "paths": 2},
+        {"layers": 2, "paths": 2, "variant": "paper"},
         {"layers": 4, "paths": 3},
         {"layers": 2, "pooling": "sum"},
         {"layers": 2, "node_types": False, "edge_types": False},

@@ -1,5 +1,6 @@
 """NBFNet against a plain pass over edges, and what it can learn."""
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")

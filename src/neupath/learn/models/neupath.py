@@ -195,7 +195,7 @@ class NeuPath(PairModel):
     node_types, edge_types
         Whether it sees the types of nodes and the kinds of edges, for ablations.
     training
-        The fields of `TrainingOptions`; by default 30 epochs, batches of 8 queries and a learning rate of 1e-3, or 5e-4
+        The fields of `TrainingOptions`; by default 30 epochs, batches of 8 queries and a learning rate of 3e-3, or 5e-4
         in the paper's variant.
 
     >>> import neupath as npth
@@ -231,7 +231,7 @@ class NeuPath(PairModel):
         if variant not in _VARIANTS:
             raise QueryError(f"‹variant› is {variant!r}; it can be {' or '.join(_VARIANTS)}", parameter="variant")
         as_published = variant == "paper"
-        super().__init__(**(TrainingOptions(learning_rate=5e-4 if as_published else 1e-3) | training))
+        super().__init__(**(TrainingOptions(learning_rate=5e-4 if as_published else 3e-3) | training))
         check_counts(2, dim=dim)
         check_counts(layers=layers, paths=paths)
         check_counts(0, channels=channels)
