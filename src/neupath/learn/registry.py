@@ -41,6 +41,8 @@ class Architecture:
     """Labelled pairs; or, without labels, random walks along a meta-path or from the nodes of a type."""
     lacks: tuple[str, ...] = ("paths",)
     """Settings of a training job that its class does not take, to be checked without importing it."""
+    two_types: bool = False
+    """Whether queries and targets may be of different types."""
     baseline: bool = True
     """Whether it is a published model to compare with, rather than one of this project."""
 
@@ -52,7 +54,7 @@ class Architecture:
 
 _MODELS = "neupath.learn.models"
 ARCHITECTURES: dict[str, Architecture] = {
-    "neupath": Architecture(f"{_MODELS}.neupath:NeuPath", lacks=(), baseline=False),
+    "neupath": Architecture(f"{_MODELS}.neupath:NeuPath", lacks=(), two_types=True, baseline=False),
     "countpath": Architecture(f"{_MODELS}.countpath:CountPath", lacks=("dim", "paths"), baseline=False),
     "mlp": Architecture(f"{_MODELS}.message_passing:MLP"),
     "gcn": Architecture(f"{_MODELS}.message_passing:GCN"),
@@ -63,7 +65,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "han": Architecture(f"{_MODELS}.metapath_gnns:HAN"),
     "hgt": Architecture(f"{_MODELS}.message_passing:HGT"),
     "gtn": Architecture(f"{_MODELS}.metapath_gnns:GTN"),
-    "nbfnet": Architecture(f"{_MODELS}.nbfnet:NBFNet"),
+    "nbfnet": Architecture(f"{_MODELS}.nbfnet:NBFNet", two_types=True),
     "node2vec": Architecture(f"{_MODELS}.walk_embeddings:Node2Vec", learns_from="node_type"),
     "metapath2vec": Architecture(f"{_MODELS}.walk_embeddings:MetaPath2Vec", learns_from="metapath"),
 }

@@ -14,9 +14,8 @@ from neupath.explain.drawing import draw_curve
 from neupath.graph.hin import HIN, Floats
 from neupath.learn.evaluation import auc, r_squared, split_queries
 from neupath.learn.inference import Inferred, PathRanker, infer
-from neupath.learn.inference.binary_labels import with_negatives
 from neupath.learn.inference.fitting import folds_of
-from neupath.learn.labels import NodeTypes, Pairs, Protocol
+from neupath.learn.labels import NodeTypes, Pairs, Protocol, with_negatives
 from neupath.learn.models import CountPath, Model
 from neupath.learn.models.training import CHECKPOINT, EpochCallback, ignore_epoch
 from neupath.learn.registry import ARCHITECTURES, make_model

@@ -24,6 +24,7 @@ from neupath.explain.counterfactuals import BUDGET, what_if
 from neupath.explain.significance import hits_with, significance
 from neupath.explain.stability import stability
 from neupath.graph.hin import HIN
+from neupath.learn.labels import join_types
 from neupath.learn.registry import make_scorer, required_metapath
 from neupath.service.child_process import begin_child
 from neupath.service.handlers import infer_from, read_labels
@@ -167,7 +168,7 @@ def _train(spec: JobSpec, request: TrainJobRequest, reporter: Reporter) -> dict[
     trained = learn(
         spec.hin, request.architecture, request.metapath, pairs, spec.folder / MODEL, measure=request.measure,
         protocol=request.protocol, seed=request.seed, settings=settings, on_epoch=reporter.epoch,
-        node_type=request.node_type,
+        node_type=join_types(request.node_type, request.query_type, request.target_type),
     )  # fmt: skip
     report = trained.to_dict()
     del report["folder"]  # clients need not know where the service keeps it

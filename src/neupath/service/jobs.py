@@ -23,7 +23,7 @@ from neupath.explain.counterfactuals import check_question
 from neupath.explain.stability import type_on_path
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import MetaPath
-from neupath.learn.labels import check_one_type, read_pairs
+from neupath.learn.labels import check_one_type, join_types, read_pairs
 from neupath.learn.registry import (
     ARCHITECTURES,
     check_architecture,
@@ -266,7 +266,10 @@ def _check_training(limits: Limits, handle: GraphHandle, request: TrainJobReques
         _check_measure(limits, handle, request)
         return
     limits.check_pairs(len(request.pairs))
-    check_one_type(read_pairs(handle.hin, label_columns(request.pairs), request.node_type), request.architecture)
+    types = join_types(request.node_type, request.query_type, request.target_type)
+    labels = read_pairs(handle.hin, label_columns(request.pairs), types, examples=True)
+    if not ARCHITECTURES[request.architecture].two_types:
+        check_one_type(labels, request.architecture)
 
 
 def _check_measure(

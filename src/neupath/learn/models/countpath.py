@@ -119,11 +119,12 @@ class CountPath(PairModel):
         rows = [walk(self.hin_, nodes, kinds, pairs.node_type) for kinds in self._paths]
         queries, targets = where[: len(pairs)], where[len(pairs) :]
         ends = ((queries, targets), (queries, queries), (targets, targets))
-        columns = (*(gram_matrices(rows, a, b) for a, b in ends), pairs.scores)
+        grams = [gram_matrices(rows, a, b) for a, b in ends]
         batches = []
         for part in self._query_batches(pairs):
             own = np.flatnonzero(np.isin(pairs.queries, part))
-            batches.append(tuple(torch.tensor(c[own], dtype=torch.float32, device=self.device) for c in columns))
+            columns = (*(gram[own] for gram in grams), np.stack([pairs.scores[own], pairs.weights[own]]))
+            batches.append(tuple(torch.tensor(c, dtype=torch.float32, device=self.device) for c in columns))
         return batches
 
     # ---- Rounding the gates ----------------------------------------------------------------------

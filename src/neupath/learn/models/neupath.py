@@ -45,7 +45,7 @@ from neupath.graph.nodes import Id, Mask, Rows
 from neupath.learn.labels import Pairs
 from neupath.learn.models.class_table import ClassBatch, ClassTable, Stage, build_batch
 from neupath.learn.models.flat_graph import FlatGraph, Ints, edge_kinds
-from neupath.learn.models.model import TRAINING_PARAMS, PairModel, TrainingOptions, check_counts
+from neupath.learn.models.model import TRAINING_PARAMS, PairModel, TrainingOptions, check_counts, weighted_error
 from neupath.learn.models.neupath_updates import NeuPathUpdater
 from neupath.learn.models.training import Recipe
 from neupath.learn.models.walk_counts import FEATURES, CountBatch, CountChannels, WalkCounter
@@ -171,7 +171,7 @@ class _LabelledBatch:
     which: Tensor  # (pairs,) the class of each pair's target
     which_query: Tensor  # (pairs,) the class of each pair's query
     counts: CountBatch | None  # None without count channels
-    labels: Tensor  # (pairs,)
+    labels: Tensor  # (2, pairs) and their weights
     share: float  # of the pairs of the whole batch that are in this process
 
 
@@ -334,14 +334,14 @@ class NeuPath(PairModel):
         distinct, which = np.unique(classes if self.variant == "improved" else classes[0], return_inverse=True)
         batch = build_batch(self.table_, distinct, self.slots).to(self.device) if len(part) else None
         rows = torch.from_numpy(which.reshape(-1, len(part))).to(self.device)
-        labels = torch.tensor(part.scores, dtype=torch.float32, device=self.device)
+        labels = torch.tensor(np.stack([part.scores, part.weights]), dtype=torch.float32, device=self.device)
         return _LabelledBatch(batch, rows[0], rows[-1], counts, labels, share)
 
     def _loss(self, batch: Any) -> Tensor:
         part = cast(_LabelledBatch, batch)
         if part.batch is None:
             return 0 * sum((parameter.sum() for parameter in self.network_.parameters()), torch.zeros(()))
-        return part.share * ((self._score_batch(part) - part.labels) ** 2).mean()
+        return part.share * weighted_error(self._score_batch(part), part.labels)
 
     def _score_batch(self, part: _LabelledBatch) -> Tensor:
         """Return the scores of a batch of pairs; shape (pairs,)."""

@@ -78,7 +78,7 @@ def run_fingerprint(hin: HIN, labels: Sequence[Pairs], params: Mapping[str, obje
     """Return a digest of a graph, labels and settings."""
     combined = sha256(json.dumps([digest(hin), [pairs.node_type for pairs in labels], dict(params)]).encode())
     for pairs in labels:
-        for column in (pairs.queries, pairs.targets, pairs.scores):
+        for column in (pairs.queries, pairs.targets, pairs.scores, pairs.weights):
             combined.update(np.ascontiguousarray(column).tobytes())
     return combined.hexdigest()
 
