@@ -56,6 +56,9 @@ _MODELS = "neupath.learn.models"
 ARCHITECTURES: dict[str, Architecture] = {
     "neupath": Architecture(f"{_MODELS}.neupath:NeuPath", lacks=(), two_types=True, baseline=False),
     "countpath": Architecture(f"{_MODELS}.countpath:CountPath", lacks=("dim", "paths"), baseline=False),
+    "pathboost": Architecture(
+        "neupath.learn.pathboost:PathBoost", lacks=("dim", "paths", "layers", "epochs"), two_types=True, baseline=False
+    ),
     "mlp": Architecture(f"{_MODELS}.message_passing:MLP"),
     "gcn": Architecture(f"{_MODELS}.message_passing:GCN"),
     "gat": Architecture(f"{_MODELS}.message_passing:GAT"),
@@ -76,7 +79,7 @@ def learning_from(*sources: str, baseline: bool | None = None) -> tuple[str, ...
     """Return the names of the architectures that learn from "labels", from a "metapath" or from a "node_type".
 
     >>> learning_from("labels", baseline=False)
-    ('neupath', 'countpath')
+    ('neupath', 'countpath', 'pathboost')
     """
     return tuple(
         name

@@ -42,6 +42,7 @@ from neupath.errors import QueryError
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import arrow
 from neupath.graph.nodes import Id, Mask, Rows
+from neupath.learn.attention import AttentionNode, AttentionPath
 from neupath.learn.labels import Pairs
 from neupath.learn.models.class_table import ClassBatch, ClassTable, Stage, build_batch
 from neupath.learn.models.flat_graph import FlatGraph, Ints, edge_kinds
@@ -415,7 +416,7 @@ class NeuPath(PairModel):
         return bound
 
     # ---- Explaining ------------------------------------------------------------------------------
-    def attention_paths(self, query: Id, target: Id, limit: int = 10) -> list["AttentionPath"]:
+    def attention_paths(self, query: Id, target: Id, limit: int = 10) -> list[AttentionPath]:
         """Return the path instances with the largest share in one score, heaviest first."""
         if limit < 1:
             raise QueryError(f"‹limit› is {limit}; show at least 1 path")
@@ -514,31 +515,6 @@ def _sum_candidates(source: Tensor, target: Tensor, edge: Tensor, stage: Stage, 
 # these shares multiply along a path; the shares of all paths of one pair add up to 1. A candidate is a class of
 # neighbours, which share equally.
 _STAY = -1
-
-
-@dataclass(frozen=True)
-class AttentionNode:
-    """A node on an attention path."""
-
-    node_type: str
-    id: Id
-    name: str | None
-
-
-@dataclass(frozen=True)
-class AttentionPath:
-    """A path instance behind a score: its nodes from the far end to the target, the links between, and its share."""
-
-    nodes: tuple[AttentionNode, ...]
-    links: tuple[str, ...]
-    weight: float
-    from_query: bool
-    """Whether the path starts at the query; the others tell the model what the target itself is like."""
-
-    @property
-    def metapath(self) -> str:
-        steps = zip(self.links, self.nodes[1:], strict=True)
-        return self.nodes[0].node_type + "".join(f" {link} {node.node_type}" for link, node in steps)
 
 
 @dataclass(frozen=True)
