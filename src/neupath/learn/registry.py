@@ -153,6 +153,10 @@ def load_scorer(folder: str | Path, hin: HIN, device: str | None = None) -> Scor
     name, params = read_saved(folder)
     if name in ARCHITECTURES:
         return ARCHITECTURES[name].import_class().from_folder(Path(folder), params, hin, device)
+    if name == "stack":
+        from neupath.learn.auto import Stack
+
+        return Stack.from_folder(Path(folder), params, hin, device)
     measures: dict[str, Any] = {**MEASURES, **GRAPH_MEASURES}
     measures |= {Combination.name: Combination, PathRanker.name: PathRanker}
     if name not in measures:

@@ -367,7 +367,12 @@ class TrainJobRequest(RequestModel):
 
     kind: Literal["train"]
     graph: Text
-    architecture: Text = Field("neupath", json_schema_extra={"enum": [*learning_from("labels")]})
+    architecture: Text | None = Field(
+        None,
+        json_schema_extra={"enum": ["auto", *learning_from("labels")]},
+        description="auto tries several, and is the default with `pairs`; neupath is the default with `metapath`.",
+    )
+    budget: Number | None = Field(None, gt=0, le=86_400, description="Of auto: about how many seconds it may take.")
     metapath: Text | None = None
     measure: Text = "pathsim"
     pairs: list[LabelledPair] | None = None
@@ -381,6 +386,11 @@ class TrainJobRequest(RequestModel):
     epochs: int = Field(30, ge=1, le=2**31)
     learning_rate: Number | None = Field(None, gt=0)
     seed: Seed = 0
+
+    @property
+    def chosen_architecture(self) -> str:
+        """The architecture, by what it learns from unless it is given."""
+        return self.architecture or ("neupath" if self.pairs is None else "auto")
 
 
 class WhatIfJobRequest(RequestModel):

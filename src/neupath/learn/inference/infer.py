@@ -290,6 +290,22 @@ def infer(
     return fit.explain_scores(labels, best, compared) if best.exact else fit.loosened(best).explain_scores(labels)
 
 
+def infer_scorer(hin: HIN, pairs: Pairs, *, max_length: int, budget: int = BUDGET, seed: int = 0) -> Combination:
+    """Return the search that labels mean, as `infer` does, without the evidence for it."""
+    measures = _measures_for(pairs, inferred_measures())
+    fit = _prepare(hin, pairs, max_length, measures, False, budget, seed, no_progress)
+    best: WeightedPaths = choose_hypothesis(fit.table, measures)[0]
+    rankers = []
+    if isinstance(best, Hypothesis) and not best.exact:
+        if np.isin(fit.table.scores, (0.0, 1.0)).all() and np.ptp(fit.table.scores) > 0:
+            rankers = rank_hypotheses(fit.table, measures, seed)
+        if not rankers:
+            fit = fit.loosened(best)
+            best = choose_hypothesis(fit.table.centre()[0] if fit.centred else fit.table, measures)[0]
+    best = rankers[0] if rankers else best
+    return Combination(Part(best.measure, text, weight) for text, weight in fit._weights(best)).fit(hin)
+
+
 def feature_table(
     hin: HIN, pairs: Any, *, node_type: NodeTypes, max_length: int, seed: int
 ) -> tuple[FeatureTable, list[MetaPath]]:
