@@ -34,8 +34,8 @@ from neupath.measures import PathMeasure, measure_named
 TREES = "trees.txt"
 _THREADS = 1
 """LightGBM gives the same trees for one number of threads alone."""
-_GRADES = 31
-"""The highest relevance that LambdaMART knows."""
+_GRADES = 30
+"""The highest grade for LambdaMART; a grade is its own gain."""
 _LEAST_QUERIES = 5
 """Queries of which a fifth is set apart to choose the number of trees."""
 
@@ -202,7 +202,7 @@ class PathBoost(Scorer):
             "min_data_in_leaf": int(np.clip(count // 40, 1, 20)), "feature_fraction": 0.7, "lambda_l2": 1.0,
             "monotone_constraints": [int(name.startswith(_RISING)) for name in self.feature_names_],
             "seed": self.seed % 2**31, "deterministic": True, "force_row_wise": True, "num_threads": _THREADS,
-            "verbosity": -1,
+            "label_gain": list(range(_GRADES + 1)), "verbosity": -1,
         }  # fmt: skip
 
     def _dataset(self, matrix: Floats, labels: Pairs, rows: Rows) -> Any:
