@@ -72,8 +72,8 @@ _MODULES = {
     "neupath.learn.models": ("CountPath", "NeuPath"),
     "neupath.learn.registry": ("load_scorer",),
     "neupath.measures": (
-        "DWPC", "PCRW", "PPR", "RWR", "SCAN", "AvgSim", "Combination", "CommuteTime", "DWPCNoRepeats", "HeteSim", "Jaccard",
-        "JoinSim", "Overlap", "Part", "PathCount", "PathSim", "RelSim", "SimRank", "Tversky",
+        "DWPC", "PCRW", "PPR", "RWR", "SCAN", "AvgSim", "Combination", "CommuteTime", "DWPCNoRepeats", "HeteSim",
+        "Jaccard", "JoinSim", "Overlap", "Part", "PathCount", "PathSim", "RelSim", "SimRank", "Tversky",
     ),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

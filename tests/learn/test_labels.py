@@ -1,13 +1,14 @@
 import gzip
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 
 import neupath as npth
 from neupath import HIN, NeuPathError
-from neupath.learn.labels import draw_pairs, read_pairs, write_pairs
+from neupath.learn.labels import Pairs, draw_pairs, read_pairs, too_few, write_pairs
 
 ROWS = [("Mike", "Bob", 1.0), ("Jim", "Mike", 0.08)]
 
@@ -24,27 +25,94 @@ def test_pairs_come_as_file_table_or_tuples(toy: HIN, tmp_path: Path) -> None:
         assert pairs.scores.tolist() == [1.0, 0.08]
 
 
+M, B = "Mike", "Bob"
+
+
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ([], "there are no pairs to learn from"),
-        ([("Mike", "Nobody", 1.0)], "no node type has all targets of the pairs: no author with the id 'Nobody'"),
-        ([("Mike", "Bob", 1.0), ("Mike", "SIGMOD", 1.0)], "no node type has all targets of the pairs"),
-        ([("Mike", "Bob", 1.5)], r"pair 1 \('Mike', 'Bob'\) has the score 1.5; scores lie between 0 and 1"),
-        ([("Mike", "Bob", float("nan"))], "has the score nan; scores lie between 0 and 1"),
-        ([("Mike", "Bob", "high")], "the score 'high'; scores lie between 0 and 1, and may be yes or no"),
-        ([("Mike", "Bob", None)], r"pair 1 \('Mike', 'Bob'\) has no score; scores lie between 0 and 1"),
-        ([("Mike", "Bob")], "it must be a query, a target and a score"),
+        ([], "there are no pairs to learn from; give at least one query, target and score"),
+        (7, "pairs are 7; give a CSV file, a table, or"),
+        ([7], "pair 1 is 7; it must be a query, a target and a score"),
+        (["Mike-Bob"], "pair 1 is 'Mike-Bob'; it must be a query, a target and a score"),
+        ([(M, B)], "it must be a query, a target and a score"),
+        ([(M,)], r"pair 1 is \('Mike',\); it must be a query, a target and a score"),
+        ([(M, B, 1, 1, 1)], "it must be a query, a target and a score"),
+        ([(M, B, 1), (M, "Jim")], "it must be a query, a target and a score"),
+        ([(M, "Nobody", 1.0)], "no node type has all targets of the pairs: no author with the id 'Nobody'"),
+        ([("Nobody", B, 1.0)], "no node type has all queries of the pairs: no author with the id 'Nobody'"),
+        ([(M, B, 1.0), (M, "SIGMOD", 1.0)], "no node type has all targets of the pairs"),
+        ([(None, B, 1.0)], "pair 1 has no query; write its id"),
+        ([(M, "", 1.0)], "pair 1 has no target; write its id"),
+        ([(M, float("nan"), 1.0)], "pair 1 has no target; write its id"),
+        ([(M, ["Bob"], 1.0)], r"pair 1 has the target \['Bob'\]; an id is a text or a whole number"),
+        ([(M, B, float("nan"))], "has the score nan; scores are finite numbers, or words such as yes and no"),
+        ([(M, B, float("inf"))], "has the score inf; scores are finite numbers"),
+        ([(M, B, "high")], "the score 'high'; scores are finite numbers, or words such as yes and no"),
+        ([(M, B, "4/5")], "the score '4/5'; scores are finite numbers"),
+        ([(M, B, None)], r"pair 1 \('Mike', 'Bob'\) has no score; scores are finite numbers"),
+        ([(M, B, (1, 2))], r"has the score \(1, 2\); scores are finite numbers"),
+        ([(M, B, 5), (M, "Jim", 5)], "all labels are 5, which says nothing of a scale; give labels from 0 to 1"),
+        ([(M, B, 1), (M, B, 0)], r"has the score 1, and pair 2 .* has 0; keep one of the two, or say who gave each"),
+        ([(M, B, 1, 0)], r"pair 1 \('Mike', 'Bob'\) has the weight 0; a weight says how much a label counts"),
+        ([(M, B, 1, "sure")], "has the weight 'sure'; a weight says how much a label counts, and is more than 0"),
+        ([(M, B, 1, None)], "has no weight; a weight says how much a label counts"),
+        ({"query": [M], "target": [B], "rank": [0]}, "has the rank 0; ranks are 1 for the most similar target"),
+        ({"query": [M], "target": [B], "rank": ["first"]}, "has the rank 'first'; ranks are 1 for the most similar"),
+        ({"query": [M], "target": [B], "rank": [1.5]}, "has the rank 1.5; ranks are 1 for the most similar target"),
+        ({"query": [M], "target": [B], "rank": [1], "score": [1]}, "either a score or a rank for each, and this has"),
+        ({"query": [M] * 2, "target": [B] * 2, "rank": [1, 2]}, "has the rank 1, and pair 2 .* has 2; keep one"),
         (
-            pa.table({"query": ["Mike"], "goal": ["Bob"]}),
-            "has the columns query, target, score, and this has query, goal",
+            {"query": [M] * 2, "target": [B] * 2, "score": [1, 0], "rater": ["x", "x"]},
+            r"has the score 1, and pair 2 .* has 0; keep one of the two$",
         ),
+        ({"query": [M], "target": [B], "score": [1], "rater": [""]}, "has no rater, and others have one; say who"),
+        ({"query": [M] * 2, "target": [B], "score": [1]}, "columns of the pairs are of different lengths: query 2"),
+        ({"query": [M], "goal": [B]}, "has the columns query, target, score, and this has query, goal"),
+        ({"query": [M], "target": [B], "score": [1], "query_type": ["editor"]}, "'editor'"),
         ("nowhere.csv", "no such file: nowhere.csv"),
     ],
 )
 def test_bad_pairs(toy: HIN, source, message: str) -> None:
-    with pytest.raises(NeuPathError, match=message):
+    with pytest.raises(NeuPathError, match=message) as caught:
         read_pairs(toy, source)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("labels", "scores"),
+    [
+        ({"score": [5, 3, 1]}, [1.0, 0.5, 0.0]),
+        ({"score": [-1.0, 0.0, 1.0]}, [0.0, 0.5, 1.0]),
+        ({"score": ["Yes", " no", "similar"]}, [1.0, 0.0, 1.0]),
+        ({"score": [True, False, True]}, [1.0, 0.0, 1.0]),
+        ({"score": ["0.2", "0.4", "0.2"]}, [0.2, 0.4, 0.2]),
+        ({"rank": [1, 2, 4]}, [1.0, 0.75, 0.25]),
+    ],
+)
+def test_labels_as_people_give_them(toy: HIN, labels: dict, scores: list[float]) -> None:
+    pairs = read_pairs(toy, {"query": ["Mike"] * 3, "target": ["Bob", "Jim", "Ann"]} | labels)
+    assert pairs.scores.tolist() == pytest.approx(scores)
+    assert pairs.weights.tolist() == [1.0] * 3
+
+
+def test_raters_are_averaged_by_weight(toy: HIN) -> None:
+    columns = {
+        "query": ["Mike", "Mike", "Mike"], "target": ["Jim", "Bob", "Bob"],
+        "score": [0.0, 1.0, 0.0], "weight": [1.0, 3.0, 1.0], "rater": ["x", "x", "y"],
+    }  # fmt: skip
+    pairs = read_pairs(toy, columns)
+    assert pairs.targets.tolist() == [1, 3]
+    assert pairs.scores.tolist() == [0.0, 0.75]
+    assert pairs.weights.tolist() == [1.0, 2.0]
+
+
+def test_too_few_labels_say_what_can_be_done(toy: HIN) -> None:
+    few = read_pairs(toy, [("Mike", "Bob", 1.0), ("Mike", "Jim", 0.0)])
+    assert (too_few(few) or "").startswith("2 labels of 1 query: too few to train a model on")
+    assert "infer finds the paths behind a few labels" in (too_few(few) or "")
+    many = Pairs("author", np.arange(60) % 5, np.arange(60) % 4, np.zeros(60))
+    assert too_few(many) is None
 
 
 @pytest.mark.parametrize(

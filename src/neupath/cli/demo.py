@@ -1,16 +1,20 @@
 """demo: search, explain, infer, train and evaluate, end to end, on the built-in graph."""
 
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+import numpy as np
 
 from neupath.cli.infer_command import render_inferred
 from neupath.cli.search_commands import render_explanation, render_hits, render_summary
 from neupath.cli.terminal import GraphSource, JsonOption, ProgressBars, print_json, stdout
-from neupath.cli.train_commands import compare_on_test, render_evaluation
+from neupath.cli.train_commands import compare_on_test, render_auto, render_evaluation
 from neupath.errors import MissingExtraError
 from neupath.explain.explanation import explain
 from neupath.graph.hin import HIN
 from neupath.graph.summary import summarise
+from neupath.learn.auto import train_auto
 from neupath.learn.inference import infer
 from neupath.learn.labels import draw_pairs
 from neupath.learn.registry import load_scorer, make_scorer
@@ -37,6 +41,7 @@ def demo(as_json: JsonOption = False) -> None:
     _show_command(f"neupath search stdlib {imports.query} --metapath {imports.metapath} -k 5")
     stdout.print(render_hits(imports, f"modules that import what {imports.query} does"))
     _infer(hin, metapath)
+    _auto(hin, metapath)
     _learn(hin, metapath, query)
     stdout.print("\nNow your own tables: [bold]neupath info FOLDER[/bold], then search and explain as above.")
     stdout.print("In a browser: [bold]neupath serve stdlib[/bold], then open http://127.0.0.1:8000 for the explorer.")
@@ -51,6 +56,18 @@ def _infer(hin: HIN, metapath: str) -> None:
     stdout.print(render_inferred(infer(hin, pairs)))
 
 
+def _auto(hin: HIN, metapath: str) -> None:
+    """Let auto choose a learner for yes/no labels, within some seconds."""
+    teacher = make_scorer(hin, metapath=metapath)
+    drawn = draw_pairs(teacher, hin.nodes[teacher.source_type].ids.to_pylist()[0:200:10], per_query=8)
+    labels = replace(drawn, scores=(drawn.scores > 0).astype(np.float64))
+    _show_command("neupath train stdlib --pairs similar.csv --budget 20 --out chosen")
+    stdout.print("similar.csv says yes or no of 20 classes with 8 targets each", style="dim")
+    with TemporaryDirectory() as folder, ProgressBars() as bars:
+        report = train_auto(hin, labels, folder, budget=20, learners=["infer", "pathboost"], progress=bars)
+    stdout.print(render_auto(report))
+
+
 def _learn(hin: HIN, metapath: str, query: str) -> None:
     """Train two models on labels alone, if torch is installed, and show what they learned."""
     try:
@@ -58,7 +75,7 @@ def _learn(hin: HIN, metapath: str, query: str) -> None:
     except MissingExtraError as error:
         stdout.print(f"\nLearning from examples is left out: {error}", highlight=False, markup=False, soft_wrap=True)
         return
-    settings: dict[str, dict[str, int]] = {"neupath": {"dim": 128, "epochs": 20}, "countpath": {"epochs": 20}}
+    settings: dict[str, dict[str, int]] = {"neupath": {"epochs": 10}, "countpath": {"epochs": 20}}
     with TemporaryDirectory() as parent:
         for architecture, options in settings.items():
             folder = Path(parent) / architecture

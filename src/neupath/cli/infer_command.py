@@ -30,7 +30,12 @@ from neupath.graph.nodes import Id
 from neupath.learn.inference import Inferred, Suggestion
 from neupath.learn.inference import infer as infer_paths
 from neupath.learn.inference.candidates import BUDGET
-from neupath.learn.labels import Pairs, parse_score, read_pairs, write_pairs
+from neupath.learn.labels import Pairs, join_types, parse_score, read_pairs, write_pairs
+
+QueryTypeOption = Annotated[
+    str | None, typer.Option("--query-type", help="The type of the queries of PAIRS, if it is not that of the targets.")
+]
+TargetTypeOption = Annotated[str | None, typer.Option("--target-type", help="The type of the targets of PAIRS.")]
 
 
 @reads_graph
@@ -48,6 +53,8 @@ def infer(
     node_type: Annotated[
         str | None, typer.Option("--node-type", help="The type of the nodes of PAIRS.csv, if their ids fit several.")
     ] = None,
+    query_type: QueryTypeOption = None,
+    target_type: TargetTypeOption = None,
     suggest: Annotated[int, typer.Option("--suggest", help="How many pairs to suggest for labelling.")] = 3,
     ask: Annotated[bool, typer.Option("--ask", help="Ask for the labels that tell explanations apart.")] = False,
     save_pairs: Annotated[
@@ -65,14 +72,15 @@ def infer(
 ) -> None:
     """Find the meta-paths, their weights, and the measure behind labelled pairs.
 
-    Scores may come from another system or from people; yes/no labels (or 1 and
-    0), and pairs without scores, are explained as a ranking. The result is a
-    search: save it with --out, then use search --model.
+    Scores may come from another system or from people, on any scale; yes/no
+    labels (or 1 and 0), and pairs without scores, are explained as a ranking.
+    PAIRS.csv may have a rank instead of a score, and columns weight and rater.
+    The result is a search: save it with --out, then use search --model.
 
     Where several node types share ids, as integers often are, say which type
-    the pairs are of with --node-type, or in columns query_type and target_type
-    of PAIRS.csv. These two may differ: pairs of users and items are explained
-    by paths from user to item.
+    the pairs are of with --node-type, or with --query-type and --target-type,
+    or in columns query_type and target_type of PAIRS.csv. These two may differ:
+    pairs of users and items are explained by paths from user to item.
 
     Examples:
       neupath infer stdlib pairs.csv
@@ -97,7 +105,7 @@ def infer(
                 seed=seed, progress=bars,
             )  # fmt: skip
 
-    labels = read_pairs(hin, pairs, node_type, bounded=False, examples=True)
+    labels = read_pairs(hin, pairs, join_types(node_type, query_type, target_type), bounded=False, examples=True)
     inferred = infer_from(labels)
     if ask:
         inferred = _ask(hin, inferred, labels, infer_from, save_pairs)
@@ -181,10 +189,10 @@ def render_inferred(inferred: Inferred, most: int = 6) -> Group:
     """Show the explanation of labelled pairs, how certain it is, and the alternatives."""
     table = plain_table("meta-path", ">weight", ">9 in 10 resamples", "")
     table.columns[0].overflow = "fold"
-    heaviest = max(part.weight for part in inferred.parts) or 1.0
+    heaviest = max(abs(part.weight) for part in inferred.parts) or 1.0
     for part in inferred.parts:
         interval = "-" if part.low is None else f"{part.low:.3f} to {part.high:.3f}"
-        table.add_row(Text(printable(part.metapath)), f"{part.weight:.3f}", interval, bar(part.weight / heaviest))
+        table.add_row(Text(printable(part.metapath)), f"{part.weight:.3f}", interval, bar(abs(part.weight) / heaviest))
     verdict = Text(inferred.verdict, style="green" if inferred.explains else "yellow")
     lines: list[RenderableType] = [Text(f"measure: {inferred.measure}"), table, verdict]
     if inferred.kind == "scores":

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group
 
+from neupath.cli.infer_command import QueryTypeOption, TargetTypeOption
 from neupath.cli.program import printable
 from neupath.cli.terminal import (
     DeviceOption,
@@ -16,6 +17,7 @@ from neupath.cli.terminal import (
     MetaPathOption,
     ProgressBars,
     bar,
+    note,
     plain_table,
     print_json,
     reads_graph,
@@ -26,8 +28,11 @@ from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
 from neupath.learn.evaluation import Evaluation, LabelEvaluation, evaluate_pairs, split_queries
 from neupath.learn.evaluation import evaluate as compare
-from neupath.learn.labels import Protocol, read_pairs
+from neupath.learn.labels import NodeTypes, Protocol, join_types, read_pairs, too_few
 from neupath.learn.registry import choose_measure, learning_from, load_scorer
+
+if TYPE_CHECKING:
+    from neupath.learn.auto import AutoReport
 
 ProtocolOption = Annotated[
     Protocol, typer.Option("--protocol", help="Labels per query: strict (5 best, 5 random) or paper (the 10 best).")
@@ -41,27 +46,33 @@ def train(
     out: Annotated[Path, typer.Option("--out", help="The folder to save the model to.")],
     metapath: MetaPathOption = None,
     pairs: Annotated[
-        Path | None, typer.Option("--pairs", help="A table of labels: query,target,score[,query_type,target_type].")
+        Path | None, typer.Option("--pairs", help="A table of labels: query,target,score[,weight,rater,…].")
     ] = None,
     architecture: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--architecture",
-            help=f"From labels: {', '.join(learning_from('labels'))}. From random walks, without labels: "
+            help=f"auto (the default with --pairs) tries several. From labels: {', '.join(learning_from('labels'))} "
+            f"(neupath is the default with --metapath). From random walks, without labels: "
             f"{', '.join(learning_from('node_type'))} (with --node-type), "
             f"{', '.join(learning_from('metapath'))} (along --metapath).",
         ),
-    ] = "neupath",
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option("--budget", help="Of auto: about how many seconds it may take; 600 by default.")
+    ] = None,
     node_type: Annotated[
         str | None, typer.Option("--node-type", help="The type to rank; for walks, or if the ids of PAIRS fit several.")
     ] = None,
+    query_type: QueryTypeOption = None,
+    target_type: TargetTypeOption = None,
     measure: MeasureOption = "pathsim",
     protocol: ProtocolOption = "strict",
     layers: Annotated[
         int | None, typer.Option("--layers", help="The longest path that it sees (countpath: half); 2 by default.")
     ] = None,
     paths: Annotated[
-        int | None, typer.Option("--paths", help="How many path instances NeuPath keeps, T; 2 by default.")
+        int | None, typer.Option("--paths", help="How many path instances NeuPath keeps, T; 3 by default.")
     ] = None,
     dim: Annotated[
         int | None, typer.Option("--dim", help="The width of its vectors; by default the architecture's, mostly 256.")
@@ -83,17 +94,22 @@ def train(
     interrupted run resumes from its last epoch when the same command is run
     again.
 
-    Labels in --pairs are numbers from 0 to 1, or yes and no. Where several node
+    Labels in --pairs are numbers on any scale, words such as yes and no, ranks
+    (a column rank), or none, which makes each pair an example. Columns weight
+    and rater say how much a label counts and who gave it. Where several node
     types share ids, as integers often are, say which type the pairs are of with
-    --node-type, or in columns query_type and target_type of the file. A model
-    ranks the nodes of one type; for pairs of two types, such as users and
-    items, use infer.
+    --node-type, or with --query-type and --target-type, which may differ, or in
+    columns query_type and target_type of the file.
+
+    With --pairs, auto tries closed forms, boosted trees and networks on held-out
+    queries within --budget seconds, and keeps the best or a stack of them.
 
     Examples:
-      neupath train stdlib --metapath class-method-class --out model
       neupath train my-tables/ --pairs labels.csv --node-type movie --out model
+      neupath train stdlib --metapath class-method-class --out model
       neupath train stdlib -p class-method-class --architecture nbfnet --out rival
     """
+    architecture = architecture or ("neupath" if pairs is None else "auto")
     if out.exists() and not out.is_dir():
         raise QueryError(f"--out {out} is a file; give a folder to save the model to")
     options = {"layers": layers, "paths": paths, "dim": dim, "epochs": epochs, "learning_rate": learning_rate}
@@ -112,12 +128,20 @@ def train(
         return
     if (metapath is None) == (pairs is None):
         raise QueryError("give either --metapath, to draw labels from a measure, or --pairs, a file of labels")
-    if node_type is not None and pairs is None:
+    types = join_types(node_type, query_type, target_type)
+    if types is not None and pairs is None:
         raise QueryError("the labels take their node type from --metapath; leave out --node-type")
+    if architecture == "auto":
+        _train_auto(source, pairs, types, out, budget, {name for name in options if name in settings}, seed, as_json)
+        return
+    if budget is not None:
+        raise QueryError(f"--budget is for auto, and the architecture is {architecture}; leave it out")
     hin = source.load()
+    labels = None if pairs is None else read_pairs(hin, pairs, types, examples=True)
+    if labels is not None and (few := too_few(labels)) is not None:
+        note(few)
     from neupath.learn.training_run import learn
 
-    labels = None if pairs is None else read_pairs(hin, pairs, node_type)
     with ProgressBars() as bars:
         learned = learn(
             hin, architecture, metapath, labels, out, measure=measure, protocol=protocol, seed=seed,
@@ -134,6 +158,42 @@ def train(
         print(f"it reads as {text} with weight {weight:.3f}")
     if architecture == "countpath" and not learned.metapaths:
         print("no path explains the labels better than a score of 0 for every pair")
+
+
+def _train_auto(
+    source: GraphSource, pairs: Path | None, types: NodeTypes, out: Path, budget: float | None, settings: set[str],
+    seed: int, as_json: bool,
+) -> None:  # fmt: skip
+    from neupath.learn.auto import BUDGET, train_auto
+
+    if pairs is None:
+        raise QueryError("auto judges learners by labels of your own; give --pairs, or another --architecture")
+    for name in sorted(settings):
+        flag = name.replace("_", "-")
+        raise QueryError(f"auto chooses the settings of what it tries; leave out --{flag}, or give an --architecture")
+    hin = source.load()
+    labels = read_pairs(hin, pairs, types, examples=True)
+    if (few := too_few(labels)) is not None:
+        note(few)
+    with ProgressBars() as bars:
+        report = train_auto(hin, labels, out, budget=BUDGET if budget is None else budget, seed=seed, progress=bars)
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        stdout.print(render_auto(report))
+        print(f"saved to {out}")
+
+
+def render_auto(report: "AutoReport") -> Group:
+    """Show what auto tried, how well each did on held-out queries, and what it chose."""
+    table = plain_table("learner", f">held-out {report.metric}", ">95 % interval", ">seconds", "")
+    for each in report.tried:
+        score = "-" if each.score is None else f"{each.score:.4f}"
+        interval = "-" if each.low is None else f"{each.low:.3f} to {each.high:.3f}"
+        remark = "chosen" if each.learner in report.chosen else each.note
+        table.add_row(each.learner, score, interval, f"{each.seconds:.1f}", printable(remark))
+    title = f"{report.labels:,} labels of {report.queries:,} queries: {' + '.join(report.chosen)}"
+    return titled(title, table, f"{report.reason}; {report.seconds:.0f} s of {report.budget:.0f}")
 
 
 # ---- evaluate ------------------------------------------------------------------------------------

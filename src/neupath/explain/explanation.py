@@ -329,7 +329,7 @@ def _placed(
     is_query = scorer.source_type == scorer.target_type and x == y
     if k is None or is_query or (rank is not None and rank <= k):
         return placed
-    if rank is None and len(Walks.between(*_chains(scorer.hin_, scorer), x, y).rows[0]):
+    if rank is None and len(Walks.between(*chains(scorer.hin_, scorer), x, y).rows[0]):
         reason, sentence = "only repeats", "Every walk that joins them visits a node twice."
     elif rank is None:
         reason, sentence = _what_is_missing(placed, scorer, rows)

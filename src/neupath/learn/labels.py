@@ -1,8 +1,12 @@
-"""Labels: scored pairs of nodes to learn from, read from a user or drawn from an exact measure."""
+"""Labels: scored pairs of nodes to learn from, as people give them or drawn from an exact measure.
+
+People give numbers on some scale, yes and no, ranks, several opinions, opinions they are more or less sure of, or
+examples of similar pairs alone. All become `Pairs`: rows, one score per pair, and a weight.
+"""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,9 +24,15 @@ Protocol = Literal["paper", "strict"]
 PROTOCOLS: tuple[Protocol, ...] = ("paper", "strict")
 COLUMNS = ("query", "target", "score")
 TYPE_COLUMNS = ("query_type", "target_type")
-NodeTypes = str | tuple[str, str] | None
+OPINION_COLUMNS = ("rank", "weight", "rater")
+"""Columns that a table of pairs may have besides: a rank instead of a score, how sure the label is, who gave it."""
+NodeTypes = str | tuple[str | None, str | None] | None
 """The type of all nodes of some pairs, or that of the queries and that of the targets; None to find them by the ids."""
-_YES_NO = {"yes": 1.0, "y": 1.0, "true": 1.0, "no": 0.0, "n": 0.0, "false": 0.0}
+NEGATIVES = 5
+"""Random targets drawn against each example of a similar pair."""
+_YES = ("yes", "y", "true", "similar", "like", "relevant", "+")
+_NO = ("no", "n", "false", "dissimilar", "dislike", "irrelevant", "-")
+_WORDS = dict.fromkeys(_YES, 1.0) | dict.fromkeys(_NO, 0.0)
 
 
 @dataclass(frozen=True)
@@ -38,9 +48,15 @@ class Pairs:
     """Whether the scores were given; if not, each pair is an example of a similar one."""
     target_type: str = ""
     """The type of the targets; that of the queries unless given."""
+    weights: Floats = field(default_factory=lambda: np.zeros(0))
+    """How much each label counts; 1 unless given."""
+    scale: tuple[float, float] = (0.0, 1.0)
+    """The labels that became the scores 0 and 1."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "target_type", self.target_type or self.node_type)
+        if len(self.weights) != len(self.queries):
+            object.__setattr__(self, "weights", np.ones(len(self.queries)))
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -53,11 +69,13 @@ class Pairs:
         return self.take(np.flatnonzero(np.isin(self.queries, list(queries))))
 
     def take(self, places: Rows) -> "Pairs":
-        return replace(self, queries=self.queries[places], targets=self.targets[places], scores=self.scores[places])
+        columns = ("queries", "targets", "scores", "weights")
+        return replace(self, **{name: getattr(self, name)[places] for name in columns})
 
     def plus(self, query: int, target: int, score: float) -> "Pairs":
         queries, targets = np.append(self.queries, query), np.append(self.targets, target)
-        return replace(self, queries=queries, targets=targets, scores=np.append(self.scores, score))
+        scores, weights = np.append(self.scores, score), np.append(self.weights, 1.0)
+        return replace(self, queries=queries, targets=targets, scores=scores, weights=weights)
 
 
 def check_one_type(pairs: Pairs, learner: str) -> None:
@@ -65,8 +83,26 @@ def check_one_type(pairs: Pairs, learner: str) -> None:
     if pairs.is_across_types:
         raise QueryError(
             f"a {learner} model ranks the nodes of one type, and these pairs go from {pairs.node_type} to "
-            f"{pairs.target_type} nodes; infer learns from such pairs"
+            f"{pairs.target_type} nodes; neupath, nbfnet, pathboost and infer learn from such pairs"
         )
+
+
+def join_types(node_type: NodeTypes, query_type: str | None, target_type: str | None) -> NodeTypes:
+    """Return the types of some pairs, given as one for all nodes or as one for each side.
+
+    >>> join_types("movie", None, None), join_types(None, "user", "movie")
+    ('movie', ('user', 'movie'))
+    """
+    if query_type is None and target_type is None:
+        return node_type
+    if node_type is not None:
+        given = "query_type" if query_type is not None else "target_type"
+        raise QueryError(
+            f"‹node_type› is {node_type!r} and ‹{given}› is given as well; give ‹node_type› for pairs of one type, or "
+            f"‹query_type› and ‹target_type›",
+            parameter="node_type",
+        )
+    return query_type, target_type
 
 
 # ---- Reading -------------------------------------------------------------------------------------
@@ -75,25 +111,67 @@ def read_pairs(
 ) -> Pairs:
     """Read labelled pairs: a table file with the header query,target,score, a table, or (query, target, score) tuples.
 
-    A table may also have the columns query_type and target_type, for ids that several types share. `bounded` scores lie
-    between 0 and 1, others may be any finite number; yes and no are 1 and 0. With `examples`, the scores may be left
-    out, which makes each pair one that is similar.
+    Scores are finite numbers, or words such as yes and no for 1 and 0. Where `bounded`, numbers on another scale than
+    0 to 1 are moved to it, the lowest label to 0 and the highest to 1. With `examples`, the scores may be left out,
+    which makes each pair one that is similar. A table may have more columns: query_type and target_type, for ids that
+    several types share; rank, instead of score, with 1 for a query's most similar target; weight, how much a label
+    counts; and rater, which lets a pair be labelled several times: its score is the weighted mean.
 
     >>> from neupath import load
     >>> read_pairs(load("toy"), [("Mike", "Bob", 1.0), ("Mike", "Jim", 0.08)]).node_type
     'author'
+    >>> rated = {"query": ["Mike"] * 3, "target": ["Bob", "Bob", "Jim"], "score": [5, 4, 1], "rater": ["x", "y", "x"]}
+    >>> read_pairs(load("toy"), rated).scores.tolist()
+    [1.0, 0.0]
     """
     if isinstance(source, Pairs):
         return source
-    pairs = _read_columns(source, examples, bounded)
+    pairs = _read_columns(source, examples)
     if not pairs.queries:
         raise QueryError("there are no pairs to learn from; give at least one query, target and score")
     query_type, target_type = _choose_types(hin, pairs, node_type)
     queries = hin.nodes[query_type].find_many(pairs.queries)
     targets = hin.nodes[target_type].find_many(pairs.targets)
     _refuse_contradictions(pairs, queries, targets)
-    scores = np.array(pairs.scores, dtype=np.float64)
-    return Pairs(query_type, queries, targets, scores, pairs.scored, target_type)
+    scores, weights = np.array(pairs.scores, dtype=np.float64), np.array(pairs.weights, dtype=np.float64)
+    if pairs.ranked:
+        scores = _scores_of_ranks(scores, queries)
+    if pairs.raters:
+        queries, targets, scores, weights = _average(queries, targets, scores, weights)
+    labelled = Pairs(query_type, queries, targets, scores, pairs.scored, target_type, weights)
+    return _to_unit_scale(labelled) if bounded else labelled
+
+
+def _scores_of_ranks(ranks: Floats, queries: Rows) -> Floats:
+    """Return 1 for a query's first rank, and evenly less for later ones, down to 1/n for its last rank n."""
+    last = np.zeros(int(queries.max()) + 1)
+    np.maximum.at(last, queries, ranks)
+    return 1 - (ranks - 1) / last[queries]
+
+
+def _average(queries: Rows, targets: Rows, scores: Floats, weights: Floats) -> tuple[Rows, Rows, Floats, Floats]:
+    """Return each pair once, with the weighted mean of its scores and the mean of its weights."""
+    distinct, first, which = np.unique(
+        np.stack([queries, targets], axis=1), axis=0, return_index=True, return_inverse=True
+    )
+    which = which.ravel()
+    totals = np.bincount(which, weights)
+    means = np.bincount(which, weights * scores) / totals
+    order = np.argsort(first)
+    return distinct[order, 0], distinct[order, 1], means[order], (totals / np.bincount(which))[order]
+
+
+def _to_unit_scale(pairs: Pairs) -> Pairs:
+    """Move scores on another scale to 0 to 1."""
+    low, high = float(pairs.scores.min()), float(pairs.scores.max())
+    if low >= 0 and high <= 1:
+        return pairs
+    if low == high:
+        raise QueryError(
+            f"all labels are {low:g}, which says nothing of a scale; give labels from 0 to 1, or pairs of lower and of "
+            f"higher scores"
+        )
+    return replace(pairs, scores=(pairs.scores - low) / (high - low), scale=(low, high))
 
 
 @dataclass(frozen=True)
@@ -103,7 +181,12 @@ class _NamedPairs:
     queries: list[Id]
     targets: list[Id]
     scores: list[float]
+    weights: list[float]
     scored: bool
+    ranked: bool
+    """Whether the scores are ranks."""
+    raters: list[Any]
+    """Who gave each label; empty if that is not said."""
     types: tuple[str | None, str | None]
     """The type of the queries and of the targets, where the pairs say it."""
     file: Path | None
@@ -143,42 +226,81 @@ def _choose_types(hin: HIN, pairs: _NamedPairs, node_type: NodeTypes) -> tuple[s
 
 
 def _refuse_contradictions(pairs: _NamedPairs, queries: Rows, targets: Rows) -> None:
-    first: dict[tuple[int, int], int] = {}
-    for number, pair in enumerate(zip(queries.tolist(), targets.tolist(), strict=True)):
-        other = first.setdefault(pair, number)
+    first: dict[tuple[Any, ...], int] = {}
+    raters = pairs.raters or [None] * len(queries)
+    for number, label in enumerate(zip(queries.tolist(), targets.tolist(), raters, strict=True)):
+        other = first.setdefault(label, number)
         if pairs.scores[other] != pairs.scores[number]:
+            what = "rank" if pairs.ranked else "score"
+            advice = "keep one of the two" if pairs.raters else "keep one of the two, or say who gave each in a column rater"
             raise QueryError(
-                f"{pairs.describe(other)} has the score {pairs.scores[other]:g}, and {pairs.describe(number)} has "
-                f"{pairs.scores[number]:g}; keep one of the two"
+                f"{pairs.describe(other)} has the {what} {pairs.scores[other]:g}, and {pairs.describe(number)} has "
+                f"{pairs.scores[number]:g}; {advice}"
             )
 
 
-def _read_columns(source: Any, examples: bool, bounded: bool) -> _NamedPairs:
+def _read_columns(source: Any, examples: bool) -> _NamedPairs:
     file = Path(source) if isinstance(source, str | Path) else None
     table = source if file is None else _read_file(file)
-    rows, types = _rows_of_table(table, file, examples) if _is_table(table) else (_rows_of_tuples(table), [])
-    scored = not (examples and rows and all(isinstance(row, tuple | list) and len(row) == 2 for row in rows))
-    pairs = _NamedPairs([], [], [], scored, _types_of_columns(types), file)
-    for number, row in enumerate(rows):
-        try:
-            query, target, score = row if scored else (*row, 1.0)
-        except (TypeError, ValueError) as error:
-            raise QueryError(f"{pairs.place(number)} is {row!r}; it must be a query, a target and a score") from error
-        pairs.queries.append(query)
-        pairs.targets.append(target)
-        pairs.scores.append(_read_score(pairs, number, score, bounded))
+    if _is_table(table):
+        columns = _columns_of_table(table, file, examples)
+    else:
+        columns = _columns_of_tuples(table, examples)
+    scored, ranked = "score" in columns or "rank" in columns, "rank" in columns
+    types = _types_of_columns([columns.get(name, []) for name in TYPE_COLUMNS])
+    pairs = _NamedPairs(
+        columns["query"], columns["target"], [], [], scored, ranked, columns.get("rater", []), types, file
+    )
+    for number in range(len(pairs.queries)):
+        _check_ends(pairs, number)
+        given = columns["rank" if ranked else "score"][number] if scored else 1.0
+        pairs.scores.append(_read_rank(pairs, number, given) if ranked else _read_score(pairs, number, given))
+        pairs.weights.append(_read_weight(pairs, number, columns["weight"][number]) if "weight" in columns else 1.0)
+        if pairs.raters and pairs.raters[number] in (None, ""):
+            raise QueryError(f"{pairs.describe(number)} has no rater, and others have one; say who gave each label")
     return pairs
 
 
-def _read_score(pairs: _NamedPairs, number: int, score: Any, bounded: bool) -> float:
-    allowed = "lie between 0 and 1" if bounded else "are finite numbers"
+def _check_ends(pairs: _NamedPairs, number: int) -> None:
+    for side, value in (("query", pairs.queries[number]), ("target", pairs.targets[number])):
+        if value is None or value == "" or isinstance(value, float) and not math.isfinite(value):
+            raise QueryError(f"{pairs.place(number)} has no {side}; write its id")
+        if not isinstance(value, str | int | np.integer | float):
+            raise QueryError(f"{pairs.place(number)} has the {side} {value!r}; an id is a text or a whole number")
+
+
+def _read_score(pairs: _NamedPairs, number: int, score: Any) -> float:
     try:
         value = parse_score(score)
     except (TypeError, ValueError):
         value = math.nan
-    if not (0 <= value <= 1 if bounded else math.isfinite(value)):
+    if not math.isfinite(value):
         given = "no score" if score is None or score == "" else f"the score {score!r}"
-        raise QueryError(f"{pairs.describe(number)} has {given}; scores {allowed}, and may be yes or no")
+        raise QueryError(f"{pairs.describe(number)} has {given}; scores are finite numbers, or words such as yes and no")
+    return value
+
+
+def _read_rank(pairs: _NamedPairs, number: int, rank: Any) -> float:
+    try:
+        value = float(rank)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not (math.isfinite(value) and value >= 1 and value == int(value)):
+        given = "no rank" if rank is None or rank == "" else f"the rank {rank!r}"
+        raise QueryError(f"{pairs.describe(number)} has {given}; ranks are 1 for the most similar target, then 2 and so on")
+    return value
+
+
+def _read_weight(pairs: _NamedPairs, number: int, weight: Any) -> float:
+    try:
+        value = float(weight)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not 0 < value < math.inf:
+        given = "no weight" if weight is None or weight == "" else f"the weight {weight!r}"
+        raise QueryError(
+            f"{pairs.describe(number)} has {given}; a weight says how much a label counts, and is more than 0"
+        )
     return value
 
 
@@ -188,45 +310,57 @@ def parse_score(score: Any) -> float:
     >>> parse_score("0.25"), parse_score("Yes"), parse_score(False)
     (0.25, 1.0, 0.0)
     """
-    return (
-        _YES_NO[score.strip().lower()] if isinstance(score, str) and score.strip().lower() in _YES_NO else float(score)
-    )
+    word = score.strip().lower() if isinstance(score, str) else None
+    return _WORDS[word] if word in _WORDS else float(score)
 
 
 def _is_table(table: Any) -> bool:
     return isinstance(table, Mapping) or hasattr(table, "column_names") or hasattr(table, "columns")
 
 
-def _rows_of_table(table: Any, file: Path | None, examples: bool) -> tuple[list[Any], list[list[Any]]]:
-    """Return the pairs of a table, and its columns of types, each None if the table lacks it."""
+def _columns_of_table(table: Any, file: Path | None, examples: bool) -> dict[str, list[Any]]:
+    """Return the columns of a table that say something of pairs."""
     names = list(table if isinstance(table, Mapping) else getattr(table, "column_names", None) or table.columns)
-    wanted = COLUMNS[:2] if examples and "score" not in names else COLUMNS
-    typed = [column for column in TYPE_COLUMNS if column in names]
-    if any(names.count(column) != 1 for column in (*wanted, *typed)):
+    known = [name for name in (*COLUMNS, *OPINION_COLUMNS, *TYPE_COLUMNS) if name in names]
+    least = COLUMNS[:2] if examples or "rank" in names else COLUMNS
+    if not set(least) <= set(known) or any(names.count(name) > 1 for name in known):
         hint = "" if file is None else f"; name them in the first line of {file}"
         raise SourceError(
             f"a table of pairs has the columns {', '.join(COLUMNS)}, and this has {listed(map(str, names))}{hint}"
         )
+    if "rank" in names and "score" in names:
+        raise SourceError("a table of pairs has either a score or a rank for each, and this has both; leave one out")
 
     def values(name: str) -> list[Any]:
         column = table[name]
         return list(column.to_pylist() if hasattr(column, "to_pylist") else column)
 
-    types = [values(column) if column in names else [] for column in TYPE_COLUMNS]
-    return list(zip(*map(values, wanted), strict=True)), types
+    columns = {name: values(name) for name in known}
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise SourceError(f"the columns of the pairs are of different lengths: {listed(f'{n} {c}' for n, c in lengths.items())}")
+    return columns
 
 
-def _rows_of_tuples(pairs: Any) -> list[Any]:
+def _columns_of_tuples(pairs: Any, examples: bool) -> dict[str, list[Any]]:
+    """Return tuples of a query, a target, a score and a weight as columns; the last one or two may be missing."""
     try:
-        return list(pairs)
+        rows = list(pairs)
     except TypeError as error:
         raise QueryError(f"pairs are {pairs!r}; give a CSV file, a table, or (query, target, score) tuples") from error
+    sizes = {len(row) for row in rows if isinstance(row, tuple | list)}
+    size = min(sizes, default=3)
+    for number, row in enumerate(rows):
+        if not isinstance(row, tuple | list) or len(row) != size or not (2 if examples else 3) <= size <= 4:
+            raise QueryError(f"pair {number + 1} is {row!r}; it must be a query, a target and a score")
+    names = ("query", "target", "score", "weight")[: size if rows else 3]
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)) if rows else {name: [] for name in names}
 
 
 def _types_of_columns(columns: Sequence[Sequence[Any]]) -> tuple[str | None, str | None]:
     """Return the one type that each column names, None for one that is empty."""
     types: list[str | None] = []
-    for column, values in zip(TYPE_COLUMNS, columns or ((), ()), strict=True):
+    for column, values in zip(TYPE_COLUMNS, columns, strict=True):
         distinct = list(dict.fromkeys(values))
         if len(distinct) > 1:
             raise QueryError(
@@ -239,7 +373,8 @@ def _types_of_columns(columns: Sequence[Sequence[Any]]) -> tuple[str | None, str
 
 def _read_file(path: Path) -> pa.Table:
     file = TableFile(path)
-    wanted = [column for column in file.columns if column in (*COLUMNS, *TYPE_COLUMNS)] or file.columns
+    known = (*COLUMNS, *OPINION_COLUMNS, *TYPE_COLUMNS)
+    wanted = [column for column in file.columns if column in known] or file.columns
     return file.read(wanted, dict.fromkeys(wanted, pa.string()))
 
 
@@ -247,16 +382,60 @@ def write_pairs(hin: HIN, pairs: Pairs) -> str:
     """Return pairs as a CSV text that `read_pairs` reads back, with their types if the ids do not tell them."""
     sides = zip(COLUMNS, (pairs.node_type, pairs.target_type), (pairs.queries, pairs.targets), strict=False)
     columns = {column: hin.nodes[node_type].ids.take(pa.array(rows)) for column, node_type, rows in sides}
+    ends = list(columns.values())
     if pairs.scored or (pairs.scores != 1).any():
         columns["score"] = pa.array(pairs.scores)
-    for column, own, ids in zip(
-        TYPE_COLUMNS, (pairs.node_type, pairs.target_type), list(columns.values()), strict=False
-    ):
+    if (pairs.weights != 1).any():
+        columns["weight"] = pa.array(pairs.weights)
+    for column, own, ids in zip(TYPE_COLUMNS, (pairs.node_type, pairs.target_type), ends, strict=True):
         if hin.types_with(ids.to_pylist(), "all the pairs") != [own]:
             columns[column] = pa.array([own] * len(pairs))
     sink = pa.BufferOutputStream()
     pa.csv.write_csv(pa.table(columns), sink)
     return str(sink.getvalue().to_pybytes().decode("utf-8"))
+
+
+# ---- Examples alone ------------------------------------------------------------------------------
+def with_negatives(pairs: Pairs, count: int, seed: int) -> Pairs:
+    """Add random targets with the label 0 to examples of similar pairs; `count` is how many targets there are."""
+    rng = np.random.default_rng(seed)
+    known = set(zip(pairs.queries.tolist(), pairs.targets.tolist(), strict=True))
+    if not pairs.is_across_types:
+        known |= {(target, query) for query, target in known}
+    drawn: list[tuple[int, int]] = []
+    for query in np.unique(pairs.queries[pairs.scores > 0.5]).tolist():
+        wanted = NEGATIVES * int((pairs.queries[pairs.scores > 0.5] == query).sum())
+        for target in rng.integers(0, count, 4 * wanted + 20).tolist():
+            if wanted and (target != query or pairs.is_across_types) and (query, target) not in known:
+                known.add((query, target))
+                drawn.append((query, target))
+                wanted -= 1
+    new = np.array(drawn, dtype=np.int64).reshape(-1, 2)
+    queries, targets = np.concatenate([pairs.queries, new[:, 0]]), np.concatenate([pairs.targets, new[:, 1]])
+    scores, weights = np.append(pairs.scores, np.zeros(len(new))), np.append(pairs.weights, np.ones(len(new)))
+    return replace(pairs, queries=queries, targets=targets, scores=scores, weights=weights, scored=True)
+
+
+# ---- Too few labels ------------------------------------------------------------------------------
+FEWEST_LABELS, FEWEST_QUERIES = 50, 5
+"""Below these, a model with many weights learns the labels by heart."""
+
+
+def too_few(pairs: Pairs) -> str | None:
+    """Say that there are too few labels to train a model on, and what can be done with them; None if there are enough.
+
+    >>> from neupath import load
+    >>> too_few(read_pairs(load("toy"), [("Mike", "Bob", 1.0)])).partition(",")[0]
+    '1 label of 1 query: too few to train a model on'
+    """
+    queries = len(np.unique(pairs.queries))
+    if len(pairs) >= FEWEST_LABELS and queries >= FEWEST_QUERIES:
+        return None
+    labels = f"{len(pairs):,} label{'s' * (len(pairs) != 1)} of {queries:,} {'query' if queries == 1 else 'queries'}"
+    return (
+        f"{labels}: too few to train a model on, which takes some {FEWEST_LABELS} labels of {FEWEST_QUERIES} queries or "
+        f"more; infer finds the paths behind a few labels, and says which to give next"
+    )
 
 
 # ---- Drawing from a measure ----------------------------------------------------------------------

@@ -44,6 +44,8 @@ class Architecture:
     """Labelled pairs; or, without labels, random walks along a meta-path or from the nodes of a type."""
     lacks: tuple[str, ...] = ("paths",)
     """Settings of a training job that its class does not take, to be checked without importing it."""
+    two_types: bool = False
+    """Whether queries and targets may be of different types."""
     baseline: bool = True
     """Whether it is a published model to compare with, rather than one of this project."""
 
@@ -55,8 +57,11 @@ class Architecture:
 
 _MODELS = "neupath.learn.models"
 ARCHITECTURES: dict[str, Architecture] = {
-    "neupath": Architecture(f"{_MODELS}.neupath:NeuPath", lacks=(), baseline=False),
+    "neupath": Architecture(f"{_MODELS}.neupath:NeuPath", lacks=(), two_types=True, baseline=False),
     "countpath": Architecture(f"{_MODELS}.countpath:CountPath", lacks=("dim", "paths"), baseline=False),
+    "pathboost": Architecture(
+        "neupath.learn.pathboost:PathBoost", lacks=("dim", "paths", "layers", "epochs"), two_types=True, baseline=False
+    ),
     "mlp": Architecture(f"{_MODELS}.message_passing:MLP"),
     "gcn": Architecture(f"{_MODELS}.message_passing:GCN"),
     "gat": Architecture(f"{_MODELS}.message_passing:GAT"),
@@ -66,7 +71,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "han": Architecture(f"{_MODELS}.metapath_gnns:HAN"),
     "hgt": Architecture(f"{_MODELS}.message_passing:HGT"),
     "gtn": Architecture(f"{_MODELS}.metapath_gnns:GTN"),
-    "nbfnet": Architecture(f"{_MODELS}.nbfnet:NBFNet"),
+    "nbfnet": Architecture(f"{_MODELS}.nbfnet:NBFNet", two_types=True),
     "node2vec": Architecture(f"{_MODELS}.walk_embeddings:Node2Vec", learns_from="node_type"),
     "metapath2vec": Architecture(f"{_MODELS}.walk_embeddings:MetaPath2Vec", learns_from="metapath"),
 }
@@ -77,7 +82,7 @@ def learning_from(*sources: str, baseline: bool | None = None) -> tuple[str, ...
     """Return the names of the architectures that learn from "labels", from a "metapath" or from a "node_type".
 
     >>> learning_from("labels", baseline=False)
-    ('neupath', 'countpath')
+    ('neupath', 'countpath', 'pathboost')
     """
     return tuple(
         name
@@ -151,6 +156,10 @@ def load_scorer(folder: str | Path, hin: HIN, device: str | None = None) -> Scor
     name, params = read_saved(folder)
     if name in ARCHITECTURES:
         return ARCHITECTURES[name].import_class().from_folder(Path(folder), params, hin, device)
+    if name == "stack":
+        from neupath.learn.auto import Stack
+
+        return Stack.from_folder(Path(folder), params, hin, device)
     measures: dict[str, Any] = {**MEASURES, **GRAPH_MEASURES}
     measures |= {kind.name: kind for kind in (Combination, RelSim, AvgSim, PathRanker)}
     if name not in measures:

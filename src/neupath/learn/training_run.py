@@ -12,13 +12,13 @@ from neupath.engine.scorer import Scorer
 from neupath.errors import NeuPathError, QueryError
 from neupath.explain.drawing import draw_curve
 from neupath.graph.hin import HIN, Floats
-from neupath.learn.evaluation import auc, r_squared, split_queries
+from neupath.learn.evaluation import auc, evaluate_pairs, r_squared, split_queries
 from neupath.learn.inference import Inferred, PathRanker, infer
-from neupath.learn.inference.binary_labels import with_negatives
 from neupath.learn.inference.fitting import folds_of
-from neupath.learn.labels import NodeTypes, Pairs, Protocol
+from neupath.learn.labels import NodeTypes, Pairs, Protocol, draw_pairs, read_pairs, with_negatives
 from neupath.learn.models import CountPath, Model
 from neupath.learn.models.training import CHECKPOINT, EpochCallback, ignore_epoch
+from neupath.learn.pathboost import PathBoost
 from neupath.learn.registry import ARCHITECTURES, make_model
 from neupath.measures import measure_named
 
@@ -90,6 +90,8 @@ def learn(
     `on_epoch` is no `Progress`: it receives the errors of each epoch, which a progress bar does not know.
     """
     scorer = make_model(architecture, seed=seed, **settings)
+    if isinstance(scorer, PathBoost):
+        return _boost(hin, scorer, metapath, pairs, folder, measure, protocol, node_type)
     labels: dict[str, Any] = {"pairs": pairs, "node_type": node_type}
     if metapath is not None:
         teacher = measure_named(measure, metapath).fit(hin)
@@ -104,6 +106,22 @@ def learn(
         str(folder), architecture, len(scorer.log_), best.epoch, best.train_rmse, scorer.validation_rmse_,
         sum(epoch.seconds for epoch in scorer.log_), scorer.metapaths() if isinstance(scorer, CountPath) else [],
     )  # fmt: skip
+
+
+def _boost(
+    hin: HIN, model: PathBoost, metapath: str | None, pairs: Any, folder: Path, measure: str, protocol: Protocol,
+    node_type: NodeTypes,
+) -> TrainedModel:  # fmt: skip
+    began = perf_counter()
+    if metapath is None:
+        labels = read_pairs(hin, pairs, node_type, examples=True)
+    else:
+        teacher = measure_named(measure, metapath).fit(hin)
+        labels = draw_pairs(teacher, split_queries(hin, teacher.source_type, seed=model.seed).train, protocol)
+    model.fit(hin, labels).save(folder)
+    seconds, error = perf_counter() - began, evaluate_pairs(model, labels).rmse
+    trees = model.booster_.num_trees()
+    return TrainedModel(str(folder), model.name, trees, trees, error, None, seconds, [])
 
 
 # ---- Comparison ----------------------------------------------------------------------------------

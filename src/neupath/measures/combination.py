@@ -27,7 +27,7 @@ class Part:
     metapath
         The meta-path, as a text or a `MetaPath`.
     weight
-        Its weight, 0 or more.
+        Its weight; a negative one lowers the score.
 
     >>> Part("pathsim", "APVPA", 0.75).to_dict()
     {'measure': 'pathsim', 'metapath': 'APVPA', 'weight': 0.75}
@@ -87,8 +87,8 @@ class Combination(Scorer):
         if not self.parts:
             raise QueryError("a combination needs at least one measure over a meta-path")
         for part in self.parts:
-            if not isinstance(part.weight, int | float) or not 0 <= part.weight < np.inf:
-                raise QueryError(f"the weight of {part.metapath} is {part.weight}; it must be 0 or more, and finite")
+            if not isinstance(part.weight, int | float) or not np.isfinite(part.weight):
+                raise QueryError(f"the weight of {part.metapath} is {part.weight}; it must be finite")
 
     def params(self) -> dict[str, object]:
         return {"parts": [part.to_dict() for part in self.parts]}

@@ -21,7 +21,7 @@ from neupath.graph.metapath import Link, MetaPath, Schema, Step, arrow, enumerat
 from neupath.graph.nodes import Id
 from neupath.learn.inference import Inferred, infer
 from neupath.learn.inference.candidates import BUDGET
-from neupath.learn.labels import Pairs, read_pairs
+from neupath.learn.labels import Pairs, join_types, read_pairs
 from neupath.learn.registry import check_model_alone, find_node_type, is_graph_measure, required_metapath
 from neupath.live import LiveScorer
 from neupath.measures import GRAPH_MEASURES, MEASURES, Combination, GraphMeasure, PathMeasure
@@ -229,10 +229,10 @@ def infer_without_job(hin: HIN, request: schemas.InferRequest, limits: Limits) -
 def read_labels(hin: HIN, request: schemas.InferRequest, limits: Limits) -> Pairs:
     """Read the pairs of a request; refuse pairs that nothing can be inferred from."""
     limits.check_pairs(len(request.pairs))
-    if len({pair.score is None for pair in request.pairs}) > 1:
+    if len({pair.score is None and pair.rank is None for pair in request.pairs}) > 1:
         raise QueryError("some pairs have a score and some have none; give all a score, or none")
-    pairs = schemas.label_columns(request.pairs, examples=True)
-    return read_pairs(hin, pairs, request.node_type, bounded=False, examples=True)
+    types = join_types(request.node_type, request.query_type, request.target_type)
+    return read_pairs(hin, schemas.label_columns(request.pairs), types, bounded=False, examples=True)
 
 
 def infer_from(

@@ -24,7 +24,8 @@ from neupath.explain.counterfactuals import BUDGET, what_if
 from neupath.explain.significance import hits_with, significance
 from neupath.explain.stability import stability
 from neupath.graph.hin import HIN
-from neupath.learn.registry import make_scorer, required_metapath
+from neupath.learn.labels import join_types
+from neupath.learn.registry import ARCHITECTURES, make_scorer, required_metapath
 from neupath.measures import Combination
 from neupath.service.child_process import begin_child
 from neupath.service.handlers import infer_from, read_labels
@@ -165,15 +166,28 @@ class BoundedEngine(JoinEngine):
 
 
 def _train(spec: JobSpec, request: TrainJobRequest, reporter: Reporter) -> dict[str, object]:
+    architecture, folder = request.chosen_architecture, spec.folder / MODEL
+    types = join_types(request.node_type, request.query_type, request.target_type)
+    pairs = None if request.pairs is None else label_columns(request.pairs)
+    if architecture == "auto":
+        from neupath.learn.auto import BUDGET as SECONDS
+        from neupath.learn.auto import train_auto
+
+        found = train_auto(
+            spec.hin, pairs, folder, node_type=types, budget=request.budget or SECONDS, seed=request.seed,
+            progress=lambda text, done, total: reporter.progress(done, total or done, text),
+        )  # fmt: skip
+        return _write_report(spec, {name: value for name, value in found.to_dict().items() if name != "folder"})
     from neupath.learn.training_run import learn
 
     names = ("layers", "epochs", "dim", "paths", "learning_rate")
-    settings = {name: getattr(request, name) for name in names if getattr(request, name) is not None}
-    pairs = None if request.pairs is None else label_columns(request.pairs)
+    lacks = ARCHITECTURES[architecture].lacks
+    settings = {name: getattr(request, name) for name in names if name not in lacks}
+    settings = {name: value for name, value in settings.items() if value is not None}
     trained = learn(
-        spec.hin, request.architecture, request.metapath, pairs, spec.folder / MODEL, measure=request.measure,
+        spec.hin, architecture, request.metapath, pairs, folder, measure=request.measure,
         protocol=request.protocol, seed=request.seed, settings=settings, on_epoch=reporter.epoch,
-        node_type=request.node_type,
+        node_type=types,
     )  # fmt: skip
     report = trained.to_dict()
     del report["folder"]  # clients need not know where the service keeps it

@@ -23,7 +23,7 @@ from neupath.explain.counterfactuals import check_question
 from neupath.explain.stability import type_on_path
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import MetaPath
-from neupath.learn.labels import check_one_type, read_pairs
+from neupath.learn.labels import check_one_type, join_types, read_pairs
 from neupath.learn.registry import (
     ARCHITECTURES,
     check_architecture,
@@ -260,10 +260,16 @@ _DEFAULT_DIM = 256  # the largest default of all architectures, for a request th
 def _check_training(limits: Limits, handle: GraphHandle, request: TrainJobRequest) -> None:
     if (request.metapath is None) == (request.pairs is None):
         raise QueryError("give either metapath, to draw labels from a measure, or pairs, the labels themselves")
-    check_architecture(request.architecture, learning_from("labels"))
-    for setting in ARCHITECTURES[request.architecture].lacks:
-        if getattr(request, setting) is not None:
-            raise QueryError(f"a {request.architecture} model has no {setting}; leave it out")
+    architecture = request.chosen_architecture
+    check_architecture(architecture, ("auto", *learning_from("labels")))
+    if architecture == "auto" and request.pairs is None:
+        raise QueryError("auto judges learners by labels of your own; give pairs, or another architecture")
+    if architecture != "auto" and request.budget is not None:
+        raise QueryError(f"budget is for auto, and the architecture is {architecture}; leave it out")
+    lacks = ("paths", "dim", "learning_rate") if architecture == "auto" else ARCHITECTURES[architecture].lacks
+    for setting in lacks:
+        if setting in request.model_fields_set and getattr(request, setting) is not None:
+            raise QueryError(f"a {architecture} model has no {setting}; leave it out")
     if request.epochs > limits.epochs:
         raise QueryError(f"epochs is {request.epochs}; this service trains for at most {limits.epochs} epochs")
     dim = _DEFAULT_DIM if request.dim is None else request.dim
@@ -275,7 +281,10 @@ def _check_training(limits: Limits, handle: GraphHandle, request: TrainJobReques
         _check_measure(limits, handle, request)
         return
     limits.check_pairs(len(request.pairs))
-    check_one_type(read_pairs(handle.hin, label_columns(request.pairs), request.node_type), request.architecture)
+    types = join_types(request.node_type, request.query_type, request.target_type)
+    labels = read_pairs(handle.hin, label_columns(request.pairs), types, examples=True)
+    if architecture != "auto" and not ARCHITECTURES[architecture].two_types:
+        check_one_type(labels, architecture)
 
 
 def _check_measure(

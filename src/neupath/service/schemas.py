@@ -266,22 +266,22 @@ class RelateRequest(RequestModel):
 
 
 class LabelledPair(RequestModel):
-    """A labelled pair; without a score it is an example of a similar one."""
+    """A labelled pair; without a score or a rank it is an example of a similar one."""
 
     query: Id
     target: Id
-    score: Number | None = None
+    score: Number | Text | None = Field(None, description="A number on any scale, or a word such as yes or no.")
+    rank: int | None = Field(None, ge=1, le=2**31, description="Instead of a score: 1 for the most similar target.")
+    weight: Number | None = Field(None, gt=0, description="How much the label counts; 1 unless given.")
+    rater: Text | None = Field(None, description="Who gave the label, where a pair has several.")
     query_type: Text | None = Field(None, description="The type of the query, where several types have its id.")
     target_type: Text | None = Field(None, description="The type of the target; to infer from, it may be another.")
 
 
-def label_columns(pairs: Sequence[LabelledPair], *, examples: bool = False) -> dict[str, list[Any]]:
-    """Return pairs as the library takes them; as `examples`, without the scores where no pair has one."""
+def label_columns(pairs: Sequence[LabelledPair]) -> dict[str, list[Any]]:
+    """Return pairs as the library takes them, with the columns that some pair has."""
     columns = {name: [getattr(pair, name) for pair in pairs] for name in LabelledPair.model_fields}
-    optional = {"query_type", "target_type", *(["score"] if examples else [])}
-    return {
-        name: values for name, values in columns.items() if name not in optional or any(v is not None for v in values)
-    }
+    return {name: values for name, values in columns.items() if any(value is not None for value in values)}
 
 
 class InferRequest(RequestModel):
@@ -289,6 +289,8 @@ class InferRequest(RequestModel):
 
     pairs: list[LabelledPair] = Field(min_length=1)
     node_type: Text | None = Field(None, description="The type of the nodes, where their ids fit several.")
+    query_type: Text | None = Field(None, description="Instead: the type of the queries.")
+    target_type: Text | None = Field(None, description="Instead: the type of the targets.")
     max_length: int = Field(6, ge=2, le=20, description="The most steps of a meta-path.")
     measures: list[Text] | None = Field(None, description="Only these measures.")
     asymmetric: bool = Field(False, description="Also try paths that are not walked out and back.")
@@ -397,11 +399,18 @@ class TrainJobRequest(RequestModel):
 
     kind: Literal["train"]
     graph: Text
-    architecture: Text = Field("neupath", json_schema_extra={"enum": [*learning_from("labels")]})
+    architecture: Text | None = Field(
+        None,
+        json_schema_extra={"enum": ["auto", *learning_from("labels")]},
+        description="auto tries several, and is the default with `pairs`; neupath is the default with `metapath`.",
+    )
+    budget: Number | None = Field(None, gt=0, le=86_400, description="Of auto: about how many seconds it may take.")
     metapath: Text | None = None
     measure: Text = "pathsim"
     pairs: list[LabelledPair] | None = None
     node_type: Text | None = Field(None, description="The type of the nodes in `pairs`, where their ids fit several.")
+    query_type: Text | None = Field(None, description="Instead: the type of the queries in `pairs`.")
+    target_type: Text | None = Field(None, description="Instead: the type of the targets in `pairs`.")
     protocol: Literal["strict", "paper"] = "strict"
     layers: int = Field(2, ge=1, le=8)
     paths: int | None = Field(None, ge=1, le=16, description="Of neupath: how many path instances it keeps.")
@@ -409,6 +418,11 @@ class TrainJobRequest(RequestModel):
     epochs: int = Field(30, ge=1, le=2**31)
     learning_rate: Number | None = Field(None, gt=0)
     seed: Seed = 0
+
+    @property
+    def chosen_architecture(self) -> str:
+        """The architecture, by what it learns from unless it is given."""
+        return self.architecture or ("neupath" if self.pairs is None else "auto")
 
 
 class WhatIfJobRequest(RequestModel):

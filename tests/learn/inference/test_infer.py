@@ -10,6 +10,7 @@ from neupath.engine.scorer import Scorer
 from neupath.learn.inference import infer
 from neupath.learn.labels import Pairs, draw_pairs
 from neupath.measures import Combination, Part, measure_named
+from tests.graphs import shop_graph
 
 
 @pytest.fixture(scope="module")
@@ -371,3 +372,40 @@ def test_one_way_candidates_are_counted_and_budgeted(hin: HIN) -> None:
     cut = infer(hin, pairs, asymmetric=True, max_length=6, budget=300_000).searched
     assert cut.stopped == "the budget of work is spent"
     assert cut.tried < cut.total
+
+
+def test_ratings_on_another_scale_are_explained(toy: HIN) -> None:
+    teacher = npth.PathSim("APVPA").fit(toy)
+    ids = toy.nodes["author"].ids.to_pylist()
+    labels = [(a, b, 1 + 4 * teacher.score(a, b)) for a in ids for b in ids if a < b]
+    explanation = infer(toy, labels, max_length=4)
+    assert [(p.metapath, round(p.weight, 6)) for p in explanation.parts] == [("author-paper-venue-paper-author", 4.0)]
+    assert explanation.offset == pytest.approx(1.0)
+    assert explanation.exact
+    assert "a pair without paths has the label 1" in explanation.verdict
+
+
+def test_paths_that_count_against_a_pair() -> None:
+    shop = shop_graph()
+    ids = shop.nodes["user"].ids.to_pylist()[:24]
+    near, far = (npth.PathSim(path).fit(shop) for path in ("user-item-user", "user-item-tag-item-user"))
+    labels = [(a, b, near.score(a, b) - 0.5 * far.score(a, b)) for a in ids[:12] for b in ids if a != b]
+    explanation = infer(shop, labels, max_length=4)
+    weights = {part.metapath: round(part.weight, 6) for part in explanation.parts}
+    assert weights == {"user-item-user": 1.0, "user-item-tag-item-user": -0.5}
+    assert "negative weights" in explanation.verdict
+    assert explanation.score(ids[0], ids[1]) == pytest.approx(labels[0][2])
+
+
+def test_one_label_is_not_called_explained(toy: HIN) -> None:
+    explanation = infer(toy, [("Mike", "Bob", 5.9)], max_length=4)
+    assert not explanation.exact
+    assert explanation.verdict.startswith("1 label, and as many weights, which would fit anything")
+
+
+def test_labels_that_count_more(toy: HIN) -> None:
+    """Contradicting opinions: the heavier ones decide."""
+    labels = [("Mike", "Bob", 1.0, 9.0), ("Mike", "Mary", 0.8, 9.0), ("Mike", "Jim", 0.9, 1e-6), ("Mary", "Ann", 2 / 7, 9.0)]
+    explanation = infer(toy, labels, max_length=4)
+    assert explanation.parts[0].metapath == "author-paper-venue-paper-author"
+    assert explanation.score("Mike", "Mary") == pytest.approx(0.8, abs=0.02)

@@ -4,12 +4,18 @@ import torch
 from torch import Tensor
 
 from neupath import HIN
-from neupath.learn.models.flat_graph import FlatGraph
-from neupath.learn.models.neupath import Decoder, Encoder
+from neupath.learn.models.flat_graph import FlatGraph, edge_kinds
+from neupath.learn.models.neupath import Decoder, Encoder, NeuPath
+from neupath.learn.models.walk_counts import CountChannels
 
 
 def score_all(encoder: Encoder, decoder: Decoder, graph: FlatGraph, query: int) -> Tensor:
     """Return the score of every node of a graph for one query; shape (nodes,)."""
+    return decoder(encode_all(encoder, graph, query))
+
+
+def encode_all(encoder: Encoder, graph: FlatGraph, query: int) -> Tensor:
+    """Return the embeddings of every node of a graph for one query; shape (nodes, T, d)."""
     count, slots, dim = len(graph.types), encoder.slots, encoder.dim
     h = torch.zeros(count, slots, dim, dtype=next(encoder.parameters()).dtype)
     h[:, 0, 1] = 1
@@ -43,12 +49,47 @@ def score_all(encoder: Encoder, decoder: Decoder, graph: FlatGraph, query: int) 
             rows.append(updated * full.unsqueeze(-1))
             marks.append(full)
         h, filled = torch.stack(rows), torch.stack(marks)
-    return decoder(h)
+    return h
+
+
+def count_all(hin: HIN, channels: CountChannels) -> tuple[Tensor, Tensor]:
+    """Return F and B of every node by dense products over all edges; shape (channels, nodes, nodes) each."""
+    first = hin.numbering.first
+    kinds = []
+    for link in edge_kinds(hin.schema):
+        whole = torch.zeros(hin.numbering.total, hin.numbering.total)
+        entries = hin.matrix(link).tocoo()
+        for x, y, weight in zip(entries.row.tolist(), entries.col.tolist(), entries.data.tolist(), strict=True):
+            whole[first(link.source) + x, first(link.target) + y] += weight
+        kinds.append(whole)
+    adjacency = torch.stack([*kinds, torch.eye(hin.numbering.total)])
+    ends = []
+    for log_gates in channels.log_gates():
+        gates = log_gates.exp()[..., channels.entry_of]  # (channels, steps, kinds + 1)
+        product = torch.eye(hin.numbering.total).expand(len(gates), -1, -1)
+        for step in range(gates.shape[1]):
+            product = product @ torch.einsum("ck,kxy->cxy", gates[:, step], adjacency)
+        ends.append(product)
+    return ends[0], ends[1]
+
+
+def score_pairs(model: NeuPath, query: int, target: int) -> Tensor:
+    """Return the improved variant's score of two rows, from whole passes over the graph."""
+    hin, (encoder, decoder, *counts) = model.hin_, model.network_
+    c, t = hin.numbering.first(model.node_type_) + query, hin.numbering.first(model.target_type) + target
+    h = encode_all(encoder, model.as_seen(FlatGraph.of(hin)), c)
+    hidden = decoder.target(h[t].flatten()) + decoder.query(h[c].flatten())
+    if not counts:
+        return decoder.score(hidden.relu())
+    forward, backward = count_all(hin, counts[0])
+    f, b = forward[:, c], backward[:, t]  # (channels, nodes)
+    both, own, other = (f * b).sum(-1), (f * f).sum(-1), (b * b).sum(-1)
+    logs = [(1 + count).log() for count in (both, own, other, f.sum(-1), b.sum(-1))]
+    features = torch.cat([*logs, 2 * both / (own + other).clamp(min=1e-20)])
+    return decoder.score((hidden + decoder.counts(features)).relu()) + decoder.direct(features)
 
 
 def network(hin: HIN, dim: int, layers: int, slots: int, pooling: str, seed: int) -> tuple[Encoder, Decoder, FlatGraph]:
-    from neupath.learn.models.flat_graph import edge_kinds
-
     torch.manual_seed(seed)
     kinds = max(1, len(edge_kinds(hin.schema)))
     encoder = Encoder(dim, layers, slots, len(hin.schema.node_types), kinds, pooling)

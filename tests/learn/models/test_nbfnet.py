@@ -1,5 +1,6 @@
 """NBFNet against a plain pass over edges, and what it can learn."""
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -27,17 +28,25 @@ def plain(network: BellmanFord, query: int) -> torch.Tensor:
             messages = [h[u] * relations[kind] for u, to, kind in edges if to == v]
             stacked = torch.stack(messages or [torch.zeros_like(h[v])])
             variance = (stacked**2).mean(0) - stacked.mean(0) ** 2
+            mean, std = stacked.mean(0), variance.clamp(min=1e-6).sqrt()
             total = stacked.sum(0)
-            pooled = [h[v], total.sign() * (1 + total.abs()).log(), stacked.mean(0), variance.clamp(min=1e-6).sqrt()]
+            pooled = [h[v], total.sign() * (1 + total.abs()).log(), mean, std]
+            if network.aggregation == "pna":
+                degrees = [max(1, sum(to == u for _, to, _ in edges)) for u in range(graph.numbering.total)]
+                scale = np.log(degrees[v] + 1) / np.mean(np.log(np.array(degrees) + 1))
+                parts = (mean, stacked.max(0).values, stacked.min(0).values, std)
+                pooled = [h[v], *(part * by for part in parts for by in (1, scale, 1 / scale))]
             after.append(h[v] + update(torch.cat(pooled)).relu())
         h = after
     return torch.stack(h)[network.rows]
 
 
-def test_equals_a_plain_pass(toy: HIN) -> None:
+@pytest.mark.parametrize("aggregation", ["logsum", "pna"])
+def test_equals_a_plain_pass(toy: HIN, aggregation: str) -> None:
     torch.manual_seed(2)
-    network = BellmanFord(GraphTensors.of(toy, torch.device("cpu")), "author", dim=4, layers=3)
-    states = network.propagate(torch.tensor([0, 3]))
+    types = ("author", "author")
+    network = BellmanFord(GraphTensors.of(toy, torch.device("cpu")), types, 4, 3, aggregation)
+    states = network.propagate(torch.tensor([0, 3]))[network.rows]
     for at, query in enumerate((0, 3)):
         expected = plain(network, query)
         torch.testing.assert_close(states[:, at], expected, atol=1e-4, rtol=1e-4)

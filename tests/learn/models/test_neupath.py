@@ -1,5 +1,6 @@
 """NeuPath: the encoder over classes against a plain pass over all nodes and edges, T-max pooling, attention paths."""
 
+import json
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -17,12 +18,13 @@ import neupath as npth
 from neupath import HIN, NeuPathError
 from neupath.explain.explanation import AttentionExplanation, explain_model
 from neupath.learn.evaluation import evaluate
+from neupath.learn.labels import Pairs
 from neupath.learn.models import NeuPath
 from neupath.learn.models.class_table import ClassTable, Stage, build_batch
 from neupath.learn.models.flat_graph import FlatGraph
 from neupath.learn.models.neupath import Decoder, Encoder, find_tmax_torch
 from tests.graphs import hins
-from tests.learn.models.plain_neupath import network, score_all
+from tests.learn.models.plain_neupath import network, score_all, score_pairs
 from tests.learn.models.small_graphs import users
 
 CAPS = {"max": 1, "mean": 0, "sum": 0}
@@ -65,6 +67,64 @@ def test_scores_and_gradients_equal_the_plain_forward(
     for mine, plain, parameter in zip(ours, theirs, parameters, strict=True):
         gradient, expected = (torch.zeros_like(parameter) if g is None else g for g in (mine, plain))
         torch.testing.assert_close(gradient, expected, rtol=1e-4, atol=1e-4)
+
+
+@settings(max_examples=15)
+@given(
+    hin=hins(),
+    types=st.tuples(st.sampled_from("abc"), st.sampled_from("abc")),
+    layers=st.integers(1, 4),
+    channels=st.sampled_from([0, 1, 3]),
+    sees_kinds=st.booleans(),
+    seed=st.integers(0, 1000),
+)
+def test_the_improved_variant_equals_the_plain_forward(
+    hin: HIN, types: tuple[str, str], layers: int, channels: int, sees_kinds: bool, seed: int
+) -> None:
+    """Scores and gradients, with edge weights, between nodes of one type or of two."""
+    queries, targets = (hin.num_nodes(name) for name in types)
+    if not queries or not targets:
+        return
+    model = NeuPath(dim=4, layers=layers, paths=2, channels=channels, edge_types=sees_kinds, seed=seed, device="cpu")
+    model.node_type_, model.target_type_ = types
+    model._set_network(hin)
+    rows = np.array([seed % queries, seed % queries, 0]), np.array([0, targets - 1, seed % targets])
+    pairs = Pairs(types[0], *rows, np.array([0.1, 0.5, 1.0]), target_type=types[1])
+    (batch,) = model._batches(pairs)
+    scores = model._score_batch(batch)
+    expected = torch.cat([score_pairs(model, int(q), int(t)) for q, t in zip(*rows, strict=True)])
+    torch.testing.assert_close(scores, expected, rtol=1e-4, atol=1e-4)
+    every = model.score_rows(rows[0])
+    np.testing.assert_allclose(every[np.arange(3), rows[1]], scores.detach().numpy(), rtol=1e-4, atol=1e-4)
+    parameters = list(model.network_.parameters())
+    ours = torch.autograd.grad((scores**2).sum(), parameters, allow_unused=True)
+    theirs = torch.autograd.grad((expected**2).sum(), parameters, allow_unused=True)
+    for mine, plain, parameter in zip(ours, theirs, parameters, strict=True):
+        gradient, wanted = (torch.zeros_like(parameter) if g is None else g for g in (mine, plain))
+        torch.testing.assert_close(gradient, wanted, rtol=1e-3, atol=1e-3 * max(1.0, float(wanted.abs().max())))
+
+
+def test_models_saved_before_variants_are_the_papers(hin: HIN, teacher: npth.PathSim, tmp_path: Path) -> None:
+    model = NeuPath(dim=8, epochs=1, variant="paper", device="cpu").fit(hin, teacher=teacher, queries=users(9))
+    config = model.save(tmp_path) / "config.json"
+    content = json.loads(config.read_text())
+    for name in ("variant", "channels"):
+        del content["params"][name]
+    config.write_text(json.dumps({"scorer": content["scorer"], "params": content["params"]}))  # as they were saved
+    loaded = npth.load_scorer(tmp_path, hin)
+    assert isinstance(loaded, NeuPath)
+    assert loaded.variant == "paper"
+    np.testing.assert_array_equal(loaded.scores("u1"), model.scores("u1"))
+
+
+def test_pairs_of_two_types(hin: HIN, tmp_path: Path) -> None:
+    labels = [(f"u{u}", i, float(hin.matrices[hin.schema.relations[0]][u, i] > 0)) for u in range(9) for i in range(9)]
+    model = NeuPath(dim=8, epochs=3, device="cpu").fit(hin, labels)
+    hits = model.top_k("u1", k=3)
+    assert (model.source_type, model.target_type, len(hits)) == ("user", "item", 3)
+    reloaded = npth.load_scorer(model.save(tmp_path), hin)
+    np.testing.assert_array_equal(reloaded.scores("u1"), model.scores("u1"))
+    assert model.attention_paths("u1", hits[0].id)[0].nodes[-1].node_type == "item"
 
 
 @pytest.mark.parametrize(("layers", "slots"), [(2, 2), (4, 3)])
@@ -166,9 +226,10 @@ def test_the_cuda_kernel_agrees_to_the_last_index(hin, slots: int, seed: int) ->
 
 
 # ---- Learning and attention ----------------------------------------------------------------------
+@pytest.mark.parametrize("variant", ["improved", "paper"])
 @pytest.mark.slow
-def test_learns(hin: HIN, teacher: npth.PathSim) -> None:
-    model = NeuPath(dim=64, layers=2, paths=2, epochs=40, learning_rate=2e-3, device="cpu")
+def test_learns(hin: HIN, teacher: npth.PathSim, variant: str) -> None:
+    model = NeuPath(dim=64, layers=2, paths=2, epochs=40, learning_rate=2e-3, variant=variant, device="cpu")
     model.fit(hin, teacher=teacher, queries=users(50))
     evaluation = evaluate(model, teacher, users(55, 79))
     assert evaluation.ndcg is not None

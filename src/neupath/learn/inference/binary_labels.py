@@ -9,21 +9,18 @@ The measure and the penalty are those with the best cross-validated AUC.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from neupath.graph.hin import Floats
 from neupath.learn.evaluation import auc
 from neupath.learn.inference.fitting import FeatureTable, WeightedPaths, folds_of, useful_columns
-from neupath.learn.labels import Pairs
 
 _PENALTIES = (0.1, 0.03, 0.01, 0.001, 1e-4, 1e-5)
 _FEWEST = 5
 """Labels of each kind that are needed to hold some out."""
 _LEAST_SHARE = 0.005
-NEGATIVES = 5
-"""Random targets drawn against each example of a similar pair."""
 
 
 @dataclass(frozen=True)
@@ -87,12 +84,12 @@ def _fit_measure(table: FeatureTable, measure: str, seed: int, most: int) -> Ran
     for penalty in _PENALTIES:
         held_out = []
         for fold in folds:
-            weights = _logistic(scaled, table.scores, penalty, np.setdiff1d(everything, fold))
+            weights = _logistic(scaled, table, penalty, np.setdiff1d(everything, fold))
             held_out.append(auc(table.scores[fold], scaled[fold] @ weights))
         mean, spread = (float(np.mean(held_out)), float(np.std(held_out))) if held_out else (0.5, 0.0)
         results.append((mean, spread / max(1, len(held_out)) ** 0.5, penalty))
     mean, error, penalty = max(results, key=lambda result: round(result[0], 6))  # the sparser one where equal
-    weights = _logistic(scaled, table.scores, penalty, everything) / scale
+    weights = _logistic(scaled, table, penalty, everything) / scale
     used = np.flatnonzero(weights > _LEAST_SHARE * weights.sum())
     if not len(used):
         return None
@@ -100,14 +97,14 @@ def _fit_measure(table: FeatureTable, measure: str, seed: int, most: int) -> Ran
     return Ranker(measure, tuple(usable[used].tolist()), tuple(shares.tolist()), mean, error)
 
 
-def _logistic(matrix: Floats, labels: Floats, penalty: float, rows: np.ndarray) -> Floats:
+def _logistic(matrix: Floats, table: FeatureTable, penalty: float, rows: np.ndarray) -> Floats:
     """Return the weights of a penalised logistic regression with weights of 0 or more; shape (paths,)."""
     from scipy.optimize import minimize
     from scipy.special import expit
 
-    features, signs = matrix[rows], np.where(labels[rows] > 0.5, 1.0, -1.0)
-    similar, others = max(1, int((signs > 0).sum())), max(1, int((signs < 0).sum()))
-    importance = np.where(signs > 0, 0.5 / similar, 0.5 / others)  # both kinds of labels weigh the same
+    features, signs, counts = matrix[rows], np.where(table.scores[rows] > 0.5, 1.0, -1.0), table.weights[rows]
+    similar, others = (float(counts[kind].sum()) or 1.0 for kind in (signs > 0, signs < 0))
+    importance = counts * np.where(signs > 0, 0.5 / similar, 0.5 / others)  # both kinds of labels weigh the same
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
         margin = signs * (parameters[0] + features @ parameters[1:])
@@ -119,23 +116,3 @@ def _logistic(matrix: Floats, labels: Floats, penalty: float, rows: np.ndarray) 
     bounds = [(None, None)] + [(0, None)] * features.shape[1]
     weights: Floats = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x[1:]
     return weights
-
-
-def with_negatives(pairs: Pairs, count: int, seed: int) -> Pairs:
-    """Add random targets with the label 0 to examples of similar pairs; `count` is how many targets there are."""
-    rng = np.random.default_rng(seed)
-    known = set(zip(pairs.queries.tolist(), pairs.targets.tolist(), strict=True))
-    if not pairs.is_across_types:
-        known |= {(target, query) for query, target in known}
-    drawn: list[tuple[int, int]] = []
-    for query in np.unique(pairs.queries[pairs.scores > 0.5]).tolist():
-        wanted = NEGATIVES * int((pairs.queries[pairs.scores > 0.5] == query).sum())
-        for target in rng.integers(0, count, 4 * wanted + 20).tolist():
-            if wanted and (target != query or pairs.is_across_types) and (query, target) not in known:
-                known.add((query, target))
-                drawn.append((query, target))
-                wanted -= 1
-    new = np.array(drawn, dtype=np.int64).reshape(-1, 2)
-    queries, targets = np.concatenate([pairs.queries, new[:, 0]]), np.concatenate([pairs.targets, new[:, 1]])
-    scores = np.concatenate([pairs.scores, np.zeros(len(new))])
-    return replace(pairs, queries=queries, targets=targets, scores=scores, scored=True)

@@ -1,7 +1,7 @@
 """Fitting: measures, meta-paths and weights that explain scores, and how sure they are."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -17,15 +17,19 @@ class Gram:
     products: Floats
     with_scores: Floats
     of_scores: float
+    signed: bool = False
+    """Whether weights may be negative."""
 
     @classmethod
-    def of(cls, matrix: Floats, scores: Floats) -> "Gram":
+    def of(cls, matrix: Floats, table: "FeatureTable", pairs: np.ndarray | slice = slice(None)) -> "Gram":
         """Multiply; paths that a measure is not defined on count as zeros, and are never chosen."""
-        matrix = np.where(np.isfinite(matrix), matrix, 0.0)
-        return cls(matrix.T @ matrix, matrix.T @ scores, float(scores @ scores))
+        weights, scores = table.weights[pairs], table.scores[pairs]
+        matrix = np.where(np.isfinite(matrix[pairs]), matrix[pairs], 0.0)
+        weighted = matrix * weights[:, None]
+        return cls(weighted.T @ matrix, weighted.T @ scores, float(scores @ (weights * scores)), table.signed)
 
     def without_constant(self) -> "Gram":
-        return Gram(self.products[:-1, :-1], self.with_scores[:-1], self.of_scores)
+        return Gram(self.products[:-1, :-1], self.with_scores[:-1], self.of_scores, self.signed)
 
     def without_mean(self) -> "Gram":
         """Return the products after projecting a constant, the last column, out of the others and the scores."""
@@ -35,6 +39,7 @@ class Gram:
             self.products[:-1, :-1] - np.outer(constant, constant) / size,
             self.with_scores[:-1] - constant * mean,
             self.of_scores - mean * mean * size,
+            self.signed,
         )
 
     def weights(self, columns: tuple[int, ...]) -> Floats:
@@ -44,7 +49,10 @@ class Gram:
         if not chosen:
             return np.zeros(0)
         products = self.products[np.ix_(chosen, chosen)]
-        root = np.linalg.cholesky(products + 1e-13 * np.trace(products) * np.eye(len(chosen)))
+        products = products + 1e-13 * np.trace(products) * np.eye(len(chosen))
+        if self.signed:
+            return np.linalg.solve(products, self.with_scores[chosen])
+        root = np.linalg.cholesky(products)
         solved: Floats = nnls(root.T, np.linalg.solve(root, self.with_scores[chosen]))[0]
         return solved
 
@@ -93,10 +101,34 @@ class FeatureTable:
     lengths: Sequence[int]
     scale: float = 1.0
     """The largest label."""
+    weights: Floats = field(default_factory=lambda: np.zeros(0))
+    """How much each label counts; 1 unless given."""
+    signed: bool = False
+    """Whether paths may have negative weights."""
+
+    def __post_init__(self) -> None:
+        if len(self.weights) != len(self.scores):
+            object.__setattr__(self, "weights", np.ones(len(self.scores)))
 
     def take(self, pairs: np.ndarray) -> "FeatureTable":
         features = {measure: matrix[pairs] for measure, matrix in self.features.items()}
-        return FeatureTable(features, self.scores[pairs], self.groups[pairs], self.lengths, self.scale)
+        return replace(
+            self, features=features, scores=self.scores[pairs], groups=self.groups[pairs], weights=self.weights[pairs]
+        )
+
+    def centre(self) -> tuple["FeatureTable", float]:
+        """Return the table with the mean of every column and of the labels subtracted, and the mean label.
+
+        Weights fitted to it are those beside a constant that is fitted as well.
+        """
+        mean = float(np.average(self.scores, weights=self.weights))
+        features = {name: matrix - self.means(name) for name, matrix in self.features.items()}
+        return replace(self, features=features, scores=self.scores - mean), mean
+
+    def means(self, measure: str) -> Floats:
+        """Return the mean of each path under a measure; shape (paths,)."""
+        means: Floats = np.average(self.features[measure], axis=0, weights=self.weights)
+        return means
 
 
 @dataclass(frozen=True)
@@ -197,7 +229,7 @@ def useful_columns(matrix: Floats) -> list[int]:
 
 def _grow_sets(table: FeatureTable, measure: str, useful: list[int]) -> list[Hypothesis]:
     hypotheses = []
-    for columns in _grow(Gram.of(table.features[measure], table.scores), useful, MOST_PATHS):
+    for columns in _grow(Gram.of(table.features[measure], table), useful, MOST_PATHS):
         hypotheses.append(_fitted(table, measure, columns))
         if hypotheses[-1].exact or len(hypotheses[-1].columns) < len(columns):
             break
@@ -218,7 +250,7 @@ def _grow(gram: Gram, useful: list[int], most: int) -> Iterator[tuple[int, ...]]
 def promising_columns(table: FeatureTable, measure: str) -> list[int]:
     """Return the paths that a set grown one path at a time would choose from."""
     useful = useful_columns(table.features[measure])
-    gram = Gram.of(table.features[measure], table.scores)
+    gram = Gram.of(table.features[measure], table)
     chosen: tuple[int, ...] = ()
     seen: dict[int, None] = {}
     for _ in range(min(MOST_PATHS, len(useful))):
@@ -233,6 +265,7 @@ def promising_columns(table: FeatureTable, measure: str) -> list[int]:
 def _promising(gram: Gram, chosen: tuple[int, ...], useful: list[int]) -> list[int]:
     """Return the paths that correlate most with what is left to explain."""
     slopes = gram.with_scores - gram.products[:, list(chosen)] @ gram.weights(chosen)  # of each path
+    slopes = np.abs(slopes) if gram.signed else slopes
     scaled = {p: slopes[p] / np.sqrt(gram.products[p, p]) for p in useful if p not in chosen and slopes[p] > 0}
     return sorted(scaled, key=lambda p: (-round(scaled[p], 12), p))[:_MOST_PROMISING]
 
@@ -259,10 +292,12 @@ def _fitted(table: FeatureTable, measure: str, columns: tuple[int, ...]) -> Hypo
     """Fit the weights of some paths, and leave out those of weight 0."""
     from scipy.optimize import nnls
 
-    matrix = table.features[measure][:, list(columns)]
+    root = np.sqrt(table.weights)
+    matrix, scores = table.features[measure][:, list(columns)] * root[:, None], table.scores * root
     scale = np.sqrt((matrix**2).sum(axis=0))
-    weights = nnls(matrix / scale, table.scores)[0] / scale
-    used = np.flatnonzero(weights * scale > 1e-9 * max(1.0, float(np.sqrt(table.scores @ table.scores))))
+    solve = np.linalg.lstsq if table.signed else nnls
+    weights = solve(matrix / scale, scores)[0] / scale
+    used = np.flatnonzero(np.abs(weights) * scale > 1e-9 * max(1.0, float(np.sqrt(scores @ scores))))
     if not len(used):
         used = np.array([0])
     kept = tuple(columns[i] for i in used)
@@ -271,7 +306,7 @@ def _fitted(table: FeatureTable, measure: str, columns: tuple[int, ...]) -> Hypo
 
 def _hypothesis(table: FeatureTable, measure: str, columns: tuple[int, ...], weights: Floats, free: int) -> Hypothesis:
     residual = table.features[measure][:, list(columns)] @ weights - table.scores
-    squared, n = float(residual @ residual) / len(residual), len(residual)
+    squared, n = float(np.average(residual**2, weights=table.weights)), len(residual)
     criterion = n * np.log(squared / table.scale**2 + _FLOOR)
     criterion += free * np.log(n) + 2 * len(columns) * np.log(max(2, len(table.lengths)))
     length = sum(table.lengths[p] for p in columns)
@@ -318,13 +353,21 @@ def folds_of(groups: np.ndarray, seed: int, most: int = 5) -> list[np.ndarray]:
     return [np.flatnonzero(np.isin(units, part)) for part in parts if len(part)]
 
 
-def cross_validate(table: FeatureTable, measures: Sequence[str], seed: int) -> Floats:
-    """Predict each pair by the hypothesis chosen from the pairs of other queries; shape (pairs,)."""
+def cross_validate(table: FeatureTable, measures: Sequence[str], seed: int, centred: bool = False) -> Floats:
+    """Predict each pair by the hypothesis chosen from the pairs of other queries; shape (pairs,).
+
+    Where `centred`, a constant is fitted as well.
+    """
     predicted = np.zeros(len(table.scores))
     for fold in folds_of(table.groups, seed):
         rest = np.setdiff1d(np.arange(len(table.scores)), fold)
-        chosen = choose_hypothesis(table.take(rest), measures)[0] if len(rest) else None
-        predicted[fold] = chosen.predict(table.take(fold)) if chosen else 0.0
+        if not len(rest):
+            continue
+        known, mean = table.take(rest).centre() if centred else (table.take(rest), 0.0)
+        chosen = choose_hypothesis(known, measures)[0]
+        predicted[fold] = chosen.predict(table.take(fold)) + mean
+        if centred:
+            predicted[fold] -= table.take(rest).means(chosen.measure)[list(chosen.columns)] @ np.array(chosen.weights)
     return predicted
 
 
@@ -345,6 +388,8 @@ def bootstrap_weights(best: Hypothesis, table: FeatureTable, seed: int, rounds: 
         plain[number] = _resampled(gram.without_constant(), best, useful)
         beside_constant[number] = _resampled(gram.without_mean(), best, useful) if varies else plain[number]
     low, high = np.quantile(plain, [0.05, 0.95], axis=0)
+    if table.signed:
+        return list(zip(np.minimum(low, best.weights).tolist(), np.maximum(high, best.weights).tolist(), strict=True))
     low = np.where(np.quantile(beside_constant, 0.05, axis=0) <= 1e-9, 0.0, np.minimum(low, best.weights))
     return list(zip(low.tolist(), np.maximum(high, best.weights).tolist(), strict=True))
 
@@ -353,13 +398,13 @@ def _resampled_grams(matrix: Floats, table: FeatureTable, seed: int, rounds: int
     """Yield the products of resampled queries, or of resampled blocks of queries if there are many."""
     units = table.groups if len(np.unique(table.groups)) > 1 else np.arange(len(table.scores))
     blocks = np.array_split(np.unique(units), min(len(np.unique(units)), _MOST_BLOCKS))
-    parts = [Gram.of(matrix[own], table.scores[own]) for own in (np.isin(units, block) for block in blocks)]
+    parts = [Gram.of(matrix, table, own) for own in (np.isin(units, block) for block in blocks)]
     products, with_scores = np.stack([part.products for part in parts]), np.stack([part.with_scores for part in parts])
     of_scores = np.array([part.of_scores for part in parts])
     rng = np.random.default_rng(seed)
     for _ in range(rounds):
         times = np.bincount(rng.integers(0, len(parts), len(parts)), minlength=len(parts)).astype(np.float64)
-        yield Gram(np.tensordot(times, products, 1), times @ with_scores, float(times @ of_scores))
+        yield Gram(np.tensordot(times, products, 1), times @ with_scores, float(times @ of_scores), table.signed)
 
 
 def _resampled(gram: Gram, best: Hypothesis, useful: list[int]) -> Floats:

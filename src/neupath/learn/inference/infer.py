@@ -1,7 +1,7 @@
 """Inference: from labelled pairs to the meta-paths, weights and measure that explain them, and how sure that is."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
@@ -23,7 +23,6 @@ from neupath.learn.inference.binary_labels import (
     chance_error,
     held_out_auc,
     rank_hypotheses,
-    with_negatives,
 )
 from neupath.learn.inference.candidates import (
     BUDGET,
@@ -47,13 +46,16 @@ from neupath.learn.inference.fitting import (
     promising_columns,
 )
 from neupath.learn.inference.suggestions import Suggestion, suggest
-from neupath.learn.labels import NodeTypes, Pairs, read_pairs
+from neupath.learn.labels import NodeTypes, Pairs, join_types, read_pairs, with_negatives
 from neupath.measures import MEASURES, Combination, Part
 
 # ---- What is inferred ----------------------------------------------------------------------------
 _MOST_COMPARED = 8
 """Alternatives that suggestions compare."""
 _GOOD_R2, _LEAST_R2 = 0.5, 0.1
+_BETTER, _LEAST_GAIN = 0.9, 0.02
+"""The RMSE, relative to that of weights of 0 or more, and the gain in held-out R² that a constant or negative weights
+must have."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,8 @@ class Inferred:
     auc: float | None = None
     held_out_auc: float | None = None
     """None if there are too few labels to hold some out."""
+    offset: float = 0.0
+    """The label that is explained for a pair without paths, such as the 1 of ratings from 1 to 5; scores leave it out."""
     chance_error: float = 0.0
     """The standard deviation of a random ranking's AUC on as many labels."""
 
@@ -130,7 +134,15 @@ class Inferred:
                 return f"too few labels to hold some out; on these, the AUC is {self.auc:.3f}"
             answer = "similar pairs rank above others" if self.explains else "no path tells similar pairs from others"
             return f"{answer} (held-out AUC {self.held_out_auc:.3f})"
-        return self._exact_verdict() if self.exact else self._inexact_verdict()
+        if len(self.pairs) <= len(self.parts):
+            count = f"{len(self.pairs)} label{'s' * (len(self.pairs) != 1)}"
+            return f"{count}, and as many weights, which would fit anything: label more pairs, such as the suggested ones"
+        verdict = self._exact_verdict() if self.exact else self._inexact_verdict()
+        if self.offset:
+            verdict += f"; a pair without paths has the label {self.offset:.3g}, and scores count from there"
+        if any(part.weight < 0 for part in self.parts):
+            verdict += "; paths with negative weights make nodes less similar"
+        return verdict
 
     def _exact_verdict(self) -> str:
         if not self.pairs.scores.any():
@@ -195,7 +207,7 @@ class Inferred:
 
     def to_dict(self) -> dict[str, object]:
         """Return the explanation and the evidence as JSON can hold them."""
-        names = ("measure", "kind", "rmse", "r2", "held_out_rmse", "held_out_r2", "auc", "held_out_auc")
+        names = ("measure", "kind", "offset", "rmse", "r2", "held_out_rmse", "held_out_r2", "auc", "held_out_auc")
         return {
             "metapaths": [dict(vars(part)) for part in self.parts],
             **{name: getattr(self, name) for name in (*names, "explains", "verdict")},
@@ -217,6 +229,8 @@ def infer(
     pairs: Any,
     *,
     node_type: NodeTypes = None,
+    query_type: str | None = None,
+    target_type: str | None = None,
     max_length: int = 6,
     measures: Sequence[str] | None = None,
     asymmetric: bool = False,
@@ -227,17 +241,21 @@ def infer(
     """Find the meta-paths, their weights, and the measure that explain labelled pairs.
 
     Pairs without scores are examples of similar ones. They, and labels of only 0 and 1 that no measure gives exactly,
-    are explained as a ranking. Pairs across types, such as users and items, are explained by one-way meta-paths.
+    are explained as a ranking. Pairs across types, such as users and items, are explained by one-way meta-paths. Labels
+    on another scale, such as ratings from 1 to 5, and paths that count against a pair are tried where weights of 0 or
+    more leave much unexplained.
 
     Parameters
     ----------
     hin
         The graph.
     pairs
-        A CSV file, a table, or tuples of (query, target, score); the score may be left out. A table may have the
-        columns query_type and target_type.
+        A CSV file, a table, or tuples of (query, target, score); the score may be left out. `read_pairs` says which
+        labels it takes.
     node_type
         The type of the nodes, if their ids belong to several; or that of the queries and that of the targets.
+    query_type, target_type
+        The types of the queries and of the targets instead.
     max_length
         The most steps of a meta-path.
     measures
@@ -258,7 +276,8 @@ def infer(
     ('pathsim', [('author-paper-venue-paper-author', 1.0)])
 
     """
-    labels = read_pairs(hin, pairs, node_type, bounded=False, examples=True)
+    types = join_types(node_type, query_type, target_type)
+    labels = read_pairs(hin, pairs, types, bounded=False, examples=True)
     chosen = _measures_for(labels, _check_measures(measures))
     fit = _prepare(hin, labels, max_length, chosen, asymmetric, budget, seed, progress)
     scores = fit.table.scores
@@ -268,7 +287,23 @@ def infer(
         rankers = rank_hypotheses(fit.table, chosen, seed)
         if rankers:
             return fit.explain_ranking(labels, rankers)
-    return fit.explain_scores(labels, best, compared)
+    return fit.explain_scores(labels, best, compared) if best.exact else fit.loosened(best).explain_scores(labels)
+
+
+def infer_scorer(hin: HIN, pairs: Pairs, *, max_length: int, budget: int = BUDGET, seed: int = 0) -> Combination:
+    """Return the search that labels mean, as `infer` does, without the evidence for it."""
+    measures = _measures_for(pairs, inferred_measures())
+    fit = _prepare(hin, pairs, max_length, measures, False, budget, seed, no_progress)
+    best: WeightedPaths = choose_hypothesis(fit.table, measures)[0]
+    rankers = []
+    if isinstance(best, Hypothesis) and not best.exact:
+        if np.isin(fit.table.scores, (0.0, 1.0)).all() and np.ptp(fit.table.scores) > 0:
+            rankers = rank_hypotheses(fit.table, measures, seed)
+        if not rankers:
+            fit = fit.loosened(best)
+            best = choose_hypothesis(fit.table.centre()[0] if fit.centred else fit.table, measures)[0]
+    best = rankers[0] if rankers else best
+    return Combination(Part(best.measure, text, weight) for text, weight in fit._weights(best)).fit(hin)
 
 
 def feature_table(
@@ -391,7 +426,8 @@ def _to_table(candidates: Sequence[Candidate], pairs: Pairs) -> FeatureTable:
         for measure in inferred_measures()
     }
     lengths = [len(candidate.metapath) for candidate in candidates]
-    return FeatureTable(features, pairs.scores, pairs.queries, lengths, float(np.abs(pairs.scores).max()) or 1.0)
+    largest = float(np.abs(pairs.scores).max()) or 1.0
+    return FeatureTable(features, pairs.scores, pairs.queries, lengths, largest, pairs.weights)
 
 
 @dataclass(frozen=True)
@@ -404,14 +440,43 @@ class _Fit:
     searched: SearchReport
     measures: Sequence[str]
     seed: int
+    centred: bool = False
+    """Whether a constant is fitted beside the paths."""
 
-    def explain_scores(self, labels: Pairs, best: Hypothesis, compared: list[Hypothesis]) -> Inferred:
-        held_out = cross_validate(self.table, self.measures, self.seed)
-        intervals = bootstrap_weights(best, self.table, self.seed)
-        others = alternatives_of(best, compared, self.table)
+    def loosened(self, best: Hypothesis) -> "_Fit":
+        """Return the fit with a constant, with negative weights, or with both, if that predicts held-out labels better.
+
+        It is tried only where it explains these labels much better than the best hypothesis.
+        """
+        chosen, score = self, self._held_out_r2()
+        for signed, centred in ((False, True), (True, False), (True, True)):
+            other = replace(self, table=replace(self.table, signed=signed), centred=centred)
+            table = other.table.centre()[0] if centred else other.table
+            if choose_hypothesis(table, self.measures)[0].rmse > _BETTER * best.rmse:
+                continue
+            better = other._held_out_r2()
+            if better > score + _LEAST_GAIN:
+                chosen, score = other, better
+        return chosen
+
+    def _held_out_r2(self) -> float:
+        held_out = cross_validate(self.table, self.measures, self.seed, self.centred)
+        return r_squared(self.table.scores, held_out)
+
+    def explain_scores(
+        self, labels: Pairs, best: Hypothesis | None = None, compared: list[Hypothesis] | None = None
+    ) -> Inferred:
+        table, mean = self.table.centre() if self.centred else (self.table, 0.0)
+        if best is None or compared is None:
+            best, compared = choose_hypothesis(table, self.measures)
+        held_out = cross_validate(self.table, self.measures, self.seed, self.centred)
+        offset = 0.0
+        if self.centred:
+            offset = mean - float(self.table.means(best.measure)[list(best.columns)] @ np.array(best.weights))
         return self._inferred(
-            labels, best, others, intervals, kind="scores", rmse=best.rmse, exact=best.exact,
-            r2=r_squared(self.table.scores, best.predict(self.table)),
+            labels, best, alternatives_of(best, compared, table), bootstrap_weights(best, table, self.seed),
+            kind="scores", offset=offset, rmse=best.rmse, exact=best.exact and len(labels) > best.free,
+            r2=r_squared(table.scores, best.predict(table)),
             held_out_rmse=rmse(self.table.scores, held_out),
             held_out_r2=r_squared(self.table.scores, held_out),
         )  # fmt: skip
@@ -438,7 +503,7 @@ class _Fit:
         parts = [InferredPart(*weight, *interval) for weight, interval in weights]
         alternatives = (Alternative(each.measure, self._weights(each), getattr(each, "rmse", None)) for each in others)
         return Inferred(
-            self.hin, labels, best.measure, tuple(sorted(parts, key=lambda part: -part.weight)),
+            self.hin, labels, best.measure, tuple(sorted(parts, key=lambda part: -abs(part.weight))),
             alternatives=tuple(alternatives), searched=self.searched, seed=self.seed, **evidence,
         )  # fmt: skip
 

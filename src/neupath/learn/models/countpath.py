@@ -38,7 +38,7 @@ from neupath.learn.models.model import TRAINING_PARAMS, PairModel, TrainingOptio
 from neupath.learn.models.training import EpochCallback, Recipe
 from neupath.measures import Combination, Part
 
-_MAX_HALF_PATHS = 150
+MAX_HALF_PATHS = 150
 
 
 # ---- The model -----------------------------------------------------------------------------------
@@ -119,11 +119,12 @@ class CountPath(PairModel):
         rows = [walk(self.hin_, nodes, kinds, pairs.node_type) for kinds in self._paths]
         queries, targets = where[: len(pairs)], where[len(pairs) :]
         ends = ((queries, targets), (queries, queries), (targets, targets))
-        columns = (*(gram_matrices(rows, a, b) for a, b in ends), pairs.scores)
+        grams = [gram_matrices(rows, a, b) for a, b in ends]
         batches = []
         for part in self._query_batches(pairs):
             own = np.flatnonzero(np.isin(pairs.queries, part))
-            batches.append(tuple(torch.tensor(c[own], dtype=torch.float32, device=self.device) for c in columns))
+            columns = (*(gram[own] for gram in grams), np.stack([pairs.scores[own], pairs.weights[own]]))
+            batches.append(tuple(torch.tensor(c, dtype=torch.float32, device=self.device) for c in columns))
         return batches
 
     # ---- Rounding the gates ----------------------------------------------------------------------
@@ -250,6 +251,18 @@ Entries = tuple[int, ...]
 
 
 def half_paths(hin: HIN, node_type: str, steps: int) -> dict[Entries, list[Entries]]:
+    """Return the half-paths from a type as `list_half_paths` does; raise if there are too many."""
+    spellings = list_half_paths(hin, node_type, steps)
+    if len(spellings) > MAX_HALF_PATHS:
+        raise QueryError(
+            f"there are {len(spellings):,} half-paths of up to {steps} steps from {node_type}, more than the "
+            f"{MAX_HALF_PATHS} this model weighs at once; use fewer ‹layers›, or leave out relations",
+            parameter="layers",
+        )
+    return spellings
+
+
+def list_half_paths(hin: HIN, node_type: str, steps: int) -> dict[Entries, list[Entries]]:
     """Return the kinds of edges of each half-path from a type, with its spellings by one entry per step."""
     kinds = edge_kinds(hin.schema)
     stay = len(kinds)
@@ -264,12 +277,6 @@ def half_paths(hin: HIN, node_type: str, steps: int) -> dict[Entries, list[Entri
     spellings: dict[Entries, list[Entries]] = {}
     for spelling, _ in frontier:
         spellings.setdefault(tuple(entry for entry in spelling if entry < stay), []).append(spelling)
-    if len(spellings) > _MAX_HALF_PATHS:
-        raise QueryError(
-            f"there are {len(spellings):,} half-paths of up to {steps} steps from {node_type}, more than the "
-            f"{_MAX_HALF_PATHS} this model weighs at once; use fewer ‹layers›, or leave out relations",
-            parameter="layers",
-        )
     return spellings
 
 

@@ -23,7 +23,16 @@ from neupath.errors import QueryError, SchemaError, SourceError, first_line
 from neupath.graph.hin import HIN, Floats, digest_nodes
 from neupath.graph.metapath import Schema
 from neupath.graph.nodes import Id, Rows
-from neupath.learn.labels import NodeTypes, Pairs, Protocol, check_one_type, draw_pairs, read_pairs
+from neupath.learn.labels import (
+    NodeTypes,
+    Pairs,
+    Protocol,
+    check_one_type,
+    draw_pairs,
+    join_types,
+    read_pairs,
+    with_negatives,
+)
 from neupath.learn.models.distributed import ALONE, ProcessGroup, run_distributed
 from neupath.learn.models.training import Epoch, EpochCallback, Recipe, RunOptions, ignore_epoch, run_fingerprint, train
 
@@ -36,11 +45,12 @@ class TrainedOn(TypedDict):
 
     node_type: str
     schema: dict[str, list[str]]
+    target_type: NotRequired[str]  # only where it is not that of the queries
     nodes: NotRequired[str]  # a digest, only where the model is not inductive
 
 
 class Model(Scorer):
-    """Base class of scorers that learn; they rank the nodes of one type.
+    """Base class of scorers that learn.
 
     A subclass learns in `fit`, returns what it learned in `_tensors`, and takes it back in `_restore`.
     """
@@ -55,11 +65,18 @@ class Model(Scorer):
     """Former names of parameters, as older saved models have them."""
     device: torch.device
     node_type_: str
+    """The type of the queries."""
+    target_type_: str | None = None
+    """The type of the targets, if it is another."""
 
     @property
     def source_type(self) -> str:
         self._fitted()
         return self.node_type_
+
+    @property
+    def target_type(self) -> str:
+        return self.target_type_ or self.node_type_
 
     def params(self) -> dict[str, object]:
         return {name: getattr(self, name) for name in self.param_names}
@@ -102,7 +119,7 @@ class Model(Scorer):
         except (SafetensorError, KeyError, ValueError, TypeError, OSError) as error:
             raise SourceError(f"{path} is not a {cls.__name__} model that can be read: {error}") from error
         model.check_graph(trained_on, hin)
-        model.node_type_ = trained_on["node_type"]
+        model.node_type_, model.target_type_ = trained_on["node_type"], trained_on.get("target_type")
         try:
             model._restore(hin, tensors)
         except (RuntimeError, KeyError, TypeError, ValueError) as error:
@@ -120,6 +137,8 @@ class Model(Scorer):
     def _trained_on(self) -> TrainedOn:
         hin = self._fitted()
         trained_on: TrainedOn = {"node_type": self.node_type_, "schema": _summarise(hin.schema)}
+        if self.target_type != self.node_type_:
+            trained_on["target_type"] = self.target_type
         return trained_on if self.inductive else {**trained_on, "nodes": digest_nodes(hin)}
 
     def check_graph(self, trained_on: TrainedOn, hin: HIN) -> None:
@@ -256,14 +275,17 @@ class PairNetwork(nn.Module):
 class PairModel(Model):
     """Base class of models that learn from labelled pairs of one node type, without a meta-path.
 
-    Loss = 1/M Σ (y_ct - b_ct)², with b_ct the label of query c and target t, and y_ct the network's score.
+    Loss = 1/M Σ w_ct·(y_ct - b_ct)², with b_ct the label of query c and target t, w_ct its weight (1 unless given), and
+    y_ct the network's score.
 
     A subclass makes a `PairNetwork` in `_make_network`. One whose network is not a function of pairs alone overrides
-    `_batches` and `score_rows`, too, and `_loss` if its batches do not end with the labels.
+    `_batches` and `score_rows`, too, and `_loss` if its batches do not end with the labels and their weights.
     """
 
     supports_processes: ClassVar[bool] = False
     """Whether several processes can share its batches."""
+    supports_two_types: ClassVar[bool] = False
+    """Whether queries and targets may be of different types."""
     queries_per_batch: ClassVar[int] = 40
     """The batch size unless `batch_size` is given."""
     process_group: ProcessGroup = ALONE
@@ -292,6 +314,8 @@ class PairModel(Model):
         pairs: Any = None,
         *,
         node_type: NodeTypes = None,
+        query_type: str | None = None,
+        target_type: str | None = None,
         teacher: Scorer | None = None,
         queries: Sequence[Id] | None = None,
         protocol: Protocol = "strict",
@@ -307,10 +331,12 @@ class PairModel(Model):
         hin
             The graph.
         pairs
-            A CSV file, a table, or tuples of (query, target, score). A table may have the columns query_type and
-            target_type.
+            A CSV file, a table, or tuples of (query, target, score); `read_pairs` says which labels it takes. Without
+            scores, each pair is an example of a similar one, and random pairs are drawn against them.
         node_type
             The type of the nodes in `pairs`, where their ids fit several.
+        query_type, target_type
+            The types of the queries and of the targets instead, which may differ.
         teacher
             A fitted measure to draw labels from, instead of `pairs`.
         queries
@@ -328,8 +354,11 @@ class PairModel(Model):
             How many processes share each batch. A script that uses several needs `if __name__ == "__main__":`.
         """
         self.__dict__.pop("identity", None)
-        labels = None if pairs is None else read_pairs(hin, pairs, node_type)
-        if labels is not None:
+        types = join_types(node_type, query_type, target_type)
+        labels = None if pairs is None else read_pairs(hin, pairs, types, examples=True)
+        if labels is not None and not labels.scored:
+            labels = with_negatives(labels, hin.num_nodes(labels.target_type), self.seed)
+        if labels is not None and not self.supports_two_types:
             check_one_type(labels, self.name)
         learn, check = split_labels(labels, teacher, queries, protocol, validation, self.seed)
         labelled = len(np.unique(learn.queries))
@@ -367,7 +396,7 @@ class PairModel(Model):
 
     def _train(self, hin: HIN, learn: Pairs, check: Pairs, folder: Path | None, on_epoch: EpochCallback) -> None:
         """Train the network on the labels in `learn`, and keep the epoch that is best on those in `check`."""
-        self.node_type_ = learn.node_type
+        self.node_type_, self.target_type_ = learn.node_type, learn.target_type
         self._set_network(hin)
         batches, validation = self._batches(learn), self._batches(check)
         fingerprint = run_fingerprint(hin, (learn, check), self.params())
@@ -394,8 +423,8 @@ class PairModel(Model):
         for queries in self._query_batches(pairs):
             part = pairs.of_queries(queries)
             sources, targets = (torch.from_numpy(rows.astype(np.int64)) for rows in (part.queries, part.targets))
-            scores = torch.tensor(part.scores, dtype=torch.float32, device=self.device)
-            batches.append((sources.to(self.device), targets.to(self.device), scores))
+            labels = torch.tensor(np.stack([part.scores, part.weights]), dtype=torch.float32, device=self.device)
+            batches.append((sources.to(self.device), targets.to(self.device), labels))
         return batches
 
     def _query_batches(self, pairs: Pairs) -> list[Rows]:
@@ -404,8 +433,7 @@ class PairModel(Model):
 
     def _loss(self, batch: Any) -> Tensor:
         *inputs, labels = batch
-        loss: Tensor = ((self.network_(*inputs) - labels) ** 2).mean()
-        return loss
+        return weighted_error(self.network_(*inputs), labels)
 
     def score_rows(self, queries: Rows) -> Floats:
         self._fitted()
@@ -421,6 +449,11 @@ class PairModel(Model):
         _check_sizes(self.params(), tensors)
         self._set_network(hin)
         self.network_.load_state_dict(tensors)
+
+
+def weighted_error(scores: Tensor, labels: Tensor) -> Tensor:
+    """Return the mean squared error of some scores; `labels` are the labels and their weights, shape (2, pairs)."""
+    return (labels[1] * (scores - labels[0]) ** 2).mean()
 
 
 def _train_elsewhere(arguments: Any, group: ProcessGroup, device: torch.device) -> None:

@@ -9,6 +9,15 @@ For a query c, every node t starts as x_t = [0,1,0,…], the query as [1,0,0,…
 and the decoder scores t by y_ct = W_1·ReLU(W_2·(h_t[1] ‖ … ‖ h_t[T])). A node starts with one path; a slot without a
 path is zero and gives no candidate, so the T slots hold T different paths.
 
+That is `variant="paper"`. The default, `variant="improved"`, differs in three points. The decoder also sees the query's
+own embedding h_c and counts of walks f_ct (`walk_counts.py`), since PathSim divides by how many paths the query itself
+has, and T slots cannot count beyond T:
+
+    y_ct = W_1·ReLU(W_2·(h_t[1..T] ‖ h_c[1..T] ‖ f_ct)) + w·f_ct
+
+And the encoder starts near the identity: W_τ and the part of W_m for s near I, the part for t near 0, W_u near half of
+each of its two inputs. Otherwise some seeds do not learn.
+
 Two things make it fast without changing a score. Nodes that the model cannot tell apart form a class, and each class is
 computed once (`class_table.py`): shapes below count classes, J before a layer and K after it. And since W_m is linear,
 W_m(a ‖ e ‖ b) = A·a + e' + C·b, matrix products are over classes alone; candidates are only added up and compared.
@@ -19,9 +28,10 @@ import heapq
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from importlib.util import find_spec
 from itertools import islice
+from pathlib import Path
 from typing import Any, Literal, Self, Unpack, cast
 
 import numpy as np
@@ -32,15 +42,21 @@ from neupath.errors import QueryError
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import arrow
 from neupath.graph.nodes import Id, Mask, Rows
+from neupath.learn.attention import AttentionNode, AttentionPath
 from neupath.learn.labels import Pairs
 from neupath.learn.models.class_table import ClassBatch, ClassTable, Stage, build_batch
 from neupath.learn.models.flat_graph import FlatGraph, Ints, edge_kinds
-from neupath.learn.models.model import TRAINING_PARAMS, PairModel, TrainingOptions, check_counts
+from neupath.learn.models.model import TRAINING_PARAMS, PairModel, TrainingOptions, check_counts, weighted_error
 from neupath.learn.models.neupath_updates import NeuPathUpdater
 from neupath.learn.models.training import Recipe
+from neupath.learn.models.walk_counts import FEATURES, CountBatch, CountChannels, WalkCounter
 
 Pooling = Literal["tmax", "max", "mean", "sum"]
+Variant = Literal["improved", "paper"]
 _POOLINGS = ("tmax", "max", "mean", "sum")
+_VARIANTS = ("improved", "paper")
+_NOISE = 0.3
+"""How far the encoder's matrices start from the identity, relative to random ones."""
 _CLASSES_PER_BLOCK = 20_000
 _QUERIES_PER_BLOCK = 64
 
@@ -53,6 +69,11 @@ class Encoder(nn.Module):
         super().__init__()
         self.dim, self.slots, self.pooling = dim, slots, pooling
         self.layers = nn.ModuleList(EncoderLayer(dim, num_types, num_kinds) for _ in range(layers))
+
+    def start_near_identity(self) -> None:
+        """Let every layer start by passing on what it gets."""
+        for layer in self.layers:
+            cast(EncoderLayer, layer).start_near_identity()
 
     def forward(self, batch: ClassBatch, traces: list["LayerTrace"] | None = None) -> Tensor:
         """Return the path embeddings h of the batch's classes, (K, T, d); append what each layer chose to `traces`."""
@@ -76,6 +97,15 @@ class EncoderLayer(nn.Module):
         self.extract_target = nn.Linear(dim, dim, bias=False)  # C, the part of W_m for t
         self.edge = nn.Parameter(torch.empty(num_kinds, dim).uniform_(-bound, bound))  # e', W_m's part for φ times e_φ
         self.update = nn.Linear(2 * dim, dim, bias=False)  # W_u
+
+    @torch.no_grad()
+    def start_near_identity(self) -> None:
+        """Move W_τ and A near I, C near 0, and W_u near the mean of what a node was and what it gets."""
+        identity = torch.eye(len(self.extract_source.weight))
+        self.project.mul_(_NOISE).add_(identity)
+        self.extract_source.weight.mul_(_NOISE).add_(identity)
+        self.extract_target.weight.mul_(_NOISE)
+        self.update.weight.mul_(_NOISE).add_(torch.cat([identity, identity], dim=1) / 2)
 
     def forward(self, h: Tensor, stage: Stage, pooling: Pooling, traces: list["LayerTrace"] | None = None) -> Tensor:
         """Return the embeddings after the layer; (J, T, d) to (K, T, d)."""
@@ -113,14 +143,36 @@ class Decoder(nn.Module):
         return scores
 
 
+class PairDecoder(nn.Module):
+    """y = W_1·ReLU(W_2·(h_t ‖ h_c ‖ f)) + w·f, with W_2 in its three parts; `features` is the length of f."""
+
+    def __init__(self, dim: int, slots: int, features: int) -> None:
+        super().__init__()
+        self.target = nn.Linear(dim * slots, dim)
+        self.query = nn.Linear(dim * slots, dim, bias=False)
+        self.counts = nn.Linear(features, dim, bias=False) if features else None
+        self.direct = nn.Linear(features, 1, bias=False) if features else None  # w
+        self.score = nn.Linear(dim, 1)  # W_1
+
+    def forward(self, target: Tensor, query: Tensor, counts: Tensor | None) -> Tensor:
+        """Return the score of each pair, given W_2's parts for h_t and h_c, and f; (pairs, d) twice to (pairs,)."""
+        hidden = target + query
+        if counts is None or self.counts is None or self.direct is None:
+            return self.score(torch.relu(hidden)).squeeze(-1)
+        scores = self.score(torch.relu(hidden + self.counts(counts))) + self.direct(counts)
+        return scores.squeeze(-1)
+
+
 # ---- The model -----------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _LabelledBatch:
-    """The classes of some targets, and their labels."""
+    """The classes of some pairs, and their labels."""
 
     batch: ClassBatch | None  # None if there are fewer queries than processes
     which: Tensor  # (pairs,) the class of each pair's target
-    labels: Tensor  # (pairs,)
+    which_query: Tensor  # (pairs,) the class of each pair's query
+    counts: CountBatch | None  # None without count channels
+    labels: Tensor  # (2, pairs) and their weights
     share: float  # of the pairs of the whole batch that are in this process
 
 
@@ -130,49 +182,73 @@ class NeuPath(PairModel):
     Parameters
     ----------
     dim
-        d, the width of a path embedding.
+        d, the width of a path embedding: 64 unless given, 256 in the paper's variant.
     layers
         L, the length of the paths it can see.
     paths
-        T, the number of path instances it keeps for each target.
+        T, the number of path instances it keeps for each target: 3 unless given, 2 in the paper's variant.
+    variant
+        "improved", or "paper" for the model as published.
+    channels
+        How many count channels there are beside T-max pooling, 0 for none; the paper's variant has none.
     pooling
         How candidates are compared: "tmax" as in the paper, or "max", "mean" or "sum" for ablations.
     node_types, edge_types
         Whether it sees the types of nodes and the kinds of edges, for ablations.
     training
-        The fields of `TrainingOptions`; by default 30 epochs, batches of 8 queries and a learning rate of 5e-4.
+        The fields of `TrainingOptions`; by default 30 epochs, batches of 8 queries and a learning rate of 3e-3, or 5e-4
+        in the paper's variant.
 
     >>> import neupath as npth
     >>> hin = npth.load("toy")
     >>> labels = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0), ("Mary", "Ann", 0.3)]
-    >>> model = NeuPath(dim=16, layers=4, paths=2, epochs=2, seed=0).fit(hin, labels)
+    >>> model = NeuPath(dim=16, layers=4, epochs=2, seed=0).fit(hin, labels)
     >>> len(model.top_k("Jim", k=2))
     2
     """
 
     name = "neupath"
-    param_names = ("dim", "layers", "paths", "pooling", "node_types", "edge_types", *TRAINING_PARAMS)
+    param_names = (
+        "dim", "layers", "paths", "variant", "channels", "pooling", "node_types", "edge_types", *TRAINING_PARAMS,
+    )  # fmt: skip
     supports_processes = True
+    supports_two_types = True
     queries_per_batch = 8
-    network_: nn.Sequential  # of the encoder and the decoder
+    network_: nn.Sequential  # of the encoder, the decoder and, if there are any, the count channels
 
     def __init__(
         self,
-        dim: int = 256,
+        dim: int | None = None,
         layers: int = 2,
-        paths: int = 2,
+        paths: int | None = None,
         *,
+        variant: Variant = "improved",
+        channels: int | None = None,
         pooling: Pooling = "tmax",
         node_types: bool = True,
         edge_types: bool = True,
         **training: Unpack[TrainingOptions],
     ) -> None:
-        super().__init__(**(TrainingOptions(learning_rate=5e-4) | training))
+        if variant not in _VARIANTS:
+            raise QueryError(f"‹variant› is {variant!r}; it can be {' or '.join(_VARIANTS)}", parameter="variant")
+        as_published = variant == "paper"
+        super().__init__(**(TrainingOptions(learning_rate=5e-4 if as_published else 3e-3) | training))
         check_counts(2, dim=dim)
         check_counts(layers=layers, paths=paths)
+        check_counts(0, channels=channels)
         if pooling not in _POOLINGS:
             raise QueryError(f"pooling is {pooling!r}; it can be {', '.join(_POOLINGS)}", allowed=_POOLINGS)
-        self.dim, self.layers, self.paths, self.pooling = dim, layers, paths, pooling
+        if as_published and channels:
+            raise QueryError(
+                f"‹channels› is {channels}, and the paper's variant has no count channels; leave it out, or use the "
+                f"variant 'improved'",
+                parameter="channels",
+            )
+        self.variant, self.layers, self.pooling = variant, layers, pooling
+        self.dim, self.paths, self.channels = (
+            own if given is None else given
+            for given, own in zip((dim, paths, channels), (256, 2, 0) if as_published else (64, 3, 8), strict=True)
+        )
         self.node_types, self.edge_types = node_types, edge_types
 
     @property
@@ -180,7 +256,12 @@ class NeuPath(PairModel):
         """The number of path slots: T, or 1 where pooling merges all paths."""
         return self.paths if self.pooling == "tmax" else 1
 
+    @classmethod
+    def from_folder(cls, folder: Path, params: dict[str, Any], hin: HIN, device: str | None = None) -> Self:
+        return super().from_folder(folder, {"variant": "paper", **params}, hin, device)  # as the first versions saved it
+
     def _set_network(self, hin: HIN) -> None:
+        self.__dict__.pop("walk_counter_", None)
         self.graph_, self.table_ = self.as_seen(FlatGraph.of(hin)), self.new_table(hin)
         self.background_ = self.table_.background(self.graph_)
         super()._set_network(hin)
@@ -189,7 +270,24 @@ class NeuPath(PairModel):
         num_types = len(hin.schema.node_types) if self.node_types else 1
         num_kinds = len(edge_kinds(hin.schema)) if self.edge_types else 1
         encoder = Encoder(self.dim, self.layers, self.slots, num_types, max(1, num_kinds), self.pooling)
-        return nn.Sequential(OrderedDict(encoder=encoder, decoder=Decoder(self.dim, self.slots)))
+        if self.variant == "paper":
+            return nn.Sequential(OrderedDict(encoder=encoder, decoder=Decoder(self.dim, self.slots)))
+        encoder.start_near_identity()
+        parts = OrderedDict[str, nn.Module](
+            encoder=encoder, decoder=PairDecoder(self.dim, self.slots, FEATURES * self.channels)
+        )
+        if self.channels:
+            types = self.node_type_, self.target_type
+            parts["counts"] = CountChannels(hin, types, self.channels, self.layers, sees_kinds=self.edge_types)
+        return nn.Sequential(parts)
+
+    @cached_property
+    def walk_counter_(self) -> WalkCounter | None:
+        """The count channels over the graph."""
+        if not self.channels:
+            return None
+        channels = cast(CountChannels, self.network_[2])
+        return WalkCounter(self.hin_, (self.node_type_, self.target_type), channels)
 
     def as_seen(self, graph: FlatGraph) -> FlatGraph:
         """Return a graph without node types or edge kinds if the model does not see them."""
@@ -204,61 +302,107 @@ class NeuPath(PairModel):
         return ClassTable(len(hin.schema.node_types) if self.node_types else 1, self.layers, cap)
 
     @property
-    def _first(self) -> int:
-        return self.graph_.numbering.first(self.node_type_)
+    def _first(self) -> tuple[int, int]:
+        """The numbers of the first query and of the first target."""
+        numbering = self.graph_.numbering
+        return numbering.first(self.node_type_), numbering.first(self.target_type)
 
     # ---- Training --------------------------------------------------------------------------------
     def _recipe(self) -> Recipe:
         return replace(super()._recipe(), patience=10)
 
     def _batches(self, pairs: Pairs) -> list[_LabelledBatch]:
+        counts = None
+        if self.channels and len(pairs):
+            counts = cast(CountChannels, self.network_[2]).count(self.hin_, pairs)
         batches = []
         for queries in self._query_batches(pairs):
-            part = pairs.of_queries(self.process_group.share(queries))
-            classes = np.empty(len(part), dtype=np.int64)
-            for query in np.unique(part.queries):
-                own = part.queries == query
-                targets, source = self._first + part.targets[own], self._first + int(query)
-                reach = self.table_.reach(self.graph_, targets)
-                classes[own] = self.table_.trace(self.graph_, self.background_, source, reach)[-1][targets]
-            distinct, which = np.unique(classes, return_inverse=True)
-            batch = build_batch(self.table_, distinct, self.slots).to(self.device) if len(part) else None
-            labels = torch.tensor(part.scores, dtype=torch.float32, device=self.device)
-            share = len(part) / len(pairs.of_queries(queries))
-            batches.append(_LabelledBatch(batch, torch.from_numpy(which).to(self.device), labels, share))
+            own = np.flatnonzero(np.isin(pairs.queries, self.process_group.share(queries)))
+            share = len(own) / np.count_nonzero(np.isin(pairs.queries, queries))
+            batches.append(self._labelled_batch(pairs.take(own), counts and counts.take(own, self.device), share))
         return batches
+
+    def _labelled_batch(self, part: Pairs, counts: CountBatch | None, share: float) -> _LabelledBatch:
+        classes = np.empty((2, len(part)), dtype=np.int64)  # of each pair's target and query
+        first_query, first_target = self._first
+        for query in np.unique(part.queries):
+            own = part.queries == query
+            targets, source = first_target + part.targets[own], first_query + int(query)
+            ends = np.append(targets, source) if self.variant == "improved" else targets
+            reach = self.table_.reach(self.graph_, ends)
+            traced = self.table_.trace(self.graph_, self.background_, source, reach)[-1]
+            classes[0, own], classes[1, own] = traced[targets], traced[ends[-1]]
+        distinct, which = np.unique(classes if self.variant == "improved" else classes[0], return_inverse=True)
+        batch = build_batch(self.table_, distinct, self.slots).to(self.device) if len(part) else None
+        rows = torch.from_numpy(which.reshape(-1, len(part))).to(self.device)
+        labels = torch.tensor(np.stack([part.scores, part.weights]), dtype=torch.float32, device=self.device)
+        return _LabelledBatch(batch, rows[0], rows[-1], counts, labels, share)
 
     def _loss(self, batch: Any) -> Tensor:
         part = cast(_LabelledBatch, batch)
         if part.batch is None:
             return 0 * sum((parameter.sum() for parameter in self.network_.parameters()), torch.zeros(()))
-        scores: Tensor = self.network_(part.batch)[part.which]
-        return part.share * ((scores - part.labels) ** 2).mean()
+        return part.share * weighted_error(self._score_batch(part), part.labels)
+
+    def _score_batch(self, part: _LabelledBatch) -> Tensor:
+        """Return the scores of a batch of pairs; shape (pairs,)."""
+        assert part.batch is not None
+        encoder, decoder, *counts = self.network_
+        h = encoder(part.batch)
+        if self.variant == "paper":
+            scores: Tensor = decoder(h)[part.which]
+            return scores
+        h = h.flatten(1)
+        features = counts[0](part.counts) if counts else None
+        scores = decoder(decoder.target(h)[part.which], decoder.query(h)[part.which_query], features)
+        return scores
 
     # ---- Scoring ---------------------------------------------------------------------------------
     def score_rows(self, queries: Rows) -> Floats:
         self._fitted()
-        count = len(self.hin_.nodes[self.node_type_])
+        count, (_, first) = len(self.hin_.nodes[self.target_type]), self._first
         scores = np.empty((len(queries), count))
-        reach = self.table_.reach(self.graph_, np.arange(self._first, self._first + count))
+        reach = self.table_.reach(self.graph_, np.arange(first, first + count))
         for start in range(0, len(queries), _QUERIES_PER_BLOCK):
             block = slice(start, start + _QUERIES_PER_BLOCK)
-            scores[block] = self._score_block(queries[block], reach, count)
+            scores[block] = self._score_block(queries[block], reach, slice(first, first + count))
         return scores
 
-    def _score_block(self, queries: Rows, reach: list[Mask], count: int) -> Floats:
+    def _score_block(self, queries: Rows, reach: list[Mask], targets: slice) -> Floats:
         table = self.table_.fork()  # so that the classes of these queries are not kept
-        targets = slice(self._first, self._first + count)
-        traces = (table.trace(self.graph_, self.background_, self._first + int(query), reach) for query in queries)
-        classes: Ints = np.stack([trace[-1][targets] for trace in traces])
-        distinct, which = np.unique(classes, return_inverse=True)
-        scores = np.empty(len(distinct))
+        sources = self._first[0] + queries.astype(np.int64)
+        traced = []
+        for source in sources.tolist():
+            wanted = reach
+            if self.variant == "improved" and self.target_type != self.node_type_:  # h_c is wanted as well
+                wanted = [a | b for a, b in zip(reach, table.reach(self.graph_, np.array([source])), strict=True)]
+            traced.append(table.trace(self.graph_, self.background_, source, wanted)[-1])
+        classes: Ints = np.stack([trace[targets] for trace in traced])
+        own = np.array([trace[source] for trace, source in zip(traced, sources, strict=True)])
+        distinct = np.unique(np.append(classes, own) if self.variant == "improved" else classes)
+        blocks = range(0, len(distinct), _CLASSES_PER_BLOCK)
         with torch.no_grad():
-            for start in range(0, len(distinct), _CLASSES_PER_BLOCK):
-                block = slice(start, start + _CLASSES_PER_BLOCK)
-                batch = build_batch(table, distinct[block], self.slots).to(self.device)
-                scores[block] = self.network_(batch).cpu().numpy()
-        return scores[which.reshape(classes.shape)]
+            parts = [self._decode(table, distinct[start : start + _CLASSES_PER_BLOCK]) for start in blocks]
+            decoded = [torch.cat(part) for part in zip(*parts, strict=True)]
+            which, which_query = np.searchsorted(distinct, classes), np.searchsorted(distinct, own)
+            if self.variant == "paper":
+                return decoded[0].cpu().double().numpy()[which]
+            return self._score_pairs(queries, *decoded, which, which_query)
+
+    def _decode(self, table: ClassTable, classes: Ints) -> tuple[Tensor, ...]:
+        """Return the score of each class, (K,), or the decoder's parts for it as a target and as a query, (K, d)."""
+        encoder, decoder = self.network_[0], self.network_[1]
+        h = encoder(build_batch(table, classes, self.slots).to(self.device))
+        return (decoder(h),) if self.variant == "paper" else (decoder.target(h.flatten(1)), decoder.query(h.flatten(1)))
+
+    def _score_pairs(self, queries: Rows, target: Tensor, query: Tensor, which: Ints, which_query: Ints) -> Floats:
+        decoder, counter = cast(PairDecoder, self.network_[1]), self.walk_counter_
+        scores = np.empty(which.shape)
+        for number, own in enumerate(which_query.tolist()):
+            counts = None if counter is None else counter.tell(queries[[number]])[0].to(self.device)
+            hidden = target[torch.from_numpy(which[number]).to(self.device)]
+            scores[number] = decoder(hidden, query[own], counts).cpu().numpy()
+        return scores
 
     def updater(self, hin: HIN) -> NeuPathUpdater:
         self.check_graph(self._trained_on(), hin)
@@ -267,18 +411,19 @@ class NeuPath(PairModel):
     def over_background(self, hin: HIN, graph: FlatGraph, table: ClassTable, background: list[Ints]) -> Self:
         """Return the same model over a graph whose background is known."""
         bound = copy.copy(self)
+        bound.__dict__.pop("walk_counter_", None)
         bound.hin_, bound.graph_, bound.table_, bound.background_ = hin, self.as_seen(graph), table, background
         return bound
 
     # ---- Explaining ------------------------------------------------------------------------------
-    def attention_paths(self, query: Id, target: Id, limit: int = 10) -> list["AttentionPath"]:
+    def attention_paths(self, query: Id, target: Id, limit: int = 10) -> list[AttentionPath]:
         """Return the path instances with the largest share in one score, heaviest first."""
         if limit < 1:
             raise QueryError(f"‹limit› is {limit}; show at least 1 path")
         if self.pooling not in ("tmax", "max"):
             raise QueryError(f"a model that pools by {self.pooling} picks no paths; only tmax and max do")
-        source, end = (self._first + self._fitted().row(self.node_type_, node) for node in (query, target))
-        trace = _ScoreTrace(self, source, end)
+        rows = self._fitted().row(self.node_type_, query), self.hin_.row(self.target_type, target)
+        trace = _ScoreTrace(self, *rows)
         shares: Counter[tuple[tuple[int, ...], tuple[int, ...]]] = Counter()
         most = limit * self.slots**self.layers  # a path can occur once in each slot of each layer
         for share, nodes, kinds in islice(trace.paths(), most):
@@ -373,31 +518,6 @@ _STAY = -1
 
 
 @dataclass(frozen=True)
-class AttentionNode:
-    """A node on an attention path."""
-
-    node_type: str
-    id: Id
-    name: str | None
-
-
-@dataclass(frozen=True)
-class AttentionPath:
-    """A path instance behind a score: its nodes from the far end to the target, the links between, and its share."""
-
-    nodes: tuple[AttentionNode, ...]
-    links: tuple[str, ...]
-    weight: float
-    from_query: bool
-    """Whether the path starts at the query; the others tell the model what the target itself is like."""
-
-    @property
-    def metapath(self) -> str:
-        steps = zip(self.links, self.nodes[1:], strict=True)
-        return self.nodes[0].node_type + "".join(f" {link} {node.node_type}" for link, node in steps)
-
-
-@dataclass(frozen=True)
 class LayerTrace:
     """What a layer chose: the T-max candidates (C for none), their values, and the embeddings before the layer."""
 
@@ -415,15 +535,23 @@ SlotWeights = dict[tuple[int, int], dict[SlotPart, float]]
 class _ScoreTrace:
     """How much each part of each layer's slots weighs in one score."""
 
-    def __init__(self, model: NeuPath, query: int, target: int) -> None:
+    def __init__(self, model: NeuPath, query_row: int, target_row: int) -> None:
+        query, target = (first + row for first, row in zip(model._first, (query_row, target_row), strict=True))
         self.model, self.query, self.target = model, query, target
         table = model.table_.fork()
         everywhere = [np.ones(len(model.graph_.types), dtype=np.bool_)] * (model.layers + 1)
         self.classes = table.trace(model.graph_, model.background_, query, everywhere)
-        batch = build_batch(table, self.classes[-1][[target]], model.slots).to(model.device)
+        ends = [target] if model.variant == "paper" or query == target else [target, query]
+        batch = build_batch(table, self.classes[-1][ends], model.slots).to(model.device)
         traces: list[LayerTrace] = []
-        encoder, decoder = model.network_
-        score = decoder(encoder(batch, traces)).sum()
+        encoder, decoder = model.network_[0], model.network_[1]
+        h = encoder(batch, traces)
+        if model.variant == "paper":
+            score = decoder(h).sum()
+        else:  # how the score depends on what the target is; the query's own embedding and the counts stay as they are
+            counter, h = model.walk_counter_, h.flatten(1)
+            counts = None if counter is None else counter.tell(np.array([query_row]))[0, [target_row]].to(model.device)
+            score = decoder(decoder.target(h[:1]), decoder.query(h[-1:].detach()), counts).sum()
         inputs = [tensor for trace in traces for tensor in (trace.pooled, trace.own)]
         slopes = torch.autograd.grad(score, inputs, allow_unused=True)
         products = (

@@ -55,11 +55,18 @@ class Epoch:
 
 
 EpochCallback = Callable[[Epoch, int], object]
-"""Takes each epoch as it ends, and the number of epochs there are at most."""
+"""Takes each epoch as it ends, and the number of epochs there are at most; training stops if it returns `STOP`."""
+STOP = object()
 
 
 def ignore_epoch(_epoch: Epoch, _epochs: int) -> None:
     """Do nothing."""
+
+
+def stop_after(seconds: float) -> EpochCallback:
+    """Return a callback that stops training after the first epoch that ends so many seconds from now."""
+    began = perf_counter()
+    return lambda _epoch, _epochs: STOP if perf_counter() - began > seconds else None
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,7 @@ def run_fingerprint(hin: HIN, labels: Sequence[Pairs], params: Mapping[str, obje
     """Return a digest of a graph, labels and settings."""
     combined = sha256(json.dumps([digest(hin), [pairs.node_type for pairs in labels], dict(params)]).encode())
     for pairs in labels:
-        for column in (pairs.queries, pairs.targets, pairs.scores):
+        for column in (pairs.queries, pairs.targets, pairs.scores, pairs.weights):
             combined.update(np.ascontiguousarray(column).tobytes())
     return combined.hexdigest()
 
@@ -110,7 +117,8 @@ def train(
         seconds = perf_counter() - began
         state.log.append(Epoch(state.epoch, math.sqrt(train_loss), math.sqrt(validation_loss), seconds))
         run.save()
-        options.on_epoch(state.log[-1], recipe.epochs)
+        if options.on_epoch(state.log[-1], recipe.epochs) is STOP:
+            break
     with torch.no_grad():
         for best, parameter in zip(run.best, network.parameters(), strict=True):
             parameter.copy_(best)

@@ -1,0 +1,489 @@
+"""Auto: try the learners on some labels, judge them on held-out queries, and train the best, or a stack of several.
+
+No learner is first everywhere: closed forms are where labels follow paths, embeddings where they follow communities,
+trees where several things must hold at once. Each learner is fitted to two thirds of the queries at a time and predicts
+the labels of the others. Labels of yes and no are judged by AUC, others by how often the higher of two labels of a
+query gets the higher score. A second learner joins a stack if that raises the mean over held-out queries by more than a
+standard error. All that is finished is kept in the output folder, so that a run that was killed continues.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from shutil import rmtree
+from time import perf_counter
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from neupath._runtime.files import write_text
+from neupath._runtime.progress import Progress, no_progress
+from neupath.engine.scorer import Scorer
+from neupath.errors import NeuPathError, QueryError, SourceError
+from neupath.graph.hin import HIN, Floats, digest
+from neupath.graph.nodes import Id, Rows
+from neupath.learn.attention import AttentionPath
+from neupath.learn.evaluation import auc, bootstrap_interval
+from neupath.learn.inference.fitting import folds_of
+from neupath.learn.inference.infer import infer_scorer
+from neupath.learn.labels import FEWEST_QUERIES, NodeTypes, Pairs, read_pairs, too_few, with_negatives
+from neupath.learn.registry import ARCHITECTURES, load_scorer, make_model
+from neupath.measures import Combination
+
+BUDGET = 600.0
+STATE, REPORT, MEMBERS = "auto-state.json", "auto.json", "members"
+_FOLDS = 3
+_MOST_EDGES = 200_000
+"""Edges beyond which models that pass over the graph see paths of 2 steps instead of 4."""
+_FINAL_SHARE = 0.25
+"""The share of the budget that is kept to train what was chosen."""
+
+
+# ---- Learners ------------------------------------------------------------------------------------
+Fit = Callable[[HIN, Pairs, int, float], Scorer]
+"""Fits a learner to labels, given a seed and the seconds it may take."""
+
+
+def _infer(hin: HIN, pairs: Pairs, seed: int, seconds: float) -> Scorer:
+    return infer_scorer(hin, pairs, max_length=4, seed=seed, budget=max(1, int(1e8 * seconds)))
+
+
+def _architecture(name: str, **settings: Any) -> Fit:
+    def fit(hin: HIN, pairs: Pairs, seed: int, seconds: float) -> Scorer:
+        if name == "pathboost":
+            boosted: Scorer = make_model(name, seed=seed).fit(hin, pairs)
+            return boosted
+        from neupath.learn.models.training import stop_after
+
+        edges = sum(matrix.nnz for matrix in hin.matrices.values())
+        layers = 4 if edges <= _MOST_EDGES else 2
+        model = make_model(name, seed=seed, layers=layers, device="cpu", **settings)
+        fitted: Scorer = model.fit(hin, pairs, on_epoch=stop_after(seconds))
+        return fitted
+
+    return fit
+
+
+LEARNERS: dict[str, Fit] = {
+    "infer": _infer,
+    "pathboost": _architecture("pathboost"),
+    "neupath": _architecture("neupath", dim=32, paths=2, epochs=20),
+    "nbfnet": _architecture("nbfnet", dim=16, epochs=20),
+    "rgcn": _architecture("rgcn", dim=64, epochs=40),
+    "gat": _architecture("gat", dim=64, epochs=40),
+}
+"""What is tried, in this order."""
+
+
+# ---- Metrics -------------------------------------------------------------------------------------
+Metric = Literal["AUC", "concordance"]
+
+
+def choose_metric(labels: Pairs) -> Metric:
+    """Return the metric that fits some labels: AUC for yes and no, concordance for others."""
+    return "AUC" if np.isin(labels.scores, (0.0, 1.0)).all() else "concordance"
+
+
+def score_by_query(labels: Pairs, predicted: Floats) -> Floats:
+    """Return how well each query's labels are ranked; NaN where all its labels are equal, or none was predicted.
+
+    Of two different labels of a query, the higher should have the higher score; a tie counts half. For yes and no this
+    is the AUC within the query.
+    """
+    values = []
+    for query in np.unique(labels.queries):
+        own = np.flatnonzero(labels.queries == query)
+        own = own[np.isfinite(predicted[own])]
+        truth, scores = labels.scores[own], predicted[own]
+        above = truth[:, None] > truth[None, :]
+        right = (scores[:, None] > scores[None, :]) + 0.5 * (scores[:, None] == scores[None, :])
+        values.append(float(right[above].mean()) if above.any() else np.nan)
+    return np.array(values)
+
+
+def score_labels(labels: Pairs, predicted: Floats) -> float:
+    """Return the mean over queries; over all labels together if no query has two different ones."""
+    known = np.isfinite(predicted)
+    by_query = score_by_query(labels, predicted)
+    if np.isfinite(by_query).any():
+        return float(np.nanmean(by_query))
+    return auc((labels.scores[known] > np.median(labels.scores[known])).astype(np.float64), predicted[known])
+
+
+# ---- The stack -----------------------------------------------------------------------------------
+class Stack(Scorer):
+    """Add up the scores of several learned scorers, each shifted and scaled to be comparable.
+
+        s(q, t) = Σ_m weight_m·(s_m(q, t) - mean_m) / spread_m
+
+    Parameters
+    ----------
+    members
+        The weight, mean and spread of each member; the members themselves come with `of`, or from a folder.
+
+    """
+
+    name = "stack"
+    exact = False
+
+    def __init__(self, members: Sequence[dict[str, float]]) -> None:
+        self.members = [{key: float(member[key]) for key in ("weight", "mean", "spread")} for member in members]
+        if not self.members:
+            raise QueryError("a stack needs at least one member")
+        self.scorers_: list[Scorer] = []
+
+    @classmethod
+    def of(cls, scorers: Sequence[Scorer], members: Sequence[dict[str, float]]) -> Self:
+        """Return a stack of fitted scorers."""
+        stack = cls(members)
+        stack.scorers_, stack.hin_ = list(scorers), scorers[0].hin_
+        return stack
+
+    def params(self) -> dict[str, object]:
+        return {"members": self.members}
+
+    def fit(self, hin: HIN) -> Self:
+        raise QueryError("a stack is made by training with the architecture auto; bind(hin) moves it to another graph")
+
+    def bind(self, hin: HIN) -> Self:
+        self._fitted()
+        return self.of([scorer.bind(hin) for scorer in self.scorers_], self.members)
+
+    @property
+    def source_type(self) -> str:
+        self._fitted()
+        return self.scorers_[0].source_type
+
+    @property
+    def target_type(self) -> str:
+        return self.scorers_[0].target_type
+
+    def score_rows(self, queries: Rows) -> Floats:
+        self._fitted()
+        total = np.zeros((len(queries), self.hin_.num_nodes(self.target_type)))
+        for member, scorer in zip(self.members, self.scorers_, strict=True):
+            total += member["weight"] * (scorer.score_rows(queries) - member["mean"]) / member["spread"]
+        return total
+
+    def fingerprint(self) -> str:
+        return "".join(scorer.fingerprint() for scorer in self.scorers_)
+
+    @property
+    def identity(self) -> object | None:
+        return next((scorer.identity for scorer in self.scorers_ if scorer.identity is not None), None)
+
+    def as_combination(self) -> Combination | None:
+        """Return the heaviest member that says which paths it follows, if that is a sum of measures."""
+        heaviest = self._explaining()
+        return heaviest if isinstance(heaviest, Combination) else None
+
+    def attention_paths(self, query: Id, target: Id, limit: int = 10) -> list[AttentionPath]:
+        """Return the path instances behind the score of the heaviest member that can tell them."""
+        heaviest = self._explaining()
+        if heaviest is None or isinstance(heaviest, Combination):
+            raise QueryError("no member of this stack tells the paths behind its scores")
+        paths: list[AttentionPath] = heaviest.attention_paths(query, target, limit)  # type: ignore[attr-defined]
+        return paths
+
+    def _explaining(self) -> Scorer | None:
+        order = np.argsort([-member["weight"] for member in self.members], kind="stable")
+        scorers = [self.scorers_[number] for number in order]
+        return next((s for s in scorers if isinstance(s, Combination) or hasattr(s, "attention_paths")), None)
+
+    def save(self, folder: str | Path) -> Path:
+        target = Path(folder)
+        for number, scorer in enumerate(self.scorers_):
+            scorer.save(target / MEMBERS / str(number))
+        return super().save(target)
+
+    @classmethod
+    def from_folder(cls, folder: Path, params: dict[str, Any], hin: HIN, device: str | None = None) -> Self:
+        """Read a saved stack and bind its members to a graph."""
+        try:
+            members = list(params["members"])
+            stack = cls(members)
+        except (KeyError, TypeError, ValueError) as error:
+            raise SourceError(f"{folder} holds a stack whose members cannot be read: {error}") from error
+        return cls.of([load_scorer(folder / MEMBERS / str(i), hin, device) for i in range(len(members))], stack.members)
+
+
+# ---- What was tried ------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Tried:
+    """One learner: how well it ranks the labels of held-out queries, or why it was left out."""
+
+    learner: str
+    score: float | None
+    low: float | None
+    high: float | None
+    """The 95 % interval of the score, by bootstrap over queries."""
+    seconds: float
+    weight: float
+    """Its weight in what was chosen; 0 if it was not."""
+    note: str = ""
+
+    def to_dict(self) -> dict[str, object]:
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class AutoReport:
+    """What `auto` tried and what it chose."""
+
+    folder: str
+    metric: Metric
+    labels: int
+    queries: int
+    tried: tuple[Tried, ...]
+    chosen: tuple[str, ...]
+    reason: str
+    seconds: float
+    budget: float
+    architecture: str = "auto"
+
+    def to_dict(self) -> dict[str, object]:
+        return vars(self) | {"tried": [each.to_dict() for each in self.tried], "chosen": list(self.chosen)}
+
+
+@dataclass
+class _State:
+    """What is finished, as it is kept on disk."""
+
+    fingerprint: str
+    seconds: dict[str, float] = field(default_factory=dict)
+    predicted: dict[str, list[float | None]] = field(default_factory=dict)
+    """Of each learner, the held-out score of each label; None where it is not known yet."""
+    folds: dict[str, int] = field(default_factory=dict)
+    """Of each learner, how many folds are finished."""
+    notes: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path, fingerprint: str) -> "_State":
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            state = cls(**content)
+        except (OSError, ValueError, TypeError):
+            return cls(fingerprint)
+        return state if state.fingerprint == fingerprint else cls(fingerprint)
+
+    def write(self, path: Path) -> None:
+        write_text(path, json.dumps(vars(self)))
+
+
+# ---- Auto ----------------------------------------------------------------------------------------
+def train_auto(
+    hin: HIN,
+    pairs: Any,
+    folder: str | Path,
+    *,
+    node_type: NodeTypes = None,
+    budget: float = BUDGET,
+    learners: Sequence[str] | None = None,
+    seed: int = 0,
+    progress: Progress = no_progress,
+) -> AutoReport:
+    """Try learners on labelled pairs, train the best or a stack of them, and save it.
+
+    Parameters
+    ----------
+    hin
+        The graph.
+    pairs
+        A CSV file, a table, or tuples of (query, target, score); `read_pairs` says which labels it takes.
+    folder
+        Where to save the scorer and the report. A run that was killed continues from what it finished.
+    node_type
+        The type of the nodes in `pairs`, where their ids fit several; or that of the queries and that of the targets.
+    budget
+        About how many seconds it may take.
+    learners
+        Names in `LEARNERS`; all unless given.
+    seed
+        Decides folds, negatives and weights.
+    progress
+        Receives which learner is tried.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from neupath import load
+    >>> labels = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Jim", 0.08), ("Mary", "Ann", 2 / 7)]
+    >>> with TemporaryDirectory() as folder:
+    ...     train_auto(load("toy"), labels, folder, learners=["infer"]).chosen
+    ('infer',)
+
+    """
+    if not budget > 0:
+        raise QueryError(f"‹budget› is {budget}; it must be more than 0 seconds", parameter="budget")
+    wanted = _check_learners(learners)
+    labels = read_pairs(hin, pairs, node_type, examples=True)
+    positive = not labels.scored
+    if positive:
+        labels = with_negatives(labels, hin.num_nodes(labels.target_type), seed)
+    run = _Run(hin, labels, Path(folder), wanted, budget, seed, progress)
+    return run.carry_out()
+
+
+def _check_learners(learners: Sequence[str] | None) -> list[str]:
+    wanted = list(LEARNERS if learners is None else learners)
+    for name in wanted:
+        if name not in LEARNERS:
+            raise QueryError(f"auto knows no learner {name!r}; it tries {', '.join(LEARNERS)}", parameter="learners")
+    return wanted
+
+
+class _Run:
+    def __init__(
+        self, hin: HIN, labels: Pairs, folder: Path, learners: list[str], budget: float, seed: int, progress: Progress
+    ) -> None:
+        self.hin, self.labels, self.folder, self.learners = hin, labels, folder, learners
+        self.budget, self.seed, self.progress = budget, seed, progress
+        self.metric = choose_metric(labels)
+        self.folds = folds_of(labels.queries, seed, _FOLDS)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.state = _State.read(folder / STATE, self._fingerprint())
+
+    def _fingerprint(self) -> str:
+        combined = sha256(json.dumps([digest(self.hin), self.learners, self.budget, self.seed]).encode())
+        labels = self.labels
+        for column in (labels.queries, labels.targets, labels.scores, labels.weights):
+            combined.update(np.ascontiguousarray(column).tobytes())
+        return combined.hexdigest()
+
+    def carry_out(self) -> AutoReport:
+        few = too_few(self.labels)
+        can_judge = len(np.unique(self.labels.queries)) >= FEWEST_QUERIES and np.ptp(self.labels.scores) > 0
+        if can_judge:
+            for number, name in enumerate(self.learners):
+                self.progress(f"trying {name}", number, len(self.learners))
+                self._try(name, len(self.learners) - number)
+            members, reason = self._choose()
+        else:
+            first = self.learners[0]
+            members, reason = {first: 1.0}, f"{few or 'all labels are equal'}, so nothing could be held out: {first} it is"
+        chosen = self._train(members)
+        chosen.save(self.folder)
+        report = self._report(members, reason)
+        write_text(self.folder / REPORT, json.dumps(report.to_dict(), indent=2) + "\n")
+        (self.folder / STATE).unlink(missing_ok=True)  # the run is over; the same command again starts a new one
+        return report
+
+    # ---- Cross-validation ------------------------------------------------------------------------
+    def _try(self, name: str, left: int) -> None:
+        """Fit a learner to each part of the queries and predict the rest; keep each part as it is finished."""
+        state = self.state
+        if name in state.notes:
+            return
+        reason = self._cannot(name)
+        if reason is not None:
+            state.notes[name] = reason
+            return
+        predicted = state.predicted.setdefault(name, [None] * len(self.labels))
+        share = self._left() / left / len(self.folds)
+        for number in range(state.folds.get(name, 0), len(self.folds)):
+            if number and name != self.learners[0] and self._left() < state.seconds[name] / number:
+                state.notes[name] = f"left out: {number} of {len(self.folds)} parts took {state.seconds[name]:.0f} s"
+                break
+            began = perf_counter()
+            try:
+                self._predict(name, self.folds[number], predicted, max(1.0, share))
+            except NeuPathError as error:
+                state.notes[name] = f"left out: {error}"
+                break
+            finally:
+                state.seconds[name] = state.seconds.get(name, 0.0) + perf_counter() - began
+            state.folds[name] = number + 1
+            state.write(self.folder / STATE)
+        state.write(self.folder / STATE)
+
+    def _left(self) -> float:
+        """Return the seconds left to try learners."""
+        return max(0.0, (1 - _FINAL_SHARE) * self.budget - sum(self.state.seconds.values()))
+
+    def _cannot(self, name: str) -> str | None:
+        if self.labels.is_across_types and name in ARCHITECTURES and not ARCHITECTURES[name].two_types:
+            return "left out: it ranks the nodes of one type"
+        if not self._left():
+            return "left out: the budget was spent"
+        return None
+
+    def _predict(self, name: str, fold: Rows, predicted: list[float | None], seconds: float) -> None:
+        rest = np.setdiff1d(np.arange(len(self.labels)), fold)
+        scorer = LEARNERS[name](self.hin, self.labels.take(rest), self.seed, seconds)
+        for query in np.unique(self.labels.queries[fold]):
+            own = fold[self.labels.queries[fold] == query]
+            scores = scorer.score_rows(np.array([query]))[0][self.labels.targets[own]]
+            for place, score in zip(own.tolist(), scores.tolist(), strict=True):
+                predicted[place] = score
+
+    # ---- Choice ----------------------------------------------------------------------------------
+    def _finished(self) -> dict[str, Floats]:
+        """Return the held-out scores of the learners that finished all parts, shifted and scaled; shape (labels,)."""
+        done = [name for name in self.learners if self.state.folds.get(name, 0) == len(self.folds)]
+        return {name: _standardised(np.array(self.state.predicted[name], dtype=np.float64)) for name in done}
+
+    def _choose(self) -> tuple[dict[str, float], str]:
+        finished = self._finished()
+        if not finished:
+            reasons = "; ".join(f"{name} {note}" for name, note in self.state.notes.items())
+            raise QueryError(
+                f"no learner finished within {self.budget:g} s ({reasons}); raise ‹budget›", parameter="budget"
+            )
+        scores = {name: score_labels(self.labels, predicted) for name, predicted in finished.items()}
+        best = max(scores, key=lambda name: scores[name])
+        members, blended = [best], finished[best]
+        for name in sorted(finished, key=lambda name: -scores[name]):
+            if name == best:
+                continue
+            joined = (len(members) * blended + finished[name]) / (len(members) + 1)
+            gain, error = self._gain(joined, blended)
+            if gain > error:
+                members, blended = [*members, name], joined
+        weights = {name: 1 / len(members) for name in members}
+        if len(members) == 1:
+            others = [name for name in finished if name != best]
+            return weights, f"{best} is best" + (", and no other helps it by a standard error" if others else "")
+        together = score_labels(self.labels, blended)
+        return weights, f"together they reach {together:.4f}, more than a standard error above {best} alone"
+
+    def _gain(self, joined: Floats, alone: Floats) -> tuple[float, float]:
+        """Return how much better the first ranks the labels, in the mean over queries, and its standard error."""
+        differences = score_by_query(self.labels, joined) - score_by_query(self.labels, alone)
+        differences = differences[np.isfinite(differences)]
+        if len(differences) < 2:
+            return 0.0, 0.0
+        return float(differences.mean()), float(differences.std(ddof=1) / np.sqrt(len(differences)))
+
+    def _train(self, members: dict[str, float]) -> Scorer:
+        """Fit what was chosen to all labels."""
+        left = max(_FINAL_SHARE * self.budget, self.budget - sum(self.state.seconds.values()))
+        scorers, scales = [], []
+        for number, (name, weight) in enumerate(members.items()):
+            self.progress(f"training {name}", len(self.learners) + number, len(self.learners) + len(members))
+            scorers.append(LEARNERS[name](self.hin, self.labels, self.seed, left / len(members)))
+            known = np.array(self.state.predicted.get(name, [0.0, 1.0]), dtype=np.float64)
+            scales.append({"weight": weight, "mean": float(known.mean()), "spread": float(known.std()) or 1.0})
+        rmtree(self.folder / MEMBERS, ignore_errors=True)
+        return scorers[0] if len(scorers) == 1 else Stack.of(scorers, scales)
+
+    def _report(self, members: dict[str, float], reason: str) -> AutoReport:
+        rows, finished = [], self._finished()
+        for name in self.learners:
+            score = low = high = None
+            if name in finished:
+                score = score_labels(self.labels, finished[name])
+                by_query = score_by_query(self.labels, finished[name])
+                by_query = by_query[np.isfinite(by_query)]
+                if len(by_query) > 1:
+                    low, high = bootstrap_interval(by_query, self.seed)
+            seconds, note = self.state.seconds.get(name, 0.0), self.state.notes.get(name, "")
+            rows.append(Tried(name, score, low, high, seconds, members.get(name, 0.0), note))
+        queries = len(np.unique(self.labels.queries))
+        return AutoReport(
+            str(self.folder), self.metric, len(self.labels), queries, tuple(rows), tuple(members), reason,
+            sum(self.state.seconds.values()), self.budget,
+        )  # fmt: skip
+
+
+def _standardised(values: Floats) -> Floats:
+    return (values - values.mean()) / (float(values.std()) or 1.0)

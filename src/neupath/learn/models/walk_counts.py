@@ -1,0 +1,250 @@
+"""Count channels: how many walks join a query and a target, along softly chosen relations.
+
+T-max pooling sees T paths; a channel counts all of them. Each channel walks half-paths of some steps from the query and
+from the target. A step has a positive gate for each kind of edge φ and for staying, and multiplies edge weights:
+
+    F[c] = row c of Π_steps (Σ_φ g_φ·A_φ + g_stay·I)            B[t] = the same from the target, with gates of its own
+    what it tells of (c, t): log1p of ⟨F[c], B[t]⟩, ‖F[c]‖², ‖B[t]‖², |F[c]|₁, |B[t]|₁, and 2⟨F[c], B[t]⟩/(‖F[c]‖² + ‖B[t]‖²)
+
+|F[c]|₁ counts the walks to anywhere. Where query and target are of one type, both ends of the first half of the
+channels share their gates: then the ratio is PathSim over a gated path, as in `countpath.py`. In training, F is a sum
+over the half-paths p that the schema has, F = Σ_p a_p(gates)·W_p, so the graph is walked once, for labelled pairs alone.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from torch import Tensor, nn
+
+from neupath.graph.hin import HIN, Csr, Floats
+from neupath.graph.nodes import Rows
+from neupath.learn.labels import Pairs
+from neupath.learn.models.countpath import MAX_HALF_PATHS, Entries, list_half_paths, row_dots, walk
+from neupath.learn.models.flat_graph import Ints, edge_kinds
+
+FEATURES = 6
+"""How many numbers a channel tells of a pair."""
+GATE_PACE = 50
+"""How much faster gates learn than weights; at the same rate they stay nearly uniform."""
+_TARGETS_PER_BLOCK = 1024
+_ENDS = ((0, 1), (0, 0), (1, 1))
+"""Query and target, the query with itself, the target with itself."""
+
+
+# ---- In training ---------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class HalfPaths:
+    """The half-paths of some steps from a node type, and how gates spell them: an entry per step."""
+
+    node_type: str
+    paths: list[Entries]
+    ends: list[str]
+    """The type at the end of each path."""
+    spellings: Ints  # (S, steps)
+    path_of: Ints  # (S,) the path that each spelling spells
+
+    @classmethod
+    def of(cls, hin: HIN, node_type: str, steps: int) -> "HalfPaths":
+        listed = list_half_paths(hin, node_type, steps)
+        kinds = edge_kinds(hin.schema)
+        ends = [kinds[path[-1]].target if path else node_type for path in listed]
+        path_of = np.repeat(np.arange(len(listed)), [len(spelled) for spelled in listed.values()])
+        spellings = np.array([entries for spelled in listed.values() for entries in spelled], dtype=np.int64)
+        return cls(node_type, list(listed), ends, spellings, path_of)
+
+    def joints(self, other: "HalfPaths") -> tuple[Ints, Ints]:
+        """Return every two half-paths, one of each, that end at the same type."""
+        same = np.array([[end == other_end for other_end in other.ends] for end in self.ends])
+        return np.nonzero(same)
+
+
+def count_steps(hin: HIN, node_types: tuple[str, str], layers: int) -> int:
+    """Return the steps of half-paths for a model of L layers: ⌈L/2⌉, or fewer where the schema has too many."""
+    steps = (layers + 1) // 2
+    while steps > 1 and max(len(list_half_paths(hin, name, steps)) for name in node_types) > MAX_HALF_PATHS:
+        steps -= 1
+    return steps
+
+
+@dataclass(frozen=True)
+class CountBatch:
+    """How many walks the half-paths of some pairs have: shared ones for every two that meet, and those to anywhere."""
+
+    both: Tensor  # (pairs, joints of the query's and the target's half-paths)
+    query: Tensor  # (pairs, joints of two of the query's)
+    target: Tensor  # (pairs, joints of two of the target's)
+    query_any: Tensor  # (pairs, half-paths of the query)
+    target_any: Tensor  # (pairs, half-paths of the target)
+
+    def take(self, places: Rows, device: torch.device) -> "CountBatch":
+        return CountBatch(*(part[torch.from_numpy(places)].to(device) for part in vars(self).values()))
+
+
+class CountChannels(nn.Module):
+    """The gates of all channels at both ends.
+
+    Without `sees_kinds`, all kinds of edges share a gate.
+    """
+
+    def __init__(
+        self, hin: HIN, node_types: tuple[str, str], channels: int, layers: int, *, sees_kinds: bool = True
+    ) -> None:
+        super().__init__()
+        self.steps = count_steps(hin, node_types, layers)
+        num_kinds = len(edge_kinds(hin.schema))
+        self.entry_of = np.append(np.arange(num_kinds) if sees_kinds else np.zeros(num_kinds, np.int64), num_kinds)
+        self.entry_of[-1] = self.entry_of[:-1].max(initial=-1) + 1  # "stay" is the last entry
+        self.shared = (channels + 1) // 2 if node_types[0] == node_types[1] else 0
+        gates = torch.randn(channels, 2, self.steps, int(self.entry_of[-1]) + 1)
+        self.slow_gates = nn.Parameter(0.5 / GATE_PACE * gates)
+        self.half_paths = tuple(HalfPaths.of(hin, name, self.steps) for name in node_types)
+        self.joints = [self.half_paths[a].joints(self.half_paths[b]) for a, b in _ENDS]
+        for end, half_paths in enumerate(self.half_paths):
+            spells = np.eye(len(half_paths.paths), dtype=np.float32)[half_paths.path_of]
+            self._keep(f"spells{end}", spells)  # (S, P)
+            self._keep(f"entries{end}", self.entry_of[half_paths.spellings])  # (S, steps)
+        for number, (p, q) in enumerate(self.joints):
+            self._keep(f"first{number}", p)
+            self._keep(f"second{number}", q)
+        self._keep("every_step", np.arange(self.steps))
+
+    def _keep(self, name: str, array: NDArray[Any]) -> None:
+        """Let an array be on the device of the weights, without being one."""
+        self.register_buffer(name, torch.from_numpy(array), persistent=False)
+
+    def log_gates(self) -> tuple[Tensor, Tensor]:
+        """Return the logarithms of the gates from the query and from the target; (channels, steps, entries) each."""
+        gates = GATE_PACE * self.slow_gates
+        return gates[:, 0], torch.cat([gates[: self.shared, 0], gates[self.shared :, 1]])
+
+    def _weigh(self, end: int, log_gates: Tensor) -> Tensor:
+        """Return the weight a_p of each half-path; shape (channels, P)."""
+        entries = self.get_buffer(f"entries{end}")
+        products = log_gates[:, self.get_buffer("every_step"), entries].sum(-1).exp()  # (channels, S)
+        return products @ self.get_buffer(f"spells{end}")
+
+    def forward(self, batch: CountBatch) -> Tensor:
+        """Return what the channels tell of some pairs; shape (pairs, 6·channels)."""
+        weights = [self._weigh(end, gates) for end, gates in enumerate(self.log_gates())]
+        grams = []
+        for number, ((a, b), part) in enumerate(zip(_ENDS, (batch.both, batch.query, batch.target), strict=True)):
+            p, q = self.get_buffer(f"first{number}"), self.get_buffer(f"second{number}")
+            grams.append(part @ (weights[a][:, p] * weights[b][:, q]).T)
+        return tell(*grams, batch.query_any @ weights[0].T, batch.target_any @ weights[1].T)
+
+    def count(self, hin: HIN, pairs: Pairs) -> CountBatch:
+        """Walk all half-paths of some pairs."""
+        rows, where = zip(*(np.unique(ends, return_inverse=True) for ends in (pairs.queries, pairs.targets)), strict=True)
+        walked = [
+            [walk(hin, nodes, path, half_paths.node_type)[1] for path in half_paths.paths]
+            for nodes, half_paths in zip(rows, self.half_paths, strict=True)
+        ]
+        grams = []
+        for (a, b), (p, q) in zip(_ENDS, self.joints, strict=True):
+            if a == b:  # once per node
+                dots = [row_dots(walked[a][i], walked[a][j])[where[a]] for i, j in zip(p, q, strict=True)]
+            else:
+                first, second = ([matrix[where[end]] for matrix in walked[end]] for end in (a, b))
+                dots = [row_dots(first[i], second[j]) for i, j in zip(p, q, strict=True)]
+            grams.append(np.stack(dots, axis=1))
+        totals = (
+            np.stack([np.asarray(matrix.sum(axis=1)).ravel() for matrix in part], axis=1)[places]
+            for part, places in zip(walked, where, strict=True)
+        )
+        return CountBatch(*(torch.tensor(part, dtype=torch.float32) for part in (*grams, *totals)))
+
+
+def tell(both: Tensor, query: Tensor, target: Tensor, query_any: Tensor, target_any: Tensor) -> Tensor:
+    """Return log1p of the counts, and PathSim's ratio; shapes (…, channels) to (…, 6·channels)."""
+    ratio = 2 * both / (query + target).clamp(min=1e-20)
+    counts = torch.broadcast_tensors(both, query, target, query_any, target_any)
+    return torch.cat([*(count.log1p() for count in counts), ratio], dim=-1)
+
+
+# ---- Over a whole graph --------------------------------------------------------------------------
+class WalkCounter:
+    """Counts the walks of channels whose gates are known, between queries and all targets of a graph."""
+
+    def __init__(self, hin: HIN, node_types: tuple[str, str], channels: CountChannels) -> None:
+        gates = (end.detach().cpu().double().exp().numpy() for end in channels.log_gates())
+        self._gates = [end[..., channels.entry_of] for end in gates]
+        self._edges = _EdgeList.of(hin)
+        self._queries, self._targets = (hin.numbering.rows(name) for name in node_types)
+        self._target, self._target_any = self._count_targets()
+
+    def _count_targets(self) -> tuple[Floats, Floats]:
+        """Return ‖B[t]‖² and |B[t]|₁ of all targets; shape (targets, channels) each."""
+        count = self._targets.stop - self._targets.start
+        norms, totals = np.zeros((2, count, len(self._gates[1])))
+        for channel, gates in enumerate(self._gates[1]):
+            steps = [self._edges.step(gate) for gate in gates]
+            for start in range(0, count, _TARGETS_PER_BLOCK):
+                rows = np.arange(start, min(start + _TARGETS_PER_BLOCK, count))
+                w = self._walk(rows + self._targets.start, steps)
+                norms[rows, channel] = row_dots(w, w)
+                totals[rows, channel] = np.asarray(w.sum(axis=1)).ravel()
+        return norms, totals
+
+    def _walk(self, nodes: Rows, steps: list[Csr]) -> Csr:
+        size = self._edges.indptr.size - 1
+        w = csr_array((np.ones(len(nodes)), nodes, np.arange(len(nodes) + 1)), shape=(len(nodes), size))
+        for step in steps:
+            w = csr_array(w @ step)
+        return w
+
+    def tell(self, queries: Rows) -> Tensor:
+        """Return what the channels tell of some queries and every target; shape (queries, targets, 6·channels)."""
+        channels = len(self._gates[0])
+        both = np.zeros((len(queries), len(self._target), channels))
+        norms, totals = np.zeros((2, len(queries), 1, channels))
+        for channel, (forward, backward) in enumerate(zip(*self._gates, strict=True)):
+            f = self._walk(queries + self._queries.start, [self._edges.step(gate) for gate in forward])
+            norms[:, 0, channel], totals[:, 0, channel] = row_dots(f, f), np.asarray(f.sum(axis=1)).ravel()
+            for gate in backward[::-1]:
+                f = csr_array(f @ self._edges.step_back(gate))
+            both[:, :, channel] = f[:, self._targets].toarray()
+        counts = (both, norms, self._target, totals, self._target_any)
+        return tell(*(torch.from_numpy(part).float() for part in counts))
+
+
+@dataclass(frozen=True)
+class _EdgeList:
+    """The edges out of each node of a graph, of all kinds and in both directions, and a loop at each node."""
+
+    indptr: Ints
+    indices: Ints
+    weights: Floats
+    kinds: Ints  # the number after the last kind for a loop
+    reversed_kinds: Ints
+
+    @classmethod
+    def of(cls, hin: HIN) -> "_EdgeList":
+        links = edge_kinds(hin.schema)
+        total = hin.numbering.total
+        parts = [(np.arange(total), np.arange(total), np.ones(total), np.full(total, len(links)))]
+        for kind, link in enumerate(links):
+            entries = hin.matrix(link).tocoo()
+            first, last = hin.numbering.first(link.source), hin.numbering.first(link.target)
+            parts.append((entries.row + first, entries.col + last, entries.data, np.full(entries.nnz, kind)))
+        sources, targets, weights, kinds = (np.concatenate(column) for column in zip(*parts, strict=True))
+        order = np.lexsort((kinds, targets, sources))
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=total))])
+        reverse = np.array([*(links.index(link.reversed()) for link in links), len(links)])
+        kinds = kinds[order]
+        return cls(indptr, targets[order], weights[order].astype(np.float64), kinds, reverse[kinds])
+
+    def step(self, gate: Floats) -> Csr:
+        """Return Σ_φ g_φ·A_φ + g_stay·I; shape (nodes, nodes), sparse."""
+        return self._matrix(gate[self.kinds])
+
+    def step_back(self, gate: Floats) -> Csr:
+        """Return the same, transposed: an edge that is walked back is one of the reversed kind."""
+        return self._matrix(gate[self.reversed_kinds])
+
+    def _matrix(self, gates: Floats) -> Csr:
+        size = len(self.indptr) - 1
+        return csr_array((gates * self.weights, self.indices, self.indptr), shape=(size, size))

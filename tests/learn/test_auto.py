@@ -1,0 +1,135 @@
+"""auto: what it chooses, its report, the stack, and that a killed run continues."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import neupath as npth
+from neupath import NeuPathError
+from neupath.engine.scorer import Scorer
+from neupath.learn import auto
+from neupath.learn.auto import STATE, Stack, choose_metric, score_by_query, train_auto
+from neupath.learn.labels import Pairs, draw_pairs
+from neupath.measures import Combination, Part
+from tests.graphs import shop_graph
+
+
+def labels_of(path: str = "user-item-user", queries: int = 12) -> Pairs:
+    return draw_pairs(npth.PathSim(path).fit(shop_graph()), [f"u{i}" for i in range(queries)], per_query=8)
+
+
+def along(path: str):
+    """A learner that knows one path, whatever the labels."""
+    return lambda hin, _pairs, _seed, _seconds: Combination([Part("pathsim", path, 1.0)]).fit(hin)
+
+
+@pytest.fixture
+def learners(monkeypatch: pytest.MonkeyPatch) -> dict:
+    known = {"near": along("user-item-user"), "far": along("user-item-tag-item-user")}
+    monkeypatch.setattr(auto, "LEARNERS", known)
+    return known
+
+
+def test_takes_the_best_and_says_why(learners, tmp_path: Path) -> None:
+    hin = shop_graph()
+    report = train_auto(hin, labels_of(), tmp_path)
+    assert report.chosen == ("near",)
+    assert report.reason == "near is best, and no other helps it by a standard error"
+    scores = {each.learner: each.score for each in report.tried}
+    assert scores["near"] == 1.0 > scores["far"]
+    assert all(each.low <= each.score <= each.high for each in report.tried)
+    assert json.loads((tmp_path / "auto.json").read_text())["chosen"] == ["near"]
+    assert not (tmp_path / STATE).exists()
+    loaded = npth.load_scorer(tmp_path, hin)
+    assert loaded.top_k("u20", k=3) == npth.Combination([Part("pathsim", "user-item-user", 1.0)]).fit(hin).top_k("u20", k=3)
+
+
+def test_stacks_what_helps(learners, tmp_path: Path) -> None:
+    hin = shop_graph()
+    near, far = (npth.PathSim(path).fit(hin) for path in ("user-item-user", "user-item-tag-item-user"))
+    rows = np.repeat(np.arange(30), 12), np.tile(np.arange(12), 30)
+    truth = [sum(s.score_rows(rows[0][[i]])[0][rows[1][i]] / s.score_rows(np.arange(30)).std() for s in (near, far))
+             for i in range(360)]  # fmt: skip
+    keep = rows[0] != rows[1]
+    labels = Pairs("user", rows[0][keep], rows[1][keep], np.array(truth)[keep] / max(truth))
+    report = train_auto(hin, labels, tmp_path)
+    assert set(report.chosen) == {"near", "far"}
+    assert "more than a standard error above" in report.reason
+    stack = npth.load_scorer(tmp_path, hin)
+    assert isinstance(stack, Stack)
+    assert stack.as_combination() is not None
+    np.testing.assert_array_equal(stack.bind(hin).scores("u3"), stack.scores("u3"))
+
+
+def test_metric_fits_the_labels() -> None:
+    yes_no = Pairs("user", np.array([0, 0, 1]), np.array([1, 2, 3]), np.array([1.0, 0.0, 1.0]))
+    assert choose_metric(yes_no) == "AUC"
+    assert choose_metric(labels_of()) == "concordance"
+    by_query = score_by_query(yes_no, np.array([0.5, 0.5, 0.1]))
+    assert by_query[0] == 0.5
+    assert np.isnan(by_query[1])
+
+
+def test_too_few_labels(tmp_path: Path) -> None:
+    report = train_auto(npth.load("toy"), [("Mike", "Bob", 1.0), ("Mike", "Jim", 0.1)], tmp_path)
+    assert report.chosen == ("infer",)
+    assert report.reason.startswith("2 labels of 1 query: too few to train a model on")
+
+
+def test_learners_that_cannot_be_used_are_named(learners, tmp_path: Path) -> None:
+    def refuse(*_: object) -> Scorer:
+        raise NeuPathError("nothing to see")
+
+    learners["refusing"] = refuse
+    report = train_auto(shop_graph(), labels_of(), tmp_path)
+    assert {each.learner: each.note for each in report.tried}["refusing"] == "left out: nothing to see"
+    with pytest.raises(NeuPathError, match="auto knows no learner 'magic'; it tries near, far, refusing"):
+        train_auto(shop_graph(), labels_of(), tmp_path, learners=["magic"])
+    with pytest.raises(NeuPathError, match="budget is 0; it must be more than 0 seconds"):
+        train_auto(shop_graph(), labels_of(), tmp_path, budget=0)
+    with pytest.raises(NeuPathError, match="no learner finished within 600 s"):
+        train_auto(shop_graph(), labels_of(), tmp_path, learners=["refusing"])
+
+
+KILLED = """
+import os, signal, sys
+from neupath.learn import auto
+from tests.graphs import shop_graph
+from tests.learn.test_auto import along, labels_of
+
+calls = 0
+
+def dies(hin, pairs, seed, seconds):
+    global calls
+    calls += 1
+    if calls == 2 and sys.argv[2] == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return along("user-item-tag-item-user")(hin, pairs, seed, seconds)
+
+auto.LEARNERS = {"near": along("user-item-user"), "far": dies}
+report = auto.train_auto(shop_graph(), labels_of(), sys.argv[1])
+print(calls, report.chosen, [round(each.score, 9) for each in report.tried])
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_run_continues(learners, tmp_path: Path) -> None:
+    """The second run makes only what the first did not finish, and has the result of a run that was not killed."""
+
+    def run(how: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", KILLED, str(tmp_path / "killed"), how]
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2],
+                              env=os.environ)  # fmt: skip
+
+    assert run("die").returncode == -signal.SIGKILL
+    assert json.loads((tmp_path / "killed" / STATE).read_text())["folds"] == {"near": 3, "far": 1}
+    again = run("live")
+    assert again.returncode == 0, again.stderr
+    whole = train_auto(shop_graph(), labels_of(), tmp_path / "whole")
+    assert again.stdout.strip() == f"2 {whole.chosen} {[round(each.score, 9) for each in whole.tried]}"
