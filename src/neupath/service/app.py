@@ -210,6 +210,32 @@ def _add_lookups_and_updates(app: FastAPI, service: Service) -> None:
         request = read_query(schemas.NodesRequest, http.scope["query_string"])
         return json_response(await lookups.run(registry.graph(graph).find_nodes, request, service.limits))
 
+    @app.post("/api/graphs/{graph}/nodes", tags=["graphs"], responses=example_responses("lookup"))
+    async def look_up_nodes(graph: str, request: schemas.NodesLookup) -> Response:
+        """Find many nodes of a type by their ids or names, with their attributes; null for one that is not there."""
+        service.limits.check_k(len(request.ids))
+        return json_response(await lookups.run(handlers.look_up_nodes, registry.graph(graph), request))
+
+    @app.get(
+        "/api/graphs/{graph}/node", tags=["graphs"], openapi_extra=query_parameters(schemas.NodeRequestedById),
+        responses=example_responses("node"),
+    )  # fmt: skip
+    async def show_node(graph: str, http: Request) -> Response:
+        """Show a node: its attributes, and of each relation its degree and heaviest neighbours."""
+        request = read_query(schemas.NodeRequestedById, http.scope["query_string"])
+        service.limits.check_paths(request.limit)
+        return json_response(await lookups.run(handlers.describe_node, registry.graph(graph), request))
+
+    @app.get(
+        "/api/graphs/{graph}/hubs", tags=["graphs"], openapi_extra=query_parameters(schemas.HubsRequest),
+        responses=example_responses("hubs"),
+    )  # fmt: skip
+    async def list_hubs(graph: str, http: Request) -> Response:
+        """List the best connected nodes of each type, to start from."""
+        request = read_query(schemas.HubsRequest, http.scope["query_string"])
+        service.limits.check_paths(request.limit)
+        return json_response(await lookups.run(handlers.find_hubs, registry.graph(graph), request.limit))
+
     @app.get(
         "/api/graphs/{graph}/metapaths", tags=["graphs"], openapi_extra=metapaths,
         responses=example_responses("metapaths"),
@@ -246,6 +272,16 @@ def _add_searches(app: FastAPI, service: Service) -> None:
             result = await service.searchers(request).run(handlers.search, registry, graph, request)
             text = handlers.to_json(result.hits[0], result.version)
         return Response(text, media_type=JSON)
+
+    @app.get(
+        "/api/graphs/{graph}/similar", tags=["search"], openapi_extra=query_parameters(schemas.SimilarRequest),
+        responses=example_responses("similar"),
+    )  # fmt: skip
+    async def find_similar(graph: str, http: Request) -> Response:
+        """Search along the promising meta-paths of a node, those first whose hits tell most."""
+        request = read_query(schemas.SimilarRequest, http.scope["query_string"])
+        work = partial(handlers.find_similar, registry, graph, request)
+        return json_response(await service.workers.run_or_advise("search along one meta-path", work))
 
     @app.post(SEARCH, tags=["search"], responses=example_responses("searches"))
     async def search_for_many(
