@@ -1,5 +1,6 @@
 """The application: the parts of a service, and every route as FastAPI documents it; `handlers.py` does the work."""
 
+import gzip
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -456,36 +457,39 @@ def _add_error_handlers(app: FastAPI) -> None:
 
 
 # ---- Page ----------------------------------------------------------------------------------------
-_PAGE_FOLDER = Path(__file__).parent / "page"
+_BUNDLE = Path(__file__).parent / "page" / "bundle"
 _MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
-    ".ico": "image/x-icon",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
 }
+_FOREVER = "public, max-age=31536000, immutable"  # for files whose names change with their content
 
 
 def read_page() -> dict[str, Path]:
-    """Return the files of the explorer by their path on the site; index.html is also the site itself.
+    """Return the files of the explorer by their path on the site; index.html is the explorer and its API reference.
 
     >>> "/" in read_page()
     True
     """
-    files = [path for path in _PAGE_FOLDER.rglob("*") if path.suffix in _MEDIA_TYPES]
-    return {"/": _PAGE_FOLDER / "index.html"} | {
-        f"/{path.relative_to(_PAGE_FOLDER).as_posix()}": path for path in files
-    }
+    files = {f"/{path.name}": path for path in _BUNDLE.iterdir() if path.suffix in _MEDIA_TYPES}
+    return {"/": _BUNDLE / "index.html", "/docs": _BUNDLE / "index.html"} | files
 
 
 def _page_route(path: Path) -> Callable[[Request], Any]:
     content, media_type = path.read_bytes(), _MEDIA_TYPES[path.suffix]
+    compressed = gzip.compress(content, mtime=0)
     etag = f'"{sha256(content).hexdigest()[:32]}"'
-    headers = {"etag": etag, "cache-control": "no-cache"}
+    caching = _FOREVER if path.suffix in (".css", ".js") else "no-cache"
+    headers = {"etag": etag, "cache-control": caching, "vary": "accept-encoding"}
 
     async def show(http: Request) -> Response:
         if http.headers.get("if-none-match") == etag:
             return Response(status_code=304, headers=headers)
+        if "gzip" in http.headers.get("accept-encoding", ""):
+            return Response(compressed, headers=headers | {"content-encoding": "gzip"}, media_type=media_type)
         return Response(content, headers=headers, media_type=media_type)
 
     return show
