@@ -254,8 +254,8 @@ _SIMILAR_WORK = 100_000_000  # multiplications that all their half-paths may tak
 def find_similar(registry: GraphRegistry, graph: str, request: schemas.SimilarRequest) -> dict[str, object]:
     """Search along the promising meta-paths of a node; those come first whose hits tell most.
 
-    A meta-path tells much if it reaches at least ten nodes and gives them many different scores. Of two that tell
-    equally much, the shorter comes first.
+    A meta-path tells much if it gives many nodes different scores. Of two that tell equally much, the shorter comes
+    first.
     """
     registry.limits.check_k(request.k)
     registry.limits.check_paths(request.limit)
@@ -289,8 +289,9 @@ def find_similar(registry: GraphRegistry, graph: str, request: schemas.SimilarRe
 
 
 def _tells(scores: Sequence[float]) -> float:
-    """Return how much hits tell, from 0 to 1: the fraction of different scores, less where there are few hits."""
-    return len(set(scores)) / len(scores) * min(1.0, len(scores) / 10)
+    """Return how much hits tell, from 0 to 1: how many different scores there are up to ten, less where many tie."""
+    different = len(set(scores))
+    return min(different, 10) / 10 * (1 + different / len(scores)) / 2
 
 
 def _promising(schema: Schema, source: str) -> Iterator[MetaPath]:

@@ -1,16 +1,41 @@
 // Draws path instances in layers, one column per position; nodes and edges that paths share are drawn once, thicker.
 
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { atNode, change } from "./store.js";
 import { download, isNamed, isolated, labelOf, percent, score, shown } from "./words.jsx";
 
 const ROW = 36;
 const TOP = 38;
 const BOX = 28;
-const MIN_COLUMN = 104;
+const MIN_COLUMN = 66;
 const MAX_THICKNESS = 11;
 const LETTER = 7;
 const STYLED = ["fill", "stroke", "stroke-width", "stroke-opacity", "opacity", "font-family", "font-size", "font-weight", "text-anchor"];
+
+/** Measure the width that a picture has inside an element. */
+export function useRoom() {
+  const place = useRef(null);
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    const measure = () => setWidth(Math.max(280, Math.min(960, (place.current?.clientWidth ?? 0) - 2)));
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(place.current);
+    return () => observer.disconnect();
+  }, []);
+  return { place, width };
+}
+
+/** Stretch the places of spots over a picture, with room for the labels. */
+export function fitSpots(spots, width, height) {
+  const [margin, below] = [52, 30];
+  const range = (name) => [Math.min(...spots.map((spot) => spot[name])), Math.max(...spots.map((spot) => spot[name]))];
+  const [[left, right], [top, bottom]] = [range("x"), range("y")];
+  for (const spot of spots) {
+    spot.x = margin + ((spot.x - left) / (right - left || 1)) * (width - 2 * margin);
+    spot.y = below / 2 + ((spot.y - top) / (bottom - top || 1)) * (height - 1.8 * below);
+  }
+}
 
 /** Merge paths into spots (a node at a position) and lines between spots, with their shares. */
 export function layersOf(paths) {
@@ -60,7 +85,7 @@ function place(paths, room) {
     spot.x = columnWidth * (spot.position + 0.5);
     spot.y = TOP + ROW * (spot.row + 0.5 + (tallest - columns[spot.position].length) / 2);
   }
-  const box = Math.min(columnWidth - (columnWidth < 140 ? 16 : 34), 210);
+  const box = Math.min(columnWidth - (columnWidth < 90 ? 8 : columnWidth < 140 ? 16 : 34), 210);
   return { columns, lines, columnWidth, box, width: columnWidth * columns.length, height: TOP + ROW * tallest + 10 };
 }
 
@@ -111,7 +136,7 @@ export function PathPicture({ paths, types, total, room, name }) {
               onClick={() => change(atNode(spot.node))} onKeyDown={onKeyDown(spot)}>
               <title>{spotText(spot, total)}</title>
               <rect x={-box / 2} y={-BOX / 2} width={box} height={BOX} rx="6" />
-              <text y="4">{shown(labelOf(spot.node), Math.floor((box - 12) / LETTER))}</text>
+              <text y="4">{shown(labelOf(spot.node), Math.max(4, Math.floor((box - 8) / LETTER)))}</text>
             </g>
           ))}
         </svg>

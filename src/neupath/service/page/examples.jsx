@@ -5,7 +5,7 @@ import { NodeBox } from "./box.jsx";
 import { JobRun } from "./jobs.jsx";
 import { graphPath, post, useAnswer } from "./requests.js";
 import { atNode, change, linkTo } from "./store.js";
-import { announce, Bar, count, isolated, labelOf, NodeName, Problem, score, shown, Waiting } from "./words.jsx";
+import { announce, article, Bar, count, isolated, labelOf, NodeName, Problem, score, shown, Waiting } from "./words.jsx";
 
 const ENOUGH = 3;
 const MAX_ROWS = 200;
@@ -56,7 +56,7 @@ export function MarksBar({ state, type, node }) {
     controller.current = new AbortController();
     setRun({ isRunning: true, error: null });
     try {
-      const result = await post(graphPath(state.graph, "/infer"), inferBody(type, pairs, 0), controller.current.signal);
+      const result = await post(graphPath(state.graph, "/infer"), { ...inferBody(type, pairs, 0), max_length: 4 }, controller.current.signal);
       setRun({ isRunning: false, error: null });
       change({ mix: mixOf(result), model: null, target: null, group: null, by: null });
     } catch (error) {
@@ -163,7 +163,7 @@ function AddPair({ state, type, types, linked }) {
   };
   const box = (id, label, node, set) => (
     <div class="field"><span class="label" aria-hidden="true">{label}</span>
-      <NodeBox id={id} graph={state.graph} types={types} only={type} label={label} placeholder={`Name or id of a ${type}`} value={node ? labelOf(node) : ""} onNode={set} /></div>
+      <NodeBox id={id} graph={state.graph} types={types} only={type} label={label} placeholder={`Name or id of ${article(type)} ${shown(type, 30)}`} value={node ? labelOf(node) : ""} onNode={set} /></div>
   );
   return (
     <div class="add-pair">
@@ -298,7 +298,7 @@ function Result({ result, state, type, pairs, skip }) {
   const open = linkTo({ ...atNode({ id: query, node_type: type }), path: state.path, mix: mixOf(result) });
   return (
     <>
-      <p class="verdict">{shown(result.verdict.slice(0, 1).toUpperCase() + result.verdict.slice(1), 400)}.</p>
+      <p class="verdict">{verdictWords(result, pairs)}</p>
       <ul class="weights" aria-label="Inferred meta-paths">
         {result.metapaths.map((part) => <li key={part.metapath}><span class="name">{shown(part.metapath, 120)}</span><Bar share={part.weight / most} /><span class="score">{score(part.weight)}</span></li>)}
       </ul>
@@ -310,6 +310,14 @@ function Result({ result, state, type, pairs, skip }) {
       </details>
     </>
   );
+}
+
+/** Say without statistics how well a result explains the pairs. */
+function verdictWords(result, pairs) {
+  const fit = result.auc ?? result.r2 ?? 0;
+  const words = fit > 0.95 ? "explains your examples" : fit > 0.7 ? "explains your examples in part" : "hardly explains your examples";
+  const few = pairs.length < 6 ? " With so few, others may do so too: mark more to be sure." : "";
+  return `${result.metapaths.length === 1 ? "One meta-path" : "A mixture of meta-paths"} ${words}.${few}`;
 }
 
 /** A pair to label next, near the queries of the user: one of its nodes is among the pairs already. */
@@ -338,6 +346,7 @@ function Statistics({ result }) {
     ["Held-out R²", result.held_out_r2], ["Held-out AUC", result.held_out_auc]].filter(([, value]) => value !== null && value !== undefined); // prettier-ignore
   return (
     <>
+      <p class="quiet">{shown(result.verdict.slice(0, 1).toUpperCase() + result.verdict.slice(1), 400)}.</p>
       <dl class="fit">{rows.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{typeof value === "number" ? score(value) : value}</dd></div>)}</dl>
       <p class="quiet">{count(tried)} of {count(candidates, "meta-path")} tried{stopped ? `; stopped because ${shown(stopped, 120)}` : ""}.</p>
       {result.metapaths.some((part) => part.low !== null && part.low !== undefined) && (

@@ -2,13 +2,12 @@
 
 import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY } from "d3-force";
 import { useMemo, useRef } from "preact/hooks";
-import { savePng } from "./drawing.jsx";
+import { fitSpots, savePng, useRoom } from "./drawing.jsx";
 import { parametersOf } from "./graphs.js";
 import { graphPath, post, useAnswer } from "./requests.js";
 import { change } from "./store.js";
-import { count, labelOf, percent, Problem, score, shown, Waiting } from "./words.jsx";
+import { count, labelOf, Problem, score, shown, Waiting } from "./words.jsx";
 
-const [WIDTH, HEIGHT] = [760, 520];
 const NEAREST = 4;
 
 /** Ask for the scores between all nodes of the map, with one request. */
@@ -17,7 +16,7 @@ function readScores(graph, meaning, type, ids, signal) {
   return post(graphPath(graph, "/search"), parameters, signal);
 }
 
-function placeHits(nodes, answers, query) {
+function placeHits(nodes, answers, query, width, height) {
   const places = new Map(nodes.map((node, place) => [String(node.id), place]));
   const lines = new Map();
   answers.forEach((answer, from) => {
@@ -29,37 +28,44 @@ function placeHits(nodes, answers, query) {
   const edges = [...lines.values()];
   const most = Math.max(1e-12, ...edges.map((edge) => edge.score));
   const spots = nodes.map((node, place) => ({ ...node, place, isQuery: String(node.id) === String(query) }));
-  const simulation = forceSimulation(spots)
+  forceSimulation(spots)
     .force("link", forceLink(edges).distance((edge) => 160 - 110 * (edge.score / most)).strength((edge) => 0.1 + 0.6 * (edge.score / most)))
     .force("charge", forceManyBody().strength(-190))
-    .force("x", forceX(WIDTH / 2).strength(0.05))
-    .force("y", forceY(HEIGHT / 2).strength(0.08))
+    .force("x", forceX(width / 2).strength(0.05))
+    .force("y", forceY(height / 2).strength(0.08))
     .force("collide", forceCollide(24))
-    .stop();
-  simulation.tick(300);
-  for (const spot of spots) {
-    spot.x = Math.max(60, Math.min(WIDTH - 60, spot.x));
-    spot.y = Math.max(16, Math.min(HEIGHT - 26, spot.y));
-  }
+    .stop()
+    .tick(300);
+  fitSpots(spots, width, height);
   return { spots, edges, most };
 }
 
 export function HitMap({ state, meaning, type, targetType, types, node, hits }) {
-  const picture = useRef(null);
   const isOneType = type === targetType;
   const nodes = isOneType ? [{ ...node, score: null }, ...hits] : hits;
   const ids = nodes.map((one) => one.id);
   const { data, error, retry } = useAnswer(isOneType ? ["map", state.graph, meaning, ids] : null, (signal) => readScores(state.graph, meaning, type, ids, signal));
-  const placed = useMemo(() => data && placeHits(nodes, data, node.id), [data]);
-  if (!isOneType) return <p class="empty">A map needs hits of the type of the query.</p>;
-  if (error) return <Problem error={error} retry={retry} />;
-  if (!placed) return <Waiting text="Comparing the hits with each other" />;
+  const room = useRoom();
+  const height = Math.max(360, Math.min(560, room.width * 0.7));
+  const placed = useMemo(() => (data && room.width ? placeHits(nodes, data, node.id, room.width, height) : null), [data, room.width]);
+  return (
+    <div ref={room.place}>
+      {!isOneType && <p class="empty">A map needs hits of the type of the query.</p>}
+      {error && <Problem error={error} retry={retry} />}
+      {isOneType && !error && !placed && <Waiting text="Comparing the hits with each other" />}
+      {placed && <MapPicture placed={placed} width={room.width} height={height} state={state} hits={hits} colour={types.indexOf(targetType) % 8} />}
+    </div>
+  );
+}
+
+function MapPicture({ placed, width, height, state, hits, colour }) {
+  const picture = useRef(null);
   const { spots, edges, most } = placed;
   const choose = (spot) => change({ target: spot.isQuery ? null : String(spot.id), side: "a", group: null });
   return (
     <figure class="hit-map">
-      <div class="canvas" tabIndex={0} role="region" aria-label="Map of the hits">
-        <svg ref={picture} viewBox={`0 0 ${WIDTH} ${HEIGHT}`} width={WIDTH} height={HEIGHT} class="map" role="group" aria-label={`${count(spots.length - 1, "hit")} by their mutual scores`}>
+      <div class="canvas">
+        <svg ref={picture} viewBox={`0 0 ${width} ${height}`} width={width} height={height} class="map" role="group" aria-label={`${count(spots.length - 1, "hit")} by their mutual scores`}>
           {edges.map((edge) => (
             <line key={`${edge.source.place} ${edge.target.place}`} class="line" x1={edge.source.x} y1={edge.source.y} x2={edge.target.x} y2={edge.target.y} stroke-width={0.5 + 4 * (edge.score / most)}>
               <title>{`${labelOf(edge.source)} and ${labelOf(edge.target)}: ${score(edge.score)}`}</title>
@@ -67,7 +73,7 @@ export function HitMap({ state, meaning, type, targetType, types, node, hits }) 
           ))}
           {spots.map((spot) => (
             <g key={spot.place} role="button" tabIndex={0} aria-pressed={String(spot.id) === state.target} transform={`translate(${spot.x} ${spot.y})`} data-id={spot.id}
-              class={`spot t${types.indexOf(targetType) % 8} ${String(spot.id) === state.target ? "chosen" : ""}`} onClick={() => choose(spot)}
+              class={`spot t${colour} ${String(spot.id) === state.target ? "chosen" : ""}`} onClick={() => choose(spot)}
               aria-label={spot.isQuery ? `${shown(labelOf(spot), 80)}, the query` : `${shown(labelOf(spot), 80)}, rank ${spot.rank}, score ${score(spot.score)}`}
               onKeyDown={(event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), choose(spot))}>
               <title>{`${shown(labelOf(spot), 200)}${spot.isQuery ? "" : `: ${score(spot.score)}`}`}</title>
@@ -77,7 +83,7 @@ export function HitMap({ state, meaning, type, targetType, types, node, hits }) 
           ))}
         </svg>
       </div>
-      <figcaption class="details quiet"><span>Lines join each hit to the {NEAREST} most similar to it; {percent(1)} thick is {score(most)}.</span>
+      <figcaption class="details quiet"><span>Lines join each hit to the {NEAREST} most similar to it; the thickest line is a score of {score(most)}.</span>
         <button type="button" onClick={() => savePng(picture.current, `map-${state.graph}-${state.query}`)}>PNG</button></figcaption>
     </figure>
   );

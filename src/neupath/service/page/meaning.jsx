@@ -1,6 +1,6 @@
 // What similar means: the meta-path, built by clicking types or typed, and the measure or model.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { readPath, suggestPaths } from "./graphs.js";
 import { useAnswer } from "./requests.js";
 import { SchemaPicture } from "./schema.jsx";
@@ -29,6 +29,9 @@ export function MeaningBuilder({ state, served, schema, side, isNarrow }) {
   const committed = state[sideField("path", side)];
   const [draft, setDraft] = useState(committed || state.queryType || "");
   const [settled, setSettled] = useState(draft);
+  const [hint, setHint] = useState("");
+  const wasSet = useRef(false); // by the user, also to what it was before
+  const clicked = useRef([]); // types that were clicked before the service said what can follow
   useEffect(() => {
     if (committed && committed !== draft) setDraft(committed);
   }, [committed]);
@@ -43,22 +46,29 @@ export function MeaningBuilder({ state, served, schema, side, isNarrow }) {
   const measure = state[sideField("measure", side)];
   const status = parsed ? statusOf(parsed, draft, state.queryType) : ["", ""];
   useEffect(() => {
-    if (!parsed?.valid || parsed.text !== draft || status[1] !== "good" || parsed.metapath === committed) return;
+    if (!parsed?.valid || parsed.text !== draft || status[1] !== "good" || (parsed.metapath === committed && !wasSet.current)) return;
+    wasSet.current = false;
     const usable = parsed.measures.includes(measure) ? measure : parsed.measures[0];
     change({ [sideField("path", side)]: parsed.metapath, [sideField("measure", side)]: usable, [sideField("model", side)]: null, ...(side === "a" ? { mix: null } : {}), target: null, group: null, by: null });
   }, [parsed, draft]);
   const set = (text) => {
+    wasSet.current = true;
+    setHint("");
     setDraft(text);
     setSettled(text);
   };
   const step = (type) => {
-    if (!parsed) return undefined;
-    const option = parsed.next.find((one) => one.node_type === type) ?? (parsed.node_types.length ? null : { metapath: type });
+    if (parsed?.text !== draft) return void clicked.current.push(type); // until it is known what can follow
+    const option = parsed.next.find((one) => one.node_type === type) ?? (draft.trim() ? null : { metapath: type });
     if (option) return set(option.metapath);
-    const hint = `No step leads from the end of this meta-path to ${type}.`;
-    announce(hint);
-    return undefined;
+    const reason = `No step leads from the end of this meta-path to ${type}.`;
+    setHint(reason);
+    return announce(reason);
   };
+  useEffect(() => {
+    if (parsed?.text === draft && clicked.current.length) step(clicked.current.shift());
+  }, [parsed, draft]);
+  const isReplaced = side === "a" && state.mix !== null;
   return (
     <div class="builder">
       <div class="fields">
@@ -71,7 +81,8 @@ export function MeaningBuilder({ state, served, schema, side, isNarrow }) {
               onClick={async () => set(await withoutLastStep(state.graph, parsed, draft))}>↶</button>
             <button type="button" id={`clear-${side}`} aria-label="Clear the meta-path" title="Start again" onClick={() => set(state.queryType ?? "")}>✕</button>
           </div>
-          <p class={`status ${status[1]}`} id={`status-${side}`} role="status">{status[0]}</p>
+          <p class={`status ${status[1]}`} id={`status-${side}`} role="status">{hint || status[0]}</p>
+          {isReplaced && <p class="quiet">The list is ranked by your examples; a meta-path that you choose here replaces them.</p>}
         </div>
         {parsed?.next.length > 0 && (
           <div class="field">
@@ -87,7 +98,7 @@ export function MeaningBuilder({ state, served, schema, side, isNarrow }) {
         )}
         <Suggestions suggestions={suggestions} parsed={parsed} from={from} set={set} />
       </div>
-      <SchemaPicture schema={schema} walked={parsed?.node_types ?? []} next={parsed?.next ?? null} choose={step} isNarrow={isNarrow} />
+      <SchemaPicture schema={schema} walked={isReplaced ? [] : (parsed?.node_types ?? [])} next={parsed?.next ?? null} choose={step} isNarrow={isNarrow} />
     </div>
   );
 }
@@ -135,7 +146,7 @@ export function MeasureSelect({ state, served, side, parsed }) {
   const option = (one) => <option key={one.name} value={`measure:${one.name}`} disabled={!usable(one)}>{usable(one) ? one.name : `${one.name} (needs out and back)`}</option>;
   const about = served.measures.find((one) => one.name === measure)?.about ?? "";
   return (
-    <label class="small" title={about}>Measure{" "}
+    <label class="small" title={about}>Measure{state.compare ? ` ${side.toUpperCase()}` : ""}{" "}
       <select id={`measure-${side}`} value={isMix ? "mix:" : model ? `model:${model}` : `measure:${measure}`} onChange={choose}>
         {isMix && <option value="mix:">your examples</option>}
         <optgroup label="Along the meta-path">{served.measures.filter((one) => one.metapaths !== "none").map(option)}</optgroup>

@@ -2,6 +2,7 @@
 
 import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY } from "d3-force";
 import { useMemo, useState } from "preact/hooks";
+import { fitSpots, useRoom } from "./drawing.jsx";
 import { get, graphPath, useAnswer } from "./requests.js";
 import { atNode, atSearch, linkTo } from "./store.js";
 import { article, Bar, count, isNamed, labelOf, metapathWords, NodeName, Problem, score, shown, TypeChip, Waiting } from "./words.jsx";
@@ -132,38 +133,36 @@ function chooseDrawn(links) {
 }
 
 /** Place a node in the middle and its neighbours around it, those of one type together. */
-function placeNeighbours(node, types) {
+function placeNeighbours(node, width, height) {
   const others = chooseDrawn(node.links);
   const kinds = [...new Set(others.map((one) => one.node_type))];
-  const [width, height] = [760, 480];
-  const spots = [{ ...node, fx: width / 2, fy: height / 2 }, ...others].map((one, place) => {
+  const spots = [{ ...node, x: width / 2, y: height / 2 }, ...others].map((one, place) => {
     const angle = (2 * Math.PI * kinds.indexOf(one.node_type)) / (kinds.length || 1);
-    return { ...one, place, homeX: width / 2 + 230 * Math.cos(angle), homeY: height / 2 + 150 * Math.sin(angle) };
+    const [homeX, homeY] = place ? [0.36 * width * Math.cos(angle), 0.36 * height * Math.sin(angle)] : [0, 0];
+    return { ...one, place, homeX: width / 2 + homeX, homeY: height / 2 + homeY };
   });
-  const edges = spots.slice(1).map((spot) => ({ source: 0, target: spot.place }));
-  const simulation = forceSimulation(spots)
-    .force("link", forceLink(edges).distance(130).strength(0.15))
-    .force("charge", forceManyBody().strength(-90))
-    .force("x", forceX((spot) => spot.homeX).strength(0.12))
+  forceSimulation(spots)
+    .force("link", forceLink(spots.slice(1).map((spot) => ({ source: 0, target: spot.place }))).distance(width / 5).strength(0.1))
+    .force("charge", forceManyBody().strength(-80))
+    .force("x", forceX((spot) => spot.homeX).strength(0.14))
     .force("y", forceY((spot) => spot.homeY).strength(0.16))
-    .force("collide", forceCollide(21))
-    .stop();
-  simulation.tick(260);
-  for (const spot of spots) {
-    spot.x = Math.max(60, Math.min(width - 60, spot.x));
-    spot.y = Math.max(16, Math.min(height - 26, spot.y));
-  }
-  return { width, height, spots, types };
+    .force("collide", forceCollide(20))
+    .stop()
+    .tick(260);
+  fitSpots(spots, width, height);
+  return spots;
 }
 
 function Neighbourhood({ node, types }) {
-  const { width, height, spots } = useMemo(() => placeNeighbours(node, types), [node]);
+  const room = useRoom();
+  const height = Math.max(320, Math.min(480, room.width * 0.8));
+  const spots = useMemo(() => (room.width ? placeNeighbours(node, room.width, height) : []), [node, room.width]);
   const total = node.links.reduce((sum, link) => sum + link.degree, 0);
   const [centre] = spots;
   return (
-    <figure class="neighbourhood">
-      <div class="canvas" tabIndex={0} role="region" aria-label="Neighbourhood">
-        <svg viewBox={`0 0 ${width} ${height}`} width={width} height={height} class="map" role="group" aria-label={`${count(spots.length - 1, "neighbour")} of ${isolate(node)}`}>
+    <figure class="neighbourhood" ref={room.place}>
+      <div class="canvas">
+        <svg viewBox={`0 0 ${room.width} ${height}`} width={room.width} height={height} class="map" role="group" aria-label={`${count(Math.max(0, spots.length - 1), "neighbour")} of ${isolate(node)}`}>
           {spots.slice(1).map((spot) => <line key={spot.place} class="line" x1={centre.x} y1={centre.y} x2={spot.x} y2={spot.y} />)}
           {[...spots].reverse().map((spot) => (
             <a key={spot.place} href={linkTo(atNode(spot))} class={`spot t${types.indexOf(spot.node_type) % 8}`} transform={`translate(${spot.x} ${spot.y})`}
@@ -175,7 +174,7 @@ function Neighbourhood({ node, types }) {
           ))}
         </svg>
       </div>
-      <figcaption class="quiet">{total > spots.length - 1 ? `${count(spots.length - 1)} of ${count(total)} neighbours, an equal number of each relation.` : "All its neighbours."} Choose one to go there.</figcaption>
+      <figcaption class="quiet">{total > spots.length - 1 ? `${count(Math.max(0, spots.length - 1))} of ${count(total)} neighbours, an equal number of each relation.` : "All its neighbours."} Choose one to go there.</figcaption>
     </figure>
   );
 }

@@ -32,42 +32,67 @@ function describeLine({ relations }) {
   return relations.map((one) => `${one.source} ${one.name} ${one.target}: ${count(one.edges, "edge")}`).join("\n");
 }
 
-/** Place types and lines; `rankdir` is TB for a narrow place, LR for a wide one. */
+const sizeOf = (type) => ({ width: Math.max(64, LETTER * Math.min(24, type.node_type.length) + 26), height: HEIGHT });
+
+/** Place types and lines; `rankdir` is TB for a narrow place, LR for a wide one. Types without relations come last. */
 export function layOut(schema, rankdir) {
-  const graph = new dagre.graphlib.Graph({ multigraph: true });
-  graph.setGraph({ rankdir, nodesep: 26, ranksep: rankdir === "TB" ? 30 : 44, edgesep: 14, marginx: 14, marginy: 14 });
-  graph.setDefaultEdgeLabel(() => ({}));
-  for (const type of schema.node_types) {
-    const width = Math.max(64, LETTER * Math.min(24, type.node_type.length) + 26);
-    graph.setNode(type.node_type, { width, height: HEIGHT });
-  }
   const lines = joinRelations(schema.relations);
-  for (const line of lines.filter(({ a, b }) => a !== b)) {
-    const label = lineLabel(line);
-    graph.setEdge(line.a, line.b, { width: SMALL * label.length + 10, height: 16, labelpos: "c" }, line.key);
+  const linked = new Set(lines.filter(({ a, b }) => a !== b).flatMap(({ a, b }) => [a, b]));
+  const graph = new dagre.graphlib.Graph({ multigraph: true });
+  graph.setGraph({ rankdir, nodesep: 24, ranksep: rankdir === "TB" ? 30 : 40, edgesep: 14, marginx: 14, marginy: 14 });
+  for (const type of schema.node_types.filter((one) => linked.has(one.node_type))) graph.setNode(type.node_type, sizeOf(type));
+  const joining = lines.filter(({ a, b }) => a !== b);
+  for (const line of joining) {
+    const width = SMALL * lineLabel(line).length + 10;
+    graph.setEdge(line.a, line.b, { width, height: 16, labelpos: "c" }, line.key);
   }
   dagre.layout(graph);
-  const { width, height } = graph.graph();
+  const placed = { width: 0, height: 0, ...(linked.size ? graph.graph() : {}) };
+  const alone = placeAlone(schema.node_types.filter((one) => !linked.has(one.node_type)), placed);
+  const edges = joining.map((line) => ({ ...line, ...graph.edge({ v: line.a, w: line.b, name: line.key }) }));
+  const boxes = [...[...linked].map((name) => graph.node(name)), ...edges];
   return {
-    width,
-    height,
-    types: schema.node_types.map((type) => ({ ...type, ...graph.node(type.node_type) })),
-    lines: lines
-      .filter(({ a, b }) => a !== b)
-      .map((line) => ({ ...line, ...graph.edge({ v: line.a, w: line.b, name: line.key }) })),
+    width: Math.max(placed.width, alone.width),
+    height: alone.height,
+    types: schema.node_types.map((type) => ({ ...type, ...(alone.places.get(type.node_type) ?? graph.node(type.node_type)) })),
+    lines: edges.map((line) => ({ ...line, path: route(line, graph.node(line.a), graph.node(line.b), boxes, rankdir) })),
     loops: lines.filter(({ a, b }) => a === b),
   };
 }
 
-/** A path through points with rounded corners; it stays as close to them as a straight line. */
-function rounded(points) {
-  const [first, ...rest] = points;
-  const parts = rest.slice(0, -1).map((point, place) => {
-    const next = rest[place + 1];
-    const end = place === rest.length - 2 ? next : { x: (point.x + next.x) / 2, y: (point.y + next.y) / 2 };
-    return `Q${point.x} ${point.y} ${end.x} ${end.y}`;
+/** Put types without relations to others in rows below the rest. */
+function placeAlone(types, { width, height }) {
+  const places = new Map();
+  const most = Math.max(width, 420);
+  let [x, y, widest] = [14, height + (types.length && height ? 6 : 0), width];
+  for (const type of types) {
+    const size = sizeOf(type);
+    if (x + size.width + 14 > most && x > 14) [x, y] = [14, y + HEIGHT + 14];
+    places.set(type.node_type, { x: x + size.width / 2, y: y + 18 + HEIGHT / 2, ...size });
+    x += size.width + 14;
+    widest = Math.max(widest, x);
+  }
+  return { places, width: widest, height: types.length ? y + HEIGHT + 36 : height };
+}
+
+/**
+ * Route a line through the ranks of a layout: straight along each rank it crosses, where dagre has kept a lane free, and
+ * curved only in the gaps between ranks, where nothing stands. So it runs through no type and no label but its own.
+ */
+function route(line, from, to, boxes, rankdir) {
+  const [along, across, size] = rankdir === "LR" ? ["x", "y", "width"] : ["y", "x", "height"];
+  const reach = (centre) => Math.max(0, ...boxes.filter((box) => Math.abs(box[along] - centre) < 1).map((box) => box[size] / 2));
+  const [first, last] = from[along] <= to[along] ? [from, to] : [to, from];
+  const inner = line.points.slice(1, -1).filter((point) => point[along] > first[along] + 1 && point[along] < last[along] - 1);
+  const stops = [first, ...inner.sort((a, b) => a[along] - b[along]), last];
+  const at = (s, t) => (rankdir === "LR" ? `${s} ${t}` : `${t} ${s}`);
+  const parts = stops.slice(1).map((stop, place) => {
+    const before = stops[place];
+    const [start, end] = [before[along] + reach(before[along]), stop[along] - reach(stop[along])];
+    const middle = (start + end) / 2;
+    return `L${at(start, before[across])}C${at(middle, before[across])} ${at(middle, stop[across])} ${at(end, stop[across])}`;
   });
-  return `M${first.x} ${first.y}${parts.join("") || `L${rest[0].x} ${rest[0].y}`}`;
+  return `M${at(first[along] + first[size] / 2, first[across])}${parts.join("")}L${at(last[along] - last[size] / 2, last[across])}`;
 }
 
 /**
@@ -87,7 +112,7 @@ export function SchemaPicture({ schema, walked = [], next = null, choose = null,
         {placed.lines.map((line) => (
           <g key={line.key} class={`relation ${steps.has(line.key) ? "walked" : ""}`}>
             <title>{describeLine(line)}</title>
-            <path class="line" d={rounded(line.points)} />
+            <path class="line" d={line.path} />
             <rect class="paper" x={line.x - line.width / 2 + 3} y={line.y - 8} width={line.width - 6} height={16} />
             <text class="label" x={line.x} y={line.y + 4}>{lineLabel(line)}</text>
           </g>

@@ -1,6 +1,7 @@
 // The search: hits of one meaning or of two side by side, filters, marks, and the explanation of the chosen hit.
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { NodeBox } from "./box.jsx";
 import { MarksBar, marksOf, markHit } from "./examples.jsx";
 import { resolve, search } from "./graphs.js";
 import { Histogram, HitList, useMoves } from "./hits.jsx";
@@ -10,7 +11,7 @@ import { MeaningBuilder, MeasureSelect } from "./meaning.jsx";
 import { get, graphPath, post, useAnswer } from "./requests.js";
 import { ShareMenu } from "./share.jsx";
 import { atNode, change, linkTo, meaningOf, remember } from "./store.js";
-import { announce, count, labelOf, meaningWords, pluralOf, Problem, shown, TypeChip, Waiting } from "./words.jsx";
+import { announce, article, count, labelOf, meaningWords, pluralOf, Problem, shown, TypeChip, Waiting } from "./words.jsx";
 import { Why } from "./why.jsx";
 
 const SIZES = [10, 20, 50, 100, 200, 500, 1000];
@@ -52,6 +53,8 @@ export function SearchPage({ state, served, schema, types, isNarrow }) {
   const a = useSide(state, "a", served, type);
   const b = useSide(state, "b", served, type);
   const sides = { a, b };
+  const [evidence, setEvidence] = useState({ key: null, values: null });
+  const evidenceKey = JSON.stringify([graph, query, a.meaning, state.k]);
   const words = meaningWords(a.meaning, a.types);
   const targetType = a.types.at(-1) ?? type;
   const title = `${targetType ? capital(pluralOf(shown(targetType, 40))) : "Nodes"} like ${shown(labelOf(node), 60)} by ${words}`;
@@ -80,9 +83,16 @@ export function SearchPage({ state, served, schema, types, isNarrow }) {
           {state.show === "map" && a.data && !a.isStale ? (
             <HitMap state={state} meaning={a.meaning} type={type} targetType={targetType} types={types} node={node} hits={a.data.hits.slice(0, Math.min(state.k, 60))} />
           ) : (
-            <Columns sides={sides} state={state} type={type} canMark={canMark} />
+            <Columns sides={sides} state={state} type={type} canMark={canMark} evidence={evidence.key === evidenceKey ? evidence.values : null} />
           )}
-          <Filters state={state} side={a} schema={schema} targetType={targetType} />
+          <Filters state={state} side={a} schema={schema} types={types} targetType={targetType}>
+            {a.meaning?.metapath && a.data?.hits.length > 0 && (
+              <JobRun key={evidenceKey} request={{ kind: "significance", graph, queries: [query], ...a.meaning, k: Math.min(state.k, 100) }} label="Could these scores be chance?"
+                onResult={({ results: [result] }) => setEvidence({ key: evidenceKey, values: new Map(result.hits.map((hit) => [String(hit.id), hit.p_value])) })}>
+                {() => <p class="quiet">p is the probability of such a score by chance, given how many edges both nodes have.</p>}
+              </JobRun>
+            )}
+          </Filters>
         </section>
         {explains && <Why state={{ ...state, queryType: type }} meaning={chosenMeaning} types={types} query={node} target={chosen} k={state.k} />}
         {chosen && chosenMeaning?.whole && <section id="why"><p class="empty">{chosenMeaning.measure} looks at the whole graph, not along a meta-path, so there are no paths to show. <a href={linkTo({ view: "relate", targetType: targetType })}>See all meta-paths between the two.</a></p></section>}
@@ -165,11 +175,11 @@ function describeHits(data, k) {
 }
 
 /** One list, or two with lines between the hits that both have. */
-function Columns({ sides, state, type, canMark }) {
+function Columns({ sides, state, type, canMark, evidence }) {
   const { compare } = state;
   return (
     <div class={`columns ${sides.a.isStale ? "stale" : ""}`} aria-busy={sides.a.isLoading}>
-      <Column side="a" answer={sides.a} other={compare ? sides.b : null} state={state} type={type} canMark={canMark && !compare} />
+      <Column side="a" answer={sides.a} other={compare ? sides.b : null} state={state} type={type} canMark={canMark && !compare} evidence={evidence} />
       {compare && <Ties sides={sides} k={state.k} />}
       {compare && <Column side="b" answer={sides.b} other={sides.a} state={state} type={type} canMark={false} />}
     </div>
@@ -178,12 +188,12 @@ function Columns({ sides, state, type, canMark }) {
 
 const describeMeaning = (meaning) => (meaning?.metapath ? `${meaning.measure} on ${shown(meaning.metapath, 90)}` : meaningWords(meaning));
 
-function Column({ side, answer, other, state, type, canMark }) {
+function Column({ side, answer, other, state, type, canMark, evidence = null }) {
   const { data, meaning, isStale } = answer;
   const subject = `${state.graph}\n${state.query}\n${JSON.stringify(state.where)}`;
   const before = useMoves(subject, describeMeaning(isStale ? null : meaning), isStale ? null : (data?.hits ?? null));
   const choose = (hit) => change({ target: String(hit.id) === state.target && side === state.side ? null : String(hit.id), side, group: null, by: null });
-  const lost = before && data ? [...before.ranks.keys()].filter((id) => !data.hits.some((hit) => String(hit.id) === id)).length : 0;
+  const lost = before && data ? [...before.ranks].filter(([id, rank]) => rank <= state.k && !data.hits.some((hit) => String(hit.id) === id)).length : 0;
   const problem = side === "b" ? (answer.problem ?? answer.error) : null;
   return (
     <div class="column">
@@ -193,7 +203,7 @@ function Column({ side, answer, other, state, type, canMark }) {
       {data && !data.hits.length && !isStale && <p class="empty">{capital(meaningWords(meaning, answer.types))} lead{meaning.whole ? "s" : ""} to no other node{state.where.length ? " that meets the conditions" : ""}.</p>}
       {data ? (
         <HitList side={side} label={side === "a" ? "Hits" : "Hits of the second meaning"} hits={data.hits} k={state.k} before={before}
-          chosen={state.side === side ? state.target : null} marks={canMark ? marksOf(state, type) : null} choose={choose}
+          chosen={state.side === side ? state.target : null} marks={canMark ? marksOf(state, type) : null} choose={choose} evidence={evidence}
           mark={canMark ? (hit, value) => markHit(state, type, hit, value) : null} other={other?.data ? new Map(other.data.hits.slice(0, state.k).map((hit) => [String(hit.id), hit.rank])) : null} />
       ) : (
         answer.isLoading && meaning && !answer.problem && <Waiting text="Searching" />
@@ -228,19 +238,25 @@ function Ties({ sides, k }) {
 
 // ---- Filters --------------------------------------------------------------------------------------
 /** Conditions on hits: those that apply, facets by attribute of the hits, and the histogram of scores. */
-function Filters({ state, side, schema, targetType }) {
+function Filters({ state, side, schema, types, targetType, children }) {
   const [isOpen, setOpen] = useState(state.where.length > 0);
   const attributes = schema?.node_types.find((type) => type.node_type === targetType)?.attributes ?? [];
   const hits = side.data?.hits ?? [];
   if (!hits.length && !state.where.length) return null;
   return (
     <details class="filters" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>Filters and scores{state.where.length ? ` (${count(state.where.length, "condition")})` : ""}</summary>
+      <summary>Filters, scores, why not{state.where.length ? ` (${count(state.where.length, "condition")})` : ""}</summary>
       {isOpen && (
         <>
           <Conditions state={state} attributes={attributes} />
           {attributes.length > 0 && hits.length > 0 && <Facets state={state} hits={hits} targetType={targetType} />}
           <Histogram hits={hits} />
+          {children}
+          {targetType && !side.meaning?.whole && (
+            <div class="field missing"><span class="label" aria-hidden="true">Why is another one not among them?</span>
+              <NodeBox id="missing" graph={state.graph} types={types} only={targetType} label="Why is another one not among them?" placeholder={`Name or id of ${article(targetType)} ${shown(targetType, 30)}`}
+                onNode={(node) => change({ target: String(node.id), side: "a", group: null, by: null })} /></div>
+          )}
         </>
       )}
     </details>

@@ -2,7 +2,9 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { parametersOf } from "./graphs.js";
+import { JobRun } from "./jobs.jsx";
 import { graphPath, urlOf } from "./requests.js";
+import { linkTo } from "./store.js";
 import { announce, download } from "./words.jsx";
 
 const quote = (text) => `'${String(text).replaceAll("'", `'\\''`)}'`;
@@ -74,6 +76,12 @@ export function ShareMenu({ state, meaning, hits, type, version }) {
             <button type="button" id="csv" onClick={() => download(`${name}.csv`, new Blob([toCsv(listed, origin)], { type: "text/csv" }))}>CSV</button>
             <button type="button" id="json" onClick={() => download(`${name}.json`, new Blob([JSON.stringify({ ...origin, hits: listed }, null, 1)], { type: "application/json" }))}>JSON</button>
           </div>
+          {meaning.metapath && (
+            <>
+              <p class="label">From every node</p>
+              <JobRun request={{ kind: "join", graph: state.graph, ...meaning, k: state.k }} label="Parquet, as a job">{() => <p><a href={linkTo({ view: "jobs" })}>Download it from the jobs</a></p>}</JobRun>
+            </>
+          )}
           <p class="label">Copy</p>
           <div class="row wrap">
             <button type="button" id="copy-link" onClick={act("the link", location.href)}>Link</button>

@@ -62,9 +62,13 @@ function readJson(text) {
   }
 }
 
-const isId = (value) => typeof value === "string" || Number.isSafeInteger(value);
-const readRows = (text) =>
-  readJson(text).filter((row) => Array.isArray(row) && row.length >= 2 && row.slice(0, 2).every(isId));
+function isId(value) {
+  return typeof value === "string" || Number.isSafeInteger(value);
+}
+
+function readRows(text) {
+  return readJson(text).filter((row) => Array.isArray(row) && row.length >= 2 && row.slice(0, 2).every(isId));
+}
 
 function readMix(text) {
   const isPart = ([measure, metapath, weight]) =>

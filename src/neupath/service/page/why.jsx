@@ -1,7 +1,7 @@
 // Why two nodes are similar: one sentence, the groups that make the score, their paths, and what would change it.
 
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { PathPicture } from "./drawing.jsx";
+import { useEffect, useRef } from "preact/hooks";
+import { PathPicture, useRoom } from "./drawing.jsx";
 import { explain } from "./graphs.js";
 import { NodeLink } from "./node.jsx";
 import { JobRun } from "./jobs.jsx";
@@ -153,20 +153,6 @@ function Instances({ group }) {
       {others > 0 && <p class="quiet">and {count(others, "other path")} by {shown(labelOf(group), 60)}</p>}
     </>
   );
-}
-
-/** Measure the width that a picture has. */
-function useRoom() {
-  const place = useRef(null);
-  const [width, setWidth] = useState(0);
-  useLayoutEffect(() => {
-    const measure = () => setWidth(Math.max(280, Math.min(960, (place.current?.clientWidth ?? 0) - 2)));
-    measure();
-    const observer = new ResizeObserver(measure);
-    observer.observe(place.current);
-    return () => observer.disconnect();
-  }, []);
-  return { place, width };
 }
 
 /** What would move the hit: single removals with their effect on the rank, and the smallest set that moves it out. */
