@@ -151,7 +151,7 @@ function TypeFilter({ types, chosen, choose }) {
   return (
     <div class="chips filter" role="group" aria-label="Look in">
       {[null, ...types].map((type) => (
-        <button type="button" class="chip" key={type ?? ""} aria-pressed={type === chosen} tabIndex={-1} onClick={() => choose(type)}>
+        <button type="button" class="chip" key={type ?? ""} aria-pressed={type === chosen} tabindex={-1} onClick={() => choose(type)}>
           {type === null ? "all" : shown(type, 30)}
         </button>
       ))}

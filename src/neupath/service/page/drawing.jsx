@@ -122,7 +122,7 @@ export function PathPicture({ paths, types, total, room, name }) {
   const save = () => download(`${name}.svg`, toFile(picture.current, getComputedStyle(document.body).backgroundColor));
   return (
     <figure class="picture">
-      <div class="canvas" tabIndex={width > room + 1 ? 0 : undefined} role="region" aria-label="Drawing of the paths">
+      <div class="canvas" tabindex={width > room + 1 ? 0 : undefined} role="region" aria-label="Drawing of the paths">
         <svg ref={picture} viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="group"
           class={`paths ${pointed ? "focused" : ""}`} aria-label={`${paths.length} paths in ${columns.length} columns; arrow keys move between nodes`}>
           {columns.map((column, position) => (
@@ -131,7 +131,7 @@ export function PathPicture({ paths, types, total, room, name }) {
           {lines.map((line) => <Line key={line.key} line={line} box={box} total={total} kind={kind(line)} point={point} />)}
           {spots.map((spot) => (
             <g key={spot.key} data-key={spot.key} class={`spot t${types.indexOf(spot.node.node_type) % 8} ${kind(spot)}`} role="link"
-              tabIndex={spot.key === reachable ? 0 : -1} aria-label={spotText(spot, total)} transform={`translate(${spot.x} ${spot.y})`}
+              tabindex={spot.key === reachable ? 0 : -1} aria-label={spotText(spot, total)} transform={`translate(${spot.x} ${spot.y})`}
               onPointerEnter={() => point(spot)} onPointerLeave={() => point(null)} onFocus={() => point(spot)} onBlur={() => point(null)}
               onClick={() => change(atNode(spot.node))} onKeyDown={onKeyDown(spot)}>
               <title>{spotText(spot, total)}</title>

@@ -91,7 +91,7 @@ export function ExamplesPage({ state, schema, types }) {
   return (
     <div class="examples">
       <section aria-labelledby="examples-title">
-        <h1 id="examples-title" tabIndex={-1}>By example</h1>
+        <h1 id="examples-title" tabindex={-1}>By example</h1>
         <p class="quiet">Say how similar some pairs are, from 0 to 1. What explains your scores becomes a search.</p>
         <PairList state={state} type={type} pairs={pairs} />
         <AddPair key={`${state.graph} ${type}`} state={state} type={type} types={types} linked={linked} />

@@ -8,6 +8,8 @@ const REFRESH = 2000;
 const WORK = { infer: "Inferring from examples", join: "Searching from every node", train: "Training a model",
   whatif: "Looking for what would change it", significance: "Searching permuted graphs" }; // prettier-ignore
 
+const ONLY_HERE = new Set(["whatif", "significance"]); // nobody asks for their results later: cancelled when left
+
 /** Say in words how far a job is. */
 export function stateWords(job) {
   const { done, total, text } = job.progress ?? {};
@@ -32,13 +34,22 @@ function JobProgress({ job }) {
 export function JobRun({ request, label, children, onResult = null, isMain = false }) {
   const [run, setRun] = useState({ job: null, result: null, error: null, isRunning: false });
   const controller = useRef(null);
-  useEffect(() => () => controller.current?.abort(), []);
+  const running = useRef(null);
+  const leave = () => {
+    controller.current?.abort();
+    if (running.current && ONLY_HERE.has(request.kind)) post(`/jobs/${running.current}/cancel`).catch(() => {});
+  };
+  useEffect(() => leave, []);
   const start = async () => {
     controller.current = new AbortController();
     const { signal } = controller.current;
     setRun({ job: null, result: null, error: null, isRunning: true });
     try {
-      const result = await runJob(request, (job) => setRun({ job, result: null, error: null, isRunning: true }), signal);
+      const result = await runJob(request, (job) => {
+        running.current = job.id;
+        setRun({ job, result: null, error: null, isRunning: true });
+      }, signal);
+      running.current = null;
       setRun({ job: null, result, error: null, isRunning: false });
       announce(`${label}: done`);
       onResult?.(result);
@@ -72,7 +83,7 @@ export function JobsPage() {
   };
   return (
     <section aria-labelledby="jobs-title" class="jobs">
-      <h1 id="jobs-title" tabIndex={-1}>Jobs</h1>
+      <h1 id="jobs-title" tabindex={-1}>Jobs</h1>
       <p class="quiet">Work that takes long runs in a process of its own on the service. It goes on when you close this page.</p>
       {error && <Problem error={error} retry={retry} />}
       {jobs && !jobs.length && <p class="empty">No jobs yet. A search offers “every node” as a job, an explanation offers “what if”.</p>}

@@ -23,7 +23,7 @@ export function Landing({ state, graphs, schema, types, isNarrow }) {
   const isPath = state.path.includes("-");
   return (
     <div class="landing">
-      <h1 tabIndex={-1}>What is similar, and why?</h1>
+      <h1 tabindex={-1}>What is similar, and why?</h1>
       {isPath && <p class="quiet">By {shown(state.path, 120)}: choose the node to start from. <a href={linkTo({ path: "" })}>Any meaning</a></p>}
       <NodeBox id="query" graph={graph} types={types} big label={`Look up ${promptFor(schema)}`} placeholder="A name, an id, or part of one" onNode={(node) => change(isPath ? { ...atNode(node), path: state.path } : atNode(node))} onPath={(path) => change({ path: path.metapath })} />
       <div class="starters">

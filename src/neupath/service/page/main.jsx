@@ -87,7 +87,7 @@ function Page({ page, state, served, schema, types, isNarrow }) {
 function BuildPage({ state, served, schema, types, isNarrow }) {
   return (
     <section class="build-page" aria-labelledby="build-title">
-      <h1 id="build-title" tabIndex={-1}>What does similar mean?</h1>
+      <h1 id="build-title" tabindex={-1}>What does similar mean?</h1>
       <p class="quiet">Choose types one after another: a path from the node and back. {state.query === null && "Then choose a node to start from."}</p>
       <MeaningBuilder state={state} served={served} schema={schema} side="a" isNarrow={isNarrow} />
       {state.query === null && state.path.includes("-") && <p><a class="button main" href={linkTo({ build: false })}>Choose the node to start from</a></p>}
@@ -153,13 +153,18 @@ function Theme() {
   return <button type="button" id="theme" aria-label={label} title={label} onClick={toggle}>◐</button>;
 }
 
-/** Write the title of the tab in words, once the name of the node is known. */
+let isFocusLost = false; // with the element that had it, on the way to another page
+
+/** Write the title of the tab in words, once the name of the node is known, and give the title a lost focus. */
 function useTitle(state, page) {
-  const heading = { relate: "Related", examples: "By example", jobs: "Jobs", reference: "The HTTP API", build: "Build a meta-path" }[page];
+  const names = { relate: "Related", examples: "By example", jobs: "Jobs", reference: "The HTTP API", build: "Build a meta-path" }[page];
   useEffect(() => {
     const write = () => {
-      const title = document.querySelector("main h1")?.getAttribute("title") ?? document.querySelector("main h1")?.textContent;
-      const words = page === "landing" ? "neupath" : (title ?? heading ?? "neupath");
+      const heading = document.querySelector("main h1");
+      const title = heading?.getAttribute("title") ?? heading?.textContent;
+      if (heading && isFocusLost && document.activeElement === document.body) heading.focus({ preventScroll: true });
+      if (heading) isFocusLost = false;
+      const words = page === "landing" ? "neupath" : (title ?? names[page] ?? "neupath");
       document.title = state.graph && page !== "reference" ? `${words} · ${shown(state.graph, 40)}` : words;
     };
     write();
@@ -169,13 +174,18 @@ function useTitle(state, page) {
   }, [page, state.graph]);
 }
 
-/** Move the focus to the title of another page if the element that had it is gone; / goes to the box. */
+/** Scroll to the top of another page, and notice if the element that had the focus is gone; / goes to the box. */
 function useFocus(page, state) {
   const last = useRef(null);
   const key = `${page} ${state.query} ${state.view}`;
   useEffect(() => {
-    if (last.current !== null && last.current !== key && document.activeElement === document.body) document.querySelector("main h1")?.focus({ preventScroll: true });
-    if (last.current !== null && last.current !== key) scrollTo(0, 0);
+    if (last.current !== null && last.current !== key) {
+      isFocusLost = document.activeElement === document.body;
+      const heading = document.querySelector("main h1");
+      if (isFocusLost && heading) heading.focus({ preventScroll: true });
+      if (heading) isFocusLost = false;
+      scrollTo(0, 0);
+    }
     last.current = key;
   }, [key]);
   useEffect(() => {

@@ -72,7 +72,7 @@ function MapPicture({ placed, width, height, state, hits, colour }) {
             </line>
           ))}
           {spots.map((spot) => (
-            <g key={spot.place} role="button" tabIndex={0} aria-pressed={String(spot.id) === state.target} transform={`translate(${spot.x} ${spot.y})`} data-id={spot.id}
+            <g key={spot.place} role="button" tabindex={0} aria-pressed={String(spot.id) === state.target} transform={`translate(${spot.x} ${spot.y})`} data-id={spot.id}
               class={`spot t${colour} ${String(spot.id) === state.target ? "chosen" : ""}`} onClick={() => choose(spot)}
               aria-label={spot.isQuery ? `${shown(labelOf(spot), 80)}, the query` : `${shown(labelOf(spot), 80)}, rank ${spot.rank}, score ${score(spot.score)}`}
               onKeyDown={(event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), choose(spot))}>

@@ -98,7 +98,7 @@ export function MeaningBuilder({ state, served, schema, side, isNarrow }) {
         )}
         <Suggestions suggestions={suggestions} parsed={parsed} from={from} set={set} />
       </div>
-      <SchemaPicture schema={schema} walked={isReplaced ? [] : (parsed?.node_types ?? [])} next={parsed?.next ?? null} choose={step} isNarrow={isNarrow} />
+      <SchemaPicture schema={schema} walked={isReplaced ? [] : (parsed?.node_types ?? [])} next={parsed?.text === draft ? parsed.next : null} choose={step} isNarrow={isNarrow} label={side === "b" ? "Schema, second meaning" : "Schema"} />
     </div>
   );
 }

@@ -91,7 +91,7 @@ export function NodeCard({ state, types }) {
     <section class="node-card" aria-labelledby="node-title" aria-busy={isLoading}>
       <div class="title">
         <TypeChip type={type} types={types} />
-        <h1 id="node-title" tabIndex={-1}><bdi>{shown(labelOf(node), 200)}</bdi></h1>
+        <h1 id="node-title" tabindex={-1}><bdi>{shown(labelOf(node), 200)}</bdi></h1>
         {isNamed(node) && <bdi class="id">{shown(node.id, 120)}</bdi>}
       </div>
       {attributes.length > 0 && (

@@ -25,7 +25,7 @@ export function ReferencePage() {
   const tags = [...new Set(calls.map(({ call }) => call.tags?.[0]))];
   return (
     <div class="reference">
-      <h1 tabIndex={-1}>The HTTP API</h1>
+      <h1 tabindex={-1}>The HTTP API</h1>
       <p class="quiet">{data.info.description.replace(/`/g, "")} Version {data.info.version}. <a href="/api/openapi.json">OpenAPI document</a>, <a href="/">explorer</a></p>
       {tags.map((tag) => (
         <section key={tag} aria-labelledby={`tag-${tag}`}>
@@ -47,7 +47,7 @@ function Call({ path, method, call, schemas }) {
       <summary><code class={`method ${method.toLowerCase()}`}>{method}</code> <code>{path}</code> <span class="quiet">{call.description ?? call.summary}</span></summary>
       <Fields title="Parameters" fields={(call.parameters ?? []).filter((one) => one.in === "query").map((one) => ({ ...one }))} />
       {bodies.map((one) => <Fields key={one.name} title={bodies.length > 1 ? `Body: ${one.name}` : "Body"} fields={one.fields} />)}
-      {example !== undefined && <><h3>Answer</h3><pre tabIndex={0}>{typeof example === "string" ? example : JSON.stringify(example, null, 1)}</pre></>}
+      {example !== undefined && <><h3>Answer</h3><pre tabindex={0}>{typeof example === "string" ? example : JSON.stringify(example, null, 1)}</pre></>}
     </details>
   );
 }

@@ -29,7 +29,7 @@ export function RelatePage({ state, types }) {
   );
   return (
     <section class="relate" aria-labelledby="relate-title" aria-busy={isLoading}>
-      <h1 id="relate-title" tabIndex={-1}>{from && to ? <>How <bdi>{shown(labelOf(from), 60)}</bdi> and <bdi>{shown(labelOf(to), 60)}</bdi> are related</> : "How are two nodes related?"}</h1>
+      <h1 id="relate-title" tabindex={-1}>{from && to ? <>How <bdi>{shown(labelOf(from), 60)}</bdi> and <bdi>{shown(labelOf(to), 60)}</bdi> are related</> : "How are two nodes related?"}</h1>
       <div class="two">
         {box("relate-query", "From", from, (node) => change({ query: String(node.id), queryType: node.node_type }))}
         {box("relate-target", "To", to, (node) => change({ target: String(node.id), targetType: node.node_type }))}

@@ -99,14 +99,14 @@ function route(line, from, to, boxes, rankdir) {
  * The schema as a picture. `walked` are the types of the meta-path so far, `next` the steps that can follow it,
  * `choose(type)` is called for a type; without it the picture is only looked at.
  */
-export function SchemaPicture({ schema, walked = [], next = null, choose = null, isNarrow = false }) {
+export function SchemaPicture({ schema, walked = [], next = null, choose = null, isNarrow = false, label = "Schema" }) {
   const many = schema.node_types.length > 8;
   const placed = useMemo(() => layOut(schema, isNarrow || !many ? "TB" : "LR"), [schema, isNarrow]);
   const possible = next && new Set(next.map((option) => option.node_type));
   const steps = new Set(walked.slice(1).map((type, place) => JSON.stringify([walked[place], type].sort())));
   const { width, height } = placed;
   return (
-    <div class="canvas schema-canvas" tabIndex={0} role="region" aria-label="Schema">
+    <div class="canvas schema-canvas" tabindex={0} role="region" aria-label={label}>
       <svg class="schema" viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="group"
         aria-label={`${count(schema.node_types.length, "node type")}, ${count(schema.relations.length, "relation")}`}>
         {placed.lines.map((line) => (
@@ -139,7 +139,7 @@ function SchemaType({ type, colour, order, loops, isPossible, choose }) {
   };
   const loop = loops ? `, ${loops.relations.map((one) => one.name).join(", ")} among themselves` : "";
   const label = `${name}, ${count(nodes, "node")}${loop}${order.length ? `, step ${order.join(" and ")}` : ""}`;
-  const controls = act ? { role: "button", tabIndex: 0, onClick: act, onKeyDown, "aria-disabled": !isPossible } : { role: "img" };
+  const controls = act ? { role: "button", tabindex: 0, onClick: act, onKeyDown } : { role: "img" };
   return (
     <g class={`type-box t${colour} ${isPossible ? "possible" : ""} ${act ? "active" : ""}`} data-type={name}
       transform={`translate(${x} ${y})`} aria-label={label} {...controls}>

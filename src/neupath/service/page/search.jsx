@@ -122,7 +122,7 @@ function SearchHead({ title, state, node, type, types, words, side, served, targ
     <header class="search-head">
       <div class="title">
         {type && <TypeChip type={type} types={types} />}
-        <h1 id="search-title" tabIndex={-1} title={title}>
+        <h1 id="search-title" tabindex={-1} title={title}>
           <span class="weak">{kind} like</span> <a href={linkTo(atNode({ ...node, node_type: type }))}><bdi>{shown(labelOf(node), 80)}</bdi></a> <span class="weak">by</span> {words}
         </h1>
       </div>

@@ -22,8 +22,9 @@ export function Why({ state, meaning, types, query, target, k }) {
   );
   const { data: why, error, isLoading, isStale, retry } = answer;
   const section = useRef(null);
+  const named = why?.target?.id !== undefined && !target.name ? { ...target, name: why.target.name } : target;
   useEffect(() => {
-    if (why) announce(`Why ${labelOf(target)}: ${why.summary ?? `score ${score(why.score)}`}`);
+    if (why) announce(`Why ${labelOf(named)}: ${why.summary ?? `score ${score(why.score)}`}`);
   }, [why]);
   useEffect(() => {
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -36,14 +37,14 @@ export function Why({ state, meaning, types, query, target, k }) {
   return (
     <section id="why" ref={section} aria-labelledby="why-title" aria-busy={isLoading} class={isStale ? "stale" : ""}>
       <div class="heading">
-        <h2 id="why-title" tabIndex={-1}><bdi>{shown(labelOf(query), 60)}</bdi> and <bdi>{shown(labelOf(target), 60)}</bdi></h2>
+        <h2 id="why-title" tabindex={-1}><bdi>{shown(labelOf(query), 60)}</bdi> and <bdi>{shown(labelOf(named), 60)}</bdi></h2>
         <a class="button" href={linkTo({ view: "relate", target: String(target.id), targetType: target.node_type ?? queryType })}>All relations</a>
         <button type="button" id="why-close" aria-label="Close the explanation" onClick={close}>✕</button>
       </div>
       {error && <Problem error={error} retry={retry} />}
       {isLoading && !why && <Waiting text="Finding the paths" />}
       {why && <Explanation why={why} state={state} types={types} meaning={meaning} query={query} target={target} k={k} />}
-      <p class="go"><NodeLink node={{ node_type: target.node_type ?? queryType, ...target }} /> <span class="quiet">search from here</span></p>
+      <p class="go"><NodeLink node={{ node_type: queryType, ...named }} /> <span class="quiet">search from here</span></p>
     </section>
   );
 }
