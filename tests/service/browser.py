@@ -4,13 +4,15 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
 pytest.importorskip("playwright")
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, Route, expect, sync_playwright
 
 from tests.patience import PATIENCE
 
@@ -21,6 +23,7 @@ needs_chromium = [
 ]
 PARSER = {"g": "stdlib", "p": "class-method-class", "q": "argparse.ArgumentParser", "qt": "class"}
 """What is similar to ArgumentParser in that they share method names."""
+MIKE = {"g": "toy", "p": "author-paper-venue-paper-author", "q": "Mike", "qt": "author"}
 
 
 @contextmanager
@@ -31,13 +34,21 @@ def open_browser() -> Iterator[Browser]:
         browser.close()
 
 
+@cache
+def read_axe() -> str:
+    """Return the script of axe-core, which checks a page for accessibility."""
+    pytest.importorskip("axe_playwright_python", reason="axe-core is missing; pip install axe-playwright-python")
+    return files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+
+
 @dataclass
 class Explorer:
-    """The page in a window; whatever it complains of is remembered."""
+    """The page in a window; whatever it complains of is remembered, and what a person does is counted."""
 
     page: Page
     url: str
     complaints: list[str] = field(default_factory=list)
+    actions: int = 0
 
     def __post_init__(self) -> None:
         expect.set_options(timeout=1000 * PATIENCE)
@@ -54,34 +65,48 @@ class Explorer:
     def at(self, selector: str, **options: Any) -> Locator:
         return self.page.locator(selector, **options)
 
-    def see(self, selector: str) -> Any:
-        return expect(self.page.locator(selector))
+    def see(self, selector: str, **options: Any) -> Any:
+        return expect(self.page.locator(selector, **options))
+
+    def look_up(self, text: str, box: str = "#query") -> None:
+        """Type into a box and choose what it finds first: one action."""
+        self.at(box).fill(text)
+        self.at(box).press("Enter")
+        self.actions += 1
+
+    def click(self, selector: str, **options: Any) -> None:
+        """Click the first of some elements: one action."""
+        self.at(selector, **options).first.click()
+        self.actions += 1
 
     def hits(self, side: str = "a") -> list[str]:
         """The ids of the hits, in their order, once there are some."""
         expect(self.at(f"#hits-{side} .hit").first).to_be_visible()
-        expect(self.at("#columns")).to_have_attribute("aria-busy", "false")
+        expect(self.at(".columns")).to_have_attribute("aria-busy", "false")
         ids: list[str] = self.at(f"#hits-{side} .hit").evaluate_all("rows => rows.map((row) => row.dataset.id)")
         return ids
 
     def hit(self, id: str, side: str = "a") -> Locator:
         return self.at(f"#hits-{side} .hit[data-id='{id}']")
 
-    def click_type(self, node_type: str) -> None:
-        self.at(f".schema .type[data-type='{node_type}']").click()
-
     def option(self) -> Locator:
-        """The first of what a field offers."""
+        """The first of what a box offers."""
         return self.at("li.option").first
 
     def overflow(self) -> int:
         return int(self.page.evaluate("document.documentElement.scrollWidth - innerWidth"))
 
+    def violations(self) -> list[str]:
+        """What axe-core finds wrong with the page as it is."""
+        self.page.evaluate(read_axe())
+        found = self.page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+        return [f"{one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]}" for one in found]
+
 
 @contextmanager
 def explore(browser: Browser, url: str, **options: Any) -> Iterator[Explorer]:
     """Open a window of its own; the page must not have complained when it is closed."""
-    context = browser.new_context(**options)
+    context = browser.new_context(reduced_motion=options.pop("reduced_motion", "reduce"), **options)
     explorer = Explorer(context.new_page(), url)
     yield explorer
     context.close()

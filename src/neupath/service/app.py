@@ -1,5 +1,6 @@
 """The application: the parts of a service, and every route as FastAPI documents it; `handlers.py` does the work."""
 
+import gzip
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -210,6 +211,32 @@ def _add_lookups_and_updates(app: FastAPI, service: Service) -> None:
         request = read_query(schemas.NodesRequest, http.scope["query_string"])
         return json_response(await lookups.run(registry.graph(graph).find_nodes, request, service.limits))
 
+    @app.post("/api/graphs/{graph}/nodes", tags=["graphs"], responses=example_responses("lookup"))
+    async def look_up_nodes(graph: str, request: schemas.NodesLookup) -> Response:
+        """Find many nodes of a type by their ids or names, with their attributes; null for one that is not there."""
+        service.limits.check_k(len(request.ids))
+        return json_response(await lookups.run(handlers.look_up_nodes, registry.graph(graph), request))
+
+    @app.get(
+        "/api/graphs/{graph}/node", tags=["graphs"], openapi_extra=query_parameters(schemas.NodeRequestedById),
+        responses=example_responses("node"),
+    )  # fmt: skip
+    async def show_node(graph: str, http: Request) -> Response:
+        """Show a node: its attributes, and of each relation its degree and heaviest neighbours."""
+        request = read_query(schemas.NodeRequestedById, http.scope["query_string"])
+        service.limits.check_paths(request.limit)
+        return json_response(await lookups.run(handlers.describe_node, registry.graph(graph), request))
+
+    @app.get(
+        "/api/graphs/{graph}/hubs", tags=["graphs"], openapi_extra=query_parameters(schemas.HubsRequest),
+        responses=example_responses("hubs"),
+    )  # fmt: skip
+    async def list_hubs(graph: str, http: Request) -> Response:
+        """List the best connected nodes of each type, to start from."""
+        request = read_query(schemas.HubsRequest, http.scope["query_string"])
+        service.limits.check_paths(request.limit)
+        return json_response(await lookups.run(handlers.find_hubs, registry.graph(graph), request.limit))
+
     @app.get(
         "/api/graphs/{graph}/metapaths", tags=["graphs"], openapi_extra=metapaths,
         responses=example_responses("metapaths"),
@@ -246,6 +273,16 @@ def _add_searches(app: FastAPI, service: Service) -> None:
             result = await service.searchers(request).run(handlers.search, registry, graph, request)
             text = handlers.to_json(result.hits[0], result.version)
         return Response(text, media_type=JSON)
+
+    @app.get(
+        "/api/graphs/{graph}/similar", tags=["search"], openapi_extra=query_parameters(schemas.SimilarRequest),
+        responses=example_responses("similar"),
+    )  # fmt: skip
+    async def find_similar(graph: str, http: Request) -> Response:
+        """Search along the promising meta-paths of a node, those first whose hits tell most."""
+        request = read_query(schemas.SimilarRequest, http.scope["query_string"])
+        work = partial(handlers.find_similar, registry, graph, request)
+        return json_response(await service.workers.run_or_advise("search along one meta-path", work))
 
     @app.post(SEARCH, tags=["search"], responses=example_responses("searches"))
     async def search_for_many(
@@ -420,36 +457,39 @@ def _add_error_handlers(app: FastAPI) -> None:
 
 
 # ---- Page ----------------------------------------------------------------------------------------
-_PAGE_FOLDER = Path(__file__).parent / "page"
+_BUNDLE = Path(__file__).parent / "page" / "bundle"
 _MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
-    ".ico": "image/x-icon",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
 }
+_FOREVER = "public, max-age=31536000, immutable"  # for files whose names change with their content
 
 
 def read_page() -> dict[str, Path]:
-    """Return the files of the explorer by their path on the site; index.html is also the site itself.
+    """Return the files of the explorer by their path on the site; index.html is the explorer and its API reference.
 
     >>> "/" in read_page()
     True
     """
-    files = [path for path in _PAGE_FOLDER.rglob("*") if path.suffix in _MEDIA_TYPES]
-    return {"/": _PAGE_FOLDER / "index.html"} | {
-        f"/{path.relative_to(_PAGE_FOLDER).as_posix()}": path for path in files
-    }
+    files = {f"/{path.name}": path for path in _BUNDLE.iterdir() if path.suffix in _MEDIA_TYPES}
+    return {"/": _BUNDLE / "index.html", "/docs": _BUNDLE / "index.html"} | files
 
 
 def _page_route(path: Path) -> Callable[[Request], Any]:
     content, media_type = path.read_bytes(), _MEDIA_TYPES[path.suffix]
+    compressed = gzip.compress(content, mtime=0)
     etag = f'"{sha256(content).hexdigest()[:32]}"'
-    headers = {"etag": etag, "cache-control": "no-cache"}
+    caching = _FOREVER if path.suffix in (".css", ".js") else "no-cache"
+    headers = {"etag": etag, "cache-control": caching, "vary": "accept-encoding"}
 
     async def show(http: Request) -> Response:
         if http.headers.get("if-none-match") == etag:
             return Response(status_code=304, headers=headers)
+        if "gzip" in http.headers.get("accept-encoding", ""):
+            return Response(compressed, headers=headers | {"content-encoding": "gzip"}, media_type=media_type)
         return Response(content, headers=headers, media_type=media_type)
 
     return show

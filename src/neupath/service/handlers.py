@@ -1,18 +1,22 @@
 """The handlers: what the routes of `app.py` call to search, explain, infer, update and suggest meta-paths."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 from starlette.responses import Response
 
-from neupath._runtime.progress import Progress, no_progress
+from neupath._runtime.progress import Progress, check_cancelled, no_progress
 from neupath.engine.hits import Hits, QuerySet
+from neupath.engine.products import multiplications
 from neupath.engine.scorer import Scorer, SearchOptions
-from neupath.errors import MetaPathError, NeuPathError, QueryError, listed
+from neupath.errors import MetaPathError, NeuPathError, NodeError, QueryError, listed
 from neupath.explain.explanation import explain, explain_combination, explain_model
+from neupath.explain.groups import node_at
 from neupath.explain.relate import BUDGET as RELATE_BUDGET
 from neupath.explain.relate import relate
 from neupath.explain.set_explanation import explain_set
@@ -208,6 +212,147 @@ def relate_nodes(registry: GraphRegistry, graph: str, request: schemas.RelateReq
 
 def _with_version(handle: GraphHandle, content: dict[str, object]) -> dict[str, object]:
     return content if handle.version is None else {"version": handle.version, **content}
+
+
+# ---- Nodes ---------------------------------------------------------------------------------------
+def describe_node(handle: GraphHandle, request: schemas.NodeRequestedById) -> dict[str, object]:
+    """Show a node: its attributes, and of each relation its degree and heaviest neighbours."""
+    hin = handle.hin
+    node_type = hin.schema.node_type(request.node_type)
+    row = hin.row(node_type, request.id)
+    links = []
+    for link in hin.schema.links_from(node_type):
+        part = hin.matrix(link)[[row]]
+        if part.nnz:
+            heaviest = part.indices[np.argsort(-part.data, kind="stable")[: request.limit]]
+            neighbours = [node_at(hin, link.target, int(other)).to_dict() for other in heaviest]
+            links.append(
+                {
+                    "link": arrow((link,)), "relation": link.relation.name, "node_type": link.target,
+                    "degree": int(part.nnz), "neighbours": neighbours,
+                }
+            )  # fmt: skip
+    return _with_version(handle, _describe_row(hin, node_type, row) | {"links": links})
+
+
+def look_up_nodes(handle: GraphHandle, request: schemas.NodesLookup) -> dict[str, object]:
+    """Find each of many nodes of a type by its id or its name; None for one that is not there or is ambiguous."""
+    node_type = handle.hin.schema.node_type(request.node_type)
+    rows = [_row_or_none(handle.hin, node_type, node_id) for node_id in request.ids]
+    nodes = [None if row is None else _describe_row(handle.hin, node_type, row) for row in rows]
+    return {"node_type": node_type, "nodes": nodes}
+
+
+def _row_or_none(hin: HIN, node_type: str, node_id: Id) -> int | None:
+    try:
+        return int(hin.nodes[node_type].find_many([node_id], exact=True)[0])
+    except NodeError:
+        return None
+
+
+def _describe_row(hin: HIN, node_type: str, row: int) -> dict[str, object]:
+    attributes = hin.nodes[node_type].attributes
+    values = {name: _plain(attributes[name][row].as_py()) for name in attributes.column_names}
+    return node_at(hin, node_type, row).to_dict() | {"attributes": values}
+
+
+def _plain(value: object) -> object:
+    """Return a value as JSON can hold it."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+
+
+def find_hubs(handle: GraphHandle, limit: int) -> dict[str, object]:
+    """List the nodes of each type with the most edges, to start from."""
+    hubs = []
+    for node_type, nodes in handle.hin.nodes.items():
+        degrees = np.zeros(len(nodes), dtype=np.int64)
+        for link in handle.hin.schema.links_from(node_type):
+            degrees += np.diff(handle.hin.matrix(link).indptr)
+        best = np.argsort(-degrees, kind="stable")[:limit]
+        hubs += [
+            node_at(handle.hin, node_type, int(row)).to_dict() | {"degree": int(degrees[row])}
+            for row in best
+            if degrees[row]
+        ]
+    return {"nodes": hubs}
+
+
+_RANKED = 100  # hits by which a meta-path is judged
+_CANDIDATES = 40  # meta-paths that are judged at most
+_SIMILAR_WORK = 100_000_000  # multiplications that all their half-paths may take together
+
+
+def find_similar(registry: GraphRegistry, graph: str, request: schemas.SimilarRequest) -> dict[str, object]:
+    """Search along the promising meta-paths of a node; those come first whose hits tell most.
+
+    A meta-path tells much if it gives many nodes different scores. Of two that tell equally much, the shorter comes
+    first.
+    """
+    registry.limits.check_k(request.k)
+    registry.limits.check_paths(request.limit)
+    handle = registry.graph(graph)
+    node_type = handle.hin.schema.node_type(request.node_type)
+    row = handle.hin.row(node_type, request.query)
+    query_id = handle.hin.nodes[node_type].id(row)
+    judged, work, too_large = [], 0, 0
+    for metapath in islice(_promising(handle.hin.schema, node_type), _CANDIDATES):
+        check_cancelled()
+        cost = _half_path_work(handle.hin, metapath)
+        if work + cost > _SIMILAR_WORK:
+            too_large += 1
+            continue
+        work += cost
+        fitted = registry.measure(graph, "pathsim", str(metapath))
+        hits = fitted.scorer.top_k(query_id, _RANKED)
+        if hits.scores:
+            judged.append((_tells(hits.scores) / len(metapath) ** 0.5, metapath, hits))
+    judged.sort(key=lambda each: -each[0])
+    cards = [
+        {
+            "metapath": str(metapath), "node_types": list(metapath.node_types), "measure": hits.measure,
+            "targets": len(hits), "more": len(hits) == _RANKED, "ties": hits.scores.count(hits.scores[0]),
+            "hits": [vars(hit) for hit in islice(hits, request.k)],
+        }
+        for _, metapath, hits in judged[: request.limit]
+    ]  # fmt: skip
+    node = _describe_row(handle.hin, node_type, row)
+    return _with_version(handle, {"query": node, "metapaths": cards, "too_large": too_large})
+
+
+def _tells(scores: Sequence[float]) -> float:
+    """Return how much hits tell, from 0 to 1: how many different scores there are up to ten, less where many tie."""
+    different = len(set(scores))
+    return min(different, 10) / 10 * (1 + different / len(scores)) / 2
+
+
+def _promising(schema: Schema, source: str) -> Iterator[MetaPath]:
+    """List meta-paths out and back by one type, then by two; all relations between two types count together."""
+    for half in _walks(schema, source, 1):
+        yield MetaPath(schema, (*half, *(step.reversed() for step in reversed(half))))
+    for half in _walks(schema, source, 2):
+        if half[-1].target != source:
+            yield MetaPath(schema, (*half, *(step.reversed() for step in reversed(half))))
+
+
+def _walks(schema: Schema, source: str, length: int) -> Iterator[tuple[Step, ...]]:
+    for node_type in schema.neighbours(source):
+        links = schema.links(source, node_type)
+        for step in [Step(links)] if node_type != source else [Step((link,)) for link in links]:
+            if length == 1:
+                yield (step,)
+            else:
+                yield from ((step, *rest) for rest in _walks(schema, node_type, length - 1))
+
+
+def _half_path_work(hin: HIN, metapath: MetaPath) -> int:
+    """Count the multiplications that the matrix of a half-path of at most two steps takes."""
+    steps = metapath.half().steps
+    if len(steps) == 1:
+        return 0
+    pairs = ((a, b) for a in steps[0].links for b in steps[1].links)
+    return sum(multiplications(hin.matrix(a), hin.matrix(b)) for a, b in pairs)
 
 
 # ---- Infer ---------------------------------------------------------------------------------------

@@ -310,6 +310,38 @@ class NodesRequest(RequestModel):
     offset: int = Field(0, ge=0, le=2**31)
 
 
+class NodeRequestedById(RequestModel):
+    """One node, by its type and its id or name."""
+
+    node_type: Text
+    id: Text
+    limit: int = Field(8, ge=0, le=2**31, description="How many neighbours to list of each relation.")
+
+
+class NodesLookup(RequestModel):
+    """Many nodes of a type, by their ids or names."""
+
+    node_type: Text
+    ids: list[Id] = Field(min_length=1)
+
+    model_config = _with_example("lookup")
+
+
+class SimilarRequest(RequestModel):
+    """A node to find meta-paths for."""
+
+    node_type: Text
+    query: Text
+    k: int = Field(3, ge=1, le=2**31, description="How many hits to list of each meta-path.")
+    limit: int = Field(8, ge=1, le=2**31, description="How many meta-paths to list.")
+
+
+class HubsRequest(RequestModel):
+    """How many of the best connected nodes to list."""
+
+    limit: int = Field(3, ge=1, le=2**31)
+
+
 class MetapathsRequest(RequestModel):
     """A meta-path typed so far, or the node type to suggest some for."""
 

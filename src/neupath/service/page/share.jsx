@@ -1,0 +1,95 @@
+// What travels: the search as curl, Python and a command, and the hits as CSV and JSON, with where they are from.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { parametersOf } from "./graphs.js";
+import { JobRun } from "./jobs.jsx";
+import { graphPath, urlOf } from "./requests.js";
+import { linkTo } from "./store.js";
+import { announce, download } from "./words.jsx";
+
+const quote = (text) => `'${String(text).replaceAll("'", `'\\''`)}'`;
+const python = (value) => (value === null ? "None" : JSON.stringify(value));
+
+/** Write a search as a line of curl, Python, or the command line. */
+export function asCode({ graph, query, k, where, meaning, type }) {
+  const parameters = parametersOf(meaning, type);
+  const base = location.origin;
+  if (meaning.mix) {
+    const body = { queries: [query], combination: meaning.mix, k, ...(where.length ? { where } : {}) };
+    return {
+      curl: `curl ${quote(`${base}/api${graphPath(graph, "/search")}`)} -H 'Content-Type: application/json' -d ${quote(JSON.stringify(body))}`,
+      Python: `from neupath.client import Client\n\nClient(${python(base)}).search(${python(graph)}, [${python(query)}], combination=${python(meaning.mix)}, k=${k})`,
+    };
+  }
+  const named = Object.entries({ ...parameters, k, ...(where.length ? { where } : {}) }).filter(([, value]) => value !== undefined);
+  const options = { metapath: "-p", measure: "--measure", model: "--model", node_type: "--node-type", k: "-k", where: "--where" };
+  const words = named.flatMap(([name, value]) => [value].flat().map((one) => `${options[name]} ${quote(one)}`));
+  return {
+    curl: `curl ${quote(base + urlOf(graphPath(graph, "/search"), { query, ...parameters, k, where }))}`,
+    Python: `from neupath.client import Client\n\nClient(${python(base)}).search(${[python(graph), python(query), ...named.map(([name, value]) => `${name}=${python(value)}`)].join(", ")})`,
+    "command line": `neupath search ${quote(graph)} ${quote(query)} ${words.join(" ")}`,
+  };
+}
+
+const field = (value) => (/[",\n\r]/.test(String(value ?? "")) ? `"${String(value).replaceAll('"', '""')}"` : String(value ?? ""));
+
+/** Write hits as CSV; every row says of which graph, meta-path and measure it is. */
+export function toCsv(hits, origin) {
+  const columns = Object.keys(origin);
+  const rows = hits.map((hit) => [hit.rank, hit.id, hit.name, hit.score, ...columns.map((name) => origin[name])]);
+  return [["rank", "id", "name", "score", ...columns], ...rows].map((row) => row.map(field).join(",")).join("\r\n");
+}
+
+async function copy(text, what) {
+  await navigator.clipboard.writeText(text);
+  announce(`copied ${what}`);
+}
+
+export function ShareMenu({ state, meaning, hits, type, version }) {
+  const [isOpen, setOpen] = useState(false);
+  const [copied, setCopied] = useState(null);
+  const menu = useRef(null);
+  useEffect(() => {
+    const close = (event) => {
+      if (event.type === "keydown" ? event.key === "Escape" : !menu.current?.contains(event.target)) setOpen(false);
+    };
+    if (isOpen) for (const name of ["pointerdown", "keydown"]) addEventListener(name, close);
+    return () => ["pointerdown", "keydown"].forEach((name) => removeEventListener(name, close));
+  }, [isOpen]);
+  if (!meaning) return null;
+  const listed = hits.slice(0, state.k);
+  const origin = { query: state.query, graph: state.graph, version: version ?? "", metapath: meaning.metapath ?? (meaning.mix ? meaning.mix.map((part) => `${part.weight} × ${part.metapath}`).join(" + ") : ""),
+    measure: meaning.measure ?? meaning.model ?? "combination", where: state.where.join(" and "), time: new Date().toISOString() }; // prettier-ignore
+  const code = asCode({ ...state, meaning, type });
+  const name = `hits-${state.graph}-${state.query}`;
+  const act = (what, text) => async () => {
+    await copy(text, what);
+    setCopied(what);
+  };
+  return (
+    <div class="menu" ref={menu}>
+      <button type="button" id="share" aria-expanded={isOpen} aria-controls="share-panel" onClick={() => { setOpen(!isOpen); setCopied(null); }}>Export</button>
+      {isOpen && (
+        <div class="panel" id="share-panel">
+          <p class="label">Download {listed.length} hits</p>
+          <div class="row wrap">
+            <button type="button" id="csv" onClick={() => download(`${name}.csv`, new Blob([toCsv(listed, origin)], { type: "text/csv" }))}>CSV</button>
+            <button type="button" id="json" onClick={() => download(`${name}.json`, new Blob([JSON.stringify({ ...origin, hits: listed }, null, 1)], { type: "application/json" }))}>JSON</button>
+          </div>
+          {meaning.metapath && (
+            <>
+              <p class="label">From every node</p>
+              <JobRun request={{ kind: "join", graph: state.graph, ...meaning, k: state.k }} label="Parquet, as a job">{() => <p><a href={linkTo({ view: "jobs" })}>Download it from the jobs</a></p>}</JobRun>
+            </>
+          )}
+          <p class="label">Copy</p>
+          <div class="row wrap">
+            <button type="button" id="copy-link" onClick={act("the link", location.href)}>Link</button>
+            {Object.entries(code).map(([what, text]) => <button type="button" key={what} class="copy-code" data-what={what} onClick={act(what, text)}>{what}</button>)}
+          </div>
+          <p class="quiet" role="status">{copied ? `Copied ${copied}.` : "The link holds this view, with your marks."}</p>
+        </div>
+      )}
+    </div>
+  );
+}

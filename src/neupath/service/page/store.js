@@ -1,0 +1,180 @@
+// The state of the page. It lives in the URL, so that links share it and Back and Forward work; every part derives from it.
+
+import { useEffect, useReducer } from "preact/hooks";
+
+/** Each field of the state: its key in the URL, its default, and how its text is read. */
+const FIELDS = {
+  graph: { key: "g", initial: null },
+  view: { key: "v", initial: "explore", choices: ["explore", "relate", "examples", "jobs"] },
+  query: { key: "q", initial: null },
+  queryType: { key: "qt", initial: null },
+  path: { key: "p", initial: "" },
+  measure: { key: "m", initial: "pathsim" },
+  model: { key: "model", initial: null },
+  mix: { key: "mix", initial: null, read: readMix, write: writeMix },
+  target: { key: "t", initial: null },
+  targetType: { key: "tt", initial: null },
+  side: { key: "side", initial: "a", choices: ["a", "b"] },
+  by: { key: "by", initial: null },
+  group: { key: "group", initial: null },
+  k: { key: "k", initial: 10, read: readNumber },
+  where: { key: "where", initial: [], read: (text) => readJson(text).filter((one) => typeof one === "string") },
+  show: { key: "show", initial: "list", choices: ["list", "map"] },
+  build: { key: "build", initial: false, read: (text) => text === "1", write: () => "1" },
+  compare: { key: "vs", initial: false, read: (text) => text === "1", write: () => "1" },
+  path2: { key: "p2", initial: "" },
+  measure2: { key: "m2", initial: "joinsim" },
+  model2: { key: "model2", initial: null },
+  type: { key: "type", initial: null },
+  pairs: { key: "pairs", initial: [], read: (text) => readRows(text).filter((row) => Number.isFinite(row[2])) },
+};
+const MAX_NUMBER = 1000;
+/** The state of a page that nothing was asked of. */
+export const INITIAL = Object.fromEntries(Object.entries(FIELDS).map(([name, { initial }]) => [name, initial]));
+const listeners = new Set();
+
+export let state = read(location.hash);
+
+function read(hash) {
+  const parameters = new URLSearchParams(hash.replace(/^#/, ""));
+  const values = { ...INITIAL };
+  for (const [name, field] of Object.entries(FIELDS)) {
+    if (parameters.has(field.key)) values[name] = readField(field, parameters.get(field.key));
+  }
+  return values.type === null ? { ...values, pairs: [] } : values; // pairs need a node type
+}
+
+function readField({ initial, choices, read: parse }, text) {
+  if (choices) return choices.includes(text) ? text : initial;
+  return parse ? (parse(text) ?? initial) : text;
+}
+
+function readNumber(text) {
+  return /^[0-9]+$/.test(text) && text >= 1 && text <= MAX_NUMBER ? Number(text) : null;
+}
+
+function readJson(text) {
+  try {
+    const value = JSON.parse(text);
+    return Array.isArray(value) ? value : [];
+  } catch {
+    return [];
+  }
+}
+
+function isId(value) {
+  return typeof value === "string" || Number.isSafeInteger(value);
+}
+
+function readRows(text) {
+  return readJson(text).filter((row) => Array.isArray(row) && row.length >= 2 && row.slice(0, 2).every(isId));
+}
+
+function readMix(text) {
+  const isPart = ([measure, metapath, weight]) =>
+    typeof measure === "string" && typeof metapath === "string" && Number.isFinite(weight) && weight >= 0;
+  const parts = readRows(text).filter(isPart);
+  return parts.length ? parts.map(([measure, metapath, weight]) => ({ measure, metapath, weight })) : null;
+}
+
+function writeMix(mix) {
+  return JSON.stringify(mix.map((part) => [part.measure, part.metapath, part.weight]));
+}
+
+/** Return the hash of a state. */
+export function addressOf(values) {
+  const parameters = new URLSearchParams();
+  for (const [name, { key, initial, write }] of Object.entries(FIELDS)) {
+    const value = values[name];
+    if (value === null || JSON.stringify(value) === JSON.stringify(initial)) continue;
+    parameters.set(key, write ? write(value) : Array.isArray(value) ? JSON.stringify(value) : String(value));
+  }
+  return `#${parameters}`;
+}
+
+/** Return the hash of this state with some fields changed, for links. */
+export function linkTo(part) {
+  return addressOf({ ...state, ...part });
+}
+
+/** Change part of the state; `replace` adds no entry to the history. */
+export function change(part, { replace = false } = {}) {
+  state = { ...state, ...part };
+  const address = addressOf(state);
+  if (address !== location.hash) history[replace ? "replaceState" : "pushState"](null, "", address);
+  notify();
+}
+
+export function notify() {
+  for (const listener of [...listeners]) listener();
+}
+
+addEventListener("popstate", () => {
+  state = read(location.hash);
+  notify();
+});
+
+/** Draw a component again whenever the state changes, and return the state. */
+export function useStore() {
+  const [, redraw] = useReducer((count) => count + 1, 0);
+  useEffect(() => {
+    listeners.add(redraw);
+    return () => listeners.delete(redraw);
+  }, []);
+  return state;
+}
+
+const NO_MEANING = { path: "", model: null, mix: null, measure: "pathsim" };
+const NO_TARGET = { target: null, targetType: null, group: null, by: null };
+
+/** The part of a state that shows one node; the meaning stays only if it starts at the same type. */
+export function atNode(node) {
+  return { ...NO_MEANING, ...NO_TARGET, view: "explore", query: String(node.id), queryType: node.node_type, where: [],
+    compare: false, show: "list", build: false, side: "a" }; // prettier-ignore
+}
+
+/** The part of a state that searches from a node along a meta-path, and explains a hit if one is given. */
+export function atSearch(node, path, target = null) {
+  return { ...atNode(node), path, target };
+}
+
+/** Return the meaning of one side: a measure on a meta-path or the whole graph, a model, or a combination; or null. */
+export function meaningOf(values, side, isWhole) {
+  const end = side === "b" ? "2" : "";
+  if (side === "a" && values.mix) return { mix: values.mix };
+  if (values[`model${end}`]) return { model: values[`model${end}`] };
+  const [metapath, measure] = [values[`path${end}`], values[`measure${end}`]];
+  if (isWhole(measure)) return { measure, whole: true };
+  return metapath.trim() ? { metapath, measure } : null;
+}
+
+// ---- What this browser remembers ------------------------------------------------------------------
+const RECENT = "neupath.recent";
+const MOST_RECENT = 8;
+
+function readStored() {
+  try {
+    const rows = JSON.parse(localStorage.getItem(RECENT) ?? "[]");
+    return Array.isArray(rows) ? rows.filter((row) => typeof row?.title === "string" && /^#/.test(row.address)) : [];
+  } catch {
+    return [];
+  }
+}
+
+export function recentSearches(graph) {
+  return readStored().filter((row) => row.graph === graph);
+}
+
+export function remember(title, values) {
+  const row = { title, graph: values.graph, address: addressOf({ ...values, pairs: [], type: null }) };
+  const others = readStored().filter((one) => one.title !== title || one.graph !== row.graph);
+  try {
+    localStorage.setItem(RECENT, JSON.stringify([row, ...others].slice(0, MOST_RECENT * 4)));
+  } catch {
+    // the storage is full or forbidden: recent searches are a convenience
+  }
+}
+
+export function forgetSearches() {
+  localStorage.removeItem(RECENT);
+}

@@ -1,0 +1,192 @@
+// Why two nodes are similar: one sentence, the groups that make the score, their paths, and what would change it.
+
+import { useEffect, useRef } from "preact/hooks";
+import { PathPicture, useRoom } from "./drawing.jsx";
+import { explain } from "./graphs.js";
+import { NodeLink } from "./node.jsx";
+import { JobRun } from "./jobs.jsx";
+import { useAnswer } from "./requests.js";
+import { change, linkTo } from "./store.js";
+import { announce, Bar, count, labelOf, percent, pluralOf, Problem, score, shown, Waiting } from "./words.jsx";
+
+const DRAWN = 10;
+
+/** The explanation of one hit. `subject` has the graph, the meaning, the query, the target and how the list looks. */
+export function Why({ state, meaning, types, query, target, k }) {
+  const { graph, queryType, by } = state;
+  const key = [graph, meaning, query.id, target.id, by, k];
+  const answer = useAnswer(
+    ["why", ...key],
+    (signal) => explain(graph, meaning, { query: query.id, type: queryType, target: target.id, by, k }, signal),
+    JSON.stringify([graph, meaning, query.id, target.id]),
+  );
+  const { data: why, error, isLoading, isStale, retry } = answer;
+  const section = useRef(null);
+  const named = why?.target?.id !== undefined && !target.name ? { ...target, name: why.target.name } : target;
+  useEffect(() => {
+    if (why) announce(`Why ${labelOf(named)}: ${why.summary ?? `score ${score(why.score)}`}`);
+  }, [why]);
+  useEffect(() => {
+    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    if (why) section.current?.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });
+  }, [Boolean(why), target.id]);
+  const close = () => {
+    change({ target: null, targetType: null, group: null, by: null });
+    document.querySelector(`#hits-${state.side} .hit[data-id="${CSS.escape(String(target.id))}"] .open`)?.focus();
+  };
+  return (
+    <section id="why" ref={section} aria-labelledby="why-title" aria-busy={isLoading} class={isStale ? "stale" : ""}>
+      <div class="heading">
+        <h2 id="why-title" tabindex={-1}><bdi>{shown(labelOf(query), 60)}</bdi> and <bdi>{shown(labelOf(named), 60)}</bdi></h2>
+        <a class="button" href={linkTo({ view: "relate", target: String(target.id), targetType: target.node_type ?? queryType })}>All relations</a>
+        <button type="button" id="why-close" aria-label="Close the explanation" onClick={close}>✕</button>
+      </div>
+      {error && <Problem error={error} retry={retry} />}
+      {isLoading && !why && <Waiting text="Finding the paths" />}
+      {why && <Explanation why={why} state={state} types={types} meaning={meaning} query={query} target={target} k={k} />}
+      <p class="go"><NodeLink node={{ node_type: queryType, ...named }} /> <span class="quiet">search from here</span></p>
+    </section>
+  );
+}
+
+/** Convert the explanation of a measure, a combination or a learned model into a list of parts. */
+function partsOf(why) {
+  return why.parts ? why.parts.map((part) => ({ ...part, total: why.score })) : [{ ...why, total: why.score }];
+}
+
+function Explanation({ why, state, types, meaning, query, target, k }) {
+  const parts = partsOf(why);
+  const standing = why.rank ? `rank ${count(why.rank)} of ${count(why.targets)}` : null;
+  return (
+    <div id="why-body">
+      <p class="summary">{shown(why.summary ?? parts[0].summary ?? "", 600)}</p>
+      <p class="quiet standing">Score {score(why.score)}{standing && `, ${standing}`}</p>
+      {why.why_not && <p class="why-not">{shown(why.why_not.sentence, 600)}</p>}
+      {parts.map((part) => <Part key={part.metapath ?? "model"} part={part} state={state} types={types} isOne={parts.length === 1} />)}
+      {meaning.metapath && why.score > 0 && <WhatIf state={state} meaning={meaning} query={query} target={target} why={why} k={k} />}
+    </div>
+  );
+}
+
+/** Say what the numbers of a formula are. */
+function formulaWords({ measure, denominators, numerator }) {
+  if (measure !== "pathsim" || !denominators || denominators.length !== 2) return null;
+  const whole = (value) => (Number.isInteger(value) ? count(value) : score(value));
+  return `${whole(numerator)} ${numerator === 1 ? "path joins" : "paths join"} them; ${whole(denominators[0])} and ${whole(denominators[1])} lead from each back to itself.`;
+}
+
+function Part({ part, state, types, isOne }) {
+  const groups = part.groups ?? [];
+  const chosen = groups.find((group) => keyOf(group) === state.group) ?? null;
+  const room = useRoom();
+  const drawn = chosen ? chosen.instances : groups.slice(0, DRAWN).flatMap((group) => group.instances.slice(0, 1).map((path) => ({ ...path, share: group.score })));
+  const layers = part.by ? [...new Set(pathTypes(part))] : [];
+  return (
+    <div class="part" ref={room.place}>
+      {!isOne && <h3>{score(part.weight)} × {shown(part.metapath, 120)}: {percent(part.total ? part.share / part.total : 0)} of the score</h3>}
+      {part.formula && <p class="formula" title={formulaWords(part) ?? undefined}>{part.measure} = {part.formula} = {score(part.score)}<span class="quiet"> {formulaWords(part)}</span></p>}
+      {groups.length > 0 && part.by && (
+        <div class="groups-head">
+          <h3>By {shown(part.by.node_type, 40)}</h3>
+          {isOne && layers.length > 1 && (
+            <label class="small">Group by{" "}
+              <select id="by" value={state.by ?? part.by.node_type} onChange={(event) => change({ by: event.target.value, group: null }, { replace: true })}>
+                {layers.map((type) => <option key={type} value={type}>{shown(type, 40)}</option>)}
+              </select>
+            </label>
+          )}
+        </div>
+      )}
+      <ol class="groups">
+        {groups.map((group) => <Group key={keyOf(group)} group={group} total={groups[0].share} isOpen={group === chosen} />)}
+      </ol>
+      {part.more_groups?.groups > 0 && (
+        <p class="quiet">and {count(part.more_groups.groups, "other")} with {count(part.more_groups.paths, "path")}, together {percent(part.more_groups.share)}</p>
+      )}
+      {drawn.length > 0 && room.width > 0 && (
+        <PathPicture paths={drawn} types={types} total={chosen ? chosen.score : part.score} room={room.width}
+          name={`paths-${state.query}-${state.target}`} />
+      )}
+      {part.paths && !groups.length && <p class="empty">This model gives no paths for the pair.</p>}
+    </div>
+  );
+}
+
+const keyOf = (group) => `${group.node_type}:${group.id}`;
+
+/** The types between the two ends, by which paths can be grouped. */
+function pathTypes(part) {
+  const path = part.groups[0]?.instances[0];
+  return path ? path.nodes.slice(1, -1).map((node) => node.node_type) : [part.by.node_type];
+}
+
+function Group({ group, total, isOpen }) {
+  const toggle = () => change({ group: isOpen ? null : keyOf(group) }, { replace: true });
+  return (
+    <li class={`group ${isOpen ? "open" : ""}`}>
+      <button type="button" class="open" aria-expanded={isOpen} onClick={toggle} data-id={group.id}>
+        <span class="share">{percent(group.share)}</span>
+        <Bar share={total ? group.share / total : 0} />
+        <bdi class="name">{shown(labelOf(group), 80)}</bdi>
+        <span class="quiet">{count(group.paths, "path")}</span>
+      </button>
+      {isOpen && <Instances group={group} />}
+    </li>
+  );
+}
+
+function Instances({ group }) {
+  const others = group.paths - group.instances.length;
+  return (
+    <>
+      <ol class="instances">
+        {group.instances.map((path, index) => (
+          <li key={index}>
+            <span class="share">{percent(group.score ? path.share / group.score : 0)}</span>
+            <span class="walk">
+              {path.nodes.map((node, place) => (
+                <span key={place}>{place > 0 && <span class="link"> {shown(path.links[place - 1], 40)} </span>}<NodeLink node={node} most={60} /></span>
+              ))}
+            </span>
+          </li>
+        ))}
+      </ol>
+      {others > 0 && <p class="quiet">and {count(others, "other path")} by {shown(labelOf(group), 60)}</p>}
+    </>
+  );
+}
+
+/** What would move the hit: single removals with their effect on the rank, and the smallest set that moves it out. */
+function WhatIf({ state, meaning, query, target, why, k }) {
+  const type = why.by?.node_type;
+  const isIn = why.rank !== null && why.rank <= k;
+  const change_ = isIn ? { remove: type ?? "edges" } : { add: "edges" };
+  const request = { kind: "whatif", graph: state.graph, query: query.id, target: target.id, ...meaning, k, limit: 6, ...change_ };
+  return (
+    <JobRun key={JSON.stringify(request)} request={request} label={isIn ? `What if ${type ? pluralOf(shown(type, 30)) : "edges"} were missing?` : `What would bring it among the best ${k}?`}>
+      {(result) => <WhatIfResult result={result} k={k} />}
+    </JobRun>
+  );
+}
+
+const elementText = (element) =>
+  element.relation ? `${labelOf(element.source)} ${element.relation} ${labelOf(element.target)}` : labelOf(element);
+
+function WhatIfResult({ result, k }) {
+  const { smallest, singles, change: kind, rank, reason, optimal } = result;
+  const verb = kind === "remove" ? "Without" : "With";
+  const moved = kind === "remove" ? `out of the best ${k}` : `into the best ${k}`;
+  return (
+    <div class="what-if">
+      <ul>
+        {singles.map((single, place) => (
+          <li key={place}>{verb} <b>{shown(single.elements.map(elementText).join(", "), 160)}</b>: rank {rank ?? "–"} → {single.rank ?? "none"}, score {score(result.score)} → {score(single.score)}</li>
+        ))}
+      </ul>
+      {smallest && smallest.size > 1 && (
+        <p>{optimal ? "At least" : "At most"} {count(smallest.size)} {kind === "remove" ? "must be missing" : "are needed"} to move it {moved}: {shown(smallest.elements.map(elementText).join(", "), 400)}.</p>
+      )}
+      {!singles.length && !smallest && <p>{shown(reason ?? "Nothing that was tried changes it.", 400)}</p>}
+    </div>
+  );
+}
