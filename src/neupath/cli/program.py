@@ -68,6 +68,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Reproduce the paper's tables and figures: every model on every column, and what the paper's protocol hides.",
     ),
     "serve": ("neupath.cli.serve_command:serve", "Serve graphs over HTTP, with an explorer page for a browser."),
+    "mcp": (
+        "neupath.cli.serve_command:mcp",
+        "Offer graphs to an assistant as MCP tools: describe, find, neighbours, search, explain, relate, infer.",
+    ),
     "update": (
         "neupath.cli.store_commands:update",
         "Change a store: everything that is given or, if one line is wrong, nothing.",

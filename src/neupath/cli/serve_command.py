@@ -1,7 +1,7 @@
-"""serve: graphs and models over HTTP, with the explorer page."""
+"""serve: graphs and models over HTTP, with the explorer page; mcp: the same for assistants."""
 
 import signal
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -61,12 +61,7 @@ def serve(
         from neupath.service import middleware as guard
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), "neupath[serve]") from error
-    if not guard.is_loopback(host) and not token:
-        raise QueryError(
-            f"{host} can be reached from other machines; set a --token (or NEUPATH_TOKEN) that clients need"
-        )
-    if token is not None and (len(token) < 8 or not token.isascii() or not token.isprintable() or " " in token):
-        raise QueryError("the token is too short or has odd characters; use at least 8 letters and digits")
+    _check_address(host, token)
     bounds = replace(limits.Limits(), **_read_limits(limits.Limits(), limit or []))
     names = _read_names("GRAPH", graph, own_name=True)
     models = {name: Path(folder) for name, folder in _read_names("--model", model or [], own_name=False).items()}
@@ -89,6 +84,73 @@ def serve(
         with suppress(KeyboardInterrupt), graph_registry.frozen_garbage_collection():
             server.make_server(ready, running, lambda: print(banner, flush=True)).run([bound])
     running.exit_if_busy()  # temporary files are removed by now
+
+
+def mcp(
+    graph: Annotated[
+        list[str],
+        typer.Argument(metavar="GRAPH...", help="Graphs as for other commands; NAME=GRAPH gives one another name."),
+    ],
+    port: Annotated[
+        int | None,
+        typer.Option("--port", help="Speak HTTP at this port instead of standard input; 0 picks a free one."),
+    ] = None,
+    host: Annotated[str, typer.Option("--host", help="The address for --port; any other than this needs a token.")] = (
+        "127.0.0.1"
+    ),
+    token: Annotated[
+        str | None, typer.Option("--token", envvar="NEUPATH_TOKEN", help="A secret that HTTP clients must send.")
+    ] = None,
+    limit: Annotated[
+        list[str] | None, typer.Option("--limit", help="Change a limit, such as seconds=60 (repeat for more).")
+    ] = None,
+    data: DataOption = None,
+) -> None:
+    """Offer graphs to an assistant as MCP tools: describe, find, neighbours, search, explain, relate, infer.
+
+    An assistant starts this command itself and speaks to it over standard input
+    and output; with --port it serves any number of clients over HTTP, within the
+    limits of 'neupath serve'. Graphs are read-only.
+
+    Examples:
+      neupath mcp stdlib
+      neupath mcp movies=imdb/ --port 8001
+    """
+    try:
+        from neupath.service import app, limits, mcp_server, server
+        from neupath.service import middleware as guard
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(str(error.name), "neupath[mcp]") from error
+    _check_address(host, token)
+    bounds = replace(limits.Limits(), **_read_limits(limits.Limits(), limit or []))
+    names = _read_names("GRAPH", graph, own_name=True)
+    with ExitStack() as stack:
+        bound = None if port is None else stack.enter_context(closing(server.bind(host, port)))
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="neupath-")))
+        served = {name: _open(name, source, False, data, stack) for name, source in names.items()}
+        running = app.make_service(served, {}, folder, bounds)
+        stack.callback(running.close)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that temporary files are removed
+        with suppress(KeyboardInterrupt):
+            if bound is None:
+                mcp_server.make_mcp(running).run("stdio")
+            else:
+                ready = mcp_server.make_mcp_app(running, token, guard.allowed_hosts(host))
+                banner = f"serving {listed(served)} to assistants at {server.address_of(bound)}{mcp_server.PATH}"
+                server.make_server(ready, running, lambda: print(banner, flush=True)).run([bound])
+    running.exit_if_busy()
+
+
+def _check_address(host: str, token: str | None) -> None:
+    """Refuse an address that other machines reach without a token, and a token that is easily guessed."""
+    from neupath.service.middleware import is_loopback
+
+    if not is_loopback(host) and not token:
+        raise QueryError(
+            f"{host} can be reached from other machines; set a --token (or NEUPATH_TOKEN) that clients need"
+        )
+    if token is not None and (len(token) < 8 or not token.isascii() or not token.isprintable() or " " in token):
+        raise QueryError("the token is too short or has odd characters; use at least 8 letters and digits")
 
 
 def _open(
