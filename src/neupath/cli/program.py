@@ -116,6 +116,17 @@ class CommandGroup(TyperGroup):
             raise CommandError(error.render(partial(spell_parameter, command))) from error
 
 
+class Command(TyperCommand):
+    """A command whose help shows no type beside flags: they take no value."""
+
+    def get_params(self, ctx: Any) -> Any:
+        parameters = super().get_params(ctx)
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return parameters
+
+
 class Program(CommandGroup):
     """All commands: their summaries, until one is run."""
 
@@ -131,7 +142,7 @@ class Program(CommandGroup):
         if isinstance(command, typer.Typer):
             alone.add_typer(command, name=name)
         else:
-            alone.command(name)(command)
+            alone.command(name, cls=Command)(command)
         self.commands[name] = get_group(alone).commands[name]
         return self.commands[name]
 

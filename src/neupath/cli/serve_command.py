@@ -1,6 +1,7 @@
 """serve: graphs and models over HTTP, with the explorer page; mcp: the same for assistants."""
 
 import signal
+import tomllib
 from contextlib import ExitStack, closing, suppress
 from dataclasses import fields, replace
 from pathlib import Path
@@ -16,6 +17,41 @@ from neupath.store import is_store
 
 if TYPE_CHECKING:
     from neupath.service import graph_registry
+
+
+def _read_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Read a TOML file of options, as defaults that the command line overrides."""
+    if path is None:
+        return None
+    known = {parameter.name for parameter in context.command.params} - {"config", "help"}
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise QueryError(f"cannot read --config {path}: {(error.strerror or str(error)).lower()}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise QueryError(f"--config {path} is not TOML: {error}") from error
+    for name in content:
+        if name not in known:
+            raise QueryError(
+                f"--config {path}: there is no option {name!r} (there are {listed(sorted(known), 20)})"
+                f"{did_you_mean(name, known)}"
+            )
+    tables = {
+        name: [f"{key}={value}" for key, value in table.items()]
+        for name, table in content.items()
+        if isinstance(table, dict)
+    }
+    context.default_map = {**content, **tables}
+    return path
+
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config", is_eager=True, callback=_read_config,
+        help="A TOML file with these options by their names, such as port = 8080; the command line overrides it.",
+    ),
+]  # fmt: skip
 
 
 def serve(
@@ -44,6 +80,7 @@ def serve(
         bool, typer.Option("--writable", help="Let clients update the stores; otherwise they are read-only.")
     ] = False,
     data: DataOption = None,
+    config: ConfigOption = None,  # noqa: ARG001
 ) -> None:
     """Serve graphs over HTTP, with an explorer page for a browser.
 
@@ -55,6 +92,7 @@ def serve(
       neupath serve stdlib
       neupath serve movies=imdb/ --port 8080 --model mine=model/
       neupath serve library.store --writable
+      neupath serve --config serve.toml
     """
     try:
         from neupath.service import app, graph_registry, limits, server
