@@ -1,11 +1,11 @@
 # make demo   the main job on the built-in graph      make test   the whole suite
 # make check  lint, types, layers                    make quick  the tests of every room that take a moment only
-# make bench  measured speed, in benchmarks/
+# make bench  measured speed, in benchmarks/         make docs   the site, in site/
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test quick check bench format build clean
+.PHONY: demo test quick check bench docs format build clean
 
 demo: .venv/.base
 	$(BIN)/neupath demo
@@ -28,6 +28,10 @@ bench: .venv/.bench
 	@test -z "$$NEUPATH_DATA" || $(BIN)/python benchmarks/forward.py
 	@test -z "$$NEUPATH_DATA" || $(BIN)/python benchmarks/service.py load
 
+docs: .venv/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "the site is in site/; open site/index.html"
+
 format: .venv/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -37,7 +41,7 @@ build: .venv/.dev
 	$(BIN)/python -m build --no-isolation
 
 clean:
-	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "error: no python3.11 or python3 found; install Python 3.11 or newer"; exit 2; }
@@ -46,6 +50,10 @@ clean:
 .venv/.base: .venv/bin/python pyproject.toml constraints.txt
 	$(PIP) -e '.[learn,serve]'
 	@touch $@
+
+.venv/.docs: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP) -e '.[docs]'
+	@touch $@ .venv/.base
 
 .venv/.bench: .venv/bin/python pyproject.toml constraints.txt
 	$(PIP) -e '.[bench]'

@@ -8,6 +8,7 @@ EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 EXPECTED = {
     "own_tables.py": "because of Alien - space - Aliens",
     "compare_measures.py": "pcrw",
+    "retrievers.py": "Bob: Both connect through SIGMOD",
     "side_by_side.py": "| 1 |  | Bob | Jim |",
 }
 

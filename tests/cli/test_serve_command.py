@@ -31,8 +31,9 @@ def refuse(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 @pytest.mark.slow
 def test_a_served_graph_answers_until_it_is_stopped(tmp_path: Path) -> None:
     model = npth.PathSim("APVPA").fit(npth.load("toy")).save(tmp_path / "model")
-    command = [sys.executable, "-m", "neupath.cli", "serve", "toy", "mine=toy", "--port", "0"]
-    command += ["--model", f"saved={model}", "--limit", "k=3"]
+    (tmp_path / "serve.toml").write_text('port = 99999\n[graph]\ntoy = "toy"\nmine = "toy"\n[limit]\nk = 3\n')
+    command = [sys.executable, "-m", "neupath.cli", "serve", "--config", str(tmp_path / "serve.toml"), "--port", "0"]
+    command += ["--model", f"saved={model}"]  # what stands on the command line overrides the file
     (temporary := tmp_path / "temporary").mkdir()
     environment = os.environ | {"NEUPATH_TOKEN": "correct-horse", "TMPDIR": str(temporary)}
     with run_process(command, stdout=subprocess.PIPE, env=environment) as process:
@@ -124,6 +125,23 @@ def test_names_and_limits_that_cannot_be_served(
     capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert message in refuse(capsys, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("prot = 8000", "there is no option 'prot'"),
+        ("port = ", "is not TOML"),
+        ("port = 'many'", "--port"),
+        (None, "no such file"),
+    ],
+)
+def test_a_configuration_that_cannot_be_read(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, content: str | None, message: str
+) -> None:
+    if content is not None:
+        (tmp_path / "serve.toml").write_text(content)
+    assert message in refuse(capsys, "toy", "--config", str(tmp_path / "serve.toml"))
 
 
 def test_a_model_that_fits_no_graph(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

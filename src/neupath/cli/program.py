@@ -72,6 +72,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Reproduce the paper's tables and figures: every model on every column, and what the paper's protocol hides.",
     ),
     "serve": ("neupath.cli.serve_command:serve", "Serve graphs over HTTP, with an explorer page for a browser."),
+    "mcp": (
+        "neupath.cli.serve_command:mcp",
+        "Offer graphs to an assistant as MCP tools: describe, find, neighbours, search, explain, relate, infer.",
+    ),
     "update": (
         "neupath.cli.store_commands:update",
         "Change a store: everything that is given or, if one line is wrong, nothing.",
@@ -116,6 +120,17 @@ class CommandGroup(TyperGroup):
             raise CommandError(error.render(partial(spell_parameter, command))) from error
 
 
+class Command(TyperCommand):
+    """A command whose help shows no type beside flags: they take no value."""
+
+    def get_params(self, ctx: Any) -> Any:
+        parameters = super().get_params(ctx)
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return parameters
+
+
 class Program(CommandGroup):
     """All commands: their summaries, until one is run."""
 
@@ -131,7 +146,7 @@ class Program(CommandGroup):
         if isinstance(command, typer.Typer):
             alone.add_typer(command, name=name)
         else:
-            alone.command(name)(command)
+            alone.command(name, cls=Command)(command)
         self.commands[name] = get_group(alone).commands[name]
         return self.commands[name]
 

@@ -1,7 +1,8 @@
-"""serve: graphs and models over HTTP, with the explorer page."""
+"""serve: graphs and models over HTTP, with the explorer page; mcp: the same for assistants."""
 
 import signal
-from contextlib import ExitStack, suppress
+import tomllib
+from contextlib import ExitStack, closing, suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +17,41 @@ from neupath.store import is_store
 
 if TYPE_CHECKING:
     from neupath.service import graph_registry
+
+
+def _read_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Read a TOML file of options, as defaults that the command line overrides."""
+    if path is None:
+        return None
+    known = {parameter.name for parameter in context.command.params} - {"config", "help"}
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise QueryError(f"cannot read --config {path}: {(error.strerror or str(error)).lower()}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise QueryError(f"--config {path} is not TOML: {error}") from error
+    for name in content:
+        if name not in known:
+            raise QueryError(
+                f"--config {path}: there is no option {name!r} (there are {listed(sorted(known), 20)})"
+                f"{did_you_mean(name, known)}"
+            )
+    tables = {
+        name: [f"{key}={value}" for key, value in table.items()]
+        for name, table in content.items()
+        if isinstance(table, dict)
+    }
+    context.default_map = {**content, **tables}
+    return path
+
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config", is_eager=True, callback=_read_config,
+        help="A TOML file with these options by their names, such as port = 8080; the command line overrides it.",
+    ),
+]  # fmt: skip
 
 
 def serve(
@@ -44,6 +80,7 @@ def serve(
         bool, typer.Option("--writable", help="Let clients update the stores; otherwise they are read-only.")
     ] = False,
     data: DataOption = None,
+    config: ConfigOption = None,  # noqa: ARG001
 ) -> None:
     """Serve graphs over HTTP, with an explorer page for a browser.
 
@@ -55,18 +92,14 @@ def serve(
       neupath serve stdlib
       neupath serve movies=imdb/ --port 8080 --model mine=model/
       neupath serve library.store --writable
+      neupath serve --config serve.toml
     """
     try:
         from neupath.service import app, graph_registry, limits, server
         from neupath.service import middleware as guard
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), "neupath[serve]") from error
-    if not guard.is_loopback(host) and not token:
-        raise QueryError(
-            f"{host} can be reached from other machines; set a --token (or NEUPATH_TOKEN) that clients need"
-        )
-    if token is not None and (len(token) < 8 or not token.isascii() or not token.isprintable() or " " in token):
-        raise QueryError("the token is too short or has odd characters; use at least 8 letters and digits")
+    _check_address(host, token)
     bounds = replace(limits.Limits(), **_read_limits(limits.Limits(), limit or []))
     names = _read_names("GRAPH", graph, own_name=True)
     models = {name: Path(folder) for name, folder in _read_names("--model", model or [], own_name=False).items()}
@@ -89,6 +122,73 @@ def serve(
         with suppress(KeyboardInterrupt), graph_registry.frozen_garbage_collection():
             server.make_server(ready, running, lambda: print(banner, flush=True)).run([bound])
     running.exit_if_busy()  # temporary files are removed by now
+
+
+def mcp(
+    graph: Annotated[
+        list[str],
+        typer.Argument(metavar="GRAPH...", help="Graphs as for other commands; NAME=GRAPH gives one another name."),
+    ],
+    port: Annotated[
+        int | None,
+        typer.Option("--port", help="Speak HTTP at this port instead of standard input; 0 picks a free one."),
+    ] = None,
+    host: Annotated[str, typer.Option("--host", help="The address for --port; any other than this needs a token.")] = (
+        "127.0.0.1"
+    ),
+    token: Annotated[
+        str | None, typer.Option("--token", envvar="NEUPATH_TOKEN", help="A secret that HTTP clients must send.")
+    ] = None,
+    limit: Annotated[
+        list[str] | None, typer.Option("--limit", help="Change a limit, such as seconds=60 (repeat for more).")
+    ] = None,
+    data: DataOption = None,
+) -> None:
+    """Offer graphs to an assistant as MCP tools: describe, find, neighbours, search, explain, relate, infer.
+
+    An assistant starts this command itself and speaks to it over standard input
+    and output; with --port it serves any number of clients over HTTP, within the
+    limits of 'neupath serve'. Graphs are read-only.
+
+    Examples:
+      neupath mcp stdlib
+      neupath mcp movies=imdb/ --port 8001
+    """
+    try:
+        from neupath.service import app, limits, mcp_server, server
+        from neupath.service import middleware as guard
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(str(error.name), "neupath[mcp]") from error
+    _check_address(host, token)
+    bounds = replace(limits.Limits(), **_read_limits(limits.Limits(), limit or []))
+    names = _read_names("GRAPH", graph, own_name=True)
+    with ExitStack() as stack:
+        bound = None if port is None else stack.enter_context(closing(server.bind(host, port)))
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="neupath-")))
+        served = {name: _open(name, source, False, data, stack) for name, source in names.items()}
+        running = app.make_service(served, {}, folder, bounds)
+        stack.callback(running.close)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that temporary files are removed
+        with suppress(KeyboardInterrupt):
+            if bound is None:
+                mcp_server.make_mcp(running).run("stdio")
+            else:
+                ready = mcp_server.make_mcp_app(running, token, guard.allowed_hosts(host))
+                banner = f"serving {listed(served)} to assistants at {server.address_of(bound)}{mcp_server.PATH}"
+                server.make_server(ready, running, lambda: print(banner, flush=True)).run([bound])
+    running.exit_if_busy()
+
+
+def _check_address(host: str, token: str | None) -> None:
+    """Refuse an address that other machines reach without a token, and a token that is easily guessed."""
+    from neupath.service.middleware import is_loopback
+
+    if not is_loopback(host) and not token:
+        raise QueryError(
+            f"{host} can be reached from other machines; set a --token (or NEUPATH_TOKEN) that clients need"
+        )
+    if token is not None and (len(token) < 8 or not token.isascii() or not token.isprintable() or " " in token):
+        raise QueryError("the token is too short or has odd characters; use at least 8 letters and digits")
 
 
 def _open(

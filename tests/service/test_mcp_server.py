@@ -1,0 +1,215 @@
+"""The MCP server: its tools by the client of the mcp package, in this process, over standard input and over HTTP."""
+
+import asyncio
+import json
+import os
+import random
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+
+from neupath import HIN
+from neupath.service.app import Service, make_service
+from neupath.service.graph_registry import GraphHandle
+from neupath.service.mcp_server import make_mcp
+from tests.patience import PATIENCE
+from tests.processes import run_process
+from tests.service.conftest import hostile_graph
+
+Call = Callable[..., Awaitable[dict[str, Any]]]
+TOOLS = ["describe", "explain", "find", "infer", "neighbours", "relate", "search"]
+
+
+@pytest.fixture(scope="module")
+def service(toy: HIN, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    graphs = {"toy": GraphHandle("toy", toy), "hostile": GraphHandle("hostile", hostile_graph())}
+    made = make_service(graphs, {}, tmp_path_factory.mktemp("state"))
+    yield made
+    made.close()
+
+
+def converse(server: Any, conversation: Callable[[Client], Awaitable[None]]) -> None:
+    """Connect a client to a server and hold a conversation."""
+
+    async def hold() -> None:
+        async with Client(server) as client:
+            await conversation(client)
+
+    asyncio.run(hold())
+
+
+def ask(service: Service, tool: str, **arguments: Any) -> dict[str, Any]:
+    """Call one tool of the graph toy; return its answer."""
+    answers: list[dict[str, Any]] = []
+
+    async def conversation(client: Client) -> None:
+        result = await client.call_tool(tool, {"graph": "toy"} | arguments)
+        assert not result.is_error, result.content
+        answers.append(json.loads(result.content[0].text))
+
+    converse(make_mcp(service), conversation)
+    return answers[0]
+
+
+def refusal(service: Service, tool: str, **arguments: Any) -> str:
+    """Call one tool that must refuse; return its sentence."""
+    sentences: list[str] = []
+
+    async def conversation(client: Client) -> None:
+        result = await client.call_tool(tool, arguments)
+        assert result.is_error
+        sentences.append(result.content[0].text)
+
+    converse(make_mcp(service), conversation)
+    return sentences[0]
+
+
+def test_every_tool_has_a_schema_and_says_that_it_only_reads(service: Service) -> None:
+    async def conversation(client: Client) -> None:
+        tools = (await client.list_tools()).tools
+        assert sorted(tool.name for tool in tools) == TOOLS
+        for tool in tools:
+            assert tool.description
+            assert tool.input_schema["type"] == "object"
+            assert tool.annotations.read_only_hint
+
+    converse(make_mcp(service), conversation)
+
+
+def test_a_conversation_leads_from_a_name_to_reasons(service: Service) -> None:
+    node = ask(service, "find", text="mik")["nodes"][0]
+    assert node == {"node_type": "author", "id": "Mike", "match": "prefix"}
+    path = ask(service, "describe")["metapaths"][node["node_type"]][-1]
+    assert path == "author-paper-venue-paper-author"
+    hits = ask(service, "search", query=node["id"], metapath=path)["hits"]
+    assert [(hit["id"], hit["evidence"]) for hit in hits][:2] == [
+        ("Bob", "Both connect through SIGMOD (80 %) and VLDB (20 %)."),
+        ("Mary", "Both connect through SIGMOD alone."),
+    ]
+    reasons = ask(service, "explain", query=node["id"], target=hits[0]["id"], metapath=path)
+    assert sum(group["share"] for group in reasons["groups"]) == pytest.approx(1)
+    assert reasons["groups"][0]["path"][0].startswith("Mike -writes-> ")
+    related = ask(service, "relate", query="Mike", target="SIGMOD")["metapaths"]
+    assert related[0]["metapath"] == "author-paper-venue"
+
+
+def test_neighbours_are_counted_by_relation(service: Service) -> None:
+    answer = ask(service, "neighbours", node="Mike", limit=2)
+    assert answer["neighbours"][0]["relation"] == "-writes-> paper"
+    assert answer["neighbours"][0]["count"] == 3
+    assert len(answer["neighbours"][0]["nodes"]) == 2
+
+
+def test_examples_give_meta_paths(service: Service) -> None:
+    pairs = [("Bob", 1.0), ("Mary", 0.8), ("Ann", 0.0)]
+    answer = ask(service, "infer", pairs=[{"query": "Mike", "target": t, "score": s} for t, s in pairs])
+    assert answer["metapaths"][0]["metapath"] == "author-paper-venue-paper-author"
+
+
+def test_the_schema_of_each_graph_is_a_resource(service: Service) -> None:
+    async def conversation(client: Client) -> None:
+        listed = {resource.name: resource.uri for resource in (await client.list_resources()).resources}
+        assert set(listed) == {"toy", "hostile"}
+        content = (await client.read_resource(str(listed["toy"]))).contents[0]
+        assert json.loads(content.text)["node_types"]["author"]["nodes"] == 5
+
+    converse(make_mcp(service), conversation)
+
+
+def test_errors_are_the_sentences_of_the_library(service: Service) -> None:
+    assert "did you mean 'Mike'" in refusal(service, "search", graph="toy", query="Mikey", metapath="APVPA")
+    assert "set graph to one of toy, hostile" in refusal(service, "find", text="mik")
+    assert "no graph 'tox'" in refusal(service, "find", text="mik", graph="tox")
+
+
+def test_malformed_calls_are_refused_and_the_next_one_works(service: Service) -> None:
+    rng = random.Random(0)
+    names = ["query", "target", "metapath", "text", "k", "pairs", "graph", "limit", "node", "by", "where", "measure"]
+    values = [
+        None,
+        "",
+        "x" * 5000,
+        "\x00",
+        "\ud800",
+        "Mike",
+        -1,
+        0,
+        10**30,
+        1.5,
+        True,
+        [],
+        [[]],
+        {},
+        {"a": 1},
+        "APVPA",
+        "toy",
+    ]
+
+    async def conversation(client: Client) -> None:
+        for _ in range(150):
+            arguments = {rng.choice(names): rng.choice(values) for _ in range(rng.randrange(5))}
+            try:
+                result = await client.call_tool(rng.choice([*TOOLS, "", "no such tool"]), arguments)
+                assert "Traceback" not in result.content[0].text
+            except UnicodeEncodeError:
+                pass  # the client cannot send it
+        result = await client.call_tool("find", {"text": "Mike", "graph": "toy"})
+        assert not result.is_error
+
+    converse(make_mcp(service), conversation)
+
+
+@pytest.mark.slow
+def test_an_assistant_starts_the_command_and_speaks_over_standard_input() -> None:
+    command = StdioServerParameters(
+        command=sys.executable, args=["-m", "neupath.cli", "mcp", "toy"], env=dict(os.environ)
+    )
+
+    async def conversation(client: Client) -> None:
+        result = await client.call_tool("search", {"query": "Mike", "metapath": "APVPA", "k": 1})
+        assert json.loads(result.content[0].text)["hits"][0]["id"] == "Bob"
+
+    converse(command, conversation)
+
+
+@pytest.mark.slow
+def test_over_http_it_needs_the_token(tmp_path: Path) -> None:
+    import httpx
+    from mcp.client.streamable_http import streamable_http_client
+
+    command = [sys.executable, "-m", "neupath.cli", "mcp", "toy", "--port", "0", "--token", "a-long-secret"]
+    with run_process(command, stdout=-1, cwd=tmp_path) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().split()[-1]
+        assert httpx.post(url, json={}, timeout=PATIENCE).status_code == 401
+
+        async def conversation() -> None:
+            headers = {"Authorization": "Bearer a-long-secret"}
+            async with (
+                httpx.AsyncClient(headers=headers, timeout=PATIENCE) as http,
+                Client(streamable_http_client(url, http_client=http)) as client,
+            ):
+                result = await client.call_tool("find", {"text": "mik"})
+                assert json.loads(result.content[0].text)["nodes"][0]["id"] == "Mike"
+
+        asyncio.run(conversation())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["no-such-graph"], "no-such-graph"),
+        (["toy", "--host", "0.0.0.0", "--port", "0"], "set a --token"),
+        (["toy", "--limit", "secnds=1"], "did you mean"),
+        (["toy", "toy"], "two values named 'toy'"),
+    ],
+)
+def test_a_bad_command_is_one_sentence(run: Any, arguments: list[str], sentence: str) -> None:
+    result = run("mcp", *arguments)
+    assert result.code == 2
+    assert sentence in result.err

@@ -1,0 +1,59 @@
+"""The files in deploy/: what can be checked without building an image or starting a daemon."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from neupath.cli.program import Program
+from neupath.service.limits import Limits
+from neupath.service.middleware import Metrics
+
+DEPLOY = Path(__file__).parents[1] / "deploy"
+yaml = pytest.importorskip("yaml", reason="PyYAML is not installed; pip install -e '.[dev]'")
+
+
+def test_the_configuration_names_options_of_serve() -> None:
+    content = tomllib.loads((DEPLOY / "serve.toml").read_text(encoding="utf-8"))
+    assert set(content) <= {parameter.name for parameter in Program(name="neupath").load("serve").params}
+    assert set(content["limit"]) <= set(vars(Limits()))
+
+
+def test_the_image_runs_as_its_own_user_and_copies_files_that_exist() -> None:
+    text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    assert text.index("USER neupath") < text.index("ENTRYPOINT")
+    assert "HEALTHCHECK" in text
+    assert not re.search(r"^FROM \S+:latest|^FROM [^:\s]+$|^ADD ", text, flags=re.MULTILINE)
+    for line in re.findall(r"^COPY (?!--from)(.+) \S+$", text, flags=re.MULTILINE):
+        for source in line.split():
+            assert (DEPLOY.parent / source).exists(), source
+
+
+def test_the_extras_of_the_image_exist() -> None:
+    project = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    [extras] = re.findall(r"'\.\[(.+)\]'", (DEPLOY / "Dockerfile").read_text(encoding="utf-8"))
+    assert set(extras.split(",")) <= set(project["optional-dependencies"])
+
+
+def test_compose_needs_a_token_and_drops_privileges() -> None:
+    service = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))["services"]["neupath"]
+    assert ":?" in service["environment"]["NEUPATH_TOKEN"]
+    assert service["cap_drop"] == ["ALL"]
+    assert service["read_only"]
+
+
+def test_alerts_name_metrics_that_the_service_has() -> None:
+    metrics = Metrics()
+    metrics.count("GET", "/api/health", 200, 0.001)
+    text = "\n".join(metrics.lines()) + " neupath_jobs neupath_busy_workers"
+    rules = yaml.safe_load((DEPLOY / "alerts.yaml").read_text(encoding="utf-8"))["groups"][0]["rules"]
+    for rule in rules:
+        for name in re.findall(r"neupath_\w+", rule["expr"]):
+            assert name in text, name
+
+
+def test_the_unit_starts_the_command() -> None:
+    text = (DEPLOY / "neupath.service").read_text(encoding="utf-8")
+    assert re.search(r"^ExecStart=\S+/neupath serve --config ", text, flags=re.MULTILINE)
+    assert "User=neupath" in text
