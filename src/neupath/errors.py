@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 
 _PARAMETER = re.compile(r"""(?<!\w)(['"])(?:(?!\1)[^\\]|\\.)*\1|‹(\w+)›""", re.DOTALL)
 """A quoted text, which a user may have written, or the name of a parameter."""
@@ -112,10 +113,13 @@ class NotEnoughMemoryError(NeuPathError, MemoryError):
 
 
 class MissingExtraError(NeuPathError):
-    """An optional dependency is not installed."""
+    """An optional dependency is not installed; the command that it names works from where neupath was installed."""
 
     def __init__(self, package: str, requirement: str) -> None:
-        super().__init__(f"this needs {package}, which is not installed; run: pip install '{requirement}'")
+        checkout = Path(__file__).parents[2]
+        is_own = requirement.startswith("neupath[") and (checkout / "pyproject.toml").is_file()
+        command = f"-e '{checkout}{requirement.removeprefix('neupath')}'" if is_own else f"'{requirement}'"
+        super().__init__(f"this needs {package}, which is not installed; run: pip install {command}")
         self.package, self.requirement = package, requirement
 
     def __reduce__(self) -> tuple[object, ...]:

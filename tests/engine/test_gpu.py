@@ -185,7 +185,7 @@ def test_an_unknown_device_is_refused() -> None:
 @pytest.mark.skipif(find_spec("cupy") is not None, reason="CuPy is installed; run the tests without the extra gpu")
 def test_without_cupy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "cuda_device", FIND_DEVICE)
-    with pytest.raises(MissingExtraError, match=r"this needs CuPy, .* pip install 'neupath\[gpu\]'"):
+    with pytest.raises(MissingExtraError, match=r"this needs CuPy, .* pip install .*\[gpu\]'"):
         npth.PathSim("APVPA", device="cuda").fit(npth.load("toy"))
 
 

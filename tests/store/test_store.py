@@ -167,7 +167,7 @@ def test_errors_say_what_to_do(tmp_path: Path, store: Store, monkeypatch: pytest
     with pytest.raises(SourceError, match="has format 99, and this neupath reads formats 1 and 2"):
         open_store(store.folder)
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'neupath\[store\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[store\]'"):
         write_store(npth.load("toy"), tmp_path / "other")
 
 

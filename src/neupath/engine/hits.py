@@ -3,15 +3,23 @@
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from html import escape
+from importlib import import_module
+from itertools import islice
 from json.encoder import encode_basestring as quoted
 from math import fsum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, overload
 
-from neupath.errors import QueryError
+from neupath.errors import MissingExtraError, QueryError
 from neupath.graph.nodes import Id
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd
+    import polars as pl
     import pyarrow as pa
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -22,6 +30,11 @@ class Hit:
     id: Id
     name: str | None
     score: float
+
+    @property
+    def label(self) -> str:
+        """What to show a person: the name, or else the id."""
+        return self.name or str(self.id)
 
 
 # ---- Several nodes as one query ------------------------------------------------------------------
@@ -142,7 +155,7 @@ class Search(NamedTuple):
         return f"{count:,} of {self.eligible:,} {self.target_type} nodes are {related}; the others {below}{others}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Hits(Sequence[Hit]):
     """The most similar targets of one query, best first, ties in node order.
 
@@ -225,6 +238,81 @@ class Hits(Sequence[Hit]):
         columns = pa.array(self.ids), pa.array(self.names, pa.string()), pa.array(self.scores, pa.float64())
         ranks = pa.array(range(1, len(self) + 1), pa.int64())
         return pa.table([ranks, *columns], names=["rank", "id", "name", "score"])
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return a pandas data frame with the columns rank, id, name, score."""
+        _needs("pandas")
+        return self.to_arrow().to_pandas()  # type: ignore[no-any-return]
+
+    def to_polars(self) -> "pl.DataFrame":
+        """Return a Polars data frame with the columns rank, id, name, score."""
+        return _needs("polars").from_arrow(self.to_arrow())  # type: ignore[no-any-return]
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Hand the table to any library that reads the Arrow interface, such as Polars, DuckDB or pandas."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def plot(self, path: "str | Path | None" = None) -> "Figure":
+        """Draw the scores as bars; write them to a file where a path is given, and return the Matplotlib figure.
+
+        Parameters
+        ----------
+        path
+            A file to write, ending in .svg, .png or .pdf.
+        """
+        figure = _needs("matplotlib.figure", "neupath[plot]").Figure(
+            figsize=(6, 0.8 + 0.3 * len(self)), layout="constrained"
+        )
+        axes = figure.add_subplot()
+        axes.barh([f"{hit.rank}  {_shown(hit.label)}" for hit in self], self.scores)
+        axes.invert_yaxis()
+        axes.set_xlabel(self.measure)
+        axes.set_title(_shown(self.title), fontsize="medium")
+        for text in (axes.title, *axes.get_yticklabels()):
+            text.set_parse_math(False)  # a dollar sign in a name is no formula
+        if path is not None:
+            figure.savefig(path)
+        return figure  # type: ignore[no-any-return]
+
+    @property
+    def title(self) -> str:
+        """The query, the meta-path and the measure in words."""
+        query = self.query.label if isinstance(self.query, QuerySet) else self.query
+        return f"most similar to {query} by {', '.join(filter(None, (self.metapath, self.measure)))}"
+
+    def __repr__(self) -> str:
+        lines = [f"{hit.rank:>4}  {hit.score:.4f}  {_shown(hit.label)}" for hit in islice(self, _MOST_SHOWN)]
+        more = [f"      and {len(self) - _MOST_SHOWN:,} more"] if len(self) > _MOST_SHOWN else []
+        return "\n".join([f"Hits: {_shown(self.title)}", *(lines or ["      none"]), *more])
+
+    def _repr_html_(self) -> str:
+        best = max((abs(score) for score in self.scores), default=0.0) or 1.0
+        cells = "".join(
+            f"<tr><td>{hit.rank}</td><td style='text-align:left'><bdi>{escape(_shown(hit.label))}</bdi></td>"
+            f"<td>{hit.score:.4f}</td><td style='width:8em'><div style='background:#3b6fb6;height:.7em;"
+            f"width:{100 * abs(hit.score) / best:.0f}%'></div></td></tr>"
+            for hit in islice(self, _MOST_SHOWN)
+        )
+        more = f"<p>and {len(self) - _MOST_SHOWN:,} more</p>" if len(self) > _MOST_SHOWN else ""
+        return f"<table><caption>{escape(_shown(self.title))}</caption>{cells}</table>{more}"
+
+
+_MOST_SHOWN = 20  # hits that a repr lists
+
+
+def _needs(module: str, requirement: str = "") -> Any:
+    """Import an optional package."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.partition(".")[0]
+        raise MissingExtraError(package, requirement or package) from error
+
+
+def _shown(text: object, most: int = 80) -> str:
+    """Return a text in one line that a terminal or a page shows as it is, shortened."""
+    plain = "".join(character if character.isprintable() else " " for character in str(text))
+    return plain if len(plain) <= most else f"{plain[: most - 1]}…"
 
 
 class _LookedUp:

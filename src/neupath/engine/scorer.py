@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypedDict, Unpack, overload
 
@@ -26,7 +27,7 @@ from neupath.engine.topk import (
     with_unrelated,
     without,
 )
-from neupath.errors import QueryError, SourceError, listed
+from neupath.errors import QueryError, SourceError, did_you_mean, listed
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import MetaPath, Relation
 from neupath.graph.nodes import Id, Mask, Nodes, Rows
@@ -142,6 +143,27 @@ class Scorer(ABC):
     @abstractmethod
     def params(self) -> dict[str, object]:
         """Return the constructor's arguments as JSON values."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
+        """Return the constructor's arguments, as scikit-learn's `clone` and `Pipeline` ask for them."""
+        names = [name for name in signature(type(self)).parameters if name != "self"]
+        return {name: getattr(self, name) for name in names if hasattr(self, name)}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set arguments of the constructor; the scorer must be fitted again."""
+        known = self.get_params()
+        for name in params:
+            if name not in known:
+                raise QueryError(
+                    f"{type(self).__name__} has no parameter {name!r} (it has {listed(known)})"
+                    f"{did_you_mean(name, known)}"
+                )
+        self.__init__(**(known | params))  # type: ignore[misc]
+        return self
+
+    def __repr__(self) -> str:
+        params = ", ".join(f"{name}={value!r}" for name, value in self.params().items())
+        return f"{type(self).__name__}({params})"
 
     @abstractmethod
     def score_rows(self, queries: Rows) -> Floats:

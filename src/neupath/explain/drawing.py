@@ -8,19 +8,22 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from matplotlib import rc_context
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.patches import PathPatch
-from matplotlib.path import Path as Curve
-from matplotlib.ticker import FuncFormatter
-
 from neupath._runtime.files import write_whole
-from neupath.errors import QueryError
+from neupath.errors import MissingExtraError, QueryError
 from neupath.explain.comparison import Comparison
 from neupath.explain.explanation import Explanation, counted
 from neupath.explain.groups import PathInstance, PathNode, percent, shortened
+
+try:
+    from matplotlib import rc_context
+    from matplotlib.axes import Axes
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path as Curve
+    from matplotlib.ticker import FuncFormatter
+except ModuleNotFoundError as error:
+    raise MissingExtraError("matplotlib", "neupath[plot]") from error
 
 FORMATS = (".svg", ".png", ".pdf")
 _COLUMN_WIDTH, _ROW_HEIGHT, _BAR_HEIGHT, _LEAST_WIDTH = 2.4, 0.5, 0.28, 7.2  # inches

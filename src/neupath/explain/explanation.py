@@ -38,7 +38,7 @@ from neupath.measures import Combination, PathMeasure
 
 
 # ---- The explanation of one meta-path ------------------------------------------------------------
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """Why two nodes have their score: its formula, the nodes it runs through, and the heaviest paths."""
 
@@ -118,6 +118,18 @@ class Explanation:
         if all(norm == round(norm) for norm in norms):
             return f"{query} has {counted(norms[0], 'path')} to itself, {target} {norms[1]:,.0f}."
         return f"The paths of {query} to itself weigh {norms[0]:.4g}, those of {target} {norms[1]:.4g}."
+
+    def __repr__(self) -> str:
+        lines = [f"  {percent(group.share):>6}  {shortened(group.node.label)}" for group in self.groups]
+        hidden = self.num_groups - len(self.groups)
+        more = [f"          and {hidden:,} more"] if hidden else []
+        ends = f"{shortened(self.query.label)} and {shortened(self.target.label)}"
+        return "\n".join([f"{ends}: {self.measure} = {self.calculation}", self.summary, *lines, *more])
+
+    def _repr_html_(self) -> str:
+        from neupath.explain.html_report import render_fragment
+
+        return render_fragment(self)
 
     def to_dict(self) -> dict[str, object]:
         """Return what `explain --json` prints."""

@@ -61,6 +61,16 @@ def render_html(explanation: Explained) -> str:
     )
 
 
+def render_fragment(explanation: Explained) -> str:
+    """Return an explanation as HTML for a notebook: what the page has, within its own styles."""
+    style = _STYLE.replace(":root", ".neupath").replace("body {", ".neupath {")
+    parts = "".join(_sections(explanation))
+    return (
+        f'<div class="neupath"><style scoped>{style}</style><b>{_title(explanation)}</b>'
+        f"<p>{_text(explanation.summary)}</p>{parts}</div>"
+    )
+
+
 def _title(explanation: Explained) -> str:
     ends: Sequence[object] = (explanation.query, explanation.target)
     first = explanation.parts[0].explanation if isinstance(explanation, CombinedExplanation) else explanation

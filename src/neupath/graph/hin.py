@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from html import escape
 from itertools import accumulate
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
@@ -87,7 +88,10 @@ class NodeNumbering:
         return np.repeat(np.arange(len(self.node_types)), np.diff(self.starts)).astype(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
+_MOST_SHOWN = 40  # node types and relations that a notebook shows
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class HIN:
     """A heterogeneous information network: typed nodes and typed, weighted edges. It never changes.
 
@@ -169,6 +173,19 @@ class HIN:
         packed = self.matrices.packed if isinstance(self.matrices, _PackedMatrices) else self.matrices
         tables = dict(self.edge_tables)
         return _restore, (self.schema, dict(self.nodes), dict(packed), self.notes, tables, self.disk_cache)
+
+    def __repr__(self) -> str:
+        counts = [f"{node_type} {len(nodes):,}" for node_type, nodes in self.nodes.items()]
+        names = ", ".join(counts[:6]) + (f" and {len(counts) - 6} more types" if len(counts) > 6 else "")
+        return f"<HIN: {names}; {len(self.schema.relations)} relations>"
+
+    def _repr_html_(self) -> str:
+        types = [
+            (node_type, f"{len(nodes):,}", ", ".join(nodes.attributes.column_names))
+            for node_type, nodes in self.nodes.items()
+        ]
+        relations = [(relation, f"{self.num_edges(relation):,}") for relation in self.schema.relations[:_MOST_SHOWN]]
+        return _html_table(("node type", "nodes", "attributes"), types) + _html_table(("relation", "edges"), relations)
 
     @cached_property
     def numbering(self) -> NodeNumbering:
@@ -363,6 +380,13 @@ class HIN:
         for condition in conditions:
             mask = mask & nodes.where(condition)
         return mask
+
+
+def _html_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    lines = "".join(
+        f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows[:_MOST_SHOWN]
+    )
+    return f"<table><tr>{''.join(f'<th>{cell}</th>' for cell in header)}</tr>{lines}</table>"
 
 
 def _restore(

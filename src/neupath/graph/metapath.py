@@ -502,7 +502,7 @@ class Step:
         return Step(tuple(link.reversed() for link in self.links))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MetaPath:
     """A path over node types, such as author-paper-venue-paper-author.
 
@@ -566,6 +566,9 @@ class MetaPath:
 
     def __len__(self) -> int:
         return len(self.steps)
+
+    def __repr__(self) -> str:
+        return f"MetaPath({str(self)!r})"
 
     def __str__(self) -> str:
         """Print canonically: what is printed reads back as the same meta-path."""

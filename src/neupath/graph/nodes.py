@@ -41,7 +41,7 @@ class NodeMatch:
         return dict(vars(self))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Nodes:
     """The nodes of one type, in the order of their rows.
 
@@ -94,6 +94,9 @@ class Nodes:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def __repr__(self) -> str:
+        return f"<Nodes: {len(self):,} of type {self.node_type}>"
 
     def id(self, row: int) -> Id:
         ids: list[Id] | None = self.__dict__.get("_id_list")

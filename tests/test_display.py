@@ -1,0 +1,74 @@
+"""How objects look in a session and a notebook, and how they become data frames and scikit-learn estimators."""
+
+import re
+import sys
+
+import pytest
+
+import neupath as npth
+from neupath import HIN
+from neupath.errors import MissingExtraError, QueryError
+from tests.service.conftest import hostile_graph
+
+
+def test_reprs_are_short(toy: HIN) -> None:
+    assert repr(toy) == "<HIN: author 5, paper 81, venue 4; 2 relations>"
+    assert repr(toy.nodes["author"]) == "<Nodes: 5 of type author>"
+    assert repr(toy.metapath("APA")) == "MetaPath('author-paper-author')"
+    assert repr(npth.PathSim("APA")) == "PathSim(metapath='APA')"
+
+
+def test_hits_are_a_table(toy: HIN) -> None:
+    hits = npth.PathSim("APVPA").fit(toy).top_k("Mike", k=2)
+    assert repr(hits).splitlines() == [
+        "Hits: most similar to Mike by author-paper-venue-paper-author, pathsim",
+        "   1  1.0000  Bob",
+        "   2  0.8000  Mary",
+    ]
+
+
+def test_an_explanation_is_its_sentence_and_groups(toy: HIN) -> None:
+    lines = repr(npth.explain(toy, "APVPA", "Mike", "Jim")).splitlines()
+    assert lines[0] == "Mike and Jim: pathsim = 2 × 120 / (5 + 2900) = 0.0826"
+    assert lines[2].split() == ["83", "%", "SIGMOD"]
+
+
+def test_notebooks_show_hostile_names_as_text() -> None:
+    hin = hostile_graph()
+    path = "<b>user-tag-<b>user"
+    hits = npth.PathSim(path).fit(hin).top_k("ü💥")
+    why = npth.explain(hin, path, "ü💥", hits[0].id)
+    for page in (hits._repr_html_(), hin._repr_html_(), why._repr_html_()):
+        assert "<img" not in page
+        assert "<b>user" not in page
+        assert not re.search(r"[\x00-\x08\x1b]", page)
+    assert "\x1b" not in repr(hits) + repr(why)
+
+
+def test_hits_become_frames_and_pictures(toy: HIN, tmp_path: object) -> None:
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    hits = npth.PathSim("APVPA").fit(toy).top_k("Mike", k=2)
+    expected = {"rank": [1, 2], "id": ["Bob", "Mary"], "score": [1.0, 0.8]}
+    assert hits.to_pandas()[list(expected)].equals(pandas.DataFrame(expected))
+    assert hits.to_polars().select(list(expected)).to_dict(as_series=False) == expected
+    assert polars.DataFrame(hits).shape == (2, 4)  # through the Arrow interface
+    hits.plot(f"{tmp_path}/hits.svg")
+
+
+def test_without_matplotlib_the_extra_is_named(toy: HIN, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtraError, match=r"this needs matplotlib, .*\[plot\]'"):
+        npth.PathSim("APVPA").fit(toy).top_k("Mike").plot()
+
+
+def test_scikit_learn_clones_scorers(toy: HIN) -> None:
+    clone = pytest.importorskip("sklearn.base").clone
+    fitted = npth.DWPC("APA", damping=0.3).fit(toy)
+    copied = clone(fitted)
+    assert copied.get_params() == {"metapath": "APA", "damping": 0.3} | {
+        name: value for name, value in fitted.get_params().items() if name not in ("metapath", "damping")
+    }
+    assert not hasattr(copied, "hin_")
+    assert copied.set_params(damping=0.5).damping == 0.5
+    with pytest.raises(QueryError, match="DWPC has no parameter 'dampin'.*did you mean 'damping'"):
+        copied.set_params(dampin=0.5)
