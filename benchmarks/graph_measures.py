@@ -65,7 +65,7 @@ def run_one(data: Path, graph: str, name: str, tolerance: float | None, seed: in
     return result
 
 
-def compare_push(edges: int, queries: int = 12, rounds: int = 3) -> None:
+def compare_push(edges: int, queries: int = 6, rounds: int = 1) -> None:
     """Time PPR and RWR with and without local push, query by query in turns, on a graph with power-law degrees."""
     from powerlaw import powerlaw
 

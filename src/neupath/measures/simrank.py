@@ -205,7 +205,7 @@ class _Correction:
         for attempt in range(_MOST_ATTEMPTS):
             if vectors:
                 tails = self._sketch(guess, vectors, attempt)
-                is_deep = (over + 0.2) * tails + cut <= 0.9 * self.allowed  # 0.2 for a better guess of C
+                is_deep = (over + 0.2 * (1 + over)) * tails + cut <= 0.9 * self.allowed  # 0.2 for a better guess of C
                 depths = np.maximum(depths, np.argmax(is_deep, axis=0))
                 tail = tails[depths, np.arange(self.count)]
             meetings = self._meet(guess, depths)
