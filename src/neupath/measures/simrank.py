@@ -197,7 +197,7 @@ class _Correction:
         # all depths and attempts count, because the estimates decide which of them are taken
         estimates = self.count * (self.steps + 1) * _MOST_ATTEMPTS
         over = sketch_error(estimates, vectors) if vectors else 0.0
-        if vectors > _SKETCHES[0]:  # walks are long then, and a better guess saves a second round of them
+        if vectors:  # a better guess saves a second round
             guess = _solve(one_step, 1 - self._sketch(guess, _SKETCHES[0], _MOST_ATTEMPTS)[1], self.decay)
             guess = np.clip(guess, 1 - self.decay, 1.0)  # as C is, also where the sketch is far off
         depths = np.full(self.count, 1 if self.allowed else self.steps)
