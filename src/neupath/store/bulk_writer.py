@@ -152,7 +152,7 @@ class BulkWriter:
             uncommitted = self._begin() + len(edges[0])
             database.insert_table(self.connection, f"edges_{number}", database.edge_table(*edges))
             count += len(edges[0])
-            loops += np.count_nonzero(edges[0] == edges[1])
+            loops += int(np.count_nonzero(edges[0] == edges[1]))
             self._edge_checksum = add_checksums(self._edge_checksum, edge_checksum(number, *edges))
             self._uncommitted = uncommitted
             if uncommitted >= BATCH_ROWS:
