@@ -75,9 +75,7 @@ def test_batch_equals_single(scorer: Scorer) -> None:
 
 def test_k_above_n_gives_every_related_target(name: str, scorer: Scorer) -> None:
     hits = scorer.top_k("u0", 10_000)
-    related = (
-        39 if name in ARCHITECTURES else np.count_nonzero(np.delete(scorer.scores("u0"), 0))
-    )  # to one, all
+    related = 39 if name in ARCHITECTURES else np.count_nonzero(np.delete(scorer.scores("u0"), 0))  # to one, all
     assert len(hits) == related
     assert hits.shortfall is not None
 
