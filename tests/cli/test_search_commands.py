@@ -168,6 +168,21 @@ def test_explain_draws_a_page_that_unfolds(run: Run, tmp_path: Path) -> None:
     assert page.read_text(encoding="utf-8").count("<li>") == 20  # 10 of each group
 
 
+def test_dwpc_without_repeats_has_a_name(run: Run, tmp_path: Path) -> None:
+    asked = ("-p", "APVPA", "-m", "dwpc-no-repeats")
+    hits = run("search", "toy", "Mike", *asked, "--significance", "--permutations", 9, "--json").json
+    assert (hits["measure"], hits["hits"][0]["id"]) == ("dwpc-no-repeats", "Jim")
+    why = run("explain", "toy", "Mike", "Jim", *asked, "--json").json
+    assert sum(group["score"] for group in why["groups"]) == pytest.approx(hits["hits"][0]["score"], rel=1e-12)
+    assert run("join", "toy", *asked, "-k", 1, "--out", tmp_path / "top.csv").code == 0
+    assert '"Mike",1,"Jim"' in (tmp_path / "top.csv").read_text()
+    text = run("explain", "toy", "Mike", "SIGMOD", "-p", "APAPV", "-m", "dwpc-no-repeats").out
+    assert text.splitlines()[1:] == [
+        "No author-paper-author-paper-venue path joins Mike and SIGMOD.",
+        "Not among the 10 best. Every walk that joins them visits a node twice.",
+    ]
+
+
 def test_explain_says_why_a_node_is_no_hit(run: Run) -> None:
     text = " ".join(run("explain", "toy", "Mike", "Jim", "-p", "APA").out.split())
     assert (
