@@ -219,7 +219,7 @@ def test_weights_that_overflow() -> None:
         assert relate(hin, "x", "y", max_steps=2).metapaths[0].score == 1.0
         reason = explain(hin, "a-b-a", "x", "z").why_not
         assert reason is not None
-        assert reason.sentence == "x reaches 1 node of type b, z 1, and they share none."
+        assert reason.sentence == "x reaches 1 node of type b and z reaches 1, but they share none."
 
 
 def test_ids_that_several_types_have() -> None:
@@ -253,7 +253,7 @@ def test_nothing_is_shared_and_another_meta_path_brings_it_in(toy: HIN) -> None:
     reason = explain(toy, "APA", "Mike", "Jim").why_not
     assert reason is not None
     assert reason.reason == "nothing shared"
-    assert reason.sentence == "Mike reaches 3 nodes of type paper and Jim reaches 70, but none of them is the same."
+    assert reason.sentence == "Mike reaches 3 nodes of type paper and Jim reaches 70, but they share none."
     assert [(path.metapath, path.rank) for path in reason.metapaths] == [("author-paper-venue-paper-author", 3)]
     assert reason.complete
 

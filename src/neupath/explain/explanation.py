@@ -372,7 +372,7 @@ def _what_is_missing(explanation: Explanation, scorer: PathMeasure, rows: tuple[
         if not number:
             return "no paths", f"{label} has no path along {path} to a node of type {node_type}."
     reach = f"{query} reaches {counted(reached[0], 'node')} of type {node_type} and {target} reaches {reached[1]:,}"
-    return "nothing shared", f"{reach}, but none of them is the same."
+    return "nothing shared", f"{reach}, but they share none."
 
 
 def _what_outweighs(
