@@ -136,7 +136,7 @@ def test_explain_prints_groups_with_their_paths_and_draws(run: Run, tmp_path: Pa
     assert result.out.splitlines() == [
         "Mike and Jim: pathsim = 2 × 120 / (5 + 2900) = 0.0826, rank 3 of 3",
         "Both connect through SIGMOD (83 %) and VLDB (17 %).",
-        "Mike has 5 paths to itself, Jim 2,900.",
+        "Mike has 5 paths to itself, Jim has 2,900.",
         "120 paths by venue",
         "├── 0.0688   83.3 %  SIGMOD  100 paths  ██████████",
         "│   ├── 0.0007    0.8 %  Mike — Mike-SIGMOD-1 — SIGMOD — Jim-SIGMOD-1 — Jim",
@@ -168,9 +168,24 @@ def test_explain_draws_a_page_that_unfolds(run: Run, tmp_path: Path) -> None:
     assert page.read_text(encoding="utf-8").count("<li>") == 20  # 10 of each group
 
 
+def test_dwpc_without_repeats_has_a_name(run: Run, tmp_path: Path) -> None:
+    asked = ("-p", "APVPA", "-m", "dwpc-no-repeats")
+    hits = run("search", "toy", "Mike", *asked, "--significance", "--permutations", 9, "--json").json
+    assert (hits["measure"], hits["hits"][0]["id"]) == ("dwpc-no-repeats", "Jim")
+    why = run("explain", "toy", "Mike", "Jim", *asked, "--json").json
+    assert sum(group["score"] for group in why["groups"]) == pytest.approx(hits["hits"][0]["score"], rel=1e-12)
+    assert run("join", "toy", *asked, "-k", 1, "--out", tmp_path / "top.csv").code == 0
+    assert '"Mike",1,"Jim"' in (tmp_path / "top.csv").read_text()
+    text = run("explain", "toy", "Mike", "SIGMOD", "-p", "APAPV", "-m", "dwpc-no-repeats").out
+    assert text.splitlines()[1:] == [
+        "No author-paper-author-paper-venue path joins Mike and SIGMOD.",
+        "Not among the 10 best. Every walk that joins them visits a node twice.",
+    ]
+
+
 def test_explain_says_why_a_node_is_no_hit(run: Run) -> None:
     text = " ".join(run("explain", "toy", "Mike", "Jim", "-p", "APA").out.split())
-    assert "Not among the 10 best. Mike reaches 3 nodes of type paper, Jim 70, and they share none." in text
+    assert "Not among the 10 best. Mike reaches 3 nodes of type paper and Jim reaches 70, but they share none." in text
     assert "Along author-paper-venue-paper-author, Jim ranks 3 of 3." in text
     text = " ".join(run("explain", "toy", "Mike", "Mary", "-p", "APVPA", "-k", 1).out.split())
     assert (

@@ -174,7 +174,7 @@ def test_percentages() -> None:
 
 
 def test_what_the_denominator_costs(toy: HIN) -> None:
-    assert explain(toy, "APVPA", "Mike", "Jim").cost == "Mike has 5 paths to itself, Jim 2,900."
+    assert explain(toy, "APVPA", "Mike", "Jim").cost == "Mike has 5 paths to itself, Jim has 2,900."
     assert explain(toy, "APVPA", "Mike", "Jim", measure="pathcount").cost is None
     assert explain(toy, "APVPA", "Mike", "Jim", measure="hetesim").cost == (
         "The paths of Mike to itself weigh 0.5556, those of Jim 0.5918."

@@ -74,6 +74,8 @@ def test_combinations_have_a_section_per_meta_path(toy: HIN) -> None:
 
 def test_no_path_and_bad_names(toy: HIN, tmp_path: Path) -> None:
     why = explain(toy, "APA", "Mike", "Jim")
-    assert "Mike reaches 3 nodes of type paper, Jim 70, and they share none." in "".join(Page(render_html(why)).texts)
+    assert "Mike reaches 3 nodes of type paper and Jim reaches 70, but they share none." in "".join(
+        Page(render_html(why)).texts
+    )
     with pytest.raises(QueryError, match="the name must end in .html"):
         write_html(why, tmp_path / "why.txt")

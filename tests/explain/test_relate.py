@@ -219,7 +219,7 @@ def test_weights_that_overflow() -> None:
         assert relate(hin, "x", "y", max_steps=2).metapaths[0].score == 1.0
         reason = explain(hin, "a-b-a", "x", "z").why_not
         assert reason is not None
-        assert reason.sentence == "x reaches 1 node of type b, z 1, and they share none."
+        assert reason.sentence == "x reaches 1 node of type b and z reaches 1, but they share none."
 
 
 def test_ids_that_several_types_have() -> None:
@@ -245,7 +245,7 @@ def test_outweighed_by_its_own_paths(toy: HIN) -> None:
     assert reason.reason == "outweighed"
     assert reason.sentence == (
         "Jim ranks 3 of 3 targets of Mike: Mike shares 120 paths with it and 4 with Mary at rank 2, "
-        "but Jim has 2,900 paths to itself and Mary 5."
+        "but Jim has 2,900 paths to itself and Mary has 5."
     )
 
 
@@ -253,7 +253,7 @@ def test_nothing_is_shared_and_another_meta_path_brings_it_in(toy: HIN) -> None:
     reason = explain(toy, "APA", "Mike", "Jim").why_not
     assert reason is not None
     assert reason.reason == "nothing shared"
-    assert reason.sentence == "Mike reaches 3 nodes of type paper, Jim 70, and they share none."
+    assert reason.sentence == "Mike reaches 3 nodes of type paper and Jim reaches 70, but they share none."
     assert [(path.metapath, path.rank) for path in reason.metapaths] == [("author-paper-venue-paper-author", 3)]
     assert reason.complete
 

@@ -183,6 +183,15 @@ def test_dwpc_without_repeats_is_saved_and_refuses_what_needs_products(tmp_path,
         npth.what_if(toy, "APVPA", "Mike", "Mary", measure=scorer)
 
 
+def test_dwpc_without_repeats_refuses_queries_with_too_many_walks(toy: HIN, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neupath.measures.dwpc._MOST_WALKS", 1000)
+    scorer = npth.DWPCNoRepeats("APVPA").fit(toy)
+    assert len(scorer.top_k("Mike")) == 3
+    message = "'Jim' has 3,240 walks along author-paper-venue-paper-author, and dwpc-no-repeats follows them one by one"
+    with pytest.raises(QueryError, match=message):
+        scorer.top_k(["Mike", "Jim"])
+
+
 def test_a_saved_measure_of_another_kind_is_refused(tmp_path, toy: HIN) -> None:
     npth.PathSim("APA").fit(toy).save(tmp_path / "m")
     (tmp_path / "m" / "config.json").write_text('{"scorer": "nonsense", "params": {}}')

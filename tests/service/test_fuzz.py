@@ -35,7 +35,7 @@ KNOWN = {
     "query": ("Mike", "Mary", HOSTILE[0]),
     "target": ("Bob", "Ann", HOSTILE[1]),
     "metapath": ("APVPA", "author-paper-author", "<b>user-tag-<b>user"),
-    "measure": ("pathsim", "pcrw", "dwpc"),
+    "measure": ("pathsim", "pcrw", "dwpc", "dwpc-no-repeats"),
     "node_type": ("author", "venue", "<b>user"),
     "source_type": ("author", "paper", "tag"),
     "kind": ("infer", "join", "train"),

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Group
+from rich.padding import Padding
 from rich.text import Text
 
 from neupath.cli.program import printable
@@ -28,6 +29,7 @@ from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, listed
 from neupath.explain.counterfactual_problem import EDGES, Element
 from neupath.explain.counterfactuals import BUDGET, WhatIf, what_if
+from neupath.explain.groups import score_text, shortened
 from neupath.explain.significance import PERMUTATIONS, Significance, significance
 from neupath.explain.stability import Stability, check_stability, stability
 from neupath.learn.registry import required_metapath
@@ -81,9 +83,11 @@ def whatif(
 def render_what_if(answer: WhatIf) -> Group:
     """Show the smallest set of changes, and single changes with their effect."""
     where = "no path" if answer.rank is None else f"rank {answer.rank:,}"
-    ends = f"{answer.target.label} among the {answer.k:,} best of {answer.query.label}"
+    query, target = (shortened(node.label) for node in (answer.query, answer.target))
+    best = "as the best hit" if answer.k == 1 else f"among the {answer.k:,} best"
+    ends = f"{target} {best} of {query}"
     title = f"{ends} by {answer.metapath}, {answer.measure}"
-    lines: list[Any] = [Text(f"now: {where}, score {answer.score:.4f}")]
+    lines: list[Any] = [Text(f"now: {where}, score {score_text(answer.score)}")]
     if answer.smallest is None:
         lines.append(Text(printable(str(answer.reason)), style="yellow"))
     else:
@@ -103,12 +107,13 @@ def render_what_if(answer: WhatIf) -> Group:
                 f" ({proof})",
             )
         )
-        lines += [Text(f"  {describe_element(element)}", overflow="fold") for element in answer.smallest.elements]
+        changes = (Text(describe_element(element), overflow="fold") for element in answer.smallest.elements)
+        lines += [Padding(change, (0, 0, 0, 2), expand=False) for change in changes]
     if answer.singles:
         table = plain_table(">rank", ">score", "without" if answer.change == "remove" else "with")
         for single in answer.singles:
             change = Text(describe_element(single.elements[0]), overflow="fold")
-            table.add_row(_short_rank(single.rank), f"{single.score:.4f}", change)
+            table.add_row(_short_rank(single.rank), score_text(single.score), change)
         lines += ["", Text("each alone", style="bold"), table]
     return titled(title, *lines)
 

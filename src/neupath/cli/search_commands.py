@@ -34,6 +34,7 @@ from neupath.cli.terminal import (
     MetaPathsOption,
     ModelOption,
     ProgressBars,
+    Sentence,
     UnlessOption,
     WeightsOption,
     WhereOption,
@@ -65,7 +66,7 @@ from neupath.explain.explanation import (
     explain_model,
 )
 from neupath.explain.explanation import explain as explain_pair
-from neupath.explain.groups import PathGroup, PathInstance, percent, shortened
+from neupath.explain.groups import PathGroup, PathInstance, percent, score_text, shortened
 from neupath.explain.relate import BUDGET, Related
 from neupath.explain.relate import relate as relate_pair
 from neupath.explain.set_explanation import SetExplanation, explain_set
@@ -323,13 +324,13 @@ def render_hits(hits: Hits, title: str, columns: Mapping[str, Sequence[str]] | N
     more = columns or {}
     for column in more:
         table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("")
+    table.add_column("", no_wrap=True, min_width=10, overflow="crop")
     best = max(hits.scores, default=0.0)
     for hit in hits:
         name = [Text(printable(hit.name or ""))] if show_names else []
         length = bar(hit.score / best if best > 0 else 0.0)
         cells = (values[hit.rank - 1] for values in more.values())
-        table.add_row(str(hit.rank), *name, Text(printable(str(hit.id))), f"{hit.score:.4f}", *cells, length)
+        table.add_row(str(hit.rank), *name, Text(printable(str(hit.id))), score_text(hit.score), *cells, length)
     return titled(title, table)
 
 
@@ -441,19 +442,19 @@ def render_explanation(explanation: Explanation) -> Group:
     query, target = (printable(shortened(node.label)) for node in (explanation.query, explanation.target))
     lines: list[RenderableType] = [
         Text.assemble(
-            (query, "bold"), " and ", (target, "bold"), f": {explanation.measure} = ",
+            *_titled_ends(query, target), f"{explanation.measure} = ",
             f"{explanation.formula} = " if explanation.formula != f"{explanation.score:.6g}" else "",
-            (f"{explanation.score:.4f}", "bold cyan"),
+            (score_text(explanation.score), "bold cyan"),
             f", rank {explanation.rank:,} of {explanation.num_targets:,}" if explanation.rank else "",
         ),
-        Text(printable(explanation.summary)),
+        Sentence(explanation.summary),
     ]  # fmt: skip
     if explanation.num_instances:
         if explanation.cost:
-            lines.append(Text(printable(explanation.cost), style="dim"))
+            lines.append(Sentence(explanation.cost, "dim"))
         lines.append(_render_groups(explanation, explanation.groups, explanation.score, explanation.score))
     if explanation.why_not is not None:
-        lines.append(_render_why_not(explanation.why_not, target))
+        lines += _render_why_not(explanation.why_not, target)
     return Group(*lines)
 
 
@@ -491,6 +492,12 @@ def render_set(explanation: SetExplanation) -> Group:
     return Group(head, Text(printable(explanation.summary)), members, nodes)
 
 
+def _titled_ends(query: str, target: str) -> tuple[str | tuple[str, str], ...]:
+    """Begin a title with two nodes; what follows is on a line of its own if they take most of this one."""
+    after = ": " if len(query) + len(target) < stdout.width // 2 else ":\n"
+    return (query, "bold"), " and ", (target, "bold"), after
+
+
 def _render_groups(explanation: Explanation, groups: Sequence[PathGroup], score: float, total: float) -> Tree:
     """Show groups as a tree with their paths, given what all groups add to a score, and the whole score."""
     by = f" by {explanation.node_types[explanation.step]}" if explanation.node_types else ""
@@ -498,7 +505,7 @@ def _render_groups(explanation: Explanation, groups: Sequence[PathGroup], score:
     largest = max((group.share for group in groups), default=0.0)
     names_relations = " " in explanation.metapath  # the canonical text names them only where types don't decide
     for group in groups:
-        head = Text.assemble((f"{group.score:.4f}", "cyan"), f"  {_percent(group.share)}  ")
+        head = Text.assemble((score_text(group.score or 0.0), "cyan"), f"  {_percent(group.share)}  ")
         if group.paths == len(group.instances) == 1:
             tree.add(head.append_text(_render_path(group.instances[0], names_relations)))
             continue
@@ -507,14 +514,14 @@ def _render_groups(explanation: Explanation, groups: Sequence[PathGroup], score:
         branch = tree.add(Text.assemble(head, label, about, bar(group.share / largest if largest else 0.0)))
         for instance in group.instances:
             fraction = instance.share / total if total else 0.0
-            share = Text.assemble((f"{instance.share:.4f}", "cyan"), f"  {_percent(fraction)}  ")
+            share = Text.assemble((score_text(instance.share), "cyan"), f"  {_percent(fraction)}  ")
             branch.add(share.append_text(_render_path(instance, names_relations)))
         if group.instances and group.paths > len(group.instances):
             branch.add(Text(f"and {counted(group.paths - len(group.instances), 'more path')}", style="dim"))
     hidden = explanation.num_groups - len(groups)
     if hidden:
         rest = max(0.0, score - sum(group.score or 0.0 for group in groups))
-        tree.add(Text(f"and {counted(hidden, 'more node')}, together {rest:.4f} of the score", style="dim"))
+        tree.add(Text(f"and {counted(hidden, 'more node')}, together {score_text(rest)} of the score", style="dim"))
     return tree
 
 
@@ -531,18 +538,20 @@ def _render_path(instance: PathInstance, names_relations: bool) -> Text:
     return line
 
 
-def _render_why_not(why_not: WhyNot, target: str) -> Text:
+def _render_why_not(why_not: WhyNot, target: str) -> list[RenderableType]:
     """Say why a target is not among the best, and along which meta-paths it is."""
     best = "the best" if why_not.k == 1 else f"among the {why_not.k:,} best"
-    text = Text.assemble((f"Not {best}. ", "yellow"), printable(why_not.sentence))
-    for path in why_not.metapaths:
-        text.append(f"\nAlong {printable(path.metapath)}, {target} ranks {path.rank:,} of {path.targets:,}.")
-    if not why_not.metapaths:
+    lines: list[RenderableType] = [Sentence(f"Not {best}. {why_not.sentence}")]
+    lines += [
+        Sentence(f"Along {path.metapath}, {target} ranks {path.rank:,} of {path.targets:,}.")
+        for path in why_not.metapaths
+    ]
+    if not why_not.metapaths and why_not.complete is not None:
         known = "No meta-path of up to 4 steps, each over one relation, brings it in." if why_not.complete else (
             "No meta-path that was tried brings it in; neupath relate tries more."
         )  # fmt: skip
-        text.append(f"\n{known}", style="dim")
-    return text
+        lines.append(Sentence(known, "dim"))
+    return lines
 
 
 def _percent(share: float) -> str:
@@ -552,14 +561,16 @@ def _percent(share: float) -> str:
 def render_combined(combined: CombinedExplanation) -> Group:
     """Show the score of a combination: the share of each meta-path, then the groups and paths behind it."""
     first = combined.parts[0].explanation
-    query, target = printable(first.query.label), printable(first.target.label)
+    query, target = (printable(shortened(node.label)) for node in (first.query, first.target))
     rank = f", rank {combined.rank:,} of {combined.num_targets:,}" if combined.rank else ""
-    head = Text.assemble((query, "bold"), " and ", (target, "bold"), ": ", (f"{combined.score:.4f}", "bold cyan"), rank)
-    lines: list[RenderableType] = [head, Text(printable(combined.summary))]
+    head = Text.assemble(*_titled_ends(query, target), (score_text(combined.score), "bold cyan"), rank)
+    lines: list[RenderableType] = [head, Sentence(combined.summary)]
     for part in combined.parts:
         why = part.explanation
         percent = _percent(part.share / combined.score).strip() if combined.score else "0 %"
-        share = f"{why.metapath} adds {part.share:.4f}, {percent} of the score: {part.weight:.4g} × {why.measure}"
+        share = (
+            f"{why.metapath} adds {score_text(part.share)}, {percent} of the score: {part.weight:.4g} × {why.measure}"
+        )
         lines.append(Text(printable(share), style="bold"))
         if why.num_instances:
             lines.append(_render_groups(why, part.groups(combined.score), part.share, combined.score))
@@ -583,7 +594,7 @@ def render_attention(explanation: AttentionExplanation, title: str) -> Group:
     hidden = explanation.num_groups - len(explanation.groups)
     if hidden:
         tree.add(Text(f"and {counted(hidden, 'more node')}", style="dim"))
-    return titled(title, Text(printable(explanation.summary)), tree)
+    return titled(title, Sentence(explanation.summary), tree)
 
 
 def _render_path_of_model(instance: PathInstance) -> Text:
@@ -637,7 +648,7 @@ def relate(
 
 def render_related(related: Related) -> Group:
     """Show the meta-paths that join two nodes, each with what it says of them in a line below."""
-    lines: list[RenderableType] = [Text(printable(related.summary))]
+    lines: list[RenderableType] = [Sentence(related.summary)]
     table = Table(box=None, padding=(0, 1, 0, 0), show_header=False)
     table.add_column(justify="right", style="dim")
     table.add_column()

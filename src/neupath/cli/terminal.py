@@ -1,6 +1,7 @@
 """What commands share: options, the graph to read, progress bars and printing."""
 
 import json
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -8,10 +9,11 @@ from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
+from textwrap import wrap
 from typing import Annotated, Any, get_type_hints
 
 import typer
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -268,6 +270,18 @@ def plain_table(*columns: str) -> Table:
 def titled(title: str, *parts: RenderableType) -> Group:
     """Return a title above a table or tree, to be printed."""
     return Group(Text(printable(title), style="bold"), *parts)
+
+
+class Sentence:
+    """Text that is wrapped between words alone: rich also breaks between a number and its % sign."""
+
+    def __init__(self, text: str, style: str = "") -> None:
+        self._text, self._style = printable(text), style
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        kept = re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", self._text)
+        lines = wrap(kept, max(1, options.max_width), break_on_hyphens=False)
+        yield Text("\n".join(lines).replace("\N{NO-BREAK SPACE}%", " %"), style=self._style)
 
 
 def bar(share: float, width: int = 10) -> Text:

@@ -10,8 +10,8 @@ What is cached of a graph, by key:
     ("commutetime", …), ("simrank", …)   what these measures compute once per graph
     ("explain", …), ("scaled step", …)   step matrices of `explain` and of `infer`
     ("leg", …), ("norms", …), …          step matrices and norms of `relate`
-    ("steps", measure, …)                step matrices of DWPC over paths without repeated nodes
-    ("permutations", …)                  permuted graphs, as the edges that differ
+    ("steps", …), ("walk counts", …)     step matrices and numbers of walks of DWPC over paths without repeated nodes
+    ("permutations", …), ("mixing", …)   permuted edges of a relation, and how well they are mixed
     ("null scores", …)                   scores in permuted graphs, by degrees
 
 The least recently used entries go when the entries of one graph together exceed the byte limit: NEUPATH_CACHE_BYTES,

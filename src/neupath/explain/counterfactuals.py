@@ -158,8 +158,7 @@ def what_if(
     if budget < 1:
         raise QueryError(f"‹budget› is {budget}; give at least 1", parameter="budget")
     scorer = _made(measure, metapath).fit(hin)
-    if not scorer.counts_walks:
-        raise QueryError(f"what-if follows walks, and {scorer.name} leaves some out; use dwpc", parameter="measure")
+    check_counts_walks(scorer)
     path = scorer.metapath_
     x, y = check_question(hin, path, query, target, remove, add)
     rank, score = rank_and_score(scorer, x, y)
@@ -182,6 +181,12 @@ def what_if(
             return replace(answer, reason=f"{label} is among the {k:,} best of {query_label} already, at rank {rank}")
         changes = Additions.of(hin, path, by, x, y)
     return _ChangeSearch(scorer, changes, x, y, answer, budget).run(limit)
+
+
+def check_counts_walks(scorer: PathMeasure) -> None:
+    """Raise if a measure leaves walks out."""
+    if not scorer.counts_walks:
+        raise QueryError(f"what-if follows walks, and {scorer.name} leaves some out; use dwpc", parameter="measure")
 
 
 def check_question(

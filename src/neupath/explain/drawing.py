@@ -12,7 +12,7 @@ from neupath._runtime.files import write_whole
 from neupath.errors import MissingExtraError, QueryError
 from neupath.explain.comparison import Comparison
 from neupath.explain.explanation import Explanation, counted
-from neupath.explain.groups import PathInstance, PathNode, percent, shortened
+from neupath.explain.groups import PathInstance, PathNode, percent, score_text, shortened
 
 try:
     from matplotlib import rc_context
@@ -164,7 +164,7 @@ def _caption(explanation: Explanation) -> str:
     drawn = _drawn(explanation)
     shown = f"{len(drawn)} of {explanation.num_instances:,} paths"
     rest = max(0.0, explanation.score - sum(instance.share for instance in drawn))
-    hidden = f"; the others carry {rest:.4f} of the score" if len(drawn) < explanation.num_instances else ""
+    hidden = f"; the others carry {score_text(rest)} of the score" if len(drawn) < explanation.num_instances else ""
     return f"{_clean(explanation.metapath)}: {shown}{hidden}"
 
 

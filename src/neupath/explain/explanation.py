@@ -28,6 +28,7 @@ from neupath.explain.groups import (
     percent,
     position_to_group_by,
     reached_rows,
+    score_text,
     shortened,
 )
 from neupath.explain.relate import RelatedPath, over, relate
@@ -105,7 +106,7 @@ class Explanation:
     @property
     def calculation(self) -> str:
         """The formula and its result: "2 × 5 / (5 + 5) = 1.0000"; the result alone if there is nothing to calculate."""
-        result = f"{self.score:.4f}"
+        result = score_text(self.score)
         return result if self.formula == f"{self.score:.6g}" else f"{self.formula} = {result}"
 
     @property
@@ -116,7 +117,7 @@ class Explanation:
         query, target = (shortened(node.label) for node in (self.query, self.target))
         norms = self.query_norm, self.target_norm
         if all(norm == round(norm) for norm in norms):
-            return f"{query} has {counted(norms[0], 'path')} to itself, {target} {norms[1]:,.0f}."
+            return f"{query} has {counted(norms[0], 'path')} to itself, {target} has {norms[1]:,.0f}."
         return f"The paths of {query} to itself weigh {norms[0]:.4g}, those of {target} {norms[1]:.4g}."
 
     def __repr__(self) -> str:
@@ -323,9 +324,9 @@ class WhyNot:
     metapaths: tuple[RelatedPath, ...]
     """Meta-paths of up to 4 steps, each over one relation, along which it is among the k best under the same
     measure, best first."""
-    complete: bool
+    complete: bool | None
     """Whether all meta-paths of up to 4 steps, each over one relation, were looked at; otherwise as many as a small
-    budget of work allows."""
+    budget of work allows. None if none were, since the measure leaves walks out."""
 
     def to_dict(self) -> dict[str, object]:
         return vars(self) | {"metapaths": [path.to_dict() for path in self.metapaths]}
@@ -353,10 +354,12 @@ def _placed(
     return replace(placed, why_not=WhyNot(k, reason, sentence, bring_in, complete))
 
 
-def _other_metapaths(explanation: Explanation, scorer: PathMeasure, k: int) -> tuple[tuple[RelatedPath, ...], bool]:
+def _other_metapaths(
+    explanation: Explanation, scorer: PathMeasure, k: int
+) -> tuple[tuple[RelatedPath, ...], bool | None]:
     """Return meta-paths along which the target is among the k best, and whether all were looked at."""
     if not scorer.counts_walks:  # it would have to list the paths along each of them
-        return (), False
+        return (), None
     try:
         others = relate(
             scorer.hin_, explanation.query.id, explanation.target.id, measure=scorer, query_type=scorer.source_type,
@@ -396,8 +399,8 @@ def _what_is_missing(explanation: Explanation, scorer: PathMeasure, rows: tuple[
     for label, number in zip((query, target), reached, strict=True):
         if not number:
             return "no paths", f"{label} has no path along {path} to a node of type {node_type}."
-    reach = f"{query} reaches {counted(reached[0], 'node')} of type {node_type}, {target} {reached[1]:,}"
-    return "nothing shared", f"{reach}, and they share none."
+    reach = f"{query} reaches {counted(reached[0], 'node')} of type {node_type} and {target} reaches {reached[1]:,}"
+    return "nothing shared", f"{reach}, but they share none."
 
 
 def _what_outweighs(
@@ -418,7 +421,7 @@ def _what_outweighs(
     if explanation.numerator < numerator:
         return "fewer paths", f"{shares}."
     norms = _amounts(explanation.target_norm, float(scorer.factors_.right_norms[row]))
-    return "outweighed", f"{shares}, but {target} has {norms[0]} to itself and {other} {norms[1]}."
+    return "outweighed", f"{shares}, but {target} has {norms[0]} to itself and {other} has {norms[1]}."
 
 
 def _amounts(first: float, second: float) -> tuple[str, str]:

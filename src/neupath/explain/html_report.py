@@ -7,7 +7,7 @@ from pathlib import Path
 from neupath._runtime.files import write_text
 from neupath.errors import QueryError
 from neupath.explain.explanation import AttentionExplanation, CombinedExplanation, Explanation, counted
-from neupath.explain.groups import PathGroup, PathInstance, percent
+from neupath.explain.groups import PathGroup, PathInstance, percent, score_text
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
@@ -76,7 +76,7 @@ def _title(explanation: Explained) -> str:
     first = explanation.parts[0].explanation if isinstance(explanation, CombinedExplanation) else explanation
     if isinstance(first, Explanation):
         ends = first.query.label, first.target.label
-    return f"{_text(ends[0])} and {_text(ends[1])}: {_text(explanation.measure)} = {explanation.score:.4f}"
+    return f"{_text(ends[0])} and {_text(ends[1])}: {_text(explanation.measure)} = {score_text(explanation.score)}"
 
 
 def _sections(explanation: Explained) -> Iterable[str]:

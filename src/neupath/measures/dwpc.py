@@ -1,5 +1,6 @@
 """DWPC, the degree-weighted path count, over walks or over paths without repeated nodes."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -11,10 +12,12 @@ from neupath.engine.products import Chain, Halves, Product
 from neupath.engine.scorer import Scorer
 from neupath.engine.topk import HitLists, Ranking, related
 from neupath.errors import QueryError
-from neupath.graph.hin import HIN, Floats
+from neupath.graph.hin import HIN, Csr, Floats
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Mask, Rows
 from neupath.measures.path_measure import PathMeasure
+
+_MOST_WALKS = 1_000_000_000  # some ten seconds
 
 
 class DWPC(PathMeasure):
@@ -96,6 +99,7 @@ class DWPCNoRepeats(DWPC):
 
         assert isinstance(self.factors_, Chain)
         matrices = self.factors_.matrices
+        self._check_walks(queries)
         steps, types = steps_and_types(matrices, self.metapath_.node_types)
         scores = np.zeros((len(queries), matrices[-1].shape[1]))
         for query, row in zip(queries.tolist(), scores, strict=True):
@@ -104,14 +108,23 @@ class DWPCNoRepeats(DWPC):
         return scores
 
     def set_scores(self, members: Rows, weights: Floats) -> Floats:
-        return super().set_scores(members, weights) if self.repeats else np.asarray(weights @ self.score_rows(members))
+        return np.asarray(weights @ self.score_rows(members))
 
     def rank_set(
         self, members: Rows, weights: Floats, left_out: Rows, k: int, candidates: Mask | None
     ) -> tuple[Rows, Floats]:
-        if self.repeats:
-            return super().rank_set(members, weights, left_out, k, candidates)
         return Scorer.rank_set(self, members, weights, left_out, k, candidates)
+
+    def _check_walks(self, queries: Rows) -> None:
+        """Raise if a query has more walks than can be followed one by one; those with repeated nodes are a part."""
+        key = ("walk counts", self.metapath_)
+        counts = cached(self.hin_, key, lambda: _count_walks(self.step_matrices(self.hin_, self.metapath_)))
+        most = int(queries[np.argmax(counts[queries])]) if len(queries) else 0
+        if len(queries) and counts[most] > _MOST_WALKS:
+            raise QueryError(
+                f"{self._queries.id(most)!r} has {counts[most]:,.0f} walks along {self.metapath_}, and {self.name} "
+                f"follows them one by one, at most {_MOST_WALKS:,} of a query; use dwpc, or a shorter meta-path"
+            )
 
     def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
         if self.device == "cuda":
@@ -126,3 +139,11 @@ class DWPCNoRepeats(DWPC):
 
     def range_rows(self, queries: Rows, skipped: Rows, min_score: float, threads: int | None = None) -> HitLists:
         return Scorer.range_rows(self, queries, skipped, min_score, threads)
+
+
+def _count_walks(matrices: Sequence[Csr]) -> Floats:
+    """Return the number of walks from each row along a chain of matrices."""
+    counts = np.ones(matrices[-1].shape[1])
+    for matrix in reversed(matrices):
+        counts = np.asarray((matrix > 0).astype(np.float64) @ counts)
+    return counts

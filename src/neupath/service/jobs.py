@@ -19,7 +19,7 @@ from uuid import uuid4
 from neupath._runtime.files import write_text
 from neupath._runtime.resources import count_cores, reserve_memory
 from neupath.errors import MissingExtraError, NeuPathError, QueryError, SourceError, WriteError, listed
-from neupath.explain.counterfactuals import check_question
+from neupath.explain.counterfactuals import check_counts_walks, check_question
 from neupath.explain.stability import type_on_path
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import MetaPath
@@ -236,6 +236,7 @@ def _check_what_if(limits: Limits, handle: GraphHandle, request: WhatIfJobReques
     if request.budget is not None and request.budget > limits.work:
         raise QueryError(f"budget is {request.budget:,}; this service spends at most {limits.work:,} (the limit work)")
     metapath = _check_measure(limits, handle, request)
+    check_counts_walks(measure_named(request.measure, metapath))
     check_question(handle.hin, metapath, request.query, request.target, request.remove, request.add)
 
 
