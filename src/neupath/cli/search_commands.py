@@ -105,8 +105,8 @@ def render_summary(summary: Summary, title: str) -> Group:
         known = ", ".join(f"{name} ({kind})" for name, kind in r.attributes.items())
         if known:
             described.add_row(Text(printable(r.name)), Text(printable(known)))
-    edges = [described, ""] if described.row_count else []
-    return titled(title, types, "", relations, "", *edges, metapaths, *notes)
+    edges = Group(described, "") if described.row_count else Group()
+    return titled(title, types, "", relations, "", edges, metapaths, *notes)
 
 
 @reads_graph

@@ -273,8 +273,8 @@ def read_edge_rows(connection: Any, number: int, layout: StoreLayout, where: str
 
 def as_edge_rows(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return what the database holds of single edges in the types of `edge_row_table`."""
-    columns = [to_attribute(table[field.name]).cast(field.type) for field in schema]
-    return pa.table(columns, schema=schema)
+    columns = [(field.type, to_attribute(table[field.name])) for field in schema]
+    return pa.table([column.cast(kind) for kind, column in columns if column is not None], schema=schema)
 
 
 def read_layout(connection: Any) -> StoreLayout:

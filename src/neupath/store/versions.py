@@ -634,9 +634,9 @@ class Validator:
             self._problem(place, f"edges of '{relation}' have no attribute {_shown(unknown[0])} ({known}){hint}")
         if not len(schema) or unknown:
             return
-        row = {"weight": float(edge.weight)}
+        row: dict[str, Any] = {"weight": float(edge.weight)}
         for end, node_type, id_ in (("source", relation.source, edge.source), ("target", relation.target, edge.target)):
-            row[end] = self._end(place, node_type, id_)  # type: ignore[assignment]
+            row[end] = self._end(place, node_type, id_)
         for column, attribute in zip(attribute_columns(len(schema)), schema, strict=True):
             value = edge.attributes.get(attribute.name)
             try:

@@ -785,8 +785,8 @@ def _rename(graph: _Graph, old: str, new: str, rows: NDArray[np.int64]) -> None:
     for key in [key for key in graph.ends if old in (key[0], key[2])]:
         ends = graph.ends.pop(key)
         merged = graph.ends[new if key[0] == old else key[0], key[1], new if key[2] == old else key[2]]
-        for path, column in ends.values.items():
-            merged.values.setdefault(path, {}).update({at + len(merged.sources): v for at, v in column.items()})
+        for path, values in ends.values.items():
+            merged.values.setdefault(path, {}).update({at + len(merged.sources): v for at, v in values.items()})
         merged.sources.extend(rows[ends.sources].tolist() if key[0] == old else ends.sources)
         merged.targets.extend(rows[ends.targets].tolist() if key[2] == old else ends.targets)
         merged.weights += ends.weights
