@@ -1309,8 +1309,6 @@ def _note_triples(selection: Selection, triples: TriplesConfig, prefixed: bool) 
     if ends is not None and ends.other_ids:
         others = listed(column for both in ends.other_ids for column in both)
         notes.append(f"{table.label}: {columns['source']} and {columns['target']} were read as the ids, not {others}")
-    if not triples.columns and snake(columns["relation"]) == "display_relation":  # what people are shown of another one
-        notes.append(f"{table.label}: {columns['relation']} was read as the relation")
     if prefixed:
         notes.append(f"{table.label}: the types of nodes were read from their ids, before '::'")
     if "source_name" in columns and "source_type" not in columns and not prefixed:

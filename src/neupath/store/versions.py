@@ -440,8 +440,11 @@ class SingleEdges:
 
     def at(self, pairs: Sequence[Pair]) -> pa.Table:
         """Return the edges that join some pairs, in the order in which they came."""
-        before = self._rows.take(pa.array(self._positions([pair for pair in pairs if pair not in self._removed])))
-        found = [before, *(rows for pair in pairs for rows in self._added.get(pair, ()))]
+        before = self._positions([pair for pair in pairs if pair not in self._removed]).tolist()
+        found = [self._rows.slice(position, 1) for position in before]  # `take` would copy all chunks
+        found += [rows for pair in pairs for rows in self._added.get(pair, ())]
+        if not found:
+            return self._rows.slice(0, 0)
         table = pa.concat_tables(found).unify_dictionaries()
         return table.take(pa.array(np.argsort(table["row"].to_numpy(), kind="stable")))
 
@@ -805,9 +808,11 @@ def _write(connection: Any, changes: Sequence[Change]) -> None:
 def _write_rows(connection: Any, version: int, number: int, rows: RowsChange) -> None:
     """Write the single edges of a relation that end and that come with a version."""
     if len(rows.removed):
-        ended = rows.removed.select(["row"])
-        statement = f"UPDATE edge_rows_{number} SET died = {version} WHERE row IN (SELECT row FROM given)"  # noqa: S608
-        database.run_on(connection, ended, statement)
+        update = f"UPDATE edge_rows_{number} SET died = {version} WHERE row IN"  # noqa: S608
+        if len(rows.removed) <= database.ROWS_PER_INSERT:
+            run(connection, f"{update} ({', '.join(map(str, rows.removed['row'].to_pylist()))})")
+        else:
+            database.run_on(connection, rows.removed.select(["row"]), f"{update} (SELECT row FROM given)")
     if len(rows.added):
         database.insert_edge_rows(connection, number, rows.added, version)
 
