@@ -227,21 +227,18 @@ class HIN:
         matrix = self.matrices[link.relation]
         if link.edge_filter is not None:
             matrix = self._filtered_edges(link.relation, link.edge_filter)
-        ends = zip((link.source_filter, link.target_filter), (link.source, link.target), strict=True)
-        rows, columns = (None if f is None else end_weights(f, self.nodes[node_type]) for f, node_type in ends)
+        rows, columns = LinkFilter(link, self.nodes).ends
         return _scaled(matrix, rows, columns)
 
     def _filtered_edges(self, relation: Relation, edge_filter: Filter) -> Csr:
+        weights = _edge_weights(edge_filter, self.edge_records(relation))
         table = self.edge_tables.get(relation)
         if table is not None:
-            edges = Edges(
-                relation, table.sources, table.targets, edge_weights(edge_filter, self.edge_records(relation))
-            )
+            edges = Edges(relation, table.sources, table.targets, weights)
             filtered = _to_matrix(edges, self.nodes, "count")
             return filtered.unpack() if isinstance(filtered, _NonEmptyRows) else filtered
         matrix = self.matrices[relation]
-        weights = edge_weights(edge_filter, self.edge_records(relation))
-        return _scaled(csr_array((weights, matrix.indices, matrix.indptr), shape=matrix.shape), None, None)
+        return csr_array((weights, matrix.indices, matrix.indptr), shape=matrix.shape)
 
     def with_matrices(self, changed: Mapping[Relation, Csr]) -> "HIN":
         """Return a graph of the same nodes whose edges differ in some relations; the others are shared.
@@ -415,10 +412,42 @@ def end_weights(node_filter: Filter, nodes: Records) -> Mask | Floats:
     return np.sqrt(node_filter.weights(nodes))
 
 
-def edge_weights(edge_filter: Filter, edges: EdgeRecords) -> Floats:
+def _edge_weights(edge_filter: Filter, edges: EdgeRecords) -> Floats:
     """Return the weight of each edge: its own, or that of an expression; 0 where it does not meet the condition."""
     weights = edge_filter.weights(edges)
     return weights if edge_filter.weight is not None else weights * edges.weights
+
+
+class LinkFilter:
+    """The filters of a link over the nodes of a graph: what single edges with known weights count for.
+
+    Parameters
+    ----------
+    link
+        The link; edges have no attributes but their weight here.
+    nodes
+        The nodes of each type.
+    """
+
+    def __init__(self, link: Link, nodes: Mapping[str, Nodes]) -> None:
+        self._link, self._nodes = link, nodes
+        source, target = (
+            None if end is None else end_weights(end, nodes[node_type])
+            for end, node_type in ((link.source_filter, link.source), (link.target_filter, link.target))
+        )
+        self.ends = source, target
+
+    def weights(self, rows: Rows, columns: Rows, weights: Floats) -> Floats:
+        """Return the weights that edges count with, from rows to columns as the link is walked; 0 leaves one out."""
+        if self._link.edge_filter is not None:
+            ends = (columns, rows) if self._link.reverse else (rows, columns)
+            records = EdgeRecords(
+                self._link.relation, weights, pa.table({}), lambda row: (ends[0][row], ends[1][row]), self._nodes
+            )
+            weights = np.where(weights > 0, _edge_weights(self._link.edge_filter, records), 0.0)
+        for end, places in zip(self.ends, (rows, columns), strict=True):
+            weights = weights if end is None else weights * end[places]
+        return weights
 
 
 def _scaled(matrix: Csr, rows: Mask | Floats | None, columns: Mask | Floats | None) -> Csr:

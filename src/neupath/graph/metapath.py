@@ -677,6 +677,16 @@ class MetaPath:
             f"use '{there_and_back}', or a measure for any path: hetesim, pcrw, pathcount, dwpc"
         )
 
+    def require_plain_edges(self, what: str) -> None:
+        """Raise if edges have conditions or weights by attributes: changed edges have none but their weight."""
+        for link in (link for step in self.steps for link in step.links):
+            others = set() if link.edge_filter is None else link.edge_filter.attributes() - {"weight"}
+            if others:
+                raise MetaPathError(
+                    f"{what} changes edges, which then have a weight alone, and '{self}' needs the attribute "
+                    f"{min(others)!r} of the edges of {link.relation.name}; use conditions on nodes, or on 'weight'"
+                )
+
     def all_relations_steps(self) -> list[str]:
         """Describe the steps that follow several relations at once, because the types alone don't choose one."""
         several = {
