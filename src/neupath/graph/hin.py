@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from neupath.errors import GraphError, MissingExtraError, NodeError, QueryError, listed
-from neupath.graph.conditions import Filter, Records
+from neupath.graph.conditions import Filter, Records, Selected
 from neupath.graph.metapath import Link, MetaPath, Relation, Schema
 from neupath.graph.name_search import search_types
 from neupath.graph.nodes import Id, Mask, NodeMatch, Nodes, Rows
@@ -418,6 +418,14 @@ def _edge_weights(edge_filter: Filter, edges: EdgeRecords) -> Floats:
     return weights if edge_filter.weight is not None else weights * edges.weights
 
 
+class _NewNodes(Selected):
+    """Nodes that are new: only their ids are compared with pinned nodes, since names may be those of older ones."""
+
+    def among(self, ids: Sequence[Id]) -> Mask:
+        wanted = {str(each) for each in ids}
+        return np.array([str(own) in wanted for own in self.column("id").to_pylist()], dtype=np.bool_)
+
+
 class LinkFilter:
     """The filters of a link over the nodes of a graph: what single edges with known weights count for.
 
@@ -436,6 +444,19 @@ class LinkFilter:
             for end, node_type in ((link.source_filter, link.source), (link.target_filter, link.target))
         )
         self.ends = source, target
+
+    def grow(self, nodes: Mapping[str, Nodes]) -> None:
+        """Follow nodes that are new at the end of their types; a pinned one among them is known by its id."""
+        self._nodes = nodes
+        filters = (self._link.source_filter, self._link.source), (self._link.target_filter, self._link.target)
+        ends = []
+        for known, (own, node_type) in zip(self.ends, filters, strict=True):
+            if known is None or own is None or len(known) == len(nodes[node_type]):
+                ends.append(known)
+            else:
+                new = _NewNodes(nodes[node_type], slice(len(known), None))
+                ends.append(np.concatenate([known, end_weights(own, new)]))
+        self.ends = ends[0], ends[1]
 
     def weights(self, rows: Rows, columns: Rows, weights: Floats) -> Floats:
         """Return the weights that edges count with, from rows to columns as the link is walked; 0 leaves one out."""
