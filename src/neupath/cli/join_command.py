@@ -203,7 +203,7 @@ def _join_tables(
     if not isinstance(measure, PathMeasure):
         return None
     metapath = MetaPath.parse(plan.schema, str(measure.metapath))
-    if not required and not measure.meets_at_nodes(metapath):
+    if not required and (not measure.meets_at_nodes(metapath) or metapath.is_filtered):
         return None
     note_relations(metapath)
     for line in plan.options.notes:
