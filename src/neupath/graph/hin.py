@@ -7,7 +7,7 @@ from functools import cached_property
 from hashlib import sha256
 from itertools import accumulate
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -20,6 +20,7 @@ from neupath.graph.conditions import Filter, Records, Selected
 from neupath.graph.metapath import Link, MetaPath, Relation, Schema
 from neupath.graph.name_search import search_types
 from neupath.graph.nodes import Id, Mask, NodeMatch, Nodes, Rows
+from neupath.graph.refinement import RefinementOptions, refinement_of
 
 Duplicates = Literal["count", "drop", "error"]
 Floats = NDArray[np.float64]
@@ -177,12 +178,22 @@ class HIN:
         loops = int(np.count_nonzero(matrix.diagonal()))
         return (int(matrix.nnz) - loops) // 2 + loops
 
-    def metapath(self, text: str) -> MetaPath:
-        """Read a meta-path, and check that its conditions fit the nodes and edges of the graph."""
+    def metapath(self, text: str, **options: Unpack[RefinementOptions]) -> MetaPath:
+        """Read a meta-path, and check that its conditions fit the nodes and edges of the graph.
+
+        Parameters
+        ----------
+        text
+            Such as "APA", "author-paper[year >= 2020]-author" or "user -rates[rating >= 4]-> film".
+        options
+            Weights of edges, and a time window (`Refinement`): they become conditions and weights of the meta-path.
+
+        """
         metapath = MetaPath.parse(self.schema, text)
-        if metapath.is_filtered:
-            self.check_filters(metapath)
-        return metapath
+        refined = refinement_of(**options).apply(self, metapath) if options else metapath
+        if refined.is_filtered:
+            self.check_filters(refined)
+        return refined
 
     def check_filters(self, metapath: MetaPath) -> None:
         """Raise if a meta-path has conditions on attributes, values or nodes that the graph does not have."""

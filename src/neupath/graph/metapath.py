@@ -193,7 +193,7 @@ def parse_steps(schema: Schema, text: str) -> list[Links]:
         raise MetaPathError("the meta-path is empty; write node types joined by dashes, such as author-paper-author")
     check_length("meta-path", stripped)
     reader = _PathReader(schema, stripped)
-    outside = _BRACKETS.sub("", stripped).strip()
+    outside = without_brackets(stripped).strip()
     if "-" in outside or outside.casefold() in (t.casefold() for t in schema.node_types):
         return reader.read()
     return reader.read_initials()
@@ -201,6 +201,15 @@ def parse_steps(schema: Schema, text: str) -> list[Links]:
 
 _BRACKETS = re.compile(r"""\[(?:[^\]"']|"[^"]*"|'[^']*')*\]|\{(?:[^}"']|"[^"]*"|'[^']*')*\}""")
 """What stands in brackets behind a node type or a relation, where quotes may hold brackets."""
+
+
+def without_brackets(text: str) -> str:
+    """Return a meta-path as it is written, without its conditions and pinned nodes.
+
+    >>> without_brackets('author-paper[title ~ "a]b"]-venue{KDD}')
+    'author-paper-venue'
+    """
+    return _BRACKETS.sub("", text)
 
 
 def arrow(links: Links) -> str:
