@@ -130,7 +130,7 @@ def test_a_relation_with_attributes_keeps_its_single_edges() -> None:
     (table,) = hin.edge_tables.values()
     assert table.sources.tolist() == [0, 0, 1]  # the edge of weight 0 is none
     assert table.targets.tolist() == [0, 0, 1]
-    assert table.weights is not None and table.weights.tolist() == [1, 2, 4]
+    assert table.weights.tolist() == [1, 2, 4]
     assert table.attributes.to_pydict() == {"rating": [5, None, 2]}
     (dropped,) = _rated("drop").edge_tables.values()
     assert dropped.attributes.to_pydict() == {"rating": [5, 2]}

@@ -11,29 +11,9 @@ from neupath import HIN, MetaPath
 from neupath.errors import MetaPathError, QueryError, SourceError
 from neupath.measures import MEASURES, measure_named
 from tests.graphs import hins_with_path
-from tests.walks import Walker
+from tests.walks import Walker, by_walks, every_score
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.*:UserWarning")
-
-
-def every_score(name: str, hin: HIN, path: MetaPath) -> np.ndarray:
-    scorer = measure_named(name, path).fit(hin)
-    rows = np.arange(hin.num_nodes(path.source))
-    return scorer.score_rows(rows)
-
-
-def by_walks(name: str, hin: HIN, path: MetaPath) -> np.ndarray:
-    walker = Walker(hin, path)
-    formulas = {
-        "pathsim": walker.pathsim,
-        "joinsim": walker.joinsim,
-        "pathcount": walker.count,
-        "pcrw": walker.pcrw,
-        "hetesim": walker.hetesim,
-        "dwpc": lambda x, y: walker.dwpc(x, y, 0.4),
-    }
-    shape = (hin.num_nodes(path.source), hin.num_nodes(path.target))
-    return np.array([[formulas[name](x, y) for y in range(shape[1])] for x in range(shape[0])]).reshape(shape)
 
 
 @pytest.mark.parametrize("name", list(MEASURES))

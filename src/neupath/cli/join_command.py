@@ -16,10 +16,12 @@ from neupath.cli.terminal import (
     MetaPathOption,
     ModelOption,
     ProgressBars,
+    RefinementFlags,
     note,
     note_relations,
     print_json,
     reads_graph,
+    refines_metapath,
 )
 from neupath.engine.join import BLOCK, Format, Joined, JoinEngine, JoinOptions, LocalEngine, count_finished, parts_of
 from neupath.engine.join import join as join_all
@@ -34,8 +36,10 @@ if TYPE_CHECKING:
 
 
 @reads_graph
+@refines_metapath
 def join(
     source: GraphSource,
+    refinement: RefinementFlags,
     out: Annotated[Path, typer.Option("--out", help="The .parquet or .csv file to write, or a folder for several.")],
     metapath: MetaPathOption = None,
     k: Annotated[int | None, typer.Option("-k", help="Hits per query; 10, or all with --min-score.")] = None,
@@ -110,7 +114,7 @@ def join(
         flags = listed(f"‹{option}›" for option in [*cluster, *(["ingest"] if ingest else [])])
         raise QueryError(f"{flags} only works with a cluster; give --engine dask, too")
     if model is not None:
-        check_model_alone(metapath=metapath, measure=measure, node_type=node_type)
+        check_model_alone(metapath=metapath, measure=measure, node_type=node_type, **refinement.options())
     request: dict[str, Any] = {"metapath": metapath, "measure": measure, "node_type": node_type}
     options = JoinOptions(10 if k is None and min_score == 0 else k, min_score, block=block, format=format)
     check_evidence_options(with_significance=with_significance, permutations=permutations, seed=seed)
@@ -124,7 +128,7 @@ def join(
             count = PERMUTATIONS if permutations is None else permutations
             tests = (count, seed or 0) if with_significance else None
             request |= {"model": model, "device": device}
-            joined = _join_graph(source, request, out, options, LocalEngine(threads), tests)
+            joined = _join_graph(source, refinement, request, out, options, LocalEngine(threads), tests)
         else:
             if threads is not None or model is not None or device is not None:
                 raise QueryError(
@@ -133,10 +137,14 @@ def join(
             from neupath.cluster import Dask
 
             dask = Dask(**cluster)  # type: ignore[arg-type]
-            if ingest != "local":
+            if ingest == "cluster" and refinement.options():
+                raise QueryError(
+                    f"‹{next(iter(refinement.options()))}› needs attributes, which workers don't read; leave out --ingest"
+                )
+            if ingest != "local" and not refinement.options():
                 joined = _join_tables(source, request, out, options, dask, required=ingest == "cluster")
             if joined is None:
-                joined = _join_graph(source, request, out, options, dask)
+                joined = _join_graph(source, refinement, request, out, options, dask)
     if as_json:
         print_json(joined.to_dict())
         return
@@ -161,14 +169,13 @@ def _reporting_finished_blocks(out: Path) -> Iterator[None]:
 
 
 def _join_graph(
-    source: GraphSource, request: dict[str, Any], out: Path, options: JoinOptions, engine: JoinEngine,
-    tests: tuple[int, int] | None = None,
+    source: GraphSource, refinement: RefinementFlags, request: dict[str, Any], out: Path, options: JoinOptions,
+    engine: JoinEngine, tests: tuple[int, int] | None = None,
 ) -> Joined:  # fmt: skip
     """Join over a graph that this process reads; `tests`, permutations and a seed, add p-values."""
     hin = source.load()
-    if request["metapath"] is not None:
-        request = request | {"metapath": hin.metapath(request["metapath"])}
-        note_relations(request["metapath"])
+    request = request | {"metapath": refinement.metapath(hin, request["metapath"])}
+    note_relations(request["metapath"])
     fits = isinstance(engine, LocalEngine)  # a cluster multiplies elsewhere
     with ProgressBars() as bars:
         scorer = make_scorer(hin, **request, progress=bars) if fits else choose_measure(hin.schema, **request)
@@ -203,7 +210,7 @@ def _join_tables(
     if not isinstance(measure, PathMeasure):
         return None
     metapath = MetaPath.parse(plan.schema, str(measure.metapath))
-    if not required and not measure.meets_at_nodes(metapath):
+    if not required and (not measure.meets_at_nodes(metapath) or metapath.is_filtered):
         return None
     note_relations(metapath)
     for line in plan.options.notes:

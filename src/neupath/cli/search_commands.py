@@ -32,12 +32,14 @@ from neupath.cli.terminal import (
     MetaPathOption,
     ModelOption,
     ProgressBars,
+    RefinementFlags,
     bar,
     note,
     note_relations,
     plain_table,
     print_json,
     reads_graph,
+    refines_metapath,
     stdout,
     titled,
 )
@@ -56,7 +58,7 @@ from neupath.explain.groups import PathGroup, PathInstance, percent, shortened
 from neupath.explain.relate import BUDGET, Related
 from neupath.explain.relate import relate as relate_pair
 from neupath.explain.significance import PERMUTATIONS, hits_with
-from neupath.graph.metapath import enumerate_metapaths
+from neupath.graph.metapath import enumerate_metapaths, without_brackets
 from neupath.graph.nodes import Id, NodeMatch, Nodes
 from neupath.graph.summary import Summary, summarise
 from neupath.learn.registry import check_model_alone, load_scorer, make_scorer, required_metapath
@@ -192,8 +194,10 @@ def render_matches(nodes: Sequence[NodeMatch]) -> Table:
 
 # ---- search --------------------------------------------------------------------------------------
 @reads_graph
+@refines_metapath
 def search(
     source: GraphSource,
+    refinement: RefinementFlags,
     query: Annotated[list[str], typer.Argument(metavar="QUERY...", help="Ids or names, each searched for in turn.")],
     metapath: MetaPathOption = None,
     k: Annotated[int, typer.Option("-k", help="How many hits.")] = 10,
@@ -222,6 +226,7 @@ def search(
       neupath search toy Mike --metapath author-paper-venue-paper-author
       neupath search stdlib ArgumentParser -p class-method-class -k 5 -m joinsim
       neupath search toy Mike --measure simrank
+      neupath search toy Mike -p 'author-paper-venue{SIGMOD}-paper-author'
       neupath search stdlib ArgumentParser -p class-method-class --significance
 
     With --json, one JSON object per query, each on its own line.
@@ -233,8 +238,9 @@ def search(
     )  # fmt: skip
     hin = source.load(as_of)
     with ProgressBars() as bars:
+        path = refinement.metapath(hin, metapath)
         scorer = make_scorer(
-            hin, metapath=metapath, measure=measure, node_type=node_type, model=model, queries=query, progress=bars
+            hin, metapath=path, measure=measure, node_type=node_type, model=model, queries=query, progress=bars
         )
     note_relations(getattr(scorer, "metapath_", None))
     method = f"{scorer.metapath_text}, {scorer.name}" if scorer.metapath_text else scorer.name
@@ -298,8 +304,10 @@ _SHORT_NODE, _SHORT_END = 40, 20  # letters of a node between the ends of a path
 
 
 @reads_graph
+@refines_metapath
 def explain(
     source: GraphSource,
+    refinement: RefinementFlags,
     query: Annotated[str, typer.Argument(metavar="A", help="An id or a name.")],
     target: Annotated[str, typer.Argument(metavar="B", help="An id or a name.")],
     metapath: MetaPathOption = None,
@@ -345,14 +353,14 @@ def explain(
     most_paths = (_PATHS_OF_A_PAGE if is_page else _PATHS) if paths is None else paths
     result: Explanation | CombinedExplanation | AttentionExplanation
     if model is not None:
-        check_model_alone(metapath=metapath)
+        check_model_alone(metapath=metapath, **refinement.options())
         if draw is not None and not is_page:
             raise QueryError(
                 "--draw draws the paths of one meta-path; with --model, write an .html file, or leave it out"
             )
         result = explain_model(load_scorer(model, hin), query, target, limit, by=by, paths=most_paths)
     else:
-        parsed = hin.metapath(str(required_metapath(hin.schema, metapath)))
+        parsed = hin.metapath(str(required_metapath(hin.schema, metapath)), **refinement.options())
         note_relations(parsed)
         result = explain_pair(hin, parsed, query, target, measure=measure, by=by, limit=limit, paths=most_paths, k=k)
     if draw is not None:
@@ -406,7 +414,9 @@ def _render_groups(explanation: Explanation, groups: Sequence[PathGroup], score:
     by = f" by {explanation.node_types[explanation.step]}" if explanation.node_types else ""
     tree = Tree(Text(printable(f"{counted(explanation.num_instances, 'path')}{by}"), style="dim"))
     largest = max((group.share for group in groups), default=0.0)
-    names_relations = " " in explanation.metapath  # the canonical text names them only where types don't decide
+    names_relations = " " in without_brackets(
+        explanation.metapath
+    )  # the canonical text names them only where types don't decide
     for group in groups:
         head = Text.assemble((f"{group.score:.4f}", "cyan"), f"  {_percent(group.share)}  ")
         if group.paths == len(group.instances) == 1:

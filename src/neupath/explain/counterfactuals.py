@@ -161,6 +161,7 @@ def what_if(
     if not scorer.counts_walks:
         raise QueryError(f"{scorer.name} leaves walks out, so what-if cannot follow it; use dwpc")
     path = scorer.metapath_
+    path.require_plain_edges("what-if")
     x, y = check_question(hin, path, query, target, remove, add)
     rank, score = rank_and_score(scorer, x, y)
     is_hit = rank is not None and rank <= k

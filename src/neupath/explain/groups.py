@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from neupath.engine.products import link_matrix
 from neupath.errors import QueryError, listed
 from neupath.graph.hin import HIN, Csr, Floats
 from neupath.graph.metapath import MetaPath, Step, arrow
@@ -90,7 +91,7 @@ def _link(hin: HIN, step: Step, source: int, target: int) -> str:
     """Name the relations of a step that join two nodes."""
     if len(step.links) == 1:
         return arrow(step.links)
-    return arrow(tuple(link for link in step.links if hin.matrix(link)[source, target] > 0))
+    return arrow(tuple(link for link in step.links if link_matrix(hin, link)[source, target] > 0))
 
 
 # ---- The step to group by ------------------------------------------------------------------------

@@ -193,7 +193,7 @@ def parse_steps(schema: Schema, text: str) -> list[Links]:
         raise MetaPathError("the meta-path is empty; write node types joined by dashes, such as author-paper-author")
     check_length("meta-path", stripped)
     reader = _PathReader(schema, stripped)
-    outside = _BRACKETS.sub("", stripped).strip()
+    outside = without_brackets(stripped).strip()
     if "-" in outside or outside.casefold() in (t.casefold() for t in schema.node_types):
         return reader.read()
     return reader.read_initials()
@@ -201,6 +201,15 @@ def parse_steps(schema: Schema, text: str) -> list[Links]:
 
 _BRACKETS = re.compile(r"""\[(?:[^\]"']|"[^"]*"|'[^']*')*\]|\{(?:[^}"']|"[^"]*"|'[^']*')*\}""")
 """What stands in brackets behind a node type or a relation, where quotes may hold brackets."""
+
+
+def without_brackets(text: str) -> str:
+    """Return a meta-path as it is written, without its conditions and pinned nodes.
+
+    >>> without_brackets('author-paper[title ~ "a]b"]-venue{KDD}')
+    'author-paper-venue'
+    """
+    return _BRACKETS.sub("", text)
 
 
 def arrow(links: Links) -> str:
@@ -676,6 +685,16 @@ class MetaPath:
             f"{what} needs a symmetric meta-path of even length, and '{self}' {reason}; "
             f"use '{there_and_back}', or a measure for any path: hetesim, pcrw, pathcount, dwpc"
         )
+
+    def require_plain_edges(self, what: str) -> None:
+        """Raise if edges have conditions or weights by attributes: changed edges have none but their weight."""
+        for link in (link for step in self.steps for link in step.links):
+            others = set() if link.edge_filter is None else link.edge_filter.attributes() - {"weight"}
+            if others:
+                raise MetaPathError(
+                    f"{what} changes edges, which then have a weight alone, and '{self}' needs the attribute "
+                    f"{min(others)!r} of the edges of {link.relation.name}; use conditions on nodes, or on 'weight'"
+                )
 
     def all_relations_steps(self) -> list[str]:
         """Describe the steps that follow several relations at once, because the types alone don't choose one."""
