@@ -1,6 +1,6 @@
 """Single edges of a live graph: the tables of every version, and the edges of a pair at the newest one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,10 +8,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neupath import HIN, Edges, Nodes, Relation
-from neupath.live import LiveGraph
+from neupath import HIN, Edges, Nodes, PathSim, Relation
+from neupath.live import LiveGraph, LiveScorer
 from neupath.store import Edge, Update
-from tests.live.comparison import set_edges
+from tests.live.comparison import assert_equal, set_edges
 
 LIKES = Relation("user", "likes", "item")
 KNOWS = Relation("user", "knows", "user", directed=False)
@@ -27,6 +27,25 @@ def graph() -> HIN:
             Edges(KNOWS, *ends, None, pa.table({"n": [4, 5, 6]})),
         ],
     )
+
+
+PATHS = (
+    "user -likes[n >= 3]-> item <-likes[n >= 3]- user",
+    "user -likes[n >= 3; weight: n * weight]-> item <-likes[n >= 3; weight: n * weight]- user",
+    "user -likes[word = \"a\" or n < 5]-> item <-likes[word = \"a\" or n < 5]- user",
+    "user -knows[n != 4]- user -likes-> item <-likes- user -knows[n != 4]- user",
+)
+
+
+def from_rows(model: Mapping[Relation, Sequence[Row]]) -> HIN:
+    edges = []
+    for relation, own in model.items():
+        names = graph().edge_tables[relation].attributes.schema
+        columns = list(zip(*(row[3] for row in own), strict=True)) or [()] * len(names)
+        table = pa.table([pa.array(column, kind) for column, kind in zip(columns, names.types, strict=True)], schema=names)
+        ends = [np.array([row[at] for row in own], dtype=np.int64) for at in (0, 1)]
+        edges.append(Edges(relation, *ends, np.array([row[2] for row in own]), table))
+    return HIN.build(graph().nodes.values(), edges)
 
 
 def rows(edges: Edges) -> list[Row]:
@@ -45,10 +64,13 @@ _STEP = st.tuples(
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(st.lists(_STEP, max_size=3), max_size=8), st.integers(0, 8))
 def test_tables_and_pairs_equal_a_plain_model(steps: Sequence[Sequence[Any]], compacted: int) -> None:
     live = LiveGraph(graph())
+    measures = [PathSim(path) for path in PATHS]
+    for measure in measures:
+        live.attach(measure)
     model = {relation: rows(table) for relation, table in graph().edge_tables.items()}
     views = [(live.view(), {relation: list(own) for relation, own in model.items()})]
     for number, step in enumerate(steps):
@@ -73,6 +95,11 @@ def test_tables_and_pairs_equal_a_plain_model(steps: Sequence[Sequence[Any]], co
             ends = pair(relation, 0, 1)
             between = live._state.newest_edges.between(relation, [ends])
             assert rows(between) == [row for row in model[relation] if pair(relation, *row[:2]) == ends]
+        scratch = from_rows(model)
+        for measure in measures:
+            scorer = live.view().scorer(measure)
+            assert isinstance(scorer, LiveScorer)
+            assert_equal(scorer, measure.bind(scratch), 3)
         if number == compacted:
             live.compact()
     for view, expected in views:

@@ -480,6 +480,21 @@ class LinkFilter:
                 self._link.relation, weights, pa.table({}), lambda row: (ends[0][row], ends[1][row]), self._nodes
             )
             weights = np.where(weights > 0, _edge_weights(self._link.edge_filter, records), 0.0)
+        return self._at_ends(rows, columns, weights)
+
+    def weight_between(self, row: int, column: int, edges: Edges) -> float:
+        """Return the weight that the single edges of one pair count with, added up in their order."""
+        assert edges.weights is not None
+        own = edges.weights
+        if self._link.edge_filter is not None and len(own):
+            records = EdgeRecords(
+                self._link.relation, own, edges.attributes, lambda at: (edges.sources[at], edges.targets[at]), self._nodes
+            )
+            own = _edge_weights(self._link.edge_filter, records)
+        total = np.array([sum(own.tolist(), 0.0)])
+        return float(self._at_ends(np.array([row]), np.array([column]), total)[0])
+
+    def _at_ends(self, rows: Rows, columns: Rows, weights: Floats) -> Floats:
         for end, places in zip(self.ends, (rows, columns), strict=True):
             weights = weights if end is None else weights * end[places]
         return weights

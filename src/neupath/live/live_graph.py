@@ -177,7 +177,7 @@ class _State:
         self._edge_log: list[tuple[Relation, RowsChange]] = []
         self._described: Mapping[Relation, Edges] = hin.edge_tables  # those that all changes tell of
         self.newest_edges = NewestEdges(self._described, self._edge_log)
-        self._adjacency = Adjacency(hin, version, self._log)
+        self._adjacency = Adjacency(hin, version, self._log, self.newest_edges)
         self._products: dict[MeasureKey, tuple[LiveProduct, LiveProduct]] = {}
         self._updaters: dict[object, Updater] = {}
         self.attached: dict[object, Scorer] = {}  # by the key of a measure or the identity of a model
@@ -249,6 +249,7 @@ class _State:
         lost = {edge[0] for edge in change.edges} & self._described.keys() - rows.keys()
         if lost:
             self._described = {relation: self._described[relation] for relation in self._described.keys() - lost}
+            self.newest_edges.keep(self._described)
 
     def _add_nodes(self, new: Mapping[str, Nodes]) -> None:
         self._nodes |= {node_type: self._nodes[node_type].append(nodes) for node_type, nodes in new.items()}

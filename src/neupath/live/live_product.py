@@ -16,6 +16,7 @@ from neupath.graph.hin import HIN, Csr, Floats, LinkFilter, freeze
 from neupath.graph.metapath import Link, MetaPath, Relation
 from neupath.graph.nodes import Nodes, Rows
 from neupath.live import live_kernels as kernels
+from neupath.live.live_edges import NewestEdges
 from neupath.live.live_kernels import NEVER, EdgeArrays, MvccArrays, NormArrays, ProductArrays, grown
 from neupath.measures.path_measure import Leg, PathMeasure, reversed_legs
 from neupath.store.snapshots import Triplets, enlarged, in_both_directions, overlaid
@@ -101,9 +102,12 @@ class Adjacency:
     links for whose edges or nodes no weight can be computed any more.
     """
 
-    def __init__(self, hin: HIN, version: int, log: Sequence[RowEdge]) -> None:
+    def __init__(
+        self, hin: HIN, version: int, log: Sequence[RowEdge], single_edges: NewestEdges | None = None
+    ) -> None:
         self._hin, self.version, self._log = hin, version, log
         self._nodes = hin.nodes
+        self._single_edges = single_edges or NewestEdges({}, [])
         self._edges: dict[Link, LiveEdges] = {}
         self._filters: dict[Link, LinkFilter] = {}
         self.unsound: set[Link] = set()
@@ -140,6 +144,11 @@ class Adjacency:
     def _counted(self, link: Link, row: int, column: int, weight: float) -> float:
         """Return the weight that an edge counts with by the filters of a link."""
         try:
+            if link.edge_filter is not None and link.relation in self._single_edges:
+                pair = (column, row) if link.reverse else (row, column)
+                pair = pair if link.relation.directed else (min(pair), max(pair))
+                edges = self._single_edges.between(link.relation, [pair])
+                return self._filters[link].weight_between(row, column, edges)
             return float(self._filters[link].weights(np.array([row]), np.array([column]), np.array([weight]))[0])
         except NeuPathError:
             self.unsound.add(link)
@@ -483,14 +492,10 @@ class LiveProduct:
 def live_factors(measure: PathMeasure, adjacency: Adjacency) -> tuple[LiveProduct, LiveProduct] | None:
     """Return the half-path matrices of a fitted measure, from the queries and from the targets to the middle.
 
-    None if the measure must be fitted to each version: its halves meet at edges, their product is too large, or edges
-    have conditions on attributes of theirs.
+    None if the measure must be fitted to each version: its halves meet at edges, or their product is too large.
     """
     factors, version = measure.factors_, adjacency.version
     if isinstance(factors, Chain) or not measure.meets_at_nodes(measure.metapath_):
-        return None
-    links = (link for step in measure.metapath_.steps for link in step.links)
-    if any(link.edge_filter and link.relation in measure.hin_.edge_tables for link in links):
         return None
     adjacency.prepare(measure.metapath_, measure.hin_)
     lefts, rights = measure.half_legs(measure.metapath_)
