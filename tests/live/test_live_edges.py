@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,7 +33,7 @@ def graph() -> HIN:
 PATHS = (
     "user -likes[n >= 3]-> item <-likes[n >= 3]- user",
     "user -likes[n >= 3; weight: n * weight]-> item <-likes[n >= 3; weight: n * weight]- user",
-    "user -likes[word = \"a\" or n < 5]-> item <-likes[word = \"a\" or n < 5]- user",
+    'user -likes[word = "a" or n < 5]-> item <-likes[word = "a" or n < 5]- user',
     "user -knows[n != 4]- user -likes-> item <-likes- user -knows[n != 4]- user",
 )
 
@@ -42,7 +43,9 @@ def from_rows(model: Mapping[Relation, Sequence[Row]]) -> HIN:
     for relation, own in model.items():
         names = graph().edge_tables[relation].attributes.schema
         columns = list(zip(*(row[3] for row in own), strict=True)) or [()] * len(names)
-        table = pa.table([pa.array(column, kind) for column, kind in zip(columns, names.types, strict=True)], schema=names)
+        table = pa.table(
+            [pa.array(column, kind) for column, kind in zip(columns, names.types, strict=True)], schema=names
+        )
         ends = [np.array([row[at] for row in own], dtype=np.int64) for at in (0, 1)]
         edges.append(Edges(relation, *ends, np.array([row[2] for row in own]), table))
     return HIN.build(graph().nodes.values(), edges)
@@ -64,6 +67,7 @@ _STEP = st.tuples(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.lists(_STEP, max_size=3), max_size=8), st.integers(0, 8))
 def test_tables_and_pairs_equal_a_plain_model(steps: Sequence[Sequence[Any]], compacted: int) -> None:

@@ -488,7 +488,11 @@ class LinkFilter:
         own = edges.weights
         if self._link.edge_filter is not None and len(own):
             records = EdgeRecords(
-                self._link.relation, own, edges.attributes, lambda at: (edges.sources[at], edges.targets[at]), self._nodes
+                self._link.relation,
+                own,
+                edges.attributes,
+                lambda at: (edges.sources[at], edges.targets[at]),
+                self._nodes,
             )
             own = _edge_weights(self._link.edge_filter, records)
         total = np.array([sum(own.tolist(), 0.0)])

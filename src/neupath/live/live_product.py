@@ -102,9 +102,7 @@ class Adjacency:
     links for whose edges or nodes no weight can be computed any more.
     """
 
-    def __init__(
-        self, hin: HIN, version: int, log: Sequence[RowEdge], single_edges: NewestEdges | None = None
-    ) -> None:
+    def __init__(self, hin: HIN, version: int, log: Sequence[RowEdge], single_edges: NewestEdges | None = None) -> None:
         self._hin, self.version, self._log = hin, version, log
         self._nodes = hin.nodes
         self._single_edges = single_edges or NewestEdges({}, [])
