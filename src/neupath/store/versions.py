@@ -812,7 +812,8 @@ def _write_rows(connection: Any, version: int, number: int, rows: RowsChange) ->
         if len(rows.removed) <= database.ROWS_PER_INSERT:
             run(connection, f"{update} ({', '.join(map(str, rows.removed['row'].to_pylist()))})")
         else:
-            database.run_on(connection, rows.removed.select(["row"]), f"{update} (SELECT row FROM given)")
+            given = rows.removed.select(["row"])
+            database.run_on(connection, given, f"{update} (SELECT row FROM given)")  # noqa: S608
     if len(rows.added):
         database.insert_edge_rows(connection, number, rows.added, version)
 
