@@ -352,6 +352,8 @@ class _PathReader:
             if reader.has_weight:
                 weight = reader.read_expression()
             reader.expect("]", opened)
+        while is_node and reader.take("{"):
+            conditions.insert(0, reader.read_pinned())
         self.position = reader.at if conditions or weight is not None else self.position
         if not conditions and weight is None:
             return None
@@ -389,12 +391,6 @@ class _PathReader:
             return node_type
         where = f"meta-path {self.text!r}, step {self.step}" if after else f"meta-path {self.text!r}, at its start"
         word = re.split(r"[-<\[{]", self._rest())[0].strip()
-        if self._rest().startswith("[") and after:
-            name = self.schema.links_from(after)[0].relation.name
-            raise MetaPathError(
-                f"{where}, at character {len(self.text) - len(self._rest()) + 1}: a condition on edges stands behind "
-                f"the name of their relation, as in '-{name}[weight > 1]-'"
-            )
         if not word:
             raise MetaPathError(f"{where}: a node type is missing; {self._onward(after)}")
         raise MetaPathError(
@@ -423,6 +419,7 @@ class _PathReader:
             names, filters = ((), ()) if self._type_here() else self._read_names(source, "-")
             edge = _Edge(names, None, filters)
         if not edge.names and not self._type_here():
+            self._refuse_bare_condition(source)
             self._refuse_relation(source, edge)
         return edge
 
@@ -444,6 +441,15 @@ class _PathReader:
             break
         self.position = start
         return (), ()
+
+    def _refuse_bare_condition(self, source: str) -> None:
+        """Raise if a condition stands where the name of a relation should."""
+        if self._rest().startswith(("[", "{")):
+            name, at = self.schema.links_from(source)[0].relation.name, len(self.text) - len(self._rest()) + 1
+            raise MetaPathError(
+                f"meta-path {self.text!r}, step {self.step}, at character {at}: a condition on edges stands behind the "
+                f"name of their relation, as in '-{name}[weight > 1]-'"
+            )
 
     def _refuse_relation(self, source: str, edge: _Edge) -> None:
         """Raise if the text has the shape of a relation; `_read_type` raises for an unknown type."""
