@@ -295,6 +295,7 @@ class InferOptions(TypedDict, total=False):
     max_length: int
     measures: Sequence[str]
     asymmetric: bool
+    conditions: Sequence[str]
     suggest: int
     skip: Sequence[tuple[Id, Id]]
     seed: int

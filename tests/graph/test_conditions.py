@@ -24,6 +24,7 @@ from neupath.graph.conditions import (
     parse_condition,
     parse_expression,
 )
+from neupath.graph.metapath import without_brackets
 
 PAPERS = Nodes(
     "paper",

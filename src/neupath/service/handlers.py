@@ -213,7 +213,7 @@ def infer_from(
     """Infer with the options of a request."""
     return infer(
         hin, labels, max_length=request.max_length, measures=request.measures, asymmetric=request.asymmetric,
-        budget=budget, seed=request.seed, progress=progress,
+        conditions=request.conditions, budget=budget, seed=request.seed, progress=progress,
     )  # fmt: skip
 
 

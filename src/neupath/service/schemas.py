@@ -290,6 +290,9 @@ class InferRequest(RequestModel):
     max_length: int = Field(6, ge=2, le=20, description="The most steps of a meta-path.")
     measures: list[Text] | None = Field(None, description="Only these measures.")
     asymmetric: bool = Field(False, description="Also try paths that are not walked out and back.")
+    conditions: list[Text] = Field(
+        [], max_length=20, description="Also try these conditions, such as 'paper: year >= 2020'."
+    )
     suggest: int = Field(3, ge=0, le=100, description="How many pairs to suggest for labelling.")
     skip: list[tuple[Id, Id]] = Field([], description="Pairs not to suggest.")
     seed: Seed = 0
