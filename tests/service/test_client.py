@@ -44,7 +44,7 @@ def test_meta_paths_with_conditions_and_weights(client: Client) -> None:
     assert client.explain("toy", "Mike", "Mary", metapath=text) == npth.explain(toy, text, "Mike", "Mary").to_dict()
     path = toy.metapath("APVPA", weights={"writes": "weight * 3", "appears_at": "sqrt(weight)"})
     options = {"metapath": "APVPA", "weight": ["writes=weight * 3", "appears_at=sqrt(weight)"]}
-    assert client.search("toy", "Mike", **options) == npth.PathSim(path).fit(toy).top_k("Mike")
+    assert client.search("toy", "Mike", k=2, **options) == npth.PathSim(path).fit(toy).top_k("Mike", 2)
     assert client.explain("toy", "Mike", "Mary", **options)["metapath"] == str(path)
     with pytest.raises(ServiceError, match="at character 14: paper has no attribute 'year'"):
         client.search("toy", "Mike", metapath="author-paper[year > 3]-author")
@@ -56,7 +56,7 @@ def test_meta_paths_with_conditions_and_weights(client: Client) -> None:
     assert typed["metapath"] == 'author-paper[id ~ "sigmod"]'
     assert [step["metapath"] for step in typed["next"]][-1] == 'author-paper[id ~ "sigmod"]-venue'
     assert "at character 14" in client.metapaths("toy", "author-paper[year > 3]")["prefix"]["error"]
-    job = client.join("toy", metapath="APVPA", k=1, weight=["writes=weight + 1"])
+    job = client.start("join", "toy", metapath="APVPA", k=1, weight=["writes=weight + 1"])
     assert job.wait(PATIENCE)["state"] == "done"
 
 

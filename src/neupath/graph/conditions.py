@@ -87,11 +87,11 @@ class Origin(NamedTuple):
 
     def refuse(self, problem: str, error: type[NeuPathError] | None = None) -> NoReturn:
         raise (error or QueryError)(
-            f"{self.what} {_excerpt(self.text, self.at)!r}, at character {self.at + 1}: {problem}"
+            f"{self.what} {excerpt(self.text, self.at)!r}, at character {self.at + 1}: {problem}"
         )
 
 
-def _excerpt(text: str, at: int) -> str:
+def excerpt(text: str, at: int) -> str:
     """Return a text, or of a long one the part around a position."""
     if len(text) <= 120:
         return text
@@ -358,7 +358,7 @@ def _column(records: Records, name: str, origin: Origin | None) -> Column:
     columns = records.column_names()
     if name not in columns:
         has = f"(it has {listed(columns) or 'none'})"
-        _refuse(origin, f"{records.title} has no attribute {_excerpt(name, 0)!r} {has}{did_you_mean(name, columns)}")
+        _refuse(origin, f"{records.title} has no attribute {excerpt(name, 0)!r} {has}{did_you_mean(name, columns)}")
     return plain_values(records.column(name))
 
 
@@ -428,7 +428,7 @@ def _kind(kind: pa.DataType) -> str:
 def _refuse_value(
     attribute: str, kind: pa.DataType, text: str, sign: str, origin: Origin | None, error: Exception
 ) -> NoReturn:
-    shown = _excerpt(text, 0)
+    shown = excerpt(text, 0)
     try:
         _refuse(
             origin, f"attribute {attribute!r} holds {_kind(kind)}, and {shown!r} cannot be compared with them by {sign}"
@@ -874,7 +874,7 @@ class Reader:
                 return Not(Missing(attribute, origin)) if is_negated else Missing(attribute, origin)
             self.refuse(f"expected 'missing' or 'not missing' after 'is', got {self._shown()}")
         return self.refuse(
-            f"expected a comparison after {_excerpt(attribute, 0)!r}, one of = != < <= > >= ~, 'in (…)' or "
+            f"expected a comparison after {excerpt(attribute, 0)!r}, one of = != < <= > >= ~, 'in (…)' or "
             f"'is missing', got {self._shown()}"
         )
 
