@@ -138,9 +138,8 @@ def join(
 
             dask = Dask(**cluster)  # type: ignore[arg-type]
             if ingest == "cluster" and refinement.options():
-                raise QueryError(
-                    f"‹{next(iter(refinement.options()))}› needs attributes, which workers don't read; leave out --ingest"
-                )
+                option = next(iter(refinement.options()))
+                raise QueryError(f"‹{option}› needs attributes, which workers don't read; leave out --ingest cluster")
             if ingest != "local" and not refinement.options():
                 joined = _join_tables(source, request, out, options, dask, required=ingest == "cluster")
             if joined is None:

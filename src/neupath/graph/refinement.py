@@ -17,6 +17,7 @@ from neupath.graph.conditions import (
     Value,
     narrowed,
     parse_expression,
+    plain_values,
 )
 from neupath.graph.metapath import MetaPath, Step
 
@@ -117,7 +118,7 @@ class Refinement:
         if newest is None:
             columns = [hin.nodes[path.node_types[place]].column(attribute) for place in positions]
             columns += [hin.edge_records(link.relation).column(attribute) for link in _links(path, names)]
-            times = [pc.max(column).as_py() for column in columns]
+            times = [pc.max(plain_values(column)).as_py() for column in columns]
             newest = max((time for time in times if time is not None), default=0)
         reference = str(Comparison(attribute, "=", newest).value)
         return Decay(

@@ -1,7 +1,7 @@
 """The handlers: what the routes of `app.py` call to search, explain, infer, update and suggest meta-paths."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ from starlette.responses import Response
 from neupath._runtime.progress import Progress, no_progress
 from neupath.engine.hits import Hits
 from neupath.engine.scorer import Scorer
-from neupath.errors import MetaPathError, NeuPathError, QueryError, listed
+from neupath.errors import NeuPathError, QueryError, listed
 from neupath.explain.explanation import explain, explain_combination, explain_model
 from neupath.explain.relate import BUDGET as RELATE_BUDGET
 from neupath.explain.relate import relate
@@ -59,6 +59,7 @@ def fitted_scorer(
     """Return the scorer that a request describes: a measure, a combination of some, or a saved model."""
     parts = request.combination if isinstance(request, schemas.SearchMany) else None
     others = {"metapath": request.metapath, "measure": request.given_measure, "node_type": request.node_type}
+    others |= request.refinement
     if request.model is not None:
         check_model_alone(**others, combination=parts)
         return registry.model(graph, request.model, request.as_of)
@@ -72,7 +73,11 @@ def fitted_scorer(
     node_type = request.node_type
     if node_type is None and request.metapath is None and is_graph_measure(request.measure):
         node_type = find_node_type(registry.graph(graph).hin, queries)
-    return registry.measure(graph, request.measure, request.metapath, node_type, request.as_of)
+    metapath = request.metapath
+    if request.refinement:
+        registry.limits.check_text("the meta-path", metapath)
+        metapath = str(request.refined(registry.graph(graph, request.as_of).hin))
+    return registry.measure(graph, request.measure, metapath, node_type, request.as_of)
 
 
 def to_json(hits: Hits, version: int | None) -> str:
@@ -208,7 +213,7 @@ def infer_from(
     """Infer with the options of a request."""
     return infer(
         hin, labels, max_length=request.max_length, measures=request.measures, asymmetric=request.asymmetric,
-        budget=budget, seed=request.seed, progress=progress,
+        conditions=request.conditions, budget=budget, seed=request.seed, progress=progress,
     )  # fmt: skip
 
 
@@ -286,7 +291,7 @@ def describe_measures() -> list[dict[str, object]]:
 def _parse(hin: HIN, text: str) -> tuple[MetaPath | None, str | None]:
     try:
         return hin.metapath(text), None
-    except MetaPathError as error:
+    except NeuPathError as error:
         return None, str(error)
 
 
@@ -338,6 +343,11 @@ def _starts(schema: Schema, word: str) -> list[dict[str, object]]:
     ]
 
 
+def _from_end(taken: Sequence[Step], links: Sequence[Link]) -> tuple[Link, ...]:
+    """Return links that go on from where some steps end, with the condition on the nodes there."""
+    return tuple(replace(link, source_filter=taken[-1].target_filter if taken else None) for link in links)
+
+
 def _next(schema: Schema, head: MetaPath | str | None, end: str, word: str) -> list[dict[str, object]]:
     """List the steps that can follow: all relations to a node type together, and each alone where there are several."""
     steps: list[tuple[Link, ...]] = []
@@ -351,7 +361,7 @@ def _next(schema: Schema, head: MetaPath | str | None, end: str, word: str) -> l
         {
             "node_type": links[0].target,
             "link": arrow(links),
-            "metapath": str(MetaPath(schema, (*taken, Step(links)))),
+            "metapath": str(MetaPath(schema, (*taken, Step(_from_end(taken, links))))),
         }
         for links in steps
         if any(

@@ -126,7 +126,10 @@ def _infer(spec: JobSpec, request: InferJobRequest, reporter: Reporter) -> dict[
 
 def _join(spec: JobSpec, request: JoinJobRequest, reporter: Reporter) -> dict[str, object]:
     scorer = make_scorer(
-        spec.hin, model=spec.model, metapath=request.metapath, measure=None if spec.model else request.measure
+        spec.hin,
+        model=spec.model,
+        metapath=None if spec.model else request.refined(spec.hin),
+        measure=None if spec.model else request.measure,
     )
     k = 10 if request.k is None and request.min_score == 0 else request.k
     joined = join(
